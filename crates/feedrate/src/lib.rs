@@ -11,9 +11,7 @@ mod time;
 mod cli;
 mod front;
 mod gate;
-mod probe;
 mod summary;
-mod trials;
 mod dlio;
 mod command;
 

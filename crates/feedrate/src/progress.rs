@@ -3,7 +3,7 @@
 
 use crate::messages::{self, Verbosity};
 use crate::{interrupt, text};
-use feedrate_session::progress_text::{SEPARATOR, join, whole_seconds};
+use feedrate_session::progress_text::{SEPARATOR, whole_seconds};
 use feedrate_spec::listener::{Listener, MessageLevel, ProgressLine, ProgressText};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::path::{Path, PathBuf};
@@ -21,8 +21,6 @@ const PLAIN_S: f64 = 10.0;
 const PLAIN_VARIABLE: &str = "FEEDRATE_PROGRESS_S";
 /// Columns of the line: 80, but for the last, since a line that fills it up wraps in some terminals.
 const COLUMNS: usize = 79;
-/// Columns for the description of a run of another process.
-const RUN_COLUMNS: usize = 64;
 
 /// Where progress lines go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,13 +147,6 @@ fn plain_period() -> Option<Duration> {
     let given = std::env::var(PLAIN_VARIABLE).ok().and_then(|text| text.parse().ok());
     let period = Duration::try_from_secs_f64(given.unwrap_or(PLAIN_S)).ok();
     period.filter(|period| !period.is_zero())
-}
-
-/// Shows the line of a run of ours in another process, which writes it to `file`, behind a description.
-pub(crate) fn run_in_process(description: &str, progress: Progress, file: PathBuf) -> LiveLine {
-    let description = text::cut(description, RUN_COLUMNS);
-    let line = move |elapsed| join([description.clone(), line_in_file(Some(&file), elapsed)]);
-    LiveLine::start(progress, Box::new(line))
 }
 
 /// The line that a run wrote to `file`, else the time since it began.

@@ -14,15 +14,16 @@ use crate::report::{
     Source,
 };
 use crate::told::{recommended, told};
-use crate::words::{self, search};
+use crate::words;
 use feedrate_analysis::advice::{Case, advise, would_help};
 use feedrate_analysis::answer::Answer;
 use feedrate_analysis::design::{Declared, HOST, SOURCE, designs};
 use feedrate_analysis::predict::Pipeline;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::file::RECORD_FILE;
+use feedrate_results::conclusion::Conclusion;
 use feedrate_results::diagnosis::Diagnosis;
-use feedrate_results::files::StudyFiles;
+use feedrate_results::files::{StudyFiles, study_csv};
 use feedrate_results::groups::{CheckpointGroup, checkpoint_groups};
 use feedrate_results::import::RunOrigin;
 use feedrate_results::index::{LeftOut, ReadOptions, RunIndex, RunsError};
@@ -30,7 +31,6 @@ use feedrate_results::overview::{Overview, StatusCounts};
 use feedrate_results::replan::{NO_CHANGES, ReplanOf};
 use feedrate_results::row::Row;
 use feedrate_results::run::{Reason, Run, Settings};
-use feedrate_results::search::SearchResult;
 use feedrate_results::state::StudyState;
 use feedrate_results::trials::TrialsResult;
 use std::cmp::Reverse;
@@ -100,7 +100,7 @@ fn concluded(
 ) -> Report {
     let FoundRuns { data, others, checkpoints, left_out, order } = found;
     let levels: Vec<_> = (0..data.runs.len()).map(|at| levels(&data, at)).collect();
-    let (designs, searches, diagnoses) = (data.designs, data.searches, data.diagnoses);
+    let (designs, diagnoses) = (data.designs, data.diagnoses);
     let results = data.runs.into_iter().zip(levels);
     let all = results.chain(others.into_iter().map(|run| (run, BTreeMap::new())));
     let mut runs: Vec<ReportedRun> = all
@@ -142,7 +142,9 @@ fn concluded(
         runs,
         ..Report::default()
     };
-    let mut answered: Vec<FindingFigure> = searches.iter().flat_map(search::lines).collect();
+    let conclusions = paths.iter().filter_map(|path| Conclusion::read(path));
+    let lines = conclusions.flat_map(|conclusion| conclusion.lines);
+    let mut answered: Vec<FindingFigure> = lines.map(|said| line(&said.name, said.value)).collect();
     answered.extend(trials.iter().map(|of| {
         line("Advice", format!("{}: {}", of.workload, words::trials::tried(of).join("; ")))
     }));
@@ -241,21 +243,13 @@ impl FoundRuns {
             None => Declared::default(),
         };
         let designs = designs(&settings, &declared);
-        let searches = paths.iter().filter_map(|path| SearchResult::read(path)).collect();
         // A path that is no text is shown as far as it is.
         let left_out = index.unread.into_iter();
         let left_out = left_out
             .map(|one| LeftOut { path: one.path.display().to_string().into(), ..one })
             .collect();
         Ok(FoundRuns {
-            data: Data {
-                diagnoses: diagnoses(&runs),
-                runs,
-                designs,
-                searches,
-                overview: None,
-                folders,
-            },
+            data: Data { diagnoses: diagnoses(&runs), runs, designs, overview: None, folders },
             others,
             checkpoints,
             left_out,
@@ -306,7 +300,7 @@ fn source_names(paths: &[PathBuf]) -> Vec<String> {
 /// The files of a study, where a study is what was asked for.
 fn study_of(paths: &[PathBuf]) -> Result<Option<StudyFiles>, RunsError> {
     match paths {
-        [csv] if csv.is_file() => Ok(Some(StudyFiles::new(csv)?)),
+        [path] => Ok(study_csv(path).map(|csv| StudyFiles::new(&csv)).transpose()?),
         _ => Ok(None),
     }
 }

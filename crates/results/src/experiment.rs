@@ -12,6 +12,9 @@ use std::fmt::Write;
 const EPOCHS: &str = "train.epochs";
 const SCALE: &str = "study.scale";
 
+/// Longest name; file systems allow 255 bytes.
+const ID_BYTES_MAX: usize = 240;
+
 /// Settings of an experiment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Experiment {
@@ -37,16 +40,21 @@ impl Experiment {
         Experiment { processes: row.accelerators, settings }
     }
 
-    /// Its name.
+    /// Its name. Settings that are too long for the name of a folder are replaced by a hash, which cannot be read back.
     pub fn id(&self) -> String {
         if self.settings.is_empty() {
             return self.processes.to_string();
         }
-        let of_one = self.id_of_one().filter(|id| Self::parse(id).as_ref() == Some(self));
-        of_one.unwrap_or_else(|| {
+        let single = self.id_of_one().filter(|id| Self::parse(id).as_ref() == Some(self));
+        let id = single.unwrap_or_else(|| {
             let parts: Vec<String> = self.settings.iter().map(part).collect();
             format!("{}_{}", self.processes, parts.join(","))
-        })
+        });
+        if id.len() <= ID_BYTES_MAX {
+            id
+        } else {
+            format!("{}_{:016x}", self.processes, fnv1a(&id))
+        }
     }
 
     /// As the study wrote it where one thing is set.
@@ -106,6 +114,13 @@ fn key_of(key: &str) -> String {
     key_of_leaf(key).unwrap_or(key).to_string()
 }
 
+/// 64-bit FNV-1a (Fowler, Noll, Vo).
+fn fnv1a(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
@@ -145,6 +160,14 @@ mod tests {
         let experiment = Experiment::new(&row, std::slice::from_ref(&row));
         assert_eq!(experiment.id(), expected);
         assert_eq!(Experiment::parse(expected), Some(experiment));
+    }
+
+    #[test]
+    fn settings_too_long_for_a_folder_are_hashed() {
+        let setting = |value: &str| Setting::new("reader.stage", value.repeat(50));
+        let id = |value| Experiment { processes: 4, settings: vec![setting(value)] }.id();
+        assert!(id("/long").len() == 18 && id("/long") != id("/other"));
+        assert_eq!(Experiment::parse(&id("/long")), None);
     }
 
     #[test]

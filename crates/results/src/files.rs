@@ -10,6 +10,16 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+/// Name of the CSV of a study that has a folder of its own.
+pub const STUDY_FILE: &str = "study.csv";
+
+/// The CSV of a study that `path` names: the file itself, or that of a folder with a study of its own.
+pub fn study_csv(path: &Path) -> Option<PathBuf> {
+    let inner = path.join(STUDY_FILE);
+    let is_study = || inner.with_extension("study").is_dir() && inner.is_file();
+    if path.is_file() { Some(path.into()) } else { is_study().then_some(inner) }
+}
+
 /// Where everything of a study lies.
 #[derive(Clone, Debug)]
 pub struct StudyFiles {
@@ -100,11 +110,12 @@ impl Drop for Lock {
 }
 
 impl StudyFiles {
-    /// The files of the study in this CSV.
+    /// The files of the study in this CSV or folder.
     ///
     /// # Errors
     /// There is no such file.
-    pub fn new(csv: &Path) -> Result<Self, FilesError> {
+    pub fn new(path: &Path) -> Result<Self, FilesError> {
+        let csv = &study_csv(path).unwrap_or_else(|| path.into());
         let found = fs::canonicalize(csv).map_err(failed("read", csv))?;
         let name = found.file_name().unwrap_or_default().to_string_lossy();
         let state =

@@ -47,6 +47,12 @@ pub struct TrialsResult {
     /// Its plan without any change; `None` in older results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
+    /// `au` or `throughput`, where settings were tried for a goal.
+    #[serde(default)]
+    pub goal: Option<String>,
+    /// Overrides of the change to use; `null` where none helps for certain.
+    #[serde(default)]
+    pub best: Option<Vec<String>>,
     /// Without any change.
     pub baseline: Option<Tried>,
     /// Changes, the best first, and the best two together.
@@ -146,6 +152,8 @@ mod tests {
             workload: "w".into(),
             asked: vec!["w".into()],
             plan: Some(plan(2, 8)),
+            goal: None,
+            best: None,
             baseline: None,
             advice: Vec::new(),
             stopped: None,

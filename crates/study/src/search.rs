@@ -6,8 +6,49 @@
 
 use feedrate_analysis::precision::{mean_looked_at, would_decide};
 use feedrate_measure::stats::{self, Interval};
-use feedrate_results::search::{Certainty, Find, Found};
+use feedrate_spec::names;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// The key of a search for a number of accelerators.
+pub const ACCELERATORS: &str = "accelerators";
+
+names! {
+    /// The number to find.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Find {
+        /// The largest up to which the response holds.
+        Largest = "largest",
+        /// The smallest from which on it holds.
+        Smallest = "smallest",
+    }
+}
+
+names! {
+    /// Conclusion from the values at a number.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Certainty {
+        /// The response holds.
+        Holds = "holds",
+        /// It does not.
+        Fails = "fails",
+        /// Too few values, or too much noise.
+        NotDecided = "not_decided",
+    }
+}
+
+/// Result of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Found {
+    /// The largest, or smallest, number at which the response holds for certain.
+    pub certain: Option<u64>,
+    /// First and last of the numbers beside it of which that is not known.
+    pub not_decided: Option<(u64, u64)>,
+    /// The nearest number beyond, at which it fails for certain.
+    pub fails: Option<u64>,
+}
 
 /// Goal of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]

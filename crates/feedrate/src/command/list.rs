@@ -25,6 +25,7 @@ use feedrate_spec::plan::{
 use feedrate_spec::refusal::Refusal;
 use feedrate_spec::units;
 use feedrate_spec::workload::{self, Effect, KEYS, KeyInfo, Strictness};
+use feedrate_study::chooser::CHOOSERS;
 use feedrate_study::design::{self, DesignKind};
 use feedrate_study::launch;
 use schemars::JsonSchema;
@@ -81,6 +82,8 @@ pub(super) enum ListedFamily {
     Launches,
     /// Designs of studies.
     Designs,
+    /// Choosers of the next row of a study.
+    Choosers,
     /// Plots of runs and studies.
     Plots,
     /// Workload keys.
@@ -192,6 +195,7 @@ pub(super) fn listed(family: ListedFamily) -> Vec<Listed> {
         ListedFamily::Computes => compute::COMPUTES.iter().map(|c| member(c.member)).collect(),
         ListedFamily::Comms => comm::COMMS.iter().map(|m| member(m)).collect(),
         ListedFamily::Launches => launch::LAUNCHES.iter().map(|l| member(&l.member)).collect(),
+        ListedFamily::Choosers => CHOOSERS.iter().map(|chooser| member(chooser)).collect(),
         ListedFamily::Designs => design::DESIGNS
             .iter()
             .map(|design| {

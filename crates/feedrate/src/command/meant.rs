@@ -82,6 +82,7 @@ const FORMER: &[(&str, &str)] = &[
     ("whatif", "feedrate advise"),
     ("study slurm", "feedrate slurm"),
     ("study show", "feedrate study status"),
+    ("tune", "feedrate advise --try --goal au"),
     ("postprocess", "dlio_postprocessor --output-folder"),
 ];
 
@@ -372,6 +373,7 @@ mod tests {
             ("describe doubts 'a b'", "`feedrate list doubts"),
             ("whatif r=1 a=1 b=2 -n 4", "`feedrate advise r=1 --set a=1 b=2 -n 4`"),
             ("whatif r --table", "`feedrate advise r --table`"),
+            ("tune w", "`feedrate advise --try --goal au w`"),
             ("postprocess r -o -", "`dlio_postprocessor --output-folder r`"),
         ] {
             check(&format!("feedrate {line}"), "`feedrate` has no command", hint);

@@ -7,10 +7,10 @@ mod calibrate;
 mod run;
 mod scan;
 mod import;
+mod study;
 mod scale;
 mod diagnose;
 mod show;
-mod tune;
 mod advise;
 mod analyze;
 mod compare_logs;
@@ -19,7 +19,6 @@ mod report;
 mod plot;
 mod list;
 mod system;
-mod study;
 mod slurm;
 mod sweep;
 mod clean;
@@ -67,7 +66,7 @@ const FIRST: [&str; 6] = ["run", "scale", "plan", "advise", "study", "report"];
 
 /// All other commands, by heading.
 const OTHERS: [(&str, &[&str]); 3] = [
-    ("Measure", &["diagnose", "generate", "scan", "import", "calibrate", "tune"]),
+    ("Measure", &["diagnose", "generate", "scan", "import", "calibrate"]),
     ("Results", &["show", "analyze", "compare", "plot"]),
     ("Other", &["list", "system", "slurm", "clean"]),
 ];
@@ -81,8 +80,6 @@ enum Command {
     Scale(scale::ScaleArguments),
     /// Measure storage, loader and decoding apart, and name the bottleneck.
     Diagnose(diagnose::DiagnoseArguments),
-    /// Find the cheapest reader settings that are as good as the best.
-    Tune(tune::TuneArguments),
     /// Say what would help, the best first, or what a change would bring.
     Advise(advise::AdviseArguments),
     /// Show what would run: required rate, files, bytes, MLPerf's rules.
@@ -157,7 +154,6 @@ impl Arguments {
                 | Command::Scan(_)
                 | Command::Generate(_)
                 | Command::Scale(_)
-                | Command::Tune(_)
                 | Command::Diagnose(_)
                 | Command::Advise(_)
                 | Command::Study(study::StudyCommand::Run(_))
@@ -200,7 +196,7 @@ fn is_first_process() -> bool {
 }
 
 /// Commands that make their runs by themselves, one at a time.
-const LONE: [&str; 4] = ["scale", "tune", "diagnose", "advise"];
+const LONE: [&str; 3] = ["scale", "diagnose", "advise"];
 
 /// Do what was asked; `matches` tell what of it the user gave, and what is a default.
 pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
@@ -225,7 +221,6 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
         Command::Import(a) => import::import(a),
         Command::Plan(a) => plan::plan(a),
         Command::Show(a) => show::show(a),
-        Command::Tune(a) => tune::tune(a),
         Command::Advise(a) => advise::advise(a),
         Command::Analyze(a) => analyze::analyze(a),
         Command::Compare(a) => compare::compare(a),

@@ -102,6 +102,7 @@ fn members() -> String {
         ("Communication", "chosen by the launcher", ListedFamily::Comms),
         ("Launches", "`study run --launch`", ListedFamily::Launches),
         ("Designs", "`study new --design`", ListedFamily::Designs),
+        ("Choosers", "rows of a study", ListedFamily::Choosers),
         ("Verdicts", "`--fail-on`", ListedFamily::Verdicts),
         ("Rules of advice", "`advise`", ListedFamily::Advice),
     ] {
@@ -182,7 +183,7 @@ fn exit_codes() -> String {
 }
 
 /// A command for each object that `--json` prints, but for that of a hidden command.
-const PRINTED_BY: [(&str, &str); 28] = [
+const PRINTED_BY: [(&str, &str); 27] = [
     ("run", "feedrate run quickstart --json"),
     ("plan", "feedrate plan quickstart --json"),
     ("generate", "feedrate generate quickstart --json"),
@@ -193,7 +194,6 @@ const PRINTED_BY: [(&str, &str); 28] = [
     ("diagnose", "feedrate diagnose quickstart --json"),
     ("advise", "feedrate advise results/quickstart/RUN --json"),
     ("trials", "feedrate advise quickstart --try --json"),
-    ("tune", "feedrate tune quickstart --json"),
     ("whatif", "feedrate advise results/quickstart/RUN --set reader.read_threads=4 --json"),
     ("analyze", "feedrate analyze results --json"),
     ("compare", "feedrate compare results/nfs results/lustre --json"),

@@ -497,6 +497,10 @@ keys! {
         asked: Vec<String>,
         /// The plan of the workload as it is.
         #[serde(skip_serializing_if = "Option::is_none")] plan: Option<Object>,
+        /// `au` or `throughput`, where settings were tried for a goal.
+        goal: Option<String>,
+        /// Overrides of the change to use; `null` where none helps for certain.
+        best: Option<Vec<String>>,
         /// Its runs as it is; `null` where none finished.
         baseline: Option<Object>,
         /// Each change: prediction, what was tried, outcome.
@@ -507,40 +511,6 @@ keys! {
         runs: u64,
         /// Time they took.
         took_s: f64,
-        /// The folder of the results.
-        results: String,
-    }
-    Tune {
-        /// The workload.
-        workload: String,
-        /// `au`, `throughput` or `accelerators`.
-        goal: String,
-        /// The setting that was found.
-        best: Object,
-        /// Whether that is certain.
-        decided: bool,
-        /// Reason for which the search ended early.
-        stopped: Option<String>,
-        /// Utilisation that the client alone leaves.
-        client_leaves_percent: Option<f64>,
-        /// Settings that were not tried, and why.
-        left_out: Vec<Object>,
-        /// Accelerators at which settings were compared.
-        compared_at_accelerators: Option<u64>,
-        /// Accelerators that the setting feeds.
-        fed_accelerators: Option<u64>,
-        /// Settings of the grid.
-        settings: u64,
-        /// Runs that were made.
-        runs: u64,
-        /// Time they took.
-        took_s: f64,
-        /// Each setting that was tried.
-        tried: Vec<Object>,
-        /// The setting as YAML.
-        yaml: String,
-        /// The command that runs it.
-        command: String,
         /// The folder of the results.
         results: String,
     }

@@ -1,19 +1,18 @@
 //! `feedrate show`: the summary of a run again, from its record alone.
 
-use super::{diagnose, scale};
+use super::diagnose;
+use super::study::chosen;
 use crate::exit::Exit;
 use crate::gate::GateArguments;
 use crate::progress::TERMINAL;
 use crate::summary::{self, Told};
 use clap::Args;
 use feedrate_analysis::answer::AnsweredSummary;
-use feedrate_measure::metric::Metric;
+use feedrate_results::conclusion::Conclusion;
 use feedrate_results::diagnosis::Diagnosis;
-use feedrate_results::search::SearchResult;
 use feedrate_session::recognise::{refuse_other, run_of};
 use feedrate_session::resolve;
 use feedrate_spec::escape::shown_path;
-use feedrate_spec::refusal::Refusal;
 use std::path::PathBuf;
 
 /// `feedrate show`.
@@ -38,9 +37,8 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
         diagnose::tell(&found, Some(&arguments.run), arguments.json)?;
         return Ok(Exit::Fine);
     }
-    if let Some(found) = SearchResult::read(&arguments.run) {
-        let response = Metric::find(&found.response).map_err(Refusal::from)?;
-        scale::tell(&found, response, arguments.json)?;
+    if let Some(conclusion) = Conclusion::read(&arguments.run) {
+        chosen::print(&conclusion, arguments.json)?;
         return Ok(Exit::Fine);
     }
     let asked = run_of(&arguments.run).unwrap_or(&arguments.run);

@@ -39,7 +39,7 @@ fn the_help_of_the_program_fits_on_a_screen() {
       report   Write a report of results: a page, a document or tables
 
     More commands:
-      Measure  diagnose, generate, scan, import, calibrate, tune
+      Measure  diagnose, generate, scan, import, calibrate
       Results  show, analyze, compare, plot
       Other    list, system, slurm, clean
 
@@ -124,7 +124,7 @@ fn a_workload_is_read_from_stdin() {
             .refuses(2, &["error: <stdin>:11:3: ", "did you mean `reader.batch_size`?"]);
     }
     // Whoever starts runs would have to hand it on.
-    for words in [&["scale", "-"][..], &["tune", "-"], &["advise", "-"], &["slurm", "-"]] {
+    for words in [&["scale", "-"][..], &["advise", "-"], &["slurm", "-"]] {
         with_stdin(&test, words, TINY).refuses(2, &["stdin", "hint: save it to a file"]);
     }
     let study = ["study", "new", "--design", "two_level", "--model", "-", "--factor", "epochs=1,2"];

@@ -200,6 +200,7 @@ fn every_family_is_listed_and_described() {
         "comms",
         "launches",
         "designs",
+        "choosers",
         "keys",
         "metrics",
         "doubts",

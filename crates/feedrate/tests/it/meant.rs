@@ -25,7 +25,6 @@ fn times_have_units() {
         &["run", "workload.yaml", "--compute", "50"][..],
         &["run", "workload.yaml", "--rank-timeout", "50"],
         &["scale", "workload.yaml", "--budget", "50"],
-        &["tune", "workload.yaml", "--budget", "50"],
         &["advise", "workload.yaml", "--try", "--budget", "50"],
         &["diagnose", "workload.yaml", "--budget", "50"],
         &["calibrate", "train.py:make", "--time", "50"],
@@ -54,7 +53,6 @@ fn data_that_are_not_there_are_refused_and_nothing_is_left() {
         &["generate", "workload.yaml"],
         &["generate", "--verify", "workload.yaml"],
         &["scale", "workload.yaml"],
-        &["tune", "workload.yaml"],
         &["diagnose", "workload.yaml"],
         &["advise", "workload.yaml", "--try"],
         &["study", "run", "study.csv"],
@@ -83,7 +81,7 @@ fn a_folder_of_data_in_the_place_of_a_run_is_answered_with_the_command() {
     fs::create_dir_all(test.path("my photos/4100/deeper/run")).unwrap();
     test.write("my photos/4100/deeper/run/record.json", "{}");
     let exact = "`feedrate run --data 'my photos'`";
-    for command in ["run", "diagnose", "scale", "advise", "show", "analyze", "tune", "report"] {
+    for command in ["run", "diagnose", "scale", "advise", "show", "analyze", "report"] {
         test.feedrate(&[command, "my photos"]).refuses(2, &[exact]);
     }
     test.feedrate(&["analyze", "my photos"]).refuses(2, &["no run is among the first"]);

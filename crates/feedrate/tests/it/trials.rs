@@ -1,4 +1,4 @@
-//! `feedrate advise --try` and `feedrate tune`: changes that are run against the workload.
+//! `feedrate advise --try`: changes that are run against the workload.
 
 use crate::harness::{Answer, Test, signal, until};
 use crate::schema::holds;
@@ -54,10 +54,6 @@ fn advice_is_tried_and_what_was_made_for_it_is_removed() {
     assert_eq!(asked["overrides"][0], "dataset.format=tfrecord", "{asked}");
     assert!(asked["tried"]["n"].as_u64() >= Some(1), "{asked}");
     let left: Vec<_> = std::fs::read_dir(test.path("data")).unwrap().flatten().collect();
-    assert!(
-        left.iter().all(|of| !of.file_name().to_string_lossy().starts_with("trials-")),
-        "{left:?}"
-    );
     assert_eq!(left.len(), 1, "{left:?}");
     // The same outcomes stand in a report of the runs that were made.
     let answer = test.feedrate(&["report", report["results"].as_str().unwrap(), "--json"]);
@@ -108,13 +104,14 @@ fn what_cannot_be_tried_says_why() {
     assert_eq!(answer.code, 4, "{answer:?}");
     let report = answer.json();
     holds("trials", &report);
-    assert_eq!((&report["runs"], &report["baseline"]), (&0.into(), &Value::Null), "{report}");
-    assert!(report["stopped"].as_str().unwrap().starts_with("a run takes about "), "{report}");
+    // The run that the advice is from.
+    assert_eq!((&report["runs"], &report["baseline"]["n"]), (&1.into(), &1.into()), "{report}");
+    assert_eq!(report["stopped"], "the budget is spent", "{report}");
     for of in report["advice"].as_array().unwrap() {
         let why = match of["name"].as_str().unwrap() {
             "asked" => "other files than those that others made",
             "storage" => "the storage lacks ",
-            _ => "a run takes about ",
+            _ => "the budget is spent",
         };
         let reason = of["reason"].as_str().unwrap();
         assert!(of["outcome"] == "not_tried" && reason.contains(why), "{of}");
@@ -124,7 +121,7 @@ fn what_cannot_be_tried_says_why() {
 #[test]
 fn what_runs_by_itself_is_refused_to_several_processes() {
     let test = Test::with(LATENCY);
-    for command in ["advise", "tune", "diagnose", "scale"] {
+    for command in ["advise", "diagnose", "scale"] {
         let ranks = [0, 1].map(|rank: i32| {
             let more: &[&str] = if command == "scale" { &["--au", "50"] } else { &[] };
             let mut ranked = test.command(&[&[command, "workload.yaml"], more].concat());
@@ -143,7 +140,7 @@ fn a_folder_whose_name_is_not_utf_8_is_refused_where_it_cannot_be_told() {
     let test = Test::with(LATENCY);
     let name = OsStr::from_bytes(b"data\xff");
     std::fs::create_dir(test.path("").join(name)).unwrap();
-    for command in [&["scale", "--au", "50"][..], &["tune"], &["advise"]] {
+    for command in [&["scale", "--au", "50"][..], &["advise"]] {
         let mut started = test.command(&[command, &["workload.yaml"]].concat());
         let answer = Answer::of(&started.arg("--data").arg(name).output().unwrap());
         answer.refuses(2, &["is not UTF-8, in which other processes are told of it"]);
@@ -154,10 +151,10 @@ fn a_folder_whose_name_is_not_utf_8_is_refused_where_it_cannot_be_told() {
 
 #[test]
 fn runs_that_are_interrupted_leave_a_table_of_what_is_known() {
-    let tune = ["tune", "workload.yaml", "--results", "out"];
+    let advise = ["advise", "workload.yaml", "--try", "--results", "out"];
     let scale = ["scale", "workload.yaml", "--results", "out", "--au", "5"];
     for (command, known, why) in [
-        (&tune[..], "as it is", "Stopped: the runs were interrupted"),
+        (&advise[..], "as it is", "Stopped: the trials were interrupted"),
         (&scale, "one run", "the search was interrupted"),
     ] {
         let test = Test::with(LATENCY);
@@ -166,7 +163,7 @@ fn runs_that_are_interrupted_leave_a_table_of_what_is_known() {
         let child = command.spawn().unwrap();
         let second_run = || {
             let folder = std::fs::read_dir(test.path("out")).ok()?.next()?.ok()?.path();
-            folder.join("run-2.sh").exists().then_some(())
+            folder.join("study.study/logs/2-run").exists().then_some(())
         };
         until("a second run", || second_run().is_some());
         signal("-INT", child.id());
@@ -194,66 +191,22 @@ fn no_trial_removes_a_copy_that_is_kept() {
 }
 
 #[test]
-fn accelerators_that_are_fed_are_counted() {
+fn the_cheapest_setting_of_the_best_is_found_for_a_goal() {
     let test = Test::with(LATENCY);
-    // Four reads at a time, of 4 ms: enough for a batch of four in 8 ms of each of two accelerators.
-    let few = [
-        "reader.read_threads=4",
-        "storage.throttle.concurrency=4",
-        "storage.delay.read_seconds=0",
-        "storage.throttle.latency_seconds=0.004",
-        "metric.au=0.6",
-    ];
-    let goal = ["--goal", "accelerators", "--max", "3", "--keys", "reader.prefetch_size", "--json"];
-    let answer = test.feedrate(&[&["tune", "workload.yaml"], &few[..], &goal[..]].concat());
+    let trials = ["advise", "workload.yaml", "--try", "--goal", "throughput", "--budget", "60s"];
+    let answer = test.feedrate(&[&trials[..], &["--json"]].concat());
     assert!([0, 4].contains(&answer.code), "{answer:?}");
     let report = answer.json();
-    let fed = report["best"]["fed_accelerators"].as_u64().unwrap();
-    assert!((1..=3).contains(&fed), "{report}");
-    let command = report["command"].as_str().unwrap();
-    assert!(command.contains(&format!("accelerators={fed}")), "{report}");
-}
-
-/// A step of 8 ms, and 24 ms more in which the training's process takes a batch over: 25 %, whatever is set.
-#[test]
-fn what_the_client_holds_up_is_not_tuned() {
-    let test = Test::with(LATENCY);
-    let slow = ["tune", "workload.yaml", "client.receive_per_batch=0.024", "--quiet"];
-    for goal in ["au", "accelerators"] {
-        let more = ["--goal", goal, "storage.delay.read_seconds=0", "--json"];
-        let report = test.feedrate(&[&slow[..], &more].concat()).json();
-        assert_eq!((&report["runs"], &report["decided"]), (&1.into(), &true.into()), "{report}");
-        assert_eq!((&report["client_leaves_percent"], &report["yaml"]), (&25.0.into(), &"".into()));
-        let left_out = report["left_out"].as_array().unwrap();
-        assert!(left_out.iter().any(|of| of["change"] == "dataset.format=hdf5"), "{report}");
-    }
-    let page = test.feedrate(&[&slow[..], &["storage.delay.read_seconds=0"]].concat()).stdout;
-    let says = "Client: the client alone leaves at most 25.0 % AU of the 90 % asked, whatever the";
-    assert!(page.contains(says) && page.contains("Left out: dataset.format="), "{page}");
-}
-
-#[test]
-fn the_cheapest_setting_of_the_best_is_found_in_few_runs() {
-    let test = Test::with(LATENCY);
-    let keys = "reader.read_threads,reader.prefetch_size";
-    let arguments = ["tune", "workload.yaml", "--keys", keys, "--budget", "40s", "--json"];
-    let answer = test.feedrate(&arguments);
-    assert!([0, 4].contains(&answer.code), "{answer:?}");
-    let report = answer.json();
-    holds("tune", &report);
-    let tried = report["tried"].as_array().unwrap();
-    let mean = |of: &Value| of["tried"]["mean_percent"].as_f64().unwrap_or(0.0);
-    let own = tried.iter().find(|of| of["overrides"].as_array().unwrap().is_empty()).unwrap();
-    assert!(mean(own) + 10.0 < mean(&report["best"]), "{report}");
-    assert!(report["yaml"].as_str().unwrap().contains("reader:\n  read_threads: "), "{report}");
-    assert!(report["command"].as_str().unwrap().starts_with("feedrate run workload.yaml reader."));
-    for (more, said) in [
-        (["--budget", "0"], "--budget 20m"),
-        (["--goal=throughput", "train.computation_time=0"], "computation_time=0.001"),
-    ] {
-        let refused = test.feedrate(&[&["tune", "workload.yaml"][..], &more].concat());
-        assert!(refused.code == 2 && refused.stderr.contains(said), "{refused:?}");
-    }
-    let bad = test.feedrate(&["tune", "workload.yaml", "--keys", "reader.read_thread"]);
-    assert!(bad.code == 2 && bad.stderr.contains("did you mean `reader.read_threads`?"), "{bad:?}");
+    holds("trials", &report);
+    assert_eq!(report["goal"], "throughput");
+    let best = &report["best"];
+    assert!(best[0].as_str().is_some_and(|key| key.starts_with("reader.")), "{report}");
+    let advice = report["advice"].as_array().unwrap();
+    assert!(advice.iter().any(|of| of["name"] == "setting"), "{report}");
+    let chosen = advice.iter().find(|of| of["overrides"] == *best).unwrap();
+    assert_eq!(chosen["outcome"], "helps", "{report}");
+    // What was measured counts.
+    let again = test.feedrate(&[&trials[..], &["--json"]].concat());
+    assert!(again.stderr.contains("note: nothing was run now"), "{again:?}");
+    assert_eq!(again.json(), report);
 }

@@ -45,7 +45,6 @@ names! {
         StudyStatus = "study_status",
         System = "system",
         Trials = "trials",
-        Tune = "tune",
         Verify = "verify",
         Whatif = "whatif",
     }

@@ -10,7 +10,6 @@ use feedrate_results::diagnosis::Diagnosis;
 use feedrate_results::overview::Overview;
 use feedrate_results::place::INCOMPLETE;
 use feedrate_results::run::{Activity, FolderNames, Run};
-use feedrate_results::search::SearchResult;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -21,8 +20,6 @@ pub struct Data {
     pub runs: Vec<Run>,
     /// Designs of those that have results, by places in `runs`; where there are several sources, `source` is a factor.
     pub designs: Vec<Design>,
-    /// Searches whose folders were given.
-    pub searches: Vec<SearchResult>,
     /// Those beside runs whose records there are.
     pub diagnoses: Vec<Diagnosis>,
     /// The state of a study.

@@ -7,7 +7,6 @@ pub mod data;
 mod block;
 mod response;
 mod caption;
-mod search;
 pub mod ceilings;
 mod against;
 mod scaling;

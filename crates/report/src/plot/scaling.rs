@@ -4,7 +4,6 @@ use super::block::{PROCESSES_LABEL, PlotBlock};
 use super::caption::intervals;
 use super::data::Data;
 use super::response::{ResponseAxis, means, numbers_of_processes};
-use super::search;
 use super::{Missing, Needs, Plot};
 use crate::draw::figure::{Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Scale, Style, Tone};
 use feedrate_analysis::throughput::THROUGHPUTS;
@@ -18,13 +17,10 @@ const MOST: usize = 6;
 pub(super) static PLOT: Plot = Plot {
     name: "scaling",
     aliases: &["search"],
-    summary: "What `feedrate scale` found at each number that it tried; of other runs, or with `--response`, throughput against processes on logarithmic axes, with the ideal from the fewest processes; a line for each combination of other factors",
+    summary: "Throughput against processes on logarithmic axes, with the ideal from the fewest processes; a line for each combination of other factors",
     needs: Needs::Summaries,
     responses: &THROUGHPUTS,
-    make: |data, response| match (response, search::figure(data)) {
-        (None, Some(searches)) => Ok(searches),
-        _ => figure(data, response.unwrap_or_else(|| data.throughput())),
-    },
+    make: |data, response| figure(data, response.unwrap_or_else(|| data.throughput())),
 };
 
 fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {

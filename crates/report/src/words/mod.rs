@@ -13,7 +13,6 @@ pub mod advice;
 pub mod answer;
 pub mod client;
 pub mod mlperf;
-pub mod search;
 pub mod trials;
 pub mod untold;
 #[cfg(test)]

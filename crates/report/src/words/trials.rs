@@ -74,6 +74,8 @@ mod tests {
             workload: "w".into(),
             asked: Vec::new(),
             plan: None,
+            goal: None,
+            best: None,
             baseline: Some(Tried { mean_percent: 31.0, interval: None, n: 1 }),
             advice: vec![
                 row("threads", Outcome::Helps, 97.0),

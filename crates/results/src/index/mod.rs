@@ -8,7 +8,7 @@ mod tests;
 
 use crate::diagnosis::DIAGNOSIS_FILE;
 use crate::doubt;
-use crate::files::{FilesError, StudyFiles};
+use crate::files::{FilesError, StudyFiles, study_csv};
 pub use crate::import::LeftOut;
 
 use crate::import::{FoundRun, Imported, RunOrigin, find, load_dlio, load_run};
@@ -185,10 +185,10 @@ fn whole_path(path: &Path) -> PathBuf {
 }
 
 fn folders_of(source: &Path) -> Result<(Vec<FoundRun>, Vec<LeftOut>), RunsError> {
-    if !source.is_file() {
+    let Some(csv) = study_csv(source) else {
         return find(source).map_err(|error| RunsError::Io { path: source.into(), source: error });
-    }
-    let (folders, left_out) = folders_of_study(source)?;
+    };
+    let (folders, left_out) = folders_of_study(&csv)?;
     let found = folders.into_iter().map(|path| {
         let is_own = path.join(RECORD_FILE).is_file();
         FoundRun { origin: if is_own { RunOrigin::Feedrate } else { RunOrigin::Dlio }, path }

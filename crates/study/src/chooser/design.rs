@@ -13,9 +13,9 @@ pub(super) static MEMBER: Member = Member {
 
 /// All pending rows.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Design;
+pub struct FixedDesign;
 
-impl Chooser for Design {
+impl Chooser for FixedDesign {
     fn next(&mut self, history: &History) -> Option<Row> {
         let rows: Vec<Row> = history.rows().cloned().collect();
         let mut order = in_order(&rows).into_iter();

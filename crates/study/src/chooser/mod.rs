@@ -12,11 +12,11 @@ mod trials;
 #[cfg(test)]
 mod tests;
 
-pub use design::Design;
+pub use design::FixedDesign;
 pub use history::{History, Measured, Observation, PastRun, RunState};
 pub use scale::{NumberRange, ScaleEnd, ScaleLimits, ScaleRuns, ScaleSearch};
 pub use trials::{BASELINE, Candidate, Trial, TrialResponse, Trials, UTILISATION};
-pub use until::{ReplicateGroup, Until, WantedPrecision, groups};
+pub use until::{ReplicateGroup, UntilKnown, WantedPrecision, groups};
 
 use feedrate_analysis::precision::Standing;
 use feedrate_measure::metric::{AU_ALL_STEPS, Metric};

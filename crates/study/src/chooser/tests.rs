@@ -1,9 +1,8 @@
 //! Choosers over made-up histories. Each choice is made by a chooser built anew, as after a kill.
 
 use super::*;
-use crate::search::Goal;
+use crate::search::{Find, Goal};
 use feedrate_analysis::trial::Outcome;
-use feedrate_results::search::Find;
 use feedrate_results::setting::Setting;
 
 /// Numbers of accelerators; eight files are enough for two, four times as many for four times as many accelerators.

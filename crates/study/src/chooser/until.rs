@@ -1,6 +1,6 @@
 //! `--until`: all pending rows, then replicates of each experiment until its response is known well enough.
 
-use super::{Chooser, ChooserEvent, Design, History, RunState};
+use super::{Chooser, ChooserEvent, FixedDesign, History, RunState};
 use crate::select::is_wanted;
 use feedrate_analysis::precision::{self, NextStep, judge};
 use feedrate_measure::metric::Metric;
@@ -68,7 +68,7 @@ pub fn groups(history: &History, response: &Metric) -> Vec<ReplicateGroup> {
 
 /// Adds replicates until the response of each experiment is known.
 #[derive(Debug)]
-pub struct Until {
+pub struct UntilKnown {
     wanted: WantedPrecision,
     only: Vec<String>,
     /// Labels of experiments that were reported as known.
@@ -76,10 +76,10 @@ pub struct Until {
     events: Vec<ChooserEvent>,
 }
 
-impl Until {
+impl UntilKnown {
     /// `only` names the rows that may be repeated; see [`is_wanted`].
     pub fn new(wanted: WantedPrecision, only: Vec<String>) -> Self {
-        Until { wanted, only, reported: BTreeSet::new(), events: Vec::new() }
+        UntilKnown { wanted, only, reported: BTreeSet::new(), events: Vec::new() }
     }
 
     /// Report once that an experiment gets no more replicates.
@@ -93,9 +93,9 @@ impl Until {
     }
 }
 
-impl Chooser for Until {
+impl Chooser for UntilKnown {
     fn next(&mut self, history: &History) -> Option<Row> {
-        if let Some(pending) = Design.next(history) {
+        if let Some(pending) = FixedDesign.next(history) {
             return Some(pending);
         }
         let WantedPrecision { until, response, replicates_max } = self.wanted;

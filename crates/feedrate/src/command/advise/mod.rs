@@ -1,13 +1,14 @@
 //! `feedrate advise`: what would help a run, the best first, each with its evidence, what it is predicted to bring, and a command.
 
 mod predict;
+mod settings;
 mod try_out;
 
+use super::study::chosen::{self, ChosenStudy, StudyQuestion};
 use crate::cli::{CacheArguments, DataArguments, OUTPUT};
 use crate::exit::Exit;
-use crate::probe::Probes;
 use crate::progress::TERMINAL;
-use crate::{interrupt, messages, text, time};
+use crate::{messages, text, time};
 use clap::Args;
 use feedrate_analysis::advice::{self, Advice, Case, Cost, Proposal, RULES};
 use feedrate_analysis::answer::AnsweredSummary;
@@ -19,18 +20,17 @@ use feedrate_report::output::Schema;
 use feedrate_report::words::{advice as words, untold};
 use feedrate_results::load_run;
 use feedrate_results::replan::Replan;
-use feedrate_results::trials::{Outcome, TRIALS_FOLDER};
-use feedrate_run::live::Signals;
-use feedrate_session::bundled;
+use feedrate_results::trials::Outcome;
+use feedrate_session::failure::Interrupted;
 use feedrate_session::request::Request;
-use feedrate_session::resolve;
 use feedrate_session::template::RunTemplate;
+use feedrate_session::{bundled, resolve, result_folder};
 use feedrate_spec::refusal::refuse;
+use feedrate_study::chooser::{BASELINE, Trials, UTILISATION};
 use predict::{PredictArguments, Predictor, refusal_of_watched};
 use serde_json::{Value, json};
-use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
-use try_out::TryOut;
+use try_out::{Goal, TryOut, observe};
 
 /// Heading of the options of `--try`.
 const TRIALS: &str = "Try";
@@ -62,9 +62,15 @@ pub(super) struct AdviseArguments {
     /// Try this change too, advised or not; several keys go in quotes. May be repeated.
     #[arg(long, value_name = "KEY=VALUE", requires = "try_out", help_heading = TRIALS)]
     also: Vec<String>,
-    /// Start no run that would probably end later than this: `90s`, `10m`, `2h`.
+    /// Try settings of the reader too, those that are predicted to be the best for this goal, and answer with the cheapest change within 2 % of the best.
+    #[arg(long, value_enum, requires = "try_out", help_heading = TRIALS)]
+    goal: Option<Goal>,
+    /// Start no run that would probably end later than this, counted over all runs: `90s`, `10m`, `2h`.
     #[arg(long, value_name = "TIME", value_parser = time::seconds, default_value = "10m", help_heading = TRIALS)]
     budget: f64,
+    /// Measure anew what was measured before; the older results are put aside.
+    #[arg(long, help_heading = TRIALS)]
+    again: bool,
 }
 
 /// A piece of advice, and the command that follows it: none where it is no change of the workload.
@@ -99,10 +105,10 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
     let budget_s = arguments.budget;
     let (of, record) = RunTemplate::find(data)?;
     let also = asked_for(&of, &arguments.also)?;
-    let signals = LazyCell::new(interrupt::signals_of_runner);
+    let mut study = None;
     let (run_dir, record) = match record {
         Some(record) => (data.workload.clone(), record),
-        None => baseline(arguments, &of, &signals)?,
+        None => baseline(study.insert(open(arguments, &of)?), &of)?,
     };
     if predict.are_given() {
         let predictor = Predictor { run_dir: &run_dir, record: &record, template: &of };
@@ -112,24 +118,19 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
     let derived = Derived::new(&record);
     let opening = words::opening(&answered.answer, &derived);
     let rows = advised(&of, &Case::new(&derived, &answered.answer, &answered.summary.doubts));
-    if arguments.try_out && !(rows.is_empty() && also.is_empty()) {
-        let results = arguments.results.as_deref();
+    let has_candidates = !rows.is_empty() || !also.is_empty() || arguments.goal.is_some();
+    if arguments.try_out && has_candidates {
         let advice = rows.into_iter().map(|row| row.advice).collect();
-        let (of, record, opening, signals) = (&of, &record, &opening, &*signals);
-        let progress = arguments.data.progress();
-        return TryOut {
-            of,
-            record,
-            opening,
-            advice,
-            also,
-            budget_s,
-            results,
-            json,
-            progress,
-            signals,
-        }
-        .run();
+        let (template, record, opening, goal) = (&of, &record, &opening, arguments.goal);
+        let trials = TryOut { template, record, opening, advice, also, goal, budget_s, json };
+        let study = match study {
+            Some(mut study) => return trials.run(&mut study),
+            None => &mut open(arguments, &of)?,
+        };
+        return trials.run(study);
+    }
+    if let Some(study) = &study {
+        study.note_age();
     }
     tell(json, &run_dir, &answered, opening, &rows, page(&answered, &rows))
 }
@@ -194,19 +195,26 @@ fn asked_for(of: &RunTemplate, also: &[String]) -> anyhow::Result<Vec<Vec<String
     changes.collect()
 }
 
+/// The study of the trials of a workload or run.
+fn open(arguments: &AdviseArguments, of: &RunTemplate) -> anyhow::Result<ChosenStudy> {
+    let question = StudyQuestion::new("advise", &of.unchanged, &of.request, Vec::new());
+    let root = result_folder::root(arguments.results.as_deref(), &of.unchanged.workload)?;
+    ChosenStudy::open(&question, &root, &of.request, arguments.again)
+}
+
 /// Run the workload as it is: the folder of the run, and its record.
-fn baseline(
-    arguments: &AdviseArguments,
-    of: &RunTemplate,
-    signals: &Signals,
-) -> anyhow::Result<(String, Record)> {
-    let results = arguments.results.as_deref();
-    let progress = arguments.data.progress();
-    let probes = Probes::new(TRIALS_FOLDER, results, &of.unchanged.workload, progress, signals)?;
-    let (baseline, _) = probes.run(&of.request, "baseline", "as it is")?;
-    let run_dir = baseline.summary.run_dir.unwrap_or_default();
-    let record = load_run(Path::new(&run_dir))?;
-    Ok((run_dir, record))
+fn baseline(study: &mut ChosenStudy, of: &RunTemplate) -> anyhow::Result<(String, Record)> {
+    of.refuse_processes()?;
+    let row = chosen::row(&of.request, of.unchanged.plan.accelerators)?;
+    let mut chooser =
+        Trials::new(row, Vec::new(), UTILISATION, f64::INFINITY, |_| Default::default());
+    let end = study.run(&mut chooser, observe)?;
+    let trial = chooser.trial(&end.history, BASELINE);
+    match (trial.runs.first(), trial.hindrance) {
+        _ if end.report.is_stopped => Err(Interrupted(study.folder.display().to_string()).into()),
+        (Some(run), _) => Ok((run.run_dir.display().to_string(), load_run(&run.run_dir)?)),
+        (None, why) => anyhow::bail!("the workload as it is failed: {}", why.unwrap_or_default()),
+    }
 }
 
 fn advised(of: &RunTemplate, case: &Case) -> Vec<Advised> {

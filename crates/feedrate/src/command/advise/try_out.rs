@@ -1,205 +1,281 @@
-//! `feedrate advise --try`: runs the workload and what is advised for it in turns, then the best two together, and withdraws what does not help.
+//! `feedrate advise --try`: the candidates of the trials, and their outcomes as a table and as JSON. Which run is next, the chooser decides.
 
+use super::settings::{self, ChangeCost};
+use crate::command::study::chosen::{self, ChosenStudy, TRIALS, lines_of};
 use crate::exit::Exit;
-use crate::probe::Probes;
-use crate::progress::Progress;
-use crate::trials::{BASELINE, Trial, Trials, UTILISATION};
 use crate::{messages, text};
+use clap::ValueEnum;
 use feedrate_analysis::advice::{Advice, Proposal};
+use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_analysis::predict::{Pipeline, Prediction};
-use feedrate_analysis::trial::MATTERS_POINTS;
+use feedrate_data::manifest::{self, Manifest};
+use feedrate_data::stage::Stage;
+use feedrate_measure::checkpoints::CheckpointSummary;
 use feedrate_measure::derived::Derived;
-use feedrate_measure::metric::{DURATION_S, Unit};
-use feedrate_measure::record::Record;
+use feedrate_measure::metric::{AU_ALL_STEPS, DURATION_S, SAMPLES_WHOLE, Unit};
 use feedrate_measure::record::file::write_atomically;
+use feedrate_measure::record::{Record, StagingSummary};
 use feedrate_measure::stats;
-use feedrate_report::output::Schema;
 use feedrate_report::words::advice as words;
 use feedrate_report::words::trials::tried_change;
+use feedrate_results::conclusion::Conclusion;
+use feedrate_results::load_run;
 use feedrate_results::replan::Replan;
+use feedrate_results::setting::Setting;
 use feedrate_results::trials::{
-    ASKED, COMBINATION, Outcome, TRIALS_FILE, TRIALS_FOLDER, TrialsResult, Tried, TriedAdvice,
+    ASKED, COMBINATION, Outcome, TRIALS_FILE, TrialsResult, Tried, TriedAdvice,
 };
-use feedrate_run::live::Signals;
-use feedrate_session::failure::reason_stopped;
+use feedrate_session::dataset::{self, is_in_folder};
+use feedrate_session::failure::{Interrupted, on_one_line};
+use feedrate_session::resolve::Resolved;
 use feedrate_session::template::RunTemplate;
+use feedrate_spec::plan::{DatasetPlan, Plan};
 use feedrate_spec::units;
-use std::ops::RangeInclusive;
+use feedrate_study::chooser::{
+    BASELINE, Candidate, History, Observation, Trial, TrialResponse, Trials, UTILISATION,
+};
+use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Runs of each change before the best two are tried together; what they leave undecided is run again afterwards. Fewer decide nothing.
-const RUNS_EACH_FIRST: usize = 3;
-/// Fewest and most runs of a change. A difference that the most of them do not decide is too small to matter, or lost in noise.
-const RUNS_EACH: RangeInclusive<usize> = RUNS_EACH_FIRST..=16;
+/// Time that a process takes beside its run, in seconds.
+const START_S: f64 = 1.0;
+/// With a goal, the cheapest change within this share of the best is the answer.
+const SHARE: f64 = 0.02;
+/// Name of a setting of the reader that is tried for a goal.
+const SETTING: &str = "setting";
 
-/// Advice to be tried, and how long.
+/// A goal of `--try`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Goal {
+    /// Utilisation over all steps.
+    Au,
+    /// Samples per second.
+    Throughput,
+}
+
+impl Goal {
+    fn response(self) -> TrialResponse {
+        let metric = match self {
+            Goal::Au => &AU_ALL_STEPS,
+            Goal::Throughput => &SAMPLES_WHOLE,
+        };
+        TrialResponse { metric, margin: |mean| SHARE * mean }
+    }
+
+    fn promise(self) -> fn(&Prediction) -> f64 {
+        match self {
+            Goal::Au => |predicted| predicted.au_percent,
+            Goal::Throughput => |predicted| predicted.samples_per_second,
+        }
+    }
+}
+
+/// Advice to be tried, and for how long.
 pub(super) struct TryOut<'a> {
-    pub(super) of: &'a RunTemplate,
+    pub(super) template: &'a RunTemplate,
     pub(super) record: &'a Record,
     pub(super) opening: &'a str,
     pub(super) advice: Vec<Advice>,
     /// Changes that the user asked for.
     pub(super) also: Vec<Vec<String>>,
+    pub(super) goal: Option<Goal>,
     pub(super) budget_s: f64,
-    pub(super) results: Option<&'a Path>,
+    /// Print JSON.
     pub(super) json: bool,
-    pub(super) progress: Progress,
-    pub(super) signals: &'a Signals,
 }
 
-/// A change, and its place among the trials.
-struct Candidate {
+/// A change as the user sees it.
+struct Change {
     name: String,
-    change: String,
+    text: String,
     prediction: Option<Prediction>,
-    place: usize,
+}
+
+/// What the trials see of a record.
+pub(super) fn observe(record: &Record) -> Observation {
+    let saves = CheckpointSummary::new(record).and_then(|checkpoint| checkpoint.save);
+    let checkpoint_wait_s = saves.map(|saves| saves.stall_s);
+    let mut observation = Observation::new(record);
+    observation.checkpoint_wait_s = checkpoint_wait_s;
+    observation
 }
 
 impl TryOut<'_> {
-    /// Try, tell, and keep the result.
-    pub(super) fn run(&self) -> anyhow::Result<Exit> {
-        let workload = &self.of.unchanged.workload;
-        let progress = self.progress.clone();
-        let probes = Probes::new(TRIALS_FOLDER, self.results, workload, progress, self.signals)?;
-        let mut trials = Trials::new(self.of, probes, self.budget_s, UTILISATION)?;
-        trials.expect(Derived::new(self.record).value(&DURATION_S).unwrap_or_default());
-        let mut candidates = self.candidates(&mut trials);
-        let tried = self.try_all(&mut trials, &mut candidates);
-        let stopped = match &tried {
-            Ok(false) => None,
-            Ok(true) if trials.count() == 0 => {
-                let run = units::seconds(trials.expected_s(BASELINE));
+    /// Try, print the outcome, and keep it in the study.
+    pub(super) fn run(&self, study: &mut ChosenStudy) -> anyhow::Result<Exit> {
+        let of = self.template;
+        of.refuse_processes()?;
+        let (mut changes, candidates): (Vec<Change>, Vec<Candidate>) =
+            self.candidates().into_iter().unzip();
+        let response = self.goal.map_or(UTILISATION, Goal::response);
+        let baseline = chosen::row(&of.request, of.unchanged.plan.accelerators)?;
+        let combine = |change: &[String]| candidate(of, change);
+        let mut trials = Trials::new(baseline, candidates, response, self.budget_s, combine);
+        let run_s = Derived::new(self.record).value(&DURATION_S).unwrap_or_default();
+        trials.expect(run_s + START_S);
+        let ended = study.run(&mut trials, observe);
+        remove_made(of, study, trials.candidates())?;
+        let end = ended?;
+        if let Some(both) = trials.combination() {
+            let change = &trials.candidates()[both].change;
+            changes.push(self.change(COMBINATION, change));
+        }
+        let history = &end.history;
+        let is_out_of_time = trials.is_out_of_time(history);
+        let failed = trials.trial(history, BASELINE).hindrance;
+        let stopped = match &failed {
+            _ if end.report.is_stopped => Some("the trials were interrupted".to_string()),
+            Some(why) => Some(why.clone()),
+            None if is_out_of_time && trials.count(history) == 0 => {
+                let run = units::seconds(trials.expected_s(history, BASELINE));
                 Some(format!("a run takes about {run}, which is more than the budget"))
             }
-            Ok(true) => Some("the budget is spent".into()),
-            Err(error) => Some(reason_stopped(error, "the trials were")),
+            None => is_out_of_time.then(|| "the budget is spent".into()),
         };
-        let result = self.result(&trials, &candidates, stopped);
-        let text = serde_json::to_string(&result)?;
-        let kept = write_atomically(&trials.folder().join(TRIALS_FILE), text.as_bytes());
-        if self.json {
-            messages::print_json(Schema::Trials.object(serde_json::to_value(&result)?))?;
-        } else {
-            messages::print_page(&page(self.opening, &result, best(&trials, &candidates)))?;
+        let outcomes = Outcomes { of, goal: self.goal, trials: &trials, history, response };
+        let result = outcomes.result(self.record, &changes, stopped, &study.folder);
+        let written = write_atomically(
+            &study.folder.join(TRIALS_FILE),
+            serde_json::to_string(&result)?.as_bytes(),
+        );
+        let conclusion = Conclusion {
+            // A report reads the outcomes themselves.
+            lines: Vec::new(),
+            schema: TRIALS.into(),
+            answer: lines_of(self.opening),
+            rest: lines_of(&outcomes.page(&result)),
+            object: serde_json::to_value(&result)?,
+        };
+        study.conclude(&conclusion, self.json)?;
+        written?;
+        if end.report.is_stopped {
+            return Err(Interrupted(study.folder.display().to_string()).into());
         }
-        kept?;
-        tried?;
-        let is_open = |of: &TriedAdvice| of.outcome == Outcome::NotDecided;
+        if let Some(why) = failed {
+            anyhow::bail!("the workload as it is failed: {why}");
+        }
+        let is_open = |row: &TriedAdvice| row.outcome == Outcome::NotDecided;
         let is_open = result.stopped.is_some() || result.advice.iter().any(is_open);
         Ok(if is_open { Exit::Undecided } else { Exit::Fine })
     }
 
-    /// Changes that are advised, and those that were asked for.
-    fn candidates(&self, trials: &mut Trials<'_>) -> Vec<Candidate> {
-        let mut candidates = Vec::new();
+    /// Changes that are advised, that the user asked for, and for a goal settings of the reader, the cheapest first.
+    fn candidates(&self) -> Vec<(Change, Candidate)> {
+        let of = self.template;
+        let mut all: Vec<(Change, Candidate)> = Vec::new();
         for Advice { proposal, prediction } in &self.advice {
-            let place = match &proposal.overrides[..] {
-                [] => trials.leave_out(untried(proposal)),
-                overrides => trials.add(overrides),
+            let change = Change {
+                name: proposal.rule.to_string(),
+                text: words::change(proposal),
+                prediction: *prediction,
             };
-            let (name, change) = (proposal.rule.to_string(), words::change(proposal));
-            candidates.push(Candidate { name, change, prediction: *prediction, place });
+            all.push(match &proposal.overrides[..] {
+                [] => {
+                    let hindrance = Some(untried(proposal));
+                    (change, Candidate { hindrance, ..Candidate::default() })
+                }
+                overrides => (change, candidate(of, overrides)),
+            });
         }
-        for overrides in &self.also {
-            if !candidates.iter().any(|of| trials.at(of.place).change == *overrides) {
-                candidates.push(self.candidate(ASKED, overrides, trials));
+        let settings = self
+            .goal
+            .map_or_else(Vec::new, |goal| settings::promising(of, self.record, goal.promise()));
+        let named = settings.iter().map(|overrides| (SETTING, overrides));
+        for (name, overrides) in self.also.iter().map(|overrides| (ASKED, overrides)).chain(named) {
+            if !all.iter().any(|(_, known)| known.change == *overrides) {
+                all.push((self.change(name, overrides), candidate(of, overrides)));
             }
         }
-        candidates
+        if self.goal.is_some() {
+            all.sort_by_key(|(_, candidate)| {
+                let plan = of.plan(&candidate.change);
+                let cost =
+                    |plan: Plan| ChangeCost::new(&plan, &of.unchanged.plan, candidate.change.len());
+                (candidate.row.is_none(), plan.map(cost))
+            });
+        }
+        all
     }
 
     /// A change that no rule advises as it is.
-    fn candidate(&self, name: &str, overrides: &[String], trials: &mut Trials<'_>) -> Candidate {
-        let plan = self.of.plan(overrides);
+    fn change(&self, name: &str, overrides: &[String]) -> Change {
+        let plan = self.template.plan(overrides);
         let prediction =
             plan.and_then(|plan| Pipeline::new(self.record).ok()?.predict(&plan, &[]).ok());
-        let place = trials.add(overrides);
-        Candidate { name: name.into(), change: overrides.join(" "), prediction, place }
+        Change { name: name.into(), text: overrides.join(" "), prediction }
     }
+}
 
-    /// Each by itself, then the best two together. Says whether time was too short.
-    fn try_all(
-        &self,
-        trials: &mut Trials<'_>,
-        candidates: &mut Vec<Candidate>,
-    ) -> anyhow::Result<bool> {
-        let places: Vec<usize> = candidates.iter().map(|of| of.place).collect();
-        let is_short = trials.decide(BASELINE, &places, RUNS_EACH_FIRST..=RUNS_EACH_FIRST)?;
-        let mut helping = helping(trials, candidates);
-        // Both together are judged by utilisation, in which checkpoints do not show.
-        helping.retain(|of| !trials.at(of.place).is_of_checkpoints());
-        let keys = |of: &Candidate| {
-            let change = trials.at(of.place).change.iter();
-            let keys = change.filter_map(|text| text.split('=').next());
-            keys.map(str::to_string).collect::<Vec<_>>()
-        };
-        let both = helping.iter().enumerate().find_map(|(at, first)| {
-            let apart =
-                |second: &&&Candidate| keys(first).iter().all(|key| !keys(second).contains(key));
-            helping[at + 1..].iter().find(apart).map(|second| [first.place, second.place])
-        });
-        let Some(both) = both else {
-            return Ok(trials.decide(BASELINE, &places, RUNS_EACH)? || is_short);
-        };
-        let overrides = both.map(|place| trials.at(place).change.clone()).concat();
-        let both_together = self.candidate(COMBINATION, &overrides, trials);
-        let place = both_together.place;
-        candidates.push(both_together);
-        let is_short = trials.decide(both[0], &[place], RUNS_EACH)? || is_short;
-        Ok(trials.decide(BASELINE, &places, RUNS_EACH)? || is_short)
-    }
-
-    fn result(
-        &self,
-        trials: &Trials<'_>,
-        candidates: &[Candidate],
-        stopped: Option<String>,
-    ) -> TrialsResult {
-        let data = &self.of.request;
-        TrialsResult {
-            workload: self.record.plan.workload.clone(),
-            asked: data.data_arguments(),
-            plan: Some(self.record.plan.clone()),
-            baseline: trials.at(BASELINE).tried(),
-            advice: candidates
-                .iter()
-                .map(|of| self.advised(trials, of, stopped.as_deref()))
-                .collect(),
-            stopped,
-            runs: trials.count(),
-            took_s: trials.took_s(),
-            results: trials.folder().display().to_string(),
+/// A change of a workload that may be tried.
+fn candidate(of: &RunTemplate, change: &[String]) -> Candidate {
+    let mut candidate = Candidate { change: change.to_vec(), ..Candidate::default() };
+    let prepared = of.resolve(change).and_then(|changed| {
+        candidate.is_copied = changed.plan.stage.is_some() || changed.plan.loader.in_memory;
+        refuse_untriable(of, &changed)?;
+        let mut row = chosen::row(&of.with(change), changed.plan.accelerators)?;
+        // A dataset that fills the folder of the data leaves no place in it for another.
+        let root = &changed.data_root;
+        if !is_same(&changed.plan.dataset, &of.unchanged.plan.dataset)
+            && root.join(manifest::FILE_NAME).exists()
+            && let Some(beside) = std::path::absolute(root)?.parent()
+        {
+            row.settings
+                .push(Setting::new(feedrate_study::keys::DATA, beside.display().to_string()));
         }
+        Ok(row)
+    });
+    match prepared {
+        Ok(row) => Candidate { row: Some(row), ..candidate },
+        Err(error) => Candidate { hindrance: Some(on_one_line(&error)), ..candidate },
     }
+}
 
-    fn advised(&self, trials: &Trials<'_>, of: &Candidate, stopped: Option<&str>) -> TriedAdvice {
-        let (trial, baseline) = (trials.at(of.place), trials.at(BASELINE));
-        let (tried, hindrance) = (trial.tried(), trial.hindrance.clone());
-        let outcome = if hindrance.is_some() && tried.is_some() {
-            Outcome::NotDecided
-        } else {
-            trials.outcome(BASELINE, of.place)
-        };
-        let reason = match outcome {
-            _ if hindrance.is_some() => hindrance,
-            Outcome::NotTried => Some(stopped.unwrap_or("no time was left").into()),
-            Outcome::NotDecided => Some("the runs differ too much, or are too few".into()),
-            _ if trial.is_of_checkpoints() => checkpoint_waits(baseline, trial),
-            _ => None,
-        };
-        TriedAdvice {
-            name: of.name.clone(),
-            overrides: trial.change.clone(),
-            change: of.change.clone(),
-            predicted_percent: of.prediction.map(|of| of.au_percent),
-            interval: of.prediction.map(|of| of.interval),
-            tried,
-            outcome,
-            reason,
-            break_even_epochs: break_even(baseline, trial),
-            command: (!trial.change.is_empty()).then(|| self.of.command(&trial.change)),
-        }
+fn refuse_untriable(of: &RunTemplate, changed: &Resolved) -> anyhow::Result<()> {
+    let Resolved { plan, data_root, workload, .. } = changed;
+    if plan.stage != of.unchanged.plan.stage {
+        refuse_kept_copy(plan, data_root)?;
     }
+    let is_other = !is_same(&plan.dataset, &of.unchanged.plan.dataset);
+    if is_other && workload.dataset_foreign {
+        anyhow::bail!("it needs other files than those that others made");
+    }
+    Ok(())
+}
+
+/// Whether the bytes of two datasets are the same.
+fn is_same(one: &DatasetPlan, other: &DatasetPlan) -> bool {
+    Manifest::fingerprint_of(one) == Manifest::fingerprint_of(other)
+}
+
+/// Refuse a copy that is there already: a run would remove it.
+fn refuse_kept_copy(plan: &Plan, data_root: &Path) -> anyhow::Result<()> {
+    let Some(stage) = plan.stage.as_ref().filter(|stage| !stage.keep) else { return Ok(()) };
+    let source = dataset::folder(plan, data_root)?;
+    let copy = Stage::new(&plan.dataset, &source, Path::new(&stage.folder), None, None)?;
+    if copy.folder().exists() {
+        let folder = copy.folder().display();
+        anyhow::bail!(
+            "`{folder}` is there already, and a run would remove it: give another folder"
+        );
+    }
+    Ok(())
+}
+
+/// Remove datasets that only changes needed.
+fn remove_made(
+    of: &RunTemplate,
+    study: &mut ChosenStudy,
+    candidates: &[Candidate],
+) -> anyhow::Result<()> {
+    let (plan, root) = (&of.unchanged.plan, &of.unchanged.data_root);
+    let is_made = is_in_folder(plan) && !of.unchanged.workload.dataset_foreign;
+    if !is_made || candidates.is_empty() {
+        return Ok(());
+    }
+    let root = std::path::absolute(root)?;
+    let kept = std::path::absolute(dataset::folder(plan, &root)?)?;
+    let roots = [Some(root.as_path()), root.parent()].into_iter().flatten();
+    study.remove_datasets(&roots.map(Path::to_path_buf).collect::<BTreeSet<_>>(), &kept)
 }
 
 /// The reason why advice is not tried that no key of the workload follows.
@@ -211,99 +287,169 @@ fn untried(proposal: &Proposal) -> String {
     }
 }
 
+/// The outcomes of trials.
+struct Outcomes<'a> {
+    of: &'a RunTemplate,
+    goal: Option<Goal>,
+    trials: &'a Trials<'a>,
+    history: &'a History,
+    response: TrialResponse,
+}
+
+impl Outcomes<'_> {
+    fn result(
+        &self,
+        record: &Record,
+        changes: &[Change],
+        stopped: Option<String>,
+        folder: &Path,
+    ) -> TrialsResult {
+        let (trials, history) = (self.trials, self.history);
+        let rows = changes.iter().enumerate();
+        let rows = rows.map(|(rank, change)| self.advised(1 + rank, change, stopped.as_deref()));
+        let best = trials.best(history);
+        TrialsResult {
+            workload: record.plan.workload.clone(),
+            asked: self.of.request.data_arguments(),
+            plan: Some(record.plan.clone()),
+            goal: self.goal.map(crate::cli::name_of),
+            baseline: reached(&trials.trial(history, BASELINE)),
+            best: best.map(|place| trials.candidates()[place].change.clone()),
+            advice: rows.collect(),
+            stopped,
+            runs: trials.count(history) as u64,
+            took_s: trials.seconds(history),
+            results: folder.display().to_string(),
+        }
+    }
+
+    fn advised(&self, place: usize, change: &Change, stopped: Option<&str>) -> TriedAdvice {
+        let (trials, history) = (self.trials, self.history);
+        let [baseline, trial] = [BASELINE, place].map(|place| trials.trial(history, place));
+        let candidate = &trials.candidates()[place];
+        let (tried, hindrance) = (reached(&trial), trial.hindrance.clone());
+        let outcome = if hindrance.is_some() && tried.is_some() {
+            Outcome::NotDecided
+        } else {
+            trials.outcome(history, BASELINE, place)
+        };
+        let reason = match outcome {
+            _ if hindrance.is_some() => hindrance,
+            Outcome::NotTried => Some(stopped.unwrap_or("no time was left").into()),
+            Outcome::NotDecided => Some("the runs differ too much, or are too few".into()),
+            _ if candidate.is_of_checkpoints() => checkpoint_waits(&baseline, &trial),
+            _ => None,
+        };
+        TriedAdvice {
+            name: change.name.clone(),
+            overrides: candidate.change.clone(),
+            change: change.text.clone(),
+            predicted_percent: change.prediction.map(|of| of.au_percent),
+            interval: change.prediction.map(|of| of.interval),
+            tried,
+            outcome,
+            reason,
+            break_even_epochs: break_even(&baseline, &trial),
+            command: (!candidate.change.is_empty()).then(|| self.of.command(&candidate.change)),
+        }
+    }
+
+    /// Mean of the response at a place with its interval, in its unit.
+    fn reached(&self, place: usize) -> String {
+        let metric = self.response.metric;
+        let values = self.trials.trial(self.history, place).values(metric);
+        let is_percent = metric.unit == Unit::Percent;
+        let interval = if is_percent {
+            stats::percent_interval(&values, CONFIDENCE)
+        } else {
+            stats::mean_interval(&values, CONFIDENCE)
+        };
+        text::known(stats::mean(&values), |mean| {
+            let interval = interval.map(|of| format!(" [{:.1}, {:.1}]", of.low, of.high));
+            format!("{}{}", metric.unit.text(mean), interval.unwrap_or_default())
+        })
+    }
+
+    fn runs(&self, place: usize) -> String {
+        self.trials.trial(self.history, place).values(self.response.metric).len().to_string()
+    }
+
+    fn page(&self, of: &TrialsResult) -> String {
+        let best = self.trials.best(self.history).map(|place| place - 1);
+        let no_change = [
+            "as it is".into(),
+            "-".into(),
+            self.reached(BASELINE),
+            self.runs(BASELINE),
+            String::new(),
+        ];
+        let mut rows = vec![no_change];
+        let mut notes = Vec::new();
+        let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+        for (at, row) in of.advice.iter().enumerate() {
+            let told = tried_change(row);
+            let outcome = if best == Some(at) { "best" } else { row.outcome.name() };
+            if let Some(why) = &row.reason {
+                let why = format!("{}: {why}", row.outcome.name());
+                match reasons.iter_mut().find(|(of, _)| *of == why) {
+                    Some((_, changes)) => changes.push(told.clone()),
+                    None => reasons.push((why, vec![told.clone()])),
+                }
+            }
+            notes.extend(row.break_even_epochs.map(|epochs| {
+                format!("{told}: the copy is worth its time from {epochs:.1} epochs on")
+            }));
+            let predicted = text::known(row.predicted_percent, |percent| format!("{percent:.0} %"));
+            let is_one = row.name == COMBINATION || row.overrides.is_empty();
+            let change = if is_one { told } else { row.overrides.join("\n") };
+            rows.push([change, predicted, self.reached(at + 1), self.runs(at + 1), outcome.into()]);
+        }
+        notes.extend(reasons.iter().map(|(why, changes)| format!("{} {why}", changes.join(", "))));
+        let withdrawn = of.advice.iter().filter(|of| of.is_withdrawn() && of.name != COMBINATION);
+        let withdrawn: Vec<String> = withdrawn.map(|of| of.overrides.join(" ")).collect();
+        if !withdrawn.is_empty() {
+            notes.push(format!("Withdrawn: {}", withdrawn.join(", ")));
+        }
+        notes.extend(of.stopped.iter().map(|why| format!("Stopped: {why}")));
+        let header = ["Change", "Predicted", "Tried", "n", ""];
+        let table = text::table_of_changes(header, rows, 0, messages::page_width());
+        let mut parts = vec![table];
+        if !notes.is_empty() {
+            parts.push(notes.join("\n"));
+        }
+        parts.extend(best.and_then(|at| of.advice[at].command.clone()));
+        let (counted, took) = (units::counted(of.runs, "run"), units::seconds(of.took_s));
+        let ran = if of.runs == 0 { String::new() } else { format!("{counted} in {took}\n") };
+        parts.push(format!("{ran}Results: {}", of.results));
+        parts.join("\n\n")
+    }
+}
+
+/// Utilisation over the runs of a trial.
+fn reached(trial: &Trial<'_>) -> Option<Tried> {
+    let values = trial.values(&AU_ALL_STEPS);
+    let interval = stats::percent_interval(&values, CONFIDENCE);
+    Some(Tried {
+        mean_percent: stats::mean(&values)?,
+        interval: interval.map(|of| [of.low, of.high]),
+        n: values.len() as u64,
+    })
+}
+
 /// The waits by which a change of checkpoints is judged.
-fn checkpoint_waits(without: &Trial, with: &Trial) -> Option<String> {
-    let mean = |of: &Trial| stats::mean(&of.checkpoint_waits().collect::<Vec<_>>());
+fn checkpoint_waits(without: &Trial<'_>, with: &Trial<'_>) -> Option<String> {
+    let mean = |trial: &Trial<'_>| stats::mean(&trial.checkpoint_waits());
     let [without, with] = [mean(without)?, mean(with)?].map(units::seconds);
     Some(format!("training waits {with} for checkpoints instead of {without}, which AU leaves out"))
 }
 
-/// Epochs from which on a copy is worth it, by the epochs without and with it.
-fn break_even(without: &Trial, with: &Trial) -> Option<f64> {
-    let epoch_s = |trial: &Trial| {
-        let epochs = trial.runs.first()?.summary.epochs;
-        Some(stats::mean(&trial.values(&DURATION_S))? / epochs as f64)
-    };
-    let staging = with.runs.iter().find_map(|run| run.summary.staging.as_ref())?;
-    staging.break_even_epochs(epoch_s(without)?, epoch_s(with)?)
-}
-
-fn mean(trials: &Trials<'_>, of: &Candidate) -> f64 {
-    trials.mean(of.place).unwrap_or(f64::NEG_INFINITY)
-}
-
-/// Whether it helps for certain.
-fn helps(trials: &Trials<'_>, of: &Candidate) -> bool {
-    trials.at(of.place).hindrance.is_none() && trials.outcome(BASELINE, of.place) == Outcome::Helps
-}
-
-/// Those that help for certain, the best first.
-fn helping<'c>(trials: &Trials<'_>, candidates: &'c [Candidate]) -> Vec<&'c Candidate> {
-    let mut helping: Vec<_> = candidates.iter().filter(|of| helps(trials, of)).collect();
-    helping.sort_by(|a, b| mean(trials, b).total_cmp(&mean(trials, a)));
-    helping
-}
-
-/// The one to use, by its place: the first of those as good as the best, for the cheapest come first; both together only where they are better than that
-/// for certain.
-fn best(trials: &Trials<'_>, candidates: &[Candidate]) -> Option<usize> {
-    let (both, singles): (Vec<_>, Vec<_>) =
-        helping(trials, candidates).into_iter().partition(|of| of.name == COMBINATION);
-    let most = mean(trials, singles.first()?);
-    let is_as_good = |of: &&Candidate| most - MATTERS_POINTS <= mean(trials, of);
-    let single = singles.into_iter().filter(is_as_good).min_by_key(|of| of.place)?;
-    let is_better = |both: &&Candidate| trials.outcome(single.place, both.place) == Outcome::Helps;
-    let best = both.into_iter().find(is_better).unwrap_or(single);
-    candidates.iter().position(|of| of.place == best.place)
-}
-
-fn page(opening: &str, of: &TrialsResult, best: Option<usize>) -> String {
-    let au = |tried: Option<Tried>| {
-        text::known(tried, |tried| {
-            let interval = tried.interval.map(|[low, high]| format!(" [{low:.1}, {high:.1}]"));
-            format!("{}{}", Unit::Percent.text(tried.mean_percent), interval.unwrap_or_default())
-        })
-    };
-    let runs = |tried: Option<Tried>| tried.map_or(0, |tried| tried.n).to_string();
-    let no_change =
-        ["as it is".into(), "-".into(), au(of.baseline), runs(of.baseline), String::new()];
-    let mut rows = vec![no_change];
-    let mut notes = Vec::new();
-    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
-    for (at, row) in of.advice.iter().enumerate() {
-        let told = tried_change(row);
-        let outcome = if best == Some(at) { "best" } else { row.outcome.name() };
-        if let Some(why) = &row.reason {
-            let why = format!("{}: {why}", row.outcome.name());
-            match reasons.iter_mut().find(|(of, _)| *of == why) {
-                Some((_, changes)) => changes.push(told.clone()),
-                None => reasons.push((why, vec![told.clone()])),
-            }
-        }
-        notes.extend(row.break_even_epochs.map(|epochs| {
-            format!("{told}: the copy is worth its time from {epochs:.1} epochs on")
-        }));
-        let predicted = text::known(row.predicted_percent, |percent| format!("{percent:.0} %"));
-        let is_one = row.name == COMBINATION || row.overrides.is_empty();
-        let change = if is_one { told } else { row.overrides.join("\n") };
-        rows.push([change, predicted, au(row.tried), runs(row.tried), outcome.into()]);
-    }
-    notes.extend(reasons.iter().map(|(why, changes)| format!("{} {why}", changes.join(", "))));
-    let withdrawn = of.advice.iter().filter(|of| of.is_withdrawn() && of.name != COMBINATION);
-    let withdrawn: Vec<String> = withdrawn.map(|of| of.overrides.join(" ")).collect();
-    if !withdrawn.is_empty() {
-        notes.push(format!("Withdrawn: {}", withdrawn.join(", ")));
-    }
-    notes.extend(of.stopped.iter().map(|why| format!("Stopped: {why}")));
-    let header = ["Change", "Predicted", "Tried", "n", ""];
-    let table = text::table_of_changes(header, rows, 0, messages::page_width());
-    let mut parts = vec![opening.to_string(), table];
-    if !notes.is_empty() {
-        parts.push(notes.join("\n"));
-    }
-    parts.extend(best.and_then(|at| of.advice[at].command.clone()));
-    let (counted, took) = (units::counted(of.runs, "run"), units::seconds(of.took_s));
-    let ran = if of.runs == 0 { String::new() } else { format!("{counted} in {took}\n") };
-    parts.push(format!("{ran}Results: {}", of.results));
-    parts.join("\n\n")
+/// Epochs from which on a copy is worth its time, by the epochs without and with it.
+fn break_even(without: &Trial<'_>, with: &Trial<'_>) -> Option<f64> {
+    let records = with.runs.iter().filter_map(|run| load_run(&run.run_dir).ok());
+    let staged = records.map(|record| (record.epochs.len(), record.staging));
+    let (epochs, staging) =
+        staged.into_iter().find_map(|(epochs, staging)| Some((epochs, staging?)))?;
+    let epoch_s =
+        |trial: &Trial<'_>| Some(stats::mean(&trial.values(&DURATION_S))? / epochs as f64);
+    StagingSummary::new(&staging).break_even_epochs(epoch_s(without)?, epoch_s(with)?)
 }

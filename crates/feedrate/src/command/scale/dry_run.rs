@@ -4,12 +4,11 @@ use super::ScaleArguments;
 use super::range::SearchRange;
 use crate::{messages, text};
 use feedrate_report::output::Schema;
-use feedrate_results::search::{ACCELERATORS, Find, Found};
 use feedrate_session::resolve::mlperf_status;
 use feedrate_session::{catalog, room};
 use feedrate_spec::plan::Plan;
 use feedrate_spec::units;
-use feedrate_study::search::Search;
+use feedrate_study::search::{ACCELERATORS, Find, Found, Search};
 use serde::Serialize;
 use serde_json::json;
 
@@ -104,7 +103,7 @@ fn datasets<'a>(range: &SearchRange<'a>) -> anyhow::Result<Vec<SearchRange<'a>>>
     loop {
         let before = range.clone();
         range.taken_bytes += range.to_generate_bytes()?;
-        if !range.grow()? {
+        if !range.extend()? {
             all.push(range);
             return Ok(all);
         }
@@ -148,7 +147,7 @@ fn foresee(
     let (mut runs, mut read, mut run_s) = (0, 0, 0.0);
     range.taken_bytes += range.to_generate_bytes()?;
     while run_s < arguments.budget {
-        if search.lies_beyond() && range.grow()? {
+        if search.lies_beyond() && range.extend()? {
             search.widen(range.max);
             range.taken_bytes += range.to_generate_bytes()?;
             continue;

@@ -1,25 +1,26 @@
 //! `feedrate scale`: the largest or smallest number of accelerators, or of anything else, at which a response holds for certain, and why it ends there.
 
 mod range;
+mod answer;
+mod words;
 mod dry_run;
-mod hunt;
 
+use super::study::chosen::{ChosenStudy, SCALE, StudyQuestion, lines_of};
 use crate::cli::{CacheArguments, DataArguments, OUTPUT, metric};
 use crate::exit::Exit;
-use crate::probe::Probes;
-use crate::{interrupt, messages, text, time};
+use crate::{messages, text, time};
+use answer::{SearchAnswer, SearchResult};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use feedrate_measure::metric::{Metric, Unit};
-use feedrate_report::output::Schema;
-use feedrate_report::words::search as words;
-use feedrate_results::search::ACCELERATORS;
-use feedrate_results::search::{Certainty, Find, Found, SearchResult};
-use feedrate_session::room;
+use feedrate_results::conclusion::Conclusion;
+use feedrate_session::failure::Interrupted;
+use feedrate_session::{result_folder, room};
+use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
-use hunt::Hunt;
+use feedrate_study::chooser::{ScaleEnd, ScaleLimits, ScaleSearch};
+use feedrate_study::search::{ACCELERATORS, Certainty, Find, Found};
 use range::SearchRange;
-pub(super) use range::largest;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
@@ -30,7 +31,8 @@ const SEARCH: &str = "Search";
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The number is doubled until the target is missed, then the gap is halved, and the runs at the edge are repeated until they decide \
-or the budget is spent. Each run is a process of its own. The dataset grows with the number, unless `--scale` or \
+or the budget is spent. Each run is a process of its own, and a row of a study in the folder of the search: the same command goes on \
+with what was measured, such as after a kill or with a larger budget. The dataset grows with the number, unless `--scale` or \
 `dataset.num_files_train` says how large it is.
 
 Examples:
@@ -75,6 +77,9 @@ pub(super) struct ScaleArguments {
     /// Folder of all results [default: the workload's `output.folder`, else `results`].
     #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     results: Option<PathBuf>,
+    /// Measure anew what was measured before; the older results are put aside.
+    #[arg(long, help_heading = SEARCH)]
+    again: bool,
     #[command(flatten)]
     cache: CacheArguments,
 }
@@ -93,7 +98,7 @@ fn find() -> impl TypedValueParser<Value = Find> {
 
 /// Search, and tell what was found.
 pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
-    let range = SearchRange::find(arguments)?;
+    let mut range = SearchRange::find(arguments)?;
     if arguments.dry_run {
         dry_run::tell(arguments, &range)?;
         return Ok(Exit::Fine);
@@ -104,16 +109,33 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
         let place = room::place(&range.plan(range.max)?, root);
         messages::note(format!("data: {files}, {bytes}, enough for {enough}, in {place}"));
     }
+    let root = result_folder::root(arguments.results.as_deref(), &range.resolved.workload)?;
+    let question = question(arguments, &range);
+    let mut study = ChosenStudy::open(&question, &root, range.user(), arguments.again)?;
+    if let Some(first) = study.files.table()?.rows().next() {
+        range.take_dataset_of(first);
+    }
     range.tell_notes(0);
-    let (progress, results) = (arguments.data.progress(), arguments.results.as_deref());
-    let (workload, signals) = (&range.resolved.workload, interrupt::signals_of_runner());
-    let probes = Probes::new("scale-", results, workload, progress, &signals)?;
-    let (result, ended) = Hunt::new(arguments, range).search(&probes);
-    if result.numbers.is_empty() {
-        ended?;
+    let limits = ScaleLimits { runs_max: arguments.max_runs, budget_s: arguments.budget };
+    let goal = range.goal(range.bound);
+    let mut search = ScaleSearch::new(goal, arguments.response, limits, range);
+    let end = study.run(&mut search, answer::observe)?;
+    let stopped = if end.report.is_stopped {
+        Some("the search was interrupted".into())
     } else {
-        tell(&result, arguments.response, arguments.data.json)?;
-        ended?;
+        stopped(arguments, &search, &search.end(&end.history))?
+    };
+    let runs = search.runs(&end.history);
+    let result = SearchAnswer::new(arguments, &search, runs)?.result(stopped, &study.folder);
+    let conclusion = conclusion(&result, arguments.response)?;
+    if !result.numbers.is_empty() {
+        study.conclude(&conclusion, arguments.data.json)?;
+    }
+    if end.report.is_stopped {
+        return Err(Interrupted(study.folder.display().to_string()).into());
+    }
+    if let ScaleEnd::Failed { run, reason, .. } = search.end(&end.history) {
+        anyhow::bail!("run {run} failed: {reason}");
     }
     Ok(match result.found {
         Found { not_decided: Some(_), .. } => Exit::Undecided,
@@ -123,14 +145,51 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     })
 }
 
-/// Print a search that is over.
-pub(super) fn tell(result: &SearchResult, response: &Metric, json: bool) -> anyhow::Result<()> {
-    if json {
-        messages::print_json(Schema::Scale.object(serde_json::to_value(result)?))?;
-    } else {
-        messages::print_answered(&answer(result), &rest(result, response))?;
-    }
-    Ok(())
+/// Why something is not decided; `None` where all is.
+fn stopped(
+    arguments: &ScaleArguments,
+    search: &ScaleSearch<SearchRange<'_>>,
+    end: &ScaleEnd,
+) -> anyhow::Result<Option<String>> {
+    let words = |number: u64| search.range().words(number);
+    Ok(Some(match end {
+        ScaleEnd::Decided => return Ok(None),
+        ScaleEnd::OutOfRuns => format!("`--max-runs {}` are spent", arguments.max_runs),
+        ScaleEnd::OutOfTime => {
+            let budget = units::seconds(arguments.budget);
+            format!("another run would probably end after the `--budget` of {budget}")
+        }
+        ScaleEnd::Worthless { run, number, reason } => {
+            format!("run {run}: {} says nothing of the storage: {reason}", words(*number))
+        }
+        ScaleEnd::NoValue { number } => {
+            let (name, words) = (arguments.response.id.name(), words(*number));
+            let message = format!("the run of {words} has no {name}");
+            return refuse(message, "try `--response au_all_steps`");
+        }
+        ScaleEnd::Failed { run, reason, .. } => format!("run {run} failed: {reason}"),
+    }))
+}
+
+/// All that decides which runs answer the question; limits of the search do not.
+fn question<'a>(arguments: &ScaleArguments, range: &'a SearchRange<'_>) -> StudyQuestion<'a> {
+    let ScaleArguments { key, find, from, max, max_data, .. } = arguments;
+    let more = vec![
+        format!("{key} {} from {from}", find.name()),
+        format!("{} {}", arguments.response.id.name(), range.bound),
+        format!("max {max:?} {max_data:?}"),
+    ];
+    StudyQuestion::new("scale", &range.resolved, range.user(), more)
+}
+
+fn conclusion(result: &SearchResult, response: &Metric) -> anyhow::Result<Conclusion> {
+    Ok(Conclusion {
+        lines: words::lines(result),
+        schema: SCALE.into(),
+        answer: lines_of(&answer(result)),
+        rest: lines_of(&rest(result, response)),
+        object: serde_json::to_value(result)?,
+    })
 }
 
 fn answer(result: &SearchResult) -> String {

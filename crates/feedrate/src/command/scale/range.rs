@@ -2,11 +2,12 @@
 //!
 //! Where numbers need more than the dataset has, it is made larger step by step, so that a storage which feeds few need not hold what many would read.
 
-use super::{ACCELERATORS, ScaleArguments};
+mod rows;
+
+use super::ScaleArguments;
 use crate::messages;
 use crate::progress::TERMINAL;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, Metric, Unit, sustained_needs_steps};
-use feedrate_results::search::SearchedDataset;
 use feedrate_session::bundled::MlperfStatus;
 use feedrate_session::failure::on_one_line;
 use feedrate_session::request::Request;
@@ -17,7 +18,8 @@ use feedrate_spec::plan::Plan;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
 use feedrate_spec::workload::Override;
-use feedrate_study::search::Goal;
+use feedrate_study::search::{ACCELERATORS, Goal};
+use serde::Serialize;
 
 /// Steps of a run, at least: the rate of reading is told by whole batches.
 const STEPS_LEAST: u64 = 50;
@@ -34,6 +36,17 @@ const FILES: &str = "dataset.num_files_train";
 const EPOCHS: &str = "train.epochs";
 const STEPS: &str = "train.total_training_steps";
 const ASKED: &str = "metric.au";
+
+/// A dataset that was made for a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct SearchedDataset {
+    /// Files to train on.
+    pub(super) files: u64,
+    /// Bytes of all files.
+    pub(super) bytes: u64,
+    /// Files of the workload's own dataset.
+    pub(super) workload_files: u64,
+}
 
 /// The numbers that can be tried.
 #[derive(Clone)]
@@ -132,6 +145,11 @@ impl<'a> SearchRange<'a> {
         Ok(range)
     }
 
+    /// The user's request.
+    pub(super) fn user(&self) -> &Request {
+        &self.user
+    }
+
     /// The goal of a search in it.
     pub(super) fn goal(&self, least: f64) -> Goal {
         let (from, find) = (self.arguments.from.get(), self.arguments.find);
@@ -201,8 +219,8 @@ impl<'a> SearchRange<'a> {
         Ok(Some(SearchedDataset { files: plan.dataset.files_train, bytes, workload_files }))
     }
 
-    /// Make the dataset larger, for numbers beyond the largest. False where none is asked for, where there can be none, or no room for it.
-    pub(super) fn grow(&mut self) -> anyhow::Result<bool> {
+    /// Make the dataset larger, for numbers beyond the largest. False where that is not wanted, not possible, or has no room.
+    pub(super) fn extend(&mut self) -> anyhow::Result<bool> {
         let (reached, asked) = (self.max, self.arguments.max.map_or(NUMBER_MAX, u64::from));
         if asked <= reached || !self.sustained || !self.may_resize() {
             return Ok(false);
@@ -343,16 +361,21 @@ impl<'a> SearchRange<'a> {
             return Err(hindrance.unwrap_or_else(|| anyhow::anyhow!("cannot plan")));
         }
         self.files = Some(files);
+        let note = self.note_on_dataset(number)?;
+        self.notes.push(note);
+        Ok(())
+    }
+
+    fn note_on_dataset(&self, number: u64) -> anyhow::Result<String> {
         let own = self.resolved.workload.dataset_num_files_train;
         let bytes = catalog::estimate(&self.plan(number)?).file_bytes;
-        self.notes.push(format!(
+        Ok(format!(
             "dataset: {} instead of {}, {}, for up to {}",
-            units::counted(files, "file"),
+            units::counted(self.files.unwrap_or(own), "file"),
             units::count(own),
             units::bytes(bytes),
             self.words(number),
-        ));
-        Ok(())
+        ))
     }
 
     /// Where the dataset for `number` finds no room. What others made is there.
@@ -401,11 +424,7 @@ impl<'a> SearchRange<'a> {
 }
 
 /// The largest number from `from` to `max` at which something holds that holds at all smaller ones, if there is one.
-pub(in crate::command) fn largest(
-    from: u64,
-    max: u64,
-    mut holds: impl FnMut(u64) -> bool,
-) -> Option<u64> {
+fn largest(from: u64, max: u64, mut holds: impl FnMut(u64) -> bool) -> Option<u64> {
     let mut low = Some(from).filter(|&from| holds(from))?;
     let mut high = low.saturating_mul(2).min(max);
     while low < high && holds(high) {

@@ -5,8 +5,8 @@ use super::how::AS_IS;
 use super::reporter::Reporter;
 use super::row::{PlannedRow, RowCommand};
 use crate::cli::LIVE_FILE;
-use crate::interrupt;
 use crate::progress::{Progress, TERMINAL};
+use crate::{interrupt, messages};
 use anyhow::Context;
 use feedrate_data::lock::DatasetLock;
 use feedrate_data::manifest::Manifest;
@@ -24,7 +24,7 @@ use feedrate_run::live::Signals;
 use feedrate_run::system::{self, Asker, MachineActivity};
 use feedrate_session::{hung, result_folder};
 use feedrate_spec::catalog::Ability;
-use feedrate_spec::escape::bash_word;
+use feedrate_spec::escape::{bash_command, bash_word};
 use feedrate_study::bash;
 use feedrate_study::chooser::Observation;
 use feedrate_study::launch::{self, Launcher, Scripts};
@@ -168,6 +168,7 @@ impl RunnerEnv for ThisMachine {
             }
         };
         words.insert(0, what.into());
+        messages::detail(|| format!("starting: feedrate {}", bash_command(&words)));
         let folder = self.task_folder(job.attempt, what)?;
         let live_file = folder.join("live");
         words.extend([LIVE_FILE.into(), live_file.display().to_string()]);

@@ -10,6 +10,7 @@ mod precision;
 mod dry_run;
 mod new;
 mod run;
+pub(super) mod chosen;
 mod row_view;
 mod status;
 

@@ -20,7 +20,7 @@ use feedrate_results::row::Row;
 use feedrate_results::state::{Status, StudyState};
 use feedrate_spec::escape::bash_word;
 use feedrate_spec::units;
-use feedrate_study::chooser::{Chooser, Design, Until, WantedPrecision};
+use feedrate_study::chooser::{Chooser, FixedDesign, UntilKnown, WantedPrecision};
 use feedrate_study::datasets::Policy;
 use feedrate_study::runner::{Runner, RunnerEnd, RunnerOptions, RunnerReport};
 use feedrate_study::select::is_wanted;
@@ -108,7 +108,7 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
 }
 
 /// The study's lock. A runner that was killed may hold it for another moment.
-fn lock(files: &StudyFiles) -> Result<Lock, FilesError> {
+pub(super) fn lock(files: &StudyFiles) -> Result<Lock, FilesError> {
     let begun = Instant::now();
     loop {
         match files.lock() {
@@ -130,9 +130,9 @@ fn options(arguments: &StudyRunArguments) -> RunnerOptions {
 
 fn chooser(arguments: &StudyRunArguments) -> Box<dyn Chooser> {
     let StudyRunArguments { response, max_replicates: replicates_max, .. } = *arguments;
-    let Some(until) = arguments.until else { return Box::new(Design) };
+    let Some(until) = arguments.until else { return Box::new(FixedDesign) };
     let wanted = WantedPrecision { until, response, replicates_max };
-    Box::new(Until::new(wanted, arguments.only.clone()))
+    Box::new(UntilKnown::new(wanted, arguments.only.clone()))
 }
 
 fn tell(

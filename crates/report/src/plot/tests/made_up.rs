@@ -1,4 +1,4 @@
-//! Runs, searches and a state of a study that no machine made, which the tests of plots draw. Nothing is tested here.
+//! Runs and a state of a study that no machine made, which the tests of plots draw. Nothing is tested here.
 
 use crate::draw::figure::Figure;
 use crate::plot::data::Data;
@@ -14,10 +14,8 @@ use feedrate_measure::metric::{
 use feedrate_measure::phase::{GpuPhase, Phase, PhaseKind};
 use feedrate_measure::record::timeline::{GpuSample, Sample, Timeline};
 use feedrate_measure::record::{CheckpointKind, Record};
-use feedrate_measure::stats;
 use feedrate_results::overview::{ModelCounts, Overview, StatusCounts};
 use feedrate_results::run::{Activity, Run};
-use feedrate_results::search::{Certainty, Find, Found, SearchResult, SearchedNumber};
 
 /// Processes, workers and format of a run.
 pub(in crate::plot) type Setting<'a> = (f64, f64, &'a str);
@@ -179,46 +177,6 @@ pub(in crate::plot) fn data_for(plot: &Plot, workload: &str) -> Data {
     let overview = Some(overview(&[workload, "cosmoflow_h100"]));
     let diagnoses = vec![crate::ceilings::example(workload)];
     Data { overview, diagnoses, ..drawn_from(runs) }
-}
-
-/// 1, 2 and 4 accelerators: certain, open, and certain not to be fed.
-pub(in crate::plot) fn search(workload: &str) -> SearchResult {
-    let number = |number, state, values: &[f64]| SearchedNumber {
-        number,
-        state,
-        values: values.into(),
-        mean: stats::mean(values),
-        interval: None,
-        verdict: "storage-bound".into(),
-        evidence: String::new(),
-        doubts: Vec::new(),
-        run_dirs: Vec::new(),
-    };
-    SearchResult {
-        workload: workload.into(),
-        key: "accelerators".into(),
-        response: AU_ALL_STEPS.id.name().into(),
-        bound: 90.0,
-        find: Find::Largest,
-        found: Found { certain: Some(1), not_decided: Some((2, 3)), fails: Some(4) },
-        lacks_bytes_per_second: Some(2.3e8),
-        why: String::new(),
-        stopped: None,
-        runs: 5,
-        took_s: 60.0,
-        from: 1,
-        max: 4,
-        numbers: vec![
-            number(1, Certainty::Holds, &[98.0, 99.0]),
-            number(2, Certainty::NotDecided, &[91.0]),
-            number(4, Certainty::Fails, &[50.0, 51.0]),
-        ],
-        again: Vec::new(),
-        dataset: None,
-        overrides: Vec::new(),
-        notes: Vec::new(),
-        results: String::new(),
-    }
 }
 
 pub(in crate::plot) fn figure(plot: &Plot, data: &Data) -> Result<Figure, Missing> {

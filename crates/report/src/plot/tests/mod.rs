@@ -7,9 +7,7 @@ mod told;
 use super::data::*;
 use super::*;
 use crate::draw::{Drawing, Look, Theme, draw};
-use feedrate_measure::metric::{
-    BARRIER_S, DELIVERED_WHOLE, LOAD_S, Metric, STALL_OPEN, STALL_SKEW,
-};
+use feedrate_measure::metric::{BARRIER_S, LOAD_S, Metric, STALL_OPEN, STALL_SKEW};
 use feedrate_results::run::Run;
 use made_up::*;
 use std::fmt::Write as _;
@@ -119,18 +117,6 @@ fn axes_have_their_units() {
 }
 
 #[test]
-fn a_search_is_drawn_by_scaling_and_its_runs_with_a_response() {
-    let (scaling, searches) = (find("scaling").unwrap(), vec![search("a")]);
-    let data = Data { searches, ..drawn_from(runs("a")) };
-    let text = text_of(&drawn(scaling, &data, &Look::default()).svg);
-    for label in ["AU, all steps (%)", "asked for", "holds", "not decided", "fails"] {
-        assert!(text.lines().any(|line| line == label), "no `{label}` in {text}");
-    }
-    let lines = scaling.figure(&data, Some(&DELIVERED_WHOLE)).unwrap();
-    assert_eq!(lines.title, "Throughput against processes, and the ideal");
-}
-
-#[test]
 fn levels_of_a_factor_are_drawn_for_any_response() {
     let data = drawn_from(one_at_a_time());
     let levels = find("factor_levels").unwrap();
@@ -201,7 +187,7 @@ fn hostile_names_are_only_names() {
             let loader = format!("{name}{}", run.settings["dataset.format"]);
             run.settings.insert("loader.kind".into(), loader);
         }
-        let data = Data { overview, searches: vec![search(name)], diagnoses, ..drawn_from(runs) };
+        let data = Data { overview, diagnoses, ..drawn_from(runs) };
         let figure = figure(plot, &data).unwrap();
         let svg = draw(&figure, &Look::default()).svg;
         let tree =

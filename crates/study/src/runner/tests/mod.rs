@@ -4,7 +4,7 @@ mod datasets;
 mod replicates;
 
 use super::*;
-use crate::chooser::Design;
+use crate::chooser::FixedDesign;
 use feedrate_measure::example::simple;
 use feedrate_measure::metric::Metric;
 use feedrate_measure::record;
@@ -228,7 +228,7 @@ impl Study {
         env: &mut FakeEnv,
         options: RunnerOptions,
     ) -> Result<(RunnerReport, StudyState), RunnerError> {
-        let end = self.choose(env, options, &mut Design)?;
+        let end = self.choose(env, options, &mut FixedDesign)?;
         Ok((end.report, end.state))
     }
 

@@ -1,7 +1,7 @@
 //! Runs that replicate each other, and how many are made.
 
 use super::*;
-use crate::chooser::{ChooserEvent, Until, WantedPrecision, groups};
+use crate::chooser::{ChooserEvent, UntilKnown, WantedPrecision, groups};
 use feedrate_analysis::precision::{self, NextStep};
 use feedrate_measure::metric::Metric;
 
@@ -12,7 +12,7 @@ fn runs_by_another_plan_are_no_replicates_and_are_doubted() {
     let first = RunnerOptions { limit: Some(1), ..RunnerOptions::default() };
     study.run(&mut env, first).unwrap();
     env.plan = "another";
-    let end = study.choose(&mut env, RunnerOptions::default(), &mut Design).unwrap();
+    let end = study.choose(&mut env, RunnerOptions::default(), &mut FixedDesign).unwrap();
     let doubted: Vec<&str> = env
         .events
         .iter()
@@ -36,7 +36,7 @@ fn replicates_are_added_until_the_response_is_known_or_out_of_reach() {
         response: Metric::find("au_all_steps").unwrap(),
         replicates_max: 8,
     };
-    let until = || Until::new(wanted, Vec::new());
+    let until = || UntilKnown::new(wanted, Vec::new());
     let mut env = study.env();
     study.choose(&mut env, RunnerOptions::default(), &mut until()).unwrap();
     let rows: Vec<Row> = study.files.table().unwrap().rows().cloned().collect();

@@ -1,17 +1,19 @@
 //! The answer of a search for the largest or smallest number, the same for terminals and reports. Decides nothing.
 
-use crate::report::FindingFigure;
+use super::answer::SearchResult;
+use super::range::SearchedDataset;
 use feedrate_measure::metric::{Better, Metric, Unit};
-use feedrate_results::search::{ACCELERATORS, Find, SearchResult, SearchedDataset};
+use feedrate_results::conclusion::ConclusionLine;
 use feedrate_spec::units;
+use feedrate_study::search::{ACCELERATORS, Find};
 use std::cmp::Ordering;
 
 /// The doubt of runs whose samples are smaller than the workload's.
 const SHRUNK: &str = "records_shrunk";
 
 /// The answer, why it ends there, and what stopped it.
-pub fn lines(of: &SearchResult) -> Vec<FindingFigure> {
-    let line = |name: String, value: String| FindingFigure { name, value };
+pub(super) fn lines(of: &SearchResult) -> Vec<ConclusionLine> {
+    let line = |name: String, value: String| ConclusionLine { name, value };
     let mut lines = vec![line("Answer".into(), format!("{}{}", answer(of), beside(of)))];
     if let Some(fails) = of.found.fails {
         lines.push(line(format!("Why {fails} {}", verb(of, fails, "fail")), of.why.clone()));
@@ -33,14 +35,14 @@ pub fn lines(of: &SearchResult) -> Vec<FindingFigure> {
 }
 
 /// `au_disagrees at 4 and 5, other_io at 5; …`: beside the runs that decide, of which the answer is then not certain.
-fn doubts(of: &SearchResult) -> Option<FindingFigure> {
+fn doubts(of: &SearchResult) -> Option<ConclusionLine> {
     let doubts = of.doubts_at_edge();
     let each = doubts.iter().map(|(name, at)| {
         let at: Vec<String> = at.iter().map(|number| units::count(*number)).collect();
         format!("{name} at {}", at.join(" and "))
     });
     let each: Vec<String> = each.collect();
-    (!each.is_empty()).then(|| FindingFigure {
+    (!each.is_empty()).then(|| ConclusionLine {
         name: "Doubts".into(),
         value: format!("{}; `feedrate list NAME` explains", each.join(", ")),
     })
@@ -161,7 +163,8 @@ fn verb(of: &SearchResult, number: u64, verb: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedrate_results::search::{Certainty, Found, SearchedNumber};
+    use crate::command::scale::answer::SearchedNumber;
+    use feedrate_study::search::{Certainty, Found};
 
     fn result(workload: &str, key: &str, response: &str, bound: f64) -> SearchResult {
         let found = Found { certain: None, not_decided: None, fails: None };

@@ -1,0 +1,101 @@
+//! Settings of the reader that may be the best for a goal, by what the record of the workload as it is predicts.
+
+use feedrate_analysis::predict::{Pipeline, Prediction};
+use feedrate_measure::record::Record;
+use feedrate_results::replan::Replan;
+use feedrate_session::catalog;
+use feedrate_session::template::RunTemplate;
+use feedrate_spec::plan::Plan;
+
+/// Keys that a record predicts, with their levels.
+const LEVELS: [(&str, &[&str]); 3] = [
+    ("reader.read_threads", &["1", "2", "4", "8", "16", "32", "64"]),
+    ("reader.prefetch_size", &["2", "4", "8"]),
+    ("reader.transfer_size", &["256KiB", "1MiB", "4MiB"]),
+];
+/// Most settings that are tried.
+const SETTINGS_MAX: usize = 4;
+/// A setting that costs more is tried if it promises this much more.
+const GAIN_MIN_SHARE: f64 = 0.005;
+
+/// The cost of a change, in the order of what weighs most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ChangeCost {
+    pub(super) is_other_dataset: bool,
+    pub(super) threads: u64,
+    pub(super) keys: usize,
+    pub(super) memory_bytes: u64,
+}
+
+impl ChangeCost {
+    pub(super) fn new(plan: &Plan, own: &Plan, keys: usize) -> Self {
+        ChangeCost {
+            is_other_dataset: plan.dataset != own.dataset,
+            threads: u64::from(plan.loader.workers) * u64::from(plan.accelerators),
+            keys,
+            memory_bytes: catalog::estimate(plan).loader_memory_bytes as u64,
+        }
+    }
+}
+
+/// The most promising settings, each with its overrides: none that costs more than one which promises as much.
+pub(super) fn promising(
+    template: &RunTemplate,
+    record: &Record,
+    promise: fn(&Prediction) -> f64,
+) -> Vec<Vec<String>> {
+    let Ok(pipeline) = Pipeline::new(record) else { return Vec::new() };
+    let own = &template.unchanged.plan;
+    let mut combinations: Vec<Vec<String>> = vec![Vec::new()];
+    for (key, levels) in LEVELS {
+        let more = combinations.iter().flat_map(|before| {
+            levels.iter().map(|level| [before.clone(), vec![format!("{key}={level}")]].concat())
+        });
+        let more: Vec<_> = more.collect();
+        combinations.extend(more);
+    }
+    let mut loaders = vec![own.loader.clone()];
+    let mut settings = Vec::new();
+    for overrides in combinations {
+        let Some(plan) = template.plan(&overrides) else { continue };
+        if loaders.contains(&plan.loader) {
+            continue;
+        }
+        loaders.push(plan.loader.clone());
+        let predicted = pipeline.predict(&plan, &[]).ok();
+        let cost = ChangeCost::new(&plan, own, overrides.len());
+        settings.extend(predicted.map(|predicted| (cost, overrides, promise(&predicted))));
+    }
+    settings.sort_by_key(|(cost, ..)| *cost);
+    let unchanged = pipeline.predict(own, &[]).ok();
+    let most = unchanged.map_or(f64::NEG_INFINITY, |predicted| promise(&predicted));
+    frontier(settings.into_iter().map(|(_, overrides, promise)| (overrides, promise)), most)
+}
+
+/// Those of `settings`, the cheapest first, that promise more than `most` and than all cheaper ones, the best of them.
+fn frontier<T>(settings: impl Iterator<Item = (T, f64)>, mut most: f64) -> Vec<T> {
+    let mut kept = Vec::new();
+    for (setting, promise) in settings {
+        if most * (1.0 + GAIN_MIN_SHARE) < promise {
+            kept.push((setting, promise));
+        }
+        most = most.max(promise);
+    }
+    kept.sort_by(|one, other| other.1.total_cmp(&one.1));
+    kept.truncate(SETTINGS_MAX);
+    kept.into_iter().map(|(setting, _)| setting).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_that_costs_more_and_promises_no_more_is_not_tried() {
+        let settings = [(1, 31.0), (2, 60.0), (4, 97.0), (8, 97.2)];
+        let threads = |most: f64| frontier(settings.into_iter(), most);
+        assert_eq!(threads(f64::NEG_INFINITY), [4, 2, 1]);
+        assert_eq!(threads(31.0), [4, 2]);
+        assert!(threads(97.0).is_empty());
+    }
+}

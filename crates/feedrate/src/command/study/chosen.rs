@@ -1,0 +1,278 @@
+//! Studies whose rows a chooser decides on: `scale` and `advise`. The folder follows from the question, so that the same command goes on with it.
+
+use super::machine::ThisMachine;
+use super::run::lock;
+use super::{by_whose_fault, how};
+use crate::messages;
+use anyhow::Context;
+use feedrate_measure::record::Record;
+use feedrate_measure::record::file::write_atomically;
+use feedrate_report::output::Schema;
+use feedrate_results::conclusion::Conclusion;
+use feedrate_results::files::{STUDY_FILE, StudyFiles};
+use feedrate_results::row::Row;
+use feedrate_results::run::settings;
+use feedrate_results::setting::{self, Setting};
+use feedrate_results::state::{StudySettings, StudyState};
+use feedrate_results::table::Table;
+use feedrate_session::failure::Interrupted;
+use feedrate_session::request::Request;
+use feedrate_session::resolve::Resolved;
+use feedrate_session::result_folder;
+use feedrate_spec::plan::Cache;
+use feedrate_spec::refusal::refuse;
+use feedrate_spec::units;
+use feedrate_spec::workload::canonical_key;
+use feedrate_study::chooser::{Chooser, Observation};
+use feedrate_study::datasets::Policy;
+use feedrate_study::runner::{Runner, RunnerEnd, RunnerEnv, RunnerOptions};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Names of the schemas of conclusions.
+pub(in crate::command) const SCALE: &str = "scale";
+pub(in crate::command) const TRIALS: &str = "trials";
+
+/// What makes a study the one that a command goes on with.
+#[derive(Serialize)]
+pub(in crate::command) struct StudyQuestion<'a> {
+    /// Its kind, and the name of the workload.
+    name: [&'a str; 2],
+    /// The workload as the user named it, which rows repeat.
+    workload: &'a str,
+    /// The settings of the workload as it is.
+    plan: BTreeMap<String, String>,
+    data_root: String,
+    cache: Cache,
+    overrides: &'a [String],
+    shares: [f64; 2],
+    /// All else that the user decides on.
+    more: Vec<String>,
+}
+
+impl<'a> StudyQuestion<'a> {
+    /// About a workload as it was requested.
+    pub(in crate::command) fn new(
+        kind: &'a str,
+        resolved: &'a Resolved,
+        request: &'a Request,
+        more: Vec<String>,
+    ) -> Self {
+        let root = &resolved.data_root;
+        StudyQuestion {
+            name: [kind, &resolved.plan.workload],
+            workload: &request.workload,
+            plan: settings(&resolved.plan),
+            data_root: std::path::absolute(root).as_ref().unwrap_or(root).display().to_string(),
+            cache: request.cache,
+            overrides: &request.overrides,
+            shares: [request.scale, request.shrink_records],
+            more,
+        }
+    }
+
+    /// `scale-unet3d_h100-1f3a9c02`.
+    fn folder_name(&self) -> anyhow::Result<String> {
+        let hash = crc32fast::hash(&serde_json::to_vec(self)?);
+        let [kind, workload] = self.name;
+        Ok(format!("{kind}-{}-{hash:08x}", result_folder::file_name(workload)))
+    }
+}
+
+/// A study in a folder of its own.
+pub(in crate::command) struct ChosenStudy {
+    /// The folder: the CSV, its state, and the results.
+    pub(in crate::command) folder: PathBuf,
+    pub(in crate::command) files: StudyFiles,
+    settings: StudySettings,
+    machine: ThisMachine,
+    /// This command ran something.
+    has_run: bool,
+    /// Finished runs.
+    runs: usize,
+}
+
+impl ChosenStudy {
+    /// The study about a question, below `results`; begun where there is none. With `again`, everything is measured anew.
+    pub(in crate::command) fn open(
+        question: &StudyQuestion<'_>,
+        results: &Path,
+        data: &Request,
+        again: bool,
+    ) -> anyhow::Result<Self> {
+        let here = std::env::current_dir().context("cannot tell the working directory")?;
+        let folder = here.join(results).join(question.folder_name()?);
+        let data_folder = data.data.as_ref().map(|data| here.join(data));
+        // The scripts of runs are UTF-8: another name would become that of another folder.
+        let folders = [data_folder.as_deref(), Some(folder.as_path())];
+        if let Some(folder) = folders.into_iter().flatten().find(|path| path.to_str().is_none()) {
+            let folder = folder.display();
+            return refuse(
+                format!("`{folder}` is not UTF-8, in which other processes are told of it"),
+                "give folders of other names, or a link to them",
+            );
+        }
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot make `{}`", folder.display()))?;
+        let csv = folder.join(STUDY_FILE);
+        if !csv.exists() {
+            write_atomically(&csv, Table::new(Vec::new(), &[]).text().as_bytes())?;
+        }
+        let files = StudyFiles::new(&csv).map_err(|error| by_whose_fault(error.into()))?;
+        let cache = match question.cache {
+            Cache::Cold => "cold",
+            Cache::Warm => "warm",
+            Cache::AsIs => how::AS_IS,
+        };
+        let settings = StudySettings {
+            results: folder.clone(),
+            data: data_folder,
+            scale: data.scale,
+            shrink_records: data.shrink_records,
+            cache: cache.into(),
+            ..how::new(&files.csv, &here)
+        };
+        let machine = ThisMachine::new(&files)?;
+        let mut study = ChosenStudy { folder, files, settings, machine, has_run: false, runs: 0 };
+        study.machine.listen();
+        if again {
+            study.set_back()?;
+        }
+        Ok(study)
+    }
+
+    fn set_back(&self) -> anyhow::Result<()> {
+        let _lock = lock(&self.files)?;
+        self.files.edit_table(|table| {
+            let count = table.rows().count();
+            (0..count).for_each(|index| table.mark(index, false));
+            0 < count
+        })?;
+        Ok(())
+    }
+
+    /// Run the rows that `chooser` decides on; `judge` reads the values of a run. What failed before is run again.
+    pub(in crate::command) fn run(
+        &mut self,
+        chooser: &mut dyn Chooser,
+        judge: fn(&Record) -> Observation,
+    ) -> anyhow::Result<RunnerEnd> {
+        self.start(chooser, judge).map_err(by_whose_fault)
+    }
+
+    fn start(
+        &mut self,
+        chooser: &mut dyn Chooser,
+        judge: fn(&Record) -> Observation,
+    ) -> anyhow::Result<RunnerEnd> {
+        let lock = lock(&self.files)?;
+        let state = StudyState::open(&self.files, &lock)?;
+        let settings = state.settings.clone().unwrap_or_else(|| self.settings.clone());
+        how::enter(&settings)?;
+        if !self.machine.wait_for_earlier(state.settings.as_ref())? {
+            return Err(Interrupted(self.folder.display().to_string()).into());
+        }
+        self.machine.judge = judge;
+        let options =
+            RunnerOptions { retry: true, datasets: Policy::Keep, ..RunnerOptions::default() };
+        let runner = Runner::new(&self.files, lock, state, settings, &mut self.machine, options);
+        let end = runner.run(chooser)?;
+        self.has_run |= 0 < end.report.finished + end.report.failed.len();
+        self.runs = end.history.runs.iter().filter(|run| run.row.done).count();
+        Ok(end)
+    }
+
+    /// Note that all results are older than this command, where it ran nothing.
+    pub(in crate::command) fn note_age(&self) {
+        if !self.has_run && 0 < self.runs {
+            let runs = units::counted(self.runs as u64, "run");
+            messages::note(format!(
+                "note: nothing was run now; {runs} of an earlier start count (`--again` measures anew)"
+            ));
+        }
+    }
+
+    /// Remove all datasets that the study made in these folders but one.
+    pub(in crate::command) fn remove_datasets(
+        &mut self,
+        roots: &BTreeSet<PathBuf>,
+        kept: &Path,
+    ) -> anyhow::Result<()> {
+        let Some(settings) = StudyState::read(&self.files)?.settings else { return Ok(()) };
+        let made = self.machine.own_datasets(roots, &settings.id).into_keys();
+        for folder in made.filter(|folder| folder != kept) {
+            match self.machine.delete_dataset(&folder) {
+                Ok(true) => {}
+                Ok(false) => {
+                    messages::say(format!("warning: `{}` stays: it is in use", folder.display()))
+                }
+                Err(error) => {
+                    messages::say(format!("warning: `{}` stays: {error}", folder.display()))
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Keep the conclusion with the study, and print it.
+    pub(in crate::command) fn conclude(
+        &self,
+        conclusion: &Conclusion,
+        json: bool,
+    ) -> anyhow::Result<()> {
+        let kept = conclusion.write(&self.folder).context("cannot keep the conclusion");
+        self.note_age();
+        print(conclusion, json)?;
+        kept
+    }
+}
+
+/// A text as a conclusion keeps it: no line break in it is escaped.
+pub(in crate::command) fn lines_of(text: &str) -> Vec<String> {
+    text.lines().map(str::to_string).collect()
+}
+
+/// Print the conclusion of a study.
+pub(in crate::command) fn print(conclusion: &Conclusion, json: bool) -> anyhow::Result<()> {
+    let Conclusion { schema, answer, rest, object, .. } = conclusion;
+    if json {
+        let schema = if schema == TRIALS { Schema::Trials } else { Schema::Scale };
+        messages::print_json(schema.object(object.clone()))?;
+    } else {
+        messages::print_answered(&answer.join("\n"), &rest.join("\n"))?;
+    }
+    Ok(())
+}
+
+/// The row that runs a workload with all of these overrides, of which the last of a key counts.
+pub(in crate::command) fn row(data: &Request, accelerators: u32) -> anyhow::Result<Row> {
+    let foreign = data.foreign.then(|| "dataset.foreign=True".to_string());
+    let mut settings: Vec<Setting> = Vec::new();
+    for text in data.overrides.iter().chain(&foreign) {
+        let mut setting = Setting::parse(text).map_err(|problem| anyhow::anyhow!("{problem}"))?;
+        if let Some(value) = &mut setting.value {
+            if value.chars().any(char::is_control) {
+                return refuse(
+                    format!("`{}` holds a tab, an end of line or the like", text.escape_debug()),
+                    "set it in the workload's file",
+                );
+            }
+            if !value.starts_with(['[', '{', '\'', '"']) {
+                *value = setting::quoted(value);
+            }
+        }
+        let key = canonical_key(&setting.key).to_string();
+        settings.retain(|known| canonical_key(&known.key) != key);
+        if key != "accelerators" {
+            settings.push(setting);
+        }
+    }
+    let model = match data.workload.as_str() {
+        // A name without a slash would be that of a bundled workload.
+        name if Path::new(name).is_dir() && !name.contains('/') => format!("./{name}"),
+        name => name.into(),
+    };
+    Ok(Row { settings, ..Row::new(model, accelerators) })
+}
