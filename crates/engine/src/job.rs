@@ -73,7 +73,7 @@ impl ReadError {
             ReadError::NoMember { .. } => Some("see `feedrate list`"),
             ReadError::Storage(error) => error.hint(),
             ReadError::Format { .. } => Some(
-                "remove the file, or mend it; of a dataset that feedrate made `feedrate generate --verify` tells what else is wrong, and `feedrate clean DIR --yes` removes it to have it made anew",
+                "remove the file, or mend it; of a dataset that feedrate made `feedrate generate --verify` lists all damaged files, and `feedrate clean DIR --yes` removes it to have it made anew",
             ),
         }
     }

@@ -111,19 +111,19 @@ impl Ranks {
     }
 }
 
-/// Rank 0 tells all others.
+/// Send `value` from rank 0 to all others.
 ///
 /// # Errors
 /// As of [`CommError`].
-pub fn tell<T: Serialize>(comm: &dyn Comm, value: &T) -> Result<(), CommError> {
+pub fn broadcast<T: Serialize>(comm: &dyn Comm, value: &T) -> Result<(), CommError> {
     comm.broadcast(&encoded(value)?).map(drop)
 }
 
-/// Hear what rank 0 tells, on the others.
+/// The value that rank 0 broadcasts, on the others.
 ///
 /// # Errors
 /// As of [`CommError`].
-pub fn told<T: DeserializeOwned>(comm: &dyn Comm) -> Result<T, CommError> {
+pub fn receive<T: DeserializeOwned>(comm: &dyn Comm) -> Result<T, CommError> {
     decoded(&comm.broadcast(&[])?)
 }
 

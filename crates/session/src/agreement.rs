@@ -91,7 +91,7 @@ pub fn compare(ranks: &[RankArguments]) -> Result<(), Refusal> {
         lines.push(format!("and {} more", differences.len() - lines.len()));
     }
     Err(Refusal::new(
-        format!("the ranks were not asked for the same: {}", lines.join("; ")),
+        format!("the ranks have different arguments: {}", lines.join("; ")),
         "start all with the same program, arguments and workload",
     ))
 }
@@ -131,7 +131,7 @@ mod tests {
         let message = compare(&[first, other.clone(), same, other]).unwrap_err().message;
         assert_eq!(
             message,
-            "the ranks were not asked for the same: `--data` is not given on rank 0 and `d` on ranks 1, 3; \
+            "the ranks have different arguments: `--data` is not given on rank 0 and `d` on ranks 1, 3; \
              `train.epochs` is `1` on rank 0 and `3` on ranks 1, 3"
         );
     }

@@ -116,7 +116,9 @@ pub fn together<T>(
     let comm: Arc<dyn Comm> = match mpi::connect(&mpi_options) {
         Ok(Some(comm)) => Arc::new(comm),
         Ok(None) => Arc::new(Solo),
-        Err(error) if !error.tells() => return Err(AlreadyReported(FailureKind::Refused).into()),
+        Err(error) if !error.must_report() => {
+            return Err(AlreadyReported(FailureKind::Refused).into());
+        }
         Err(error) => {
             return Err(Refusal { message: error.to_string(), hint: error.hint() }.into());
         }
@@ -196,9 +198,9 @@ fn is_plain_srun(launched: &Launched, options: &LaunchOptions) -> bool {
 
 fn plain_srun() -> Refusal {
     Refusal::new(
-        "`srun` started several processes without telling MPI of it",
+        "`srun` started several processes without MPI",
         "start with `srun --mpi=pmix` for Open MPI, `srun --mpi=pmi2` for MPICH and its family; `srun --mpi=list` \
-             tells what there is. A library that needs neither is named by `--mpi-library PATH`",
+             lists what there is. A library that needs neither is named by `--mpi-library PATH`",
     )
 }
 
@@ -239,11 +241,11 @@ pub fn decided<T: Serialize + DeserializeOwned>(
         return decide();
     }
     if comm.rank() > 0 {
-        return ranks::told::<Result<T, FailureKind>>(comm)?
+        return ranks::receive::<Result<T, FailureKind>>(comm)?
             .map_err(|kind| KnownToAll(kind).into());
     }
     let decision = decide();
-    ranks::tell(comm, &decision.as_ref().map_err(FailureKind::from_error))?;
+    ranks::broadcast(comm, &decision.as_ref().map_err(FailureKind::from_error))?;
     decision.map_err(|error| {
         let known = KnownToAll(FailureKind::from_error(&error));
         error.context(known)

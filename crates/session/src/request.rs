@@ -1,4 +1,4 @@
-//! What a user asks for: a workload with changed settings, on some accelerators, in some folder.
+//! A user's request: a workload with changed settings, on some accelerators, in some folder.
 
 use feedrate_spec::plan::{Cache, PlanOptions};
 use std::path::{Path, PathBuf};

@@ -14,7 +14,7 @@ use crate::room;
 use feedrate_data::manifest::Manifest;
 use feedrate_measure::dlio::Invocation;
 use feedrate_measure::record::file::NAMES_FILE;
-use feedrate_measure::record::{AskedData, Record, StudyRun};
+use feedrate_measure::record::{DataRequest, Record, StudyRun};
 use feedrate_run::comm::Comm;
 use feedrate_run::live::Signals;
 use feedrate_run::new_file::NewFile;
@@ -85,7 +85,7 @@ struct Decision {
     choice: Option<Choice>,
     run_dir: PathBuf,
     study: Option<StudyRun>,
-    asked: AskedData,
+    data_request: DataRequest,
 }
 
 /// What rank 0 prepares before the run.
@@ -145,7 +145,7 @@ impl RunSession<'_> {
     ) -> anyhow::Result<RunOutcome> {
         let listener = &**self.listener;
         let mut prepared = None;
-        let Decision { plan, choice, run_dir, study, asked } = decided(&**comm, || {
+        let Decision { plan, choice, run_dir, study, data_request } = decided(&**comm, || {
             let Prepared { decision, invocation, folder, found } =
                 self.run.prepare(comm.size(), observer, listener)?;
             prepared = Some((invocation, folder, found));
@@ -161,7 +161,7 @@ impl RunSession<'_> {
         let mut record = execute::new_record(&plan, dataset.as_ref(), Some(&run_dir));
         record.doubts.extend(study.iter().flat_map(|study| study.doubts.clone()));
         record.study = study.map(Box::new);
-        record.asked = Some(asked);
+        record.data_request = Some(data_request);
         let results = invocation.map(|invocation| Results { folder: run_dir.clone(), invocation });
         let mut execution = Execution {
             ranks: &ranks,
@@ -324,13 +324,13 @@ impl RunRequest {
         let subfolder = subfolder.into();
         let invocation = Invocation { subfolder, hydra, omits_rank_files, ..Invocation::default() };
         let data_root = std::path::absolute(&data_root).unwrap_or(data_root);
-        let asked = AskedData {
+        let data_request = DataRequest {
             data_root: data_root.display().to_string(),
             scale: request.scale,
             shrink_records: request.shrink_records,
             foreign: workload.dataset_foreign,
         };
-        let decision = Decision { plan, choice, run_dir, study, asked };
+        let decision = Decision { plan, choice, run_dir, study, data_request };
         Ok(Prepared { decision, invocation, folder, found: None })
     }
 }
@@ -369,7 +369,7 @@ fn refuse_below(place: &Path, data: &Path, option: &str) -> anyhow::Result<()> {
         |folder: &&Path| Some(*folder) == data.as_deref() || Manifest::own_in(folder).is_some();
     let Some(folder) = existing.ancestors().find(holds_data) else { return Ok(()) };
     refuse(
-        format!("`{}` would lie in `{}`, a folder of data", place.display(), folder.display()),
+        format!("`{}` would be in `{}`, a folder of data", place.display(), folder.display()),
         format!("name another place with `{option}`"),
     )
 }

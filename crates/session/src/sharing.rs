@@ -22,7 +22,7 @@ pub(crate) struct Sharing<'a> {
     /// Its share of the emulated storage.
     plan: StoragePlan,
     /// Storage of this process; `None` where all read together.
-    own: Option<Arc<dyn ReadStorage>>,
+    storage: Option<Arc<dyn ReadStorage>>,
     /// Where groups are in several processes.
     collective: Option<Collective>,
     complete: Arc<AtomicBool>,
@@ -44,18 +44,18 @@ impl<'a> Sharing<'a> {
         let collective = Collective::begin(ranks, plan, &signals.stop)
             .context("one accelerator of a group cannot read for those of other processes")?;
         let plan = ranks.storage(&plan.storage, &read_for);
-        let own = (file_access != FileAccess::Mpio).then(|| match staging {
+        let storage = (file_access != FileAccess::Mpio).then(|| match staging {
             Some(staging) => staging.storage(),
             None => layers::emulated(&plan, dataset.storage.clone(), clock, &signals.stop),
         });
         let complete = Arc::default();
-        Ok(Sharing { dataset, ranks, clock, signals, plan, own, collective, complete })
+        Ok(Sharing { dataset, ranks, clock, signals, plan, storage, collective, complete })
     }
 
     /// Storage that one job reads.
     pub(crate) fn storage(&self) -> anyhow::Result<Arc<dyn ReadStorage>> {
-        if let Some(own) = &self.own {
-            return Ok(Arc::clone(own));
+        if let Some(storage) = &self.storage {
+            return Ok(Arc::clone(storage));
         }
         let files = self.ranks.comm.files().context("processes cannot read together")?;
         let (stop, complete) = (&self.signals.stop, Arc::clone(&self.complete));

@@ -2,7 +2,7 @@
 
 use crate::request::Request;
 use crate::resolve::{self, Resolved, WorkloadSource};
-use feedrate_measure::record::{AskedData, Record};
+use feedrate_measure::record::{DataRequest, Record};
 use feedrate_results::load_run;
 use feedrate_results::replan::Replan;
 use feedrate_results::run::Run;
@@ -39,7 +39,9 @@ impl RunTemplate {
             verify: plan.loader.verify,
             ..request.clone()
         };
-        if let Some(AskedData { data_root, scale, shrink_records, foreign }) = &record.asked {
+        if let Some(DataRequest { data_root, scale, shrink_records, foreign }) =
+            &record.data_request
+        {
             request.data.get_or_insert_with(|| data_root.into());
             request.scale = *scale;
             request.shrink_records = *shrink_records;
@@ -49,7 +51,7 @@ impl RunTemplate {
         if template.unchanged.plan.dataset != plan.dataset {
             return refuse(
                 format!("the settings in `{folder}` do not make the plan of its own run again"),
-                "an older feedrate does not tell its `--scale`: run the workload again",
+                "an older feedrate did not record its `--scale`: run the workload again",
             );
         }
         Ok(template)

@@ -1,4 +1,4 @@
-//! Refusals: what a user asked for cannot be done as it was asked, and what to do instead.
+//! Refusals: a request that cannot be carried out, and the remedy.
 
 use crate::workload::alike;
 

@@ -160,8 +160,6 @@ fn is_compared(tokens: &[RustToken], i: usize) -> bool {
 const OTHER_MEANINGS: &[(&str, &str, &str)] = &[
     ("crates/feedrate/src/command/plot.rs", "\"png\"", "the ending of a picture"),
     ("crates/feedrate/src/command/slurm/study.rs", "\"srun\"", "the launcher of a job's steps"),
-    ("crates/results/src/index/mod.rs", "\"too_few_steps\"", "a doubt about loaders"),
-    ("crates/results/src/index/mod.rs", "\"window_shorter_than_stock\"", "a doubt about loaders"),
     ("crates/results/src/logs/strace/mod.rs", "\"mmap\"", "a system call"),
     ("crates/run/src/comm/mpi/library.rs", "\"mpirun\"", "a program"),
 ];

@@ -2,7 +2,7 @@
 //! as a whole for each.
 
 use super::case::{ReadLimit, TINY_BYTES};
-use super::{Case, Cost, Proposal, Risk, Rule, format_setting};
+use super::{Case, Cost, Proposal, Risk, Rule, changes_format};
 use crate::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::AMPLIFICATION;
@@ -69,11 +69,11 @@ fn decoded_sooner(case: &Case, lost_s: f64) -> Option<Proposal> {
     if !is_formats {
         return None;
     }
-    let is_binary = format_setting(plan) == BINARY;
-    let overrides = if is_compressed(case) && (!is_text || is_binary) {
+    let binary = [BINARY.to_string()];
+    let overrides = if is_compressed(case) && (!is_text || !changes_format(plan, &binary)) {
         ["dataset.compression=none".to_string()]
     } else {
-        [BINARY.to_string()]
+        binary
     };
     let evidence = Facts::new()
         .with_known("amplification", amplification)

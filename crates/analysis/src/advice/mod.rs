@@ -255,14 +255,13 @@ fn proposals(case: &Case) -> impl Iterator<Item = Proposal> {
     // Rules rest on files and reads, of which a loop that was watched tells nothing.
     let rules = if case.derived.record.watched.is_none() { RULES } else { &[] };
     let rules = rules.iter().filter(|rule| rule.answers.contains(&case.answer.kind));
-    let format = format_setting(case.plan());
     let proposals = rules.filter_map(|rule| (rule.propose)(case));
-    proposals.filter(move |proposal| proposal.overrides != [format.as_str()])
+    proposals.filter(|proposal| changes_format(case.plan(), &proposal.overrides))
 }
 
-/// The setting of the format that the dataset has, of which no proposal is made.
-fn format_setting(plan: &Plan) -> String {
-    format!("dataset.format={}", plan.dataset.format)
+/// False where `overrides` only name the format that the dataset has already.
+fn changes_format(plan: &Plan, overrides: &[String]) -> bool {
+    overrides != [format!("dataset.format={}", plan.dataset.format)]
 }
 
 /// Those that save about as much as the best come first, in the order of their rules, then what saves less, by how much it does.

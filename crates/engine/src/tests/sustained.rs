@@ -26,7 +26,7 @@ fn record(case: Case, bytes_per_second: f64) -> Record {
         timeline: None,
         study: None,
         staging: None,
-        asked: None,
+        data_request: None,
         found_dataset: None,
         watched: None,
         epochs: vec![EpochRecord {

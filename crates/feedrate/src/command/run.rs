@@ -125,7 +125,7 @@ pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
 /// The command that measures the job with its own code, for a run of a user's files, which measures the storage only.
 fn follow_up(arguments: &RunArguments, record: &Record) -> Option<String> {
     let plan = &record.plan;
-    let is_foreign = record.asked.as_ref().is_some_and(|asked| asked.foreign);
+    let is_foreign = record.data_request.as_ref().is_some_and(|request| request.foreign);
     if !is_foreign || plan.loader.client.is_some() {
         return None;
     }

@@ -243,7 +243,7 @@ fn ranks_with_other_arguments_are_refused_and_named() {
         let answer = test.program(program, &[first, &["1"], &run, &others].concat()).output();
         let answer = Answer::of(&answer.unwrap());
         let told = "`--cold` is `false` on rank 0 and `true` on ranks 1, 2; `train.epochs` is `2` on rank 0 and `7` on ranks 1, 2";
-        answer.refuses(2, &["the ranks were not asked for the same", told]);
+        answer.refuses(2, &["the ranks have different arguments", told]);
         assert!(!test.path("out").exists());
     }
 }

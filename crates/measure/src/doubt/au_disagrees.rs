@@ -15,6 +15,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         evidence: "{au_windowed_percent} in the window, {au_all_steps_percent} over all steps",
         advice: "run more steps, until AU in the window and over all steps agree; until then, au_all_steps is what happened and au_sustained what would go on",
     },
+    needs_loader: false,
     check: Some(|derived| {
         let windowed = derived.value(&AU_WINDOWED)?;
         let all_steps = derived.value(&AU_ALL_STEPS)?;

@@ -17,6 +17,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         evidence: "{read_bytes} of checkpoints were read and {device_bytes} came from the device ({from_memory_percent:.0} % from memory)",
         advice: "use `--cold`, which puts each checkpoint out of the page cache before it is read",
     },
+    needs_loader: false,
     check: Some(|derived| {
         let (mut read, mut from_device) = (0, 0);
         for load in derived.record.checkpoints_of(CheckpointKind::Load) {

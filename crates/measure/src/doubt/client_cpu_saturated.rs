@@ -22,6 +22,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         evidence: "the {cores} were {busy_percent:.0} % busy in an epoch",
         advice: "use fewer accelerators or workers on this machine, stop other programs, or check less (`--verify`, checksums)",
     },
+    needs_loader: false,
     check: Some(|derived| {
         let shares = derived.record.epochs.iter().filter_map(|epoch| epoch.host.cpu_busy_share);
         let busiest = shares.fold(0.0, f64::max);

@@ -15,6 +15,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         evidence: "it moved by {moved_s} in epoch {epoch}",
         advice: "trust the durations; do not compare timestamps with other machines' logs",
     },
+    needs_loader: false,
     check: Some(|derived| {
         derived.record.epochs.iter().find_map(|epoch| {
             let step_ns = epoch.host.clock_step_ns?;

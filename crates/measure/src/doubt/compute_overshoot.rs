@@ -24,6 +24,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         advice: "[on {device}, a step lasts at least as long as the copy of its batch: use smaller batches, longer steps, or a device for each accelerator\
                  |leave a core idle: use fewer accelerators or workers on this machine, or stop other programs]",
     },
+    needs_loader: false,
     check: Some(check),
     #[cfg(test)]
     cases: &[

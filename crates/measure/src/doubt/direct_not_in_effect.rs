@@ -14,6 +14,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         evidence: "{read_bytes} were read and {device_bytes} came from the device",
         advice: "point `--data` at a file system on a device, or use `storage.engine=psync` with `--cold`",
     },
+    needs_loader: false,
     check: Some(|derived| {
         let is_direct = derived.record.plan.storage.passes_page_cache;
         if !is_direct || derived.cached_share()? <= CACHED_SHARE_MAX {

@@ -15,6 +15,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         evidence: "{first_samples_per_second} in the first epoch, {others_samples_per_second:.1} in the others",
         advice: "look at the epochs one by one; with `--cold` all are alike if the page cache was the cause",
     },
+    needs_loader: false,
     check: Some(|derived| {
         let rates = SAMPLES_WHOLE.of_epochs(derived.record);
         let (first, rest) = rates.split_first()?;

@@ -13,6 +13,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         evidence: "[{checkpoints} were written and read|{epochs_done} of {epochs_planned} epochs are there|steps of {begun_epochs} are there]: {why}",
         advice: "run again to the end",
     },
+    needs_loader: false,
     check: Some(check),
     #[cfg(test)]
     cases: &[

@@ -12,6 +12,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         evidence: "{undecoded_samples} of {read_samples} were not decoded: {kinds}",
         advice: "believe what is said of reading alone, or convert them to jpeg, png or npy; `reader.decode=false` reads without decoding",
     },
+    needs_loader: false,
     check: Some(|derived| {
         let epochs = derived.record.epochs.iter().flat_map(|epoch| &epoch.accelerators);
         let mut all = IoCounters::default();

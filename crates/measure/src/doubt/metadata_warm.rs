@@ -16,6 +16,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         evidence: "when epoch {epoch} began, {opened_files:.0} of {dataset_files} ({opened_percent:.1} %) or more had been opened or made on a machine since its dentries and inodes were last dropped[; `--cold` was not allowed to drop them before {not_dropped_epochs}]",
         advice: "use `--cold` where the process may write /proc/sys/vm/drop_caches, as root may",
     },
+    needs_loader: false,
     check: Some(|derived| {
         let files = derived.record.plan.dataset.files_train;
         if derived.opens_are_emulated() || files == 0 {

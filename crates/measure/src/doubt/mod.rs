@@ -148,6 +148,7 @@ const fn note(name: &'static str, meaning: &'static str) -> RecordDoubt {
 const fn noticed(name: &'static str, severity: Severity, meaning: &'static str) -> RecordDoubt {
     RecordDoubt {
         kind: DoubtKind { name, severity, meaning, evidence: "", advice: "" },
+        needs_loader: false,
         check: None,
         #[cfg(test)]
         cases: &[],
@@ -158,6 +159,8 @@ const fn noticed(name: &'static str, severity: Severity, meaning: &'static str) 
 pub struct RecordDoubt {
     /// Name, severity and text.
     pub kind: DoubtKind,
+    /// Whether it rests on how many batches the loader holds, which settings decide.
+    pub needs_loader: bool,
     /// Looks for it in what follows from a record; `None` for what is noticed while planning or running.
     pub check: Option<fn(&Derived) -> Option<Facts>>,
     /// Records where it fires and where it does not.
@@ -240,6 +243,11 @@ pub fn doubts(derived: &Derived) -> Vec<Doubt> {
 /// The kind of a name.
 pub fn find(name: &str) -> Option<&'static DoubtKind> {
     DOUBTS.iter().map(|row| &row.kind).find(|kind| kind.name == name)
+}
+
+/// Whether the doubt of this name rests on the settings of the loader.
+pub fn needs_loader(name: &str) -> bool {
+    DOUBTS.iter().any(|row| row.kind.name == name && row.needs_loader)
 }
 
 /// Position in the table; unknown names come last.

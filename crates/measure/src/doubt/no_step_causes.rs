@@ -12,6 +12,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         evidence: "an older feedrate wrote the record, without the causes of the waits of {steps}",
         advice: "run again to learn what was waited for in the barrier",
     },
+    needs_loader: false,
     check: Some(|derived| {
         // Records that are made of another program's files are no older ones.
         let is_ours = derived.record.watched.is_none();

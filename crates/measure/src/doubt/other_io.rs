@@ -18,6 +18,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         evidence: "besides the {own_bytes} of this run, the device read {others_read_bytes} and wrote {others_written_bytes} during the epochs",
         advice: "wait until other jobs, and the writeback of freshly generated files (`sync`), are done; then run again",
     },
+    needs_loader: false,
     check: Some(check),
     #[cfg(test)]
     cases: &[

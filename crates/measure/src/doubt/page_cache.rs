@@ -17,6 +17,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         evidence: "{read_bytes} were read[ and {device_bytes} came from the device ({from_memory_percent:.0} % from memory)|, and how much of it came from the device is unknown]; [about {resident_bytes} of its files were in the page cache when an epoch began|how much of its files was in the page cache is unknown]",
         advice: "use `--cold`, or a dataset of at least five times the memory",
     },
+    needs_loader: false,
     check: Some(|derived| {
         let share = derived.cached_share();
         share.or(derived.cached_share_max()).filter(|&share| CACHED_SHARE_MAX < share)?;

@@ -11,6 +11,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         evidence: "both lie on `{source}` ({device}), mounted at `{mount_point}`",
         advice: "give `--results` a folder on another device",
     },
+    needs_loader: false,
     check: Some(|derived| {
         let system = &derived.record.system;
         let (data, results) = (system.data_mount.as_ref()?, system.results_mount.as_ref()?);

@@ -12,6 +12,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         evidence: "the manifest of the dataset and the plan disagree: {differs:.99}",
         advice: "make the dataset again before each run whose settings change it, in a folder of its own, and repeat the run",
     },
+    needs_loader: false,
     check: Some(|derived| {
         let record = derived.record;
         let found = settings(record.found_dataset.as_ref()?);

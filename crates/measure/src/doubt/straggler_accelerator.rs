@@ -16,6 +16,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         evidence: "accelerator {accelerator} loaded and computed for {busy_s}, the median one for {median_busy_s}",
         advice: "look at the files it reads and the workers it has; with drawn record sizes, use more steps",
     },
+    needs_loader: false,
     check: Some(|derived| {
         let mut busy_s: Vec<(f64, usize)> = busy_s(derived.record).into_iter().zip(0..).collect();
         busy_s.sort_by(|a, b| a.0.total_cmp(&b.0));

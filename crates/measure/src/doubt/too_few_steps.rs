@@ -12,6 +12,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         evidence: "{epoch_steps} an epoch, and at least {steps_needed} are needed to see a steady state",
         advice: "use more files (a larger `--scale`, or `dataset.num_files_train`), a smaller batch, or fewer reading threads",
     },
+    needs_loader: true,
     check: Some(|derived| {
         let needed = sustained_needs_steps(&derived.record.plan);
         // It is about au_sustained, which such a record cannot tell.

@@ -11,6 +11,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         evidence: "batches of `{loader}` were timed; all that lies between two of them counts as compute[, of the {unsynchronised}|]",
         advice: "to learn what the loader waits for, run a workload like it: `feedrate run`",
     },
+    needs_loader: false,
     check: Some(|derived| {
         let watched = derived.record.watched.as_ref()?;
         let is_ahead = watched.synchronised == Some(false);

@@ -11,6 +11,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         evidence: "{window_steps} are judged, and the loader may hold {in_flight_batches} by then",
         advice: "use more files, fewer accelerators, or fewer reading threads; believe au_all_steps",
     },
+    needs_loader: true,
     check: Some(|derived| {
         let plan = &derived.record.plan;
         let excluded =

@@ -8,7 +8,7 @@ pub mod access;
 pub mod ranges;
 pub mod common_sizes;
 pub mod file;
-mod asked;
+mod data_request;
 mod causes;
 mod checkpoint;
 mod hosts;
@@ -19,9 +19,9 @@ mod watched;
 #[cfg(test)]
 mod tests;
 
-pub use self::asked::AskedData;
 pub use self::causes::{Stall, StepCauses};
 pub use self::checkpoint::{CheckpointKind, CheckpointRecord, RankCheckpoint};
+pub use self::data_request::DataRequest;
 pub use self::mount::{Mount, ReadLimits};
 pub use self::staging::{StagingRecord, StagingSpan, StagingSummary};
 pub use self::study::StudyRun;
@@ -85,9 +85,9 @@ pub struct Record {
     /// The study that it is a run of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub study: Option<Box<StudyRun>>,
-    /// Wishes beside its workload; `None` of old records, and of runs in DLIO's place.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked: Option<AskedData>,
+    /// Arguments that decide which data is read; `None` of old records, and of runs in DLIO's place.
+    #[serde(rename = "asked", default, skip_serializing_if = "Option::is_none")]
+    pub data_request: Option<DataRequest>,
     /// Knowledge of a loop that was watched; `None` of runs of our own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watched: Option<Watched>,

@@ -231,7 +231,7 @@ pub fn record(plan: Plan, epochs: Vec<EpochRecord>) -> Record {
         evaluations: vec![],
         timeline: None,
         study: None,
-        asked: None,
+        data_request: None,
         watched: None,
         doubts: vec![],
     }

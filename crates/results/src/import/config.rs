@@ -2,6 +2,7 @@
 
 use super::json;
 use feedrate_spec::escape;
+use feedrate_spec::problem::Place;
 use feedrate_spec::workload::json_from_yaml;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -176,7 +177,10 @@ pub fn same_text(text: &str) -> String {
 
 fn from_yaml(text: &str) -> Result<Value, String> {
     let found = json_from_yaml("config.yaml", text);
-    let found = found.map_err(|problem| format!("it is no YAML: {problem}"))?;
+    let found = found.map_err(|problem| match problem.place {
+        Some(Place::File { line, .. }) => format!("line {line}: {}", problem.message),
+        _ => problem.message,
+    })?;
     // Its texts without control characters.
     let json = serde_json::to_vec(&found).map_err(|error| error.to_string())?;
     serde_json::from_slice(&escape::json_texts(&json)).map_err(|error| error.to_string())
@@ -232,10 +236,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_yaml_is_told() {
+    fn an_error_names_the_line_and_has_no_hint() {
         for text in ["a: [", "a: b: c", "&a [*a]", "\0"] {
             let error = from_yaml(text).unwrap_err();
-            assert!(error.starts_with("it is no YAML: "), "{text}: {error}");
+            assert!(error.starts_with("line ") && !error.contains('\n'), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn empty_files_and_unknown_tags_are_read() {
+        for text in ["", "# none\n", "null"] {
+            assert_eq!(from_yaml(text).unwrap(), Value::Null, "{text}");
+        }
+        let text = "workload:\n  model: !!python/object:a.B {name: x}\n  t: !Tag 1e-3\n";
+        let config = config(text);
+        assert_eq!(config.text(&["model.name"]).as_deref(), Some("x"));
+        assert_eq!(config.text(&["t"]).as_deref(), Some("1e-3"));
     }
 }

@@ -18,7 +18,7 @@ use crate::row::Row;
 use crate::run::{FolderNames, Run, Submission};
 use crate::state::{Status, StudyState};
 use feedrate_measure::derived::Derived;
-use feedrate_measure::doubt::{Doubt, doubts as of_records};
+use feedrate_measure::doubt::{Doubt, doubts as of_records, needs_loader};
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_measure::supply::Supply;
@@ -272,7 +272,7 @@ fn own_doubts(run: &Run, record: Option<&Record>, imported: Option<&Imported>) -
     {
         let knows_loader = imported.is_none_or(|imported| imported.config.is_known());
         let mut of_steps = of_records(&Derived::new(record));
-        of_steps.retain(|doubt| knows_loader || !OF_LOADER.contains(&&*doubt.name));
+        of_steps.retain(|doubt| knows_loader || !needs_loader(&doubt.name));
         doubts.append(&mut of_steps);
     }
     doubts
@@ -280,9 +280,6 @@ fn own_doubts(run: &Run, record: Option<&Record>, imported: Option<&Imported>) -
 
 /// Runs that are read because they lie beside one.
 const BESIDE_MAX: usize = 500;
-
-/// Doubts of records that rest on what the loader does.
-const OF_LOADER: [&str; 2] = ["too_few_steps", "window_shorter_than_stock"];
 
 /// Add the doubts among runs, and decide which may be used. Those `beside` them only say which read another's dataset.
 fn judge(runs: &mut Vec<Run>, beside: Vec<Run>) {

@@ -189,13 +189,13 @@ impl Shared {
     }
 
     /// A worker is ready for its first work.
-    pub(super) fn started_one(&self) {
+    pub(super) fn worker_started(&self) {
         if self.started.fetch_add(1, SeqCst) + 1 == self.workers.len() as u32 {
             self.conductor.unpark();
         }
     }
 
-    pub(super) fn flushed_one(&self) {
+    pub(super) fn worker_flushed(&self) {
         self.flushed.fetch_add(1, SeqCst);
         self.conductor.unpark();
     }

@@ -359,7 +359,7 @@ impl<'s> Worker<'s> {
         if wanted != self.flushed {
             self.flushed = wanted;
             self.hand_over();
-            self.shared.flushed_one();
+            self.shared.worker_flushed();
             return true;
         }
         // A batch is often taken, and the next opened, within the time that sleeping and waking would take.
@@ -376,7 +376,7 @@ impl<'s> Worker<'s> {
             self.announce(true);
             if !self.is_started {
                 self.is_started = true;
-                self.shared.started_one();
+                self.shared.worker_started();
             }
         }
         false

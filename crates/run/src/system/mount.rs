@@ -12,8 +12,8 @@ pub fn mount_of(path: &Path) -> Option<Mount> {
     let device = fs::metadata(&existing).ok()?.dev();
     let mut mount = mount_above(&existing)?;
     mount.device = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+    mount.free_bytes = free_bytes(&existing)?;
     let space = rustix::fs::statvfs(&existing).ok()?;
-    mount.free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
     mount.total_bytes = Some(space.f_blocks.saturating_mul(space.f_frsize)).filter(|all| *all > 0);
     if mount.file_system == "lustre" {
         mount.striping = striping("lfs", &existing);

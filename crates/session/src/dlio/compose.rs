@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(search("mine").unwrap().0, "theirs_mine");
         assert_eq!(search("unet3d_h100_custom").unwrap(), ("theirs_unet3d_h100_custom".into(), 0));
         assert_eq!(search("unet3d_h100").unwrap().0, "unet3d");
-        assert!(search("unet3d_h100").unwrap().1 > 0, "the user is error");
+        assert!(search("unet3d_h100").unwrap().1 > 0, "a warning is expected");
         assert!(search("min").unwrap_err().to_string().contains("Could not find 'workload/min'"));
     }
 

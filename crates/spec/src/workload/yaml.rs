@@ -16,9 +16,25 @@ const WEIGHT_MAX: usize = 50_000;
 
 /// The tree of `yaml`, whose places name the file `name`.
 pub(super) fn from_yaml(name: &str, yaml: &str) -> Result<Node, Problem> {
+    let empty = "give at least `model` and `dataset`, or `{}` for all defaults";
+    match root_of(name, yaml, UnknownTags::Refused)? {
+        root if root.is_null() => {
+            Err(Problem::new("the file is empty").at(Some(root.place)).hint(empty))
+        }
+        root if root.entries().is_some() => Ok(root),
+        root => {
+            let message = format!("a workload is a map of keys, found `{}`", root.brief());
+            Err(Problem::new(message).at(Some(root.place)).hint("write `key: value` lines"))
+        }
+    }
+}
+
+/// The root of the one document in `yaml`; null where there is none.
+fn root_of(name: &str, yaml: &str, unknown_tags: UnknownTags) -> Result<Node, Problem> {
     let text = yaml.strip_prefix('\u{feff}').unwrap_or(yaml);
     let parser = Parser::new_from_str(text);
-    let mut builder = TreeBuilder { name, parser, weight: 0, depth: 0, anchors: HashMap::new() };
+    let anchors = HashMap::new();
+    let mut builder = TreeBuilder { name, parser, unknown_tags, weight: 0, depth: 0, anchors };
     if yaml.len() > TEXT_MAX {
         let message =
             format!("`{}` bytes of YAML are more than the limit of {TEXT_MAX}", yaml.len());
@@ -27,12 +43,21 @@ pub(super) fn from_yaml(name: &str, yaml: &str) -> Result<Node, Problem> {
     builder.document()
 }
 
+/// Tags that are not of YAML's core schema.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum UnknownTags {
+    /// A workload has none.
+    Refused,
+    /// A scalar is text; lists and maps are read without their tag.
+    Ignored,
+}
+
 /// The values of `yaml`, a config that another program wrote, as JSON. Only `true` and `false` are truths: DLIO uses `off` as a word.
 ///
 /// # Errors
-/// It is no YAML, its root is no map, or it has a tag or is too large.
+/// It is no YAML, has several documents, or is too large.
 pub fn json_from_yaml(name: &str, yaml: &str) -> Result<Value, Problem> {
-    from_yaml(name, yaml).map(|root| json(&root.content))
+    root_of(name, yaml, UnknownTags::Ignored).map(|root| json(&root.content))
 }
 
 fn json(content: &Content) -> Value {
@@ -57,6 +82,7 @@ fn json(content: &Content) -> Value {
 struct TreeBuilder<'a> {
     name: &'a str,
     parser: Parser<'a, StrInput<'a>>,
+    unknown_tags: UnknownTags,
     weight: usize,
     /// Lists and maps around the value that is read.
     depth: usize,
@@ -65,9 +91,8 @@ struct TreeBuilder<'a> {
 }
 
 impl<'a> TreeBuilder<'a> {
-    /// The root of the one document.
+    /// The root of the one document; null where there is none.
     fn document(&mut self) -> Result<Node, Problem> {
-        let empty = "give at least `model` and `dataset`, or `{}` for all defaults";
         let mut root = None;
         let mut end = Marker::new(0, 1, 0);
         while let Some((event, at)) = self.next_event()? {
@@ -85,17 +110,8 @@ impl<'a> TreeBuilder<'a> {
                 event => root = Some(self.node(event, at)?),
             }
         }
-        match root {
-            Some(root) if root.is_null() => {
-                Err(Problem::new("the file is empty").at(Some(root.place)).hint(empty))
-            }
-            Some(root) if root.entries().is_some() => Ok(root),
-            Some(root) => {
-                let message = format!("a workload is a map of keys, found `{}`", root.brief());
-                Err(Problem::new(message).at(Some(root.place)).hint("write `key: value` lines"))
-            }
-            None => Err(self.problem(end, "the file is empty").hint(empty)),
-        }
+        let content = Content::Scalar { text: String::new(), quoted: false };
+        Ok(root.unwrap_or_else(|| Node { place: self.place(end), content }))
     }
 
     fn next_event(&mut self) -> Result<Option<(Event<'a>, Marker)>, Problem> {
@@ -211,14 +227,17 @@ impl<'a> TreeBuilder<'a> {
         tag: Option<&Cow<'_, Tag>>,
         at: Marker,
     ) -> Result<bool, Problem> {
+        let is_ignored = self.unknown_tags == UnknownTags::Ignored;
         match tag {
             None => Ok(style != ScalarStyle::Plain),
             Some(tag) if tag.is_yaml_core_schema() => match tag.suffix.as_str() {
                 "str" => Ok(true),
                 "int" | "float" | "bool" | "null" | "seq" | "map" => Ok(false),
+                _ if is_ignored => Ok(true),
                 other => Err(self.problem(at, format!("the tag `!!{other}` is not supported"))),
             },
             Some(tag) if tag.handle.is_empty() && tag.suffix == "!" => Ok(true),
+            Some(_) if is_ignored => Ok(true),
             Some(tag) => Err(self
                 .problem(at, format!("the tag `{tag}` is not supported"))
                 .hint("write plain values")),

@@ -158,10 +158,7 @@ fn what_is_broken_is_told() {
         },
         "before it began",
     );
-    check(
-        |run| fs::write(run.join(".hydra/config.yaml"), "a: [").unwrap(),
-        "`config.yaml`: it is no YAML",
-    );
+    check(|run| fs::write(run.join(".hydra/config.yaml"), "a: [").unwrap(), "`config.yaml`: line");
     check(
         |run| fs::write(run.join(".hydra/overrides.yaml"), [0xff]).unwrap(),
         "`overrides.yaml`: it is no text",

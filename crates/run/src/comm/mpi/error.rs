@@ -58,8 +58,8 @@ impl ConnectError {
         }
     }
 
-    /// Whether this process is the one to tell the user, where all ranks meet the same error.
-    pub fn tells(&self) -> bool {
+    /// Whether this process reports the error, where all ranks meet the same.
+    pub fn must_report(&self) -> bool {
         match self {
             ConnectError::NoLibrary { launched: Some(launched), .. }
             | ConnectError::Unfit { launched, .. } => launched.rank == 0,
@@ -151,6 +151,6 @@ mod tests {
             error.to_string(),
             "MPICH's mpirun started rank 3 of 4, and no MPI library can be opened; `libmpi.so.12`: no such file"
         );
-        assert!(!error.tells());
+        assert!(!error.must_report());
     }
 }

@@ -239,7 +239,7 @@ impl Drop for Mpi {
         state.over.set();
         if orderly || state.all_idle.is_set() {
             self.link.calls.finalize();
-        } else if state.tells() {
+        } else if state.must_report() {
             self.link.calls.abort(state.code());
         }
     }

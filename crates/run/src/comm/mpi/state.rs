@@ -76,7 +76,7 @@ impl RankState {
             return;
         }
         // First of all: some launchers leave no time.
-        if self.tells() {
+        if self.must_report() {
             self.tell(&error);
         }
         *end = Some(error);
@@ -126,8 +126,8 @@ impl RankState {
         self.is_ended.is_set() || lock(&self.failure).is_some()
     }
 
-    /// Whether this rank is the one that speaks.
-    pub(super) fn tells(&self) -> bool {
+    /// Whether this rank reports the end of the work.
+    pub(super) fn must_report(&self) -> bool {
         let deputy = self.deputy.get().copied().unwrap_or(1);
         self.rank == if self.hub_died.is_set() { deputy } else { 0 }
     }

@@ -91,7 +91,7 @@ impl ControlChannel {
         let (listener, hub) = (lock(&self.listener).take(), lock(&self.hub).take());
         let mut left = PATIENCE;
         while (!orderly || hub.is_some()) && !left.is_zero() {
-            if self.state.hub_died.is_set() && !self.state.tells() {
+            if self.state.hub_died.is_set() && !self.state.must_report() {
                 left = left.min(PATIENCE_FOR_DEPUTY);
             } else if listener.as_ref().is_none_or(|listener| listener.is_finished()) {
                 break;
@@ -189,7 +189,7 @@ fn hear(message: ControlMessage, hub: &TcpStream, state: &RankState) {
             ControlMessage::Begun { operations: state.begun.load(Relaxed) }.send(hub);
         }
         ControlMessage::Busy { ranks, waited, is_new } => {
-            if is_new && state.tells() {
+            if is_new && state.must_report() {
                 state.note(&CommError::Missing { ranks, waited });
             }
             state.alive.fetch_add(1, Relaxed);

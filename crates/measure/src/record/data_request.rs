@@ -1,10 +1,10 @@
-//! The wishes of a run beside its workload: with both, its plan can be made again, and with a change.
+//! The arguments of a run that decide which data it reads: with them and its workload, its plan can be made again, also with a change.
 
 use serde::{Deserialize, Serialize};
 
 /// Arguments of the command line that decide which data is read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AskedData {
+pub struct DataRequest {
     /// Folder that datasets lie in, absolute.
     pub data_root: String,
     /// `--scale`.
