@@ -3,6 +3,7 @@
 use crate::messages::{self, Verbosity};
 use crate::progress::{Progress, Terminal};
 use crate::time;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, ColorChoice, ValueEnum};
 use feedrate_measure::metric::Metric;
@@ -261,6 +262,19 @@ fn is_same(one: &OsStr, other: &OsStr) -> bool {
 /// The metric of this name.
 pub(crate) fn metric(name: &str) -> Result<&'static Metric, String> {
     Metric::find(name).map_err(|error| format!("{error}: {}", error.hint()))
+}
+
+/// Parses the name of one of `all`; the help lists each with its meaning.
+pub(crate) fn names_parser<T: Copy + Send + Sync + 'static, const N: usize>(
+    all: [T; N],
+    name: fn(T) -> &'static str,
+    meaning: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    let values =
+        all.map(|value| PossibleValue::new(name(value)).help(meaning(value).trim_end_matches('.')));
+    PossibleValuesParser::new(values).try_map(move |text| {
+        all.into_iter().find(|value| name(*value) == text).ok_or("no such name")
+    })
 }
 
 /// A value as the command line has it.

@@ -64,7 +64,7 @@ pub(crate) fn note(text: impl Display) {
     }
 }
 
-/// Told with `--verbose` alone.
+/// Shown with `--verbose` alone.
 pub(crate) fn detail<T: Display>(text: impl FnOnce() -> T) {
     if verbosity() == Verbosity::Verbose {
         say(text());

@@ -32,9 +32,9 @@ use feedrate_spec::units;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// How much is told of a run.
+/// How a run is printed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Told {
+pub(crate) enum OutputMode {
     /// One JSON object.
     Json,
     /// At most six lines.
@@ -47,12 +47,12 @@ pub(crate) enum Told {
 pub(crate) fn print(
     answered: &AnsweredSummary,
     record: &Record,
-    told: Told,
+    output_mode: OutputMode,
     found: Option<&FoundFolder>,
     next: Option<&str>,
 ) -> anyhow::Result<()> {
-    match told {
-        Told::Json => {
+    match output_mode {
+        OutputMode::Json => {
             let mut object = serde_json::to_value(answered)?;
             object["answer"]["helps"] = serde_json::to_value(helps(answered, record))?;
             object["answer"]["client"] = client(record);
@@ -61,8 +61,8 @@ pub(crate) fn print(
             }
             messages::print_json(Schema::Run.object(object))?;
         }
-        Told::Answer => messages::print_page(&brief(answered, record, found, next))?,
-        Told::Details => {
+        OutputMode::Answer => messages::print_page(&brief(answered, record, found, next))?,
+        OutputMode::Details => {
             let mut lines = vec![answer(answered, record)];
             lines.extend(client_line(record));
             messages::print_answered(&lines.join("\n"), &details(answered, record))?;
@@ -76,13 +76,13 @@ fn helps(answered: &AnsweredSummary, record: &Record) -> Vec<Proposal> {
     let derived = Derived::new(record);
     let AnsweredSummary { summary, answer } = answered;
     let case = Case::new(&derived, answer, &summary.doubts);
-    let of = summary
+    let template = summary
         .run_dir
         .as_deref()
         .and_then(|folder| RunTemplate::from_run(folder, record, &Request::default()).ok());
-    let Some(of) = of else { return would_help(&case) };
-    let advice = advise(&case, &|overrides| of.plan(overrides));
-    advice.into_iter().map(|one| one.proposal).collect()
+    let Some(template) = template else { return would_help(&case) };
+    let advice = advise(&case, &|overrides| template.plan(overrides));
+    advice.into_iter().map(|advice| advice.proposal).collect()
 }
 
 fn brief(

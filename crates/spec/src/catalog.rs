@@ -62,6 +62,8 @@ names! {
         TakesNoTime = "takes_no_time",
         /// Steps are carried out on devices of this machine.
         NeedsDevices = "needs_devices",
+        /// Its runs are steps of the Slurm job that starts them, and use the tasks of that job.
+        JobSteps = "job_steps",
         /// It runs on other machines than the one that asks for it.
         Elsewhere = "elsewhere",
     }

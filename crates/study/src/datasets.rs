@@ -1,18 +1,20 @@
 //! Decides which datasets a study keeps while its runs need them in turn. Deletes nothing.
 
-use clap::ValueEnum;
+use feedrate_spec::names;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Policy for datasets that the study made. Those of others are never touched.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Policy {
-    /// All stay.
-    Keep,
-    /// All stay until their place is needed; then the one goes first that is needed least.
-    #[default]
-    MakeRoom,
+names! {
+    /// Policy for datasets that the study made. Those of others are never touched.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Policy {
+        /// All stay.
+        Keep = "keep",
+        /// All stay until their place is needed; then the one goes first that is needed least.
+        #[default]
+        MakeRoom = "make-room",
+    }
 }
 
 /// A dataset that the study made and may delete.

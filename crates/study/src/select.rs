@@ -11,7 +11,7 @@ pub fn in_order(rows: &[Row]) -> Vec<usize> {
     indices
 }
 
-/// Whether a row is among those that are asked for: by `#6`, its place in the file, or by model, experiment, both, or its label, with `*`.
+/// Whether a row is among those that are selected: by `#6`, its place in the file, or by model, experiment, both, or its label, with `*`.
 pub fn is_wanted(only: &[String], index: usize, row: &Row, rows: &[Row]) -> bool {
     if only.is_empty() {
         return true;

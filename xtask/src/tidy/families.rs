@@ -22,6 +22,7 @@ const FAMILIES: &[&str] = &[
     "crates/analysis/src/advice",
     "crates/study/src/design",
     "crates/study/src/launch",
+    "crates/study/src/chooser",
     "crates/report/src/plot",
     "crates/report/src/output",
 ];
@@ -124,7 +125,7 @@ pub(super) static NAMES_NOT_COMPARED: Check = Check {
     },
 };
 
-/// Members' names that YAML has for other things.
+/// Members' names that keys of YAML, columns, commands and folders have too.
 const AMBIGUOUS_NAMES: &[&str] = &[
     "\"none\"",
     "\"null\"",
@@ -133,6 +134,9 @@ const AMBIGUOUS_NAMES: &[&str] = &[
     "\"broadcast\"",
     "\"shards\"",
     "\"transfer_size\"",
+    "\"design\"",
+    "\"scale\"",
+    "\"trials\"",
 ];
 
 /// Names of rows below the folders of families, with those folders.
@@ -159,7 +163,6 @@ fn is_compared(tokens: &[RustToken], i: usize) -> bool {
 /// Constants that are compared and name something else, or a member until its family has an ability: (file, literal, meaning).
 const OTHER_MEANINGS: &[(&str, &str, &str)] = &[
     ("crates/feedrate/src/command/plot.rs", "\"png\"", "the ending of a picture"),
-    ("crates/feedrate/src/command/slurm/study.rs", "\"srun\"", "the launcher of a job's steps"),
     ("crates/results/src/logs/strace/mod.rs", "\"mmap\"", "a system call"),
     ("crates/run/src/comm/mpi/library.rs", "\"mpirun\"", "a program"),
 ];

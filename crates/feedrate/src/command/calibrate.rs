@@ -186,7 +186,7 @@ struct Estimate {
 fn estimate(folder: &str) -> anyhow::Result<Estimate> {
     let told = watched_client(&load_run(Path::new(folder))?).map_err(|why| {
         let (message, hint) = not_told(why);
-        Refusal::new(format!("`{folder}` does not tell what its loader costs: {message}"), hint)
+        Refusal::new(format!("`{folder}` has no cost of its loader: {message}"), hint)
     })?;
     let mut client: BTreeMap<String, Option<f64>> =
         client_costs().map(|key| (key.to_string(), None)).collect();

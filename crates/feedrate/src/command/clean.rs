@@ -219,7 +219,9 @@ struct RunFiles(Vec<String>);
 
 impl RunFiles {
     fn new(record: &Record) -> Self {
-        let mut names = vec![report_name(&record.plan.model)];
+        // Earlier builds named the report after the workload.
+        let mut names = vec![report_name(&record.plan.model), report_name(&record.plan.workload)];
+        names.dedup();
         names.extend(leftovers::own_files(record));
         RunFiles(names)
     }

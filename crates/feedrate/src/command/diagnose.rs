@@ -76,7 +76,7 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
     let MeasuredCeilings { workload, plan, diagnosis, is_interrupted } = &measured;
     if *is_interrupted {
         if json {
-            tell(diagnosis, None, true)?;
+            print_diagnosis(diagnosis, None, true)?;
         } else {
             let answer = "interrupted: the largest drop is not known";
             messages::print_page(&page(diagnosis, answer, None))?;
@@ -86,7 +86,7 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
     }
     let picture = picture::figure(&[diagnosis]).map(|figure| draw(&figure, &Look::default()).svg);
     let SavedDiagnosis { folder, unsaved } = request.save(&measured, picture.as_deref())?;
-    tell(diagnosis, folder.as_deref(), json)?;
+    print_diagnosis(diagnosis, folder.as_deref(), json)?;
     if workload.dataset_foreign && plan.loader.client.is_none() {
         let name = Path::new(&request.request.workload);
         messages::note(own_code(&plan.loader, arguments.write_yaml.as_deref().unwrap_or(name)));
@@ -111,12 +111,16 @@ fn refuse_picture(out: &Path, force: bool) -> Result<(), Refusal> {
     refuse_there(out, Some(force))
 }
 
-/// Print it.
-pub(super) fn tell(of: &Diagnosis, folder: Option<&Path>, json: bool) -> anyhow::Result<()> {
+/// Print a diagnosis.
+pub(super) fn print_diagnosis(
+    diagnosis: &Diagnosis,
+    folder: Option<&Path>,
+    json: bool,
+) -> anyhow::Result<()> {
     if json {
-        messages::print_json(Schema::Diagnose.object(serde_json::to_value(of)?))?;
+        messages::print_json(Schema::Diagnose.object(serde_json::to_value(diagnosis)?))?;
     } else {
-        messages::print_page(&page(of, &answer(of), folder))?;
+        messages::print_page(&page(diagnosis, &answer(diagnosis), folder))?;
     }
     Ok(())
 }

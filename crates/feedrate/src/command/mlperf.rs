@@ -1,4 +1,4 @@
-//! MLPerf Storage's rules: what they ask of a plan, and the page of `feedrate list mlperf`. The numbers are those of `feedrate_spec::mlperf`.
+//! MLPerf Storage's rules: what they require of a plan, and the page of `feedrate list mlperf`. The numbers are those of `feedrate_spec::mlperf`.
 
 use crate::text;
 use feedrate_run::system;
@@ -30,7 +30,7 @@ pub(super) struct Hosts {
 }
 
 /// The rules held to a plan.
-pub(super) struct Asked {
+pub(super) struct Requirement {
     au_percent: f64,
     dataset: DatasetAsked,
     hosts: Hosts,
@@ -42,7 +42,7 @@ pub(super) struct Asked {
     command: String,
 }
 
-impl Asked {
+impl Requirement {
     /// `None` of a workload without rules, or of a machine whose memory is not known. `own_files` is the workload's number of files
     /// where the plan has another one.
     pub(super) fn new(
@@ -69,7 +69,7 @@ impl Asked {
             },
             record_bytes: if is_whole { plan.dataset.record_bytes } else { rule.record_bytes },
         };
-        Some(Asked {
+        Some(Requirement {
             au_percent: rule.au_percent,
             dataset,
             hosts,
@@ -175,20 +175,20 @@ pub(super) fn with_enough_files(request: &Request, hosts: Hosts) -> Option<(Requ
     if workload.dataset_foreign || 0 < plan.train.steps_per_epoch {
         return None;
     }
-    let files = Asked::new(&plan, request, hosts, None)?.dataset.files();
+    let files = Requirement::new(&plan, request, hosts, None)?.dataset.files();
     let mut enough = request.clone();
     enough.overrides.push(format!("{FILES_KEY}={files}"));
     Some((enough, plan.dataset.files_train))
 }
 
-/// The run of a dataset of so many files; the rest as it was asked for.
+/// The command that runs `request` with a dataset of `files` files.
 fn command(request: &Request, files: u64) -> String {
-    let mut own = Request { scale: 1.0, ..request.clone() };
-    own.overrides.retain(|given| overridden_key(given) != FILES_KEY);
-    own.overrides.push(format!("{FILES_KEY}={files}"));
+    let mut changed = Request { scale: 1.0, ..request.clone() };
+    changed.overrides.retain(|given| overridden_key(given) != FILES_KEY);
+    changed.overrides.push(format!("{FILES_KEY}={files}"));
     let count = request.accelerators.map(|count| ["-n".to_string(), count.to_string()]);
     let folder = request.data.is_none().then(|| ["--data".to_string(), "DIR".to_string()]);
-    let words = own.data_arguments().into_iter().chain(count.into_iter().flatten());
+    let words = changed.data_arguments().into_iter().chain(count.into_iter().flatten());
     let words = words.chain(folder.into_iter().flatten());
     let words: Vec<String> = words.map(|word| bash_word(&word)).collect();
     format!("feedrate run {} --cold", words.join(" "))

@@ -1,6 +1,6 @@
 //! `feedrate plan`: what would run, before it runs.
 
-use super::mlperf::{self, Asked, Hosts};
+use super::mlperf::{self, Hosts, Requirement};
 use crate::cli::DataArguments;
 use crate::exit::Exit;
 use crate::progress::TERMINAL;
@@ -85,21 +85,22 @@ fn show(
         .flatten();
     // A folder's name makes no workload of MLPerf's.
     let is_foreign = resolved.workload.dataset_foreign;
-    let asked = if is_foreign { None } else { Asked::new(plan, request, hosts, own_files) };
+    let requirement =
+        if is_foreign { None } else { Requirement::new(plan, request, hosts, own_files) };
     if json {
         messages::print_json(Schema::Plan.object(serde_json::json!({
             "plan": resolved.plan,
             "estimate": catalog::estimate(&resolved.plan),
             "free_bytes": room::free_bytes(plan, data_root),
             "checkpoint": resolved.plan.checkpoint,
-            "mlperf": asked.as_ref().map(Asked::object),
+            "mlperf": requirement.as_ref().map(Requirement::object),
             "without_effect": Vec::from_iter(ineffective_keys(&resolved.workload)),
             "config": resolved_yaml(&resolved.workload),
         })))?;
     } else {
         let mut page = page(&resolved, request);
         let needed = catalog::estimate(plan).needed_bytes_per_second;
-        page.extend(asked.iter().flat_map(|asked| ["\n".to_string(), asked.page(needed)]));
+        page.extend(requirement.iter().flat_map(|rules| ["\n".to_string(), rules.page(needed)]));
         if let Some(short) = short {
             let hint = room::hint(request, &short);
             page += &format!("\nno room: {short}\n  {hint}");

@@ -4,7 +4,7 @@ use super::{calibrate, plan};
 use crate::cli::{CacheArguments, DataArguments, LaunchArguments, OUTPUT, StepArguments, WHAT};
 use crate::exit::Exit;
 use crate::gate::GateArguments;
-use crate::summary::{self, Told};
+use crate::summary::{self, OutputMode};
 use crate::{interrupt, messages};
 use clap::Args;
 use feedrate_analysis::answer::AnsweredSummary;
@@ -71,7 +71,7 @@ pub(super) struct RunArguments {
 }
 
 impl RunArguments {
-    /// The request for a run of so many processes.
+    /// The request for a run of `processes` processes.
     pub(super) fn request(&self, processes: u32) -> Request {
         let mut request = self.data.request();
         request.overrides.extend(self.step.clone().take());
@@ -97,13 +97,13 @@ impl RunArguments {
         let RunOutcome { record, folder, found, .. } = outcome;
         let mut summary = AnsweredSummary::new(record);
         summary.summary.run_dir = folder.as_ref().map(|folder| shown_path(folder));
-        let told = match (self.data.json, self.details) {
-            (true, _) => Told::Json,
-            (false, true) => Told::Details,
-            (false, false) => Told::Answer,
+        let output_mode = match (self.data.json, self.details) {
+            (true, _) => OutputMode::Json,
+            (false, true) => OutputMode::Details,
+            (false, false) => OutputMode::Answer,
         };
         let next = follow_up(self, record);
-        summary::print(&summary, record, told, found.as_ref(), next.as_deref())?;
+        summary::print(&summary, record, output_mode, found.as_ref(), next.as_deref())?;
         Ok(self.gates.exit(&summary))
     }
 }

@@ -5,7 +5,7 @@ use super::study::chosen;
 use crate::exit::Exit;
 use crate::gate::GateArguments;
 use crate::progress::TERMINAL;
-use crate::summary::{self, Told};
+use crate::summary::{self, OutputMode};
 use clap::Args;
 use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_results::conclusion::Conclusion;
@@ -34,7 +34,7 @@ pub(super) struct ShowArguments {
 /// Recompute and print.
 pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
     if let Some(found) = Diagnosis::read(&arguments.run) {
-        diagnose::tell(&found, Some(&arguments.run), arguments.json)?;
+        diagnose::print_diagnosis(&found, Some(&arguments.run), arguments.json)?;
         return Ok(Exit::Fine);
     }
     if let Some(conclusion) = Conclusion::read(&arguments.run) {
@@ -49,7 +49,7 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
     let record = feedrate_results::load_run(&run)?;
     let mut found = AnsweredSummary::new(&record);
     found.summary.run_dir = Some(shown_path(&run));
-    let told = if arguments.json { Told::Json } else { Told::Details };
-    summary::print(&found, &record, told, None, None)?;
+    let output_mode = if arguments.json { OutputMode::Json } else { OutputMode::Details };
+    summary::print(&found, &record, output_mode, None, None)?;
     Ok(arguments.gates.exit(&found))
 }

@@ -116,7 +116,7 @@ fn dataset_of(test: &Test) -> PathBuf {
     datasets[0].as_ref().unwrap().path()
 }
 
-/// Of `feedrate verify`.
+/// Runs `feedrate generate --verify`.
 #[track_caller]
 fn is_whole(test: &Test) {
     let answer = test.feedrate(&["generate", "--verify", "workload.yaml"]);

@@ -69,7 +69,7 @@ impl Observation {
     }
 
     /// One metric.
-    pub fn of(metric: &Metric, value: f64) -> Self {
+    pub fn with_value(metric: &Metric, value: f64) -> Self {
         Observation { values: BTreeMap::from([(metric.id, value)]), ..Observation::default() }
     }
 

@@ -207,8 +207,10 @@ impl<R: NumberRange> ScaleSearch<R> {
     fn place(&self, row: &Row) -> Option<(usize, u64)> {
         let number = self.range().number(row)?;
         let key = row.experiment_key();
-        let is_own = |range: &R| range.row(number).is_some_and(|own| own.experiment_key() == key);
-        Some((self.stages.iter().rposition(is_own)?, number))
+        let makes_row = |range: &R| {
+            range.row(number).is_some_and(|candidate| candidate.experiment_key() == key)
+        };
+        Some((self.stages.iter().rposition(makes_row)?, number))
     }
 
     /// Extend the range where the largest number holds and a run is left. What was measured with a larger dataset before a restart needs no run.

@@ -43,7 +43,7 @@ impl NumberRange for FakeRange {
 
 fn done(row: Row, response: &Metric, value: Option<f64>) -> PastRun {
     let observation =
-        value.map_or_else(Observation::default, |value| Observation::of(response, value));
+        value.map_or_else(Observation::default, |value| Observation::with_value(response, value));
     let measured = Measured { seconds: 2.0, observation, ..Measured::default() };
     PastRun { row: Row { done: true, ..row }, state: RunState::Done(Box::new(measured)) }
 }

@@ -120,8 +120,8 @@ impl<'a> Trials<'a> {
         budget_s: f64,
         combine: impl Fn(&[String]) -> Candidate + 'a,
     ) -> Self {
-        let own = Candidate { row: Some(baseline), ..Candidate::default() };
-        let candidates = [vec![own], changes].concat();
+        let unchanged = Candidate { row: Some(baseline), ..Candidate::default() };
+        let candidates = [vec![unchanged], changes].concat();
         let combine = Box::new(combine);
         Trials { response, budget_s, first_run_s: 0.0, candidates, combine, combined: None }
     }
@@ -224,7 +224,7 @@ impl<'a> Trials<'a> {
                 helping.push((mean, place));
             }
         }
-        helping.sort_by(|one, other| other.0.total_cmp(&one.0));
+        helping.sort_by(|first, second| second.0.total_cmp(&first.0));
         helping.into_iter().map(|(_, place)| place).collect()
     }
 
@@ -255,7 +255,7 @@ impl<'a> Trials<'a> {
         })
     }
 
-    /// The place to run next so that each of `places` is decided against another, with so many runs of each; `None` where all are.
+    /// The place to run next so that each of `places` is decided against another, with the number of runs in `runs_each`; `None` where all are.
     fn turn(
         &self,
         history: &History,
@@ -284,7 +284,7 @@ impl<'a> Trials<'a> {
         turns.min_by_key(|&place| self.trial(history, place).runs.len())
     }
 
-    /// The next place to run, whatever the budget.
+    /// The next place to run, regardless of the budget.
     fn wanted(&mut self, history: &History) -> Option<usize> {
         let base = self.trial(history, BASELINE);
         if base.hindrance.is_some() {

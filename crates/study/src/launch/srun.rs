@@ -1,14 +1,14 @@
 //! A step of the Slurm job that the study itself runs in.
 
 use super::{LaunchError, LaunchJob, Launcher, Scripts, cancel, script};
-use feedrate_spec::catalog::Member;
+use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::escape::bash_word;
 
 pub(super) static LAUNCHER: Launcher = Launcher {
     member: Member {
         name: "srun",
         summary: "A process for each accelerator, as a step of the Slurm job that the study runs in.",
-        abilities: &[],
+        abilities: &[Ability::JobSteps],
     },
     scripts,
 };

@@ -9,8 +9,8 @@ mod tests;
 use crate::design::{Point, RUNS_MAX};
 use crate::factor::{self, StudyFactor};
 use crate::random::Random;
-use clap::ValueEnum;
 use feedrate_results::row::{Row, RowKey};
+use feedrate_spec::names;
 use feedrate_spec::problem::{Problem, Problems};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -37,24 +37,28 @@ pub struct Arrangement {
     pub centre_points: u32,
 }
 
-/// Meaning of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
-#[serde(rename_all = "snake_case")]
-pub enum Blocking {
-    /// A replicate.
-    Replicates,
-    /// There is one block of all runs.
-    None,
+names! {
+    /// Meaning of a block.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Blocking {
+        /// A replicate.
+        Replicates = "replicates",
+        /// There is one block of all runs.
+        None = "none",
+    }
 }
 
-/// The order of runs in a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
-#[serde(rename_all = "snake_case")]
-pub enum RunOrder {
-    /// Drawn by the seed.
-    Random,
-    /// As the design has them.
-    Standard,
+names! {
+    /// The order of runs in a block.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum RunOrder {
+        /// Drawn by the seed.
+        Random = "random",
+        /// As the design has them.
+        Standard = "standard",
+    }
 }
 
 /// The rows of a design, in the order they are to be run.

@@ -20,7 +20,7 @@ impl Runner<'_> {
                 return pending[..=at].rotate_right(1);
             };
             let label = next.label();
-            if self.told.insert(format!("{label}: {holder}")) {
+            if self.reported.insert(format!("{label}: {holder}")) {
                 self.env.tell(RunnerEvent::Busy { label, folder, holder });
             }
         }

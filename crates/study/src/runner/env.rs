@@ -77,7 +77,7 @@ pub struct RowPlace {
     /// From 1, of this runner.
     pub number: usize,
     /// Number of pending runs with those that this runner has done; `None` where a chooser adds rows.
-    pub of: Option<usize>,
+    pub count: Option<usize>,
 }
 
 /// Something to tell the user. `label` names a run: `unet3d/4`.

@@ -93,10 +93,10 @@ pub struct Runner<'a> {
     settings: StudySettings,
     state: StudyState,
     plans: Plans,
-    /// Events that are told only once.
-    told: BTreeSet<String>,
+    /// Events that are reported only once.
+    reported: BTreeSet<String>,
     /// Attempts of this runner.
-    own: BTreeSet<u64>,
+    attempts: BTreeSet<u64>,
     report: RunnerReport,
     done: usize,
     /// Place of the row that is run; `None` before the first.
@@ -157,20 +157,19 @@ impl<'a> Runner<'a> {
         options: RunnerOptions,
     ) -> Self {
         let started_s = env.now_s();
-        let (plans, told, own, report, observations) = Default::default();
         Runner {
             files,
             env,
             options,
             settings,
             state,
-            plans,
-            told,
-            own,
-            report,
+            plans: Plans::default(),
+            reported: BTreeSet::new(),
+            attempts: BTreeSet::new(),
+            report: RunnerReport::default(),
             done: 0,
             place: None,
-            observations,
+            observations: BTreeMap::new(),
             started_s,
             _lock: lock,
         }
@@ -285,7 +284,7 @@ impl<'a> Runner<'a> {
         let places = self.state.places(rows);
         let (mut pending, mut undone) = (Vec::new(), Vec::new());
         for index in due(rows, &self.state, &self.options) {
-            match places[index].attempt.filter(|of| self.own.contains(&of.number)) {
+            match places[index].attempt.filter(|of| self.attempts.contains(&of.number)) {
                 // An older CSV was saved over the one that said `Y`.
                 Some(attempt) if attempt.is_complete() => undone.push(label(&rows[index], rows)),
                 Some(_) => {}
@@ -293,7 +292,7 @@ impl<'a> Runner<'a> {
             }
         }
         for label in undone {
-            if self.told.insert(label.clone()) {
+            if self.reported.insert(label.clone()) {
                 self.env.tell(RunnerEvent::SetBackMeanwhile { label });
             }
         }
@@ -337,7 +336,7 @@ impl<'a> Runner<'a> {
             self.settings.write(self.files)?;
             self.state.settings = Some(self.settings.clone());
         }
-        self.tell_of_start(next, pending, is_open_ended);
+        self.report_start(next, pending, is_open_ended);
         let has_failed = self.set_aside_older(next)?;
         let at = self.begin(next)?;
         let made = self.make_dataset(next, &plan, at, pending, has_failed);
@@ -377,9 +376,9 @@ impl<'a> Runner<'a> {
         Ok(Checked { duration_s, setup_s, ..checked })
     }
 
-    fn tell_of_start(&mut self, next: RowRef, pending: &[usize], is_open_ended: bool) {
-        let of = (!is_open_ended).then_some(self.done + pending.len());
-        let place = RowPlace { number: self.done + 1, of };
+    fn report_start(&mut self, next: RowRef, pending: &[usize], is_open_ended: bool) {
+        let count = (!is_open_ended).then_some(self.done + pending.len());
+        let place = RowPlace { number: self.done + 1, count };
         self.place = Some(place);
         let left_s = self.expected_s(next.rows, pending);
         self.env.tell(RunnerEvent::Begun { label: next.short_label(), place, left_s });
@@ -399,7 +398,7 @@ impl<'a> Runner<'a> {
             source,
         })?;
         self.state.attempts[at].outcome = Outcome::Complete(None);
-        self.own.insert(number);
+        self.attempts.insert(number);
         checked.doubts.extend(self.replicates_differ(done, &checked.plan));
         let doubts = checked.doubts.iter().map(|doubt| doubt.name.clone()).collect();
         let duration_s = checked.duration_s;

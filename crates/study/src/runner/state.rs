@@ -71,7 +71,7 @@ impl Runner<'_> {
         self.write_about(next, number, &run_dir, PreparedMachine::default())?;
         let (key, outcome) = (next.row().key(), Outcome::Running);
         self.state.attempts.push(Attempt { number, key, run_dir, outcome });
-        self.own.insert(number);
+        self.attempts.insert(number);
         Ok(self.state.attempts.len() - 1)
     }
 

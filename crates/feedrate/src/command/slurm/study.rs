@@ -9,13 +9,13 @@ use crate::exit::Exit;
 use clap::ArgMatches;
 use feedrate_results::files::StudyFiles;
 use feedrate_results::state::StudyState;
+use feedrate_spec::catalog::Ability;
 use feedrate_spec::escape::bash_command;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
+use feedrate_study::launch::{self, LAUNCHES};
 use std::path::Path;
 
-/// The way that uses all that Slurm gives the job.
-const LAUNCH: &str = "srun";
 /// A run that is begun may take a little longer than was thought, and still writes down what it measured.
 const SPARE_S: u64 = 120;
 
@@ -34,7 +34,11 @@ pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow:
             ),
         );
     };
-    let launch = study_job.start.launch.as_deref().unwrap_or(LAUNCH);
+    let launcher = match &study_job.start.launch {
+        Some(name) => launch::find(name),
+        None => LAUNCHES.iter().copied().find(|launcher| launcher.member.has(Ability::JobSteps)),
+    };
+    let uses_tasks = launcher.is_some_and(|launcher| launcher.member.has(Ability::JobSteps));
     let files = StudyFiles::new(study)?;
     let table = files.table()?;
     note_own_workloads(table.rows().map(|row| &*row.model), &files.csv);
@@ -44,14 +48,14 @@ pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow:
     let tasks = batch.tasks()?;
     let per_rank = run.launch.accelerators_per_rank.unwrap_or(1).max(1);
     let needed = table.rows().map(|row| row.accelerators.div_ceil(per_rank)).max().unwrap_or(0);
-    if launch == LAUNCH && tasks < needed {
+    if uses_tasks && tasks < needed {
         return refuse(
             format!("a row of the study needs `{needed}` processes, and the job has {tasks}"),
             "give more `--nodes`, `--tasks-per-node` or `--accelerators-per-rank`; with `--launch local` one process carries all",
         );
     }
     let mut lines = Vec::new();
-    if launch == LAUNCH {
+    if uses_tasks {
         lines.push(format!("export SLURM_MPI_TYPE={}", name_of(batch.mpi)));
         if let Some(cpus) = batch.cpus_per_task {
             lines.push(format!(
@@ -60,7 +64,8 @@ pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow:
         }
     }
     handed_on.retain(|option| option.0 != "--launch");
-    let mut all = vec![batch.file_word(study), format!("--launch {launch}")];
+    let mut all = vec![batch.file_word(study)];
+    all.extend(launcher.map(|launcher| format!("--launch {}", launcher.member.name)));
     all.extend(words(&handed_on, '='));
     all.extend(study_job.retry.then(|| "--retry".into()));
     all.extend(batch.array.map(|_| "--limit 1".into()));

@@ -106,7 +106,7 @@ impl RunnerEnv for ThisMachine {
     }
 
     fn free_bytes(&self, folder: &Path) -> Option<u64> {
-        system::mount_of(folder).map(|mount| mount.free_bytes)
+        system::free_bytes(folder)
     }
 
     fn own_datasets(

@@ -2,6 +2,7 @@
 
 use super::how;
 use super::row::{RowCommand, note_own_workloads, workload};
+use crate::cli::names_parser;
 use crate::exit::Exit;
 use crate::messages::{self, StdoutError};
 use anyhow::Context;
@@ -76,10 +77,10 @@ pub(in crate::command) struct StudyNewArguments {
     #[arg(long, value_name = "N")]
     replicates: Option<u32>,
     /// Make each replicate a block of its own, with all points once [default: replicates].
-    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "replicates")]
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "replicates", value_parser = names_parser(Blocking::ALL, Blocking::name, Blocking::meaning))]
     blocks: Option<Blocking>,
     /// Order of the runs in each block [default: random].
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, value_name = "HOW", value_parser = names_parser(RunOrder::ALL, RunOrder::name, RunOrder::meaning))]
     order: Option<RunOrder>,
     /// Seed of the random order [default: 1].
     #[arg(long, value_name = "N")]

@@ -26,11 +26,11 @@ struct Now {
     name: String,
     place: Option<RowPlace>,
     since: Option<Instant>,
-    /// It and all others that are pending took so long from then on, as far as can be told.
+    /// Estimated duration of it and all other pending runs from `since` on.
     left_s: f64,
     /// Work before the run; empty while it runs.
     doing: String,
-    /// Where the process at work tells how far it is.
+    /// Progress of the process at work.
     live_file: Option<PathBuf>,
 }
 
@@ -44,15 +44,15 @@ impl Now {
         if 1.0 <= left_s {
             first += &format!("≈ {} left", rough_seconds(left_s));
         }
-        let told = progress::line_in_file(self.live_file.as_deref(), elapsed);
+        let progress = progress::line_in_file(self.live_file.as_deref(), elapsed);
         let [name, doing] = [&self.name, &self.doing].map(|text| escape::one_line(text));
         let name = text::cut(&name, NAME_COLUMNS);
         let first = first.trim_end().to_string();
         // The last parts go first where there is no room.
         if doing.is_empty() {
-            join([first, name, told])
+            join([first, name, progress])
         } else {
-            join([first, doing.into_owned(), told, name])
+            join([first, doing.into_owned(), progress, name])
         }
     }
 }
@@ -121,8 +121,8 @@ impl Reporter {
 /// `[3/12] `, or `[3] ` where rows are added; nothing for a run of an earlier runner.
 fn at(place: Option<RowPlace>) -> String {
     match place {
-        Some(RowPlace { number, of: Some(of) }) => format!("[{number}/{of}] "),
-        Some(RowPlace { number, of: None }) => format!("[{number}] "),
+        Some(RowPlace { number, count: Some(count) }) => format!("[{number}/{count}] "),
+        Some(RowPlace { number, count: None }) => format!("[{number}] "),
         None => String::new(),
     }
 }
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_run_that_ended_tells_its_place_time_and_utilisation() {
-        let place = Some(RowPlace { number: 3, of: Some(12) });
+        let place = Some(RowPlace { number: 3, count: Some(12) });
         let doubts = vec!["device_not_quiet".into()];
         let mut event = RunnerEvent::Finished {
             label: "w/2".into(),
@@ -227,7 +227,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("live");
         let live_file = Some(file.clone());
-        let place = Some(RowPlace { number: 3, of: Some(40) });
+        let place = Some(RowPlace { number: 3, count: Some(40) });
         let name = "2_read_threads_1 replicate 1".to_string();
         let mut now = Now { name, place, left_s: 700.0, live_file, ..Now::default() };
         let after = Duration::from_secs;

@@ -33,7 +33,7 @@ pub(super) struct RowView<'a> {
     run_dir: Option<&'a Path>,
     /// `None` where there is no result, or it cannot be read.
     summary: Option<AnsweredSummary>,
-    /// Every attempt at the row, and at rows that ask for the same; for single rows.
+    /// Every attempt at the row, and at rows that have the same settings; for single rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempts: Option<Vec<AttemptView<'a>>>,
     #[serde(skip)]

@@ -6,7 +6,7 @@ use super::ledger::{Ledger, found};
 use super::machine::ThisMachine;
 use super::precision::until;
 use super::row::note_own_workloads;
-use crate::cli::metric;
+use crate::cli::{metric, names_parser};
 use crate::exit::Exit;
 use crate::messages::{self, StdoutError};
 use crate::time::seconds;
@@ -64,11 +64,11 @@ pub(in crate::command) struct StudyRunArguments {
     /// The metric of `--until`.
     #[arg(long, value_name = "NAME", value_parser = metric, default_value = "au_all_steps_percent", requires = "until")]
     response: &'static Metric,
-    /// Make at most so many runs of an experiment, with `--until`.
+    /// Make at most N runs of an experiment, with `--until`.
     #[arg(long, value_name = "N", default_value_t = 20, requires = "until")]
     max_replicates: u64,
     /// Keep all datasets that this study made, or delete those needed last to make room for the next.
-    #[arg(long, value_enum, default_value_t = Policy::MakeRoom)]
+    #[arg(long, value_parser = names_parser(Policy::ALL, Policy::name, Policy::meaning), default_value = Policy::default().name())]
     datasets: Policy,
     #[command(flatten)]
     how: StudyHow,

@@ -179,7 +179,7 @@ impl RunnerEnv for FakeEnv {
     fn observe(&mut self, run_dir: &Path) -> Observation {
         let response = Metric::find("au_all_steps").unwrap();
         self.value(run_dir, response)
-            .map_or_else(Observation::default, |value| Observation::of(response, value))
+            .map_or_else(Observation::default, |value| Observation::with_value(response, value))
     }
 
     fn stamp(&self) -> String {
@@ -309,7 +309,7 @@ fn a_study_runs_to_its_end_and_each_dataset_is_made_once() {
     assert_eq!(study.runs(), ALL);
     assert_eq!(env.generated, ["-data", "++workload.dataset.format=npy-data"]);
     let left = env.events.iter().filter_map(|event| match event {
-        RunnerEvent::Begun { place, left_s, .. } => Some((place.number, place.of?, *left_s)),
+        RunnerEvent::Begun { place, left_s, .. } => Some((place.number, place.count?, *left_s)),
         _ => None,
     });
     // Each run takes 20 s; the plans say 10, 20, 40 and 10, and a second for each of two datasets.
