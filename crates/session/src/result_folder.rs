@@ -45,12 +45,15 @@ pub struct Results {
 }
 
 impl Results {
-    /// Writes the record alone, when a run begins.
+    /// Writes the record, the log and the settings when a run begins, for one that is killed before its first epoch ends.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// A file cannot be written.
     pub fn begin(&self, record: &Record) -> anyhow::Result<()> {
-        file::write(&self.folder, record).context(CANNOT_WRITE)
+        let mut files = NewFiles::new(&self.folder);
+        let written = file::write_to(&mut files, record)
+            .and_then(|()| dlio::write_log(&mut files, record, &self.invocation));
+        written.and_then(|()| files.publish()).context(CANNOT_WRITE)
     }
 
     /// Writes the record, and beside it the files that DLIO would have written.
@@ -325,6 +328,18 @@ mod tests {
             results.save(&record).unwrap_err();
             assert!(!file::read(folder.path()).unwrap().complete);
         }
+    }
+
+    #[test]
+    fn a_run_that_begins_has_its_settings_beside_its_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let invocation = Invocation { subfolder: ".hydra".into(), ..Invocation::default() };
+        let results = Results { folder: folder.path().to_path_buf(), invocation };
+        results.begin(&simple(&[(500, 500, 0, 1_000); 4])).unwrap();
+        for name in [file::RECORD_FILE, "dlio.log", ".hydra/config.yaml", ".hydra/overrides.yaml"] {
+            assert!(folder.path().join(name).exists(), "{name}");
+        }
+        assert!(!folder.path().join("0_output.json").exists());
     }
 
     #[test]

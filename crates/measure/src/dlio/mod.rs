@@ -102,6 +102,18 @@ pub fn write(
     }
     let summary = summary::summary_json(&derived, &evaluations);
     files.write(SUMMARY, &python_json(&summary))?;
+    write_log(files, record, invocation)
+}
+
+/// Write DLIO's log and Hydra's files among `files`: those that are there from the start of a run.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn write_log(
+    files: &mut NewFiles,
+    record: &Record,
+    invocation: &Invocation,
+) -> Result<(), RecordFileError> {
     let log = log(record, invocation, Some(files.folder()));
     files.write(LOG, log.as_bytes())?;
     write_hydra(files, invocation)
