@@ -138,7 +138,7 @@ fn open(folder: &Path, path: &Path, access: LockAccess) -> Result<File, Error> {
 }
 
 /// Nothing is written through a link, and no pipe is waited for.
-fn readable() -> OpenOptions {
+pub(crate) fn readable() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     options

@@ -1,6 +1,6 @@
 //! The files of a copy.
 
-use super::{MANIFEST_FILE, Stage};
+use super::{MANIFEST_FILE, READERS_FILE, Stage};
 use crate::lock::LOCK_FILE;
 use crate::manifest::FileRun;
 use crate::names::{FileNames, OwnFileVisit, OwnFiles};
@@ -37,6 +37,6 @@ impl OwnFiles for Copies<'_> {
     }
 
     fn has(&self, path: &str) -> bool {
-        [LOCK_FILE, MANIFEST_FILE].contains(&path) || self.names.has(path)
+        [LOCK_FILE, MANIFEST_FILE, READERS_FILE].contains(&path) || self.names.has(path)
     }
 }

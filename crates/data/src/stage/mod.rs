@@ -11,7 +11,7 @@ pub use error::StageError;
 
 use self::copies::Copies;
 use crate::error::DatasetError;
-use crate::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt};
+use crate::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt, readable};
 use crate::manifest::{BYTES_MAX, FileRun, Manifest, fnv1a_128, read_file, write_file};
 use crate::names::{FileNames, OwnFiles};
 use crate::piece::Piece;
@@ -23,7 +23,7 @@ use feedrate_spec::part::part_of;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 use serde::{Deserialize, Serialize};
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Name of the manifest in the copy's folder.
 pub const MANIFEST_FILE: &str = "stage.json";
+/// Locked by those who read the copy. Not the manifest, which is replaced. Copies of earlier versions have a file of this name too.
+const READERS_FILE: &str = ".feedrate.stage";
 /// Version of the manifest's own form.
 const VERSION: u32 = 1;
 /// A request of those who copy.
@@ -83,9 +85,9 @@ pub struct Copied {
     pub kept_bytes: u64,
 }
 
-/// A process that reads the copy: a shared lock of its manifest.
+/// A process that reads the copy: a shared lock of a file beside its manifest.
 pub struct Reader {
-    _manifest: File,
+    _lock: File,
 }
 
 impl Stage {
@@ -212,7 +214,10 @@ impl Stage {
         match self.manifest()? {
             None => {
                 // One that was killed may have begun its manifest.
-                let is_own = |name: &str| name == LOCK_FILE || part_of(name) == Some(MANIFEST_FILE);
+                let is_own = |name: &str| {
+                    [LOCK_FILE, READERS_FILE].contains(&name)
+                        || part_of(name) == Some(MANIFEST_FILE)
+                };
                 let names = self.storage.list("")?;
                 self.refuse(names.into_iter().filter(|name| !is_own(name)))?;
                 self.copies(None)?.sweep(&*self.storage)?;
@@ -365,6 +370,7 @@ impl Stage {
         let mut found = OwnFound::default();
         if let Some(manifest) = self.manifest()? {
             found = remove_files(&self.copies(manifest.files)?, &*self.storage)?;
+            self.storage.remove(READERS_FILE)?;
             self.storage.remove(MANIFEST_FILE)?;
         }
         lock.remove()?;
@@ -374,18 +380,21 @@ impl Stage {
     /// Mark that this process reads the copy, until the result is dropped.
     ///
     /// # Errors
-    /// The manifest of the copy cannot be locked.
+    /// The folder of the copy does not allow a lock.
     pub fn reader(&self) -> Result<Reader, StageError> {
-        let path = self.folder.join(MANIFEST_FILE);
-        let manifest = File::open(&path).and_then(|file| file.lock_shared().map(|()| file));
-        let manifest = manifest.map_err(|error| StorageError::new("lock", path, error))?;
-        Ok(Reader { _manifest: manifest })
+        let path = self.folder.join(READERS_FILE);
+        let file = readable().write(true).create(true).open(&path);
+        let locked = file.and_then(|file| file.lock_shared().map(|()| file));
+        let lock = locked.map_err(|error| StorageError::new("lock", path, error))?;
+        Ok(Reader { _lock: lock })
     }
 
-    /// Whether a process reads the copy.
+    /// Whether a process reads the copy, or may read it: a lock that cannot be tried counts as held.
     pub fn is_read(&self) -> bool {
-        let manifest = File::open(self.folder.join(MANIFEST_FILE));
-        manifest.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+        match readable().write(true).open(self.folder.join(READERS_FILE)) {
+            Ok(file) => file.try_lock().is_err(),
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
     }
 
     fn names(&self) -> Result<FileNames<'_>, DatasetError> {

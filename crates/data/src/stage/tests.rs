@@ -181,12 +181,37 @@ fn no_room_is_refused_before_anything_is_written() {
 fn those_who_read_are_seen_until_they_end() {
     let place = Place::new();
     let stage = place.stage(None);
-    let _lock = begin(&stage).unwrap();
+    let lock = begin(&stage).unwrap();
     assert!(!stage.is_read());
     let readers = [stage.reader().unwrap(), place.stage(None).reader().unwrap()];
     assert!(stage.is_read());
+    stage.complete(&stage.survey().unwrap()).unwrap();
+    assert!(stage.is_read(), "the manifest is another file now");
     drop(readers);
     assert!(!stage.is_read());
+    // The name that earlier versions used too.
+    fs::remove_file(stage.folder().join(".feedrate.stage")).unwrap();
+    assert!(!stage.is_read());
+    let theirs = place.path("thesis.txt");
+    fs::write(&theirs, "mine").unwrap();
+    std::os::unix::fs::symlink(&theirs, stage.folder().join(".feedrate.stage")).unwrap();
+    assert!(stage.is_read() && stage.reader().is_err(), "a link is not followed");
+    assert_eq!(stage.remove(lock).unwrap().strangers, [""; 0]);
+    assert!(!stage.folder().exists() && theirs.exists());
+}
+
+#[test]
+fn a_file_that_is_not_whole_has_no_name() {
+    let place = Place::new();
+    let (stage, original) = (place.stage(None), place.original());
+    let _lock = begin(&stage).unwrap();
+    fs::write(place.path("data").join(&place.paths()[0]), vec![1; 3 * REQUEST_BYTES]).unwrap();
+    let stop = AtomicBool::new(false);
+    let stop_at_once = |_files: u64, _bytes: u64| stop.store(true, Relaxed);
+    let copied = stage.copy(&original, None, FileShare::ALL, 1, &Watch::new(&stop_at_once, &stop));
+    assert_eq!(copied.unwrap(), Copied::default());
+    assert_eq!(fs::read_dir(stage.folder().join("train")).unwrap().count(), 0);
+    assert_eq!(original.bytes.load(Relaxed), REQUEST_BYTES as u64, "it ends soon");
 }
 
 #[test]
