@@ -211,8 +211,7 @@ mod tests {
         check(|r| r.plan.storage.throttle_bytes_per_second = Some(4.1e6), false, Some(0.8));
         let copied = |r: &mut Record| {
             r.plan.storage.throttle_bytes_per_second = Some(4e6);
-            r.plan.stage =
-                Some(StagePlan { folder: "/fast".into(), limit_bytes: None, keep: false });
+            r.plan.stage = Some(StagePlan::default());
         };
         check(copied, false, Some(0.8));
         check(|r| r.plan.storage.throttle_latency_s = 0.25, true, None);

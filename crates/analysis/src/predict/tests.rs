@@ -399,9 +399,7 @@ fn records_that_tell_nothing_are_refused() {
     case.base.loader.head = Some(feedrate_spec::plan::HeadReads { reads: 50, bytes: 13_312 });
     assert_eq!(case.predict(), Err(Untold::OtherFiles), "nobody knows what a head takes");
     let staged = |plan: &mut Plan| {
-        let folder = "/fast".into();
-        plan.stage =
-            Some(feedrate_spec::plan::StagePlan { folder, limit_bytes: None, keep: false });
+        plan.stage = Some(feedrate_spec::plan::StagePlan::default());
     };
     let mut case = WhatIf::on_plan(2, storage(10.0, None, None), staged);
     case.base.stage = None;

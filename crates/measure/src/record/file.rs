@@ -54,9 +54,9 @@ impl RecordFileError {
                 _ => None,
             },
             RecordFileError::Newer { .. } => Some("use the feedrate that wrote it, or a newer one"),
-            RecordFileError::NoRecord { .. } | RecordFileError::Damaged { .. } => {
-                Some("it was cut short, edited, or written by another program; run again")
-            }
+            RecordFileError::NoRecord { .. } | RecordFileError::Damaged { .. } => Some(
+                "it was cut short, edited, or written by another program or version; run again",
+            ),
         }
     }
 }
@@ -249,7 +249,22 @@ mod tests {
         SAMPLES_WHOLE, SEQUENTIAL,
     };
     use crate::summary::Summary;
-    use feedrate_spec::plan::Cache;
+    use feedrate_spec::plan::{Cache, StagePlan};
+
+    /// Earlier versions could copy each file of a dataset when it was read first.
+    #[test]
+    fn a_copy_made_at_the_first_read_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut record = simple(&[(500, 500, 0, 1_000)]);
+        record.plan.stage = Some(StagePlan::default());
+        write(folder.path(), &record).unwrap();
+        assert_eq!(read(folder.path()).unwrap(), record);
+        let file = folder.path().join(RECORD_FILE);
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(&file, text.replace(r#""when":"start""#, r#""when":"first_read""#)).unwrap();
+        let refused = read(folder.path()).unwrap_err().to_string();
+        assert!(refused.contains("unknown variant `first_read`"), "{refused}");
+    }
 
     #[test]
     fn parts_of_a_killed_process_go_and_files_of_others_stay() {

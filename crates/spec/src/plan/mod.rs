@@ -186,14 +186,26 @@ pub struct StoragePlan {
 }
 
 /// A copy of the dataset on each machine, which is read instead of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StagePlan {
     /// `reader.stage`: the folder that the copy's folder lies in.
     pub folder: String,
+    /// When it is made. Records of copies made at the first read of a file are refused: their steps read the dataset too.
+    #[serde(default)]
+    pub when: StageMoment,
     /// Bytes of it on a machine, at most.
     pub limit_bytes: Option<u64>,
     /// Whether it stays when the run ends.
     pub keep: bool,
+}
+
+/// When files are copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StageMoment {
+    /// All before training.
+    #[default]
+    Start,
 }
 
 /// How samples are read.

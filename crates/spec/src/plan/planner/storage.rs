@@ -2,7 +2,7 @@
 
 use super::Builder;
 use crate::catalog::{Ability, Member};
-use crate::plan::{Cache, StagePlan, StoragePlan};
+use crate::plan::{Cache, StageMoment, StagePlan, StoragePlan};
 
 /// Name of the memory that all processes of a machine share, and the folder that it is.
 const SHARED_MEMORY: (&str, &str) = ("memory", "/dev/shm");
@@ -64,6 +64,7 @@ impl Builder<'_> {
                 (name, memory) if folder == name => memory.into(),
                 _ => folder.clone(),
             },
+            when: StageMoment::Start,
             limit_bytes: self.w.reader_stage_limit,
             keep: self.w.reader_stage_keep,
         })
