@@ -38,14 +38,19 @@ pub struct OwnFound {
     pub strangers: Vec<String>,
 }
 
-/// Look at the dataset in `folder`, of which `claims` are files of the caller's. `None` where no manifest says that it is ours.
+/// Look at the dataset in `folder`, of which `claims` are files of the caller's. `None` where no manifest says that it is ours, unless it
+/// has a claim and nothing else: generation ended before its manifest was written.
 ///
 /// # Errors
 /// See [`DatasetError`].
 pub fn look_at_folder(folder: &Path, claims: &[&str]) -> Result<Option<OwnFound>, DatasetError> {
     let storage = storage::open("file", folder)?;
-    let Some(manifest) = own_manifest(&*storage)? else { return Ok(None) };
-    MadeFiles::visit(&manifest, claims, &*storage, |own| Ok(Some(look_at(own, &*storage)?)))
+    match own_manifest(&*storage)? {
+        Some(manifest) => {
+            MadeFiles::visit(&manifest, claims, &*storage, |own| Ok(Some(look_at(own, &*storage)?)))
+        }
+        None => Ok(has_claims_alone(&*storage, claims)?.then(OwnFound::default)),
+    }
 }
 
 /// Remove the dataset in `folder`, and `folder` with it if nothing else lies there; `claims` are files of the caller's in it.
@@ -59,14 +64,30 @@ pub fn remove_folder(
     holder: &str,
 ) -> Result<Removal, DatasetError> {
     let storage = storage::open("file", folder)?;
-    if own_manifest(&*storage)?.is_none() {
+    if own_manifest(&*storage)?.is_none() && !has_claims_alone(&*storage, claims)? {
         return Ok(Removal::NotOurs);
     }
     remove_locked(folder, holder, || {
         // Another may have removed it before the lock came.
-        let Some(manifest) = own_manifest(&*storage)? else { return Ok(None) };
-        MadeFiles::visit(&manifest, claims, &*storage, |own| remove_made(own, &*storage)).map(Some)
+        match own_manifest(&*storage)? {
+            Some(manifest) => {
+                MadeFiles::visit(&manifest, claims, &*storage, |own| remove_made(own, &*storage))
+                    .map(Some)
+            }
+            None if has_claims_alone(&*storage, claims)? => {
+                claims.iter().try_for_each(|claim| storage.remove(claim))?;
+                Ok(Some(OwnFound::default()))
+            }
+            None => Ok(None),
+        }
     })
+}
+
+/// Whether the folder of `storage` has one of `claims` and nothing else but the lock.
+fn has_claims_alone(storage: &dyn Storage, claims: &[&str]) -> Result<bool, StorageError> {
+    let mut names = storage.list("")?;
+    names.retain(|name| name != LOCK_FILE);
+    Ok(!names.is_empty() && names.iter().all(|name| claims.contains(&&**name)))
 }
 
 /// Call `remove` under the lock of `folder`, then remove the lock's file, and `folder` if it is empty.

@@ -127,7 +127,7 @@ pub(super) fn clean(arguments: &CleanArguments) -> anyhow::Result<Exit> {
 
 /// All below `folder`, of which only names are read, and manifests of checkpoints.
 fn find(folder: &Path, depth: usize, found: &mut Vec<(CleanKind, PathBuf)>) {
-    if folder.join(manifest::FILE_NAME).is_file() {
+    if [manifest::FILE_NAME, CLAIM].iter().any(|name| folder.join(name).is_file()) {
         found.push((CleanKind::Datasets, folder.to_path_buf()));
     }
     if folder.join(stage::MANIFEST_FILE).is_file() {

@@ -354,10 +354,14 @@ fn clean_shows_what_it_would_remove_and_removes_that_alone() {
     // Without others nothing is left.
     let test = Test::with(TINY);
     test.run_json(&["--run-dir", "rd"]);
+    strangers(&test.path("rd"), &["DLIO_workload_report.txt", "DLIO_tiny_report.txt"]);
+    // Of a study whose generation was killed before it began.
+    strangers(&test.path("data/claimed"), &["made-by-study"]);
     let answer = test.feedrate(&["clean", "data", "rd"]);
     assert!(answer.stdout.contains("dataset") && answer.stderr.contains("--yes"), "{answer:?}");
     assert_eq!(test.feedrate(&["clean", "data", "rd", "--yes"]).code, 0);
-    assert!(!test.path("rd").exists() && contents(&test.path("data")).is_empty());
+    assert!(!test.path("rd").exists() && !test.path("data/claimed").exists());
+    assert!(contents(&test.path("data")).is_empty());
 }
 
 /// A mount point cannot be removed, a bad dataset is told of at the end.

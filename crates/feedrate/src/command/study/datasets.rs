@@ -34,20 +34,20 @@ pub(super) fn made_by(roots: &BTreeSet<PathBuf>, study_id: &str) -> BTreeMap<Pat
         let folder = entry.path();
         let is_own = entry.file_type().is_ok_and(|kind| kind.is_dir())
             && read_text_bounded(&folder.join(CLAIM)).is_ok_and(|id| id == study_id);
-        let manifest = if is_own { Manifest::own_in(&folder) } else { None };
-        let Some(manifest) = manifest else { continue };
-        if !folder.ends_with(Manifest::folder_name(&manifest.settings)) {
+        if !is_own {
             continue;
         }
-        let bytes = match manifest.state {
+        let look = || removal::look_at_folder(&folder, &[CLAIM]).ok().flatten();
+        let bytes = match Manifest::own_in(&folder) {
+            Some(manifest) if !folder.ends_with(Manifest::folder_name(&manifest.settings)) => None,
             // Looking at each of its files may take long.
-            State::Complete => manifest.total_bytes,
-            _ => {
-                let own = removal::look_at_folder(&folder, &[CLAIM]).ok().flatten();
-                own.map_or(0, |own| own.bytes)
-            }
+            Some(manifest) if manifest.state == State::Complete => Some(manifest.total_bytes),
+            Some(_) => Some(look().map_or(0, |own| own.bytes)),
+            None => look().map(|own| own.bytes),
         };
-        found.insert(folder, bytes);
+        if let Some(bytes) = bytes {
+            found.insert(folder, bytes);
+        }
     }
     found
 }
@@ -83,5 +83,25 @@ mod tests {
         assert_eq!(claimed(&made), None, "another process makes it");
         drop(lock);
         assert_eq!(claimed(&made).as_deref(), Some("me"));
+    }
+
+    /// What a generation leaves that was refused, or killed before it wrote its manifest.
+    #[test]
+    fn a_claim_alone_is_removed_and_files_of_others_stay() {
+        let root = tempfile::tempdir().unwrap();
+        let roots = BTreeSet::from([root.path().to_path_buf()]);
+        let folder = root.path().join("dataset");
+        claim(&folder, "me").unwrap();
+        let lock = DatasetLock::try_acquire(&folder, LockAccess::Exclusive, "a maker").unwrap();
+        assert!(matches!(delete(&folder).unwrap(), Removal::InUse { .. }));
+        drop(lock);
+        assert_eq!(made_by(&roots, "you"), BTreeMap::new());
+        assert_eq!(made_by(&roots, "me"), BTreeMap::from([(folder.clone(), 0)]));
+        fs::write(folder.join("thesis.txt"), "mine").unwrap();
+        assert_eq!(made_by(&roots, "me"), BTreeMap::new());
+        assert_eq!(delete(&folder).unwrap(), Removal::NotOurs);
+        fs::remove_file(folder.join("thesis.txt")).unwrap();
+        assert!(matches!(delete(&folder).unwrap(), Removal::Removed(_)));
+        assert!(!folder.exists());
     }
 }
