@@ -1,5 +1,6 @@
 //! The process that used most processor time beside this one. Processes that may not be looked at are left out.
 
+use crate::clock::thread_cpu_ns;
 use feedrate_measure::record::OtherProcess;
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,6 +10,8 @@ use std::time::Duration;
 
 /// Looking at all processes takes milliseconds. It begins this long after the start, so that short work is not held up by it.
 const DELAY: Duration = Duration::from_millis(200);
+/// The lowest priority: the first look takes no time from the work that is measured.
+const NICE: i32 = 19;
 /// Share of all processors from which on a busy machine may be disturbed.
 const BUSY_SHARE_MIN: f64 = 0.5;
 
@@ -17,7 +20,24 @@ pub(super) struct BusiestWatch {
     /// Hanging up ends the delay.
     running: mpsc::Sender<()>,
     /// Ends with the first look, unless it was over before.
-    first: JoinHandle<Option<ProcessTimes>>,
+    first: JoinHandle<FirstLook>,
+}
+
+struct FirstLook {
+    /// `None` after less than the delay.
+    times: Option<ProcessTimes>,
+    /// Processor time of the thread that looked.
+    cpu_ns: u64,
+}
+
+/// Result of a watch.
+#[derive(Default)]
+pub(super) struct Watched {
+    /// The process that used most processor time since the first look. `None` where none used any, after less than the delay, and where
+    /// the processors were busy for less than half the time.
+    pub(super) busiest: Option<OtherProcess>,
+    /// Processor time that the first look took from this process.
+    pub(super) cpu_ns: u64,
 }
 
 impl BusiestWatch {
@@ -25,20 +45,24 @@ impl BusiestWatch {
     pub(super) fn start() -> Option<Self> {
         let (running, over) = mpsc::channel();
         let look = move || {
+            // On Linux it is this thread's alone. The kernel may refuse: the look goes on.
+            let _ = rustix::process::setpriority_process(None, NICE);
             let is_over = over.recv_timeout(DELAY) != Err(RecvTimeoutError::Timeout);
-            (!is_over).then(ProcessTimes::now)
+            let times = (!is_over).then(ProcessTimes::now);
+            FirstLook { times, cpu_ns: thread_cpu_ns() }
         };
         let first = Builder::new().name("processes".into()).spawn(look).ok()?;
         Some(BusiestWatch { running, first })
     }
 
-    /// The process that used most processor time since the first look. `None` where none used any, after less than the delay, and where
-    /// the processors were busy for less than half the time.
-    pub(super) fn finish(self, cpu_busy_share: Option<f64>) -> Option<OtherProcess> {
+    /// Ends the watch of work in which the processors were busy for `cpu_busy_share` of the time.
+    pub(super) fn finish(self, cpu_busy_share: Option<f64>) -> Watched {
         drop(self.running);
-        let first = self.first.join().ok()??;
+        let Ok(FirstLook { times, cpu_ns }) = self.first.join() else { return Watched::default() };
         let is_disturbed = cpu_busy_share.is_none_or(|share| BUSY_SHARE_MIN <= share);
-        if is_disturbed { ProcessTimes::now().busiest_since(&first) } else { None }
+        let first = times.filter(|_| is_disturbed);
+        let busiest = first.and_then(|first| ProcessTimes::now().busiest_since(&first));
+        Watched { busiest, cpu_ns }
     }
 }
 
@@ -108,6 +132,13 @@ mod tests {
     #[test]
     fn a_short_watch_looks_at_nothing() {
         let watch = BusiestWatch::start().unwrap();
-        assert_eq!(watch.finish(None), None);
+        assert_eq!(watch.finish(None).busiest, None);
+    }
+
+    #[test]
+    fn the_cost_of_a_look_is_known() {
+        let watch = BusiestWatch::start().unwrap();
+        std::thread::sleep(2 * DELAY);
+        assert!(100_000 < watch.finish(Some(0.0)).cpu_ns, "it reads a file of each process");
     }
 }

@@ -38,15 +38,18 @@ impl Sampler {
         let added = self.proc.totals().since(self.at_start);
         let step_ns = self.clock.wall_step_ns() - self.clock_step_ns;
         let cpu_busy_share = added.cpu_busy_share();
+        let watched = self.others.map(|others| others.finish(cpu_busy_share)).unwrap_or_default();
+        let process_cpu_ns = added.counts.process_cpu_ns;
+        let process_cpu_ns = process_cpu_ns.map(|cpu_ns| cpu_ns.saturating_sub(watched.cpu_ns));
         let is_stepped = step_ns.unsigned_abs() >= CLOCK_STEP_MIN_NS;
         HostEpoch {
             process_device_read_bytes: added.counts.process_device_read_bytes,
             device_read_bytes: added.counts.device_read_bytes,
             device_reads: added.device_reads,
             device_write_bytes: added.counts.device_written_bytes,
-            process_cpu_ns: added.counts.process_cpu_ns,
+            process_cpu_ns,
             cpu_busy_share,
-            busiest_other: self.others.and_then(|others| others.finish(cpu_busy_share)),
+            busiest_other: watched.busiest,
             clock_step_ns: Some(if is_stepped { step_ns } else { 0 }),
             meminfo: self.meminfo,
             ..HostEpoch::default()
