@@ -258,7 +258,7 @@ fn wait_until_nothing_lives(
 ) -> io::Result<(ScriptEnd, bool)> {
     let nanoseconds = |time: Duration| time.as_nanos() as u64;
     let (mut ended, mut was_stopped, mut is_hurried) = (None, false, false);
-    let mut kill_at_ns = None;
+    let (mut kill_at_ns, mut killed_at_ns) = (None, None);
     let mut terminated = HashSet::new();
     while reap(script, &mut ended)? {
         let is_signalled = signalled.swap(false, Relaxed);
@@ -274,11 +274,15 @@ fn wait_until_nothing_lives(
             kill_at_ns = Some(at_ns.min(now_ns() + nanoseconds(HURRIED_GRACE)));
         }
         was_stopped |= is_signalled;
-        if at_ns + nanoseconds(UNKILLABLE) <= now_ns() {
+        let time_ns = now_ns();
+        if killed_at_ns.is_some_and(|killed_ns| killed_ns + nanoseconds(UNKILLABLE) <= time_ns) {
             break;
         }
+        if at_ns <= time_ns {
+            killed_at_ns.get_or_insert(time_ns);
+        }
         for id in descendants() {
-            if at_ns <= now_ns() {
+            if killed_at_ns.is_some() {
                 send(id, Signal::KILL);
             } else if terminated.insert(id) || is_hurried {
                 send(id, Signal::TERM);
@@ -429,6 +433,18 @@ fn in_own_session(command: &mut Command, on_parents_death: Option<Signal>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Reading /proc may take longer than the time that is left.
+    #[test]
+    fn processes_are_killed_however_late_it_is() {
+        let sleeper = Pid::from_child(&Command::new("sleep").arg("600").spawn().unwrap());
+        let is_first = std::cell::Cell::new(true);
+        let now_ns = || if is_first.replace(false) { 0 } else { 60_000_000_000 };
+        let signalled = AtomicBool::new(true);
+        let (ended, was_stopped) =
+            wait_until_nothing_lives(sleeper, Duration::from_secs(1), &signalled, &now_ns).unwrap();
+        assert_eq!((ended, was_stopped), (ScriptEnd::Signalled(9), true));
+    }
 
     #[test]
     fn a_run_that_could_not_say_why_it_failed_had_no_room_to() {
