@@ -76,10 +76,12 @@ impl Histogram {
         self.filled().map(|(bucket, count)| (middle(bucket).min(self.max_ns), count)).collect()
     }
 
-    /// Keep the filled buckets only: for those that are done.
-    pub fn compact(&mut self) {
+    /// Keep the filled buckets only. Returns an empty histogram in the memory that this frees.
+    pub fn compact(&mut self) -> Histogram {
         self.compact = self.filled().map(|(bucket, count)| (bucket as u16, count)).collect();
-        self.counts = None;
+        let mut counts = self.counts.take();
+        counts.iter_mut().for_each(|counts| counts.fill(0));
+        Histogram { counts, ..Histogram::default() }
     }
 
     fn array(&mut self) -> &mut [u64; BUCKETS] {
@@ -208,6 +210,16 @@ mod tests {
         );
         assert!(serde_json::from_str::<Histogram>(r#"{"max_ns":1,"counts":[[512,1]]}"#).is_err());
         assert_eq!(Histogram::new(), Histogram::default());
+    }
+
+    #[test]
+    fn compacting_frees_memory_for_the_next() {
+        let mut histogram = of(&[5, 20_000]);
+        let mut next = histogram.compact();
+        assert!(histogram.counts.is_none() && next.counts.is_some());
+        assert_eq!((&histogram, next.max()), (&of(&[5, 20_000]), None));
+        next.record(7);
+        assert_eq!(next, of(&[7]));
     }
 
     proptest! {

@@ -283,6 +283,25 @@ pub struct UndecodedKind {
 }
 
 impl IoCounters {
+    /// Zeros, with the memory of the histograms (12 KiB), so that counting latencies never allocates.
+    pub fn new() -> Self {
+        IoCounters {
+            open_latency: Histogram::new(),
+            read_latency: Histogram::new(),
+            sample_latency: Histogram::new(),
+            ..IoCounters::default()
+        }
+    }
+
+    /// Remove the counts. The histograms keep their memory; those of the counts are compact.
+    pub fn take(&mut self) -> IoCounters {
+        let mut counts = std::mem::take(self);
+        self.open_latency = counts.open_latency.compact();
+        self.read_latency = counts.read_latency.compact();
+        self.sample_latency = counts.sample_latency.compact();
+        counts
+    }
+
     /// Count a sample of a kind that could not be decoded, where it is one. Allocates for the first of a kind.
     pub fn count_undecoded(&mut self, kind: Option<&str>) {
         if let Some(kind) = kind {

@@ -346,7 +346,7 @@ impl<'s> Worker<'s> {
         let mut counted = self.handle().counted.lock().unwrap_or_else(PoisonError::into_inner);
         counted.clear();
         counted.extend(self.lanes.iter_mut().map(|lane| {
-            let counters = std::mem::take(&mut lane.io.counters);
+            let counters = lane.io.counters.take();
             let ops = lane.io.ops.as_mut().map(OpLog::take);
             LaneCounts { counters, log: lane.log.take(), ops }
         }));

@@ -47,7 +47,7 @@ impl Recorded {
             sample_began_ns: 0,
             reads_itself,
             task: ReadTimes::default(),
-            counters: IoCounters::default(),
+            counters: IoCounters::new(),
             ops,
         }
     }
