@@ -202,8 +202,8 @@ fn run_block(test: &Test, path: &str, block: &Block) -> String {
     shown
 }
 
-/// The text; where numbers vary, with `0` for each of them whatever its sign, one unit of each kind, one space where there are several, no line of doubts,
-/// and none of the words by which doubts make an answer more or less sure.
+/// The text; where numbers vary, with `0` for each number of either sign and for each hash of eight digits, one unit of each kind, one space for several, no
+/// line of doubts, and none of the words by which doubts make an answer more or less sure.
 fn compared(text: &str, block: &Block) -> String {
     // A blank line between two commands is for the eye.
     let text = text.replace("\n\n$ ", "\n$ ");
@@ -217,6 +217,7 @@ fn compared(text: &str, block: &Block) -> String {
 fn masked(line: &str) -> String {
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = line.replace("PROBABLY ", "").replace(" for certain", "");
+    let line = line.split_inclusive(['-', '/']).map(without_hash).collect::<String>();
     let mut masked = String::new();
     let mut rest = line.chars().peekable();
     while let Some(c) = rest.next() {
@@ -238,6 +239,13 @@ fn masked(line: &str) -> String {
         masked = masked.replace(&format!("0 {unit}"), &format!("0 {base}"));
     }
     masked
+}
+
+/// A piece of a path, with `0` for the hash in the name of a search's folder.
+fn without_hash(piece: &str) -> String {
+    let word = piece.trim_end_matches(['-', '/']);
+    let is_hash = word.len() == 8 && word.chars().all(|c| c.is_ascii_hexdigit());
+    if is_hash { piece.replace(word, "0") } else { piece.to_string() }
 }
 
 #[test]
@@ -335,6 +343,7 @@ fn only_numbers_may_vary() {
     check("55.8 % of 1,000  files\n", "0 % of 0 files\n");
     check("a 1. b-2 2-3 4\n", "a 0. b-0 0 0\n");
     check("results/2026-11-23-03-15-42\n", "results/0\n");
+    check("results/scale-w-0e0c1d2f/w/1\n", "results/scale-w-0/w/0\n");
     check("PROBABLY 5 hold; 6 fail\n", "0 hold; 0 fail\n");
     check("5 hold for certain; 6 fail\n", "0 hold; 0 fail\n");
     check("Doubts: 1 note\nwaited 900 µs [1.2 ms, -3.4 s]\n", "waited 0 s [0 s, 0 s]\n");

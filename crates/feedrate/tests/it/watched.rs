@@ -129,6 +129,7 @@ fn watched_runs_are_compared_analyzed_and_reported() {
     let emulated = test.feedrate(&["run", "tiny.yaml", "--run-dir", "emulated", "--quiet"]);
     assert_eq!(emulated.code, 0, "{}", emulated.stderr);
     let compared = test.feedrate(&["compare", &a, "emulated"]).stdout;
+    let compared = compared.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         compared.contains("Differs in model") && !compared.contains("Differs in dataset"),
         "{compared}"
