@@ -142,7 +142,7 @@ fn concluded(
         runs,
         ..Report::default()
     };
-    let conclusions = paths.iter().filter_map(|path| Conclusion::read(path));
+    let conclusions = paths.iter().filter_map(|path| Conclusion::of_study(path));
     let lines = conclusions.flat_map(|conclusion| conclusion.lines);
     let mut answered: Vec<FindingFigure> = lines.map(|said| line(&said.name, said.value)).collect();
     answered.extend(trials.iter().map(|of| {

@@ -1,5 +1,6 @@
 //! The conclusion of a study whose rows a chooser decided on, as its folder keeps it.
 
+use crate::files::{STUDY_FILE, study_csv};
 use crate::place::read_json;
 use feedrate_measure::record::file::{RecordFileError, remove_parts_of, write_atomically};
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,7 @@ use serde_json::Value;
 use std::path::Path;
 
 /// The file in the study's folder.
-const CONCLUSION_FILE: &str = "conclusion.json";
+pub const CONCLUSION_FILE: &str = "conclusion.json";
 
 /// The conclusion of a study.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -37,6 +38,12 @@ impl Conclusion {
     /// The conclusion in a folder; `None` where there is none.
     pub fn read(folder: &Path) -> Option<Self> {
         read_json(&folder.join(CONCLUSION_FILE))
+    }
+
+    /// The conclusion of the study in this CSV or folder; `None` where it has none.
+    pub fn of_study(path: &Path) -> Option<Self> {
+        let csv = study_csv(path).filter(|csv| csv.ends_with(STUDY_FILE))?;
+        Self::read(csv.parent()?)
     }
 
     /// Write it into a folder.

@@ -63,6 +63,9 @@ pub struct TrialsResult {
     pub runs: u64,
     /// How long it took.
     pub took_s: f64,
+    /// Local start of the oldest of them; `None` in older results.
+    #[serde(default)]
+    pub oldest_run: Option<String>,
     /// The folder of the runs.
     pub results: String,
 }
@@ -159,6 +162,7 @@ mod tests {
             stopped: None,
             runs: 0,
             took_s: 0.0,
+            oldest_run: None,
             results: "elsewhere".into(),
         };
         for (name, own) in [("advise-1", Some(plan(2, 8))), ("advise-2", None)] {

@@ -86,13 +86,34 @@ const FORMER: &[(&str, &str)] = &[
     ("postprocess", "dlio_postprocessor --output-folder"),
 ];
 
+/// A remedy for what `tune` had and `advise --try` has not.
+fn lost_of_tune(word: &str) -> Option<&'static str> {
+    match word.split('=').next()? {
+        "accelerators" | "--max" => {
+            Some("`feedrate scale WORKLOAD` finds the number of accelerators that are fed")
+        }
+        "--goal" if word.ends_with("=accelerators") => lost_of_tune("accelerators"),
+        "--keys" => Some(
+            "`--keys` is gone: `feedrate advise WORKLOAD --try --also KEY=VALUE` tries a setting",
+        ),
+        _ => None,
+    }
+}
+
 /// The line that replaces one with a former name of a command, such as `study show`, with the same arguments.
 fn replacement(name: &str, words: &[String]) -> Option<String> {
     let (_, new) = FORMER.iter().find(|(former, _)| *former == name)?;
     let (program, command) = new.split_once(' ')?;
     let name: Vec<&str> = name.split(' ').collect();
     let end = 1 + words.iter().position(|word| Some(&word.as_str()) == name.last())?;
+    if program == "feedrate" && words[1..end].iter().any(|word| word == "help") {
+        let path = command.split(' ').take_while(|word| !word.starts_with('-'));
+        return Some(format!("feedrate help {}", Vec::from_iter(path).join(" ")));
+    }
     let mut arguments = words[end..].to_vec();
+    let is_tune = name == ["tune"];
+    let has_goal = arguments.iter().any(|word| word.split('=').next() == Some("--goal"));
+    let command = if is_tune && has_goal { "advise --try" } else { command };
     let mut line = vec![program.to_string()];
     if program == "feedrate" {
         line.extend(words[1..end - 1].iter().filter(|word| **word != name[0]).cloned());
@@ -224,6 +245,11 @@ impl<'p> CalledCommand<'p> {
     fn command_for(&self, word: &str, words: &[String]) -> Option<String> {
         let path = &self.path;
         let name = format!("{path} {word}");
+        if word == "tune"
+            && let Some(hint) = words.iter().find_map(|word| lost_of_tune(word))
+        {
+            return Some(hint.into());
+        }
         if let Some(line) = replacement(name.trim_start_matches("feedrate "), words) {
             return Some(format!("write `{line}`"));
         }
@@ -369,11 +395,15 @@ mod tests {
             ("workload=unet3d_h100 -n 2", "`feedrate run workload=unet3d_h100 -n 2`"),
             ("zzzzzz", "`feedrate --help` lists its commands"),
             ("-q verify w --data d", "`feedrate -q generate --verify w --data d`"),
-            ("help verify", "`feedrate help generate --verify`"),
+            ("help verify", "`feedrate help generate`"),
+            ("help tune", "`feedrate help advise`"),
             ("describe doubts 'a b'", "`feedrate list doubts"),
             ("whatif r=1 a=1 b=2 -n 4", "`feedrate advise r=1 --set a=1 b=2 -n 4`"),
             ("whatif r --table", "`feedrate advise r --table`"),
             ("tune w", "`feedrate advise --try --goal au w`"),
+            ("tune w --goal throughput", "`feedrate advise --try w --goal throughput`"),
+            ("tune w --goal accelerators", "`feedrate scale WORKLOAD` finds the number"),
+            ("tune w --keys reader.read_threads", "`--keys` is gone"),
             ("postprocess r -o -", "`dlio_postprocessor --output-folder r`"),
         ] {
             check(&format!("feedrate {line}"), "`feedrate` has no command", hint);

@@ -350,6 +350,8 @@ keys! {
         runs: u64,
         /// Time they took.
         took_s: f64,
+        /// Local start of the oldest of them.
+        oldest_run: Option<String>,
         /// First number of the range.
         from: u64,
         /// Last number of the range.
@@ -511,6 +513,8 @@ keys! {
         runs: u64,
         /// Time they took.
         took_s: f64,
+        /// Local start of the oldest of them.
+        oldest_run: Option<String>,
         /// The folder of the results.
         results: String,
     }

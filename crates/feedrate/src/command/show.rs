@@ -1,7 +1,8 @@
 //! `feedrate show`: the summary of a run again, from its record alone.
 
 use super::diagnose;
-use super::study::chosen;
+use super::scale::SearchResult;
+use super::study::chosen::{self, SCALE, TRIALS};
 use crate::exit::Exit;
 use crate::gate::GateArguments;
 use crate::progress::TERMINAL;
@@ -10,10 +11,13 @@ use clap::Args;
 use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_results::conclusion::Conclusion;
 use feedrate_results::diagnosis::Diagnosis;
+use feedrate_results::trials::TrialsResult;
 use feedrate_session::recognise::{refuse_other, run_of};
 use feedrate_session::resolve;
 use feedrate_spec::escape::shown_path;
-use std::path::PathBuf;
+use feedrate_spec::refusal::refuse;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
 
 /// `feedrate show`.
 #[derive(Debug, Args)]
@@ -37,7 +41,7 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
         diagnose::print_diagnosis(&found, Some(&arguments.run), arguments.json)?;
         return Ok(Exit::Fine);
     }
-    if let Some(conclusion) = Conclusion::read(&arguments.run) {
+    if let Some(conclusion) = read_conclusion(&arguments.run)? {
         chosen::print(&conclusion, arguments.json)?;
         return Ok(Exit::Fine);
     }
@@ -52,4 +56,22 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
     let output_mode = if arguments.json { OutputMode::Json } else { OutputMode::Details };
     summary::print(&found, &record, output_mode, None, None)?;
     Ok(arguments.gates.exit(&found))
+}
+
+/// The conclusion in a folder; `None` where there is none.
+fn read_conclusion(folder: &Path) -> anyhow::Result<Option<Conclusion>> {
+    let Some(conclusion) = Conclusion::read(folder) else { return Ok(None) };
+    let Conclusion { schema, object, .. } = &conclusion;
+    let problem = match schema.as_str() {
+        SCALE => SearchResult::deserialize(object).err(),
+        TRIALS => TrialsResult::deserialize(object).err(),
+        _ => Some(serde::de::Error::custom(format!("`{schema}` is no schema of a conclusion"))),
+    };
+    match problem {
+        None => Ok(Some(conclusion)),
+        Some(problem) => refuse(
+            format!("the conclusion in `{}` cannot be read: {problem}", folder.display()),
+            "the command of the study writes it again",
+        ),
+    }
 }

@@ -1,6 +1,6 @@
 //! `feedrate scale`: the largest number that a storage of known rate can feed.
 
-use crate::harness::{Answer, Mounted, Test};
+use crate::harness::{Answer, Mounted, Test, until};
 use crate::schema::holds;
 use serde_json::Value;
 use std::process::Stdio;
@@ -110,6 +110,44 @@ fn a_planted_knee_is_found() {
     assert!(figures.any(|figure| figure["name"] == "scaling"), "{page}");
     let rows = test.feedrate(&["study", "status", dir, "--json"]).json();
     assert_eq!(rows["rows"].as_array().map(Vec::len), Some(runs as usize), "{rows}");
+}
+
+#[test]
+fn results_of_another_workload_or_of_an_earlier_start_are_not_shown_as_the_answer() {
+    let test = Test::with(KNEE);
+    let [results, data] = ["out", "data"].map(|name| test.path(name).display().to_string());
+    let all = ["scale", "workload.yaml", "--au", "5", "--max", "1", "--json", "--quiet"];
+    let all = [&all[..], &["--results", &results, "--data", &data]].concat();
+    let first = test.feedrate(&all).json();
+    for name in ["other", "wrong"] {
+        std::fs::create_dir(test.path(name)).unwrap();
+    }
+    std::fs::copy(test.path("workload.yaml"), test.path("other/workload.yaml")).unwrap();
+    test.write("workload.yaml", KNEE.replace("0.02", "0.03"));
+    let output = test.command(&all).current_dir(test.path("other")).output().unwrap();
+    let other = Answer::of(&output).json();
+    assert_eq!((&other["certain"], &other["runs"]), (&1.into(), &first["runs"]));
+    assert_ne!(other["results"], first["results"], "another file may change on its own");
+    test.write("workload.yaml", KNEE);
+    let dir = first["results"].as_str().unwrap();
+    assert_eq!(test.feedrate(&["show", dir, "--json"]).json()["numbers"], first["numbers"]);
+    test.write(
+        "wrong/conclusion.json",
+        r#"{"lines":[],"schema":"scale","answer":[],"rest":[],"object":[1,2]}"#,
+    );
+    test.feedrate(&["show", "wrong", "--json"]).refuses(2, &["`wrong` cannot be read: "]);
+    let csv = format!("{dir}/study.csv");
+    let [of_csv, of_dir] = [&csv[..], dir]
+        .map(|path| test.feedrate(&["report", path, "--json"]).json()["opening"][0].clone());
+    assert_eq!(of_csv, of_dir);
+    let mut command = test.command(&[&all[..], &["--again"]].concat());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let conclusion = test.path(dir).join("conclusion.json");
+    assert!(conclusion.exists());
+    until("a new start", || !conclusion.exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!conclusion.exists(), "runs that were set back have no answer");
 }
 
 /// A step of 20 ms, and 20 ms more in which the training's process takes a batch over: 50 %, whatever the storage.

@@ -86,6 +86,7 @@ mod tests {
             stopped: Some("the budget is spent".into()),
             runs: 9,
             took_s: 1.0,
+            oldest_run: None,
             results: String::new(),
         };
         let told = [

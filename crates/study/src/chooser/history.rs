@@ -24,6 +24,16 @@ pub struct PastRun {
     pub state: RunState,
 }
 
+impl PastRun {
+    /// Whether it is finished, and says nothing about the storage.
+    pub fn is_worthless(&self) -> bool {
+        match &self.state {
+            RunState::Done(measured) => measured.observation.worthless.is_some(),
+            _ => false,
+        }
+    }
+}
+
 /// State of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunState {

@@ -53,6 +53,11 @@ pub trait Chooser {
         true
     }
 
+    /// Whether a finished run is to be repeated when the study is started again: it says nothing about the storage.
+    fn is_worthless(&self, past: &PastRun) -> bool {
+        past.is_worthless()
+    }
+
     /// The metric reported for each finished run.
     fn response(&self) -> &'static Metric {
         &AU_ALL_STEPS

@@ -99,8 +99,10 @@ pub struct ScaleRuns {
     times_s: BTreeMap<u64, Vec<f64>>,
     /// The first run after which the search cannot go on.
     obstacle: Option<ScaleEnd>,
-    /// The first finished row of a stage that is not reached yet: it was chosen before a restart.
+    /// The first row of a stage that is not reached yet: it was chosen before a restart.
     later: Option<Row>,
+    /// Some row of such a stage is finished.
+    has_later_run: bool,
 }
 
 impl ScaleRuns {
@@ -149,12 +151,12 @@ impl<R: NumberRange> ScaleSearch<R> {
             times_s: BTreeMap::new(),
             obstacle: None,
             later: None,
+            has_later_run: false,
         };
         for (place, past) in history.runs.iter().enumerate() {
             let Some((stage, number)) = self.place(&past.row) else {
-                if runs.later.is_none() && past.row.done {
-                    runs.later = Some(past.row.clone());
-                }
+                runs.later.get_or_insert_with(|| past.row.clone());
+                runs.has_later_run |= matches!(past.state, RunState::Done(_));
                 continue;
             };
             let run = place + 1;
@@ -218,7 +220,7 @@ impl<R: NumberRange> ScaleSearch<R> {
         // The largest number is run again with the larger dataset: without time for that, the result stays.
         let has_run = runs.count() < self.limits.runs_max
             && runs.expected_s(self.range().max()) <= self.limits.budget_s - runs.seconds();
-        if !runs.search.lies_beyond() || !(has_run || runs.later.is_some()) {
+        if !runs.search.lies_beyond() || !(has_run || runs.has_later_run) {
             return false;
         }
         let mut larger = self.range().clone();

@@ -31,8 +31,9 @@ impl NumberRange for FakeRange {
         (self.client_limit < number).then_some(10.0)
     }
 
-    fn grow(&mut self, _: Option<&Row>) -> bool {
-        self.files *= 4;
+    fn grow(&mut self, known: Option<&Row>) -> bool {
+        let known = known.and_then(|row| row.settings[0].value.as_ref()?.parse().ok());
+        self.files = known.unwrap_or(self.files * 4);
         true
     }
 
@@ -98,6 +99,34 @@ fn limits_end_a_search_and_larger_limits_resume_it() {
     assert_eq!((history.runs.len() <= 6, ended), (true, ScaleEnd::OutOfTime));
     let chooser = choose(|| scale(20, 1e9, u64::MAX), &mut history, feeds(6));
     assert_eq!(chooser.runs(&history).search.found().certain, Some(6));
+}
+
+#[test]
+fn a_dataset_that_was_begun_before_a_kill_is_gone_on_with() {
+    let mut history = History::default();
+    choose(|| scale(5, 1e9, u64::MAX), &mut history, feeds(3));
+    history.runs.retain(|past| {
+        past.row.accelerators <= 2 && past.row.settings[0].value == Some("8".into())
+    });
+    let files = Setting::new("dataset.num_files_train", "16");
+    let begun = Row { settings: vec![files], ..Row::new("w", 2) };
+    history.runs.push(PastRun { row: begun.clone(), state: RunState::Pending });
+    let mut chooser = scale(20, 1e9, u64::MAX);
+    assert_eq!(chooser.next(&history).unwrap().settings, begun.settings);
+    assert_eq!(chooser.range().files, 16);
+}
+
+#[test]
+fn only_worthless_runs_of_the_workload_as_it_is_are_repeated() {
+    let worthless = |row: Row| {
+        let mut observation = Observation::with_value(&AU_ALL_STEPS, 99.0);
+        observation.worthless = Some("memory".into());
+        let measured = Measured { observation, ..Measured::default() };
+        PastRun { row, state: RunState::Done(Box::new(measured)) }
+    };
+    let change = candidate(&["reader.read_threads=4".into()]).row.unwrap();
+    let found = [Row::new("w", 1), change].map(|row| trials(1e9).is_worthless(&worthless(row)));
+    assert_eq!(found, [true, false]);
 }
 
 #[test]

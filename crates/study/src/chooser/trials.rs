@@ -1,6 +1,6 @@
 //! `advise --try`: a workload as it is and changes of it, run in turns until the effect of each is decided, then the best two together.
 
-use super::{Chooser, History, Measured};
+use super::{Chooser, History, Measured, PastRun};
 use feedrate_analysis::trial::{self, MATTERS_POINTS, Outcome};
 use feedrate_measure::metric::{AU_ALL_STEPS, DEVICE_BYTES, DURATION_S, LOGICAL_BYTES, Metric};
 use feedrate_measure::stats;
@@ -349,6 +349,12 @@ impl Chooser for Trials<'_> {
         let row = self.candidates[place].row.clone()?;
         let replicate = history.measured(&row.experiment_key()).count() + 1;
         Some(Row { replicate: u32::try_from(replicate).ok(), ..row })
+    }
+
+    /// A change may be meant to be served from memory: only runs of the workload as it is are repeated.
+    fn is_worthless(&self, past: &PastRun) -> bool {
+        let baseline = self.candidates[BASELINE].row.as_ref().map(Row::experiment_key);
+        past.is_worthless() && baseline == Some(past.row.experiment_key())
     }
 
     fn response(&self) -> &'static Metric {

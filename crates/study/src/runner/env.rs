@@ -18,6 +18,8 @@ pub struct RowPlan {
     pub run_s: f64,
     /// How long the making of its dataset takes.
     pub generation_s: f64,
+    /// Fingerprint of its settings, that of [`Checked::plan`] once it is run.
+    pub settings: String,
 }
 
 /// The dataset of a run.

@@ -43,6 +43,10 @@ pub struct RunnerOptions {
     pub retry: bool,
     /// Policy for datasets.
     pub datasets: Policy,
+    /// Results count only for the plan that their row has now: others are set back at the start, and a run by another plan fails.
+    pub same_plan: bool,
+    /// Set back results at the start that say nothing about the storage.
+    pub repeat_worthless: bool,
 }
 
 /// Result of one start of the runner.
@@ -181,7 +185,7 @@ impl<'a> Runner<'a> {
     /// The study's own files cannot be read or written, or rows are wrong.
     pub fn run(mut self, chooser: &mut dyn Chooser) -> Result<RunnerEnd, RunnerError> {
         self.recover()?;
-        self.set_back_worthless(chooser)?;
+        self.set_back_outdated(chooser)?;
         while !self.env.is_stopped() && self.options.limit.is_none_or(|limit| self.done < limit) {
             let rows = self.rows()?;
             let pending = self.pending(&rows);
@@ -250,23 +254,27 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Set back rows whose results say nothing, so that the same command measures them again.
-    fn set_back_worthless(&mut self, chooser: &dyn Chooser) -> Result<(), RunnerError> {
-        if !chooser.reads_results() {
+    /// Set back rows whose results count no more, so that they are measured again.
+    fn set_back_outdated(&mut self, chooser: &dyn Chooser) -> Result<(), RunnerError> {
+        let RunnerOptions { same_plan, repeat_worthless, .. } = self.options;
+        if !same_plan && !repeat_worthless {
             return Ok(());
         }
         let rows = self.rows()?;
-        let runs = self.history(&rows, &[], chooser).runs.into_iter();
-        let worthless: Vec<RowKey> = runs
-            .filter(|run| match &run.state {
-                RunState::Done(measured) => measured.observation.worthless.is_some(),
-                _ => false,
-            })
-            .map(|run| run.row.key())
-            .collect();
+        self.plan_all(&rows, &[])?;
+        let mut outdated: Vec<RowKey> = Vec::new();
+        for past in self.history(&rows, &[], chooser).runs {
+            let RunState::Done(measured) = &past.state else { continue };
+            let planned = self.plans.get(&past.row).map(|plan| plan.settings.as_str());
+            let is_other =
+                planned.zip(measured.plan.as_deref()).is_some_and(|(now, then)| now != then);
+            if same_plan && is_other || repeat_worthless && chooser.is_worthless(&past) {
+                outdated.push(past.row.key());
+            }
+        }
         Ok(self.files.edit_table(|table| {
             let rows: Vec<Row> = table.rows().cloned().collect();
-            let set_back = |row: &Row| row.done && worthless.contains(&row.key());
+            let set_back = |row: &Row| row.done && outdated.contains(&row.key());
             let indices: Vec<usize> =
                 (0..rows.len()).filter(|&index| set_back(&rows[index])).collect();
             indices.iter().for_each(|&index| table.mark(index, false));
@@ -372,6 +380,10 @@ impl<'a> Runner<'a> {
         let duration_s = self.env.now_s() - begun_s;
         ended?;
         let checked = self.env.check(&run_dir, next.row(), plan).map_err(TaskEnd::Failed)?;
+        if self.options.same_plan && checked.plan != plan.settings {
+            let reason = "the workload was changed while its runs were made";
+            return Err(TaskEnd::Failed(reason.into()).into());
+        }
         let setup_s = Some(self.env.now_s() - prepared_from_s - duration_s);
         Ok(Checked { duration_s, setup_s, ..checked })
     }

@@ -172,7 +172,8 @@ mod tests {
             let row = |n: usize| Row::new(n.to_string(), 1);
             let (mut state, mut plans) = (StudyState::default(), Plans::default());
             for (n, &(run_s, duration_s, setup_s)) in runs.iter().enumerate() {
-                let plan = RowPlan { dataset: None, run_s, generation_s: 0.0 };
+                let plan =
+                    RowPlan { dataset: None, run_s, generation_s: 0.0, settings: String::new() };
                 plans.make(&[row(n)], &[0], |_| Ok(plan.clone())).unwrap();
                 let checked = Checked { duration_s, setup_s, ..Checked::default() };
                 let outcome = Outcome::Complete(Some(checked));

@@ -5,7 +5,7 @@ mod settings;
 mod try_out;
 
 use super::study::chosen::{self, ChosenStudy, StudyQuestion};
-use crate::cli::{CacheArguments, DataArguments, OUTPUT};
+use crate::cli::{CacheArguments, DataArguments, OUTPUT, name_of};
 use crate::exit::Exit;
 use crate::progress::TERMINAL;
 use crate::{messages, text, time};
@@ -65,7 +65,7 @@ pub(super) struct AdviseArguments {
     /// Try settings of the reader too, those that are predicted to be the best for this goal, and answer with the cheapest change within 2 % of the best.
     #[arg(long, value_enum, requires = "try_out", help_heading = TRIALS)]
     goal: Option<Goal>,
-    /// Start no run that would probably end later than this, counted over all runs: `90s`, `10m`, `2h`.
+    /// Start no run that would probably end later than this, counted over all finished runs, without the making of datasets: `90s`, `10m`, `2h`.
     #[arg(long, value_name = "TIME", value_parser = time::seconds, default_value = "10m", help_heading = TRIALS)]
     budget: f64,
     /// Measure anew what was measured before; the older results are put aside.
@@ -197,7 +197,9 @@ fn asked_for(of: &RunTemplate, also: &[String]) -> anyhow::Result<Vec<Vec<String
 
 /// The study of the trials of a workload or run.
 fn open(arguments: &AdviseArguments, of: &RunTemplate) -> anyhow::Result<ChosenStudy> {
-    let question = StudyQuestion::new("advise", &of.unchanged, &of.request, Vec::new());
+    let goal = arguments.goal.map(|goal| format!("goal {}", name_of(goal)));
+    let more = goal.into_iter().chain(arguments.also.iter().map(|change| format!("also {change}")));
+    let question = StudyQuestion::new("advise", &of.unchanged, &of.request, more.collect());
     let root = result_folder::root(arguments.results.as_deref(), &of.unchanged.workload)?;
     ChosenStudy::open(&question, &root, &of.request, arguments.again)
 }

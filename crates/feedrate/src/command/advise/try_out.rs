@@ -6,6 +6,7 @@ use crate::exit::Exit;
 use crate::{messages, text};
 use clap::ValueEnum;
 use feedrate_analysis::advice::{Advice, Proposal};
+use feedrate_analysis::answer::{AnswerKind, AnsweredSummary};
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_analysis::predict::{Pipeline, Prediction};
 use feedrate_data::manifest::{self, Manifest};
@@ -17,6 +18,7 @@ use feedrate_measure::record::file::write_atomically;
 use feedrate_measure::record::{Record, StagingSummary};
 use feedrate_measure::stats;
 use feedrate_report::words::advice as words;
+use feedrate_report::words::answer;
 use feedrate_report::words::trials::tried_change;
 use feedrate_results::conclusion::Conclusion;
 use feedrate_results::load_run;
@@ -28,6 +30,7 @@ use feedrate_results::trials::{
 use feedrate_session::dataset::{self, is_in_folder};
 use feedrate_session::failure::{Interrupted, on_one_line};
 use feedrate_session::resolve::Resolved;
+use feedrate_session::room::{self, Reserved};
 use feedrate_session::template::RunTemplate;
 use feedrate_spec::plan::{DatasetPlan, Plan};
 use feedrate_spec::units;
@@ -97,6 +100,11 @@ pub(super) fn observe(record: &Record) -> Observation {
     let checkpoint_wait_s = saves.map(|saves| saves.stall_s);
     let mut observation = Observation::new(record);
     observation.checkpoint_wait_s = checkpoint_wait_s;
+    let found = AnsweredSummary::new(record);
+    if found.answer.kind == AnswerKind::Unknown {
+        let lines = answer::lines(&found.answer, &found.summary.doubts);
+        observation.worthless = Some(lines.join("; "));
+    }
     observation
 }
 
@@ -133,7 +141,7 @@ impl TryOut<'_> {
             None => is_out_of_time.then(|| "the budget is spent".into()),
         };
         let outcomes = Outcomes { of, goal: self.goal, trials: &trials, history, response };
-        let result = outcomes.result(self.record, &changes, stopped, &study.folder);
+        let result = outcomes.result(self.record, &changes, stopped, study);
         let written = write_atomically(
             &study.folder.join(TRIALS_FILE),
             serde_json::to_string(&result)?.as_bytes(),
@@ -239,6 +247,10 @@ fn refuse_untriable(of: &RunTemplate, changed: &Resolved) -> anyhow::Result<()> 
     if is_other && workload.dataset_foreign {
         anyhow::bail!("it needs other files than those that others made");
     }
+    let reserved = Reserved::default();
+    if let Some(short) = room::shortage(plan, data_root, &reserved).filter(|_| is_other) {
+        anyhow::bail!("{short}");
+    }
     Ok(())
 }
 
@@ -272,10 +284,15 @@ fn remove_made(
     if !is_made || candidates.is_empty() {
         return Ok(());
     }
-    let root = std::path::absolute(root)?;
-    let kept = std::path::absolute(dataset::folder(plan, &root)?)?;
-    let roots = [Some(root.as_path()), root.parent()].into_iter().flatten();
-    study.remove_datasets(&roots.map(Path::to_path_buf).collect::<BTreeSet<_>>(), &kept)
+    let kept = std::path::absolute(dataset::folder(plan, root)?)?;
+    let changed = candidates.iter().filter_map(|candidate| of.resolve(&candidate.change).ok());
+    let mut roots = BTreeSet::new();
+    for root in changed.map(|changed| changed.data_root).chain([root.clone()]) {
+        let root = std::path::absolute(root)?;
+        roots.extend(root.parent().map(Path::to_path_buf));
+        roots.insert(root);
+    }
+    study.remove_datasets(&roots, &kept)
 }
 
 /// The reason why advice is not tried that no key of the workload follows.
@@ -302,7 +319,7 @@ impl Outcomes<'_> {
         record: &Record,
         changes: &[Change],
         stopped: Option<String>,
-        folder: &Path,
+        study: &ChosenStudy,
     ) -> TrialsResult {
         let (trials, history) = (self.trials, self.history);
         let rows = changes.iter().enumerate();
@@ -319,7 +336,8 @@ impl Outcomes<'_> {
             stopped,
             runs: trials.count(history) as u64,
             took_s: trials.seconds(history),
-            results: folder.display().to_string(),
+            oldest_run: study.oldest_run.clone(),
+            results: study.folder.display().to_string(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::range::{SearchRange, SearchedDataset};
 use crate::command::scale::ScaleArguments;
+use crate::command::study::chosen::ChosenStudy;
 use feedrate_analysis::answer::{AnswerKind, AnsweredSummary};
 use feedrate_analysis::precision::mean_looked_at;
 use feedrate_measure::doubt::{PAGE_CACHE, Severity};
@@ -13,13 +14,12 @@ use feedrate_report::words::{answer, client};
 use feedrate_results::load_run;
 use feedrate_study::chooser::{Observation, ScaleRuns, ScaleSearch};
 use feedrate_study::search::{Certainty, Find, Found};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 /// A search that is over.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct SearchResult {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(in crate::command) struct SearchResult {
     /// The workload's name.
     pub(super) workload: String,
     /// `accelerators`, or a key of the workload.
@@ -43,6 +43,8 @@ pub(super) struct SearchResult {
     pub(super) runs: u64,
     /// How long they took.
     pub(super) took_s: f64,
+    /// Local start of the oldest of them.
+    pub(super) oldest_run: Option<String>,
     /// The smallest number that could be tried.
     pub(super) from: u64,
     /// The largest.
@@ -62,7 +64,7 @@ pub(super) struct SearchResult {
 }
 
 /// All runs at one number.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct SearchedNumber {
     /// The number.
     pub(super) number: u64,
@@ -132,7 +134,7 @@ impl<'a> SearchAnswer<'a> {
     }
 
     /// As JSON has it. `stopped`: why something is not decided.
-    pub(super) fn result(&self, stopped: Option<String>, folder: &Path) -> SearchResult {
+    pub(super) fn result(&self, stopped: Option<String>, study: &ChosenStudy) -> SearchResult {
         let (found, range) = (self.runs.search.found(), self.search.range());
         let left_by_client = self.search.left_by_client();
         let failing = found.fails.and_then(|number| self.summaries.get(&number));
@@ -167,6 +169,7 @@ impl<'a> SearchAnswer<'a> {
             stopped,
             runs: self.runs.count(),
             took_s: self.runs.seconds(),
+            oldest_run: study.oldest_run.clone(),
             from: self.arguments.from.get(),
             max: range.max,
             numbers,
@@ -174,7 +177,7 @@ impl<'a> SearchAnswer<'a> {
             dataset: range.dataset().ok().flatten(),
             overrides: range.added(),
             notes: range.notes.clone(),
-            results: folder.display().to_string(),
+            results: study.folder.display().to_string(),
         }
     }
 

@@ -9,7 +9,8 @@ use super::study::chosen::{ChosenStudy, SCALE, StudyQuestion, lines_of};
 use crate::cli::{CacheArguments, DataArguments, OUTPUT, metric};
 use crate::exit::Exit;
 use crate::{messages, text, time};
-use answer::{SearchAnswer, SearchResult};
+use answer::SearchAnswer;
+pub(super) use answer::SearchResult;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use feedrate_measure::metric::{Metric, Unit};
@@ -112,9 +113,8 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     let root = result_folder::root(arguments.results.as_deref(), &range.resolved.workload)?;
     let question = question(arguments, &range);
     let mut study = ChosenStudy::open(&question, &root, range.user(), arguments.again)?;
-    if let Some(first) = study.files.table()?.rows().next() {
-        range.take_dataset_of(first);
-    }
+    let made = study.datasets_made(&range.dataset_root()?.into_iter().collect())?;
+    range.resume(study.files.table()?.rows().next(), made.into_iter().collect())?;
     range.tell_notes(0);
     let limits = ScaleLimits { runs_max: arguments.max_runs, budget_s: arguments.budget };
     let goal = range.goal(range.bound);
@@ -126,7 +126,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
         stopped(arguments, &search, &search.end(&end.history))?
     };
     let runs = search.runs(&end.history);
-    let result = SearchAnswer::new(arguments, &search, runs)?.result(stopped, &study.folder);
+    let result = SearchAnswer::new(arguments, &search, runs)?.result(stopped, &study);
     let conclusion = conclusion(&result, arguments.response)?;
     if !result.numbers.is_empty() {
         study.conclude(&conclusion, arguments.data.json)?;

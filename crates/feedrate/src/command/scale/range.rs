@@ -1,6 +1,7 @@
 //! Plans the numbers that a search may try, the dataset that does for them, and the arguments of its runs, each of which is long enough.
 //!
 //! Where numbers need more than the dataset has, it is made larger step by step, so that a storage which feeds few need not hold what many would read.
+//! Long because each limit of the numbers is a refusal or a note of its own.
 
 mod rows;
 
@@ -19,7 +20,9 @@ use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
 use feedrate_spec::workload::Override;
 use feedrate_study::search::{ACCELERATORS, Goal};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 /// Steps of a run, at least: the rate of reading is told by whole batches.
 const STEPS_LEAST: u64 = 50;
@@ -38,7 +41,7 @@ const STEPS: &str = "train.total_training_steps";
 const ASKED: &str = "metric.au";
 
 /// A dataset that was made for a search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SearchedDataset {
     /// Files to train on.
     pub(super) files: u64,
@@ -74,6 +77,8 @@ pub(super) struct SearchRange<'a> {
     pub(super) taken_bytes: u64,
     /// Bytes of all datasets that are made for it.
     made_bytes: u64,
+    /// Folders of datasets that earlier starts of the search made.
+    made: BTreeSet<PathBuf>,
     /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
@@ -139,10 +144,23 @@ impl<'a> SearchRange<'a> {
             why_max,
             taken_bytes: 0,
             made_bytes: 0,
+            made: BTreeSet::new(),
             notes,
         };
         range.begin()?;
         Ok(range)
+    }
+
+    /// The folder that datasets of the search lie in.
+    pub(super) fn dataset_root(&self) -> anyhow::Result<Option<PathBuf>> {
+        let plan = self.plan(self.max)?;
+        if !dataset::is_in_folder(&plan) {
+            return Ok(None);
+        }
+        // A folder that is none is refused with the first run.
+        let folder = dataset::folder(&plan, &self.resolved.data_root).ok();
+        let folder = folder.map(std::path::absolute).transpose()?;
+        Ok(folder.and_then(|folder| folder.parent().map(Path::to_path_buf)))
     }
 
     /// The user's request.
@@ -232,7 +250,7 @@ impl<'a> SearchRange<'a> {
         match self.sized_for(number.unwrap_or(next)) {
             Ok((mut larger, None)) => {
                 larger.limit()?;
-                larger.made_bytes += larger.to_generate_bytes()?;
+                larger.made_bytes += larger.dataset_bytes_made()?;
                 *self = larger;
                 return Ok(true);
             }
@@ -317,6 +335,17 @@ impl<'a> SearchRange<'a> {
     /// Bytes that the next run generates.
     pub(super) fn to_generate_bytes(&self) -> anyhow::Result<u64> {
         Ok(room::to_generate_bytes(&self.plan(self.max)?, &self.resolved.data_root))
+    }
+
+    /// Bytes of the dataset where the search makes it, or made it before a restart.
+    fn dataset_bytes_made(&self) -> anyhow::Result<u64> {
+        let plan = self.plan(self.max)?;
+        let folder = dataset::folder(&plan, &self.resolved.data_root);
+        let folder = folder.ok().and_then(|folder| std::path::absolute(folder).ok());
+        if folder.is_some_and(|folder| self.made.contains(&folder)) {
+            return Ok(catalog::estimate(&plan).file_bytes);
+        }
+        self.to_generate_bytes()
     }
 
     /// Find the largest number that the dataset does for, and how long a run of it has to be.

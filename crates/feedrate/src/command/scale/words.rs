@@ -180,6 +180,7 @@ mod tests {
             stopped: None,
             runs: 0,
             took_s: 0.0,
+            oldest_run: None,
             from: 1,
             max: 16,
             numbers: Vec::new(),

@@ -8,27 +8,31 @@ use anyhow::Context;
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::write_atomically;
 use feedrate_report::output::Schema;
-use feedrate_results::conclusion::Conclusion;
+use feedrate_results::conclusion::{CONCLUSION_FILE, Conclusion};
 use feedrate_results::files::{STUDY_FILE, StudyFiles};
+use feedrate_results::load_run;
 use feedrate_results::row::Row;
 use feedrate_results::run::settings;
 use feedrate_results::setting::{self, Setting};
 use feedrate_results::state::{StudySettings, StudyState};
 use feedrate_results::table::Table;
+use feedrate_results::trials::TRIALS_FILE;
+use feedrate_session::bundled;
 use feedrate_session::failure::Interrupted;
 use feedrate_session::request::Request;
-use feedrate_session::resolve::Resolved;
+use feedrate_session::resolve::{Resolved, is_file};
 use feedrate_session::result_folder;
 use feedrate_spec::plan::Cache;
 use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
 use feedrate_spec::workload::canonical_key;
-use feedrate_study::chooser::{Chooser, Observation};
+use feedrate_study::chooser::{Chooser, Observation, RunState};
 use feedrate_study::datasets::Policy;
 use feedrate_study::runner::{Runner, RunnerEnd, RunnerEnv, RunnerOptions};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Names of the schemas of conclusions.
@@ -40,14 +44,15 @@ pub(in crate::command) const TRIALS: &str = "trials";
 pub(in crate::command) struct StudyQuestion<'a> {
     /// Its kind, and the name of the workload.
     name: [&'a str; 2],
-    /// The workload as the user named it, which rows repeat.
-    workload: &'a str,
+    /// The workload, as rows have it.
+    workload: String,
     /// The settings of the workload as it is.
     plan: BTreeMap<String, String>,
     data_root: String,
     cache: Cache,
     overrides: &'a [String],
     shares: [f64; 2],
+    foreign: bool,
     /// All else that the user decides on.
     more: Vec<String>,
 }
@@ -63,12 +68,13 @@ impl<'a> StudyQuestion<'a> {
         let root = &resolved.data_root;
         StudyQuestion {
             name: [kind, &resolved.plan.workload],
-            workload: &request.workload,
+            workload: model(&request.workload),
             plan: settings(&resolved.plan),
             data_root: std::path::absolute(root).as_ref().unwrap_or(root).display().to_string(),
             cache: request.cache,
             overrides: &request.overrides,
             shares: [request.scale, request.shrink_records],
+            foreign: request.foreign,
             more,
         }
     }
@@ -90,8 +96,12 @@ pub(in crate::command) struct ChosenStudy {
     machine: ThisMachine,
     /// This command ran something.
     has_run: bool,
-    /// Finished runs.
-    runs: usize,
+    /// Folders of the runs that were finished before this command; `None` until it starts.
+    earlier: Option<BTreeSet<PathBuf>>,
+    /// Number of these that count.
+    earlier_runs: usize,
+    /// Start of the oldest run that counts, as its record has it.
+    pub(in crate::command) oldest_run: Option<String>,
 }
 
 impl ChosenStudy {
@@ -117,10 +127,21 @@ impl ChosenStudy {
         fs::create_dir_all(&folder)
             .with_context(|| format!("cannot make `{}`", folder.display()))?;
         let csv = folder.join(STUDY_FILE);
-        if !csv.exists() {
-            write_atomically(&csv, Table::new(Vec::new(), &[]).text().as_bytes())?;
+        match fs::File::create_new(&csv) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                return Err(error).with_context(|| format!("cannot make `{}`", csv.display()));
+            }
+            _ => {}
         }
         let files = StudyFiles::new(&csv).map_err(|error| by_whose_fault(error.into()))?;
+        let is_empty = || csv.metadata().is_ok_and(|metadata| metadata.len() == 0);
+        if is_empty() {
+            // Another process may begin the same study.
+            let _lock = lock(&files).map_err(|error| by_whose_fault(error.into()))?;
+            if is_empty() {
+                write_atomically(&csv, Table::new(Vec::new(), &[]).text().as_bytes())?;
+            }
+        }
         let cache = match question.cache {
             Cache::Cold => "cold",
             Cache::Warm => "warm",
@@ -135,7 +156,16 @@ impl ChosenStudy {
             ..how::new(&files.csv, &here)
         };
         let machine = ThisMachine::new(&files)?;
-        let mut study = ChosenStudy { folder, files, settings, machine, has_run: false, runs: 0 };
+        let mut study = ChosenStudy {
+            folder,
+            files,
+            settings,
+            machine,
+            has_run: false,
+            earlier: None,
+            earlier_runs: 0,
+            oldest_run: None,
+        };
         study.machine.listen();
         if again {
             study.set_back()?;
@@ -145,6 +175,7 @@ impl ChosenStudy {
 
     fn set_back(&self) -> anyhow::Result<()> {
         let _lock = lock(&self.files)?;
+        self.take_conclusion()?;
         self.files.edit_table(|table| {
             let count = table.rows().count();
             (0..count).for_each(|index| table.mark(index, false));
@@ -175,23 +206,75 @@ impl ChosenStudy {
             return Err(Interrupted(self.folder.display().to_string()).into());
         }
         self.machine.judge = judge;
-        let options =
-            RunnerOptions { retry: true, datasets: Policy::Keep, ..RunnerOptions::default() };
+        let is_first_start = self.earlier.is_none();
+        let options = RunnerOptions {
+            retry: true,
+            datasets: Policy::Keep,
+            same_plan: true,
+            repeat_worthless: is_first_start,
+            ..RunnerOptions::default()
+        };
+        let complete = state.attempts.iter().filter(|attempt| attempt.is_complete());
+        let complete: BTreeSet<PathBuf> = complete.map(|attempt| attempt.run_dir.clone()).collect();
+        let earlier = self.earlier.get_or_insert(complete).clone();
+        let concluded = self.take_conclusion()?;
+        let before = fs::read(&self.files.csv)?;
         let runner = Runner::new(&self.files, lock, state, settings, &mut self.machine, options);
         let end = runner.run(chooser)?;
-        self.has_run |= 0 < end.report.finished + end.report.failed.len();
-        self.runs = end.history.runs.iter().filter(|run| run.row.done).count();
+        let has_run = 0 < end.report.finished + end.report.failed.len();
+        self.has_run |= has_run;
+        if !has_run && before == fs::read(&self.files.csv)? {
+            concluded.iter().try_for_each(|(path, text)| write_atomically(path, text))?;
+        }
+        let done = end.history.runs.iter().filter_map(|past| match &past.state {
+            RunState::Done(measured) => Some(&measured.run_dir),
+            _ => None,
+        });
+        let done: BTreeSet<&PathBuf> = done.collect();
+        self.earlier_runs = done.iter().filter(|run_dir| earlier.contains(**run_dir)).count();
+        let counted = end.state.attempts.iter().filter(|attempt| done.contains(&attempt.run_dir));
+        let oldest = counted.min_by_key(|attempt| attempt.number);
+        let oldest = oldest.and_then(|attempt| load_run(&attempt.run_dir).ok());
+        self.oldest_run = oldest.map(|record| record.started);
         Ok(end)
     }
 
-    /// Note that all results are older than this command, where it ran nothing.
-    pub(in crate::command) fn note_age(&self) {
-        if !self.has_run && 0 < self.runs {
-            let runs = units::counted(self.runs as u64, "run");
-            messages::note(format!(
-                "note: nothing was run now; {runs} of an earlier start count (`--again` measures anew)"
-            ));
+    /// Remove the conclusion from the folder: it is not that of the runs to come.
+    fn take_conclusion(&self) -> anyhow::Result<Vec<(PathBuf, Vec<u8>)>> {
+        let mut taken = Vec::new();
+        for path in [CONCLUSION_FILE, TRIALS_FILE].map(|name| self.folder.join(name)) {
+            if let Ok(text) = fs::read(&path) {
+                fs::remove_file(&path)
+                    .with_context(|| format!("cannot remove `{}`", path.display()))?;
+                taken.push((path, text));
+            }
         }
+        Ok(taken)
+    }
+
+    /// Note how old the results are of which some are older than this command.
+    pub(in crate::command) fn note_age(&self) {
+        if self.earlier_runs == 0 {
+            return;
+        }
+        let nothing = if self.has_run { "" } else { "nothing was run now; " };
+        let runs = units::counted(self.earlier_runs as u64, "run");
+        let oldest = self.oldest_run.as_deref().and_then(|started| started.get(..19));
+        let oldest = oldest.map(|time| format!(", the oldest from {}", time.replace('T', " ")));
+        let oldest = oldest.unwrap_or_default();
+        messages::note(format!(
+            "note: {nothing}{runs} of an earlier start count{oldest} (`--again` measures anew)"
+        ));
+    }
+
+    /// Folders of the datasets below `roots` that the study made.
+    pub(in crate::command) fn datasets_made(
+        &mut self,
+        roots: &BTreeSet<PathBuf>,
+    ) -> anyhow::Result<Vec<PathBuf>> {
+        let settings = StudyState::read(&self.files)?.settings;
+        let made = settings.map(|settings| self.machine.own_datasets(roots, &settings.id));
+        Ok(made.unwrap_or_default().into_keys().collect())
     }
 
     /// Remove all datasets that the study made in these folders but one.
@@ -200,9 +283,7 @@ impl ChosenStudy {
         roots: &BTreeSet<PathBuf>,
         kept: &Path,
     ) -> anyhow::Result<()> {
-        let Some(settings) = StudyState::read(&self.files)?.settings else { return Ok(()) };
-        let made = self.machine.own_datasets(roots, &settings.id).into_keys();
-        for folder in made.filter(|folder| folder != kept) {
+        for folder in self.datasets_made(roots)?.into_iter().filter(|folder| folder != kept) {
             match self.machine.delete_dataset(&folder) {
                 Ok(true) => {}
                 Ok(false) => {
@@ -269,10 +350,13 @@ pub(in crate::command) fn row(data: &Request, accelerators: u32) -> anyhow::Resu
             settings.push(setting);
         }
     }
-    let model = match data.workload.as_str() {
-        // A name without a slash would be that of a bundled workload.
-        name if Path::new(name).is_dir() && !name.contains('/') => format!("./{name}"),
-        name => name.into(),
-    };
-    Ok(Row { settings, ..Row::new(model, accelerators) })
+    Ok(Row { settings, ..Row::new(model(&data.workload), accelerators) })
+}
+
+/// The workload as rows have it: the absolute path of a file or folder, or the name of a bundled workload.
+fn model(workload: &str) -> String {
+    let is_bundled = !is_file(workload) && bundled::find(workload).is_some();
+    let path = std::path::absolute(workload).ok().filter(|path| !is_bundled && path.exists());
+    let path = path.as_deref().and_then(Path::to_str);
+    path.filter(|path| !path.chars().any(char::is_control)).unwrap_or(workload).into()
 }

@@ -3,7 +3,7 @@
 use super::datasets;
 use super::how::AS_IS;
 use super::reporter::Reporter;
-use super::row::{PlannedRow, RowCommand};
+use super::row::{PlannedRow, RowCommand, plan_fingerprint};
 use crate::cli::LIVE_FILE;
 use crate::progress::{Progress, TERMINAL};
 use crate::{interrupt, messages};
@@ -17,7 +17,6 @@ use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_results::files::StudyFiles;
 use feedrate_results::load_run;
 use feedrate_results::row::Row;
-use feedrate_results::run::settings;
 use feedrate_results::state::{ABOUT_FILE, Checked, StudySettings};
 use feedrate_run::clock::Clock;
 use feedrate_run::live::Signals;
@@ -194,8 +193,7 @@ impl RunnerEnv for ThisMachine {
         let record = load_run(run_dir).map_err(|error| error.to_string())?;
         check(&record, row, plan)?;
         let doubts = record.study.as_ref().map_or_else(Vec::new, |study| study.doubts.clone());
-        let plan = serde_json::to_vec(&settings(&record.plan)).map_err(|e| e.to_string())?;
-        let plan = format!("{:08x}{:08x}", crc32fast::hash(&plan), crc32c::crc32c(&plan));
+        let plan = plan_fingerprint(&record.plan).map_err(|error| error.to_string())?;
         Ok(Checked { duration_s: duration_s(&record), setup_s: None, plan, doubts })
     }
 

@@ -5,6 +5,7 @@ use feedrate_data::manifest::Manifest;
 use feedrate_data::storage;
 use feedrate_results::hook::HOOK_PREFIX;
 use feedrate_results::row::Row;
+use feedrate_results::run::settings;
 use feedrate_results::state::StudySettings;
 use feedrate_session::dataset::{self, Files};
 use feedrate_session::failure;
@@ -12,7 +13,7 @@ use feedrate_session::request::Request;
 use feedrate_session::resolve::{Resolved, is_file, resolve_named};
 use feedrate_session::{bundled, catalog};
 use feedrate_spec::listener::Silent;
-use feedrate_spec::plan::{self, Cache};
+use feedrate_spec::plan::{self, Cache, Plan};
 use feedrate_spec::problem::Problem;
 use feedrate_study::keys::{self, DATA};
 use feedrate_study::runner::{RowDataset, RowPlan};
@@ -100,6 +101,7 @@ impl RowCommand {
             dataset: None,
             run_s: duration.total_s() - duration.generation_s,
             generation_s: 0.0,
+            settings: plan_fingerprint(&plan)?,
         };
         let needs_files = !plan.is_checkpoints_alone()
             && !workload.dataset_foreign
@@ -117,6 +119,12 @@ impl RowCommand {
         });
         Ok(PlannedRow { plan: row_plan, is_whole: !choice.incomplete })
     }
+}
+
+/// Fingerprint of the settings of a plan: replicates have the same.
+pub(super) fn plan_fingerprint(plan: &Plan) -> serde_json::Result<String> {
+    let settings = serde_json::to_vec(&settings(plan))?;
+    Ok(format!("{:08x}{:08x}", crc32fast::hash(&settings), crc32c::crc32c(&settings)))
 }
 
 /// Where the workload `model` of a study comes from: the YAML file of that name beside `named_in`, the CSV or a design that names it,

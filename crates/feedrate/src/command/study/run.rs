@@ -125,6 +125,7 @@ fn options(arguments: &StudyRunArguments) -> RunnerOptions {
         time_budget_s: arguments.time_budget,
         retry: arguments.retry,
         datasets: arguments.datasets,
+        ..RunnerOptions::default()
     }
 }
 

@@ -1,4 +1,5 @@
-//! A runner in surroundings of its own: results are small files, processes are function calls, and death comes at any moment.
+//! A runner in surroundings of its own: results are small files, processes are function calls, and death comes at any moment. Long because each
+//! test needs these surroundings.
 
 mod datasets;
 mod replicates;
@@ -80,7 +81,8 @@ impl RunnerEnv for FakeEnv {
         let fingerprint = dataset_of(row);
         let folder = self.folder.join("data").join(&fingerprint);
         let dataset = Some(RowDataset { folder, fingerprint, bytes: 100 });
-        Ok(RowPlan { dataset, run_s: 10.0 * f64::from(row.accelerators), generation_s: 1.0 })
+        let (run_s, settings) = (10.0 * f64::from(row.accelerators), self.plan.into());
+        Ok(RowPlan { dataset, run_s, generation_s: 1.0, settings })
     }
 
     fn is_whole(&mut self, row: &Row, _: &StudySettings) -> bool {
@@ -403,6 +405,19 @@ fn what_failed_stays_pending_with_its_reason_and_is_retried_on_request() {
     let (report, _) = study.run(&mut study.env(), retry).unwrap();
     assert_eq!(report.finished, 1);
     assert_eq!(study.runs().len(), 4);
+}
+
+#[test]
+fn results_of_another_plan_are_set_back_where_one_plan_is_wanted() {
+    let study = Study::new("model,processes,run\nw,1,N\nw,2,N\n");
+    let mut env = study.env();
+    let options = RunnerOptions { same_plan: true, ..RunnerOptions::default() };
+    assert_eq!(study.run(&mut env, options.clone()).unwrap().0.finished, 2);
+    assert_eq!(study.run(&mut study.env(), options.clone()).unwrap().0.finished, 0);
+    env.plan = "another";
+    let (report, state) = study.run(&mut env, options).unwrap();
+    let superseded = state.attempts.iter().filter(|of| of.outcome == Outcome::Superseded);
+    assert_eq!((report.finished, superseded.count()), (2, 2));
 }
 
 #[test]

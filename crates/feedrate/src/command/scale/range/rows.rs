@@ -3,11 +3,12 @@
 use super::{FILES, SearchRange};
 use crate::command::study::chosen;
 use feedrate_results::row::Row;
-use feedrate_session::catalog;
 use feedrate_session::failure::on_one_line;
 use feedrate_spec::workload::canonical_key;
 use feedrate_study::chooser::NumberRange;
 use feedrate_study::search::ACCELERATORS;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 impl NumberRange for SearchRange<'_> {
     fn max(&self) -> u64 {
@@ -34,7 +35,7 @@ impl NumberRange for SearchRange<'_> {
     }
 
     fn grow(&mut self, known: Option<&Row>) -> bool {
-        if known.is_some_and(|row| self.take_dataset_of(row)) {
+        if known.is_some_and(|row| self.grow_to_dataset_of(row)) {
             return true;
         }
         self.extend().unwrap_or_else(|error| {
@@ -49,19 +50,48 @@ impl NumberRange for SearchRange<'_> {
 }
 
 impl SearchRange<'_> {
-    /// Take the dataset of a row that was run before a restart, whatever has room now. False where the row has none.
-    pub(in crate::command::scale) fn take_dataset_of(&mut self, row: &Row) -> bool {
+    /// Go on with the dataset of the `first` row of a search, whatever has room now. `made` are the folders of datasets that it made.
+    pub(in crate::command::scale) fn resume(
+        &mut self,
+        first: Option<&Row>,
+        made: BTreeSet<PathBuf>,
+    ) -> anyhow::Result<()> {
+        self.made = made;
+        let mut resumed = self.clone();
+        resumed.notes.retain(|note| !note.starts_with("dataset: "));
+        if first.is_some_and(|row| resumed.take_dataset_of(row)) {
+            *self = resumed;
+        }
+        self.made_bytes = self.dataset_bytes_made()?;
+        Ok(())
+    }
+
+    /// Take the dataset of a row that was chosen before a restart, whatever has room now. False where it is the same.
+    fn take_dataset_of(&mut self, row: &Row) -> bool {
         let files = row.settings.iter().find(|setting| setting.key == FILES);
         let files = files.and_then(|setting| setting.value.as_ref()?.parse().ok());
-        if files.is_none() || files == self.files || !self.may_resize() {
+        if files == self.files || !self.may_resize() {
             return false;
         }
         let mut sized = SearchRange { files, steps: None, ..self.clone() };
-        let plan = sized.limit().and_then(|()| sized.plan(sized.max));
-        let Ok(plan) = plan else { return false };
-        sized.made_bytes += catalog::estimate(&plan).file_bytes;
-        sized.notes.extend(sized.note_on_dataset(sized.max).ok());
+        if sized.limit().is_err() {
+            return false;
+        }
+        if files.is_some() {
+            sized.notes.extend(sized.note_on_dataset(sized.max).ok());
+        }
         *self = sized;
+        true
+    }
+
+    fn grow_to_dataset_of(&mut self, row: &Row) -> bool {
+        let mut larger = self.clone();
+        let is_larger = larger.take_dataset_of(row);
+        let Some(bytes) = is_larger.then(|| larger.dataset_bytes_made().ok()).flatten() else {
+            return false;
+        };
+        larger.made_bytes += bytes;
+        *self = larger;
         true
     }
 }
