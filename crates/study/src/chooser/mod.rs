@@ -14,7 +14,7 @@ mod tests;
 
 pub use design::FixedDesign;
 pub use history::{History, Measured, Observation, PastRun, RunState};
-pub use scale::{NumberRange, ScaleEnd, ScaleLimits, ScaleRuns, ScaleSearch};
+pub use scale::{NumberRange, ScaleEnd, ScaleLimits, ScaleRuns, ScaleSearch, upwards};
 pub use trials::{BASELINE, Candidate, Trial, TrialResponse, Trials, UTILISATION};
 pub use until::{ReplicateGroup, UntilKnown, WantedPrecision, groups};
 

@@ -292,7 +292,7 @@ impl<R: NumberRange> Chooser for ScaleSearch<R> {
 }
 
 /// The value, negated where low is good: larger is better.
-fn upwards(response: &Metric, value: f64) -> f64 {
+pub fn upwards(response: &Metric, value: f64) -> f64 {
     match response.better {
         Better::Higher => value,
         Better::Lower => -value,

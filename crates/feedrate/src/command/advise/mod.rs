@@ -98,45 +98,45 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
             Some(_) if predict.are_given() => {
                 return Err(refusal_of_watched(&data.workload).into());
             }
-            Some(_) => return tell_of_watched(data, json, &record),
+            Some(_) => return print_watched(data, json, &record),
             None => {}
         }
     }
     let budget_s = arguments.budget;
-    let (of, record) = RunTemplate::find(data)?;
-    let also = asked_for(&of, &arguments.also)?;
+    let (template, record) = RunTemplate::find(data)?;
+    let also = changes_to_try(&template, &arguments.also)?;
     let mut study = None;
     let (run_dir, record) = match record {
         Some(record) => (data.workload.clone(), record),
-        None => baseline(study.insert(open(arguments, &of)?), &of)?,
+        None => baseline(study.insert(open(arguments, &template)?), &template)?,
     };
     if predict.are_given() {
-        let predictor = Predictor { run_dir: &run_dir, record: &record, template: &of };
+        let predictor = Predictor { run_dir: &run_dir, record: &record, template: &template };
         return predictor.predict(predict, accelerators, json);
     }
     let answered = AnsweredSummary::new(&record);
     let derived = Derived::new(&record);
     let opening = words::opening(&answered.answer, &derived);
-    let rows = advised(&of, &Case::new(&derived, &answered.answer, &answered.summary.doubts));
+    let rows = advised(&template, &Case::new(&derived, &answered.answer, &answered.summary.doubts));
     let has_candidates = !rows.is_empty() || !also.is_empty() || arguments.goal.is_some();
     if arguments.try_out && has_candidates {
         let advice = rows.into_iter().map(|row| row.advice).collect();
-        let (template, record, opening, goal) = (&of, &record, &opening, arguments.goal);
+        let (template, record, opening, goal) = (&template, &record, &opening, arguments.goal);
         let trials = TryOut { template, record, opening, advice, also, goal, budget_s, json };
         let study = match study {
             Some(mut study) => return trials.run(&mut study),
-            None => &mut open(arguments, &of)?,
+            None => &mut open(arguments, template)?,
         };
         return trials.run(study);
     }
     if let Some(study) = &study {
         study.note_age();
     }
-    tell(json, &run_dir, &answered, opening, &rows, page(&answered, &rows))
+    print_advice(json, &run_dir, &answered, opening, &rows, page(&answered, &rows))
 }
 
 /// Print the answer of a run and what is advised; `page` is that for people.
-fn tell(
+fn print_advice(
     json: bool,
     run_dir: &str,
     run: &AnsweredSummary,
@@ -172,42 +172,43 @@ fn newest(data: Request) -> Request {
 }
 
 /// No rule applies, and there is no workload to run again.
-fn tell_of_watched(data: &Request, json: bool, record: &Record) -> anyhow::Result<Exit> {
+fn print_watched(data: &Request, json: bool, record: &Record) -> anyhow::Result<Exit> {
     let answered = AnsweredSummary::new(record);
     let opening = words::opening(&answered.answer, &Derived::new(record));
     let (why, hint) =
         (untold::why(&Untold::OnlyWatched), untold::run_that_tells(&Untold::OnlyWatched));
     let page =
         format!("{}\n\nNothing is advised: {why}; {hint}.", answered.summary.verdict.evidence);
-    tell(json, &data.workload, &answered, opening, &[], page)
+    print_advice(json, &data.workload, &answered, opening, &[], page)
 }
 
 /// Changes of `--also`, each of which can be planned.
-fn asked_for(of: &RunTemplate, also: &[String]) -> anyhow::Result<Vec<Vec<String>>> {
+fn changes_to_try(template: &RunTemplate, also: &[String]) -> anyhow::Result<Vec<Vec<String>>> {
     let changes = also.iter().map(|text| {
         let overrides: Vec<String> = text.split_whitespace().map(str::to_string).collect();
         if overrides.is_empty() {
             return refuse("`--also` names no change", "give it as `--also KEY=VALUE`");
         }
-        of.resolve(&overrides)?;
+        template.resolve(&overrides)?;
         Ok(overrides)
     });
     changes.collect()
 }
 
 /// The study of the trials of a workload or run.
-fn open(arguments: &AdviseArguments, of: &RunTemplate) -> anyhow::Result<ChosenStudy> {
+fn open(arguments: &AdviseArguments, template: &RunTemplate) -> anyhow::Result<ChosenStudy> {
     let goal = arguments.goal.map(|goal| format!("goal {}", name_of(goal)));
     let more = goal.into_iter().chain(arguments.also.iter().map(|change| format!("also {change}")));
-    let question = StudyQuestion::new("advise", &of.unchanged, &of.request, more.collect());
-    let root = result_folder::root(arguments.results.as_deref(), &of.unchanged.workload)?;
-    ChosenStudy::open(&question, &root, &of.request, arguments.again)
+    let question =
+        StudyQuestion::new("advise", &template.unchanged, &template.request, more.collect());
+    let root = result_folder::root(arguments.results.as_deref(), &template.unchanged.workload)?;
+    ChosenStudy::open(&question, &root, &template.request, arguments.again)
 }
 
 /// Run the workload as it is: the folder of the run, and its record.
-fn baseline(study: &mut ChosenStudy, of: &RunTemplate) -> anyhow::Result<(String, Record)> {
-    of.refuse_processes()?;
-    let row = chosen::row(&of.request, of.unchanged.plan.accelerators)?;
+fn baseline(study: &mut ChosenStudy, template: &RunTemplate) -> anyhow::Result<(String, Record)> {
+    template.refuse_processes()?;
+    let row = chosen::row(&template.request, template.unchanged.plan.accelerators)?;
     let mut chooser =
         Trials::new(row, Vec::new(), UTILISATION, f64::INFINITY, |_| Default::default());
     let end = study.run(&mut chooser, observe)?;
@@ -219,14 +220,14 @@ fn baseline(study: &mut ChosenStudy, of: &RunTemplate) -> anyhow::Result<(String
     }
 }
 
-fn advised(of: &RunTemplate, case: &Case) -> Vec<Advised> {
-    let plan_of = |overrides: &[String]| of.plan(overrides);
+fn advised(template: &RunTemplate, case: &Case) -> Vec<Advised> {
+    let plan_of = |overrides: &[String]| template.plan(overrides);
     let found = advice::advise(case, &plan_of).into_iter();
-    let is_foreign = of.unchanged.workload.dataset_foreign;
+    let is_foreign = template.unchanged.workload.dataset_foreign;
     let rows = found.map(|advice| {
         let Proposal { overrides, cost, .. } = &advice.proposal;
         let is_fixed = is_foreign && *cost == Cost::Dataset;
-        let command = (!overrides.is_empty() && !is_fixed).then(|| of.command(overrides));
+        let command = (!overrides.is_empty() && !is_fixed).then(|| template.command(overrides));
         Advised { advice, command }
     });
     rows.collect()
@@ -239,8 +240,8 @@ fn as_json(row: &Advised) -> Value {
         "name": proposal.rule,
         "overrides": proposal.overrides,
         "change": words::change(proposal),
-        "predicted_percent": prediction.map(|of| of.au_percent),
-        "interval": prediction.map(|of| of.interval),
+        "predicted_percent": prediction.map(|prediction| prediction.au_percent),
+        "interval": prediction.map(|prediction| prediction.interval),
         "lost_s": proposal.lost_s,
         "why": words::why(proposal),
         "evidence": proposal.evidence,
@@ -266,11 +267,11 @@ fn page(run: &AnsweredSummary, rows: &[Advised]) -> String {
     }
     let cells = rows.iter().enumerate().map(|(at, row)| {
         let Advice { proposal, prediction } = &row.advice;
-        let [low, high] = prediction.map_or([0.0; 2], |of| of.interval);
-        let predicted = text::known(*prediction, |of| {
+        let [low, high] = prediction.map_or([0.0; 2], |prediction| prediction.interval);
+        let predicted = text::known(*prediction, |prediction| {
             let span =
                 if high - low < 0.1 { String::new() } else { format!(" [{low:.0}, {high:.0}]") };
-            format!("{:.0} %{span}", of.au_percent)
+            format!("{:.0} %{span}", prediction.au_percent)
         });
         let lost = text::known(proposal.lost_s, feedrate_spec::units::seconds);
         let change = words::change(proposal);

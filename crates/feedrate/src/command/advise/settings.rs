@@ -28,9 +28,9 @@ pub(super) struct ChangeCost {
 }
 
 impl ChangeCost {
-    pub(super) fn new(plan: &Plan, own: &Plan, keys: usize) -> Self {
+    pub(super) fn new(plan: &Plan, current: &Plan, keys: usize) -> Self {
         ChangeCost {
-            is_other_dataset: plan.dataset != own.dataset,
+            is_other_dataset: plan.dataset != current.dataset,
             threads: u64::from(plan.loader.workers) * u64::from(plan.accelerators),
             keys,
             memory_bytes: catalog::estimate(plan).loader_memory_bytes as u64,
@@ -45,7 +45,7 @@ pub(super) fn promising(
     promise: fn(&Prediction) -> f64,
 ) -> Vec<Vec<String>> {
     let Ok(pipeline) = Pipeline::new(record) else { return Vec::new() };
-    let own = &template.unchanged.plan;
+    let current = &template.unchanged.plan;
     let mut combinations: Vec<Vec<String>> = vec![Vec::new()];
     for (key, levels) in LEVELS {
         let more = combinations.iter().flat_map(|before| {
@@ -54,7 +54,7 @@ pub(super) fn promising(
         let more: Vec<_> = more.collect();
         combinations.extend(more);
     }
-    let mut loaders = vec![own.loader.clone()];
+    let mut loaders = vec![current.loader.clone()];
     let mut settings = Vec::new();
     for overrides in combinations {
         let Some(plan) = template.plan(&overrides) else { continue };
@@ -63,11 +63,11 @@ pub(super) fn promising(
         }
         loaders.push(plan.loader.clone());
         let predicted = pipeline.predict(&plan, &[]).ok();
-        let cost = ChangeCost::new(&plan, own, overrides.len());
+        let cost = ChangeCost::new(&plan, current, overrides.len());
         settings.extend(predicted.map(|predicted| (cost, overrides, promise(&predicted))));
     }
     settings.sort_by_key(|(cost, ..)| *cost);
-    let unchanged = pipeline.predict(own, &[]).ok();
+    let unchanged = pipeline.predict(current, &[]).ok();
     let most = unchanged.map_or(f64::NEG_INFINITY, |predicted| promise(&predicted));
     frontier(settings.into_iter().map(|(_, overrides, promise)| (overrides, promise)), most)
 }
@@ -81,7 +81,7 @@ fn frontier<T>(settings: impl Iterator<Item = (T, f64)>, mut most: f64) -> Vec<T
         }
         most = most.max(promise);
     }
-    kept.sort_by(|one, other| other.1.total_cmp(&one.1));
+    kept.sort_by(|first, second| second.1.total_cmp(&first.1));
     kept.truncate(SETTINGS_MAX);
     kept.into_iter().map(|(setting, _)| setting).collect()
 }

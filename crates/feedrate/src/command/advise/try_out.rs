@@ -79,7 +79,7 @@ pub(super) struct TryOut<'a> {
     pub(super) record: &'a Record,
     pub(super) opening: &'a str,
     pub(super) advice: Vec<Advice>,
-    /// Changes that the user asked for.
+    /// Changes that the user named.
     pub(super) also: Vec<Vec<String>>,
     pub(super) goal: Option<Goal>,
     pub(super) budget_s: f64,
@@ -111,18 +111,18 @@ pub(super) fn observe(record: &Record) -> Observation {
 impl TryOut<'_> {
     /// Try, print the outcome, and keep it in the study.
     pub(super) fn run(&self, study: &mut ChosenStudy) -> anyhow::Result<Exit> {
-        let of = self.template;
-        of.refuse_processes()?;
+        let template = self.template;
+        template.refuse_processes()?;
         let (mut changes, candidates): (Vec<Change>, Vec<Candidate>) =
             self.candidates().into_iter().unzip();
         let response = self.goal.map_or(UTILISATION, Goal::response);
-        let baseline = chosen::row(&of.request, of.unchanged.plan.accelerators)?;
-        let combine = |change: &[String]| candidate(of, change);
+        let baseline = chosen::row(&template.request, template.unchanged.plan.accelerators)?;
+        let combine = |change: &[String]| candidate(template, change);
         let mut trials = Trials::new(baseline, candidates, response, self.budget_s, combine);
         let run_s = Derived::new(self.record).value(&DURATION_S).unwrap_or_default();
         trials.expect(run_s + START_S);
         let ended = study.run(&mut trials, observe);
-        remove_made(of, study, trials.candidates())?;
+        remove_made(template, study, trials.candidates())?;
         let end = ended?;
         if let Some(both) = trials.combination() {
             let change = &trials.candidates()[both].change;
@@ -140,7 +140,7 @@ impl TryOut<'_> {
             }
             None => is_out_of_time.then(|| "the budget is spent".into()),
         };
-        let outcomes = Outcomes { of, goal: self.goal, trials: &trials, history, response };
+        let outcomes = Outcomes { template, goal: self.goal, trials: &trials, history, response };
         let result = outcomes.result(self.record, &changes, stopped, study);
         let written = write_atomically(
             &study.folder.join(TRIALS_FILE),
@@ -167,9 +167,9 @@ impl TryOut<'_> {
         Ok(if is_open { Exit::Undecided } else { Exit::Fine })
     }
 
-    /// Changes that are advised, that the user asked for, and for a goal settings of the reader, the cheapest first.
+    /// Advised changes, changes that the user named, and for a goal settings of the reader, the cheapest first.
     fn candidates(&self) -> Vec<(Change, Candidate)> {
-        let of = self.template;
+        let template = self.template;
         let mut all: Vec<(Change, Candidate)> = Vec::new();
         for Advice { proposal, prediction } in &self.advice {
             let change = Change {
@@ -182,23 +182,25 @@ impl TryOut<'_> {
                     let hindrance = Some(untried(proposal));
                     (change, Candidate { hindrance, ..Candidate::default() })
                 }
-                overrides => (change, candidate(of, overrides)),
+                overrides => (change, candidate(template, overrides)),
             });
         }
-        let settings = self
-            .goal
-            .map_or_else(Vec::new, |goal| settings::promising(of, self.record, goal.promise()));
+        let settings = self.goal.map_or_else(Vec::new, |goal| {
+            settings::promising(template, self.record, goal.promise())
+        });
         let named = settings.iter().map(|overrides| (SETTING, overrides));
         for (name, overrides) in self.also.iter().map(|overrides| (ASKED, overrides)).chain(named) {
             if !all.iter().any(|(_, known)| known.change == *overrides) {
-                all.push((self.change(name, overrides), candidate(of, overrides)));
+                all.push((self.change(name, overrides), candidate(template, overrides)));
             }
         }
         if self.goal.is_some() {
-            all.sort_by_key(|(_, candidate)| {
-                let plan = of.plan(&candidate.change);
-                let cost =
-                    |plan: Plan| ChangeCost::new(&plan, &of.unchanged.plan, candidate.change.len());
+            // Each key plans the run anew.
+            all.sort_by_cached_key(|(_, candidate)| {
+                let plan = template.plan(&candidate.change);
+                let cost = |plan: Plan| {
+                    ChangeCost::new(&plan, &template.unchanged.plan, candidate.change.len())
+                };
                 (candidate.row.is_none(), plan.map(cost))
             });
         }
@@ -215,15 +217,15 @@ impl TryOut<'_> {
 }
 
 /// A change of a workload that may be tried.
-fn candidate(of: &RunTemplate, change: &[String]) -> Candidate {
+fn candidate(template: &RunTemplate, change: &[String]) -> Candidate {
     let mut candidate = Candidate { change: change.to_vec(), ..Candidate::default() };
-    let prepared = of.resolve(change).and_then(|changed| {
+    let prepared = template.resolve(change).and_then(|changed| {
         candidate.is_copied = changed.plan.stage.is_some() || changed.plan.loader.in_memory;
-        refuse_untriable(of, &changed)?;
-        let mut row = chosen::row(&of.with(change), changed.plan.accelerators)?;
+        refuse_untriable(template, &changed)?;
+        let mut row = chosen::row(&template.with(change), changed.plan.accelerators)?;
         // A dataset that fills the folder of the data leaves no place in it for another.
         let root = &changed.data_root;
-        if !is_same(&changed.plan.dataset, &of.unchanged.plan.dataset)
+        if !is_same(&changed.plan.dataset, &template.unchanged.plan.dataset)
             && root.join(manifest::FILE_NAME).exists()
             && let Some(beside) = std::path::absolute(root)?.parent()
         {
@@ -238,12 +240,12 @@ fn candidate(of: &RunTemplate, change: &[String]) -> Candidate {
     }
 }
 
-fn refuse_untriable(of: &RunTemplate, changed: &Resolved) -> anyhow::Result<()> {
+fn refuse_untriable(template: &RunTemplate, changed: &Resolved) -> anyhow::Result<()> {
     let Resolved { plan, data_root, workload, .. } = changed;
-    if plan.stage != of.unchanged.plan.stage {
+    if plan.stage != template.unchanged.plan.stage {
         refuse_kept_copy(plan, data_root)?;
     }
-    let is_other = !is_same(&plan.dataset, &of.unchanged.plan.dataset);
+    let is_other = !is_same(&plan.dataset, &template.unchanged.plan.dataset);
     if is_other && workload.dataset_foreign {
         anyhow::bail!("it needs other files than those that others made");
     }
@@ -255,8 +257,8 @@ fn refuse_untriable(of: &RunTemplate, changed: &Resolved) -> anyhow::Result<()> 
 }
 
 /// Whether the bytes of two datasets are the same.
-fn is_same(one: &DatasetPlan, other: &DatasetPlan) -> bool {
-    Manifest::fingerprint_of(one) == Manifest::fingerprint_of(other)
+fn is_same(first: &DatasetPlan, second: &DatasetPlan) -> bool {
+    Manifest::fingerprint_of(first) == Manifest::fingerprint_of(second)
 }
 
 /// Refuse a copy that is there already: a run would remove it.
@@ -275,17 +277,18 @@ fn refuse_kept_copy(plan: &Plan, data_root: &Path) -> anyhow::Result<()> {
 
 /// Remove datasets that only changes needed.
 fn remove_made(
-    of: &RunTemplate,
+    template: &RunTemplate,
     study: &mut ChosenStudy,
     candidates: &[Candidate],
 ) -> anyhow::Result<()> {
-    let (plan, root) = (&of.unchanged.plan, &of.unchanged.data_root);
-    let is_made = is_in_folder(plan) && !of.unchanged.workload.dataset_foreign;
+    let (plan, root) = (&template.unchanged.plan, &template.unchanged.data_root);
+    let is_made = is_in_folder(plan) && !template.unchanged.workload.dataset_foreign;
     if !is_made || candidates.is_empty() {
         return Ok(());
     }
     let kept = std::path::absolute(dataset::folder(plan, root)?)?;
-    let changed = candidates.iter().filter_map(|candidate| of.resolve(&candidate.change).ok());
+    let changed =
+        candidates.iter().filter_map(|candidate| template.resolve(&candidate.change).ok());
     let mut roots = BTreeSet::new();
     for root in changed.map(|changed| changed.data_root).chain([root.clone()]) {
         let root = std::path::absolute(root)?;
@@ -306,7 +309,7 @@ fn untried(proposal: &Proposal) -> String {
 
 /// The outcomes of trials.
 struct Outcomes<'a> {
-    of: &'a RunTemplate,
+    template: &'a RunTemplate,
     goal: Option<Goal>,
     trials: &'a Trials<'a>,
     history: &'a History,
@@ -327,7 +330,7 @@ impl Outcomes<'_> {
         let best = trials.best(history);
         TrialsResult {
             workload: record.plan.workload.clone(),
-            asked: self.of.request.data_arguments(),
+            asked: self.template.request.data_arguments(),
             plan: Some(record.plan.clone()),
             goal: self.goal.map(crate::cli::name_of),
             baseline: reached(&trials.trial(history, BASELINE)),
@@ -362,13 +365,14 @@ impl Outcomes<'_> {
             name: change.name.clone(),
             overrides: candidate.change.clone(),
             change: change.text.clone(),
-            predicted_percent: change.prediction.map(|of| of.au_percent),
-            interval: change.prediction.map(|of| of.interval),
+            predicted_percent: change.prediction.map(|prediction| prediction.au_percent),
+            interval: change.prediction.map(|prediction| prediction.interval),
             tried,
             outcome,
             reason,
             break_even_epochs: break_even(&baseline, &trial),
-            command: (!candidate.change.is_empty()).then(|| self.of.command(&candidate.change)),
+            command: (!candidate.change.is_empty())
+                .then(|| self.template.command(&candidate.change)),
         }
     }
 
@@ -383,7 +387,7 @@ impl Outcomes<'_> {
             stats::mean_interval(&values, CONFIDENCE)
         };
         text::known(stats::mean(&values), |mean| {
-            let interval = interval.map(|of| format!(" [{:.1}, {:.1}]", of.low, of.high));
+            let interval = interval.map(|range| format!(" [{:.1}, {:.1}]", range.low, range.high));
             format!("{}{}", metric.unit.text(mean), interval.unwrap_or_default())
         })
     }
@@ -392,7 +396,7 @@ impl Outcomes<'_> {
         self.trials.trial(self.history, place).values(self.response.metric).len().to_string()
     }
 
-    fn page(&self, of: &TrialsResult) -> String {
+    fn page(&self, result: &TrialsResult) -> String {
         let best = self.trials.best(self.history).map(|place| place - 1);
         let no_change = [
             "as it is".into(),
@@ -404,41 +408,42 @@ impl Outcomes<'_> {
         let mut rows = vec![no_change];
         let mut notes = Vec::new();
         let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
-        for (at, row) in of.advice.iter().enumerate() {
-            let told = tried_change(row);
+        for (at, row) in result.advice.iter().enumerate() {
+            let description = tried_change(row);
             let outcome = if best == Some(at) { "best" } else { row.outcome.name() };
             if let Some(why) = &row.reason {
                 let why = format!("{}: {why}", row.outcome.name());
-                match reasons.iter_mut().find(|(of, _)| *of == why) {
-                    Some((_, changes)) => changes.push(told.clone()),
-                    None => reasons.push((why, vec![told.clone()])),
+                match reasons.iter_mut().find(|(reason, _)| *reason == why) {
+                    Some((_, changes)) => changes.push(description.clone()),
+                    None => reasons.push((why, vec![description.clone()])),
                 }
             }
             notes.extend(row.break_even_epochs.map(|epochs| {
-                format!("{told}: the copy is worth its time from {epochs:.1} epochs on")
+                format!("{description}: the copy is worth its time from {epochs:.1} epochs on")
             }));
             let predicted = text::known(row.predicted_percent, |percent| format!("{percent:.0} %"));
-            let is_one = row.name == COMBINATION || row.overrides.is_empty();
-            let change = if is_one { told } else { row.overrides.join("\n") };
+            let is_described = row.name == COMBINATION || row.overrides.is_empty();
+            let change = if is_described { description } else { row.overrides.join("\n") };
             rows.push([change, predicted, self.reached(at + 1), self.runs(at + 1), outcome.into()]);
         }
         notes.extend(reasons.iter().map(|(why, changes)| format!("{} {why}", changes.join(", "))));
-        let withdrawn = of.advice.iter().filter(|of| of.is_withdrawn() && of.name != COMBINATION);
-        let withdrawn: Vec<String> = withdrawn.map(|of| of.overrides.join(" ")).collect();
+        let withdrawn =
+            result.advice.iter().filter(|row| row.is_withdrawn() && row.name != COMBINATION);
+        let withdrawn: Vec<String> = withdrawn.map(|row| row.overrides.join(" ")).collect();
         if !withdrawn.is_empty() {
             notes.push(format!("Withdrawn: {}", withdrawn.join(", ")));
         }
-        notes.extend(of.stopped.iter().map(|why| format!("Stopped: {why}")));
+        notes.extend(result.stopped.iter().map(|why| format!("Stopped: {why}")));
         let header = ["Change", "Predicted", "Tried", "n", ""];
         let table = text::table_of_changes(header, rows, 0, messages::page_width());
         let mut parts = vec![table];
         if !notes.is_empty() {
             parts.push(notes.join("\n"));
         }
-        parts.extend(best.and_then(|at| of.advice[at].command.clone()));
-        let (counted, took) = (units::counted(of.runs, "run"), units::seconds(of.took_s));
-        let ran = if of.runs == 0 { String::new() } else { format!("{counted} in {took}\n") };
-        parts.push(format!("{ran}Results: {}", of.results));
+        parts.extend(best.and_then(|at| result.advice[at].command.clone()));
+        let (counted, took) = (units::counted(result.runs, "run"), units::seconds(result.took_s));
+        let ran = if result.runs == 0 { String::new() } else { format!("{counted} in {took}\n") };
+        parts.push(format!("{ran}Results: {}", result.results));
         parts.join("\n\n")
     }
 }
@@ -449,7 +454,7 @@ fn reached(trial: &Trial<'_>) -> Option<Tried> {
     let interval = stats::percent_interval(&values, CONFIDENCE);
     Some(Tried {
         mean_percent: stats::mean(&values)?,
-        interval: interval.map(|of| [of.low, of.high]),
+        interval: interval.map(|range| [range.low, range.high]),
         n: values.len() as u64,
     })
 }

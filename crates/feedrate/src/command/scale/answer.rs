@@ -6,13 +6,13 @@ use crate::command::study::chosen::ChosenStudy;
 use feedrate_analysis::answer::{AnswerKind, AnsweredSummary};
 use feedrate_analysis::precision::mean_looked_at;
 use feedrate_measure::doubt::{PAGE_CACHE, Severity};
-use feedrate_measure::metric::{Better, Metric, Unit};
+use feedrate_measure::metric::Unit;
 use feedrate_measure::record::Record;
 use feedrate_measure::stats::{self, Interval};
 use feedrate_measure::verdict::Bound;
 use feedrate_report::words::{answer, client};
 use feedrate_results::load_run;
-use feedrate_study::chooser::{Observation, ScaleRuns, ScaleSearch};
+use feedrate_study::chooser::{Observation, ScaleRuns, ScaleSearch, upwards};
 use feedrate_study::search::{Certainty, Find, Found};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,7 +53,7 @@ pub(in crate::command) struct SearchResult {
     pub(super) numbers: Vec<SearchedNumber>,
     /// Numbers above the edge that are on the lower side of it again.
     pub(super) again: Vec<u64>,
-    /// The dataset of the last runs; `null` where it lies in no folder, or others made it.
+    /// The dataset of the last runs; `null` where it is in no folder, or others made it.
     pub(super) dataset: Option<SearchedDataset>,
     /// Overrides beside the user's, in every run; that of the dataset's files grows in the course of the search.
     pub(super) overrides: Vec<String>,
@@ -89,22 +89,22 @@ pub(super) struct SearchedNumber {
 impl SearchResult {
     /// Whether it ends where the cores of the machine were busy, so that the storage may do for more.
     pub(super) fn ends_at_busy_cores(&self) -> bool {
-        self.at(self.found.fails).any(|of| of.verdict == Bound::CpuSaturated.name())
+        self.at(self.found.fails).any(|number| number.verdict == Bound::CpuSaturated.name())
     }
 
     /// Doubts beside the runs that decide, with the numbers of these.
     pub(super) fn doubts_at_edge(&self) -> BTreeMap<&str, Vec<u64>> {
         let mut doubts: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-        for of in self.at(self.found.certain).chain(self.at(self.found.fails)) {
-            for name in &of.doubts {
-                doubts.entry(name).or_default().push(of.number);
+        for searched in self.at(self.found.certain).chain(self.at(self.found.fails)) {
+            for name in &searched.doubts {
+                doubts.entry(name).or_default().push(searched.number);
             }
         }
         doubts
     }
 
     fn at(&self, number: Option<u64>) -> impl Iterator<Item = &SearchedNumber> {
-        self.numbers.iter().filter(move |of| Some(of.number) == number)
+        self.numbers.iter().filter(move |searched| Some(searched.number) == number)
     }
 }
 
@@ -244,7 +244,7 @@ impl<'a> SearchAnswer<'a> {
             number,
             state: self.runs.search.certainty(number),
             mean: stats::mean(&values),
-            interval: mean_looked_at(&values).map(|of| self.possible(of)),
+            interval: mean_looked_at(&values).map(|interval| self.possible(interval)),
             verdict: verdict.map_or(Bound::ClientBound, |verdict| verdict.name).name().into(),
             evidence: verdict.map(|verdict| verdict.evidence.clone()).or(left).unwrap_or_default(),
             doubts: Vec::from_iter(doubts),
@@ -253,11 +253,12 @@ impl<'a> SearchAnswer<'a> {
         }
     }
 
-    /// Without what no mean can be: one of percentages lies within 0 to 100.
-    fn possible(&self, of: Interval) -> Interval {
+    /// The part of an interval where a mean can be: from 0 to 100 for percentages.
+    fn possible(&self, interval: Interval) -> Interval {
+        let Interval { low, high, .. } = interval;
         match self.arguments.response.unit {
-            Unit::Percent => Interval { low: of.low.max(0.0), high: of.high.min(100.0), ..of },
-            _ => of,
+            Unit::Percent => Interval { low: low.max(0.0), high: high.min(100.0), ..interval },
+            _ => interval,
         }
     }
 }
@@ -285,14 +286,6 @@ fn is_of_storage(run: &AnsweredSummary) -> bool {
         Bound::CpuSaturated => true,
         Bound::ClientBound => run.answer.kind != AnswerKind::Unknown,
         _ => run.answer.kind != AnswerKind::Unknown && !run.answer.is_memory_served,
-    }
-}
-
-/// The value, negated where low is good: larger is better.
-fn upwards(response: &Metric, value: f64) -> f64 {
-    match response.better {
-        Better::Higher => value,
-        Better::Lower => -value,
     }
 }
 

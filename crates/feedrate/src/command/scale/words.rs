@@ -12,31 +12,32 @@ use std::cmp::Ordering;
 const SHRUNK: &str = "records_shrunk";
 
 /// The answer, why it ends there, and what stopped it.
-pub(super) fn lines(of: &SearchResult) -> Vec<ConclusionLine> {
+pub(super) fn lines(search: &SearchResult) -> Vec<ConclusionLine> {
     let line = |name: String, value: String| ConclusionLine { name, value };
-    let mut lines = vec![line("Answer".into(), format!("{}{}", answer(of), beside(of)))];
-    if let Some(fails) = of.found.fails {
-        lines.push(line(format!("Why {fails} {}", verb(of, fails, "fail")), of.why.clone()));
-    } else if !of.why.is_empty() {
-        lines.push(line("Why no more".into(), of.why.clone()));
+    let mut lines = vec![line("Answer".into(), format!("{}{}", answer(search), beside(search)))];
+    if let Some(fails) = search.found.fails {
+        lines
+            .push(line(format!("Why {fails} {}", verb(search, fails, "fail")), search.why.clone()));
+    } else if !search.why.is_empty() {
+        lines.push(line("Why no more".into(), search.why.clone()));
     }
-    lines.extend(doubts(of));
-    lines.extend(of.stopped.iter().map(|why| line("Not decided".into(), why.clone())));
-    lines.extend(of.dataset.map(|of| line("Dataset".into(), dataset(of))));
-    for number in &of.again {
-        let again = match of.find {
+    lines.extend(doubts(search));
+    lines.extend(search.stopped.iter().map(|why| line("Not decided".into(), why.clone())));
+    lines.extend(search.dataset.map(|used| line("Dataset".into(), dataset(used))));
+    for number in &search.again {
+        let again = match search.find {
             Find::Largest => "holds",
             Find::Smallest => "fails",
         };
-        let why = format!("the response rises and falls as {} grows", of.key);
+        let why = format!("the response rises and falls as {} grows", search.key);
         lines.push(line(format!("But {number} {again}"), why));
     }
     lines
 }
 
 /// `au_disagrees at 4 and 5, other_io at 5; …`: beside the runs that decide, of which the answer is then not certain.
-fn doubts(of: &SearchResult) -> Option<ConclusionLine> {
-    let doubts = of.doubts_at_edge();
+fn doubts(search: &SearchResult) -> Option<ConclusionLine> {
+    let doubts = search.doubts_at_edge();
     let each = doubts.iter().map(|(name, at)| {
         let at: Vec<String> = at.iter().map(|number| units::count(*number)).collect();
         format!("{name} at {}", at.join(" and "))
@@ -49,84 +50,88 @@ fn doubts(of: &SearchResult) -> Option<ConclusionLine> {
 }
 
 /// `168 files, 25.3 GB; …`.
-fn dataset(of: SearchedDataset) -> String {
-    let files = match of.files.cmp(&of.workload_files) {
-        Ordering::Equal => units::counted(of.files, "file"),
+fn dataset(used: SearchedDataset) -> String {
+    let files = match used.files.cmp(&used.workload_files) {
+        Ordering::Equal => units::counted(used.files, "file"),
         Ordering::Less => {
-            format!("{} of the workload's {} files", of.files, units::count(of.workload_files))
+            format!("{} of the workload's {} files", used.files, units::count(used.workload_files))
         }
         Ordering::Greater => {
-            let files = units::counted(of.files, "file");
-            format!("{files} (the workload has {})", units::count(of.workload_files))
+            let files = units::counted(used.files, "file");
+            format!("{files} (the workload has {})", units::count(used.workload_files))
         }
     };
-    let bytes = units::bytes(of.bytes);
+    let bytes = units::bytes(used.bytes);
     format!("{files}, {bytes}: a cache inside the storage that holds them would flatter the answer")
 }
 
 /// `4 H100s (resnet50) at ≥ 90 % AU for certain`; of samples that were shrunk it is none of the workload, and beside warnings not certain.
-fn answer(of: &SearchResult) -> String {
-    let mut doubts = of.numbers.iter().flat_map(|number| &number.doubts);
+fn answer(search: &SearchResult) -> String {
+    let mut doubts = search.numbers.iter().flat_map(|number| &number.doubts);
     let of_shrunk = if doubts.any(|doubt| doubt == SHRUNK) { "With shrunk samples: " } else { "" };
-    format!("{of_shrunk}{}", found(of))
+    format!("{of_shrunk}{}", found(search))
 }
 
-fn found(of: &SearchResult) -> String {
-    let (from, max) = (of.from, of.max);
-    let condition = condition(of);
-    let is_doubted = !of.doubts_at_edge().is_empty();
+fn found(search: &SearchResult) -> String {
+    let (from, max) = (search.from, search.max);
+    let condition = condition(search);
+    let is_doubted = !search.doubts_at_edge().is_empty();
     let (probably, certain) = if is_doubted { ("PROBABLY ", "") } else { ("", " for certain") };
     let not_even = if is_doubted { "PROBABLY not even" } else { "Not even" };
-    match (of.find, of.found.certain, of.found.not_decided) {
+    match (search.find, search.found.certain, search.found.not_decided) {
         (Find::Largest, Some(number), None) if number == max => {
-            let subject = subject(of, number, "");
+            let subject = subject(search, number, "");
             format!("{probably}{subject} {condition}{certain}, the most that was tried")
         }
         (Find::Largest, Some(number), _) => {
-            format!("{probably}{} {condition}{certain}", subject(of, number, ""))
+            format!("{probably}{} {condition}{certain}", subject(search, number, ""))
         }
         (Find::Smallest, Some(number), _) => {
-            format!("{probably}{} {condition}{certain}", subject(of, number, " or more"))
+            format!("{probably}{} {condition}{certain}", subject(search, number, " or more"))
         }
-        (Find::Largest, None, None) => format!("{not_even} {} {condition}", subject(of, from, "")),
-        (Find::Smallest, None, None) => format!("{not_even} {} {condition}", subject(of, max, "")),
+        (Find::Largest, None, None) => {
+            format!("{not_even} {} {condition}", subject(search, from, ""))
+        }
+        (Find::Smallest, None, None) => {
+            format!("{not_even} {} {condition}", subject(search, max, ""))
+        }
         (_, None, Some(_)) => format!("Nothing {condition} for certain"),
     }
 }
 
 /// `; 5 and 6 not decided; 7 lack 230 MB/s for that`.
-fn beside(of: &SearchResult) -> String {
-    let mut text = match of.found.not_decided {
+fn beside(search: &SearchResult) -> String {
+    let mut text = match search.found.not_decided {
         None => String::new(),
         Some((low, high)) if low == high => format!("; {low} not decided"),
         Some((low, high)) if low + 1 == high => format!("; {low} and {high} not decided"),
         Some((low, high)) => format!("; {low} to {high} not decided"),
     };
-    if let Some(fails) = of.found.fails {
-        text += &match of.lacks_bytes_per_second {
-            _ if of.ends_at_busy_cores() => {
-                format!("; {fails} {} the cores of this machine", verb(of, fails, "saturate"))
+    if let Some(fails) = search.found.fails {
+        text += &match search.lacks_bytes_per_second {
+            _ if search.ends_at_busy_cores() => {
+                format!("; {fails} {} the cores of this machine", verb(search, fails, "saturate"))
             }
             Some(lacks) => {
                 let lacks = units::bytes_per_second_rounded(lacks);
-                format!("; {fails} {} {lacks} for that", verb(of, fails, "lack"))
+                format!("; {fails} {} {lacks} for that", verb(search, fails, "lack"))
             }
-            None => format!("; {fails} {}", verb(of, fails, "fail")),
+            None => format!("; {fails} {}", verb(search, fails, "fail")),
         };
     }
     text
 }
 
 /// `4 H100s (resnet50)`, `reader.batch_size=4 (my)`.
-fn subject(of: &SearchResult, number: u64, more: &str) -> String {
+fn subject(search: &SearchResult, number: u64, more: &str) -> String {
     let count = format!("{}{more}", units::count(number));
-    if of.key != ACCELERATORS {
-        return format!("{}={count} ({})", of.key, of.workload);
+    if search.key != ACCELERATORS {
+        return format!("{}={count} ({})", search.key, search.workload);
     }
     let plural = if number == 1 && more.is_empty() { "" } else { "s" };
-    match accelerator(&of.workload) {
+    match accelerator(&search.workload) {
         Some((model, name)) => format!("{count} {}{plural} ({model})", name.to_uppercase()),
-        None => format!("{count} accelerator{plural} ({})", of.workload),
+        None => format!("{count} accelerator{plural} ({})", search.workload),
     }
 }
 
@@ -139,14 +144,14 @@ fn accelerator(workload: &str) -> Option<(&str, &str)> {
     is_one.then_some((model, name))
 }
 
-fn condition(of: &SearchResult) -> String {
-    let Ok(metric) = Metric::find(&of.response) else {
-        return format!("at {} of {}", of.response, of.bound);
+fn condition(search: &SearchResult) -> String {
+    let Ok(metric) = Metric::find(&search.response) else {
+        return format!("at {} of {}", search.response, search.bound);
     };
     let sign = if metric.better == Better::Higher { "≥" } else { "≤" };
     let bound = match metric.unit {
-        Unit::Percent => format!("{} %", of.bound),
-        unit => unit.text(of.bound),
+        Unit::Percent => format!("{} %", search.bound),
+        unit => unit.text(search.bound),
     };
     match metric.id.name() {
         name if name.starts_with("au_") => format!("at {sign} {bound} AU"),
@@ -155,8 +160,8 @@ fn condition(of: &SearchResult) -> String {
 }
 
 /// Several accelerators, or one number of them.
-fn verb(of: &SearchResult, number: u64, verb: &str) -> String {
-    let is_plural = of.key == ACCELERATORS && number != 1;
+fn verb(search: &SearchResult, number: u64, verb: &str) -> String {
+    let is_plural = search.key == ACCELERATORS && number != 1;
     format!("{verb}{}", if is_plural { "" } else { "s" })
 }
 
@@ -192,9 +197,9 @@ mod tests {
         }
     }
 
-    fn told(of: &SearchResult) -> Vec<String> {
+    fn printed(search: &SearchResult) -> Vec<String> {
         let mut lines = Vec::new();
-        for line in super::lines(of) {
+        for line in super::lines(search) {
             let is_answer = line.name == "Answer";
             let named = format!("{}: {}", line.name, line.value);
             lines.push(if is_answer { line.value } else { named });
@@ -204,17 +209,17 @@ mod tests {
 
     #[track_caller]
     fn check(change: impl Fn(&mut SearchResult), expected: &[&str]) {
-        let mut of = result("resnet50_h100", ACCELERATORS, "au_sustained_percent", 90.0);
-        change(&mut of);
-        assert_eq!(told(&of), expected);
+        let mut search = result("resnet50_h100", ACCELERATORS, "au_sustained_percent", 90.0);
+        change(&mut search);
+        assert_eq!(printed(&search), expected);
     }
 
     #[test]
     fn shrunk_samples_are_no_answer_of_the_workload() {
         check(
-            |of| {
-                of.found.certain = Some(4);
-                of.numbers = vec![searched(4, "", &["page_cache", "records_shrunk"])];
+            |search| {
+                search.found.certain = Some(4);
+                search.numbers = vec![searched(4, "", &["page_cache", "records_shrunk"])];
             },
             &[
                 "With shrunk samples: PROBABLY 4 H100s (resnet50) at ≥ 90 % AU",
@@ -239,20 +244,23 @@ mod tests {
 
     #[test]
     fn warnings_at_the_edge_are_named_and_leave_nothing_certain() {
-        let edge = |of: &mut SearchResult, doubts: &[&str]| {
-            of.found = Found { certain: Some(4), not_decided: None, fails: Some(5) };
-            of.why = "82 % AU of the 90 % asked, storage-bound".into();
-            of.numbers = vec![
+        let edge = |search: &mut SearchResult, doubts: &[&str]| {
+            search.found = Found { certain: Some(4), not_decided: None, fails: Some(5) };
+            search.why = "82 % AU of the 90 % asked, storage-bound".into();
+            search.numbers = vec![
                 searched(2, "compute-bound", &["clock_step"]),
                 searched(4, "compute-bound", doubts),
                 searched(5, "storage-bound", doubts),
             ];
         };
         let why = "Why 5 fail: 82 % AU of the 90 % asked, storage-bound";
-        check(|of| edge(of, &[]), &["4 H100s (resnet50) at ≥ 90 % AU for certain; 5 fail", why]);
+        check(
+            |search| edge(search, &[]),
+            &["4 H100s (resnet50) at ≥ 90 % AU for certain; 5 fail", why],
+        );
         let doubts = "Doubts: other_io at 4 and 5; `feedrate list NAME` explains";
         check(
-            |of| edge(of, &["other_io"]),
+            |search| edge(search, &["other_io"]),
             &["PROBABLY 4 H100s (resnet50) at ≥ 90 % AU; 5 fail", why, doubts],
         );
     }
@@ -260,10 +268,10 @@ mod tests {
     #[test]
     fn busy_cores_are_no_answer_of_the_storage() {
         check(
-            |of| {
-                of.found.fails = Some(1);
-                of.lacks_bytes_per_second = Some(5e6);
-                of.numbers = vec![searched(1, "cpu-saturated", &[])];
+            |search| {
+                search.found.fails = Some(1);
+                search.lacks_bytes_per_second = Some(5e6);
+                search.numbers = vec![searched(1, "cpu-saturated", &[])];
             },
             &[
                 "Not even 1 H100 (resnet50) at ≥ 90 % AU; 1 saturates the cores of this machine",
@@ -275,11 +283,12 @@ mod tests {
     #[test]
     fn the_answer_says_what_is_certain_what_is_open_and_what_is_lacking() {
         check(
-            |of| {
-                of.found = Found { certain: Some(4), not_decided: Some((5, 6)), fails: Some(7) };
-                of.lacks_bytes_per_second = Some(230e6);
-                of.why = "82 % AU of the 90 % asked, storage-bound".into();
-                of.stopped = Some("`--max-runs 20` are spent".into());
+            |search| {
+                search.found =
+                    Found { certain: Some(4), not_decided: Some((5, 6)), fails: Some(7) };
+                search.lacks_bytes_per_second = Some(230e6);
+                search.why = "82 % AU of the 90 % asked, storage-bound".into();
+                search.stopped = Some("`--max-runs 20` are spent".into());
             },
             &[
                 "4 H100s (resnet50) at ≥ 90 % AU for certain; 5 and 6 not decided; 7 lack 230 MB/s for that",
@@ -288,9 +297,10 @@ mod tests {
             ],
         );
         check(
-            |of| {
-                of.found = Found { certain: Some(1), not_decided: Some((2, 9)), fails: Some(10) };
-                of.why = "metadata-bound".into();
+            |search| {
+                search.found =
+                    Found { certain: Some(1), not_decided: Some((2, 9)), fails: Some(10) };
+                search.why = "metadata-bound".into();
             },
             &[
                 "1 H100 (resnet50) at ≥ 90 % AU for certain; 2 to 9 not decided; 10 fail",
@@ -298,11 +308,11 @@ mod tests {
             ],
         );
         check(
-            |of| {
-                of.found.certain = Some(16);
-                of.why = "`--max` is reached".into();
+            |search| {
+                search.found.certain = Some(16);
+                search.why = "`--max` is reached".into();
                 let (files, bytes) = (448, 67_400_000_000);
-                of.dataset = Some(SearchedDataset { files, bytes, workload_files: 168 });
+                search.dataset = Some(SearchedDataset { files, bytes, workload_files: 168 });
             },
             &[
                 "16 H100s (resnet50) at ≥ 90 % AU for certain, the most that was tried",
@@ -311,9 +321,9 @@ mod tests {
             ],
         );
         check(
-            |of| {
-                (of.found.fails, of.workload) = (Some(1), "my_own".into());
-                (of.lacks_bytes_per_second, of.why) = (Some(5e6), "storage-bound".into());
+            |search| {
+                (search.found.fails, search.workload) = (Some(1), "my_own".into());
+                (search.lacks_bytes_per_second, search.why) = (Some(5e6), "storage-bound".into());
             },
             &[
                 "Not even 1 accelerator (my_own) at ≥ 90 % AU; 1 lacks 5 MB/s for that",
@@ -321,7 +331,7 @@ mod tests {
             ],
         );
         check(
-            |of| of.found.not_decided = Some((1, 16)),
+            |search| search.found.not_decided = Some((1, 16)),
             &["Nothing at ≥ 90 % AU for certain; 1 to 16 not decided"],
         );
     }
@@ -329,20 +339,20 @@ mod tests {
     #[test]
     fn other_keys_responses_and_edges_are_named() {
         let (key, response) = ("reader.read_threads", "stall_percent");
-        let mut of = result("w", key, response, 2.5);
-        of.find = Find::Smallest;
-        of.found = Found { certain: Some(9), not_decided: None, fails: Some(8) };
-        of.again = vec![12];
+        let mut search = result("w", key, response, 2.5);
+        search.find = Find::Smallest;
+        search.found = Found { certain: Some(9), not_decided: None, fails: Some(8) };
+        search.again = vec![12];
         assert_eq!(
-            told(&of),
+            printed(&search),
             [
                 "reader.read_threads=9 or more (w) with stall_percent ≤ 2.5 % for certain; 8 fails",
                 "Why 8 fails: ",
                 "But 12 fails: the response rises and falls as reader.read_threads grows",
             ]
         );
-        of.found = Found { certain: None, not_decided: None, fails: Some(16) };
-        assert!(told(&of)[0].starts_with("Not even reader.read_threads=16 (w) with"));
+        search.found = Found { certain: None, not_decided: None, fails: Some(16) };
+        assert!(printed(&search)[0].starts_with("Not even reader.read_threads=16 (w) with"));
     }
 
     #[test]

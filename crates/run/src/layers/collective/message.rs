@@ -100,7 +100,7 @@ impl ReadRequest {
     }
 }
 
-/// An answer begins with this where its number follows, or so many bytes of a [`ReadRefused`].
+/// An answer begins with one of these: its number follows, or a [`ReadRefused`] and its length in bytes.
 pub(super) const ANSWERED: u64 = 0;
 pub(super) const REFUSED: u64 = 1;
 

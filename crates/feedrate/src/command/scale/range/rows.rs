@@ -50,7 +50,7 @@ impl NumberRange for SearchRange<'_> {
 }
 
 impl SearchRange<'_> {
-    /// Go on with the dataset of the `first` row of a search, whatever has room now. `made` are the folders of datasets that it made.
+    /// Go on with the dataset of the `first` row of a search, even if another would fit now. `made` are the folders of datasets that it made.
     pub(in crate::command::scale) fn resume(
         &mut self,
         first: Option<&Row>,
@@ -66,7 +66,7 @@ impl SearchRange<'_> {
         Ok(())
     }
 
-    /// Take the dataset of a row that was chosen before a restart, whatever has room now. False where it is the same.
+    /// Take the dataset of a row that was chosen before a restart, even if another would fit now. False where it is the same.
     fn take_dataset_of(&mut self, row: &Row) -> bool {
         let files = row.settings.iter().find(|setting| setting.key == FILES);
         let files = files.and_then(|setting| setting.value.as_ref()?.parse().ok());
