@@ -4,7 +4,7 @@ use crate::advice;
 use crate::experiment::experiments;
 use crate::grid::{table_of_checkpoints, table_of_experiments, table_of_runs, tables_over_time};
 use crate::report::{
-    FigureUse, FindingFigure, FindingText, Report, ReportFigure, SeenDoubt, Support,
+    FigureUse, FindingFigure, FindingText, OpeningLine, Report, ReportFigure, SeenDoubt, Support,
 };
 use crate::table::ReportTable;
 use crate::words::number::{list, quoted};
@@ -167,6 +167,24 @@ pub fn run_number(index: usize) -> String {
     format!("run {}", index + 1)
 }
 
+/// Numbers of runs, given as indexes in ascending order: `runs 1 to 4, 7`.
+pub(crate) fn run_numbers(indexes: &[usize]) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for number in indexes.iter().map(|index| index + 1) {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let ranges = ranges.into_iter().map(|(first, last)| match last - first {
+        0 => first.to_string(),
+        1 => format!("{first}, {last}"),
+        _ => format!("{first} to {last}"),
+    });
+    let noun = if indexes.len() == 1 { "run" } else { "runs" };
+    format!("{noun} {}", ranges.collect::<Vec<_>>().join(", "))
+}
+
 /// A name as an anchor may hold it.
 pub fn slug(name: &str) -> String {
     name.to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-")
@@ -187,6 +205,7 @@ impl Report {
         let is_lead = |figure: &ReportFigure| figure.is_lead && figure_use == FigureUse::Pictures;
         let figures = self.figures_with_commands().into_iter();
         let (leads, figures): (Vec<_>, Vec<_>) = figures.partition(is_lead);
+        let figures_heading = if leads.is_empty() { "Figures" } else { "More figures" };
         let tables = |tables: Vec<ReportTable>| tables.into_iter().map(Block::Table).collect();
         let experiments = vec![table_of_experiments(self), table_of_checkpoints(self)];
         let setup = self.setups.iter().chain([&self.configuration]).cloned().collect();
@@ -197,7 +216,7 @@ impl Report {
             Section::new("Recommendation", Detail, self.recommended()),
             Section::new("Advice", Evidence, self.advised(false)),
             Section::new("Doubts", Evidence, self.doubt_blocks()),
-            Section::new("More figures", Detail, self.figure_blocks(figures)),
+            Section::new(figures_heading, Detail, self.figure_blocks(figures)),
             Section::new("Experiments", Evidence, tables(experiments)),
             Section::new("Over time", Detail, tables(tables_over_time(self))),
             Section::new("Runs", Detail, tables(vec![table_of_runs(self)])),
@@ -210,10 +229,13 @@ impl Report {
         let verdict = self.answer.iter();
         let verdict = verdict.map(|answer| Block::Verdict(answer.answer.kind, answer.says.clone()));
         // A line that a finding repeats is left out.
-        let shown = &self.findings[..self.findings.len().min(FINDINGS_MAX)];
-        let is_finding =
-            |line: &&FindingFigure| shown.iter().any(|one| line.value.starts_with(&one.says));
-        let opening = self.opening.iter().filter(|line| !is_finding(line)).cloned().collect();
+        let is_repeated = |line: &&OpeningLine| {
+            !line.findings.is_empty() && line.findings.iter().all(|&index| index < FINDINGS_MAX)
+        };
+        let opening = self.opening.iter().filter(|line| !is_repeated(line));
+        let opening = opening
+            .map(|line| FindingFigure { name: line.name.clone(), value: line.value.clone() })
+            .collect();
         let mut blocks: Vec<Block> = verdict.chain([Block::Facts(opening)]).collect();
         blocks.extend(self.compared(|rows| rows <= COMPARED_MAX));
         blocks.extend(self.advised(true));
@@ -242,7 +264,9 @@ impl Report {
     fn figure_blocks(&self, figures: Vec<ReportFigure>) -> Vec<Block> {
         let not_drawn = self.not_drawn.iter();
         let items = not_drawn
-            .map(|one| Item::new(format!("{}: {}.", quoted(&one.name), one.why), &one.hint))
+            .map(|figure| {
+                Item::new(format!("{}: {}.", quoted(&figure.name), figure.why), &figure.hint)
+            })
             .collect();
         let not_drawn = vec![Block::List { first: None, items }];
         vec![Block::Figures(figures), Block::Fold("Not drawn".into(), not_drawn)]
@@ -394,4 +418,48 @@ fn evidence_of(doubt: &SeenDoubt) -> Vec<Detail> {
         }
     }
     details
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_runs_are_joined_to_ranges() {
+        let cases: [(&[usize], &str); 4] = [
+            (&[2], "run 3"),
+            (&[0, 1], "runs 1, 2"),
+            (&[0, 1, 2, 6], "runs 1 to 3, 7"),
+            (&[1, 3, 4, 5], "runs 2, 4 to 6"),
+        ];
+        for (indexes, expected) in cases {
+            assert_eq!(run_numbers(indexes), expected);
+        }
+    }
+
+    #[test]
+    fn a_line_stands_in_the_opening_unless_all_its_findings_are_shown() {
+        let line = |name: &str, findings: &[usize]| OpeningLine {
+            name: name.into(),
+            value: "x".into(),
+            findings: findings.into(),
+        };
+        let opening = vec![line("none", &[]), line("shown", &[0, 9]), line("hidden", &[0, 10])];
+        let blocks = Report { opening, ..Report::default() }.answer_blocks(Vec::new());
+        let Some(Block::Facts(facts)) = blocks.first() else { panic!("{blocks:?}") };
+        let names: Vec<&str> = facts.iter().map(|fact| fact.name.as_str()).collect();
+        assert_eq!(names, ["none", "hidden"]);
+    }
+
+    #[test]
+    fn figures_are_more_figures_only_after_others() {
+        let figures = [true, false].map(|is_lead| ReportFigure { is_lead, ..Default::default() });
+        let report = Report { figures: figures.into(), ..Report::default() };
+        for (figure_use, expected) in
+            [(FigureUse::Pictures, "More figures"), (FigureUse::Values, "Figures")]
+        {
+            let sections = report.document(figure_use).sections;
+            assert!(sections.iter().any(|section| section.heading == expected), "{sections:?}");
+        }
+    }
 }

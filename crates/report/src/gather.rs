@@ -10,7 +10,7 @@ use crate::opening::{DO_NOT_USE, OF_ONE_SOURCE, opening};
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
 use crate::report::{
-    FigureUse, FindingFigure, Report, ReportAdvice, ReportAnswer, ReportedRun, Seen, SeenDoubt,
+    FigureUse, OpeningLine, Report, ReportAdvice, ReportAnswer, ReportedRun, Seen, SeenDoubt,
     Source,
 };
 use crate::told::{recommended, told};
@@ -69,12 +69,12 @@ pub fn of_results(
     Ok(Report { figures, not_drawn, ..report })
 }
 
-fn line(name: &str, value: String) -> FindingFigure {
-    FindingFigure { name: name.into(), value }
+fn line(name: &str, value: String) -> OpeningLine {
+    OpeningLine { name: name.into(), value, findings: Vec::new() }
 }
 
 /// Rows of a study that have no result.
-fn not_run(of: &Overview) -> Option<FindingFigure> {
+fn not_run(of: &Overview) -> Option<OpeningLine> {
     let StatusCounts { done, running, pending, failed } = of.counts;
     let states = [(running, "running"), (pending, "pending"), (failed, "failed")];
     let states = states.into_iter().filter(|of| of.0 > 0);
@@ -144,7 +144,7 @@ fn concluded(
     };
     let conclusions = paths.iter().filter_map(|path| Conclusion::of_study(path));
     let lines = conclusions.flat_map(|conclusion| conclusion.lines);
-    let mut answered: Vec<FindingFigure> = lines.map(|said| line(&said.name, said.value)).collect();
+    let mut answered: Vec<OpeningLine> = lines.map(|said| line(&said.name, said.value)).collect();
     answered.extend(trials.iter().map(|of| {
         line("Advice", format!("{}: {}", of.workload, words::trials::tried(of).join("; ")))
     }));

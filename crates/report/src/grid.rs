@@ -1,5 +1,6 @@
 //! The tables of a report: of experiments, of these by epoch and around checkpoints, and of runs: their columns, and what a cell says.
 
+use crate::document::run_numbers;
 use crate::experiment::{EpochMiddles, ReportedExperiment, SaveMiddles, experiments};
 use crate::number::{UNKNOWN, level, megabytes, percent, significant};
 use crate::report::{Report, ReportedRun};
@@ -14,7 +15,7 @@ use feedrate_measure::stats::mean;
 use feedrate_results::groups::{CheckpointGroup, Passes, first_step_units};
 use feedrate_results::import::Bound;
 use feedrate_results::run::{Run, Submission};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// All runs, one a row.
 pub(super) fn table_of_runs(report: &Report) -> ReportTable {
@@ -22,23 +23,23 @@ pub(super) fn table_of_runs(report: &Report) -> ReportTable {
     let mut table = ReportTable::new("One row a run. Its number links to its record.");
     table.is_of_runs = true;
     table.muted = (0..runs.len()).filter(|&at| runs[at].unused().is_some()).collect();
-    let numbers = runs.iter().enumerate().map(|(at, one)| {
+    let numbers = runs.iter().enumerate().map(|(at, run)| {
         let number = TableCell::from(Some(at as u64 + 1));
-        let link = one.link.iter().map(|link| (number.text.clone(), link.clone()));
+        let link = run.link.iter().map(|link| (number.text.clone(), link.clone()));
         TableCell { links: link.collect(), ..number }
     });
     table.add("Run", ColumnKind::Number, numbers);
     if !table.muted.is_empty() {
         table.title += " Those that are not used are grey.";
-        let why = runs.iter().map(|one| one.unused().unwrap_or_default());
+        let why = runs.iter().map(|run| run.unused().unwrap_or_default());
         table.add("Not used", ColumnKind::Text, why);
     }
     add_settings(&mut table, report, &runs);
-    let measured = |metric| runs.iter().map(move |one| one.run.metric(metric));
+    let measured = |metric| runs.iter().map(move |run| run.run.metric(metric));
     add_au(&mut table, "AU all steps (%)", measured(&AU_ALL_STEPS));
     add_au(&mut table, "AU windowed (%)", measured(&AU_WINDOWED));
     // Only where files said something else than what follows from their steps.
-    let reported = runs.iter().map(|one| one.run.reported_au_percent());
+    let reported = runs.iter().map(|run| run.run.reported_au_percent());
     let mut pairs = reported.clone().zip(measured(&AU_WINDOWED));
     if pairs.any(|(reported, own)| reported.is_some() && percent(reported) != percent(own)) {
         add_au(&mut table, "AU reported (%)", reported);
@@ -46,27 +47,27 @@ pub(super) fn table_of_runs(report: &Report) -> ReportTable {
     if has_sustained(report) {
         add_au(&mut table, "AU sustained (%)", measured(&AU_SUSTAINED));
     }
-    let read = runs.iter().map(|one| {
-        rate(TableCell::written(one.run.metric(&DELIVERED_WHOLE), megabytes), one.is_estimated())
+    let read = runs.iter().map(|run| {
+        rate(TableCell::written(run.run.metric(&DELIVERED_WHOLE), megabytes), run.is_estimated())
     });
     table.add(read_heading(&runs), ColumnKind::Rate, read);
     let samples = measured(&SAMPLES_WHOLE).map(|rate| TableCell::written(rate, significant));
     table.add("Samples/s", ColumnKind::Rate, samples);
-    table.add("Epochs", ColumnKind::Number, runs.iter().map(|one| Some(one.run.epochs)));
-    table.add("Doubts", ColumnKind::Text, runs.iter().map(|one| doubts_of(report, one)));
-    let folders = runs.iter().map(|one| one.run.path.display().to_string());
+    table.add("Epochs", ColumnKind::Number, runs.iter().map(|run| Some(run.run.epochs)));
+    table.add("Doubts", ColumnKind::Text, runs.iter().map(|run| doubts_of(report, run)));
+    let folders = runs.iter().map(|run| run.run.path.display().to_string());
     table.add("Folder", ColumnKind::Text, folders);
     table
 }
 
 /// The number of doubts of a run, each linked to its evidence.
-fn doubts_of(report: &Report, one: &ReportedRun) -> TableCell {
-    let links = one.doubts().into_iter().filter_map(|name| {
+fn doubts_of(report: &Report, run: &ReportedRun) -> TableCell {
+    let links = run.doubts().into_iter().filter_map(|name| {
         let at = report.doubts.iter().position(|doubt| doubt.name == name)?;
         Some((name.to_string(), format!("#{}", report.doubt_id(at))))
     });
-    let value = Some(one.run.doubts.len() as f64);
-    TableCell { text: counted(&one.run.doubts), value, links: links.collect() }
+    let value = Some(run.run.doubts.len() as f64);
+    TableCell { text: counted(&run.run.doubts), value, links: links.collect() }
 }
 
 /// Checkpoints as files of others report them.
@@ -97,7 +98,8 @@ const EPOCHS_MAX: usize = 8;
 /// Utilisation and throughput of all experiments by epoch, and around checkpoints; none where no run has two epochs, or a checkpoint.
 pub(super) fn tables_over_time(report: &Report) -> Vec<ReportTable> {
     let all = experiments(report);
-    let several: Vec<&ReportedExperiment> = all.iter().filter(|one| 1 < one.epochs.len()).collect();
+    let several: Vec<&ReportedExperiment> =
+        all.iter().filter(|experiment| 1 < experiment.epochs.len()).collect();
     let mut tables = Vec::new();
     if !several.is_empty() {
         let (title, kind) = ("AU of all steps (%) by epoch", ColumnKind::Utilisation);
@@ -109,7 +111,8 @@ pub(super) fn tables_over_time(report: &Report) -> Vec<ReportTable> {
             cell(&of.samples_per_second, significant)
         }));
     }
-    let saving: Vec<&ReportedExperiment> = all.iter().filter(|one| one.saves.is_some()).collect();
+    let saving: Vec<&ReportedExperiment> =
+        all.iter().filter(|experiment| experiment.saves.is_some()).collect();
     if !saving.is_empty() {
         tables.push(around_checkpoints(report, &saving));
     }
@@ -124,11 +127,11 @@ fn by_epoch(
     cell: fn(&EpochMiddles) -> TableCell,
 ) -> ReportTable {
     let mut table = table_of(report, several, format!("{title}. {MEANS}"));
-    let epochs = several.iter().map(|one| one.epochs.len()).max().unwrap_or(0);
+    let epochs = several.iter().map(|experiment| experiment.epochs.len()).max().unwrap_or(0);
     let (first, last) = (EPOCHS_MAX / 2, epochs.saturating_sub(EPOCHS_MAX / 2));
     for epoch in 0..epochs {
         if epochs <= EPOCHS_MAX || epoch < first || last <= epoch {
-            let cells = several.iter().map(|one| one.epochs.get(epoch));
+            let cells = several.iter().map(|experiment| experiment.epochs.get(epoch));
             let cells = cells.map(|of| of.map_or_else(TableCell::default, cell));
             table.add(&format!("Epoch {}", epoch + 1), kind, cells);
         }
@@ -142,13 +145,13 @@ const MEANS: &str =
 fn around_checkpoints(report: &Report, saving: &[&ReportedExperiment]) -> ReportTable {
     let title = "Training before, during and after checkpoints that were written, in the steps that lie wholly there; a dash where none does.";
     let mut table = table_of(report, saving, format!("{title} {MEANS}"));
-    let saves: Vec<SaveMiddles> = saving.iter().filter_map(|one| one.saves).collect();
+    let saves: Vec<SaveMiddles> = saving.iter().filter_map(|experiment| experiment.saves).collect();
     let counts = saves.iter().map(|of| Some(of.count as u64));
     table.add("Checkpoints", ColumnKind::Number, counts);
     use ColumnKind::{Number, Rate, Utilisation};
     let mut add = |name: &str, kind: ColumnKind, value: fn(&SaveMiddles) -> Middle| {
         let text = if kind == Utilisation { percent } else { significant };
-        table.add(name, kind, saves.iter().map(|one| cell(&value(one), text)));
+        table.add(name, kind, saves.iter().map(|save| cell(&value(save), text)));
     };
     add("Duration (s)", Number, |save| save.duration_s);
     add("AU before (%)", Utilisation, |save| save.before.au_percent);
@@ -171,35 +174,42 @@ fn add_au(table: &mut ReportTable, name: &str, values: impl Iterator<Item = Opti
 /// Settings and number of runs of experiments.
 fn table_of(report: &Report, of: &[&ReportedExperiment], title: String) -> ReportTable {
     let mut table = ReportTable::new(title);
-    let firsts: Vec<&ReportedRun> = of.iter().map(|one| &report.runs[one.runs[0]]).collect();
+    let firsts: Vec<&ReportedRun> =
+        of.iter().map(|experiment| &report.runs[experiment.runs[0]]).collect();
     add_settings(&mut table, report, &firsts);
-    table.add("n", ColumnKind::Number, of.iter().map(|one| Some(one.runs.len() as u64)));
+    table.add(
+        "n",
+        ColumnKind::Number,
+        of.iter().map(|experiment| Some(experiment.runs.len() as u64)),
+    );
     table
 }
 
 /// All experiments, with the bar that their runs are held to.
 pub(super) fn table_of_experiments(report: &Report) -> ReportTable {
     let all = experiments(report);
-    let runs_of = |one: &ReportedExperiment| {
-        Vec::from_iter(one.runs.iter().map(|&run| &report.runs[run].run))
+    let runs_of = |experiment: &ReportedExperiment| {
+        Vec::from_iter(experiment.runs.iter().map(|&run| &report.runs[run].run))
     };
-    let mut table = table_of(report, &all.iter().collect::<Vec<_>>(), MEANS.into());
-    let all_steps = all.iter().map(|one| {
-        let bound = runs_of(one).iter().find_map(|run| run.bound);
-        bounded(cell(&one.au_all_steps_percent, percent), bound)
+    let title = format!("{MEANS}{}", without(report));
+    let mut table = table_of(report, &all.iter().collect::<Vec<_>>(), title);
+    let all_steps = all.iter().map(|experiment| {
+        let bound = runs_of(experiment).iter().find_map(|run| run.bound);
+        bounded(cell(&experiment.au_all_steps_percent, percent), bound)
     });
     table.add("AU all steps (%)", ColumnKind::Utilisation, all_steps);
-    let windowed = all.iter().map(|one| cell(&one.au_windowed_percent, percent));
+    let windowed = all.iter().map(|experiment| cell(&experiment.au_windowed_percent, percent));
     table.add("AU windowed (%)", ColumnKind::Utilisation, windowed);
     if has_sustained(report) {
-        let sustained = all.iter().map(|one| cell(&one.au_sustained_percent, percent));
+        let sustained =
+            all.iter().map(|experiment| cell(&experiment.au_sustained_percent, percent));
         table.add("AU sustained (%)", ColumnKind::Utilisation, sustained);
     }
-    let reported = all.iter().map(|one| {
-        let values = runs_of(one).into_iter().map(Run::reported_au_percent);
+    let reported = all.iter().map(|experiment| {
+        let values = runs_of(experiment).into_iter().map(Run::reported_au_percent);
         values.collect::<Option<Vec<f64>>>().and_then(|values| mean(&values))
     });
-    let windowed = all.iter().map(|one| one.au_windowed_percent.estimate);
+    let windowed = all.iter().map(|experiment| experiment.au_windowed_percent.estimate);
     let is_misreported = reported
         .clone()
         .zip(windowed)
@@ -207,7 +217,9 @@ pub(super) fn table_of_experiments(report: &Report) -> ReportTable {
     if is_misreported {
         add_au(&mut table, "AU reported (%)", reported);
     }
-    let bars = all.iter().map(|one| TableCell::number(report.runs[one.runs[0]].run.bar_percent));
+    let bars = all
+        .iter()
+        .map(|experiment| TableCell::number(report.runs[experiment.runs[0]].run.bar_percent));
     let bars: Vec<TableCell> = bars.collect();
     if bars.iter().any(|bar| bar.value.is_some()) {
         if bars.iter().all(|bar| *bar == bars[0]) {
@@ -215,7 +227,7 @@ pub(super) fn table_of_experiments(report: &Report) -> ReportTable {
         } else {
             table.add("Bar (%)", ColumnKind::Number, bars);
         }
-        let runs = || all.iter().map(|one| runs_of(one).into_iter());
+        let runs = || all.iter().map(|experiment| runs_of(experiment).into_iter());
         let over_all: Vec<String> =
             runs().map(|runs| passes(Passes::over_all_steps(runs))).collect();
         let as_reported: Vec<String> =
@@ -226,17 +238,33 @@ pub(super) fn table_of_experiments(report: &Report) -> ReportTable {
             table.add("Reach it, as reported", ColumnKind::Text, as_reported);
         }
     }
-    let first_step = all.iter().map(|one| {
-        let units: Vec<f64> = runs_of(one).into_iter().filter_map(first_step_units).collect();
+    let first_step = all.iter().map(|experiment| {
+        let units: Vec<f64> =
+            runs_of(experiment).into_iter().filter_map(first_step_units).collect();
         TableCell::written(mean(&units), percent)
     });
     table.add("First step (× threads × compute)", ColumnKind::Number, first_step);
-    let read = all.iter().map(|one| rate(cell(&one.bytes_per_second, megabytes), one.is_estimated));
-    let firsts: Vec<&ReportedRun> = all.iter().map(|one| &report.runs[one.runs[0]]).collect();
+    let read = all.iter().map(|experiment| {
+        rate(cell(&experiment.bytes_per_second, megabytes), experiment.is_estimated)
+    });
+    let firsts: Vec<&ReportedRun> =
+        all.iter().map(|experiment| &report.runs[experiment.runs[0]]).collect();
     table.add(read_heading(&firsts), ColumnKind::Rate, read);
-    let samples = all.iter().map(|one| cell(&one.samples_per_second, significant));
+    let samples = all.iter().map(|experiment| cell(&experiment.samples_per_second, significant));
     table.add("Samples/s", ColumnKind::Rate, samples);
     table.without_empty_columns()
+}
+
+/// ` Without run 11 (missing_ranks), runs 3, 4 (negative_rate).`: runs with results that count for no experiment.
+fn without(report: &Report) -> String {
+    let mut reasons: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    let results = report.runs.iter().enumerate().filter(|(_, run)| run.run.has_result());
+    for (at, reason) in results.filter_map(|(at, run)| Some((at, run.unused()?))) {
+        reasons.entry(reason).or_default().push(at);
+    }
+    let reasons = reasons.iter().map(|(reason, runs)| format!("{} ({reason})", run_numbers(runs)));
+    let reasons = reasons.collect::<Vec<_>>().join(", ");
+    if reasons.is_empty() { reasons } else { format!(" Without {reasons}.") }
 }
 
 /// A value that is only a bound is marked as one.
@@ -256,7 +284,7 @@ fn add_settings(table: &mut ReportTable, report: &Report, runs: &[&ReportedRun])
         let texts: BTreeSet<&str> = cells.iter().map(|cell| cell.text.as_str()).collect();
         match texts.into_iter().collect::<Vec<_>>()[..] {
             [] | [""] | [UNKNOWN] => {}
-            [one] => same.push(format!("{} {one}", name.to_lowercase())),
+            [text] => same.push(format!("{} {text}", name.to_lowercase())),
             _ => table.add(&name, kind, cells),
         }
     }
@@ -270,25 +298,25 @@ type Column = (String, ColumnKind, Vec<TableCell>);
 
 fn settings(report: &Report, runs: &[&ReportedRun]) -> Vec<Column> {
     let text = |name: &str, of: &dyn Fn(&ReportedRun) -> TableCell| -> Column {
-        (name.into(), ColumnKind::Text, runs.iter().map(|one| of(one)).collect())
+        (name.into(), ColumnKind::Text, runs.iter().map(|run| of(run)).collect())
     };
     let mut columns = vec![
-        text("Source", &|one| match report.sources.get(one.source) {
+        text("Source", &|run| match report.sources.get(run.source) {
             Some(source) if report.has_several_sources() => (&source.path).into(),
             _ => TableCell::default(),
         }),
-        text("System", &|one| {
-            one.run.submission.as_ref().map_or(String::new(), Submission::to_string).into()
+        text("System", &|run| {
+            run.run.submission.as_ref().map_or(String::new(), Submission::to_string).into()
         }),
-        text("Workload", &|one| (&one.run.workload).into()),
-        text("Processes", &|one| one.run.accelerators.map(u64::from).into()),
+        text("Workload", &|run| (&run.run.workload).into()),
+        text("Processes", &|run| run.run.accelerators.map(u64::from).into()),
     ];
     columns[3].1 = ColumnKind::Number;
     let names: BTreeSet<&str> =
-        runs.iter().flat_map(|one| one.factors.keys()).map(String::as_str).collect();
+        runs.iter().flat_map(|run| run.factors.keys()).map(String::as_str).collect();
     for name in names.into_iter().filter(|name| ![PROCESSES, SOURCE].contains(name)) {
-        let cell = |one: &ReportedRun| {
-            let level = one.factors.get(name).map(|of| (level(name, of), TableCell::level(of)));
+        let cell = |run: &ReportedRun| {
+            let level = run.factors.get(name).map(|of| (level(name, of), TableCell::level(of)));
             level.map_or_else(TableCell::default, |(text, cell)| TableCell { text, ..cell })
         };
         let (name, _, cells) = text(name, &cell);
@@ -297,8 +325,8 @@ fn settings(report: &Report, runs: &[&ReportedRun]) -> Vec<Column> {
         columns.push((name, kind, cells));
     }
     if !is_told_by(&columns, runs) {
-        columns.push(text("Parameter", &|one| (&one.run.parameter).into()));
-        columns.push(text("Value", &|one| TableCell::level(&one.run.value)));
+        columns.push(text("Parameter", &|run| (&run.run.parameter).into()));
+        columns.push(text("Value", &|run| TableCell::level(&run.run.value)));
     }
     columns
 }
@@ -306,9 +334,9 @@ fn settings(report: &Report, runs: &[&ReportedRun]) -> Vec<Column> {
 /// Whether runs of another parameter or value differ in some column too.
 fn is_told_by(columns: &[Column], runs: &[&ReportedRun]) -> bool {
     let mut known: HashMap<Vec<&str>, [&str; 2]> = HashMap::new();
-    runs.iter().enumerate().filter(|(_, one)| one.unused().is_none()).all(|(at, one)| {
+    runs.iter().enumerate().filter(|(_, run)| run.unused().is_none()).all(|(at, run)| {
         let told = columns.iter().map(|column| column.2[at].text.as_str()).collect();
-        let varied = [one.run.parameter.as_str(), one.run.value.as_str()];
+        let varied = [run.run.parameter.as_str(), run.run.value.as_str()];
         *known.entry(told).or_insert(varied) == varied
     })
 }
@@ -319,7 +347,7 @@ fn cell(of: &Middle, text: fn(Option<f64>) -> String) -> TableCell {
 
 /// The heading explains the mark of what is estimated.
 fn read_heading(runs: &[&ReportedRun]) -> &'static str {
-    let is_marked = runs.iter().any(|one| one.is_estimated());
+    let is_marked = runs.iter().any(|run| run.is_estimated());
     if is_marked { "Read (MB/s, ≈ estimated)" } else { "Read (MB/s)" }
 }
 
@@ -333,5 +361,5 @@ fn rate(cell: TableCell, is_estimated: bool) -> TableCell {
 
 /// DLIO's files do not tell it.
 fn has_sustained(report: &Report) -> bool {
-    report.runs.iter().any(|one| one.run.metric(&AU_SUSTAINED).is_some())
+    report.runs.iter().any(|run| run.run.metric(&AU_SUSTAINED).is_some())
 }

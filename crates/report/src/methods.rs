@@ -69,13 +69,13 @@ fn joined(parts: impl IntoIterator<Item = String>, between: &str) -> Option<Stri
     (!parts.is_empty()).then(|| parts.join(between))
 }
 
-fn is_own(one: &ReportedRun) -> bool {
-    one.run.is_own()
+fn is_own(run: &ReportedRun) -> bool {
+    run.run.is_own()
 }
 
 /// Settings that replicates share.
-fn experiment(one: &ReportedRun) -> (&str, Option<u32>, &BTreeMap<String, String>) {
-    (&one.run.workload, one.run.accelerators, &one.factors)
+fn experiment(run: &ReportedRun) -> (&str, Option<u32>, &BTreeMap<String, String>) {
+    (&run.run.workload, run.run.accelerators, &run.factors)
 }
 
 /// Sentences about the runs of each source; once where they are the same of all.
@@ -106,7 +106,7 @@ fn of_each_workload(runs: Runs, says: fn(&str, Runs) -> Option<String>) -> Optio
 }
 
 fn whole(runs: Runs) -> String {
-    let experiments: BTreeSet<_> = runs.iter().map(|one| experiment(one)).collect();
+    let experiments: BTreeSet<_> = runs.iter().map(|run| experiment(run)).collect();
     let workloads: BTreeSet<&str> = runs.iter().map(|run| run.run.workload.as_str()).collect();
     let [first, last] = [runs.first(), runs.last()].map(|run| {
         let started = run.and_then(|run| run.run.started.as_deref()).unwrap_or_default();
@@ -129,22 +129,22 @@ fn varied(workload: &str, runs: Runs) -> Option<String> {
 fn overridden(workload: &str, runs: Runs) -> Option<String> {
     let (first, rest) = runs.split_first()?;
     let shared = first.run.overrides.iter();
-    let shared = shared.filter(|text| rest.iter().all(|one| one.run.overrides.contains(text)));
+    let shared = shared.filter(|text| rest.iter().all(|run| run.run.overrides.contains(text)));
     let shared = quoted(shared.map(String::as_str));
     (!shared.is_empty()).then(|| format!("All runs of `{workload}` set {shared}."))
 }
 
 fn place(runs: Runs) -> Option<String> {
     let facts = ["machine", "kernel", "file system", "device", "program"].map(|key| {
-        let values = runs.iter().filter_map(|one| one.run.place.get(key)).map(String::as_str);
+        let values = runs.iter().filter_map(|run| run.run.place.get(key)).map(String::as_str);
         let values = quoted(values.collect::<BTreeSet<_>>());
         (!values.is_empty()).then(|| format!("{key} {values}"))
     });
-    let sizes: BTreeSet<u64> = runs.iter().filter_map(|one| one.run.memory_bytes).collect();
+    let sizes: BTreeSet<u64> = runs.iter().filter_map(|run| run.run.memory_bytes).collect();
     let memory = joined(sizes.into_iter().map(units::bytes), ", ");
     let memory = memory.map(|sizes| format!("memory {sizes}"));
     let facts = joined(facts.into_iter().flatten().chain(memory), ", ");
-    let known = runs.iter().filter(|one| one.run.place.contains_key("file system")).count();
+    let known = runs.iter().filter(|run| run.run.place.contains_key("file system")).count();
     let unknown = counted((runs.len() - known) as u64, "run");
     let unknown = match known {
         0 => Some("The file system is unknown: these results do not name it.".to_string()),
@@ -190,8 +190,8 @@ pub(super) fn conditions(runs: Runs) -> Vec<String> {
 
 /// ` in 3 of 4 runs`, where not all have one of these values.
 fn in_runs(key: &str, values: &BTreeSet<&str>, runs: Runs) -> String {
-    let has_one = |one: &&&ReportedRun| {
-        one.run.settings.get(key).is_some_and(|value| values.contains(value.as_str()))
+    let has_one = |run: &&&ReportedRun| {
+        run.run.settings.get(key).is_some_and(|value| values.contains(value.as_str()))
     };
     let count = runs.iter().filter(has_one).count();
     if count == runs.len() { String::new() } else { format!(" in {count} of {} runs", runs.len()) }
@@ -234,12 +234,12 @@ fn emulated(runs: Runs) -> Option<String> {
 /// When checkpoints were written, of all that differ.
 fn schedules(runs: Runs) -> Vec<String> {
     let all: BTreeSet<String> =
-        runs.iter().filter_map(|one| one.run.checkpoints.as_ref()).map(schedule).collect();
+        runs.iter().filter_map(|run| run.run.checkpoints.as_ref()).map(schedule).collect();
     all.into_iter().collect()
 }
 
 fn design(runs: Runs) -> Option<String> {
-    let studies = runs.iter().filter_map(|one| one.run.study.as_ref());
+    let studies = runs.iter().filter_map(|run| run.run.study.as_ref());
     let names: BTreeSet<&str> = studies.clone().map(|study| study.study.as_str()).collect();
     let alone = runs.len() - studies.clone().count();
     let mut parts = Vec::new();
@@ -250,7 +250,7 @@ fn design(runs: Runs) -> Option<String> {
         }
     }
     let mut sizes: BTreeMap<_, u64> = BTreeMap::new();
-    runs.iter().for_each(|one| *sizes.entry(experiment(one)).or_default() += 1);
+    runs.iter().for_each(|run| *sizes.entry(experiment(run)).or_default() += 1);
     parts.push(match (sizes.values().min()?, sizes.values().max()?) {
         (1, 1) => "No experiment was repeated: no difference can be told from noise.".into(),
         (a, b) if a == b => format!("Each experiment was run {a} times."),
@@ -265,12 +265,12 @@ fn design(runs: Runs) -> Option<String> {
 
 /// Whether replicates were made right after one another.
 fn order(runs: Runs) -> Option<String> {
-    if runs.iter().any(|one| one.run.started.is_none()) {
+    if runs.iter().any(|run| run.run.started.is_none()) {
         return Some("The order of running is not known.".into());
     }
     let pairs = runs.windows(2);
     let neighbours = pairs.filter(|pair| experiment(pair[0]) == experiment(pair[1])).count();
-    let experiments: BTreeSet<_> = runs.iter().map(|one| experiment(one)).collect();
+    let experiments: BTreeSet<_> = runs.iter().map(|run| experiment(run)).collect();
     let repeats = runs.len() - experiments.len();
     Some(match (repeats, neighbours) {
         (0, _) => "Each experiment was run once, one after another.".into(),
@@ -293,7 +293,7 @@ fn order(runs: Runs) -> Option<String> {
 /// Seeds of the orders of samples, which the records that were kept tell.
 fn seeds(runs: Runs) -> Option<String> {
     let plans: Vec<_> =
-        runs.iter().filter_map(|one| Some(&one.run.record.as_ref()?.plan)).collect();
+        runs.iter().filter_map(|run| Some(&run.run.record.as_ref()?.plan)).collect();
     if plans.is_empty() || plans.len() < runs.len() {
         return None;
     }
@@ -328,7 +328,7 @@ fn numbers(runs: Runs) -> String {
         estimated = "DLIO counts no bytes: what its runs read, marked ≈, is samples times the mean size of those that its generator draws. ";
     }
     format!(
-        "A run is one value; its epochs are repeated measures and make no interval narrower. Percentages have their mean, rates their geometric mean; \
+        "A run is run value; its epochs are repeated measures and make no interval narrower. Percentages have their mean, rates their geometric mean; \
          intervals are of 95 % (Student's t, of rates on the scale of logarithms, of percentages on that of the logit); \
          p values of several comparisons are corrected by Holm's method. MB is 10^6 bytes, MiB 2^20. {estimated}{}",
         definitions.join(" ")
@@ -337,19 +337,19 @@ fn numbers(runs: Runs) -> String {
 
 fn again(runs: Runs) -> Method {
     let (of_feedrate, others): (Vec<&ReportedRun>, Vec<_>) =
-        runs.iter().copied().partition(|one| is_own(one));
+        runs.iter().copied().partition(|run| is_own(run));
     let mut commands = Vec::new();
-    for one in &of_feedrate {
-        let setting = |key: &str| one.run.settings.get(key).map(String::as_str);
+    for run in &of_feedrate {
+        let setting = |key: &str| run.run.settings.get(key).map(String::as_str);
         let cache = setting("train.cache").filter(|cache| ["cold", "warm"].contains(cache));
         let cache = |option: &str| cache.map_or(String::new(), |cache| format!(" {option}{cache}"));
-        let command = match &one.run.study {
+        let command = match &run.run.study {
             Some(study) => {
                 format!("feedrate study run {}{}", bash_word(&study.study), cache("--cache "))
             }
             None => {
                 let accelerators = setting("accelerators").unwrap_or("1");
-                let workload = bash_word(&one.run.workload);
+                let workload = bash_word(&run.run.workload);
                 format!("feedrate run {workload} -n {accelerators}{}", cache("--"))
             }
         };
@@ -357,7 +357,7 @@ fn again(runs: Runs) -> Method {
             commands.push(command);
         }
     }
-    let is_of_study = of_feedrate.iter().all(|one| one.run.study.is_some());
+    let is_of_study = of_feedrate.iter().all(|run| run.run.study.is_some());
     let settings = if is_of_study {
         "All settings of a run are in its record, under `plan` and `study`."
     } else {
@@ -369,8 +369,9 @@ fn again(runs: Runs) -> Method {
     Method { name: "Again".into(), says: joined(says, " ").unwrap_or_default(), commands }
 }
 
-/// The rows that say when checkpoints are written, not in which format or whether.
+/// The rows that say when checkpoints are written, in place of whether.
 const CHECKPOINTS: &str = "Checkpoints";
+const CHECKPOINT_FORMAT: &str = "checkpoint.format";
 
 /// Values of settings of checkpoints that are not configured.
 const OFF: [&str; 4] = ["false", "False", "null", "none"];
@@ -391,7 +392,12 @@ pub(super) fn configuration(runs: Runs) -> ReportTable {
         let cells = known.iter().zip(workloads.values()).map(|(settings, runs)| {
             let Some(values) = settings.get(key) else { return String::new() };
             let schedules = if name == CHECKPOINTS { schedules(runs) } else { Vec::new() };
-            if schedules.is_empty() { values.join(", ") } else { schedules.join(" or ") }
+            let values = values.join(", ");
+            match (schedules.is_empty(), key == CHECKPOINT_FORMAT) {
+                (true, _) => values,
+                (false, true) => format!("{}; as {values}", schedules.join(" or ")),
+                (false, false) => schedules.join(" or "),
+            }
         });
         let cells: Vec<String> = cells.collect();
         // A throttle or delay of 0 is none.
@@ -407,7 +413,7 @@ pub(super) fn configuration(runs: Runs) -> ReportTable {
 /// Component and specification of each machine, once.
 pub(super) fn setups(runs: Runs) -> Vec<ReportTable> {
     let mut setups: Vec<ReportTable> = Vec::new();
-    for machine in runs.iter().flat_map(|one| &one.run.machines) {
+    for machine in runs.iter().flat_map(|run| &run.run.machines) {
         let rows = machine.components.iter().map(|(name, of)| {
             // Free space changes with every run, and is none of the machine's parts.
             let kept = of.split(", ").filter(|word| !word.ends_with(" free"));
@@ -453,4 +459,32 @@ fn values<'a>(runs: Runs<'_, 'a>) -> BTreeMap<&'a str, Vec<&'a str>> {
 
 fn quoted<'a>(values: impl IntoIterator<Item = &'a str>) -> String {
     values.into_iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedrate_results::run::{CheckpointSchedule, Run};
+
+    #[test]
+    fn checkpoints_are_configured_with_schedule_and_format() {
+        let run = Run {
+            workload: "w".into(),
+            settings: [(CHECKPOINT_FORMAT.to_string(), "pt".to_string())].into(),
+            checkpoints: Some(CheckpointSchedule {
+                after_epoch: 1,
+                epochs_between: 1,
+                ..CheckpointSchedule::default()
+            }),
+            ..Run::default()
+        };
+        let run = ReportedRun { run, ..ReportedRun::default() };
+        let table = configuration(&[&run]);
+        let cells: Vec<Vec<&str>> = table
+            .rows
+            .iter()
+            .map(|row| row.iter().map(|cell| cell.text.as_str()).collect())
+            .collect();
+        assert_eq!(cells, [["Checkpoints", "after epoch 1, then each; as pt"]]);
+    }
 }

@@ -6,7 +6,7 @@ mod holds_for;
 use holds_for::holds_for;
 
 use crate::number::by_count;
-use crate::report::{FindingFigure, FindingText, Report, ReportedRun, Support};
+use crate::report::{FindingText, OpeningLine, Report, ReportedRun, Support};
 use crate::words;
 use crate::words::answer::{range, told_apart};
 use crate::words::number::list;
@@ -33,23 +33,27 @@ const BEST: &str = "Best";
 pub(super) const DO_NOT_USE: &str = "Do not use";
 
 /// `answered`: by a search or trials, whose runs have no common answer of their own.
-pub(super) fn opening(report: &Report, answered: Vec<FindingFigure>) -> Vec<FindingFigure> {
+pub(super) fn opening(report: &Report, answered: Vec<OpeningLine>) -> Vec<OpeningLine> {
     let is_open = answered.is_empty();
     let [answer, rates] = if is_open { answers(report) } else { [None, None] };
+    let (holds, over_time) = (holds(report), over_time(report).filter(|_| is_open));
+    let (over_time, over_time_findings) = over_time.unzip();
     let lines = [
-        ("Answer", answer),
-        (RATES, rates),
-        (HOLDS_FOR, holds_for(report).filter(|_| is_open)),
-        (BEST, best(report).filter(|_| is_open)),
-        (DO_NOT_USE, Some(unusable(report))),
-        ("Artefacts", artefacts(report)),
-        (words::mlperf::NAME, mlperf(report)),
-        ("Holds", Some(holds(report))),
-        ("Over time", over_time(report).filter(|_| is_open)),
-        ("To do", Some(to_do(report))),
+        ("Answer", answer, Vec::new()),
+        (RATES, rates, Vec::new()),
+        (HOLDS_FOR, holds_for(report).filter(|_| is_open), Vec::new()),
+        (BEST, best(report).filter(|_| is_open), Vec::new()),
+        (DO_NOT_USE, Some(unusable(report)), Vec::new()),
+        ("Artefacts", artefacts(report), Vec::new()),
+        (words::mlperf::NAME, mlperf(report), Vec::new()),
+        ("Holds", Some(holds.0), holds.1),
+        ("Over time", over_time, over_time_findings.unwrap_or_default()),
+        ("To do", Some(to_do(report)), Vec::new()),
     ];
-    let lines = lines.into_iter().filter_map(|(name, value)| Some((name.into(), value?)));
-    answered.into_iter().chain(lines.map(|(name, value)| FindingFigure { name, value })).collect()
+    let lines = lines.into_iter().filter_map(|(name, value, findings)| {
+        Some(OpeningLine { name: name.into(), value: value?, findings })
+    });
+    answered.into_iter().chain(lines).collect()
 }
 
 /// Whether the accelerators of these runs were fed, and the rates that they needed and had. The answer of a single run stands in the report itself.
@@ -117,13 +121,17 @@ fn best(report: &Report) -> Option<String> {
     (!says.is_empty()).then(|| format!("most throughput {}", says.join("; ")))
 }
 
-fn over_time(report: &Report) -> Option<String> {
+/// The sentence, and the findings that it repeats.
+fn over_time(report: &Report) -> Option<(String, Vec<usize>)> {
     let kinds = [FindingKind::Epochs, FindingKind::Checkpoints];
-    let is_large = |one: &FindingText| one.numbers.iter().any(|of| matters(&of.effect));
-    let says =
-        kinds.map(|kind| report.findings.iter().find(|one| one.kind == kind && is_large(one)));
-    let says: Vec<&str> = says.into_iter().flatten().map(|one| &*one.says).collect();
-    (!says.is_empty()).then(|| says.join("; "))
+    let is_large =
+        |finding: &FindingText| finding.numbers.iter().any(|number| matters(&number.effect));
+    let found = kinds.into_iter().filter_map(|kind| {
+        report.findings.iter().position(|finding| finding.kind == kind && is_large(finding))
+    });
+    let found: Vec<usize> = found.collect();
+    let says: Vec<&str> = found.iter().map(|&index| &*report.findings[index].says).collect();
+    (!says.is_empty()).then(|| (says.join("; "), found))
 }
 
 fn unusable(report: &Report) -> String {
@@ -219,36 +227,39 @@ fn artefacts(report: &Report) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-fn holds(report: &Report) -> String {
-    let claims = report.findings.iter().filter(|one| match one.kind {
+/// The sentence, and the finding that it repeats.
+fn holds(report: &Report) -> (String, Vec<usize>) {
+    let is_claim = |finding: &FindingText| match finding.kind {
         FindingKind::Effect | FindingKind::Drift => {
-            one.numbers.iter().any(|of| matters(&of.effect))
+            finding.numbers.iter().any(|number| matters(&number.effect))
         }
         kind => matches!(kind, FindingKind::Scaling | FindingKind::NoEffect),
-    });
-    let [shown, doubted] = [Support::Shown, Support::Doubted]
-        .map(|support| claims.clone().find(|one| one.support == support));
-    match (shown, doubted) {
-        (Some(found), _) => found.says.clone(),
-        (None, Some(found)) => {
-            let doubts = match found.doubts.as_slice() {
-                [one] => format!("with a doubt, {one}"),
-                several => format!("with {} doubts", several.len()),
-            };
-            format!("{} ({doubts})", found.says)
-        }
-        (None, None) => {
-            let is_slight = |one: &FindingText| {
-                let is_difference = matches!(one.kind, FindingKind::Effect | FindingKind::Drift);
-                is_difference && one.support == Support::Shown
-            };
-            if report.findings.iter().any(is_slight) {
-                format!("no difference of {:.0} % or more is shown", 100.0 * MARGIN)
-            } else {
-                format!("no difference between runs is shown{}", why_nothing(report))
-            }
-        }
+    };
+    let claim = |support: Support| {
+        let mut findings = report.findings.iter();
+        findings.position(|finding| is_claim(finding) && finding.support == support)
+    };
+    if let Some(shown) = claim(Support::Shown) {
+        return (report.findings[shown].says.clone(), vec![shown]);
     }
+    if let Some(doubted) = claim(Support::Doubted) {
+        let FindingText { says, doubts, .. } = &report.findings[doubted];
+        let doubts = match doubts.as_slice() {
+            [doubt] => format!("with a doubt, {doubt}"),
+            several => format!("with {} doubts", several.len()),
+        };
+        return (format!("{says} ({doubts})"), vec![doubted]);
+    }
+    let is_slight = |finding: &FindingText| {
+        let is_difference = matches!(finding.kind, FindingKind::Effect | FindingKind::Drift);
+        is_difference && finding.support == Support::Shown
+    };
+    let says = if report.findings.iter().any(is_slight) {
+        format!("no difference of {:.0} % or more is shown", 100.0 * MARGIN)
+    } else {
+        format!("no difference between runs is shown{}", why_nothing(report))
+    };
+    (says, Vec::new())
 }
 
 /// Whether runs keep MLPerf's rules: those that may be used, else all.

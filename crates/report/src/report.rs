@@ -26,7 +26,7 @@ pub struct Report {
     /// Program and version that made it.
     pub program: String,
     /// The answer, runs that must not be used, artefacts, what holds, what to do, and how much more there is.
-    pub opening: Vec<FindingFigure>,
+    pub opening: Vec<OpeningLine>,
     /// Folders and studies that were given, in this order.
     pub sources: Vec<Source>,
     /// The answer of a single run of ours.
@@ -58,6 +58,18 @@ pub struct Report {
     pub setups: Vec<ReportTable>,
     /// The settings of each workload; those that were varied with all their values.
     pub configuration: ReportTable,
+}
+
+/// A line of the opening.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct OpeningLine {
+    /// `Over time`.
+    pub name: String,
+    /// In sentences.
+    pub value: String,
+    /// Findings that it repeats, as indexes of [`Report::findings`]; empty for a line that says something else.
+    #[serde(skip)]
+    pub findings: Vec<usize>,
 }
 
 /// A folder or study that was asked for.

@@ -63,10 +63,12 @@ fn a_planted_knee_is_found() {
     }
     assert_eq!(notes.len(), 2);
     assert!(
-        answer.stderr.contains("[1] 1_epochs_1 replicate 1: au_sustained_percent"),
+        answer.stderr.contains("run 1: 1 accelerator: au_sustained_percent"),
         "{}",
         answer.stderr
     );
+    assert!(answer.stderr.contains(" %, holds, "), "{}", answer.stderr);
+    assert!(answer.stderr.contains(" %, does not hold, "), "{}", answer.stderr);
     let numbers = report["numbers"].as_array().unwrap();
     let fails = report["fails"].as_u64().unwrap();
     let at = numbers.iter().find(|one| one["number"] == fails).unwrap();
@@ -367,7 +369,7 @@ fn a_run_that_fails_ends_the_search_and_says_why() {
     // The same command runs it then.
     std::fs::remove_file(test.path("data")).unwrap();
     let answer = test.feedrate(&["scale", "workload.yaml", "--au", "90", "--max-runs", "1"]);
-    assert!(answer.code == 4 && answer.stderr.contains("[1] 1_"), "{answer:?}");
+    assert!(answer.code == 4 && answer.stderr.contains("run 1: 1 accelerator"), "{answer:?}");
 }
 
 #[test]

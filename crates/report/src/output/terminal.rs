@@ -1,9 +1,10 @@
 //! A document as a terminal shows it: folded parts are named in its last line. Figures are not shown.
 
 use super::head_of;
-use crate::document::{Block, Depth, Document, Item};
+use crate::document::{Block, Depth, Document, Item, run_numbers};
 use crate::opening::STEP;
 use crate::text;
+use std::collections::BTreeSet;
 
 /// What the terminal has room for.
 #[derive(Clone, Copy, Debug)]
@@ -89,6 +90,16 @@ impl Screen {
         }
     }
 
+    /// ` (runs 1 to 4, 7)`: the runs that an item is about, where its evidence is not shown.
+    fn numbers(self, item: &Item) -> String {
+        let runs = item.details.iter().flat_map(|detail| detail.runs.iter().copied());
+        let runs: Vec<usize> = runs.collect::<BTreeSet<_>>().into_iter().collect();
+        if self.is_whole || runs.is_empty() {
+            return String::new();
+        }
+        format!(" ({})", run_numbers(&runs))
+    }
+
     fn item(self, mark: &str, item: &Item) -> String {
         let says =
             if self.is_whole { item.says.clone() } else { text::clauses(&item.says, ITEM_MAX) };
@@ -99,7 +110,7 @@ impl Screen {
         let note = if is_numbered || item.note.is_empty() {
             String::new()
         } else {
-            format!(", {}", item.note)
+            format!(", {}{}", item.note, self.numbers(item))
         };
         let mut lines = format!("{mark}{says}{}{note}", badge.unwrap_or_default());
         if self.is_whole {

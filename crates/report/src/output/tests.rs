@@ -3,8 +3,9 @@
 use super::*;
 use crate::gather::of_results;
 use crate::report::{
-    FindingFigure, FindingText, Method, NotDrawn, RecommendationText, ReportAdvice, ReportAnswer,
-    ReportChange, ReportComparison, ReportFigure, ReportedRun, Seen, SeenDoubt, Source, Support,
+    FindingFigure, FindingText, Method, NotDrawn, OpeningLine, RecommendationText, ReportAdvice,
+    ReportAnswer, ReportChange, ReportComparison, ReportFigure, ReportedRun, Seen, SeenDoubt,
+    Source, Support,
 };
 use crate::table::ReportTable;
 use feedrate_analysis::answer::AnsweredSummary;
@@ -59,7 +60,11 @@ fn report(name: &str) -> Report {
     let table =
         || ReportTable::from_text(name, ["Setting", name], [vec![name.into(), "2, 4".into()]]);
     Report {
-        opening: vec![FindingFigure { name: "Holds".into(), value: "`a` is <b>".into() }],
+        opening: vec![OpeningLine {
+            name: "Holds".into(),
+            value: "`a` is <b>".into(),
+            ..OpeningLine::default()
+        }],
         title: name.into(),
         program: "feedrate".into(),
         sources: vec![Source { path: name.into(), runs: 2 }],

@@ -34,7 +34,7 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
                 "no runs with a `{}` above 0 differ in the number of processes alone",
                 response.id.name()
             ),
-            "run one workload with several numbers of processes and all else the same",
+            "run one workload with several numbers of processes and all else the same; `feedrate show FOLDER` prints what a search found, of one number too",
         ));
     }
     if count > MOST {

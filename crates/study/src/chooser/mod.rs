@@ -63,6 +63,17 @@ pub trait Chooser {
         &AU_ALL_STEPS
     }
 
+    /// The name of a row in progress lines, the `number`th of its study from 1: `run 3: 4 accelerators`. `None` for its experiment, replicate
+    /// and place among the pending rows.
+    fn label(&self, _row: &Row, _number: usize) -> Option<String> {
+        None
+    }
+
+    /// What a value of the response decides: `holds`.
+    fn verdict(&self, _value: f64) -> Option<&'static str> {
+        None
+    }
+
     /// Events since the last call.
     fn take_events(&mut self) -> Vec<ChooserEvent> {
         Vec::new()

@@ -24,6 +24,8 @@ pub trait NumberRange: Clone {
     fn row(&self, number: u64) -> Option<Row>;
     /// The utilisation that the client alone leaves at a number, where that misses the target and no run is needed.
     fn client_leaves(&self, number: u64) -> Option<f64>;
+    /// A number in words: `4 accelerators`.
+    fn words(&self, number: u64) -> String;
     /// The number that a row runs.
     fn number(&self, row: &Row) -> Option<u64>;
     /// Extend the range to larger numbers with a larger dataset, that of the row `known` where there is one. False where that is not possible.
@@ -284,6 +286,16 @@ impl<R: NumberRange> Chooser for ScaleSearch<R> {
 
     fn response(&self) -> &'static Metric {
         self.response
+    }
+
+    fn label(&self, row: &Row, number: usize) -> Option<String> {
+        let searched = self.range().number(row)?;
+        Some(format!("run {number}: {}", self.range().words(searched)))
+    }
+
+    fn verdict(&self, value: f64) -> Option<&'static str> {
+        let holds = self.goal.least <= upwards(self.response, value);
+        Some(if holds { "holds" } else { "does not hold" })
     }
 
     fn take_events(&mut self) -> Vec<ChooserEvent> {

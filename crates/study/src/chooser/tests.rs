@@ -23,6 +23,10 @@ impl NumberRange for FakeRange {
         Some(row)
     }
 
+    fn words(&self, number: u64) -> String {
+        format!("{number} accelerators")
+    }
+
     fn number(&self, row: &Row) -> Option<u64> {
         Some(row.accelerators.into())
     }
@@ -151,6 +155,14 @@ fn a_run_that_says_nothing_ends_a_search() {
     // The runner sets a failed row back when it starts again.
     history.runs[0].state = RunState::Pending;
     assert_eq!(chooser.next(&history).unwrap().key(), history.runs[0].row.key());
+}
+
+#[test]
+fn rows_of_a_search_are_named_by_their_number() {
+    let search = scale(20, 1e9, 9);
+    let row = search.range().row(4).unwrap();
+    assert_eq!(search.label(&row, 3).unwrap(), "run 3: 4 accelerators");
+    assert_eq!([89.9, 90.0].map(|au| search.verdict(au).unwrap()), ["does not hold", "holds"]);
 }
 
 fn candidate(change: &[String]) -> Candidate {

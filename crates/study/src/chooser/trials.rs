@@ -357,6 +357,19 @@ impl Chooser for Trials<'_> {
         past.is_worthless() && baseline == Some(past.row.experiment_key())
     }
 
+    fn label(&self, row: &Row, number: usize) -> Option<String> {
+        let key = row.experiment_key();
+        let mut candidates = self.candidates.iter();
+        let candidate = candidates.find(|candidate| {
+            candidate.row.as_ref().is_some_and(|row| row.experiment_key() == key)
+        })?;
+        let change = match candidate.change.join(" ") {
+            change if change.is_empty() => "as it is".into(),
+            change => change,
+        };
+        Some(format!("run {number}: {change}"))
+    }
+
     fn response(&self) -> &'static Metric {
         self.response.metric
     }

@@ -111,7 +111,8 @@ pub enum RunnerEvent {
     /// A row is begun: its dataset, the machine and the run.
     Begun {
         label: String,
-        place: RowPlace,
+        /// `None` where the label counts the runs.
+        place: Option<RowPlace>,
         /// How long this and all others that are pending will take, as far as can be told.
         left_s: f64,
     },
@@ -120,7 +121,7 @@ pub enum RunnerEvent {
     /// A run is done.
     Finished {
         label: String,
-        /// `None` of a run of an earlier runner.
+        /// `None` for a run of an earlier runner, and where the label counts the runs.
         place: Option<RowPlace>,
         /// Duration of the run alone.
         duration_s: f64,

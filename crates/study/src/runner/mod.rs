@@ -20,7 +20,7 @@ pub use select::due;
 
 use crate::chooser::{Chooser, History, Observation, RunState};
 use crate::datasets::Policy;
-use feedrate_measure::metric::{AU_ALL_STEPS, Metric};
+use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::record::file::RecordFileError;
 use feedrate_results::files::{FilesError, Lock, StudyFiles};
 use feedrate_results::place::{label, short_label, sync};
@@ -103,7 +103,9 @@ pub struct Runner<'a> {
     attempts: BTreeSet<u64>,
     report: RunnerReport,
     done: usize,
-    /// Place of the row that is run; `None` before the first.
+    /// Name of the row that is run, in progress lines.
+    name: String,
+    /// Its place; `None` where the chooser's label counts the runs.
     place: Option<RowPlace>,
     /// Values of finished runs, by folder.
     observations: BTreeMap<PathBuf, Observation>,
@@ -127,8 +129,13 @@ impl<'r> RowRef<'r> {
         label(self.row(), self.rows)
     }
 
-    fn short_label(self) -> String {
-        short_label(self.row(), self.rows)
+    /// As the chooser names it, in progress lines.
+    fn label_by(self, chooser: &dyn Chooser) -> Option<String> {
+        chooser.label(self.row(), self.index + 1)
+    }
+
+    fn name(self, chooser: &dyn Chooser) -> String {
+        self.label_by(chooser).unwrap_or_else(|| short_label(self.row(), self.rows))
     }
 }
 
@@ -172,6 +179,7 @@ impl<'a> Runner<'a> {
             attempts: BTreeSet::new(),
             report: RunnerReport::default(),
             done: 0,
+            name: String::new(),
             place: None,
             observations: BTreeMap::new(),
             started_s,
@@ -184,7 +192,7 @@ impl<'a> Runner<'a> {
     /// # Errors
     /// The study's own files cannot be read or written, or rows are wrong.
     pub fn run(mut self, chooser: &mut dyn Chooser) -> Result<RunnerEnd, RunnerError> {
-        self.recover()?;
+        self.recover(chooser)?;
         self.set_back_outdated(chooser)?;
         while !self.env.is_stopped() && self.options.limit.is_none_or(|limit| self.done < limit) {
             let rows = self.rows()?;
@@ -344,14 +352,14 @@ impl<'a> Runner<'a> {
             self.settings.write(self.files)?;
             self.state.settings = Some(self.settings.clone());
         }
-        self.report_start(next, pending, is_open_ended);
+        self.report_start(next, pending, is_open_ended, chooser);
         let has_failed = self.set_aside_older(next)?;
         let at = self.begin(next)?;
         let made = self.make_dataset(next, &plan, at, pending, has_failed);
         let came = made.and_then(|()| self.measure(next, &plan, at));
         self.done += 1;
         match came {
-            Ok(checked) => self.finish(next, at, checked, chooser.response()).map(|()| true),
+            Ok(checked) => self.finish(next, at, checked, chooser).map(|()| true),
             Err(Broken::Runner(error)) => Err(error),
             Err(Broken::Run(TaskEnd::Stopped)) => {
                 self.state.attempts[at].give_up(None)?;
@@ -359,7 +367,7 @@ impl<'a> Runner<'a> {
             }
             Err(Broken::Run(TaskEnd::Failed(reason))) => {
                 self.state.attempts[at].give_up(Some(reason.clone()))?;
-                let (label, place) = (next.short_label(), self.place);
+                let (label, place) = (self.name.clone(), self.place);
                 self.report.failed.push((next.label(), reason.clone()));
                 self.env.tell(RunnerEvent::Failed { label, place, reason });
                 Ok(true)
@@ -373,7 +381,7 @@ impl<'a> Runner<'a> {
         let job = RowJob { row: next.row(), plan, settings: &self.settings, attempt };
         let prepared_from_s = self.env.now_s();
         let prepared = self.env.prepare(&job)?;
-        self.env.tell(RunnerEvent::Running { label: next.short_label(), place: self.place });
+        self.env.tell(RunnerEvent::Running { label: self.name.clone(), place: self.place });
         self.write_about(next, attempt, &run_dir, prepared)?;
         let begun_s = self.env.now_s();
         let ended = self.env.execute(&job, RunnerTask::Run(&run_dir));
@@ -388,12 +396,20 @@ impl<'a> Runner<'a> {
         Ok(Checked { duration_s, setup_s, ..checked })
     }
 
-    fn report_start(&mut self, next: RowRef, pending: &[usize], is_open_ended: bool) {
+    fn report_start(
+        &mut self,
+        next: RowRef,
+        pending: &[usize],
+        is_open_ended: bool,
+        chooser: &dyn Chooser,
+    ) {
         let count = (!is_open_ended).then_some(self.done + pending.len());
         let place = RowPlace { number: self.done + 1, count };
-        self.place = Some(place);
+        self.place = next.label_by(chooser).is_none().then_some(place);
+        self.name = next.name(chooser);
         let left_s = self.expected_s(next.rows, pending);
-        self.env.tell(RunnerEvent::Begun { label: next.short_label(), place, left_s });
+        let (label, place) = (self.name.clone(), self.place);
+        self.env.tell(RunnerEvent::Begun { label, place, left_s });
     }
 
     fn finish(
@@ -401,7 +417,7 @@ impl<'a> Runner<'a> {
         done: RowRef,
         at: usize,
         mut checked: Checked,
-        response: &Metric,
+        chooser: &dyn Chooser,
     ) -> Result<(), RunnerError> {
         let Attempt { number, run_dir, .. } = self.state.attempts[at].clone();
         sync(&run_dir, &self.settings.results).map_err(|source| RunnerError::Io {
@@ -416,10 +432,14 @@ impl<'a> Runner<'a> {
         let duration_s = checked.duration_s;
         self.mark(at, &done.label(), checked)?;
         self.report.finished += 1;
-        let (label, place) = (done.short_label(), self.place);
+        let (label, place) = (self.name.clone(), self.place);
+        let response = chooser.response();
         let value = self.env.value(&run_dir, response);
         let name = if response.id == AU_ALL_STEPS.id { "AU" } else { response.id.name() };
-        let result = value.map(|value| format!("{name} {}", response.unit.text(value)));
+        let result = value.map(|value| {
+            let verdict = chooser.verdict(value).map_or(String::new(), |says| format!(", {says}"));
+            format!("{name} {}{verdict}", response.unit.text(value))
+        });
         self.env.tell(RunnerEvent::Finished { label, place, duration_s, result, doubts });
         Ok(())
     }

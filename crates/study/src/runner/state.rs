@@ -3,7 +3,7 @@
 
 use super::env::{PreparedMachine, RunnerEvent};
 use super::{RowRef, Runner, RunnerError};
-use feedrate_measure::metric::AU_ALL_STEPS;
+use crate::chooser::Chooser;
 use feedrate_measure::record::StudyRun;
 use feedrate_results::experiment::Experiment;
 use feedrate_results::place::{experiment_dir, make_run_dir};
@@ -15,10 +15,10 @@ use std::path::Path;
 
 impl Runner<'_> {
     /// Bring to an end what an earlier runner could not.
-    pub(super) fn recover(&mut self) -> Result<(), RunnerError> {
+    pub(super) fn recover(&mut self, chooser: &dyn Chooser) -> Result<(), RunnerError> {
         for at in 0..self.state.attempts.len() {
             match self.state.attempts[at].outcome {
-                Outcome::Running | Outcome::Complete(None) => self.recover_attempt(at)?,
+                Outcome::Running | Outcome::Complete(None) => self.recover_attempt(at, chooser)?,
                 // Its runner died before it was put aside.
                 Outcome::Failed { .. } => self.state.attempts[at].put_aside_failed()?,
                 _ => {}
@@ -27,7 +27,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn recover_attempt(&mut self, at: usize) -> Result<(), RunnerError> {
+    fn recover_attempt(&mut self, at: usize, chooser: &dyn Chooser) -> Result<(), RunnerError> {
         let rows = self.rows()?;
         let attempt = self.state.attempts[at].clone();
         let index = self.row_of(&attempt, &rows);
@@ -49,7 +49,10 @@ impl Runner<'_> {
         let is_whole = checked.is_some();
         self.env.tell(RunnerEvent::Recovered { label, is_whole });
         match (checked, found) {
-            (Some(checked), Some(found)) => self.finish(found, at, checked, &AU_ALL_STEPS),
+            (Some(checked), Some(found)) => {
+                self.name = found.name(chooser);
+                self.finish(found, at, checked, chooser)
+            }
             _ => Ok(self.state.attempts[at].give_up(None)?),
         }
     }

@@ -8,6 +8,7 @@ use feedrate_session::resolve::mlperf_status;
 use feedrate_session::{catalog, room};
 use feedrate_spec::plan::Plan;
 use feedrate_spec::units;
+use feedrate_study::chooser::NumberRange as _;
 use feedrate_study::search::{ACCELERATORS, Find, Found, Search};
 use serde::Serialize;
 use serde_json::json;

@@ -19,7 +19,7 @@ use feedrate_session::failure::Interrupted;
 use feedrate_session::{result_folder, room};
 use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
-use feedrate_study::chooser::{ScaleEnd, ScaleLimits, ScaleSearch};
+use feedrate_study::chooser::{NumberRange as _, ScaleEnd, ScaleLimits, ScaleSearch};
 use feedrate_study::search::{ACCELERATORS, Certainty, Find, Found};
 use range::SearchRange;
 use std::num::NonZeroU64;

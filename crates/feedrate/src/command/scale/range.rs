@@ -19,6 +19,7 @@ use feedrate_spec::plan::Plan;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
 use feedrate_spec::workload::Override;
+use feedrate_study::chooser::NumberRange as _;
 use feedrate_study::search::{ACCELERATORS, Goal};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -196,14 +197,6 @@ impl<'a> SearchRange<'a> {
         let mut data = self.data.clone();
         data.overrides.extend(self.sized());
         at(data, &self.arguments.key, number)
-    }
-
-    /// `6 accelerators`, `reader.read_threads=6`.
-    pub(super) fn words(&self, number: u64) -> String {
-        match self.arguments.key.as_str() {
-            ACCELERATORS => units::counted(number, "accelerator"),
-            key => format!("{key}={number}"),
-        }
     }
 
     /// The plan of a run at `number`.

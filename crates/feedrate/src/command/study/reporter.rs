@@ -82,7 +82,7 @@ impl Reporter {
             RunnerEvent::Begun { label, place, left_s } => {
                 *self.now() = Now {
                     name: label.clone(),
-                    place: Some(*place),
+                    place: *place,
                     since: Some(Instant::now()),
                     left_s: *left_s,
                     ..Now::default()

@@ -41,7 +41,7 @@ fn write(document: &Document) -> String {
                     h1 { (document.title) }
                     p.glance { (sentence(&document.glance)) }
                 }
-                main { @for one in &document.sections { (section(one)) } }
+                main { @for part in &document.sections { (section(part)) } }
                 footer { p { "Made by " (document.program) "." } }
                 script { (PreEscaped(SCRIPT)) }
             }
@@ -79,7 +79,7 @@ fn section(section: &Section) -> Markup {
 }
 
 fn blocks(all: &[Block]) -> Markup {
-    html! { @for one in all { (block(one)) } }
+    html! { @for part in all { (block(part)) } }
 }
 
 fn block(block: &Block) -> Markup {
@@ -93,13 +93,13 @@ fn block(block: &Block) -> Markup {
             Block::Facts(facts) => dl.facts {
                 @for FindingFigure { name, value } in facts { div { dt { (name) } dd { (sentence(value)) } } }
             },
-            Block::List { first: Some(first), items } => ol.items start=(first) { @for one in items { (item(one)) } },
+            Block::List { first: Some(first), items } => ol.items start=(first) { @for entry in items { (item(entry)) } },
             Block::List { first: None, items } => {
-                ul.items[items.iter().any(|item| item.badge.is_some())] { @for one in items { (item(one)) } }
+                ul.items[items.iter().any(|item| item.badge.is_some())] { @for entry in items { (item(entry)) } }
             }
             Block::Table(of_block) => (table(of_block)),
             Block::Figures(figures) => {
-                div.leads[figures[0].is_lead].figures[!figures[0].is_lead] { @for one in figures { (figure(one)) } }
+                div.leads[figures[0].is_lead].figures[!figures[0].is_lead] { @for picture in figures { (figure(picture)) } }
             }
             Block::Commands(commands) => {
                 pre tabindex="0" role="region" aria-label="Commands" { code { (commands.join("\n")) } }
@@ -120,7 +120,7 @@ fn item(item: &Item) -> Markup {
             @match item.details.as_slice() {
                 [] => {}
                 [only] => p.evidence { (detail(only)) },
-                all => details { summary { (item.note) } ul { @for one in all { li { (detail(one)) } } } },
+                all => details { summary { (item.note) } ul { @for evidence in all { li { (detail(evidence)) } } } },
             }
             @if !item.advice.is_empty() { p.advice { "What to do: " (sentence(&item.advice)) "." } }
         }

@@ -311,7 +311,9 @@ fn a_study_runs_to_its_end_and_each_dataset_is_made_once() {
     assert_eq!(study.runs(), ALL);
     assert_eq!(env.generated, ["-data", "++workload.dataset.format=npy-data"]);
     let left = env.events.iter().filter_map(|event| match event {
-        RunnerEvent::Begun { place, left_s, .. } => Some((place.number, place.count?, *left_s)),
+        RunnerEvent::Begun { place: Some(place), left_s, .. } => {
+            Some((place.number, place.count?, *left_s))
+        }
         _ => None,
     });
     // Each run takes 20 s; the plans say 10, 20, 40 and 10, and a second for each of two datasets.

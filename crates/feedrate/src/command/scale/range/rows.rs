@@ -4,6 +4,7 @@ use super::{FILES, SearchRange};
 use crate::command::study::chosen;
 use feedrate_results::row::Row;
 use feedrate_session::failure::on_one_line;
+use feedrate_spec::units;
 use feedrate_spec::workload::canonical_key;
 use feedrate_study::chooser::NumberRange;
 use feedrate_study::search::ACCELERATORS;
@@ -19,6 +20,13 @@ impl NumberRange for SearchRange<'_> {
         let request = self.at(number).ok()?;
         let accelerators = request.accelerators.unwrap_or(self.resolved.plan.accelerators);
         chosen::row(&request, accelerators).ok()
+    }
+
+    fn words(&self, number: u64) -> String {
+        match self.arguments.key.as_str() {
+            ACCELERATORS => units::counted(number, "accelerator"),
+            key => format!("{key}={number}"),
+        }
     }
 
     fn number(&self, row: &Row) -> Option<u64> {
