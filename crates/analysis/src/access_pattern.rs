@@ -5,11 +5,12 @@ use feedrate_measure::metric::{Metric, counters_of_run};
 use feedrate_measure::record::Record;
 use feedrate_measure::window::Scope;
 use feedrate_spec::names;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 names! {
     /// A side of an access pattern.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     #[expect(missing_docs, reason = "the names say it")]
     pub enum PatternAspect {
@@ -25,7 +26,7 @@ names! {
 }
 
 /// An aspect of both patterns.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ComparedAspect {
     /// Its name.
     pub aspect: PatternAspect,
@@ -36,7 +37,7 @@ pub struct ComparedAspect {
 }
 
 /// The figures of an aspect.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum AspectFigures {
     /// One number: mean bytes of a read, reads of an open, times a byte was read, share of bytes that several read, reads in flight,

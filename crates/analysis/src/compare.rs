@@ -16,6 +16,7 @@ use feedrate_measure::metric::{Metric, Provenance};
 use feedrate_measure::stats::Interval;
 use feedrate_results::index::LeftOut;
 use feedrate_results::run::{Run, Settings};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,11 +39,12 @@ pub enum Pairing {
 }
 
 /// All that was compared.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Comparison {
     /// Settings that A and B differ in throughout.
     pub differs_in: Vec<Differing>,
     /// Each experiment and response.
+    #[serde(skip)]
     pub findings: Vec<ComparedResponse>,
     /// Experiments that only one of them has.
     pub only_in_a: Vec<String>,
@@ -62,7 +64,7 @@ pub struct Comparison {
 }
 
 /// One setting that is the same in all runs of A, the same in all of B, and not the same in both. `null`: it has none.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "said above")]
 pub struct Differing {
     pub setting: String,
@@ -71,7 +73,7 @@ pub struct Differing {
 }
 
 /// A doubt, and how many runs of a side have it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "said above")]
 pub struct SideDoubt {
     pub severity: Severity,
@@ -90,7 +92,7 @@ pub enum Note {
 }
 
 /// One response of one experiment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ComparedResponse {
     /// The experiment.
     pub experiment: String,
@@ -115,7 +117,7 @@ pub struct ComparedResponse {
 }
 
 /// The runs of one side.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Side {
     /// Runs that may be used.
     pub runs: usize,
@@ -130,7 +132,7 @@ pub struct Side {
 }
 
 /// A number, and its 95 % interval where there is one.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "the words of every textbook")]
 pub struct IntervalEstimate {
     pub estimate: Option<f64>,
@@ -150,7 +152,7 @@ impl IntervalEstimate {
 }
 
 /// The verdict on two sides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonVerdict {
     /// The same within the margin.

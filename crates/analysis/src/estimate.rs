@@ -7,6 +7,7 @@ use crate::finding::{EffectSize, EffectUnit, Quantity};
 use crate::precision::CONFIDENCE;
 use feedrate_measure::metric::{Metric, Unit};
 use feedrate_measure::stats::{Cell, Combination, Difference, Interval};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The scale on which noise is nearest to normal, and effects add up.
@@ -64,7 +65,7 @@ impl ResponseScale {
 }
 
 /// The middle of replicates: the mean of percentages, the geometric mean of rates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Middle {
     /// `None` where no run has a value.
     pub estimate: Option<f64>,

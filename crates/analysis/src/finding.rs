@@ -2,6 +2,7 @@
 
 use crate::precision::CONFIDENCE;
 use feedrate_measure::stats::Interval;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -31,7 +32,7 @@ pub struct Finding {
 }
 
 /// The kinds of findings in the order they are told; artefacts and more than linear growth together, and so effects and growth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
     /// Two metrics of the same runs disagree.
@@ -204,7 +205,7 @@ pub struct Noise {
 }
 
 /// A number of a finding.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EffectSize {
     /// The quantity.
     #[serde(skip)]
@@ -271,7 +272,7 @@ pub enum Quantity {
 }
 
 /// The unit of an estimate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectUnit {
     /// Level ÷ level it is compared with.

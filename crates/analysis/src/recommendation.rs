@@ -8,6 +8,7 @@ use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE, Unit};
 use feedrate_measure::stats::{holm, welch_difference};
 use feedrate_results::run::Run;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Ordering::Equal;
 use std::cmp::Reverse;
@@ -42,7 +43,7 @@ pub struct Recommendation {
 }
 
 /// A cell of the design, with what it reached and what it takes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Configuration {
     /// Levels by their factors.
     pub levels: BTreeMap<String, String>,

@@ -5,11 +5,12 @@ use crate::exit::Exit;
 use crate::text;
 use anstream::{AutoStream, ColorChoice};
 use feedrate_report::document::Document;
-use feedrate_report::output::JsonObject;
+use feedrate_report::output::Schema;
 use feedrate_report::output::terminal::{self, Screen};
 use feedrate_session::failure::{self, AlreadyReported};
 use feedrate_session::output::write_output;
 use feedrate_spec::escape;
+use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -131,8 +132,9 @@ pub(crate) fn print(text: &str) -> Result<(), StdoutError> {
 }
 
 /// Data as one JSON object.
-pub(crate) fn print_json(object: JsonObject) -> Result<(), StdoutError> {
-    write_line(object.text())
+pub(crate) fn print_json(schema: Schema, object: &impl Serialize) -> Result<(), StdoutError> {
+    let text = schema.text(object).map_err(|error| StdoutError { error: error.into() })?;
+    write_line(&text)
 }
 
 /// Writes a text to a file, which `force` may replace, else to stdout.

@@ -6,7 +6,7 @@ pub(crate) use self::reads::of_reads;
 
 use crate::{messages, text};
 use feedrate_analysis::advice::{Case, Proposal, advise, would_help};
-use feedrate_analysis::answer::AnsweredSummary;
+use feedrate_analysis::answer::{Answer, AnsweredSummary};
 use feedrate_analysis::predict::Pipeline;
 use feedrate_measure::checkpoints::Checkpoints;
 use feedrate_measure::derived::Derived;
@@ -20,7 +20,7 @@ use feedrate_measure::metric::{
 use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record, StagingSummary};
 use feedrate_measure::summary::{EpochSummary, EvaluationSummary, Figures, Summary};
-use feedrate_report::output::Schema;
+use feedrate_report::output::{OpenObject, Schema};
 use feedrate_report::words::{advice, answer as words, client as client_words, mlperf, untold};
 use feedrate_results::replan::Replan;
 use feedrate_results::run::Run;
@@ -28,8 +28,10 @@ use feedrate_session::folder::FoundFolder;
 use feedrate_session::request::Request;
 use feedrate_session::template::RunTemplate;
 use feedrate_session::threads;
+use feedrate_spec::plan::ClientPlan;
 use feedrate_spec::units;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::path::Path;
 
 /// How a run is printed.
@@ -53,13 +55,10 @@ pub(crate) fn print(
 ) -> anyhow::Result<()> {
     match output_mode {
         OutputMode::Json => {
-            let mut object = serde_json::to_value(answered)?;
-            object["answer"]["helps"] = serde_json::to_value(helps(answered, record))?;
-            object["answer"]["client"] = client(record);
-            if let Some(found) = found {
-                object["found"] = serde_json::to_value(found)?;
-            }
-            messages::print_json(Schema::Run.object(object))?;
+            let AnsweredSummary { summary, answer } = answered;
+            let helps = helps(answered, record);
+            let answer = AnswerOutput { answer, helps, client: client(record) };
+            messages::print_json(Schema::Run, &RunOutput { summary, answer, found })?;
         }
         OutputMode::Answer => messages::print_page(&brief(answered, record, found, next))?,
         OutputMode::Details => {
@@ -111,27 +110,79 @@ fn client_line(record: &Record) -> Option<String> {
     client_words::line(&derived, Pipeline::with_ideal_client(&derived).as_ref())
 }
 
-/// The client that the run rests on, and its utilisation over all steps beside that with an ideal one, which is estimated; `null` where none
-/// was emulated.
-fn client(record: &Record) -> Value {
+/// Output of `run --json` and `show --json`.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RunOutput<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    /// Whether the accelerators were fed.
+    answer: AnswerOutput<'a>,
+    /// The folder of files that was run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found: Option<&'a FoundFolder>,
+}
+
+/// The answer, and what follows from it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Answer")]
+struct AnswerOutput<'a> {
+    #[serde(flatten)]
+    answer: &'a Answer,
+    /// Changes that would help, the first choice first.
+    helps: Vec<Proposal>,
+    /// The client that the run rests on; `null` if none was emulated.
+    client: Option<ClientOutput<'a>>,
+}
+
+/// The job's own code, as it was emulated.
+#[derive(Serialize, JsonSchema)]
+struct ClientOutput<'a> {
+    /// `calibrated`, or `ideal` where it takes no time.
+    kind: &'static str,
+    /// Its costs by the keys of `client`.
+    #[schemars(with = "Option<OpenObject>")]
+    costs: Option<&'a ClientPlan>,
+    /// Utilisation over all steps.
+    au_all_steps_percent: Option<f64>,
+    /// The same with a client that takes no time, estimated.
+    with_ideal_client: Option<IdealClientOutput>,
+    /// Why that cannot be estimated.
+    untold: Option<String>,
+    /// All of it in a sentence.
+    says: String,
+}
+
+/// The run as it would be if its client took no time.
+#[derive(Serialize, JsonSchema)]
+struct IdealClientOutput {
+    /// Always `true`.
+    estimated: bool,
+    /// Utilisation over all steps.
+    au_all_steps_percent: f64,
+    /// Least and most of it that the record leaves open.
+    interval: [f64; 2],
+    /// Whether it is below the one that was measured.
+    difference_is_within_error: Option<bool>,
+}
+
+fn client(record: &Record) -> Option<ClientOutput<'_>> {
     let derived = Derived::new(record);
     let ideal = Pipeline::with_ideal_client(&derived);
-    let Some(says) = client_words::line(&derived, ideal.as_ref()) else { return Value::Null };
-    let told = ideal.as_ref().and_then(|ideal| ideal.as_ref().ok());
-    let untold = ideal.as_ref().and_then(|ideal| ideal.as_ref().err());
+    let says = client_words::line(&derived, ideal.as_ref())?;
+    let predicted = ideal.as_ref().and_then(|ideal| ideal.as_ref().ok());
     let au_percent = client_words::au_percent(&derived);
-    json!({
-        "kind": if ideal.is_some() { "calibrated" } else { "ideal" },
-        "costs": record.plan.loader.client,
-        "au_all_steps_percent": au_percent,
-        "with_ideal_client": told.map(|of| json!({
-            "estimated": true,
-            "au_all_steps_percent": of.au_percent,
-            "interval": of.interval,
-            "difference_is_within_error": au_percent.map(|au| of.au_percent < au),
-        })),
-        "untold": untold.map(untold::why),
-        "says": says,
+    Some(ClientOutput {
+        kind: if ideal.is_some() { "calibrated" } else { "ideal" },
+        costs: record.plan.loader.client.as_ref(),
+        au_all_steps_percent: au_percent,
+        with_ideal_client: predicted.map(|prediction| IdealClientOutput {
+            estimated: true,
+            au_all_steps_percent: prediction.au_percent,
+            interval: prediction.interval,
+            difference_is_within_error: au_percent.map(|au| prediction.au_percent < au),
+        }),
+        untold: ideal.as_ref().and_then(|ideal| ideal.as_ref().err()).map(untold::why),
+        says,
     })
 }
 

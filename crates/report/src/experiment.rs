@@ -10,11 +10,12 @@ use feedrate_measure::record::CheckpointKind;
 use feedrate_measure::stats::mean;
 use feedrate_results::run::Run;
 use feedrate_results::setting::by_number;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Runs that asked for the same.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "as in `ReportedRun`")]
 pub struct ReportedExperiment {
     pub source: usize,
@@ -39,7 +40,7 @@ pub struct ReportedExperiment {
 }
 
 /// One epoch of replicates.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "as in `ReportedExperiment`")]
 pub struct EpochMiddles {
     pub au_all_steps_percent: Middle,
@@ -48,7 +49,7 @@ pub struct EpochMiddles {
 }
 
 /// Checkpoints of replicates; a run is one value, the mean of its checkpoints.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "as in `measure::phase`")]
 pub struct SaveMiddles {
     /// The most of a run.
@@ -60,7 +61,7 @@ pub struct SaveMiddles {
 }
 
 /// Training before, during or after checkpoints.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "as in `measure::phase`")]
 pub struct PhaseMiddles {
     pub au_percent: Middle,

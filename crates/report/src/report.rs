@@ -1,4 +1,4 @@
-//! The report of one or several sources of results, as plain data: `gather` fills it, `output` writes it.
+//! The report of one or several sources of results, as plain data: `gather` fills it, `output` writes it. Long because it has every part of a report and of its JSON.
 
 use crate::table::ReportTable;
 use feedrate_analysis::answer::Answer;
@@ -14,12 +14,12 @@ use feedrate_results::index::LeftOut;
 use feedrate_results::run::{OtherNumber, Run};
 use feedrate_results::trials::{Outcome, Tried, TriedAdvice};
 use feedrate_spec::units::MIB;
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
-use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Everything that a report says. Text may have words in backticks: keys, names, commands.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Report {
     /// Its heading.
     pub title: String,
@@ -46,6 +46,7 @@ pub struct Report {
     /// Figures that these runs have not enough for.
     pub not_drawn: Vec<NotDrawn>,
     /// In the order they were started.
+    #[schemars(with = "Vec<ReportedRunOutput<'static>>")]
     pub runs: Vec<ReportedRun>,
     /// Runs that wrote or read checkpoints and trained nothing.
     #[serde(skip)]
@@ -73,7 +74,7 @@ pub struct OpeningLine {
 }
 
 /// A folder or study that was asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Source {
     /// As it was given.
     pub path: String,
@@ -82,7 +83,7 @@ pub struct Source {
 }
 
 /// Whether the accelerators of a run were fed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ReportAnswer {
     /// In a few sentences, as the run itself said it.
     pub says: Vec<String>,
@@ -92,7 +93,7 @@ pub struct ReportAnswer {
 }
 
 /// One source against another.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ReportComparison {
     /// In how many comparisons the second is better or worse.
     pub says: String,
@@ -101,7 +102,7 @@ pub struct ReportComparison {
 }
 
 /// A sentence that the runs support, or one that says what cannot be told.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FindingText {
     /// With its numbers and intervals.
     pub says: String,
@@ -128,7 +129,7 @@ pub struct FindingText {
 }
 
 /// A number of a finding.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FindingNumber {
     /// The quantity: `8 against 4`.
     pub of: String,
@@ -142,7 +143,7 @@ pub struct FindingNumber {
 }
 
 /// Whether a finding holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Support {
     /// The runs show it.
@@ -168,7 +169,7 @@ impl Support {
 }
 
 /// The best of the tested configurations.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct RecommendationText {
     /// The workload.
     pub workload: String,
@@ -188,7 +189,7 @@ pub struct RecommendationText {
 }
 
 /// Changes that are advised for a workload.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ReportAdvice {
     /// The workload.
     pub workload: String,
@@ -203,9 +204,10 @@ pub struct ReportAdvice {
 }
 
 /// A change, what it is predicted to bring, and what it brought.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ReportChange {
     /// In words.
+    #[serde(skip)]
     pub change: String,
     /// Evidence of the record for it; of what was tried the reason why it is not decided.
     pub why: Option<String>,
@@ -218,7 +220,7 @@ pub struct ReportChange {
 }
 
 /// A name and what is said of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct FindingFigure {
     pub name: String,
@@ -226,7 +228,7 @@ pub struct FindingFigure {
 }
 
 /// A doubt, and the runs that deserve it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SeenDoubt {
     /// Stable name in snake_case.
     pub name: String,
@@ -237,7 +239,7 @@ pub struct SeenDoubt {
 }
 
 /// A doubt in a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Seen {
     /// An index of [`Report::runs`]; `None` where it is not about one run.
     pub run: Option<usize>,
@@ -260,7 +262,7 @@ pub enum FigureUse {
 
 /// A picture. In its SVG marks of a series carry `data-series`, with the series' name, so that it can be hidden; a `<title>` in a mark
 /// is what is shown when it is pointed at. It has no ids, scripts or styles: they would meet those of the page.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ReportFigure {
     /// A stable name, as `feedrate plot` has it.
     pub name: String,
@@ -287,7 +289,7 @@ pub struct ReportFigure {
 }
 
 /// A figure that is not there.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NotDrawn {
     /// As `feedrate plot` has it.
     pub name: String,
@@ -351,54 +353,137 @@ impl ReportedRun {
 impl Serialize for ReportedRun {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let run = &self.run;
-        let object = json!({
-            "path": run.path.display().to_string(),
-            "link": self.link,
-            "source": self.source,
-            "workload": run.workload,
-            "parameter": run.parameter,
-            "value": run.value,
-            "factors": self.factors,
-            "replicate": run.replicate,
-            "host": run.hostname,
-            "hosts": run.hosts,
-            "accelerators": run.accelerators,
-            "started": run.started.as_deref().unwrap_or_default(),
-            "epochs": run.epochs,
-            "au": {
-                "reported_percent": run.reported_au_percent(),
-                "windowed_percent": run.metric(&AU_WINDOWED),
-                "windowed_stdev_percent": self.stdev(&AU_WINDOWED),
-                "all_steps_percent": run.metric(&AU_ALL_STEPS),
-                "sustained_percent": run.metric(&AU_SUSTAINED),
+        let object = ReportedRunOutput {
+            path: run.path.display().to_string(),
+            link: self.link.as_deref(),
+            source: self.source,
+            workload: &run.workload,
+            parameter: &run.parameter,
+            value: &run.value,
+            factors: &self.factors,
+            replicate: run.replicate,
+            host: run.hostname.as_deref(),
+            hosts: run.hosts,
+            accelerators: run.accelerators,
+            started: run.started.as_deref().unwrap_or_default(),
+            epochs: run.epochs,
+            au: ReportedAu {
+                reported_percent: run.reported_au_percent(),
+                windowed_percent: run.metric(&AU_WINDOWED),
+                windowed_stdev_percent: self.stdev(&AU_WINDOWED),
+                all_steps_percent: run.metric(&AU_ALL_STEPS),
+                sustained_percent: run.metric(&AU_SUSTAINED),
             },
-            "throughput": {
-                "samples_per_second": run.metric(&SAMPLES_WHOLE),
-                "bytes_per_second": run.metric(&DELIVERED_WHOLE),
-                "is_estimated": self.is_estimated(),
-                "windowed_mib_per_second": run.metric(&NOMINAL_WINDOWED).map(|rate| rate / MIB),
-                "windowed_stdev_mib_per_second": self.stdev(&NOMINAL_WINDOWED).map(|rate| rate / MIB),
+            throughput: ReportedThroughput {
+                samples_per_second: run.metric(&SAMPLES_WHOLE),
+                bytes_per_second: run.metric(&DELIVERED_WHOLE),
+                is_estimated: self.is_estimated(),
+                windowed_mib_per_second: run.metric(&NOMINAL_WINDOWED).map(|rate| rate / MIB),
+                windowed_stdev_mib_per_second: self.stdev(&NOMINAL_WINDOWED).map(|rate| rate / MIB),
             },
-            "doubts": self.doubts(),
-            "unused": self.unused(),
-            "metrics": self.metrics().into_iter().map(metric_json).collect::<Vec<_>>(),
-        });
+            doubts: self.doubts(),
+            unused: self.unused(),
+            metrics: self.metrics().into_iter().map(ReportedMetric::new).collect(),
+        };
         object.serialize(serializer)
     }
 }
 
-/// `provenance` is there where there is a value.
-fn metric_json(of: OtherNumber<'_>) -> serde_json::Value {
-    let mut object =
-        json!({ "name": of.name, "unit": of.unit, "value": of.value.map(|of| of.number) });
-    if let Some(value) = of.value {
-        object["provenance"] = json!(value.provenance);
+/// A run as a report's JSON has it.
+#[derive(Serialize, JsonSchema)]
+struct ReportedRunOutput<'a> {
+    /// Its folder.
+    path: String,
+    /// Its record, or the file that its numbers come from, as a relative URL.
+    link: Option<&'a str>,
+    /// An index of `sources`.
+    source: usize,
+    /// Its workload.
+    workload: &'a str,
+    /// The parameter that was varied.
+    parameter: &'a str,
+    /// Its value.
+    value: &'a str,
+    /// Levels of the factors of its workload.
+    factors: &'a BTreeMap<String, String>,
+    /// Number among the runs of its experiment.
+    replicate: Option<u32>,
+    /// The machine of rank 0.
+    host: Option<&'a str>,
+    /// Number of machines.
+    hosts: Option<u64>,
+    /// Emulated accelerators.
+    accelerators: Option<u32>,
+    /// Local start; empty if it is not known.
+    started: &'a str,
+    /// Epochs with steps.
+    epochs: u64,
+    /// Utilisations.
+    au: ReportedAu,
+    /// Rates.
+    throughput: ReportedThroughput,
+    /// Names of its doubts.
+    doubts: Vec<&'a str>,
+    /// Why it counts for no experiment; `null` if it counts.
+    unused: Option<&'a str>,
+    /// Every metric of it.
+    metrics: Vec<ReportedMetric<'a>>,
+}
+
+/// Utilisations in percent.
+#[derive(Serialize, JsonSchema)]
+struct ReportedAu {
+    /// As `summary.json` reports it.
+    reported_percent: Option<f64>,
+    /// DLIO's formula over the steps.
+    windowed_percent: Option<f64>,
+    /// Its deviation over epochs.
+    windowed_stdev_percent: Option<f64>,
+    /// Over all steps.
+    all_steps_percent: Option<f64>,
+    /// The sustained utilisation.
+    sustained_percent: Option<f64>,
+}
+
+/// Rates of samples and bytes.
+#[derive(Serialize, JsonSchema)]
+struct ReportedThroughput {
+    /// Over whole epochs.
+    samples_per_second: Option<f64>,
+    /// Bytes that were read, over whole epochs.
+    bytes_per_second: Option<f64>,
+    /// Whether these are samples times the mean size of a sample.
+    is_estimated: bool,
+    /// In DLIO's window, by the nominal size of a sample.
+    windowed_mib_per_second: Option<f64>,
+    /// Its deviation over epochs.
+    windowed_stdev_mib_per_second: Option<f64>,
+}
+
+/// A metric of a run.
+#[derive(Serialize, JsonSchema)]
+struct ReportedMetric<'a> {
+    /// Its name.
+    name: &'a str,
+    /// Its unit.
+    unit: &'static str,
+    /// `null` if it is not known.
+    value: Option<f64>,
+    /// How it is known; no key if it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provenance: Option<Provenance>,
+}
+
+impl<'a> ReportedMetric<'a> {
+    fn new(metric: OtherNumber<'a>) -> Self {
+        let OtherNumber { name, unit, value } = metric;
+        let provenance = value.map(|value| value.provenance);
+        ReportedMetric { name, unit, value: value.map(|value| value.number), provenance }
     }
-    object
 }
 
 /// One thing that whoever repeats the runs must know.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Method {
     /// `Order`.
     pub name: String,

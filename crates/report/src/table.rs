@@ -1,10 +1,11 @@
 //! A table, whatever file it comes to stand in: cells under headings, which name their units.
 
 use crate::number::{UNKNOWN, with_ends};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Rows of cells.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ReportTable {
     /// Above it.
     pub title: String,
@@ -21,7 +22,7 @@ pub struct ReportTable {
 }
 
 /// The heading of a column, with the unit.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct TableColumn {
     /// `Read (MB/s)`.
@@ -46,7 +47,7 @@ pub enum ColumnKind {
 }
 
 /// A cell.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct TableCell {
     /// For readers.

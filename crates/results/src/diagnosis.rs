@@ -5,6 +5,7 @@ use crate::place::{read_json, with_those_inside};
 use feedrate_measure::stats::{Interval, mean_interval, welch_difference};
 use feedrate_spec::names;
 use feedrate_spec::plan::{DatasetPlan, LoaderPlan, Plan, StoragePlan};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -15,7 +16,7 @@ pub const DIAGNOSIS_FOLDER: &str = "diagnose-";
 
 names! {
     /// A part of the way of a sample, in the order in which ceilings are compared: each may be no faster than those before.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Rung {
         /// Plain reads of the workload's size, as many at once as it makes.
@@ -45,7 +46,7 @@ impl Rung {
 }
 
 /// Where the bytes of plain reads came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadFrom {
     /// Past the page cache, with `O_DIRECT`.
@@ -59,7 +60,7 @@ pub enum ReadFrom {
 }
 
 /// Reason why a ceiling has no figures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NotMeasured {
     /// The workload has no files on a storage.
@@ -77,7 +78,7 @@ pub enum NotMeasured {
 }
 
 /// The rate of one part where the others cost nothing. What is not known is `null`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ceiling {
     /// The part.
     pub name: Rung,
@@ -102,7 +103,7 @@ pub struct Ceiling {
 }
 
 /// The part that loses the most, if slices distinguish it from noise.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LargestDrop {
     /// The part.
     pub name: Rung,
@@ -115,7 +116,7 @@ pub struct LargestDrop {
 }
 
 /// Ceilings side by side.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Diagnosis {
     /// The workload's name.
     pub workload: String,
@@ -146,10 +147,13 @@ pub struct Diagnosis {
     /// When it began, in local time.
     pub started: String,
     /// The plan's files.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub dataset: DatasetPlan,
     /// The storage they lie on.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub storage: StoragePlan,
     /// The way they are read.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub loader: LoaderPlan,
 }
 

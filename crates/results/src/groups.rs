@@ -6,11 +6,12 @@ use crate::setting::by_number;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::stats::mean;
 use feedrate_spec::units::GIB;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Ordering;
 
 /// Runs of one source, system, workload, accelerators and setting, of those that may be used.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "as in `Run`")]
 pub struct ResultGroup {
     pub source: String,
@@ -38,7 +39,7 @@ pub struct ResultGroup {
 }
 
 /// Runs by whether they reach the bar.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Passes {
     pub yes: usize,
@@ -85,7 +86,7 @@ pub fn result_groups(runs: &[Run]) -> Vec<ResultGroup> {
 }
 
 /// Runs of one source, system, workload and accelerators that wrote or read checkpoints and trained nothing. Means of what those report that report it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "as in `Run`")]
 pub struct CheckpointGroup {
     pub source: String,

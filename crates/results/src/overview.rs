@@ -5,11 +5,12 @@ use crate::row::Row;
 use crate::setting::by_number;
 use crate::state::{Attempt, Status, StudyState};
 use crate::table::field;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// How many rows are in which state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "the states of rows")]
 pub struct StatusCounts {
     pub done: usize,
@@ -19,7 +20,7 @@ pub struct StatusCounts {
 }
 
 /// The rows that set one thing to one level.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LevelCounts {
     /// As in the CSV; `-` where rows leave it to the workload.
     pub level: String,
@@ -28,7 +29,7 @@ pub struct LevelCounts {
 }
 
 /// Something that differs between rows.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FactorCounts {
     /// A column, or a key.
     pub factor: String,
@@ -37,7 +38,7 @@ pub struct FactorCounts {
 }
 
 /// A cell of the matrix of models and processes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "two columns of the CSV")]
 pub struct ModelCounts {
     pub model: String,
@@ -47,7 +48,7 @@ pub struct ModelCounts {
 }
 
 /// How far a study is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Overview {
     /// Counts of all rows.
     pub counts: StatusCounts,

@@ -3,6 +3,7 @@
 use crate::place::{read_json, with_those_inside};
 use feedrate_spec::names;
 use feedrate_spec::plan::Plan;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ pub const ASKED: &str = "asked";
 
 names! {
     /// Conclusion from the runs of a change, against those without it.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Outcome {
         /// More utilisation for certain.
@@ -38,7 +39,7 @@ names! {
 }
 
 /// Changes that were tried, and the workload without them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialsResult {
     /// The workload's name.
     pub workload: String,
@@ -46,6 +47,7 @@ pub struct TrialsResult {
     pub asked: Vec<String>,
     /// Its plan without any change; `None` in older results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     pub plan: Option<Plan>,
     /// `au` or `throughput`, where settings were tried for a goal.
     #[serde(default)]
@@ -71,7 +73,7 @@ pub struct TrialsResult {
 }
 
 /// A change, the prediction for it, and what came of it. All percentages are utilisation over all steps of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TriedAdvice {
     /// Name of the rule that advised it, or [`COMBINATION`].
     pub name: String,
@@ -98,7 +100,7 @@ pub struct TriedAdvice {
 }
 
 /// Runs of one setting.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tried {
     /// Mean of the runs.
     pub mean_percent: f64,

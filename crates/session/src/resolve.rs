@@ -339,7 +339,7 @@ pub fn entropy() -> u64 {
 }
 
 /// A key that was given and changes nothing in this run.
-#[derive(Clone, Copy, Debug, serde::Serialize)]
+#[derive(Clone, Copy, Debug, serde::Serialize, schemars::JsonSchema)]
 pub struct IneffectiveKey {
     /// `reader.pin_memory`.
     pub key: &'static str,

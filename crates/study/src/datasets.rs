@@ -1,6 +1,7 @@
 //! Decides which datasets a study keeps while its runs need them in turn. Deletes nothing.
 
 use feedrate_spec::names;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -68,7 +69,7 @@ pub struct Forecast {
 }
 
 /// Change that one run would make to the disk.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DiskChange {
     /// Deleted before.
     pub delete: Vec<PathBuf>,

@@ -7,6 +7,7 @@
 use feedrate_analysis::precision::{mean_looked_at, would_decide};
 use feedrate_measure::stats::{self, Interval};
 use feedrate_spec::names;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ pub const ACCELERATORS: &str = "accelerators";
 
 names! {
     /// The number to find.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Find {
         /// The largest up to which the response holds.
@@ -27,7 +28,7 @@ names! {
 
 names! {
     /// Conclusion from the values at a number.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Certainty {
         /// The response holds.
@@ -40,7 +41,7 @@ names! {
 }
 
 /// Result of a search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Found {
     /// The largest, or smallest, number at which the response holds for certain.
     pub certain: Option<u64>,

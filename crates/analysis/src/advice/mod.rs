@@ -37,6 +37,7 @@ use crate::predict::{PipelineChange, Prediction, Untold};
 use feedrate_measure::facts::Facts;
 use feedrate_spec::names;
 use feedrate_spec::plan::Plan;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// All rules. Of changes that save about as much, the first is the first choice: before what costs nothing comes what the run itself
@@ -90,7 +91,7 @@ pub struct Rule {
 }
 
 /// A change, and why.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Proposal {
     /// The rule's name.
     #[serde(rename = "name")]
@@ -112,7 +113,7 @@ pub struct Proposal {
 
 names! {
     /// The price of a change.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Cost {
         /// A setting.
@@ -138,7 +139,7 @@ names! {
 
 names! {
     /// The side effect of a change.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Risk {
         /// Nothing that is known.
@@ -163,7 +164,7 @@ names! {
 }
 
 /// A proposal and what it would bring.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Advice {
     /// The proposal.
     #[serde(flatten)]

@@ -20,6 +20,7 @@ use feedrate_spec::plan::Plan;
 use miniature::{EpochTimes, Scene, scaled};
 use model::SampleCost;
 use pipeline::Residual;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A change of what lies below the workload.
@@ -57,7 +58,7 @@ impl Scale {
 }
 
 /// A run as it would be. An estimate throughout.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Prediction {
     /// `au_all_steps` of the whole run.
     pub au_percent: f64,
@@ -72,7 +73,7 @@ pub struct Prediction {
 }
 
 /// Something that a record cannot tell, and the run that would.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "name", rename_all = "snake_case")]
 pub enum Untold {
     /// No accelerator computed in it, or none finished a step: a run that trains would tell.
@@ -110,7 +111,7 @@ pub enum Untold {
 
 names! {
     /// A run that tells latency, bandwidth and concurrency apart.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum TellBy {
         /// More requests in flight.

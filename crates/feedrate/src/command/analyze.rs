@@ -4,23 +4,25 @@ use crate::exit::Exit;
 use crate::gate::percentage;
 use crate::messages;
 use clap::Args;
+use feedrate_measure::doubt::Doubt;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, Metric, NOMINAL_WHOLE,
-    NOMINAL_WINDOWED, SAMPLES_WHOLE, SAMPLES_WINDOWED,
+    NOMINAL_WINDOWED, Provenance, SAMPLES_WHOLE, SAMPLES_WINDOWED,
 };
 use feedrate_report::gather::of_index;
 use feedrate_report::output::Schema;
 use feedrate_report::report::FigureUse;
-use feedrate_results::groups::{checkpoint_groups, result_groups};
-use feedrate_results::import::{FoundRun, find_within};
+use feedrate_results::groups::{CheckpointGroup, ResultGroup, checkpoint_groups, result_groups};
+use feedrate_results::import::{Bound, FoundRun, RunOrigin, find_within};
 use feedrate_results::index::{ReadOptions, RunIndex};
-use feedrate_results::run::Run;
+use feedrate_results::run::{Activity, MlperfCheck, Run, Submission, WorkloadSource};
 use feedrate_session::threads;
 use feedrate_spec::escape::{bash_word, shown_path};
 use feedrate_spec::refusal::Refusal;
 use feedrate_spec::units::{self, MIB};
-use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// `feedrate analyze`.
@@ -61,14 +63,16 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
     if arguments.json {
         let sources = arguments.sources.iter().map(|source| shown_path(source));
         let left_out = found.unread.iter();
-        let left_out = left_out.map(|one| json!({ "path": shown_path(&one.path), "why": one.why }));
-        messages::print_json(Schema::Analyze.object(json!({
-            "sources": sources.collect::<Value>(),
-            "runs": found.runs.iter().map(object).collect::<Value>(),
-            "groups": result_groups(&found.runs),
-            "checkpoints": checkpoint_groups(&found.runs),
-            "left_out": left_out.collect::<Value>(),
-        })))?;
+        let left_out =
+            left_out.map(|one| LeftOutFolder { path: shown_path(&one.path), why: &one.why });
+        let output = AnalyzeOutput {
+            sources: sources.collect(),
+            runs: found.runs.iter().map(AnalyzedRun::new).collect(),
+            groups: result_groups(&found.runs),
+            checkpoints: checkpoint_groups(&found.runs),
+            left_out: left_out.collect(),
+        };
+        messages::print_json(Schema::Analyze, &output)?;
         return Ok(Exit::Fine);
     }
     let beside = runs_beside(&arguments.sources, &found);
@@ -101,71 +105,236 @@ fn runs_beside(sources: &[PathBuf], found: &RunIndex) -> Vec<String> {
     sentences.collect()
 }
 
-/// One run; `null` is what is not known.
-fn object(run: &Run) -> Value {
-    json!({
-        "path": shown_path(&run.path),
-        "source": run.source,
-        "kind": run.origin,
-        "activity": run.activity,
-        "put_aside": run.put_aside,
-        "submission": run.submission,
-        "workload": run.workload,
-        "workload_from": run.workload_from,
-        "bar_percent": run.bar_percent,
-        "accelerators": run.accelerators,
-        "parameter": run.parameter,
-        "value": run.value,
-        "replicate": run.replicate,
-        "overrides": run.overrides,
-        "started": run.started,
-        "ended": run.ended,
-        "hostname": run.hostname,
-        "hosts": run.hosts,
-        "epochs": run.epochs,
-        "steps": run.steps,
-        "format": run.format,
-        "record_length_bytes": run.record_length_bytes,
-        "mean_sample_bytes": run.mean_sample_bytes,
-        "files": run.files,
-        "samples_per_file": run.samples_per_file,
-        "batch_size": run.batch_size,
-        "read_threads": run.read_threads,
-        "compute_s_per_step": run.step_times.compute_s_per_step,
-        "first_step_s": run.step_times.first_step_s,
-        "au": {
-            "reported_percent": run.reported_au_percent(),
-            "windowed_percent": run.metric(&AU_WINDOWED),
-            "all_steps_percent": run.metric(&AU_ALL_STEPS),
-            "all_steps_bound": run.bound,
-            "all_steps_provenance": run.provenance(&AU_ALL_STEPS),
-            "sustained_percent": run.metric(&AU_SUSTAINED),
-        },
-        "throughput": {
-            "reported_samples_per_second": run.reported_samples_per_second(),
-            "reported_mib_per_second": run.reported_mib_per_second(),
-            "windowed_samples_per_second": run.metric(&SAMPLES_WINDOWED),
-            "windowed_mib_per_second": mib_per_second(run, &NOMINAL_WINDOWED),
-            "whole_samples_per_second": run.metric(&SAMPLES_WHOLE),
-            "whole_mib_per_second": mib_per_second(run, &NOMINAL_WHOLE),
-            "whole_read_mib_per_second": mib_per_second(run, &DELIVERED_WHOLE),
-            "whole_read_provenance": run.provenance(&DELIVERED_WHOLE),
-        },
-        "reported": run.reported,
-        "stall": {
-            "load_s_per_step": run.step_times.load_s_per_step,
-            "load_percent": run.step_times.load_percent,
-            "excluded_percent": run.step_times.excluded_percent,
-            "barrier_percent": run.step_times.barrier_percent,
-        },
-        "skew": {
-            "windowed_lowest_percent": run.step_times.windowed_lowest_percent,
-            "windowed_highest_percent": run.step_times.windowed_highest_percent,
-            "own_time_percent": run.step_times.own_time_percent,
-        },
-        "mlperf": run.mlperf(),
-        "doubts": run.doubts,
-    })
+/// Output of `analyze --json`.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct AnalyzeOutput<'a> {
+    /// Folders that were searched.
+    sources: Vec<String>,
+    /// Each run: numbers with provenance, settings, doubts.
+    runs: Vec<AnalyzedRun<'a>>,
+    /// Runs of the same experiment, together.
+    groups: Vec<ResultGroup>,
+    /// Runs of checkpoints alone.
+    checkpoints: Vec<CheckpointGroup>,
+    /// Folders that are no usable run, and why.
+    left_out: Vec<LeftOutFolder<'a>>,
+}
+
+/// A folder that is no usable run.
+#[derive(Serialize, JsonSchema)]
+struct LeftOutFolder<'a> {
+    /// The folder.
+    path: String,
+    /// The reason.
+    why: &'a str,
+}
+
+/// One run; what is not known is `null`.
+#[derive(Serialize, JsonSchema)]
+struct AnalyzedRun<'a> {
+    /// Its folder.
+    path: String,
+    /// The argument it was found under.
+    source: &'a str,
+    /// The program that made it.
+    kind: RunOrigin,
+    /// Training, or something else.
+    activity: Activity,
+    /// `incomplete` or `superseded`, if a study put it aside.
+    put_aside: Option<&'a str>,
+    /// The system whose results they are, in a tree of MLPerf Storage's results.
+    submission: Option<&'a Submission>,
+    /// The workload's name.
+    workload: &'a str,
+    /// The source of that name.
+    workload_from: Option<WorkloadSource>,
+    /// The least utilisation that the workload requires.
+    bar_percent: Option<f64>,
+    /// Emulated accelerators; DLIO's ranks.
+    accelerators: Option<u32>,
+    /// The parameter that was varied.
+    parameter: &'a str,
+    /// Its value.
+    value: &'a str,
+    /// Number among the runs of its experiment.
+    replicate: Option<u32>,
+    /// Overrides as they were given.
+    overrides: &'a [String],
+    /// Local wall-clock start.
+    started: Option<&'a str>,
+    /// Local wall-clock end.
+    ended: Option<&'a str>,
+    /// The machine of rank 0.
+    hostname: Option<&'a str>,
+    /// Number of machines.
+    hosts: Option<u64>,
+    /// Epochs with steps.
+    epochs: u64,
+    /// Steps of the longest epoch.
+    steps: u64,
+    /// File format.
+    format: Option<&'a str>,
+    /// Bytes of a sample as configured.
+    record_length_bytes: Option<f64>,
+    /// Bytes of a sample in the mean.
+    mean_sample_bytes: Option<f64>,
+    /// Training files.
+    files: Option<u64>,
+    /// Samples in each.
+    samples_per_file: Option<u64>,
+    /// Samples in a batch.
+    batch_size: Option<u64>,
+    /// Reading threads of each accelerator.
+    read_threads: Option<u32>,
+    /// Compute time of a step, in the mean.
+    compute_s_per_step: Option<f64>,
+    /// Load and compute time of the first step of a block, in the mean.
+    first_step_s: Option<f64>,
+    /// Utilisations.
+    au: AnalyzedAu,
+    /// Rates.
+    throughput: AnalyzedThroughput,
+    /// Numbers of DLIO's `summary.json`, by DLIO's names.
+    reported: &'a BTreeMap<String, f64>,
+    /// Waits.
+    stall: AnalyzedStall,
+    /// How far accelerators differ.
+    skew: AnalyzedSkew,
+    /// Whether it keeps the rules of MLPerf Storage; `null` for a workload without rules.
+    mlperf: Option<MlperfCheck>,
+    /// Reasons not to believe its numbers, the worst first.
+    doubts: &'a [Doubt],
+}
+
+/// Utilisations in percent.
+#[derive(Serialize, JsonSchema)]
+struct AnalyzedAu {
+    /// As `summary.json` reports it.
+    reported_percent: Option<f64>,
+    /// DLIO's formula over the steps.
+    windowed_percent: Option<f64>,
+    /// Over all steps.
+    all_steps_percent: Option<f64>,
+    /// The side of the true value on which that lies, if it is a bound.
+    all_steps_bound: Option<Bound>,
+    /// How it is known.
+    all_steps_provenance: Option<Provenance>,
+    /// The sustained utilisation.
+    sustained_percent: Option<f64>,
+}
+
+/// Rates of samples and bytes.
+#[derive(Serialize, JsonSchema)]
+struct AnalyzedThroughput {
+    /// As `summary.json` reports it.
+    reported_samples_per_second: Option<f64>,
+    /// As `summary.json` reports it.
+    reported_mib_per_second: Option<f64>,
+    /// In DLIO's window.
+    windowed_samples_per_second: Option<f64>,
+    /// In DLIO's window, by the nominal size of a sample.
+    windowed_mib_per_second: Option<f64>,
+    /// Over whole epochs.
+    whole_samples_per_second: Option<f64>,
+    /// Over whole epochs, by the nominal size of a sample.
+    whole_mib_per_second: Option<f64>,
+    /// Bytes that were read, over whole epochs.
+    whole_read_mib_per_second: Option<f64>,
+    /// How these are known.
+    whole_read_provenance: Option<Provenance>,
+}
+
+/// Waits for data.
+#[derive(Serialize, JsonSchema)]
+struct AnalyzedStall {
+    /// Wait for the data of a step, in the mean.
+    load_s_per_step: Option<f64>,
+    /// Wait for data, of the time of the blocks.
+    load_percent: Option<f64>,
+    /// Part of the wait in steps that `au_windowed` leaves out.
+    excluded_percent: Option<f64>,
+    /// Neither loading nor computing, of the time of the blocks.
+    barrier_percent: Option<f64>,
+}
+
+/// Differences between accelerators.
+#[derive(Serialize, JsonSchema)]
+struct AnalyzedSkew {
+    /// The lowest `au_windowed` of an accelerator.
+    windowed_lowest_percent: Option<f64>,
+    /// The highest.
+    windowed_highest_percent: Option<f64>,
+    /// Longest ÷ shortest time of an accelerator without waits for others, less 1.
+    own_time_percent: Option<f64>,
+}
+
+impl<'a> AnalyzedRun<'a> {
+    fn new(run: &'a Run) -> Self {
+        let times = &run.step_times;
+        AnalyzedRun {
+            path: shown_path(&run.path),
+            source: &run.source,
+            kind: run.origin,
+            activity: run.activity,
+            put_aside: run.put_aside.as_deref(),
+            submission: run.submission.as_ref(),
+            workload: &run.workload,
+            workload_from: run.workload_from,
+            bar_percent: run.bar_percent,
+            accelerators: run.accelerators,
+            parameter: &run.parameter,
+            value: &run.value,
+            replicate: run.replicate,
+            overrides: &run.overrides,
+            started: run.started.as_deref(),
+            ended: run.ended.as_deref(),
+            hostname: run.hostname.as_deref(),
+            hosts: run.hosts,
+            epochs: run.epochs,
+            steps: run.steps,
+            format: run.format.as_deref(),
+            record_length_bytes: run.record_length_bytes,
+            mean_sample_bytes: run.mean_sample_bytes,
+            files: run.files,
+            samples_per_file: run.samples_per_file,
+            batch_size: run.batch_size,
+            read_threads: run.read_threads,
+            compute_s_per_step: times.compute_s_per_step,
+            first_step_s: times.first_step_s,
+            au: AnalyzedAu {
+                reported_percent: run.reported_au_percent(),
+                windowed_percent: run.metric(&AU_WINDOWED),
+                all_steps_percent: run.metric(&AU_ALL_STEPS),
+                all_steps_bound: run.bound,
+                all_steps_provenance: run.provenance(&AU_ALL_STEPS),
+                sustained_percent: run.metric(&AU_SUSTAINED),
+            },
+            throughput: AnalyzedThroughput {
+                reported_samples_per_second: run.reported_samples_per_second(),
+                reported_mib_per_second: run.reported_mib_per_second(),
+                windowed_samples_per_second: run.metric(&SAMPLES_WINDOWED),
+                windowed_mib_per_second: mib_per_second(run, &NOMINAL_WINDOWED),
+                whole_samples_per_second: run.metric(&SAMPLES_WHOLE),
+                whole_mib_per_second: mib_per_second(run, &NOMINAL_WHOLE),
+                whole_read_mib_per_second: mib_per_second(run, &DELIVERED_WHOLE),
+                whole_read_provenance: run.provenance(&DELIVERED_WHOLE),
+            },
+            reported: &run.reported,
+            stall: AnalyzedStall {
+                load_s_per_step: times.load_s_per_step,
+                load_percent: times.load_percent,
+                excluded_percent: times.excluded_percent,
+                barrier_percent: times.barrier_percent,
+            },
+            skew: AnalyzedSkew {
+                windowed_lowest_percent: times.windowed_lowest_percent,
+                windowed_highest_percent: times.windowed_highest_percent,
+                own_time_percent: times.own_time_percent,
+            },
+            mlperf: run.mlperf(),
+            doubts: &run.doubts,
+        }
+    }
 }
 
 fn mib_per_second(run: &Run, metric: &Metric) -> Option<f64> {

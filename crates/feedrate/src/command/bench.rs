@@ -4,6 +4,8 @@ use crate::exit::Exit;
 use crate::messages;
 use clap::{Args, ValueEnum};
 use feedrate_report::output::Schema;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::time::{Duration, Instant};
 
 /// `feedrate bench-crc`.
@@ -45,10 +47,17 @@ pub(crate) fn crc(arguments: &BenchArguments) -> anyhow::Result<Exit> {
             (rate, crc)
         }
     };
-    messages::print_json(
-        Schema::Bench.object(serde_json::json!({ "bytes_per_second": rate, "crc": crc })),
-    )?;
+    messages::print_json(Schema::Bench, &BenchOutput { bytes_per_second: rate, crc })?;
     Ok(Exit::Fine)
+}
+
+/// Output of `bench-crc`.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct BenchOutput {
+    /// Rate of the checksum alone.
+    bytes_per_second: f64,
+    /// The checksum, printed so that it has to be computed.
+    crc: u32,
 }
 
 /// The rate at which `check` takes one piece after another.

@@ -19,6 +19,7 @@ use feedrate_spec::plan::{LoaderPlan, Plan};
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
 use feedrate_spec::workload::{self, Strictness, client_costs};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -68,7 +69,7 @@ pub(super) struct CalibrateArguments {
 }
 
 /// Answer of the helper.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 struct Calibration {
     client: ClientCosts,
     /// The cost of a sample and that of its bytes were told apart by samples of several sizes.
@@ -84,8 +85,55 @@ struct Calibration {
     batch_cpu_seconds: BTreeMap<u32, f64>,
 }
 
+/// Output of `calibrate --json`. What was not measured has no key.
+#[derive(Default, Serialize, JsonSchema)]
+pub(super) struct CalibrateOutput {
+    /// Costs by the keys of `client`; `null` is not known.
+    client: BTreeMap<String, Option<f64>>,
+    /// They follow from a run that was watched, and were not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_estimate: Option<bool>,
+    /// The cost of a sample and that of its bytes were separated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    told_apart: Option<bool>,
+    /// Different samples that were read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples: Option<u64>,
+    /// Bytes of a sample, in the mean.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sample_bytes: Option<f64>,
+    /// Samples in a batch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch_size: Option<u64>,
+    /// Worker processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workers: Option<u32>,
+    /// Batches that the costs of workers are the mean of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batches: Option<u64>,
+    /// Processor time of a batch in its worker, by the number of workers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch_cpu_seconds: Option<BTreeMap<u32, f64>>,
+}
+
+impl Calibration {
+    fn output(&self) -> CalibrateOutput {
+        CalibrateOutput {
+            client: self.client.0.clone(),
+            is_estimate: None,
+            told_apart: Some(self.told_apart),
+            samples: Some(self.samples),
+            sample_bytes: Some(self.sample_bytes),
+            batch_size: Some(self.batch_size),
+            workers: Some(self.workers),
+            batches: Some(self.batches),
+            batch_cpu_seconds: Some(self.batch_cpu_seconds.clone()),
+        }
+    }
+}
+
 /// Costs by their keys of `client:`; `None` is not known.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(transparent)]
 struct ClientCosts(BTreeMap<String, Option<f64>>);
 
@@ -96,7 +144,7 @@ pub(super) fn calibrate(arguments: &CalibrateArguments) -> anyhow::Result<Exit> 
     let before = before.map(|file| workload_text(file, arguments.force)).transpose()?;
     if resolve::is_run(&arguments.made_by) {
         let told = estimate(&arguments.made_by)?;
-        return finish(arguments, before, &told, &told.section(&arguments.made_by), 0.0);
+        return finish(arguments, before, &told.output(), &told.section(&arguments.made_by), 0.0);
     }
     let Some((script, function)) = arguments.made_by.rsplit_once(':') else {
         return refuse(
@@ -111,7 +159,7 @@ pub(super) fn calibrate(arguments: &CalibrateArguments) -> anyhow::Result<Exit> 
         );
     }
     let told = measure(arguments, script, function)?;
-    finish(arguments, before, &told, &told.section(&arguments.made_by), told.sample_bytes)
+    finish(arguments, before, &told.output(), &told.section(&arguments.made_by), told.sample_bytes)
 }
 
 /// The command that measures somebody's code as `loader` is used, into the workload `file` where there is one.
@@ -129,7 +177,7 @@ pub(super) fn command(loader: &LoaderPlan, file: &str) -> String {
 fn finish(
     arguments: &CalibrateArguments,
     before: Option<String>,
-    told: &impl Serialize,
+    output: &CalibrateOutput,
     section: &str,
     sample_bytes: f64,
 ) -> anyhow::Result<Exit> {
@@ -140,9 +188,7 @@ fn finish(
             write_output(file, whole.as_bytes(), Some(true))?;
             messages::note(written(file, sample_bytes));
         }
-        _ if arguments.json => {
-            messages::print_json(Schema::Calibrate.object(serde_json::to_value(told)?))?
-        }
+        _ if arguments.json => messages::print_json(Schema::Calibrate, output)?,
         _ => messages::print(section.trim_end())?,
     }
     Ok(Exit::Fine)
@@ -177,10 +223,15 @@ fn client_rate(plan: &Plan, sample_bytes: f64) -> Option<String> {
 }
 
 /// An estimate, from a record.
-#[derive(Debug, Serialize)]
 struct Estimate {
     client: ClientCosts,
-    is_estimate: bool,
+}
+
+impl Estimate {
+    fn output(&self) -> CalibrateOutput {
+        let is_estimate = Some(true);
+        CalibrateOutput { client: self.client.0.clone(), is_estimate, ..CalibrateOutput::default() }
+    }
 }
 
 fn estimate(folder: &str) -> anyhow::Result<Estimate> {
@@ -192,7 +243,7 @@ fn estimate(folder: &str) -> anyhow::Result<Estimate> {
         client_costs().map(|key| (key.to_string(), None)).collect();
     client.insert("per_sample".into(), Some(told.per_sample_s));
     client.insert("start_per_epoch".into(), Some(told.start_per_epoch_s));
-    Ok(Estimate { client: ClientCosts(client), is_estimate: true })
+    Ok(Estimate { client: ClientCosts(client) })
 }
 
 const SCRIPT_INSTEAD: &str = "`feedrate calibrate SCRIPT.py:FUNCTION` measures it";

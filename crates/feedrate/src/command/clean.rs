@@ -23,7 +23,6 @@ use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -241,12 +240,23 @@ impl OwnFiles for RunFiles {
     }
 }
 
+/// Output of `clean --json`.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CleanOutput<'a> {
+    /// Whether the items were removed, as `--yes` requests.
+    removed: bool,
+    /// Bytes of all items.
+    bytes: u64,
+    /// Everything that is removed, or would be.
+    items: &'a [CleanItem],
+}
+
 fn tell(items: &[CleanItem], arguments: &CleanArguments) -> Result<(), StdoutError> {
     let removed = || items.iter().filter(|item| !item.in_use);
     let bytes = removed().map(|item| item.bytes).sum();
     if arguments.json {
-        let told = json!({ "removed": arguments.yes, "bytes": bytes, "items": items });
-        return messages::print_json(Schema::Clean.object(told));
+        let output = CleanOutput { removed: arguments.yes, bytes, items };
+        return messages::print_json(Schema::Clean, &output);
     }
     if items.is_empty() {
         return messages::print_page("nothing of feedrate lies there");

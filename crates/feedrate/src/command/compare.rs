@@ -21,9 +21,10 @@ use feedrate_results::index::LeftOut;
 use feedrate_session::{logs, threads};
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// `feedrate compare`.
 #[derive(Debug, Args)]
@@ -117,21 +118,50 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     let responses = if responses.is_empty() { &MAIN_RESPONSES[..] } else { &responses };
     let found = compare_runs(a, b, responses, question, pairing, &across);
     if arguments.json {
-        let mut object = serde_json::to_value(&found)?;
-        object["a"] = json!(arguments.a);
-        object["b"] = json!(arguments.b);
-        object["asked"] = json!(asked(question));
-        object["met"] = json!(found.is_met());
-        object["notes"] = json!(found.notes.iter().map(note).collect::<Vec<_>>());
-        for (at, finding) in found.findings.iter().enumerate() {
-            object["findings"][at]["says"] = json!(verdict(finding));
-        }
-        messages::print_json(Schema::Compare.object(object))?;
+        let says = |compared| CompareFinding { compared, says: verdict(compared) };
+        let output = CompareOutput {
+            comparison: &found,
+            findings: found.findings.iter().map(says).collect(),
+            a: &arguments.a,
+            b: &arguments.b,
+            asked: asked(question),
+            met: found.is_met(),
+            notes: found.notes.iter().map(note).collect(),
+        };
+        messages::print_json(Schema::Compare, &output)?;
     } else {
         messages::print_document(&document(arguments, &found, question), true)?;
     }
     let otherwise = if found.is_open() { Exit::Undecided } else { Exit::Unmet };
     Ok(if found.is_met() { Exit::Fine } else { otherwise })
+}
+
+/// Output of `compare --json`.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CompareOutput<'a> {
+    #[serde(flatten)]
+    comparison: &'a Comparison,
+    /// The verdict on each experiment and response, with values, intervals and p.
+    findings: Vec<CompareFinding<'a>>,
+    /// The first argument.
+    a: &'a Path,
+    /// The second.
+    b: &'a Path,
+    /// The question in words.
+    asked: String,
+    /// Whether it holds for every experiment.
+    met: bool,
+    /// Circumstances that may explain a difference.
+    notes: Vec<String>,
+}
+
+/// One response of one experiment, with its verdict in words.
+#[derive(Serialize, JsonSchema)]
+struct CompareFinding<'a> {
+    #[serde(flatten)]
+    compared: &'a ComparedResponse,
+    /// The verdict in a sentence.
+    says: String,
 }
 
 fn check_across(across: &[&str]) -> Result<(), Refusal> {

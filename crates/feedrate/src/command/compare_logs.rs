@@ -2,14 +2,15 @@
 
 use crate::exit::Exit;
 use crate::{messages, text};
-use feedrate_analysis::access_pattern::compare_patterns;
+use feedrate_analysis::access_pattern::{ComparedAspect, compare_patterns};
 use feedrate_measure::record::Record;
 use feedrate_report::output::Schema;
 use feedrate_report::words::access_pattern::{aspect, figures};
 use feedrate_results::load_run;
 use feedrate_session::logs;
 use feedrate_spec::refusal::refuse;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::path::Path;
 
 /// Compare the reads of two runs or logs, of which one is a log.
@@ -18,11 +19,8 @@ pub(super) fn compare_logs(a: &Path, b: &Path, as_json: bool) -> anyhow::Result<
     let (b_kind, b_record) = side(b)?;
     let aspects = compare_patterns(&a_record, &b_record);
     if as_json {
-        messages::print_json(Schema::CompareLogs.object(json!({
-            "aspects": aspects,
-            "a": {"path": a, "kind": a_kind},
-            "b": {"path": b, "kind": b_kind},
-        })))?;
+        let [a, b] = [(a, a_kind), (b, b_kind)].map(|(path, kind)| ComparedLog { path, kind });
+        messages::print_json(Schema::CompareLogs, &CompareLogsOutput { aspects, a, b })?;
     } else {
         let head = [("A", a, a_kind), ("B", b, b_kind)]
             .map(|(name, path, kind)| format!("{name}  {}, {kind}", path.display()));
@@ -55,4 +53,24 @@ fn side(path: &Path) -> anyhow::Result<(&'static str, Record)> {
         );
     }
     Ok(("run", record))
+}
+
+/// Output of `compare LOG RUN --json`.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CompareLogsOutput<'a> {
+    /// Each aspect of the access patterns, with the figures of both.
+    aspects: Vec<ComparedAspect>,
+    /// The first log or run.
+    a: ComparedLog<'a>,
+    /// The second.
+    b: ComparedLog<'a>,
+}
+
+/// A log or run.
+#[derive(Serialize, JsonSchema)]
+struct ComparedLog<'a> {
+    /// Where it is.
+    path: &'a Path,
+    /// `strace`, `darshan`, `dftracer` or `feedrate`.
+    kind: &'static str,
 }

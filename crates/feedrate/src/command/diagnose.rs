@@ -118,7 +118,7 @@ pub(super) fn print_diagnosis(
     json: bool,
 ) -> anyhow::Result<()> {
     if json {
-        messages::print_json(Schema::Diagnose.object(serde_json::to_value(diagnosis)?))?;
+        messages::print_json(Schema::Diagnose, diagnosis)?;
     } else {
         messages::print_page(&page(diagnosis, &answer(diagnosis), folder))?;
     }

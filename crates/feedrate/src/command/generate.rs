@@ -24,6 +24,9 @@ use feedrate_spec::listener::Listener;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -86,14 +89,15 @@ fn generate_on(
     let seconds = start.elapsed().as_secs_f64();
     let Generated { files_written: files, bytes_written: bytes, .. } = dataset.generated;
     if json {
-        messages::print_json(Schema::Generate.object(serde_json::json!({
-            "folder": dataset.folder,
-            "files": estimate.files,
-            "file_bytes": estimate.file_bytes,
-            "files_written": files,
-            "bytes_written": bytes,
-            "seconds": seconds,
-        })))?;
+        let generated = GenerateOutput {
+            folder: &dataset.folder,
+            files: estimate.files,
+            file_bytes: estimate.file_bytes,
+            files_written: files,
+            bytes_written: bytes,
+            seconds,
+        };
+        messages::print_json(Schema::Generate, &generated)?;
     } else if files == 0 {
         messages::print_page(&format!(
             "{} is whole already: {}, {}",
@@ -112,6 +116,38 @@ fn generate_on(
         ))?;
     }
     Ok(Exit::Fine)
+}
+
+/// Output of `generate --json`.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct GenerateOutput<'a> {
+    /// The folder of the dataset.
+    folder: &'a Path,
+    /// Files of the dataset.
+    files: u64,
+    /// Their bytes.
+    file_bytes: u64,
+    /// Files that were made now.
+    files_written: u64,
+    /// Their bytes.
+    bytes_written: u64,
+    /// How long that took.
+    seconds: f64,
+}
+
+/// Output of `generate --verify --json`.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct VerifyOutput<'a> {
+    /// The folder of the dataset.
+    folder: &'a Path,
+    /// Files that were compared.
+    files: u64,
+    /// Their bytes.
+    bytes: u64,
+    /// Files that differ.
+    bad_files: u64,
+    /// Their names and how they differ.
+    bad: Vec<String>,
 }
 
 /// Verifies the dataset of a workload.
@@ -136,10 +172,14 @@ fn verify(request: &Request, json: bool, listener: &dyn Listener) -> anyhow::Res
     let report = data_verify::verify(dataset, &layout, &*storage, threads(), &show, &interrupted)?;
     drop(line);
     if json {
-        messages::print_json(Schema::Verify.object(serde_json::json!({
-            "folder": folder, "files": report.files, "bytes": report.bytes,
-            "bad_files": report.bad_files, "bad": report.bad.iter().map(difference).collect::<Vec<_>>(),
-        })))?;
+        let verified = VerifyOutput {
+            folder: &folder,
+            files: report.files,
+            bytes: report.bytes,
+            bad_files: report.bad_files,
+            bad: report.bad.iter().map(difference).collect(),
+        };
+        messages::print_json(Schema::Verify, &verified)?;
     } else {
         for bad in &report.bad {
             messages::say(format!("error: {}", difference(bad)));

@@ -3,15 +3,17 @@
 use crate::exit::Exit;
 use crate::{messages, summary, text};
 use clap::Args;
+use feedrate_measure::metric::{LOGICAL_BYTES, Quantiles};
 use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_measure::summary::Figures;
-use feedrate_report::output::Schema;
+use feedrate_report::output::{OpenObject, Schema};
 use feedrate_results::logs::{ImportedLog, LogJob, Lost};
 use feedrate_session::folder;
 use feedrate_session::logs::{self, Emulation};
 use feedrate_session::output::write_output;
 use feedrate_spec::units;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// `feedrate import`.
@@ -58,9 +60,22 @@ pub(super) fn import(arguments: &ImportArguments) -> anyhow::Result<Exit> {
     }
     let figures = Figures::of_reads(&log.record);
     if arguments.json {
-        messages::print_json(
-            Schema::Import.object(object(arguments, &log, &emulation, &figures)?),
-        )?;
+        let output = ImportOutput {
+            log: &arguments.log,
+            kind: log.kind,
+            job: &log.job,
+            duration_s: log.record.epochs[0].end_ns as f64 / 1e9,
+            access: serde_json::to_value(&figures)?["access"].as_object().cloned(),
+            bytes: figures.value(&LOGICAL_BYTES).map(|bytes| bytes as u64),
+            latency: ImportedLatency {
+                open: figures.open_latency.clone(),
+                read: figures.read_latency.clone(),
+            },
+            workload: &emulation.yaml,
+            assumed: &emulation.assumed,
+            lost: lost(&log),
+        };
+        messages::print_json(Schema::Import, &output)?;
     } else {
         messages::print_page(&page(arguments, &log, &emulation, &figures))?;
     }
@@ -77,25 +92,38 @@ fn name_of(log: &Path) -> String {
     if name.is_empty() { "log".into() } else { name }
 }
 
-fn object(
-    arguments: &ImportArguments,
-    log: &ImportedLog,
-    emulation: &Emulation,
-    figures: &Figures,
-) -> anyhow::Result<serde_json::Value> {
-    let of_reads = serde_json::to_value(figures)?;
-    Ok(json!({
-        "log": arguments.log,
-        "kind": log.kind,
-        "job": log.job,
-        "duration_s": log.record.epochs[0].end_ns as f64 / 1e9,
-        "access": of_reads["access"],
-        "bytes": of_reads["bytes"]["logical"],
-        "latency": {"open": of_reads["latency"]["open"], "read": of_reads["latency"]["read"]},
-        "workload": emulation.yaml,
-        "assumed": emulation.assumed,
-        "lost": lost(log),
-    }))
+/// Output of `import --json`.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ImportOutput<'a> {
+    /// The log.
+    log: &'a Path,
+    /// Its kind: `strace`, `darshan`, `dftracer`.
+    kind: &'static str,
+    /// The job, as far as the log shows it.
+    job: &'a LogJob,
+    /// Time between its first and its last call.
+    duration_s: f64,
+    /// Sizes and order of reads.
+    access: Option<OpenObject>,
+    /// Bytes that were read.
+    bytes: Option<u64>,
+    /// Latencies.
+    latency: ImportedLatency,
+    /// The workload as YAML.
+    workload: &'a str,
+    /// Values that the log does not show.
+    assumed: &'a [String],
+    /// Facts of the log that no workload can express.
+    lost: Vec<String>,
+}
+
+/// Latencies of calls; `null` where they were not timed.
+#[derive(Serialize, JsonSchema)]
+struct ImportedLatency {
+    /// Opens.
+    open: Option<Quantiles>,
+    /// Reads.
+    read: Option<Quantiles>,
 }
 
 fn page(

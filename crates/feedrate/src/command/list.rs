@@ -1,4 +1,4 @@
-//! `feedrate list`: the members of a family, a line each, or all that is known of a member.
+//! `feedrate list`: the members of a family, a line each, or all that is known of a member. Long because each family has its page here.
 
 use super::mlperf;
 use crate::cli::name_of;
@@ -30,7 +30,6 @@ use feedrate_study::design::{self, DesignKind};
 use feedrate_study::launch;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 /// `feedrate list`.
 #[derive(Debug, Args)]
@@ -111,6 +110,22 @@ pub(super) struct Listed {
     pub(super) notes: String,
 }
 
+/// Output of `list FAMILY --json`.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ListOutput<T> {
+    /// All of the family, or all that have the name.
+    members: Vec<T>,
+}
+
+/// Output of `list NAME --json`.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DescribeOutput<'a> {
+    /// Family: `workloads`, `keys`, `metrics` and so on.
+    family: String,
+    #[serde(flatten)]
+    listed: &'a Listed,
+}
+
 /// List a family, or explain names. The name of a family alone lists it.
 pub(super) fn list(arguments: &ListArguments) -> anyhow::Result<Exit> {
     let family = match arguments.words.as_slice() {
@@ -121,7 +136,7 @@ pub(super) fn list(arguments: &ListArguments) -> anyhow::Result<Exit> {
     let Some(family) = family else { return explain(arguments) };
     let listed = listed(family);
     if arguments.json {
-        messages::print_json(Schema::List.object(json!({ "members": listed })))?;
+        messages::print_json(Schema::List, &ListOutput { members: listed })?;
         return Ok(Exit::Fine);
     }
     if family == ListedFamily::Workloads {
@@ -296,11 +311,12 @@ fn explain(arguments: &ListArguments) -> anyhow::Result<Exit> {
         return Err(unknown(name, &members).into());
     }
     if arguments.json {
-        let mut members: Vec<Value> = found.iter().flatten().map(|member| object(member)).collect();
-        messages::print_json(match members.len() {
-            1 => Schema::Describe.object(members.remove(0)),
-            _ => Schema::List.object(json!({ "members": members })),
-        })?;
+        let members: Vec<DescribeOutput<'_>> =
+            found.iter().flatten().map(|member| described(member)).collect();
+        match &members[..] {
+            [member] => messages::print_json(Schema::Describe, member)?,
+            _ => messages::print_json(Schema::List, &ListOutput { members })?,
+        }
         return Ok(Exit::Fine);
     }
     let pages: Vec<String> = found.iter().map(|members| page_of(members)).collect();
@@ -379,8 +395,8 @@ fn unknown(name: &str, members: &[FamilyMember]) -> Refusal {
     )
 }
 
-fn object((family, Listed { name, summary, notes }): &FamilyMember) -> Value {
-    json!({ "family": name_of(*family), "name": name, "summary": summary, "notes": notes })
+fn described((family, listed): &FamilyMember) -> DescribeOutput<'_> {
+    DescribeOutput { family: name_of(*family), listed }
 }
 
 /// All that is known of one member, or the names of several.

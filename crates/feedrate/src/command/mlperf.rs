@@ -11,7 +11,8 @@ use feedrate_spec::mlperf::{
 use feedrate_spec::plan::Plan;
 use feedrate_spec::units;
 use feedrate_spec::workload::overridden_key;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Name of the topic.
 pub(super) const TOPIC: &str = "mlperf";
@@ -39,6 +40,37 @@ pub(super) struct Requirement {
     /// The plan has more files than the workload, whose own are too few for one step.
     is_enlarged: bool,
     steps_per_epoch: u64,
+    command: String,
+}
+
+/// MLPerf Storage's rules for a workload, and whether a plan keeps them.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct MlperfOutput {
+    /// Fewest files that the rules allow.
+    files_min: u64,
+    /// Their bytes.
+    bytes_min: f64,
+    /// Fewest files for the steps of an epoch.
+    files_for_steps: u64,
+    /// Fewest files for the memory of the hosts.
+    files_for_memory: u64,
+    /// The larger of both: `steps` or `memory`.
+    binds: &'static str,
+    /// Fewest steps of an epoch.
+    steps_per_epoch_min: u64,
+    /// Size of the dataset in memories of all hosts, at least.
+    memory_times_min: u64,
+    /// Memory of a host.
+    host_memory_bytes: u64,
+    /// Whether that is this machine's, for lack of `--memory`.
+    host_memory_is_assumed: bool,
+    /// Hosts.
+    hosts: u32,
+    /// Least utilisation.
+    au_min_percent: f64,
+    /// Whether the plan has enough files and steps.
+    dataset_is_large_enough: bool,
+    /// The command that runs the workload with enough files.
     command: String,
 }
 
@@ -143,22 +175,23 @@ impl Requirement {
         format!("{}\nTo make and run it:\n  {}", text::rows(&rows), self.command)
     }
 
-    pub(super) fn object(&self) -> Value {
-        json!({
-            "files_min": self.dataset.files(),
-            "bytes_min": self.dataset.bytes(self.dataset.files()),
-            "files_for_steps": self.dataset.files_by_steps(),
-            "files_for_memory": self.dataset.files_by_memory(),
-            "binds": self.binds(),
-            "steps_per_epoch_min": STEPS_PER_EPOCH_MIN,
-            "memory_times_min": MEMORY_TIMES_MIN,
-            "host_memory_bytes": self.memory_bytes,
-            "host_memory_is_assumed": self.hosts.memory_bytes.is_none(),
-            "hosts": self.hosts.count,
-            "au_min_percent": self.au_percent,
-            "dataset_is_large_enough": self.keeps(),
-            "command": self.command,
-        })
+    /// For `plan --json`.
+    pub(super) fn output(&self) -> MlperfOutput {
+        MlperfOutput {
+            files_min: self.dataset.files(),
+            bytes_min: self.dataset.bytes(self.dataset.files()),
+            files_for_steps: self.dataset.files_by_steps(),
+            files_for_memory: self.dataset.files_by_memory(),
+            binds: self.binds(),
+            steps_per_epoch_min: STEPS_PER_EPOCH_MIN,
+            memory_times_min: MEMORY_TIMES_MIN,
+            host_memory_bytes: self.memory_bytes,
+            host_memory_is_assumed: self.hosts.memory_bytes.is_none(),
+            hosts: self.hosts.count,
+            au_min_percent: self.au_percent,
+            dataset_is_large_enough: self.keeps(),
+            command: self.command.clone(),
+        }
     }
 }
 

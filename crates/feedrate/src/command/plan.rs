@@ -1,16 +1,17 @@
 //! `feedrate plan`: what would run, before it runs.
 
-use super::mlperf::{self, Hosts, Requirement};
+use super::mlperf::{self, Hosts, MlperfOutput, Requirement};
 use crate::cli::DataArguments;
 use crate::exit::Exit;
 use crate::progress::TERMINAL;
 use crate::{messages, text};
 use clap::{Args, value_parser};
 use feedrate_measure::record::file::NAMES_FILE;
-use feedrate_report::output::Schema;
+use feedrate_report::output::{OpenObject, Schema};
 use feedrate_session::dataset::{self, Files};
 use feedrate_session::folder;
 use feedrate_session::request::Request;
+use feedrate_session::resolve::IneffectiveKey;
 use feedrate_session::resolve::{
     Resolved, ineffective_keys, ineffective_keys_of_user, mlperf_status,
 };
@@ -18,6 +19,8 @@ use feedrate_session::{catalog, room};
 use feedrate_spec::plan::{CheckpointPlan, Estimate, EvaluationPlan, LoaderPlan, Plan, PlanDoubt};
 use feedrate_spec::units;
 use feedrate_spec::workload::resolved_yaml;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// `feedrate plan`.
 #[derive(Debug, Args)]
@@ -63,6 +66,28 @@ pub(super) fn dry_run(request: &Request, json: bool) -> anyhow::Result<Exit> {
     show(resolved, request, Hosts { memory_bytes: None, count: 1 }, None, json)
 }
 
+/// Output of `plan --json`.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct PlanOutput<'a> {
+    /// All that is decided before the run.
+    #[schemars(with = "OpenObject")]
+    plan: &'a Plan,
+    /// Consequences: bytes, memory, times, the required rate.
+    #[schemars(with = "OpenObject")]
+    estimate: Estimate,
+    /// Free bytes of the file system of the data.
+    free_bytes: Option<u64>,
+    /// Checkpoints; `null` for none.
+    #[schemars(with = "Option<OpenObject>")]
+    checkpoint: Option<&'a CheckpointPlan>,
+    /// MLPerf Storage's rules for the workload: the least files, and utilisation; `null` if it has none.
+    mlperf: Option<MlperfOutput>,
+    /// Keys that are given and change nothing.
+    without_effect: Vec<IneffectiveKey>,
+    /// The workload with every override, as YAML.
+    config: String,
+}
+
 /// Print it. `own_files` is the workload's number of files where the plan has another one.
 fn show(
     resolved: Resolved,
@@ -88,15 +113,16 @@ fn show(
     let requirement =
         if is_foreign { None } else { Requirement::new(plan, request, hosts, own_files) };
     if json {
-        messages::print_json(Schema::Plan.object(serde_json::json!({
-            "plan": resolved.plan,
-            "estimate": catalog::estimate(&resolved.plan),
-            "free_bytes": room::free_bytes(plan, data_root),
-            "checkpoint": resolved.plan.checkpoint,
-            "mlperf": requirement.as_ref().map(Requirement::object),
-            "without_effect": Vec::from_iter(ineffective_keys(&resolved.workload)),
-            "config": resolved_yaml(&resolved.workload),
-        })))?;
+        let output = PlanOutput {
+            plan,
+            estimate: catalog::estimate(plan),
+            free_bytes: room::free_bytes(plan, data_root),
+            checkpoint: plan.checkpoint.as_ref(),
+            mlperf: requirement.as_ref().map(Requirement::output),
+            without_effect: Vec::from_iter(ineffective_keys(&resolved.workload)),
+            config: resolved_yaml(&resolved.workload),
+        };
+        messages::print_json(Schema::Plan, &output)?;
     } else {
         let mut page = page(&resolved, request);
         let needed = catalog::estimate(plan).needed_bytes_per_second;

@@ -5,7 +5,7 @@ use crate::messages;
 use anyhow::Context as _;
 use clap::Args;
 use feedrate_measure::metric::Metric;
-use feedrate_report::draw::{Look, Theme, draw};
+use feedrate_report::draw::{Figure, Look, Theme, draw};
 use feedrate_report::gather::plot_data;
 use feedrate_report::output::Schema;
 use feedrate_report::plot::{self, Needs, PLOTS, Plot};
@@ -14,7 +14,8 @@ use feedrate_session::output::{refuse_there, write_output};
 use feedrate_session::threads;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -126,13 +127,26 @@ pub(super) fn plot(arguments: &PlotArguments) -> anyhow::Result<Exit> {
         write_output(target, &bytes, Some(arguments.force))?;
     }
     if arguments.json {
-        messages::print_json(Schema::Plot.object(json!({
-            "plot": plot.name, "file": target, "left_out": left_out, "figure": figure,
-        })))?;
+        let file = target.as_deref();
+        let output = PlotOutput { plot: plot.name, file, left_out: &left_out, figure: &figure };
+        messages::print_json(Schema::Plot, &output)?;
     } else if let Some(target) = &target {
         messages::print_page(&format!("{}\n{}", target.display(), figure.caption))?;
     }
     Ok(Exit::Fine)
+}
+
+/// Output of `plot --json`.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct PlotOutput<'a> {
+    /// The plot's name.
+    plot: &'static str,
+    /// The picture; `null` if none was written.
+    file: Option<&'a Path>,
+    /// Runs that are not drawn, and why.
+    left_out: &'a [LeftOut],
+    /// All values that are drawn.
+    figure: &'a Figure,
 }
 
 fn response(plot: &Plot, asked: Option<&str>) -> Result<Option<&'static Metric>, Refusal> {

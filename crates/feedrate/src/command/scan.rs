@@ -26,7 +26,7 @@ pub(super) fn scan(arguments: &ScanArguments) -> anyhow::Result<Exit> {
     let names = tempfile::tempdir()?;
     let found = folder::scan(&arguments.folder, &names.path().join(NAMES_FILE))?;
     if arguments.json {
-        messages::print_json(Schema::Scan.object(serde_json::to_value(&found)?))?;
+        messages::print_json(Schema::Scan, &found)?;
     } else {
         let lines: Vec<String> = [found.line()].into_iter().chain(found.notes()).collect();
         messages::print_page(&lines.join("\n"))?;

@@ -25,7 +25,7 @@ pub(super) struct SystemArguments {
 pub(crate) fn system(arguments: &SystemArguments) -> anyhow::Result<Exit> {
     let system = feedrate_run::system::system(Some(&arguments.data), None);
     if arguments.json {
-        messages::print_json(Schema::System.object(serde_json::to_value(&system)?))?;
+        messages::print_json(Schema::System, &system)?;
         return Ok(Exit::Fine);
     }
     let mut table = Table::new();

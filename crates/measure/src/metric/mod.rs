@@ -48,6 +48,7 @@ use feedrate_spec::names;
 use feedrate_spec::plan::Plan;
 use feedrate_spec::refusal::Refusal;
 use feedrate_spec::units;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -188,7 +189,7 @@ impl Fold {
 }
 
 /// Stable name of a metric in snake_case, with its unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct MetricId(&'static str);
 
@@ -279,7 +280,7 @@ pub enum Basis {
 
 names! {
     /// How a number came to be known.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Provenance {
         /// From what a run of ours counted and timed.
@@ -294,7 +295,7 @@ names! {
 }
 
 /// A number, and how it came to be known.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Value {
     pub number: f64,

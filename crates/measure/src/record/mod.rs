@@ -31,6 +31,7 @@ use self::access::{Access, BINS, FilesRead, add_bins};
 use self::causes::is_zero;
 use crate::histogram::Histogram;
 use feedrate_spec::plan::{DatasetPlan, Plan, PlanDoubt};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use timeline::Timeline;
 
@@ -410,7 +411,7 @@ pub struct OtherProcess {
 }
 
 /// The machine a run ran on. Values as found; empty where unknown.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct System {
     /// Host name.
     pub hostname: String,
@@ -454,7 +455,7 @@ impl System {
 }
 
 /// A network interface.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Network {
     /// `eth0`, `ib0`.
     pub name: String,

@@ -1,9 +1,10 @@
 //! Where a folder of a run is mounted, and what its device may give.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Where a folder is mounted.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Mount {
     /// Mount point.
     pub point: String,
@@ -32,7 +33,7 @@ pub struct Mount {
 }
 
 /// The rate at which a process may read of a block device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReadLimits {
     /// Bytes of all that share the limit; `None` is no limit.
     pub bytes_per_second: Option<u64>,

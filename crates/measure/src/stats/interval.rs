@@ -2,11 +2,12 @@
 
 use super::sample::{mean, stdev};
 use super::{t_below, t_quantile};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 /// An estimate, and what lies around it with a confidence that the caller chose.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the words of every textbook")]
 pub struct Interval {
     pub estimate: f64,

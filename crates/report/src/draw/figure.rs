@@ -1,11 +1,12 @@
 //! Data of a figure: panels with axes, points, bars and spans. Says nothing of places or colours.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// A picture.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Figure {
     /// Its name, for those who cannot see it.
     pub title: String,
@@ -18,7 +19,7 @@ pub struct Figure {
 }
 
 /// A part of a picture.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Panel {
     /// Above it.
     pub title: Option<String>,
@@ -31,7 +32,7 @@ pub struct Panel {
 }
 
 /// Marks between two axes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename = "axes")]
 pub struct Axes {
     /// To the right.
@@ -45,7 +46,7 @@ pub struct Axes {
 }
 
 /// One axis.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Axis {
     /// With its unit: `Throughput (MB/s)`.
     pub label: String,
@@ -59,7 +60,7 @@ pub struct Axis {
 }
 
 /// How values become places.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
     /// Evenly.
@@ -75,7 +76,7 @@ pub enum Scale {
 }
 
 /// Where an axis begins and ends.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AxisRange {
     /// From 0 to a round number above the marks.
@@ -87,7 +88,7 @@ pub enum AxisRange {
 }
 
 /// A layer of a panel.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "layer", rename_all = "snake_case")]
 pub enum Layer {
     /// Points, lines, or both.
@@ -101,7 +102,7 @@ pub enum Layer {
 }
 
 /// A level of the y axis, as a line over the whole width.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Rule {
     /// Its name: `baseline`.
     pub label: String,
@@ -112,7 +113,7 @@ pub struct Rule {
 }
 
 /// How a level is drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleLine {
     /// A level that is asked for.
@@ -122,7 +123,7 @@ pub enum RuleLine {
 }
 
 /// Points that belong together.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Series {
     /// Its name; empty has none.
     pub label: String,
@@ -137,7 +138,7 @@ pub struct Series {
 }
 
 /// How a series is drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Style {
     /// Marks.
@@ -157,7 +158,7 @@ pub enum Style {
 }
 
 /// Along an axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Spread {
     /// To both sides.
@@ -167,7 +168,7 @@ pub enum Spread {
 }
 
 /// A point.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Point {
     /// On the x axis.
     pub x: f64,
@@ -188,7 +189,7 @@ pub struct Point {
 }
 
 /// Bars of one kind, along the x axis.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Bars {
     /// Their name.
     pub label: String,
@@ -199,7 +200,7 @@ pub struct Bars {
 }
 
 /// A bar.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Bar {
     /// Its category on the y axis.
     pub at: f64,
@@ -210,7 +211,7 @@ pub struct Bar {
 }
 
 /// A shaded stretch of the x axis.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ShadedSpan {
     /// Where it begins.
     pub from: f64,
@@ -225,7 +226,7 @@ pub struct ShadedSpan {
 }
 
 /// A colour by what it stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tone {
     /// One of the colours that are told apart with any eyes, by number; so is the shape of marks.

@@ -20,8 +20,9 @@ pub use panel::{is_cut, stand_aside};
 pub use png::PngError;
 pub use theme::Theme;
 
+pub use figure::Figure;
+
 use canvas::Shape;
-use figure::Figure;
 use theme::Colour;
 
 /// How a figure looks.

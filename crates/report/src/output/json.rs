@@ -1,10 +1,11 @@
 //! The whole report as an object, but for the pictures.
 
 use super::ReportOutput;
-use crate::experiment::experiments;
+use crate::experiment::{ReportedExperiment, experiments};
 use crate::report::{FigureUse, Report};
 use feedrate_spec::{escape, names};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 pub(super) static OUTPUT: ReportOutput = ReportOutput {
     name: "json",
@@ -65,29 +66,41 @@ impl Schema {
         format!("{}/{}", self.name(), self.version())
     }
 
-    /// The object, after the version of the program that made it, and name and version of what it is.
-    #[must_use]
-    pub fn object(self, mut object: Value) -> JsonObject {
-        if let Some(keys) = object.as_object_mut() {
-            keys.shift_insert(0, "feedrate".into(), env!("CARGO_PKG_VERSION").into());
-            keys.shift_insert(1, "schema".into(), self.versioned().into());
-        }
-        JsonObject(escape::in_json(&object.to_string()).into())
+    /// The object as one line of JSON, after the version of the program, and name and version of the schema.
+    ///
+    /// # Errors
+    /// It cannot be JSON: a map whose keys are no text.
+    pub fn text(self, object: &impl Serialize) -> serde_json::Result<String> {
+        let schema = self.versioned();
+        let versioned = Versioned { feedrate: env!("CARGO_PKG_VERSION"), schema, object };
+        Ok(escape::in_json(&serde_json::to_string(&versioned)?).into())
     }
 }
 
-/// An object with its schema, as JSON.
-pub struct JsonObject(String);
+/// An object whose keys are described elsewhere.
+pub type OpenObject = serde_json::Map<String, serde_json::Value>;
 
-impl JsonObject {
-    /// One line.
-    pub fn text(&self) -> &str {
-        &self.0
-    }
+#[derive(Serialize, JsonSchema)]
+#[expect(missing_docs, reason = "its schema is that of the object")]
+pub struct Versioned<T> {
+    /// Version of the program.
+    pub feedrate: &'static str,
+    /// Name and version of this schema.
+    pub schema: String,
+    #[serde(flatten)]
+    pub object: T,
+}
+
+/// A whole report as an object, from which its schema is made.
+#[derive(Serialize, JsonSchema)]
+pub struct ReportObject<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    /// Experiments with means and intervals.
+    experiments: Vec<ReportedExperiment>,
 }
 
 fn write(report: &Report) -> String {
-    let mut object = json!(report);
-    object["experiments"] = json!(experiments(report));
-    format!("{}\n", Schema::Report.object(object).text())
+    let report = ReportObject { report, experiments: experiments(report) };
+    Schema::Report.text(&report).unwrap_or_default() + "\n"
 }

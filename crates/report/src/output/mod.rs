@@ -12,7 +12,7 @@ pub mod terminal;
 #[cfg(test)]
 mod tests;
 
-pub use json::{JsonObject, Schema};
+pub use json::{OpenObject, ReportObject, Schema, Versioned};
 
 use crate::document::{Detail, run_number};
 use crate::report::{FigureUse, Report};

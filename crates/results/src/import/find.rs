@@ -6,6 +6,7 @@ use feedrate_measure::dlio::micros;
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_spec::escape;
 use feedrate_spec::units;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -20,7 +21,7 @@ const NAMES_MAX: usize = 1 << 17;
 const FOLDERS_MAX: usize = 1 << 12;
 
 /// The maker of a run's folder.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunOrigin {
     /// feedrate: there is a record, which tells more than DLIO's files beside it.
@@ -43,7 +44,7 @@ pub struct FoundRun {
 }
 
 /// A folder, and why it is left out.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct LeftOut {
     /// Its folder.
     pub path: PathBuf,

@@ -4,6 +4,7 @@
 use super::json::{self, Fields, text};
 use feedrate_measure::dlio::micros;
 use feedrate_measure::stats::median;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -40,7 +41,7 @@ pub struct EpochTotal {
 }
 
 /// A side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
     /// Only the config tells how many steps there were, and a run that breaks off has fewer.
@@ -50,7 +51,7 @@ pub enum Bound {
 }
 
 /// Steps that DLIO's throughput is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CountedSteps {
     /// All, in the time of the whole block: releases up to MLPerf Storage 1.0, whose compute is that of the config.

@@ -5,12 +5,13 @@ use super::reader::{Bursts, ReaderLog, in_turns, median};
 use super::tally::{FileFacts, FileKind, Tally};
 use feedrate_measure::metric::{counters_of_run, mean, stdev};
 use feedrate_measure::record::{AcceleratorEpoch, EpochRecord, Record};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A job, as its log tells of it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct LogJob {
     /// Ending of its files, in lower case; empty where they have none.
     pub extension: String,
@@ -49,7 +50,7 @@ pub struct LogJob {
 }
 
 /// Files that are not taken for data.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OtherFiles {
     /// Lower case; empty without any.
     pub extension: String,
@@ -60,7 +61,7 @@ pub struct OtherFiles {
 }
 
 /// Reads of one step of a reader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LogBatch {
     /// Files that were opened for it, where each is opened anew.
     pub files: Option<u64>,

@@ -7,10 +7,11 @@ use feedrate_spec::mlperf::{
     is_set_by_official_tools, rule_of, steps_of_smallest_dataset,
 };
 use feedrate_spec::workload::overridden_key;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A run held to the rules; `None` is what it does not tell.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MlperfCheck {
     /// Whether it keeps all; `None` where it breaks none that is known.
     pub keeps: Option<bool>,
@@ -27,7 +28,7 @@ pub struct MlperfCheck {
 }
 
 /// A setting that is not that of the rules.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Changed {
     /// As DLIO calls it.
     pub key: String,

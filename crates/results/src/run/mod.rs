@@ -31,12 +31,13 @@ use feedrate_measure::phase::Phase;
 use feedrate_measure::record::{Record, StudyRun, System};
 use feedrate_measure::supply::Supply;
 use feedrate_spec::units::MIB;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// A run's purpose.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
     /// It trained, or should have.
@@ -54,7 +55,7 @@ pub enum Activity {
 pub const UNKNOWN: &str = "unknown";
 
 /// The sources that tell a run's workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkloadSource {
     /// `workload=NAME`.

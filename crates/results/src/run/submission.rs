@@ -1,12 +1,13 @@
 //! The place of a run in the results of MLPerf Storage: `ROUND/closed|open/SUBMITTER/results/SYSTEM/…`.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// The submitter and system of results.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Submission {
     /// The folders above the division, where runs lie below several: a system has one name in each round of submissions.

@@ -6,12 +6,13 @@
 use super::attempt::{Attempt, Outcome};
 use crate::row::{Row, RowKey};
 use feedrate_spec::names;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 names! {
     /// Where a row stands.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Status {
         /// To be run. A complete attempt is one that the user set back.

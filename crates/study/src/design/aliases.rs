@@ -2,6 +2,7 @@
 //! (Box, Hunter and Hunter, "Statistics for Experimenters", chapter 6; Jain, chapter 19).
 
 use crate::factor::StudyFactor;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// In the order of factors.
@@ -12,7 +13,7 @@ pub(super) const FACTORS_MAX: usize = LETTERS.len();
 const CHAIN_SHOWN: usize = 7;
 
 /// Effects that are confounded with each other.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Aliases {
     /// Letter and name of each factor.
     pub letters: Vec<(char, String)>,
@@ -27,7 +28,7 @@ pub struct Aliases {
 }
 
 /// Effects that have one estimate together.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Chain {
     /// The one of fewest factors.
     pub effect: String,

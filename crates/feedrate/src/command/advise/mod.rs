@@ -27,8 +27,10 @@ use feedrate_session::template::RunTemplate;
 use feedrate_session::{bundled, resolve, result_folder};
 use feedrate_spec::refusal::refuse;
 use feedrate_study::chooser::{BASELINE, Trials, UTILISATION};
+pub(super) use predict::WhatifOutput;
 use predict::{PredictArguments, Predictor, refusal_of_watched};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use try_out::{Goal, TryOut, observe};
 
@@ -145,15 +147,16 @@ fn print_advice(
     page: String,
 ) -> anyhow::Result<Exit> {
     if json {
-        messages::print_json(Schema::Advise.object(json!({
-            "run_dir": run_dir,
-            "workload": run.summary.workload,
-            "fed": run.answer.fed,
-            "au_percent": run.answer.au_percent,
-            "verdict": run.answer.verdict,
-            "says": opening,
-            "advice": rows.iter().map(as_json).collect::<Vec<_>>(),
-        })))?;
+        let output = AdviseOutput {
+            run_dir,
+            workload: &run.summary.workload,
+            fed: run.answer.fed,
+            au_percent: run.answer.au_percent,
+            verdict: run.answer.verdict,
+            says: opening,
+            advice: rows.iter().map(AdviceOutput::new).collect(),
+        };
+        messages::print_json(Schema::Advise, &output)?;
     } else {
         messages::print_page(&[opening, page, format!("Results: {run_dir}")].join("\n\n"))?;
     }
@@ -233,26 +236,67 @@ fn advised(template: &RunTemplate, case: &Case) -> Vec<Advised> {
     rows.collect()
 }
 
-fn as_json(row: &Advised) -> Value {
-    let Advice { proposal, prediction } = &row.advice;
-    let source = RULES.iter().find(|rule| rule.name == proposal.rule).map(|rule| rule.source);
-    json!({
-        "name": proposal.rule,
-        "overrides": proposal.overrides,
-        "change": words::change(proposal),
-        "predicted_percent": prediction.map(|prediction| prediction.au_percent),
-        "interval": prediction.map(|prediction| prediction.interval),
-        "lost_s": proposal.lost_s,
-        "why": words::why(proposal),
-        "evidence": proposal.evidence,
-        "cost": proposal.cost,
-        "risk": proposal.risk,
-        "source": source,
-        "command": row.command,
-        "tried": null,
-        "outcome": Outcome::NotTried,
-        "reason": null,
-    })
+/// Output of `advise --json`.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct AdviseOutput<'a> {
+    /// The folder of the run.
+    run_dir: &'a str,
+    /// Its workload.
+    workload: &'a str,
+    /// Whether the storage kept up; `null` is unknown.
+    fed: Option<bool>,
+    /// The utilisation that decides.
+    au_percent: Option<f64>,
+    /// The bound on the run's speed.
+    verdict: Bound,
+    /// The answer in one sentence.
+    says: String,
+    /// Each rule that applies, the best first: its change, its evidence, its prediction.
+    advice: Vec<AdviceOutput<'a>>,
+}
+
+/// A piece of advice.
+#[derive(Serialize, JsonSchema)]
+struct AdviceOutput<'a> {
+    #[serde(flatten)]
+    proposal: &'a Proposal,
+    /// The change in words.
+    change: String,
+    /// Utilisation that it would bring; `null` if it cannot be predicted.
+    predicted_percent: Option<f64>,
+    /// Least and most of it that the record leaves open.
+    interval: Option<[f64; 2]>,
+    /// The reason in words.
+    why: String,
+    /// Paper, program or measurement that the rule is from.
+    source: Option<&'static str>,
+    /// The command that makes the change; `null` if it is no change of the workload.
+    command: Option<&'a str>,
+    /// Runs that tried it; always `null` here.
+    tried: Option<()>,
+    /// Its outcome: `not_tried` here.
+    outcome: Outcome,
+    /// Why it was not tried; always `null` here.
+    reason: Option<()>,
+}
+
+impl<'a> AdviceOutput<'a> {
+    fn new(row: &'a Advised) -> Self {
+        let Advice { proposal, prediction } = &row.advice;
+        let rule = RULES.iter().find(|rule| rule.name == proposal.rule);
+        AdviceOutput {
+            proposal,
+            change: words::change(proposal),
+            predicted_percent: prediction.map(|prediction| prediction.au_percent),
+            interval: prediction.map(|prediction| prediction.interval),
+            why: words::why(proposal),
+            source: rule.map(|rule| rule.source),
+            command: row.command.as_deref(),
+            tried: None,
+            outcome: Outcome::NotTried,
+            reason: None,
+        }
+    }
 }
 
 fn page(run: &AnsweredSummary, rows: &[Advised]) -> String {

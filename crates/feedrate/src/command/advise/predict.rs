@@ -7,6 +7,7 @@ use feedrate_analysis::predict::{Pipeline, PipelineChange, Prediction, Scale, Un
 use feedrate_measure::metric::{AU_ALL_STEPS, Unit};
 use feedrate_measure::record::Record;
 use feedrate_measure::summary::Summary;
+use feedrate_measure::verdict::Bound;
 use feedrate_report::output::Schema;
 use feedrate_report::words::untold;
 use feedrate_session::failure::on_one_line;
@@ -14,7 +15,8 @@ use feedrate_session::template::{ACCELERATORS_KEY, RunTemplate};
 use feedrate_spec::plan::Plan;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Options of predictions.
 #[derive(Debug, Args)]
@@ -48,10 +50,14 @@ struct Row {
 }
 
 /// The reason why there is no prediction.
+#[derive(Serialize, JsonSchema)]
 struct NotPredicted {
+    /// The reason.
     why: String,
+    /// A run that would show it.
     hint: String,
     /// The record has no evidence on what is changed.
+    #[serde(skip)]
     is_unseen: bool,
 }
 
@@ -106,13 +112,14 @@ impl Predictor<'_> {
         }
         if json {
             let measured = Summary::new(record).figures.value(&AU_ALL_STEPS);
-            messages::print_json(Schema::Whatif.object(json!({
-                "run_dir": self.run_dir,
-                "measured_au_percent": measured,
-                "as_it_was": unchanged.as_ref().ok(),
-                "whatif": rows.iter().map(Row::json).collect::<Vec<_>>(),
-                "binds": alternatives.iter().map(Row::json).collect::<Vec<_>>(),
-            })))?;
+            let output = WhatifOutput {
+                run_dir: self.run_dir,
+                measured_au_percent: measured,
+                as_it_was: unchanged.as_ref().ok(),
+                whatif: rows.iter().map(PredictedChange::new).collect(),
+                binds: alternatives.iter().map(PredictedChange::new).collect(),
+            };
+            messages::print_json(Schema::Whatif, &output)?;
         } else {
             let note =
                 helps.map(|helps| format!("{} has no effect; {helps}", change.settings.join(" ")));
@@ -287,17 +294,49 @@ fn pipeline_change(text: &str) -> Result<Option<PipelineChange>, Refusal> {
     }
 }
 
-impl Row {
-    fn json(&self) -> Value {
-        let known = self.prediction.as_ref().ok();
-        json!({
-            "changes": self.change.settings,
-            "au_percent": known.map(|prediction| prediction.au_percent),
-            "interval": known.map(|prediction| prediction.interval),
-            "bottleneck": known.map(|prediction| prediction.bottleneck),
-            "bytes_per_second": known.map(|prediction| prediction.bytes_per_second),
-            "untold": self.prediction.as_ref().err().map(|reason| json!({ "why": reason.why, "hint": reason.hint })),
-        })
+/// Output of `advise RUN --set KEY=VALUE --json`.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::command) struct WhatifOutput<'a> {
+    /// The folder of the run.
+    run_dir: &'a str,
+    /// Utilisation as measured.
+    measured_au_percent: Option<f64>,
+    /// Prediction without a change, which shows how good predictions are.
+    as_it_was: Option<&'a Prediction>,
+    /// Each change and its prediction.
+    whatif: Vec<PredictedChange<'a>>,
+    /// Changes that would bring something, where one has no effect.
+    binds: Vec<PredictedChange<'a>>,
+}
+
+/// A change and its prediction.
+#[derive(Serialize, JsonSchema)]
+struct PredictedChange<'a> {
+    /// Keys with their values.
+    changes: &'a [String],
+    /// Utilisation over all steps; `null` if it cannot be predicted.
+    au_percent: Option<f64>,
+    /// Least and most of it that the record leaves open.
+    interval: Option<[f64; 2]>,
+    /// The stage that would take the time.
+    bottleneck: Option<Bound>,
+    /// Read by all accelerators, over the run.
+    bytes_per_second: Option<f64>,
+    /// Why it cannot be predicted; `null` if it can.
+    untold: Option<&'a NotPredicted>,
+}
+
+impl<'a> PredictedChange<'a> {
+    fn new(row: &'a Row) -> Self {
+        let known = row.prediction.as_ref().ok();
+        PredictedChange {
+            changes: &row.change.settings,
+            au_percent: known.map(|prediction| prediction.au_percent),
+            interval: known.map(|prediction| prediction.interval),
+            bottleneck: known.map(|prediction| prediction.bottleneck),
+            bytes_per_second: known.map(|prediction| prediction.bytes_per_second),
+            untold: row.prediction.as_ref().err(),
+        }
     }
 }
 

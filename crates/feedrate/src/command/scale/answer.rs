@@ -14,11 +14,12 @@ use feedrate_report::words::{answer, client};
 use feedrate_results::load_run;
 use feedrate_study::chooser::{Observation, ScaleRuns, ScaleSearch, upwards};
 use feedrate_study::search::{Certainty, Find, Found};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A search that is over.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(in crate::command) struct SearchResult {
     /// The workload's name.
     pub(super) workload: String,
@@ -64,7 +65,7 @@ pub(in crate::command) struct SearchResult {
 }
 
 /// All runs at one number.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct SearchedNumber {
     /// The number.
     pub(super) number: u64,

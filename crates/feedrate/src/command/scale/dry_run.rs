@@ -10,8 +10,8 @@ use feedrate_spec::plan::Plan;
 use feedrate_spec::units;
 use feedrate_study::chooser::NumberRange as _;
 use feedrate_study::search::{ACCELERATORS, Find, Found, Search};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 
 /// Rates for which it is told what would happen.
 const RATES: [f64; 3] = [1e9, 1e10, 1e11];
@@ -35,23 +35,24 @@ pub(super) fn tell(arguments: &ScaleArguments, range: &SearchRange<'_>) -> anyho
     let root = &range.resolved.data_root;
     if arguments.data.json {
         let all = datasets.iter().map(dataset).collect::<anyhow::Result<Vec<_>>>()?;
-        messages::print_json(Schema::ScaleDryRun.object(json!({
-            "runs_without_noise": runs,
-            "max_runs": arguments.max_runs,
-            "dataset_bytes": dataset_bytes,
-            "free_bytes": room::free_bytes(&last, root),
-            "datasets": all,
-            "if_storage_delivers": foreseen,
-            "read_bytes_per_run": [first_bytes, last_bytes],
-            "read_bytes": all_bytes,
-            "seconds_per_run_least": run_s,
-            "seconds_least": least_s,
-            "budget_s": budget_s,
-            "from": from,
-            "max": max,
-            "overrides": most.added(),
-            "notes": most.notes,
-        })))?;
+        let output = ScaleDryRunOutput {
+            runs_without_noise: runs,
+            max_runs: arguments.max_runs,
+            dataset_bytes,
+            free_bytes: room::free_bytes(&last, root),
+            datasets: all,
+            if_storage_delivers: &foreseen,
+            read_bytes_per_run: [first_bytes, last_bytes],
+            read_bytes: all_bytes,
+            seconds_per_run_least: run_s,
+            seconds_least: least_s,
+            budget_s,
+            from,
+            max,
+            overrides: most.added(),
+            notes: &most.notes,
+        };
+        messages::print_json(Schema::ScaleDryRun, &output)?;
         return Ok(());
     }
     let mut rows = vec![
@@ -84,8 +85,43 @@ pub(super) fn tell(arguments: &ScaleArguments, range: &SearchRange<'_>) -> anyho
     Ok(())
 }
 
+/// Output of `scale --dry-run --json`.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::command) struct ScaleDryRunOutput<'a> {
+    /// Runs, if none has to be repeated.
+    runs_without_noise: u64,
+    /// Runs at most.
+    max_runs: u64,
+    /// Bytes of the dataset.
+    dataset_bytes: u64,
+    /// Free bytes of the file system of the data.
+    free_bytes: Option<u64>,
+    /// Each dataset that would be read.
+    datasets: Vec<DatasetFor>,
+    /// Time of the runs by the rate of the storage.
+    if_storage_delivers: &'a [Foreseen],
+    /// Bytes that the smallest and the largest run read.
+    read_bytes_per_run: [u64; 2],
+    /// Bytes that all runs read.
+    read_bytes: u64,
+    /// Time of a run, if no accelerator waits.
+    seconds_per_run_least: f64,
+    /// The same of all runs.
+    seconds_least: f64,
+    /// Time after which no run is started.
+    budget_s: f64,
+    /// First number of the range.
+    from: u64,
+    /// Last number of the range.
+    max: u64,
+    /// Settings of every run.
+    overrides: Vec<String>,
+    /// Remarks on the range.
+    notes: &'a [String],
+}
+
 /// A dataset, and the largest number that it does for.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct DatasetFor {
     max: u64,
     files: u64,
@@ -113,7 +149,7 @@ fn datasets<'a>(range: &SearchRange<'a>) -> anyhow::Result<Vec<SearchRange<'a>>>
 }
 
 /// A search of a storage that delivers so many bytes per second, whatever is asked of it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Foreseen {
     bytes_per_second: f64,
     #[serde(flatten)]

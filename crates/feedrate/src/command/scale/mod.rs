@@ -5,12 +5,14 @@ mod answer;
 mod words;
 mod dry_run;
 
+pub(super) use answer::SearchResult;
+pub(super) use dry_run::ScaleDryRunOutput;
+
 use super::study::chosen::{ChosenStudy, SCALE, StudyQuestion, lines_of};
 use crate::cli::{CacheArguments, DataArguments, OUTPUT, metric};
 use crate::exit::Exit;
 use crate::{messages, text, time};
 use answer::SearchAnswer;
-pub(super) use answer::SearchResult;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use feedrate_measure::metric::{Metric, Unit};

@@ -21,6 +21,7 @@ use feedrate_spec::units;
 use feedrate_spec::workload::Override;
 use feedrate_study::chooser::NumberRange as _;
 use feedrate_study::search::{ACCELERATORS, Goal};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -42,7 +43,7 @@ const STEPS: &str = "train.total_training_steps";
 const ASKED: &str = "metric.au";
 
 /// A dataset that was made for a search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct SearchedDataset {
     /// Files to train on.
     pub(super) files: u64,

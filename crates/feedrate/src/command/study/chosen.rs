@@ -320,7 +320,7 @@ pub(in crate::command) fn print(conclusion: &Conclusion, json: bool) -> anyhow::
     let Conclusion { schema, answer, rest, object, .. } = conclusion;
     if json {
         let schema = if schema == TRIALS { Schema::Trials } else { Schema::Scale };
-        messages::print_json(schema.object(object.clone()))?;
+        messages::print_json(schema, object)?;
     } else {
         messages::print_answered(&answer.join("\n"), &rest.join("\n"))?;
     }

@@ -11,12 +11,27 @@ use feedrate_study::datasets::{DiskChange, Forecast, Now};
 use feedrate_study::runner::{
     Plans, RowDataset, RowPlan, RunnerEnv, RunnerError, RunnerOptions, due,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 use std::path::{Path, PathBuf};
 
+/// Output of `study run --dry-run --json`.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::command) struct StudyDryRunOutput<'a> {
+    /// Each run that would be made.
+    runs: &'a [ForecastRun],
+    /// Time of all runs.
+    run_s: f64,
+    /// Time of making datasets.
+    generation_s: f64,
+    /// Bytes of datasets that would be made.
+    generate_bytes: u64,
+    /// Whether they fit on the disk.
+    fits_disk: bool,
+}
+
 /// One run that would be made.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ForecastRun {
     row: usize,
     label: String,
@@ -71,13 +86,9 @@ fn tell(runs: &[ForecastRun], json: bool) -> Result<(), StdoutError> {
     let generate_bytes: u64 = runs.iter().map(|run| run.change.generate_bytes).sum();
     let is_short = runs.iter().any(|run| run.change.short_bytes.is_some());
     if json {
-        return messages::print_json(Schema::StudyDryRun.object(json!({
-            "runs": runs,
-            "run_s": run_s,
-            "generation_s": generation_s,
-            "generate_bytes": generate_bytes,
-            "fits_disk": !is_short,
-        })));
+        let fits_disk = !is_short;
+        let output = StudyDryRunOutput { runs, run_s, generation_s, generate_bytes, fits_disk };
+        return messages::print_json(Schema::StudyDryRun, &output);
     }
     if runs.is_empty() {
         return messages::print_page("nothing is pending");

@@ -14,8 +14,12 @@ pub(super) mod chosen;
 mod row_view;
 mod status;
 
+pub(super) use dry_run::StudyDryRunOutput;
 pub(super) use how::{StudyHow, StudyStart};
+pub(super) use new::StudyNewOutput;
 pub(super) use row::note_own_workloads;
+pub(super) use run::StudyRunOutput;
+pub(super) use status::{StudyShowOutput, StudyStatusOutput};
 
 use crate::exit::Exit;
 use clap::Subcommand;

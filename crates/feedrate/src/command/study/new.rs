@@ -17,10 +17,12 @@ use feedrate_session::resolve::{self, WorkloadSource};
 use feedrate_spec::problem::Problems;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::workload::{self as spec, Content, Strictness, Workload};
+use feedrate_study::design::Aliases;
 use feedrate_study::design_file::{self, DesignText};
 use feedrate_study::randomization::{Blocking, RunOrder};
 use feedrate_study::resolved_design::{DrawnStudy, ResolvedDesign};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -250,20 +252,56 @@ fn tell(
         messages::note(format!("written to {}; run it with `{program}`", path.display()));
         return Ok(());
     }
-    let factors: Vec<_> = resolved
-        .factors
-        .iter()
-        .map(|factor| json!({ "name": factor.name, "key": factor.key, "levels": factor.levels }))
-        .collect();
-    messages::print_json(Schema::StudyNew.object(json!({
-        "csv": path,
-        "design": resolved.design.name,
-        "estimates": resolved.design.estimates,
-        "runs": drawn.rows.len(),
-        "factors": factors,
-        "replicates": resolved.arrangement.replicates,
-        "seed": resolved.arrangement.seed,
-        "aliases": drawn.aliases,
-        "comments": drawn.comments,
-    })))
+    let factors = resolved.factors.iter();
+    let factors = factors.map(|factor| NewFactor {
+        name: &factor.name,
+        key: &factor.key,
+        levels: &factor.levels,
+    });
+    let output = StudyNewOutput {
+        csv: path,
+        design: resolved.design.name,
+        estimates: resolved.design.estimates,
+        runs: drawn.rows.len(),
+        factors: factors.collect(),
+        replicates: resolved.arrangement.replicates,
+        seed: resolved.arrangement.seed,
+        aliases: drawn.aliases.as_ref(),
+        comments: &drawn.comments,
+    };
+    messages::print_json(Schema::StudyNew, &output)
+}
+
+/// Output of `study new --json`.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::command) struct StudyNewOutput<'a> {
+    /// The CSV that was written.
+    csv: &'a Path,
+    /// The design.
+    design: &'static str,
+    /// Effects that it estimates.
+    estimates: &'static str,
+    /// Rows.
+    runs: usize,
+    /// Factors with their levels.
+    factors: Vec<NewFactor<'a>>,
+    /// Runs of each experiment.
+    replicates: u32,
+    /// Seed of the order.
+    seed: u64,
+    /// Effects that cannot be told apart.
+    aliases: Option<&'a Aliases>,
+    /// Comments of the CSV.
+    comments: &'a [String],
+}
+
+/// A factor of a design.
+#[derive(Serialize, JsonSchema)]
+struct NewFactor<'a> {
+    /// Its name.
+    name: &'a str,
+    /// The key that it sets.
+    key: &'a str,
+    /// Its levels.
+    levels: &'a [String],
 }

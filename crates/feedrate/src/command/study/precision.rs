@@ -12,7 +12,8 @@ use feedrate_results::row::Row;
 use feedrate_spec::units;
 use feedrate_study::chooser::{History, groups};
 use feedrate_study::runner::RunnerEnv;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Read `ci=2%`.
 pub(super) fn until(text: &str) -> Result<Until, &'static str> {
@@ -93,27 +94,66 @@ fn pilots(known: &Precision) -> String {
     )
 }
 
-/// For programs.
-pub(super) fn json(known: &Precision) -> Value {
-    let experiments = known.standings.iter().map(|(name, standing)| {
-        json!({
-            "label": name,
-            "runs": standing.replicates,
-            "mean": standing.middle.map(|interval| interval.estimate),
-            "low": standing.middle.map(|interval| interval.low),
-            "high": standing.middle.map(|interval| interval.high),
-            "half_width_share": standing.half_width,
-            "is_enough": standing.next == NextStep::Enough,
-            "runs_expected": standing.replicates_expected,
-        })
-    });
-    json!({
-        "response": known.response.id.name(),
-        "half_width_share": known.until.half_width,
-        "experiments": experiments.collect::<Value>(),
-        "noise_share": known.estimate.map(|estimate| estimate.cov),
-        "runs_for_interval": known.estimate.and_then(|estimate| estimate.replicates_for_interval),
-        "difference_share": known.difference,
-        "runs_to_tell": known.estimate.and_then(|estimate| estimate.replicates_to_tell),
-    })
+/// How well a response is known, for programs.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct PrecisionOutput<'a> {
+    /// The metric.
+    response: &'static str,
+    /// The precision that is wanted: half of the 95 % interval as a share of the mean.
+    half_width_share: f64,
+    /// Each experiment.
+    experiments: Vec<ExperimentPrecision<'a>>,
+    /// Deviation of a run as a share of the mean.
+    noise_share: Option<f64>,
+    /// Runs of an experiment that reach the precision.
+    runs_for_interval: Option<u64>,
+    /// Difference between two experiments that is to be detected.
+    difference_share: f64,
+    /// Runs of each experiment that detect it.
+    runs_to_tell: Option<u64>,
+}
+
+/// One experiment.
+#[derive(Serialize, JsonSchema)]
+struct ExperimentPrecision<'a> {
+    /// Its name.
+    label: &'a str,
+    /// Its runs.
+    runs: u64,
+    /// Their mean.
+    mean: Option<f64>,
+    /// Lower end of its 95 % interval.
+    low: Option<f64>,
+    /// Upper end.
+    high: Option<f64>,
+    /// Half of the interval as a share of the mean.
+    half_width_share: Option<f64>,
+    /// Whether that is precise enough.
+    is_enough: bool,
+    /// Runs that it will probably take.
+    runs_expected: Option<u64>,
+}
+
+impl<'a> PrecisionOutput<'a> {
+    pub(super) fn new(known: &'a Precision) -> Self {
+        let experiments = known.standings.iter().map(|(name, standing)| ExperimentPrecision {
+            label: name,
+            runs: standing.replicates,
+            mean: standing.middle.map(|interval| interval.estimate),
+            low: standing.middle.map(|interval| interval.low),
+            high: standing.middle.map(|interval| interval.high),
+            half_width_share: standing.half_width,
+            is_enough: standing.next == NextStep::Enough,
+            runs_expected: standing.replicates_expected,
+        });
+        PrecisionOutput {
+            response: known.response.id.name(),
+            half_width_share: known.until.half_width,
+            experiments: experiments.collect(),
+            noise_share: known.estimate.map(|estimate| estimate.cov),
+            runs_for_interval: known.estimate.and_then(|estimate| estimate.replicates_for_interval),
+            difference_share: known.difference,
+            runs_to_tell: known.estimate.and_then(|estimate| estimate.replicates_to_tell),
+        }
+    }
 }

@@ -11,29 +11,42 @@ use feedrate_results::row::Row;
 use feedrate_results::setting::Setting;
 use feedrate_results::state::{Attempt, Outcome, RowState, Status};
 use feedrate_spec::units;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;
 
 /// A row, as JSON has it.
-#[derive(Serialize)]
-pub(super) struct RowView<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(in crate::command) struct RowView<'a> {
     /// From 1.
     row: usize,
+    /// Its name, as `study status` shows it.
     label: String,
+    /// The workload.
     model: &'a str,
+    /// Epochs, if the row sets them.
     epochs: Option<u32>,
+    /// Emulated accelerators.
     processes: u32,
+    /// Keys with their values.
     overrides: Vec<String>,
+    /// Number among the runs of its experiment.
     replicate: Option<u32>,
+    /// Block of the design.
     block: Option<u32>,
+    /// Place in the order of running.
     order: Option<u32>,
+    /// Its state.
     status: Status,
+    /// Its state in one word; of a run that is under way, whether it is prepared or runs.
     stage: &'static str,
+    /// Why it failed.
     reason: Option<&'a str>,
+    /// The folder of its result.
     run_dir: Option<&'a Path>,
-    /// `None` where there is no result, or it cannot be read.
+    /// Summary of its run; `null` if there is no result, or it cannot be read.
     summary: Option<AnsweredSummary>,
-    /// Every attempt at the row, and at rows that have the same settings; for single rows.
+    /// Every attempt at the row, and at rows with the same settings; for single rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempts: Option<Vec<AttemptView<'a>>>,
     #[serde(skip)]
@@ -44,13 +57,18 @@ pub(super) struct RowView<'a> {
     attempt: Option<&'a Attempt>,
 }
 
-#[derive(Serialize)]
+/// An attempt at a row.
+#[derive(Serialize, JsonSchema)]
 struct AttemptView<'a> {
+    /// Its number.
     attempt: u64,
     /// Local time of its beginning, after which its folder is named.
     at: String,
+    /// Its outcome in words.
     outcome: String,
+    /// Whether a later result counts instead.
     superseded: bool,
+    /// Its folder.
     run_dir: &'a Path,
 }
 

@@ -24,8 +24,9 @@ use feedrate_study::chooser::{Chooser, FixedDesign, UntilKnown, WantedPrecision}
 use feedrate_study::datasets::Policy;
 use feedrate_study::runner::{Runner, RunnerEnd, RunnerOptions, RunnerReport};
 use feedrate_study::select::is_wanted;
-use serde_json::{Value, json};
-use std::path::PathBuf;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -136,6 +137,39 @@ fn chooser(arguments: &StudyRunArguments) -> Box<dyn Chooser> {
     Box::new(UntilKnown::new(wanted, arguments.only.clone()))
 }
 
+/// Output of `study run --json`.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::command) struct StudyRunOutput<'a> {
+    /// Runs that finished.
+    finished: usize,
+    /// Runs that failed, and why.
+    failed: Vec<FailedRow<'a>>,
+    /// Whether it was stopped.
+    stopped: bool,
+    /// Each row and its result.
+    rows: Vec<RowResult<'a>>,
+}
+
+/// A run that failed.
+#[derive(Serialize, JsonSchema)]
+struct FailedRow<'a> {
+    /// The row's name.
+    label: &'a str,
+    /// The reason.
+    reason: &'a str,
+}
+
+/// A row and its result.
+#[derive(Serialize, JsonSchema)]
+struct RowResult<'a> {
+    /// The row's name.
+    label: String,
+    /// Its state.
+    status: Status,
+    /// The folder of its result; `null` if there is none.
+    run_dir: Option<&'a Path>,
+}
+
 fn tell(
     arguments: &StudyRunArguments,
     rows: &[Row],
@@ -146,21 +180,19 @@ fn tell(
     let places = state.places(rows);
     let finished = report.finished;
     if arguments.json {
-        let told = rows.iter().zip(&places).map(|(row, place)| {
-            json!({
-                "label": label(row, rows),
-                "status": place.status,
-                "run_dir": place.result().map(|attempt| &attempt.run_dir),
-            })
+        let results = rows.iter().zip(&places).map(|(row, place)| RowResult {
+            label: label(row, rows),
+            status: place.status,
+            run_dir: place.result().map(|attempt| &*attempt.run_dir),
         });
         let failed = report.failed.iter();
-        let failed = failed.map(|(label, reason)| json!({ "label": label, "reason": reason }));
-        messages::print_json(Schema::StudyRun.object(json!({
-            "finished": finished,
-            "failed": failed.collect::<Value>(),
-            "stopped": report.is_stopped,
-            "rows": told.collect::<Value>(),
-        })))?;
+        let output = StudyRunOutput {
+            finished,
+            failed: failed.map(|(label, reason)| FailedRow { label, reason }).collect(),
+            stopped: report.is_stopped,
+            rows: results.collect(),
+        };
+        messages::print_json(Schema::StudyRun, &output)?;
     } else {
         let [done, pending, failed] = [Status::Done, Status::Pending, Status::Failed]
             .map(|status| places.iter().filter(|place| place.status == status).count());

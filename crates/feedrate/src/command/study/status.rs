@@ -4,6 +4,7 @@
 use super::how::StudyHow;
 use super::ledger::{Ledger, found};
 use super::precision;
+use super::precision::PrecisionOutput;
 use super::row_view::RowView;
 use crate::cli::metric;
 use crate::exit::Exit;
@@ -17,8 +18,9 @@ use feedrate_results::overview::{FactorCounts, ModelCounts, Overview, StatusCoun
 use feedrate_results::state::{Attempt, RowState, Status};
 use feedrate_spec::units;
 use feedrate_study::select::in_order;
-use serde_json::json;
-use std::path::PathBuf;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
 
 /// Rows that are shown one by one, at most.
 const ROWS_MAX: usize = 60;
@@ -55,6 +57,30 @@ pub(in crate::command) struct StudyStatusArguments {
     json: bool,
 }
 
+/// Output of `study status --json`.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::command) struct StudyStatusOutput<'a> {
+    /// The CSV.
+    study: &'a Path,
+    /// Rows by state.
+    overview: &'a Overview,
+    /// Time that the rest takes; `null` is unknown.
+    left_s: Option<f64>,
+    /// Each row and its state.
+    rows: Vec<RowView<'a>>,
+    /// How well the metric is known, with `--until`.
+    precision: Option<PrecisionOutput<'a>>,
+    /// Results that belong to no row.
+    without_a_row: &'a [String],
+}
+
+/// Output of `study status ROW --json`.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::command) struct StudyShowOutput<'a> {
+    /// The rows, with every attempt.
+    runs: Vec<RowView<'a>>,
+}
+
 /// Show how far a study is, or some of its rows.
 pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     let mut ledger = Ledger::open(&arguments.study, &StudyHow::default())?;
@@ -70,14 +96,15 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     let orphans = folders_of(orphans(&ledger.rows, &ledger.state));
     if arguments.json {
         let rows = places.iter().enumerate().map(|(n, place)| RowView::new(&ledger, n, place));
-        messages::print_json(Schema::StudyStatus.object(json!({
-            "study": ledger.machine.files.csv,
-            "overview": overview,
-            "left_s": left_s,
-            "rows": rows.collect::<Vec<_>>(),
-            "precision": known.as_ref().map(precision::json),
-            "without_a_row": orphans,
-        })))?;
+        let output = StudyStatusOutput {
+            study: &ledger.machine.files.csv,
+            overview: &overview,
+            left_s,
+            rows: rows.collect(),
+            precision: known.as_ref().map(PrecisionOutput::new),
+            without_a_row: &orphans,
+        };
+        messages::print_json(Schema::StudyStatus, &output)?;
         return Ok(Exit::Fine);
     }
     let mut parts = vec![
@@ -110,7 +137,7 @@ fn show_rows(ledger: &Ledger, arguments: &StudyStatusArguments) -> anyhow::Resul
     let views = indices.map(|index| RowView::new(ledger, index, &places[index]));
     let views: Vec<RowView> = views.map(|view| view.with_attempts(ledger)).collect();
     if arguments.json {
-        messages::print_json(Schema::StudyShow.object(json!({ "runs": views })))?;
+        messages::print_json(Schema::StudyShow, &StudyShowOutput { runs: views })?;
     } else {
         let pages: Vec<String> = views.iter().map(RowView::page).collect();
         messages::print_page(&pages.join("\n\n"))?;
