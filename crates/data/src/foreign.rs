@@ -126,7 +126,7 @@ fn notes(files: &[Probed], FileNames { plan, layout, format }: FileNames<'_>) ->
         ));
     }
     notes.extend(size_note(files, layout));
-    if !format.entry.knows_bytes(&plan.encoding) {
+    if !format.entry.has_exact_size(&plan.encoding) {
         return notes;
     }
     let found: u128 = files.iter().map(|file| u128::from(file.bytes)).sum();

@@ -310,7 +310,7 @@ pub(crate) fn refusal(settings: &DatasetPlan) -> Option<String> {
     let other = names.into_iter().find(|(_, name)| !is_part_of_name(name));
     let other =
         other.map(|(what, name)| format!("its {what} `{name}` is no part of a file's name"));
-    settings.beyond_all_bounds().or(other)
+    settings.limit_violation().or(other)
 }
 
 fn broken(reason: String) -> DatasetError {
@@ -318,7 +318,7 @@ fn broken(reason: String) -> DatasetError {
 }
 
 fn runs(plan: &DatasetPlan, layout: &Layout, format: &Format) -> Option<Vec<FileRun>> {
-    if !format.entry.knows_bytes(&plan.encoding) {
+    if !format.entry.has_exact_size(&plan.encoding) {
         return None;
     }
     if let Some(shape) = layout.common_shape() {

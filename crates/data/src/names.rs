@@ -5,7 +5,7 @@ use crate::error::DatasetError;
 use crate::format::{self, FileSink, Format};
 use crate::manifest::{FILE_NAME, FileRun};
 use crate::storage::{NameKind, Storage, StorageError};
-use feedrate_spec::part::part_of;
+use feedrate_spec::part::final_name;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 
@@ -36,7 +36,7 @@ pub trait OwnFiles {
     /// Whether it is left of the writing of one of them, which was broken off.
     fn has_unfinished(&self, path: &str) -> bool {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        part_of(name).is_some_and(|whole| self.has(&join(folder, whole)))
+        final_name(name).is_some_and(|whole| self.has(&join(folder, whole)))
     }
 
     /// Remove files whose writing was broken off, and nothing else. Links are not followed.

@@ -95,7 +95,7 @@ fn a_generated_dataset_is_whole() {
         let bytes =
             layout.sum(layout.files(), |shape| format.file_bytes(shape, &plan.encoding)) as u64;
         let generated = made(&plan, storage).unwrap();
-        let exact = format.entry.knows_bytes(&plan.encoding);
+        let exact = format.entry.has_exact_size(&plan.encoding);
         let bytes = if exact { bytes } else { generated.bytes_written };
         assert_eq!(
             generated,
@@ -458,7 +458,7 @@ fn a_foreign_dataset_is_probed() {
         let smaller = DatasetPlan { record_bytes: 100_000.0, ..plan.clone() };
         let notes = probe(storage, &smaller).unwrap().notes;
         let noted = notes.iter().any(|note| note.contains("on average"));
-        assert_eq!(noted, format.entry.knows_bytes(&plan.encoding), "{notes:?}");
+        assert_eq!(noted, format.entry.has_exact_size(&plan.encoding), "{notes:?}");
 
         change(storage, &path_of(&plan, 0), |bytes| bytes.truncate(90));
         let broken = probe(storage, &plan);

@@ -139,7 +139,7 @@ impl ReadJob {
         storage: Arc<dyn ReadStorage>,
         trusts_plan: bool,
     ) -> Result<Option<Self>, ReadError> {
-        let Some(evaluations) = plan.of_evaluations() else { return Ok(None) };
+        let Some(evaluations) = plan.evaluation_plan() else { return Ok(None) };
         let job = ReadJob::new(&evaluations, own, storage, trusts_plan)?;
         let layout = Layout::new(&plan.dataset);
         Ok(Some(ReadJob { first_file: layout.files_train(), layout, ..job }))
@@ -244,7 +244,7 @@ pub struct Shard {
 impl Shard {
     /// For `accelerator`, counted within this process.
     pub fn new(job: &ReadJob, accelerator: u32) -> Self {
-        let order = Order::of_epoch(&job.plan.dataset, &job.plan.loader, 1);
+        let order = Order::for_epoch(&job.plan.dataset, &job.plan.loader, 1);
         let share = Share::new(&job.plan, job.own.start + accelerator);
         Shard { first_file: job.first_file, epoch: 1, order, share }
     }
@@ -252,7 +252,7 @@ impl Shard {
     /// Make ready for the batches of `epoch`.
     pub fn turn_to(&mut self, plan: &Plan, epoch: u32) {
         if self.epoch != epoch {
-            self.order = Order::of_epoch(&plan.dataset, &plan.loader, epoch);
+            self.order = Order::for_epoch(&plan.dataset, &plan.loader, epoch);
             self.epoch = epoch;
         }
     }

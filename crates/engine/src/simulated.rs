@@ -96,7 +96,7 @@ impl SimulatedDriver {
                 counters: IoCounters::default(),
                 preprocess: Durations::new(
                     loader.preprocess,
-                    loader.preprocess_seed_of(place.into()),
+                    loader.worker_preprocess_seed(place.into()),
                 ),
                 preprocessed: false,
                 client: ClientWork::default(),

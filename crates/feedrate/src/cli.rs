@@ -10,7 +10,7 @@ use feedrate_measure::metric::Metric;
 use feedrate_session::launch::LaunchOptions;
 use feedrate_session::request::{HYDRA_WORKLOAD, Request};
 use feedrate_spec::plan::Cache;
-use feedrate_spec::workload::with_whole_key;
+use feedrate_spec::workload::with_full_key;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
@@ -101,14 +101,14 @@ fn workload_word(text: &str) -> Result<String, Infallible> {
 
 /// With the whole key, where its last word or another program's was typed.
 fn override_word(text: &str) -> Result<String, Infallible> {
-    Ok(with_whole_key(text).map_or_else(|| text.into(), |(whole, _)| whole))
+    Ok(with_full_key(text).map_or_else(|| text.into(), |(whole, _)| whole))
 }
 
 /// Say which keys were meant by other words.
 pub(crate) fn tell_whole_keys(matches: &ArgMatches) {
     let typed = ["workload", "overrides"].map(|id| matches.try_get_raw(id).ok().flatten());
     let typed = typed.into_iter().flatten().flatten().map(|text| text.to_string_lossy());
-    let known = typed.filter_map(|text| Some((with_whole_key(&text)?.1, text)));
+    let known = typed.filter_map(|text| Some((with_full_key(&text)?.1, text)));
     for (key, text) in known.collect::<BTreeMap<_, _>>() {
         messages::note(format!("note: `{text}` sets `{key}`"));
     }

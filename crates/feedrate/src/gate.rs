@@ -9,7 +9,7 @@ use feedrate_measure::doubt::{self, Doubt, Severity};
 use feedrate_measure::verdict::Bound;
 use feedrate_report::words::answer::told_apart;
 use feedrate_spec::refusal::alternatives;
-use feedrate_spec::workload::alike;
+use feedrate_spec::workload::similar_names;
 
 /// Reasons to exit with 3, or with 4 where nobody can tell.
 #[derive(Clone, Debug, Default, Args)]
@@ -42,7 +42,7 @@ fn outcome(text: &str) -> Result<String, String> {
     if names().any(|name| name == text) {
         return Ok(text.into());
     }
-    Err(match alternatives(&alike(text, names())) {
+    Err(match alternatives(&similar_names(text, names())) {
         Some(names) => format!("did you mean {names}?"),
         None => format!("one of {}", Vec::from_iter(names()).join(", ")),
     })

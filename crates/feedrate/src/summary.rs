@@ -217,7 +217,7 @@ fn details(answered: &AnsweredSummary, record: &Record) -> String {
     let run = Run::from_record(Path::new(folder), record);
     parts
         .extend(mlperf::line([&run].into_iter()).map(|rules| format!("{}: {rules}", mlperf::NAME)));
-    if !record.plan.is_checkpoints_alone() {
+    if !record.plan.is_checkpoint_only() {
         parts.extend([figures(answered, record), epochs(&summary.per_epoch)]);
         parts.push(phases(&summary.phases));
     }
@@ -233,7 +233,7 @@ fn details(answered: &AnsweredSummary, record: &Record) -> String {
 
 fn head(summary: &Summary, record: &Record) -> String {
     let state = if summary.complete { "" } else { " (incomplete)" };
-    let what = if record.plan.is_checkpoints_alone() {
+    let what = if record.plan.is_checkpoint_only() {
         "checkpoints only".to_string()
     } else {
         let epochs = units::counted(summary.epochs, "epoch");

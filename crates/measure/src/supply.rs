@@ -78,7 +78,7 @@ impl Supply {
                 Some("interrupted") => RunEnd::Interrupted,
                 _ => RunEnd::Incomplete,
             },
-            trains: !record.plan.is_checkpoints_alone(),
+            trains: !record.plan.is_checkpoint_only(),
             verdict: verdict::judge(derived, doubts),
             is_memory_served: derived.is_memory_served(),
             deciding,

@@ -92,7 +92,7 @@ pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
     if let Some(verdict) = invalid(doubts) {
         return verdict;
     }
-    if derived.record.plan.is_checkpoints_alone() {
+    if derived.record.plan.is_checkpoint_only() {
         return Verdict { name: Bound::CheckpointsOnly, evidence: checkpoints(derived.record) };
     }
     if derived.record.watched.is_some() && derived.steps > 0 {

@@ -8,7 +8,7 @@ use crate::training::{RunOutcome, Session};
 use feedrate_measure::record::{
     AcceleratorEpoch, CheckpointKind, CheckpointRecord, EpochRecord, Record,
 };
-use feedrate_spec::plan::{Cache, CheckpointPlan, CheckpointsAlone};
+use feedrate_spec::plan::{Cache, CheckpointOnlyPlan, CheckpointPlan};
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -61,7 +61,7 @@ impl Session<'_> {
         plan: &CheckpointPlan,
         record: &mut Record,
     ) -> Result<RunOutcome, RunError> {
-        let Some(CheckpointsAlone { writes, reads, wait_s }) = plan.alone.clone() else {
+        let Some(CheckpointOnlyPlan { writes, reads, wait_s }) = plan.alone.clone() else {
             return Ok(RunOutcome::Complete);
         };
         let saves = (1..=writes).map(|number| (number, CheckpointKind::Save));

@@ -14,7 +14,7 @@ use feedrate_run::{compute, system};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::escape::shown_path;
 use feedrate_spec::listener::Listener;
-use feedrate_spec::mlperf::{Division, division_of};
+use feedrate_spec::mlperf::{Division, division_for_key};
 use feedrate_spec::plan::{self, Context, Plan, PlanOptions};
 use feedrate_spec::problem::{Place, Problem, ProblemSeverity, Problems};
 use feedrate_spec::refusal::{Refusal, refuse};
@@ -47,7 +47,7 @@ impl Resolved {
         };
         let compute_s = train.slowest_compute_s();
         let cores = crate::threads() as f64 / f64::from((*accelerators).max(1));
-        let percent = times?.leaves_percent(compute_s, loader.workers, cores);
+        let percent = times?.utilisation_max_percent(compute_s, loader.workers, cores);
         (compute_s > 0.0).then_some(percent)
     }
 
@@ -176,7 +176,7 @@ pub fn is_file(workload: &str) -> bool {
 pub fn mlperf_status(request: &Request) -> Option<MlperfStatus> {
     let name = &request.workload;
     let bundled = if is_file(name) { None } else { bundled::find(name) };
-    let changes = |given: &String| division_of(overridden_key(given)) != Division::Closed;
+    let changes = |given: &String| division_for_key(overridden_key(given)) != Division::Closed;
     let is_changed = request.is_shrunk() || request.overrides.iter().any(changes);
     bundled?.status.filter(|status| *status != MlperfStatus::Official || !is_changed)
 }

@@ -342,7 +342,7 @@ fn choose(
     listener: &dyn Listener,
 ) -> anyhow::Result<Option<Choice>> {
     let Resolved { plan, data_root, .. } = resolved;
-    let has_data = !plan.is_checkpoints_alone();
+    let has_data = !plan.is_checkpoint_only();
     has_data.then(|| dataset::choose(plan, data_root, files, listener)).transpose()
 }
 

@@ -1,10 +1,10 @@
-//! Data about the members of plug-in families for the planner: names, abilities, sizes.
+//! Descriptions of plug-in members for the planner: names, abilities and sizes. The members themselves live in other crates.
 
 use crate::names;
 use crate::shape::{Compression, Element, Encoding, FileShape};
 
 names! {
-    /// Something a member can do or needs. The planner matches these once, before anything runs.
+    /// Something that a member can do or needs. The planner compares abilities once, before anything runs.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Ability {
         /// One sample of many can be read without reading the whole file.
@@ -15,56 +15,56 @@ names! {
         ChecksContent = "checks_content",
         /// The storage holds real bytes: what was written comes back.
         KeepsBytes = "keeps_bytes",
-        /// The storage has a page cache that can be evicted and looked at.
+        /// The storage has a page cache that can be evicted and inspected.
         PageCache = "page_cache",
         /// The storage can be written.
         Writable = "writable",
         /// No files are made or opened.
         NoFiles = "no_files",
-        /// Files lie in a folder of this machine, where others find them again.
+        /// Files are stored in a folder of this machine, where other programs find them.
         InFolder = "in_folder",
-        /// The length of a file cannot be told before it is made.
+        /// The length of a file is unknown before it is written.
         EstimatedSize = "estimated_size",
-        /// Data read back resembles what was written, and is not equal.
+        /// Data read back resembles what was written but is not equal to it.
         Lossy = "lossy",
-        /// The file does not say what it holds: only its length can be compared with a plan.
+        /// The file does not describe its content: only its length can be compared with a plan.
         Undescribed = "undescribed",
-        /// Only the plan says where one of several samples of a file lies: files that others made are read by it too.
+        /// The positions of samples in a file follow from the plan alone, also in files that feedrate did not generate.
         NeedsPlan = "needs_plan",
-        /// A file that ends a few bytes early can look whole.
+        /// A file that was cut off by a few bytes can look complete.
         LooseEnd = "loose_end",
-        /// All samples of a file take equally many reads, where nothing is compressed or in chunks and a read may be as long as the
+        /// All samples of a file take the same number of reads, provided that nothing is compressed or chunked and one read can hold a
         /// sample.
         EvenReads = "even_reads",
-        /// Samples of files that others made can be files of their own, such as pictures, which readers decode.
+        /// Foreign files can contain embedded files as samples, such as pictures, which readers decode.
         HoldsFiles = "holds_files",
-        /// A file that others made is read from its start on, up to the sample that is wanted.
+        /// A foreign file is read from its start up to the requested sample.
         Sequential = "sequential",
         /// Decoding allocates memory for each sample.
         DecoderAllocates = "decoder_allocates",
-        /// Its samples are decoded by a loader that has threads for it, with as many as it has by default.
+        /// A loader with decode threads decodes samples of this format, by default in its default number of threads.
         DecodedByLoader = "decoded_by_loader",
         /// Reading goes through a memory map.
         Mapped = "mapped",
-        /// Reads go past the page cache, in whole blocks.
+        /// Reads bypass the page cache, in whole blocks.
         BypassesPageCache = "bypasses_page_cache",
-        /// An engine serves samples by a library of their format, and not the bytes of files; a format has such a library.
+        /// An engine serves samples through a library of their format instead of the bytes of files; a format has such a library.
         ServesSamples = "serves_samples",
-        /// The storage's files are read by an engine of choice.
+        /// The storage's files can be read by different engines.
         Engines = "engines",
-        /// The loader's threads read files side by side, and their samples alternate.
+        /// The loader's threads read several files at the same time, and their samples alternate.
         Interleaves = "interleaves",
-        /// The loader shuffles samples in a buffer as they come, instead of the order in which they are read.
+        /// The loader shuffles samples in a buffer as they arrive; the order in which they are read stays.
         ShuffleBuffer = "shuffle_buffer",
-        /// The loader decodes in threads of their own (`reader.computation_threads`).
+        /// The loader decodes in separate threads (`reader.computation_threads`).
         DecodeThreads = "decode_threads",
-        /// Steps take no time, whatever is asked for.
+        /// Steps take no time; the configured compute time is ignored.
         TakesNoTime = "takes_no_time",
-        /// Steps are carried out on devices of this machine.
+        /// Steps run on devices of this machine.
         NeedsDevices = "needs_devices",
-        /// Its runs are steps of the Slurm job that starts them, and use the tasks of that job.
+        /// Runs are steps of the Slurm job that starts them, and use that job's tasks.
         JobSteps = "job_steps",
-        /// It runs on other machines than the one that asks for it.
+        /// Runs execute on other machines than the one that starts them.
         Elsewhere = "elsewhere",
     }
 }
@@ -81,49 +81,49 @@ pub struct Member {
 }
 
 impl Member {
-    /// Whether it has `ability`.
+    /// Whether the member has `ability`.
     pub fn has(&self, ability: Ability) -> bool {
         self.abilities.contains(&ability)
     }
 }
 
-/// A format, as the planner sees it.
+/// Description of a format for the planner.
 #[derive(Clone, Copy, Debug)]
 pub struct FormatEntry {
     /// Name, summary, abilities.
     pub member: &'static Member,
-    /// Element types that its files can hold, the first in place of others; all where it is empty.
+    /// Element types that its files can hold; the first replaces any other. Empty if all are supported.
     pub elements: &'static [Element],
-    /// Dimensions of a record that DLIO takes, at most; `None` is any number.
+    /// Maximum number of dimensions of a record in DLIO; `None` for any number.
     pub dlio_dims_max: Option<usize>,
     /// Extension of the data file, without the dot.
     pub extension: &'static str,
-    /// Compressions it takes, beside none.
+    /// Supported compressions, besides none.
     pub compressions: &'static [Compression],
-    /// Keys of the encoding, beside `dataset.compression`, that it heeds: `dataset.hdf5.chunk_dims`.
-    pub heeds: &'static [&'static str],
-    /// Bytes of the files made for one file of this shape, sidecars included: exact, but with a compression or the
-    /// ability `EstimatedSize` about right for incompressible content.
+    /// Encoding keys that it supports besides `dataset.compression`, such as `dataset.hdf5.chunk_dims`.
+    pub encoding_keys: &'static [&'static str],
+    /// Bytes on storage of one file of this shape, sidecars included. Exact, except with compression or the ability
+    /// `EstimatedSize`: then an estimate for incompressible content.
     pub file_bytes: fn(&FileShape, &Encoding) -> u64,
-    /// Bytes read at once where nobody says how many; `None` takes what is fastest.
+    /// Default number of bytes per read; `None` for [`crate::plan::PIECE_BYTES`].
     pub piece_bytes: Option<u64>,
-    /// The reason why files of this shape and encoding cannot be written; `None` where they can.
+    /// The reason why files of this shape and encoding cannot be written; `None` if they can.
     pub unfit: fn(&FileShape, &Encoding) -> Option<Unfit>,
 }
 
-/// A setting that a format cannot take.
+/// A setting that a format does not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfit {
-    /// `dataset.num_samples_per_file`.
+    /// The key, such as `dataset.num_samples_per_file`.
     pub key: &'static str,
-    /// A lowercase fragment with the value in backticks: "`3` samples in an image".
+    /// A lowercase fragment with the value in backticks, such as "`3` samples in an image".
     pub message: String,
     /// The remedy.
     pub hint: String,
 }
 
 impl FormatEntry {
-    /// A format whose files are called by its name, without compression, that takes every shape.
+    /// A format that supports every shape and no compression, with its name as the files' extension.
     pub const fn new(
         member: &'static Member,
         file_bytes: fn(&FileShape, &Encoding) -> u64,
@@ -134,7 +134,7 @@ impl FormatEntry {
             dlio_dims_max: None,
             extension: member.name,
             compressions: &[],
-            heeds: &[],
+            encoding_keys: &[],
             file_bytes,
             piece_bytes: None,
             unfit: |_, _| None,
@@ -142,65 +142,66 @@ impl FormatEntry {
     }
 
     /// Whether [`FormatEntry::file_bytes`] is exact.
-    pub fn knows_bytes(&self, encoding: &Encoding) -> bool {
+    pub fn has_exact_size(&self, encoding: &Encoding) -> bool {
         encoding.compression == Compression::None && !self.member.has(Ability::EstimatedSize)
     }
 }
 
-/// A loader, as the planner sees it.
+/// Description of a loader for the planner.
 #[derive(Clone, Copy, Debug)]
 pub struct LoaderEntry {
     /// Name, summary, abilities.
     pub member: &'static Member,
-    /// Batches in flight or finished and not yet taken, of one accelerator: (read_threads, prefetch_size, batch_size).
+    /// Number of batches per accelerator that are in flight or finished but not yet taken, as a function of `read_threads`,
+    /// `prefetch_size` and `batch_size`.
     pub batches_in_flight: fn(u32, u32, u64) -> u32,
 }
 
-/// All that is built in, collected by the binary from the families' tables.
+/// All built-in members. The binary collects them from the families' tables.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     /// File formats.
     pub formats: Vec<FormatEntry>,
     /// Storages.
     pub storages: Vec<&'static Member>,
-    /// Engines of storages that have the ability.
+    /// Engines, for storages with the ability `Engines`.
     pub engines: Vec<&'static Member>,
     /// Formats of checkpoints.
     pub checkpoints: Vec<&'static Member>,
     /// Loaders.
     pub loaders: Vec<LoaderEntry>,
-    /// Ways to carry steps out.
+    /// Ways to execute steps.
     pub computes: Vec<&'static Member>,
 }
 
 impl Catalog {
-    /// The format of that name.
+    /// The format called `name`.
     pub fn format(&self, name: &str) -> Option<&FormatEntry> {
-        self.formats.iter().find(|f| f.member.name == name)
+        self.formats.iter().find(|entry| entry.member.name == name)
     }
 
-    /// The storage of that name.
+    /// The storage called `name`.
     pub fn storage(&self, name: &str) -> Option<&'static Member> {
-        self.storages.iter().copied().find(|m| m.name == name)
+        self.storages.iter().copied().find(|member| member.name == name)
     }
 
-    /// The engine of that name.
+    /// The engine called `name`.
     pub fn engine(&self, name: &str) -> Option<&'static Member> {
-        self.engines.iter().copied().find(|m| m.name == name)
+        self.engines.iter().copied().find(|member| member.name == name)
     }
 
-    /// The format of checkpoints of that name.
+    /// The checkpoint format called `name`.
     pub fn checkpoint(&self, name: &str) -> Option<&'static Member> {
-        self.checkpoints.iter().copied().find(|m| m.name == name)
+        self.checkpoints.iter().copied().find(|member| member.name == name)
     }
 
-    /// The compute of that name.
+    /// The compute called `name`.
     pub fn compute(&self, name: &str) -> Option<&'static Member> {
-        self.computes.iter().copied().find(|m| m.name == name)
+        self.computes.iter().copied().find(|member| member.name == name)
     }
 
-    /// The loader of that name.
+    /// The loader called `name`.
     pub fn loader(&self, name: &str) -> Option<&LoaderEntry> {
-        self.loaders.iter().find(|l| l.member.name == name)
+        self.loaders.iter().find(|entry| entry.member.name == name)
     }
 }

@@ -1,38 +1,42 @@
-//! Text that anybody may have written, as it may be shown: what steers a terminal, forges a line or turns the direction of text is
-//! written as an escape, `\u{1b}`. So are U+FDD0 to U+FDDF, which are no characters: programs may give them a meaning of their own,
-//! and this one marks colours with them.
+//! Escapes untrusted text for display: control characters, line separators and marks of text direction are shown as escapes such as
+//! `\u{1b}`, so that a text cannot control the terminal, add a line or reverse its direction. U+FDD0 to U+FDDF are escaped too:
+//! these noncharacters are reserved for internal use, and feedrate marks colours with them.
 //!
-//! Newlines are for whoever prints: text from files has none ([`one_line`], [`json_texts`]), so that each line of an output is its
-//! program's own.
+//! Text from files is shown without newlines ([`one_line`], [`json_texts`]), so that every line of an output was started by feedrate.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-/// Without control characters, newlines included.
+/// Escapes control characters, newlines included, and internal marks.
 pub fn one_line(text: &str) -> Cow<'_, str> {
-    escaped(text, |c| steers(c) || MARKS.contains(&c), |c| c.escape_default().to_string())
+    escaped(text, |c| is_control(c) || MARKS.contains(&c), |c| c.escape_default().to_string())
 }
 
-/// The same, but for newlines, tabs and marks of this program.
+/// Escapes control characters except newlines and tabs. Internal marks stay.
 pub fn lines(text: &str) -> Cow<'_, str> {
-    escaped(text, |c| !matches!(c, '\n' | '\t') && steers(c), |c| c.escape_default().to_string())
+    escaped(
+        text,
+        |c| !matches!(c, '\n' | '\t') && is_control(c),
+        |c| c.escape_default().to_string(),
+    )
 }
 
-/// JSON of the same value.
+/// Escapes control characters and internal marks in JSON; the value stays the same.
 pub fn in_json(json: &str) -> Cow<'_, str> {
-    // JSON itself escapes those below a blank, and newlines between its tokens are no text.
+    // JSON itself escapes the characters below U+0020, and newlines between its tokens belong to no text.
     escaped(
         json,
-        |c| c != '\n' && (steers(c) || MARKS.contains(&c)),
+        |c| c != '\n' && (is_control(c) || MARKS.contains(&c)),
         |c| format!("\\u{:04x}", u32::from(c)),
     )
 }
 
-/// JSON whose texts hold escapes in place of control characters and marks.
+/// Replaces control characters and internal marks in the texts of a JSON document by visible escapes.
 pub fn json_texts(json: &[u8]) -> Cow<'_, [u8]> {
     let mut out = Vec::new();
-    let (mut at, mut copied) = (0, 0);
+    let mut at = 0;
+    let mut copied = 0;
     while let Some(next) = json[at..].iter().position(|&byte| matches!(byte, b'\\' | 0xef)) {
         at += next;
         let mut bytes = 2;
@@ -62,7 +66,7 @@ pub fn json_texts(json: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// `text` as one word of bash.
+/// Quotes `text` as one word of bash.
 pub fn bash_word(text: &str) -> String {
     let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:=+,@%".contains(c));
     if is_plain && !text.is_empty() {
@@ -71,12 +75,12 @@ pub fn bash_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// `words` as a command of bash.
+/// Joins `words` to a command line of bash.
 pub fn bash_command<S: AsRef<str>>(words: &[S]) -> String {
     words.iter().map(|word| bash_word(word.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
-/// `path` as it may be shown and opened again: one that is not UTF-8 as a word of bash with escapes.
+/// Formats `path` so that it can be shown and pasted into bash: a path that is not UTF-8 becomes a quoted word with escapes.
 pub fn shown_path(path: &Path) -> String {
     if let Some(text) = path.to_str() {
         return text.to_string();
@@ -84,23 +88,23 @@ pub fn shown_path(path: &Path) -> String {
     format!("$'{}'", path.as_os_str().as_encoded_bytes().escape_ascii())
 }
 
-/// Noncharacters that mark something within one program.
+/// Noncharacters, which feedrate uses as internal marks.
 const MARKS: RangeInclusive<char> = '\u{fdd0}'..='\u{fddf}';
 
-/// Control characters, ends of lines and paragraphs, and marks of direction.
-fn steers(c: char) -> bool {
-    let directs = matches!(
+/// Whether `c` is a control character, a line or paragraph separator, or a mark of text direction.
+fn is_control(c: char) -> bool {
+    let sets_direction = matches!(
         c,
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
     );
-    directs || c.is_control()
+    sets_direction || c.is_control()
 }
 
-fn escaped(text: &str, is_meant: fn(char) -> bool, escape: fn(char) -> String) -> Cow<'_, str> {
-    let Some(first) = text.find(is_meant) else { return Cow::Borrowed(text) };
+fn escaped(text: &str, needs_escape: fn(char) -> bool, escape: fn(char) -> String) -> Cow<'_, str> {
+    let Some(first) = text.find(needs_escape) else { return Cow::Borrowed(text) };
     let mut out = text[..first].to_string();
     for c in text[first..].chars() {
-        if is_meant(c) {
+        if needs_escape(c) {
             out += &escape(c);
         } else {
             out.push(c);
@@ -128,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_steers_a_terminal_is_told_and_not_sent() {
+    fn terminal_controls_are_shown_as_escapes() {
         for (text, expected) in [
             ("modèle 1", "modèle 1"),
             ("a\u{1b}[2Jb", "a\\u{1b}[2Jb"),
@@ -140,7 +144,7 @@ mod tests {
             assert_eq!(lines(text), expected.replace("\\n", "\n").replace("\\t", "\t"));
         }
         assert_eq!(one_line("a\u{fdd1}b\u{fdcf}"), "a\\u{fdd1}b\u{fdcf}");
-        assert_eq!(lines("a\u{fdd1}b"), "a\u{fdd1}b", "the printer's own");
+        assert_eq!(lines("a\u{fdd1}b"), "a\u{fdd1}b", "internal marks stay");
     }
 
     #[test]
@@ -148,12 +152,12 @@ mod tests {
         let text = "a\u{1b}\n\u{7f}\u{9b}\u{202e}\u{fdd4}\"\\";
         let json = serde_json::to_string(text).unwrap();
         let shown = in_json(&json);
-        assert!(!shown.contains(steers) && !shown.contains('\u{fdd4}'), "{shown}");
+        assert!(!shown.contains(is_control) && !shown.contains('\u{fdd4}'), "{shown}");
         assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), text);
     }
 
     #[test]
-    fn texts_of_json_lose_their_control_characters_alone() {
+    fn json_texts_lose_only_their_control_characters() {
         let check = |text: &str, expected: &str| {
             let json = serde_json::to_vec(&[text, "x"]).unwrap();
             let read: Vec<String> = serde_json::from_slice(&json_texts(&json)).unwrap();

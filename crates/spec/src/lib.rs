@@ -1,7 +1,7 @@
-//! Workloads (what is asked) and plans (what is decided), with units, problems and the catalog of plug-ins.
+//! Workloads (a user's request) and plans (the decisions made from it), with units, problems and the catalog of plug-ins.
 //!
 //! Everything here is a function of its arguments. No file, clock, environment variable, rank or
-//! random source is read, so the same workload and catalog give the same plan everywhere.
+//! random source is read, so the same workload and catalog give the same plan on every machine.
 
 mod names;
 pub mod escape;

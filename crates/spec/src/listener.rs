@@ -14,29 +14,29 @@ pub enum MessageLevel {
     Important,
 }
 
-/// Text of a progress line, by the time since it was first shown. An empty text is not shown.
+/// Text of a progress line as a function of the time since it was first shown. An empty text is not shown.
 pub type ProgressText = Box<dyn FnMut(Duration) -> String + Send>;
 
-/// A progress line, which is shown until this is dropped.
+/// A progress line, shown until it is dropped.
 pub trait ProgressLine {}
 
-/// Receives what libraries report while they work.
+/// Receives messages and progress from libraries.
 pub trait Listener: Send + Sync {
-    /// A message for the user, as it is to be shown.
+    /// Receives a message for the user, ready to be shown.
     fn message(&self, level: MessageLevel, text: &str);
 
-    /// Whether messages of this level are shown. Expensive texts are made only for these.
+    /// Whether messages of this level are shown, so that callers can avoid building expensive texts.
     fn shows(&self, level: MessageLevel) -> bool;
 
-    /// Shows a progress line. The text is made by another thread.
+    /// Shows a progress line. Another thread builds its text.
     fn show_progress(&self, text: ProgressText) -> Box<dyn ProgressLine>;
 
-    /// Whether a progress line is redrawn in place, so that messages about progress are superfluous.
+    /// Whether a progress line is redrawn in place, which makes messages about progress unnecessary.
     fn redraws_progress(&self) -> bool;
 }
 
 impl dyn Listener + '_ {
-    /// Reports something that is always shown.
+    /// Reports a message that is always shown.
     pub fn important(&self, text: impl Display) {
         self.message(MessageLevel::Important, &text.to_string());
     }

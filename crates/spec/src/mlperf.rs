@@ -1,12 +1,13 @@
-//! MLPerf Storage's rules of 0.5 to 3.0, in one place: its workloads, the utilisation it asks of them, how large a dataset must be, which settings may be changed.
+//! The rules of MLPerf Storage 0.5 to 3.0: its workloads, their required utilisation, the required dataset size, and the settings that
+//! submissions may change. Other crates apply the rules; the numbers are all here.
 
-/// Dataset to the memory of all client hosts together, at least.
+/// Minimum ratio of the dataset to the memory of all client hosts together.
 pub const MEMORY_TIMES_MIN: u64 = 5;
 
-/// Steps of an epoch, at least.
+/// Minimum number of steps per epoch.
 pub const STEPS_PER_EPOCH_MIN: u64 = 500;
 
-/// Share by which a published dataset may be smaller: the official tools round memory and number of files.
+/// Tolerance for the size of published datasets: the official tools round the memory and the number of files.
 const DATASET_ROUNDING: f64 = 0.01;
 
 /// Settings that submissions of the closed division may change.
@@ -23,11 +24,11 @@ pub const CLOSED_KEYS: [&str; 10] = [
     "storage",
 ];
 
-/// Settings that those of the open division may change too.
+/// Settings that submissions of the open division may change in addition.
 pub const OPEN_KEYS: [&str; 4] =
     ["framework", "dataset.format", "dataset.num_samples_per_file", "reader.data_loader"];
 
-/// Settings that the official tools set by themselves, each with its value where that is always the same: `benchmark.sh` of 1.0, `mlpstorage` of 3.0.
+/// Settings that the official tools (`benchmark.sh` of 1.0, `mlpstorage` of 3.0) set themselves, each with its value if that is fixed.
 const TOOL_SETTINGS: [(&str, Option<&str>); 4] = [
     ("profiling.profiler", Some("none")),
     ("dataset.skip_listing", None),
@@ -35,29 +36,29 @@ const TOOL_SETTINGS: [(&str, Option<&str>); 4] = [
     ("dataset.num_files_generated", None),
 ];
 
-/// A workload.
+/// The rules of a workload.
 #[derive(Debug, PartialEq)]
 pub struct Rule {
-    /// Its name.
+    /// Name of the model.
     pub model: &'static str,
-    /// The least AU, with the first step of each block left out.
+    /// Minimum AU in percent, without the first step of each block.
     pub au_percent: f64,
-    /// Format of its files, or several that are read alike.
+    /// Formats of its files; several if they are read in the same way.
     pub formats: &'static [&'static str],
     /// Samples in a file.
     pub samples_per_file: u64,
     /// `record_length_bytes`.
     pub record_bytes: f64,
-    /// Steps by accelerator.
+    /// The step on each accelerator.
     pub steps: &'static [RuleStep],
 }
 
-/// A step on an accelerator.
+/// A training step on an accelerator.
 #[derive(Debug, PartialEq)]
 pub struct RuleStep {
-    /// The accelerator.
+    /// Name of the accelerator.
     pub accelerator: &'static str,
-    /// Compute time.
+    /// Compute time of a step.
     pub compute_s: f64,
     /// Samples in a batch.
     pub batch_size: u64,
@@ -67,7 +68,7 @@ const fn step(accelerator: &'static str, compute_s: f64, batch_size: u64) -> Rul
     RuleStep { accelerator, compute_s, batch_size }
 }
 
-/// All workloads of training.
+/// All training workloads.
 pub const RULES: [Rule; 7] = [
     Rule {
         model: "unet3d",
@@ -80,7 +81,7 @@ pub const RULES: [Rule; 7] = [
             step("a100", 0.636, 7),
             step("h100", 0.323, 7),
             step("b200", 0.162, 7),
-            // A guess: the official template is not public.
+            // An assumption: the official template is not public.
             step("mi355", 0.162, 7),
         ],
     },
@@ -103,7 +104,7 @@ pub const RULES: [Rule; 7] = [
     Rule {
         model: "retinanet",
         au_percent: 85.0,
-        // Random bytes with the ending `.jpeg`, which are read and not decoded.
+        // The files are random bytes named `.jpeg`, which are read and not decoded.
         formats: &["jpeg", "raw"],
         samples_per_file: 1,
         record_bytes: 322_957.0,
@@ -135,48 +136,48 @@ pub const RULES: [Rule; 7] = [
     },
 ];
 
-/// Accelerators that names of folders have.
+/// Accelerators that occur in folder names.
 const ACCELERATORS: [&str; 5] = ["v100", "a100", "h100", "b200", "mi355"];
 
-/// Share by which a configured number may differ.
+/// Relative difference up to which a configured number counts as that of the rules.
 const TOLERANCE: f64 = 1e-3;
 
-/// The least AU of a workload by its name, which begins with its model.
+/// Minimum AU in percent of a workload, whose name begins with the model.
 pub fn au_percent(workload: &str) -> Option<f64> {
     let model = words(workload).next()?;
     RULES.iter().find(|rule| rule.model == model).map(|rule| rule.au_percent)
 }
 
-/// The rule of a workload whose name begins with its model, and its step: that on the accelerator in the name, else that which computes as long.
-/// `None` where neither is known: other benchmarks have workloads of these names too.
-pub fn rule_of(
+/// Finds the rule of a workload whose name begins with its model, and the step on its accelerator. The accelerator is the one in the
+/// name, else the one with the compute time `compute_s`. `None` if neither is known, since other benchmarks use the same model names.
+pub fn find_rule(
     workload: &str,
     compute_s: Option<f64>,
 ) -> Option<(&'static Rule, &'static RuleStep)> {
     let model = words(workload).next()?;
     let rule = RULES.iter().find(|rule| rule.model == model)?;
     let named =
-        words(workload).find_map(|word| rule.steps.iter().find(|of| of.accelerator == word));
-    let computes = || {
+        words(workload).find_map(|word| rule.steps.iter().find(|step| step.accelerator == word));
+    let by_compute = || {
         rule.steps
             .iter()
-            .find(|of| compute_s.is_some_and(|compute_s| alike(compute_s, of.compute_s)))
+            .find(|step| compute_s.is_some_and(|compute_s| matches_rule(compute_s, step.compute_s)))
     };
-    Some((rule, named.or_else(computes)?))
+    Some((rule, named.or_else(by_compute)?))
 }
 
-/// Whether a number is that of the rules, to the digits that they have.
-pub fn alike(one: f64, of_rules: f64) -> bool {
-    (one / of_rules - 1.0).abs() <= TOLERANCE
+/// Whether a configured number equals that of the rules, within their rounding.
+pub fn matches_rule(configured: f64, required: f64) -> bool {
+    (configured / required - 1.0).abs() <= TOLERANCE
 }
 
-/// Whether a published dataset of this size, in multiples of the memory of all client hosts, is large enough.
+/// Whether a published dataset is large enough, given its ratio to the memory of all client hosts.
 pub fn is_large_enough(dataset_to_memory: f64) -> bool {
     (1.0 - DATASET_ROUNDING) * MEMORY_TIMES_MIN as f64 <= dataset_to_memory
 }
 
-/// Steps of an epoch of the smallest dataset that the official tools allow: they round the number of files down, so it may have fewer than
-/// [`STEPS_PER_EPOCH_MIN`].
+/// Steps per epoch of the smallest dataset that the official tools accept. They round the number of files down, so it can have fewer
+/// steps than [`STEPS_PER_EPOCH_MIN`].
 pub fn steps_of_smallest_dataset(accelerators: u32, batch_size: u64, samples_per_file: u64) -> u64 {
     let step_samples = u64::from(accelerators).saturating_mul(batch_size).max(1);
     let samples = STEPS_PER_EPOCH_MIN.saturating_mul(step_samples);
@@ -184,14 +185,16 @@ pub fn steps_of_smallest_dataset(accelerators: u32, batch_size: u64, samples_per
     (files.saturating_mul(samples_per_file) / step_samples).min(STEPS_PER_EPOCH_MIN)
 }
 
-/// Whether the official tools themselves set `key`, as DLIO calls it, to `value`.
+/// Whether the official tools themselves set DLIO's `key` to `value`.
 pub fn is_set_by_official_tools(key: &str, value: &str) -> bool {
-    TOOL_SETTINGS.iter().any(|(name, only)| *name == key && only.is_none_or(|only| only == value))
+    TOOL_SETTINGS
+        .iter()
+        .any(|(name, fixed)| *name == key && fixed.is_none_or(|fixed| fixed == value))
 }
 
-/// Facts that decide how large a dataset must be.
+/// The facts that determine the required size of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DatasetAsked {
+pub struct DatasetRequirement {
     /// Memory of all client hosts together.
     pub memory_bytes: u64,
     /// Accelerators of all hosts.
@@ -204,63 +207,67 @@ pub struct DatasetAsked {
     pub record_bytes: f64,
 }
 
-impl DatasetAsked {
-    /// Files that have five times the memory.
+impl DatasetRequirement {
+    /// Number of files that hold five times the memory.
     pub fn files_by_memory(self) -> u64 {
         let bytes = MEMORY_TIMES_MIN as f64 * self.memory_bytes as f64;
         (bytes / (self.samples_per_file as f64 * self.record_bytes)).ceil() as u64
     }
 
-    /// Files that are enough for the steps.
+    /// Number of files that suffice for the required steps.
     pub fn files_by_steps(self) -> u64 {
         let step_samples = u64::from(self.accelerators).saturating_mul(self.batch_size);
         STEPS_PER_EPOCH_MIN.saturating_mul(step_samples).div_ceil(self.samples_per_file.max(1))
     }
 
-    /// The larger of both.
+    /// The required number of files: the larger of the two.
     pub fn files(self) -> u64 {
         self.files_by_memory().max(self.files_by_steps())
     }
 
-    /// Bytes of so many files, as configured.
+    /// Nominal bytes of `files` files.
     pub fn bytes(self, files: u64) -> f64 {
         files as f64 * self.samples_per_file as f64 * self.record_bytes
     }
 }
 
-/// The division whose submissions may change a setting.
+/// The division of MLPerf Storage whose submissions may change a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Division {
-    /// Both.
+    /// Both divisions.
     Closed,
-    /// The open one alone.
+    /// Only the open division.
     Open,
-    /// Neither.
+    /// Neither division.
     None,
 }
 
-/// The division that may change `key`, as DLIO calls it.
-pub fn division_of(key: &str) -> Division {
-    let is_below = |of: &str| {
-        let rest = key.strip_prefix(of);
+/// The division that may change DLIO's `key`.
+pub fn division_for_key(key: &str) -> Division {
+    let contains_key = |section: &str| {
+        let rest = key.strip_prefix(section);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
-    match () {
-        () if CLOSED_KEYS.iter().any(|of| is_below(of)) => Division::Closed,
-        () if OPEN_KEYS.iter().any(|of| is_below(of)) => Division::Open,
-        () => Division::None,
+    if CLOSED_KEYS.iter().any(|section| contains_key(section)) {
+        Division::Closed
+    } else if OPEN_KEYS.iter().any(|section| contains_key(section)) {
+        Division::Open
+    } else {
+        Division::None
     }
 }
 
-/// `unet3d_h100` of names that have both anywhere, nearest first; `unet3d` where no accelerator is named.
-pub fn workload_of_names<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
-    let (mut model, mut accelerator) = (None, None);
+/// The workload, such as `unet3d_h100`, whose model and accelerator occur in `names`; earlier names take precedence. Without an
+/// accelerator it is the model alone.
+pub fn workload_from_names<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut model = None;
+    let mut accelerator = None;
     for name in names {
         for word in words(name).collect::<Vec<_>>() {
-            let known = RULES.iter().map(|rule| rule.model).find(|known| *known == word);
-            model = model.or(known);
-            let known = ACCELERATORS.iter().copied().find(|known| *known == word);
-            accelerator = accelerator.or(known);
+            let known_model = RULES.iter().map(|rule| rule.model).find(|known| *known == word);
+            model = model.or(known_model);
+            let known_accelerator = ACCELERATORS.iter().copied().find(|known| *known == word);
+            accelerator = accelerator.or(known_accelerator);
         }
         if model.is_some() && accelerator.is_some() {
             break;
@@ -269,7 +276,7 @@ pub fn workload_of_names<'a>(names: impl Iterator<Item = &'a str>) -> Option<Str
     Some(join(model?, accelerator))
 }
 
-/// The name with its accelerator, where it is that of a model alone: by the compute of a step, else as `names` have it.
+/// Completes a workload's name that is only a model by its accelerator, found by the compute time of a step, else in `names`.
 pub fn with_accelerator<'a>(
     workload: &str,
     compute_s: Option<f64>,
@@ -278,28 +285,29 @@ pub fn with_accelerator<'a>(
     let Some(rule) = RULES.iter().find(|rule| rule.model == workload) else {
         return workload.into();
     };
-    let mut names = names.flat_map(words);
-    let named = names.find_map(|word| ACCELERATORS.iter().copied().find(|known| *known == word));
+    let named = names
+        .flat_map(words)
+        .find_map(|word| ACCELERATORS.iter().copied().find(|known| *known == word));
     let computed = compute_s.and_then(|compute_s| rule.accelerator(compute_s, named));
     join(rule.model, computed.or(named))
 }
 
-/// The only workload of which a step computes so long.
-pub fn workload_of_compute(compute_s: f64) -> Option<String> {
-    let mut found = RULES.iter().flat_map(|rule| {
+/// The workload whose steps compute for `compute_s`; `None` if there are several.
+pub fn workload_from_compute(compute_s: f64) -> Option<String> {
+    let mut matches = RULES.iter().flat_map(|rule| {
         rule.accelerator(compute_s, None).map(|accelerator| join(rule.model, Some(accelerator)))
     });
-    let only = found.next();
-    if found.next().is_none() { only } else { None }
+    let first = matches.next();
+    if matches.next().is_none() { first } else { None }
 }
 
 impl Rule {
-    /// The one of several that is `named`, else the first.
-    fn accelerator(&self, compute_s: f64, named: Option<&str>) -> Option<&'static str> {
-        let fits = self.steps.iter().filter(|of| alike(compute_s, of.compute_s));
-        let mut fits: Vec<&str> = fits.map(|of| of.accelerator).collect();
-        fits.sort_by_key(|name| Some(*name) != named);
-        fits.first().copied()
+    /// The accelerator with this compute time; of several the one called `preferred`, else the first.
+    fn accelerator(&self, compute_s: f64, preferred: Option<&str>) -> Option<&'static str> {
+        let steps = self.steps.iter().filter(|step| matches_rule(compute_s, step.compute_s));
+        let mut accelerators: Vec<&str> = steps.map(|step| step.accelerator).collect();
+        accelerators.sort_by_key(|name| Some(*name) != preferred);
+        accelerators.first().copied()
     }
 }
 
@@ -307,7 +315,7 @@ fn join(model: &str, accelerator: Option<&str>) -> String {
     accelerator.map_or_else(|| model.into(), |accelerator| format!("{model}_{accelerator}"))
 }
 
-/// Words of a name in lower case: `unet3d` and `h100` of `UNET3D-H100`.
+/// Splits a name into words in lower case: `UNET3D-H100` into `unet3d` and `h100`.
 fn words(name: &str) -> impl Iterator<Item = String> {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_ascii_lowercase)
@@ -326,11 +334,11 @@ mod tests {
             (&["run_1", "cosmoflow"], Some("cosmoflow")),
             (&["4", "unet3dish"], None),
         ] {
-            let found = workload_of_names(names.iter().copied());
+            let found = workload_from_names(names.iter().copied());
             assert_eq!(found.as_deref(), expected, "{names:?}");
         }
-        assert_eq!(workload_of_compute(0.224).as_deref(), Some("resnet50_h100"));
-        assert_eq!(workload_of_compute(0.3), None);
+        assert_eq!(workload_from_compute(0.224).as_deref(), Some("resnet50_h100"));
+        assert_eq!(workload_from_compute(0.3), None);
         let named =
             |names: &[&'static str]| with_accelerator("unet3d", Some(0.162), names.iter().copied());
         assert_eq!((named(&[]), named(&["mi355"])), ("unet3d_b200".into(), "unet3d_mi355".into()));
@@ -342,25 +350,25 @@ mod tests {
         assert_eq!(au_percent("mine"), None);
     }
 
-    /// 500 steps of 8 × 7 samples, a file each; of 100 GiB 3663 files of 146.6 MB are five times as much.
+    /// 500 steps of 8 × 7 samples in a file each; 3663 files of 146.6 MB are five times 100 GiB.
     #[test]
-    fn a_dataset_is_as_large_as_memory_and_steps_ask() {
-        let asked = DatasetAsked {
+    fn a_dataset_is_as_large_as_memory_and_steps_require() {
+        let required = DatasetRequirement {
             memory_bytes: 100 << 30,
             accelerators: 8,
             batch_size: 7,
             samples_per_file: 1,
             record_bytes: 146_600_628.0,
         };
-        assert_eq!((asked.files_by_steps(), asked.files_by_memory()), (28_000, 3663));
-        assert_eq!(asked.files(), 28_000);
-        let asked = DatasetAsked { memory_bytes: 1 << 40, ..asked };
-        assert_eq!(asked.files(), 37_501);
-        let shared = DatasetAsked { batch_size: 400, samples_per_file: 1251, ..asked };
+        assert_eq!((required.files_by_steps(), required.files_by_memory()), (28_000, 3663));
+        assert_eq!(required.files(), 28_000);
+        let required = DatasetRequirement { memory_bytes: 1 << 40, ..required };
+        assert_eq!(required.files(), 37_501);
+        let shared = DatasetRequirement { batch_size: 400, samples_per_file: 1251, ..required };
         assert_eq!(shared.files_by_steps(), 1279);
         let hosts = 51 * (189 << 30);
-        let asked = DatasetAsked { memory_bytes: hosts, accelerators: 204, ..asked };
-        assert_eq!((asked.files_by_memory(), asked.files()), (352_993, 714_000));
+        let required = DatasetRequirement { memory_bytes: hosts, accelerators: 204, ..required };
+        assert_eq!((required.files_by_memory(), required.files()), (352_993, 714_000));
     }
 
     #[test]
@@ -382,13 +390,16 @@ mod tests {
 
     #[test]
     fn a_rule_needs_more_than_the_name_of_a_model() {
-        let of =
-            |name, compute_s| rule_of(name, compute_s).map(|of| (of.0.model, of.1.accelerator));
-        assert_eq!(of("unet3d_h100_custom", None), Some(("unet3d", "h100")));
-        assert_eq!(of("unet3d_h100", Some(1.0)), Some(("unet3d", "h100")));
-        assert_eq!(of("dlrm_parquet", Some(0.000375)), Some(("dlrm", "b200")));
-        assert_eq!(of("bert_mrpc", Some(0.5)), None);
-        assert_eq!(of("mine", Some(0.323)), None);
+        let check = |name, compute_s, expected: Option<(&str, &str)>| {
+            let found = find_rule(name, compute_s);
+            let names = found.map(|(rule, step)| (rule.model, step.accelerator));
+            assert_eq!(names, expected, "{name}");
+        };
+        check("unet3d_h100_custom", None, Some(("unet3d", "h100")));
+        check("unet3d_h100", Some(1.0), Some(("unet3d", "h100")));
+        check("dlrm_parquet", Some(0.000375), Some(("dlrm", "b200")));
+        check("bert_mrpc", Some(0.5), None);
+        check("mine", Some(0.323), None);
     }
 
     #[test]
@@ -400,7 +411,7 @@ mod tests {
             ("reader.batch_size", Division::None),
             ("reader.read_threads_more", Division::None),
         ] {
-            assert_eq!(division_of(key), division, "{key}");
+            assert_eq!(division_for_key(key), division, "{key}");
         }
     }
 }

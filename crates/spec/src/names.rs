@@ -1,6 +1,6 @@
-//! Enums whose members users call by name.
+//! The `names!` macro, for enums whose members have names that users write.
 
-/// Defines an enum with `ALL`, `name` and `named`: each member, and the name that users write.
+/// Defines an enum with the constant `ALL` and the functions `name`, `meaning` and `named`.
 #[macro_export]
 macro_rules! names {
     ($(#[$enum:meta])* pub enum $type:ident { $($(#[doc = $doc:literal])* $(#[default $($mark:tt)*])? $member:ident = $name:literal,)* }) => {
@@ -8,7 +8,7 @@ macro_rules! names {
         pub enum $type { $($(#[doc = $doc])* $(#[default $($mark)*])? $member,)* }
 
         impl $type {
-            /// All of them, in their order.
+            /// All members in declaration order.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$member),*];
 
             /// The name that users write.
@@ -16,12 +16,12 @@ macro_rules! names {
                 match self { $(Self::$member => $name,)* }
             }
 
-            /// Its sentence, where it has one.
+            /// The member's doc comment; empty if it has none.
             pub fn meaning(self) -> &'static str {
                 match self { $(Self::$member => concat!($($doc),*).trim_ascii_start(),)* }
             }
 
-            /// The one called `name`.
+            /// The member called `name`.
             pub fn named(name: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|member| member.name() == name)
             }

@@ -1,11 +1,12 @@
-//! Names of files that are not whole yet: `train/a.npz` is written as `train/.a.npz.4711-0.part`, which no other process does.
+//! Names of incomplete files: process 4711 writes `train/a.npz` as `train/.a.npz.4711-0.part`. The process number keeps the names of
+//! different processes apart.
 
 use std::io::{self, ErrorKind};
 
-/// Have `create` make a new file under a name that process `process` may write `name` under, in the same folder.
+/// Calls `create` with names for the incomplete file `name` of process `process` until one is free.
 ///
 /// # Errors
-/// Those of `create`, but for a file that is there already: then it is asked for another.
+/// Returns the error of `create`, except [`ErrorKind::AlreadyExists`]: then the next name is tried.
 pub fn create_part<T>(
     name: &str,
     process: u32,
@@ -20,14 +21,14 @@ pub fn create_part<T>(
     }
 }
 
-/// The name of the file whose writing was broken off and left `name`: of `.a.npz.4711-0.part`, `a.npz`.
-pub fn part_of(name: &str) -> Option<&str> {
-    let (whole, unique) = name.strip_prefix('.')?.strip_suffix(".part")?.rsplit_once('.')?;
+/// The final name of an incomplete file: `a.npz` for `.a.npz.4711-0.part`. `None` for other names.
+pub fn final_name(name: &str) -> Option<&str> {
+    let (final_name, unique) = name.strip_prefix('.')?.strip_suffix(".part")?.rsplit_once('.')?;
     let (process, number) = unique.split_once('-')?;
     let is_ours = [process, number]
         .iter()
         .all(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()));
-    is_ours.then_some(whole)
+    is_ours.then_some(final_name)
 }
 
 #[cfg(test)]
@@ -35,23 +36,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_taken_is_left_to_who_took_it() {
+    fn a_taken_name_is_skipped() {
         let mut taken = vec![".a.npz.7-0.part".to_string(), ".a.npz.7-1.part".to_string()];
-        let made = create_part("a.npz", 7, |name| {
+        let created = create_part("a.npz", 7, |name| {
             if taken.contains(&name.to_string()) {
                 return Err(ErrorKind::AlreadyExists.into());
             }
             taken.push(name.to_string());
             Ok(name.to_string())
         });
-        assert_eq!(made.unwrap(), ".a.npz.7-2.part");
-        assert_eq!(part_of(".a.npz.7-2.part"), Some("a.npz"));
+        assert_eq!(created.unwrap(), ".a.npz.7-2.part");
+        assert_eq!(final_name(".a.npz.7-2.part"), Some("a.npz"));
         let full = create_part("a", 7, |_| Err::<(), _>(ErrorKind::StorageFull.into()));
         assert_eq!(full.unwrap_err().kind(), ErrorKind::StorageFull);
     }
 
     #[test]
-    fn parts_of_others_are_no_parts() {
+    fn other_names_are_not_incomplete_files() {
         for name in [
             ".mydownload.part",
             ".a.npz.part",
@@ -63,7 +64,7 @@ mod tests {
             "a.npz.7-8.part",
             ".a.npz.7-8.partial",
         ] {
-            assert_eq!(part_of(name), None, "{name}");
+            assert_eq!(final_name(name), None, "{name}");
         }
     }
 }

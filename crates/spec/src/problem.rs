@@ -1,9 +1,9 @@
-//! Problems of a workload: where, what, what to do. Collected, never thrown one at a time.
+//! Problems of a workload: the place, the message and the remedy. All problems are collected before any is reported.
 
 use crate::escape::one_line;
 use std::fmt;
 
-/// Where a value was written.
+/// The place where a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A line and column, both counted from 1, of a named file.
@@ -31,9 +31,9 @@ impl fmt::Display for Place {
 /// Whether a problem stops the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProblemSeverity {
-    /// The command cannot go on.
+    /// The command cannot continue.
     Error,
-    /// It can, and the user should know.
+    /// The command continues, but the user should know.
     Warning,
 }
 
@@ -42,9 +42,9 @@ pub enum ProblemSeverity {
 pub struct Problem {
     /// Whether it stops the command.
     pub severity: ProblemSeverity,
-    /// Where the value was written; `None` for a default or a combination.
+    /// The place where the value was written; `None` for a default or a combination.
     pub place: Option<Place>,
-    /// The dotted key, `reader.batch_size`; empty where no single key is at fault.
+    /// The dotted key, such as `reader.batch_size`; empty if no single key is at fault.
     pub key: String,
     /// A lowercase fragment, the offending value in backticks.
     pub message: String,
@@ -64,14 +64,14 @@ impl Problem {
         }
     }
 
-    /// An error about a value whose key is not known here.
+    /// An error about a value whose key the caller adds later.
     pub fn new(message: impl Into<String>) -> Self {
         Problem::error("", message)
     }
 
-    /// The same of `key`, which was written at `place` where no place is known yet.
+    /// Sets the key, and the place unless one is set already.
     #[must_use]
-    pub fn of_key(mut self, key: &str, place: &Place) -> Self {
+    pub fn with_key(mut self, key: &str, place: &Place) -> Self {
         self.key = key.into();
         self.place.get_or_insert_with(|| place.clone());
         self
@@ -82,14 +82,14 @@ impl Problem {
         Problem { severity: ProblemSeverity::Warning, ..Problem::error(key, message) }
     }
 
-    /// The same with advice.
+    /// Sets the hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same with its place.
+    /// Sets the place.
     #[must_use]
     pub fn at(mut self, place: Option<Place>) -> Self {
         self.place = place;
@@ -99,11 +99,11 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = match self.severity {
+        let severity = match self.severity {
             ProblemSeverity::Error => "error",
             ProblemSeverity::Warning => "warning",
         };
-        write!(f, "{word}: ")?;
+        write!(f, "{severity}: ")?;
         if let Some(place) = &self.place {
             write!(f, "{}: ", one_line(&place.to_string()))?;
         }
@@ -123,19 +123,19 @@ impl fmt::Display for Problem {
 pub struct Problems(pub Vec<Problem>);
 
 impl Problems {
-    /// Add one.
+    /// Adds a problem.
     pub fn push(&mut self, problem: Problem) {
         self.0.push(problem);
     }
 
-    /// The value, or `None` with its problem added.
+    /// Returns the value, or adds its problem and returns `None`.
     pub fn ok_or_push<T>(&mut self, result: Result<T, Problem>) -> Option<T> {
         result.map_err(|problem| self.push(problem)).ok()
     }
 
-    /// Whether any stops the command.
+    /// Whether any problem stops the command.
     pub fn has_errors(&self) -> bool {
-        self.0.iter().any(|p| p.severity == ProblemSeverity::Error)
+        self.0.iter().any(|problem| problem.severity == ProblemSeverity::Error)
     }
 }
 

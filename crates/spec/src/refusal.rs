@@ -1,14 +1,14 @@
-//! Refusals: a request that cannot be carried out, and the remedy.
+//! Refusals: errors that the user can correct, each with a remedy.
 
-use crate::workload::alike;
+use crate::workload::similar_names;
 
-/// A request that is refused, with its remedy.
+/// A refused request, with its remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
     /// A lowercase fragment.
     pub message: String,
-    /// The remedy, where there is one.
+    /// The remedy, if there is one.
     pub hint: Option<String>,
 }
 
@@ -23,21 +23,21 @@ impl Refusal {
         Refusal { message: message.into(), hint: None }
     }
 
-    /// Refuses a name that does not exist. The hint has similar names, else `otherwise`.
+    /// Refuses a name that does not exist. The hint lists similar names, or is `otherwise` if there are none.
     pub fn unknown_name<'a>(
         message: String,
         name: &str,
         known: impl IntoIterator<Item = &'a str>,
         otherwise: &str,
     ) -> Self {
-        match alternatives(&alike(name, known)) {
+        match alternatives(&similar_names(name, known)) {
             Some(names) => Self::new(message, format!("did you mean {names}?")),
             None => Self::new(message, otherwise),
         }
     }
 }
 
-/// Refuses with a remedy.
+/// Returns a refusal with a remedy.
 ///
 /// # Errors
 /// Always.
@@ -48,14 +48,14 @@ pub fn refuse<T, E: From<Refusal>>(
     Err(Refusal::new(message, hint).into())
 }
 
-/// Number of names that are offered, at most.
-const OFFERED_MAX: usize = 10;
+/// Maximum number of names in a hint.
+const HINT_NAMES_MAX: usize = 10;
 
-/// "`a`, `b` or `c`"; `None` without names.
+/// Joins names as "`a`, `b` or `c`"; `None` without names.
 pub fn alternatives(names: &[&str]) -> Option<String> {
-    let offered: Vec<String> =
-        names.iter().take(OFFERED_MAX).map(|name| format!("`{name}`")).collect();
-    let (last, first) = offered.split_last()?;
+    let quoted: Vec<String> =
+        names.iter().take(HINT_NAMES_MAX).map(|name| format!("`{name}`")).collect();
+    let (last, first) = quoted.split_last()?;
     Some(if first.is_empty() { last.clone() } else { format!("{} or {last}", first.join(", ")) })
 }
 

@@ -1,9 +1,9 @@
-//! Elements, dimensions and the shape of one file. Values only.
+//! Element types, dimensions, encoding and the shape of one file. Plain values without I/O.
 
 use crate::names;
 use serde::{Deserialize, Serialize};
 
-/// The most dimensions a sample may have.
+/// Maximum number of dimensions of a sample.
 pub const DIMS_MAX: usize = 8;
 
 names! {
@@ -28,7 +28,7 @@ names! {
 }
 
 impl Element {
-    /// Bytes of one element: the digit that numpy's `descr` ends with.
+    /// Bytes of one element, which is the last digit of numpy's `descr`.
     pub fn bytes(self) -> u64 {
         u64::from(self.npy_descr().as_bytes()[2] - b'0')
     }
@@ -52,21 +52,21 @@ impl Element {
 }
 
 names! {
-    /// Element type of a state, by torch's names in a workload.
+    /// Element type of a model's or optimizer's state, by the names that workloads use.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum StateType {
-        /// Signed bytes.
+        /// Signed 8-bit integers.
         Int8 = "int8",
-        /// Bytes.
+        /// Unsigned 8-bit integers.
         Uint8 = "uint8",
-        /// IEEE halves.
+        /// 16-bit IEEE floats.
         Fp16 = "fp16",
-        /// Halves with the exponent of a single.
+        /// 16-bit floats with the exponent range of 32-bit ones (bfloat16).
         Bf16 = "bf16",
-        /// Singles.
+        /// 32-bit floats.
         Fp32 = "fp32",
-        /// Doubles.
+        /// 64-bit floats.
         Fp64 = "fp64",
     }
 }
@@ -83,7 +83,7 @@ impl StateType {
     }
 }
 
-/// The dimensions of one sample, without allocation.
+/// The dimensions of one sample, stored without allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dims {
     count: usize,
@@ -91,7 +91,7 @@ pub struct Dims {
 }
 
 impl Dims {
-    /// `None` if there are more than [`DIMS_MAX`].
+    /// Stores the extents, outermost first; `None` if there are more than [`DIMS_MAX`].
     pub fn new(extents: &[u64]) -> Option<Self> {
         let mut all = [1; DIMS_MAX];
         all.get_mut(..extents.len())?.copy_from_slice(extents);
@@ -103,13 +103,13 @@ impl Dims {
         &self.extents[..self.count]
     }
 
-    /// Elements in a sample; saturates instead of overflowing.
+    /// Number of elements in a sample; saturates instead of overflowing.
     pub fn elements(&self) -> u64 {
         self.as_slice().iter().fold(1, |product: u64, &d| product.saturating_mul(d))
     }
 }
 
-/// Content of one file: `samples` samples of the same dimensions and element type.
+/// Shape of one file: `samples` samples of the same dimensions and element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileShape {
     /// Dimensions of each sample.
@@ -133,7 +133,7 @@ impl FileShape {
 }
 
 names! {
-    /// Compression inside a file. The names are DLIO's; which of them a format has is in its row.
+    /// Compression inside a file, by DLIO's names. Each format lists those it supports.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     #[expect(missing_docs, reason = "the names are those of the methods")]
@@ -148,28 +148,28 @@ names! {
     }
 }
 
-/// How much of the content repeats itself; one for the whole dataset.
+/// Redundancy of a dataset's content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Redundancy {
-    /// Share of the bytes that are zeros, in short runs everywhere: compression saves about as much.
+    /// Share of the bytes that are zeros, spread in short runs: compression saves about as much.
     pub compressible_percent: u32,
-    /// Share of the content that stands elsewhere in the dataset too: deduplication saves about as much.
+    /// Share of the content that occurs elsewhere in the dataset too: deduplication saves about as much.
     pub duplicate_percent: u32,
 }
 
-/// How samples are written into files, beside their shape; one for the whole dataset. Formats read what concerns
-/// them.
+/// Settings for writing samples into files, besides their shape; the same for the whole dataset. Each format uses the fields that
+/// concern it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Encoding {
-    /// Inside the file.
+    /// Compression inside the file.
     pub compression: Compression,
     /// Level of the compression, 0 to 9.
     pub compression_level: u32,
-    /// HDF5: dimensions of a chunk, the samples' axis first; empty means one contiguous piece.
+    /// HDF5: dimensions of a chunk, the sample axis first; empty for a contiguous layout.
     pub chunk_dims: Vec<u64>,
-    /// HDF5: the largest shape of a dataset; empty means as it is.
+    /// HDF5: maximum shape of a dataset; empty for its actual shape.
     pub max_shape: Vec<u64>,
-    /// HDF5: datasets that share a record along its first dimension.
+    /// HDF5: number of datasets into which each record is split along its first dimension.
     pub datasets_per_record: u64,
     /// Parquet: samples in a row group.
     pub row_group_samples: u64,
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_are_as_long_as_their_names_say() {
+    fn element_sizes_match_their_names() {
         for (element, bytes, descr) in [
             (Element::Uint8, 1, "|u1"),
             (Element::Int16, 2, "<i2"),

@@ -1,14 +1,14 @@
-//! Quantities as text, and text as quantities. MB is 10⁶ bytes, MiB is 2²⁰, each named. No locale.
+//! Formats and parses quantities. MB is 10⁶ bytes, MiB is 2²⁰ bytes; the locale has no influence.
 
-/// Bytes of a MiB, which is what DLIO calls MB.
+/// Bytes in a MiB, which DLIO calls MB.
 pub const MIB: f64 = (1u64 << 20) as f64;
-/// Bytes of a GiB, which is what DLIO calls GB.
+/// Bytes in a GiB, which DLIO calls GB.
 pub const GIB: f64 = (1u64 << 30) as f64;
 
 const DECIMAL: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
 const BINARY: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
-/// Without the last digits, which calculating makes up: 55 and not 55.00000000000001.
+/// Rounds away floating-point noise: 55 instead of 55.00000000000001.
 pub fn rounded(number: f64) -> f64 {
     (number * 1e9).round() / 1e9
 }
@@ -40,14 +40,14 @@ pub fn bytes_per_second_binary(rate: f64) -> String {
     format!("{}/s", scaled(rate, 1024.0, &BINARY))
 }
 
-/// `12.3 samples/s`: a rate of anything.
-pub fn per_second(rate: f64, what: &str) -> String {
+/// `12.3 samples/s`: a rate of the things that `noun` names.
+pub fn per_second(rate: f64, noun: &str) -> String {
     let number = if rate.abs() >= 1e4 && rate.abs() < 1e18 {
         count(rate.round() as u64)
     } else {
         three_digits(rate)
     };
-    format!("{number} {what}/s")
+    format!("{number} {noun}/s")
 }
 
 /// `1.25 s`, `340 ms`, `12 µs`, `3 min 20 s`, `2 h 5 min`.
@@ -58,8 +58,8 @@ pub fn seconds(seconds: f64) -> String {
     let size = seconds.abs();
     if size >= 60.0 {
         let sign = if seconds < 0.0 { "-" } else { "" };
-        let whole = size.round() as u64;
-        return match (whole / 3600, whole / 60 % 60, whole % 60) {
+        let rounded_s = size.round() as u64;
+        return match (rounded_s / 3600, rounded_s / 60 % 60, rounded_s % 60) {
             (0, minutes, 0) => format!("{sign}{minutes} min"),
             (0, minutes, rest) => format!("{sign}{minutes} min {rest} s"),
             (hours, 0, _) => format!("{sign}{} h", count(hours)),
@@ -90,34 +90,34 @@ pub fn count(count: u64) -> String {
 }
 
 /// `1 batch`, `12 batches`, `2 processes`.
-pub fn counted(number: u64, what: &str) -> String {
+pub fn counted(number: u64, noun: &str) -> String {
     let plural = match number {
         1 => "",
-        _ if what.ends_with("ss") || what.ends_with("ch") && what != "epoch" => "es",
+        _ if noun.ends_with("ss") || noun.ends_with("ch") && noun != "epoch" => "es",
         _ => "s",
     };
-    format!("{} {what}{plural}", count(number))
+    format!("{} {noun}{plural}", count(number))
 }
 
-/// `8MiB`, `1.5 GB`, `4096`, `64k`: bytes, not negative.
+/// Parses a number of bytes, not negative: `8MiB`, `1.5 GB`, `4096`, `64k`.
 pub fn parse_bytes(text: &str) -> Option<f64> {
-    let text = text.trim();
-    let unit_at = text
+    let size = text.trim();
+    let unit_at = size
         .char_indices()
-        .find(|&(at, c)| c.is_ascii_alphabetic() && !is_exponent(text, at) || c == ' ')
-        .map_or(text.len(), |(at, _)| at);
-    let (number, unit) = text.split_at(unit_at);
-    let plain =
+        .find(|&(at, c)| c.is_ascii_alphabetic() && !is_exponent(size, at) || c == ' ')
+        .map_or(size.len(), |(at, _)| at);
+    let (number, unit) = size.split_at(unit_at);
+    let is_number =
         !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b"_.eE+-".contains(&b));
-    let value: f64 = if plain { number.replace('_', "").parse().ok()? } else { return None };
-    let factor = factor(unit.trim_start())?;
-    Some(value * factor).filter(|bytes| bytes.is_finite() && *bytes >= 0.0)
+    let value: f64 = if is_number { number.replace('_', "").parse().ok()? } else { return None };
+    let unit_bytes = unit_bytes(unit.trim_start())?;
+    Some(value * unit_bytes).filter(|bytes| bytes.is_finite() && *bytes >= 0.0)
 }
 
-/// `500MB/s`, `1.5 GiB/s`, `400e6`: bytes per second, not negative.
+/// Parses bytes per second, not negative: `500MB/s`, `1.5 GiB/s`, `400e6`.
 pub fn parse_bytes_per_second(text: &str) -> Option<f64> {
-    let text = text.trim();
-    parse_bytes(text.strip_suffix("/s").unwrap_or(text))
+    let rate = text.trim();
+    parse_bytes(rate.strip_suffix("/s").unwrap_or(rate))
 }
 
 /// Whether the letter at `at` is the `e` of `4e6`.
@@ -127,7 +127,8 @@ fn is_exponent(text: &str, at: usize) -> bool {
     at > 0 && matches!(rest[0], b'e' | b'E') && digits.is_some_and(u8::is_ascii_digit)
 }
 
-fn factor(unit: &str) -> Option<f64> {
+/// Bytes in a unit such as `MiB`, `kB` or `G`.
+fn unit_bytes(unit: &str) -> Option<f64> {
     let short = unit.strip_suffix('B').unwrap_or(unit);
     let (letter, base) = match short.strip_suffix('i') {
         Some("") => return None,
@@ -147,11 +148,12 @@ fn scaled(value: f64, base: f64, names: &[&str; 7]) -> String {
         return value.to_string();
     }
     let (scaled, power) = reduced(value, base, 0.05);
-    let text = if power == 0 { format!("{scaled:.0}") } else { format!("{scaled:.1}") };
-    format!("{} {}", text.strip_suffix(".0").unwrap_or(&text), names[power])
+    let number = if power == 0 { format!("{scaled:.0}") } else { format!("{scaled:.1}") };
+    format!("{} {}", number.strip_suffix(".0").unwrap_or(&number), names[power])
 }
 
-/// Divided by `base` until what is printed is less than that, `slack` being what rounding adds; and how often.
+/// Divides `value` by `base` until its printed form is below `base`. Printing may add up to `slack` by rounding.
+/// Returns the quotient and the number of divisions.
 fn reduced(value: f64, base: f64, slack: f64) -> (f64, usize) {
     let mut scaled = value;
     let mut power = 0;
@@ -184,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_calculating_makes_up_is_left_out() {
+    fn floating_point_noise_is_rounded_away() {
         for percent in [7.0, 29.0, 55.0, 57.0, 90.1] {
             assert_eq!(rounded(percent / 100.0 * 100.0), percent);
         }

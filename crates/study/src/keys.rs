@@ -135,7 +135,7 @@ mod tests {
             ("study.cache", "hot", "`cold`, `warm`, `as-is`"),
             ("study.data", " ", "an empty path"),
             ("study.hook.governor", "x", "there is no hook `governor`"),
-            ("nothing like it at all", "x", "is no key"),
+            ("nothing like it at all", "x", "is not a key"),
             ("zzzzzzzzzzzz", "x", "columns are"),
         ] {
             let found = check(key, level, &BTreeMap::new());

@@ -200,7 +200,7 @@ pub fn advise(case: &Case, plan_of: &dyn Fn(&[String]) -> Option<Plan>) -> Vec<A
     let found = proposals(case)
         .filter_map(|proposal| {
             let plan = plan_of(&proposal.overrides)?;
-            if !case.plan().knows_client_of(&plan) {
+            if !case.plan().client_applies_to(&plan) {
                 return None;
             }
             let is_change = !proposal.overrides.is_empty() || !proposal.changes.is_empty();

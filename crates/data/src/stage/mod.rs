@@ -19,7 +19,7 @@ use crate::removal::{OwnFound, look_at, remove_files};
 use crate::storage::engine::{ENGINES, Engine};
 use crate::storage::{self, ReadStorage, Storage, StorageError};
 use crate::walk::{FileShare, Watch, for_each};
-use feedrate_spec::part::part_of;
+use feedrate_spec::part::final_name;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 use serde::{Deserialize, Serialize};
@@ -216,7 +216,7 @@ impl Stage {
                 // One that was killed may have begun its manifest.
                 let is_own = |name: &str| {
                     [LOCK_FILE, READERS_FILE].contains(&name)
-                        || part_of(name) == Some(MANIFEST_FILE)
+                        || final_name(name) == Some(MANIFEST_FILE)
                 };
                 let names = self.storage.list("")?;
                 self.refuse(names.into_iter().filter(|name| !is_own(name)))?;

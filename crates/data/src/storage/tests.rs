@@ -2,7 +2,7 @@
 
 use super::*;
 use feedrate_spec::catalog::Ability;
-use feedrate_spec::part::part_of;
+use feedrate_spec::part::final_name;
 use std::io::{Error, ErrorKind};
 
 /// Each storage with a folder of its own, which does not exist yet.
@@ -94,11 +94,11 @@ fn a_file_dropped_before_its_commit_leaves_nothing() {
         assert!(
             listed
                 .iter()
-                .all(|name| ["0", "a"].contains(&name.as_str()) || part_of(name).is_some())
+                .all(|name| ["0", "a"].contains(&name.as_str()) || final_name(name).is_some())
         );
         drop(file);
         assert_eq!(get(storage, "train/a"), b"old");
-        assert!(!storage.list("train").unwrap().iter().any(|name| part_of(name).is_some()));
+        assert!(!storage.list("train").unwrap().iter().any(|name| final_name(name).is_some()));
     });
 }
 

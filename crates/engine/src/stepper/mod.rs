@@ -61,8 +61,8 @@ impl Stepper {
         Stepper {
             computes: own
                 .map(|a| {
-                    Durations::new(train.compute, train.compute_seed_of(a))
-                        .times(train.compute_factor_of(a))
+                    Durations::new(train.compute, train.compute_seed(a))
+                        .times(train.compute_factor(a))
                 })
                 .collect(),
             recorder: Recorder::new(accelerators),

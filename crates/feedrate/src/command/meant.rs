@@ -8,7 +8,7 @@ use feedrate_session::request::HYDRA_WORKLOAD;
 use feedrate_session::resolve;
 use feedrate_spec::escape::bash_command;
 use feedrate_spec::refusal::{Refusal, alternatives};
-use feedrate_spec::workload::{alike, with_whole_key};
+use feedrate_spec::workload::{similar_names, with_full_key};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -226,7 +226,7 @@ impl<'p> CalledCommand<'p> {
             if let Some(known) = of_others(OPTIONS, &word) {
                 return Some(known.into());
             }
-            if let Some((_, key)) = with_whole_key(&format!("{}=1", word.replace('-', "_"))) {
+            if let Some((_, key)) = with_full_key(&format!("{}=1", word.replace('-', "_"))) {
                 let says = "that is a key of the workload";
                 return Some(format!("{says}: `{key}=VALUE`, without dashes"));
             }
@@ -235,7 +235,7 @@ impl<'p> CalledCommand<'p> {
         let options = options.filter(|option| !option.is_hide_set()).filter_map(Arg::get_long);
         let options: Vec<&str> = options.collect();
         let begun = options.iter().filter(|own| word.starts_with(**own)).copied();
-        let mut meant = alike(&word, options.iter().copied());
+        let mut meant = similar_names(&word, options.iter().copied());
         meant = if meant.is_empty() { begun.collect() } else { meant };
         let meant: Vec<String> = meant.into_iter().map(|own| format!("--{own}")).collect();
         did_you_mean(&meant)
@@ -254,14 +254,14 @@ impl<'p> CalledCommand<'p> {
             return Some(format!("write `{line}`"));
         }
         let commands = self.command.get_subcommands().filter(|own| !own.is_hide_set());
-        let mut commands = alike(word, commands.map(Command::get_name)).into_iter();
+        let mut commands = similar_names(word, commands.map(Command::get_name)).into_iter();
         if self.command.get_name() != self.program.get_name() {
             return did_you_mean(&Vec::from_iter(commands.map(|own| format!("{path} {own}"))));
         }
         if resolve::is_run(word) {
             return Some(format!("`feedrate show {word}` shows this run"));
         }
-        let workloads = alike(word, WORKLOADS.iter().map(|workload| workload.name));
+        let workloads = similar_names(word, WORKLOADS.iter().map(|workload| workload.name));
         if word.contains('=') || Path::new(word).is_file() || workloads.contains(&word) {
             let run = ["feedrate".to_string(), "run".into()];
             let run = bash_command(&Vec::from_iter(run.iter().chain(words.iter().skip(1))));

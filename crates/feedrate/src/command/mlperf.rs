@@ -6,7 +6,8 @@ use feedrate_session::request::Request;
 use feedrate_session::resolve::{Resolved, resolve_named};
 use feedrate_spec::escape::bash_word;
 use feedrate_spec::mlperf::{
-    CLOSED_KEYS, DatasetAsked, MEMORY_TIMES_MIN, OPEN_KEYS, RULES, STEPS_PER_EPOCH_MIN, rule_of,
+    CLOSED_KEYS, DatasetRequirement, MEMORY_TIMES_MIN, OPEN_KEYS, RULES, STEPS_PER_EPOCH_MIN,
+    find_rule,
 };
 use feedrate_spec::plan::Plan;
 use feedrate_spec::units;
@@ -33,7 +34,7 @@ pub(super) struct Hosts {
 /// The rules held to a plan.
 pub(super) struct Requirement {
     au_percent: f64,
-    dataset: DatasetAsked,
+    dataset: DatasetRequirement,
     hosts: Hosts,
     memory_bytes: u64,
     files: u64,
@@ -83,13 +84,13 @@ impl Requirement {
         hosts: Hosts,
         own_files: Option<u64>,
     ) -> Option<Self> {
-        let (rule, _) = rule_of(&plan.workload, Some(plan.train.compute.mean_s()))?;
-        if plan.is_checkpoints_alone() {
+        let (rule, _) = find_rule(&plan.workload, Some(plan.train.compute.mean_s()))?;
+        if plan.is_checkpoint_only() {
             return None;
         }
         let is_whole = request.scale == 1.0;
         let memory_bytes = hosts.memory_bytes.or_else(system::memory_bytes)?;
-        let dataset = DatasetAsked {
+        let dataset = DatasetRequirement {
             memory_bytes: memory_bytes.saturating_mul(hosts.count.into()),
             accelerators: plan.accelerators,
             batch_size: plan.loader.batch_size,
@@ -269,7 +270,7 @@ mod tests {
         for bundled in WORKLOADS.iter().filter(|of| of.summary().starts_with("MLPerf Storage's")) {
             let (workload, _) = parse(bundled.name, bundled.yaml, &[], Strictness::Error).unwrap();
             let compute_s = Some(workload.train_computation_time.mean_s());
-            let Some((rule, step)) = rule_of(bundled.name, compute_s) else {
+            let Some((rule, step)) = find_rule(bundled.name, compute_s) else {
                 assert!(bundled.name.starts_with("llama3"), "{}", bundled.name);
                 continue;
             };

@@ -102,7 +102,7 @@ fn show(
         dataset::choose(&resolved.plan, &resolved.data_root, files, &TERMINAL)?;
     }
     let Resolved { plan, data_root, .. } = &resolved;
-    let is_ours = !plan.is_checkpoints_alone() && !resolved.workload.dataset_foreign;
+    let is_ours = !plan.is_checkpoint_only() && !resolved.workload.dataset_foreign;
     // A plan needs no storage, until one is named or it is that of a run.
     let has_storage = request.data.is_some() || request.processes.is_some();
     let short = (is_ours && has_storage)
@@ -145,7 +145,7 @@ pub(super) fn page(resolved: &Resolved, request: &Request) -> String {
     ];
     let status = mlperf_status(request);
     rows.extend(status.map(|status| ("MLPerf status", status.sentence())));
-    if !plan.is_checkpoints_alone() {
+    if !plan.is_checkpoint_only() {
         rows.extend(training(resolved, &estimate));
     }
     rows.extend(plan.evaluation.as_ref().map(|plan| ("evaluation", evaluation(plan))));

@@ -356,7 +356,7 @@ fn errors_blame_what_is_wrong_and_are_errors_once() {
         ("dataset.num_files_train=1e12", "dataset.num_files_train: a record of"),
         ("dataset.num_samples_per_file=1e12", "dataset.num_samples_per_file: a record of"),
         ("dataset.format=npx", "there is no format `npx`"),
-        ("dataset.colour=red", "`feedrate list keys` has all keys"),
+        ("dataset.colour=red", "`feedrate list keys` shows all keys"),
     ] {
         let answer = test.feedrate(&["plan", "workload.yaml", set]);
         answer.refuses(2, &[words]);

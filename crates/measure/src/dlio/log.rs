@@ -26,7 +26,7 @@ pub fn log(record: &Record, invocation: &Invocation, folder: Option<&Path>) -> S
     let mut log = LogText(String::new());
     start(&mut log, record, invocation);
     for scope in Scope::each(record) {
-        if record.plan.is_checkpoints_alone() {
+        if record.plan.is_checkpoint_only() {
             checkpoints(&mut log, scope, CheckpointKind::Save);
             checkpoints(&mut log, scope, CheckpointKind::Load);
             continue;
@@ -104,7 +104,7 @@ fn start(log: &mut LogText, record: &Record, invocation: &Invocation) {
     let (plan, at) = (&record.plan, &record.started);
     let began = invocation.generation.as_ref().map_or(at, |(began, _)| began);
     let doing = [
-        (!plan.is_checkpoints_alone()).then_some("Training"),
+        (!plan.is_checkpoint_only()).then_some("Training"),
         plan.evaluation.as_ref().map(|_| "Evaluation"),
         plan.checkpoint.as_ref().map(|_| "Checkpointing"),
     ];
@@ -115,7 +115,7 @@ fn start(log: &mut LogText, record: &Record, invocation: &Invocation) {
     if let Some(checkpoint) = &plan.checkpoint {
         checkpoint_sizes(log, at, checkpoint);
     }
-    if plan.is_checkpoints_alone() {
+    if plan.is_checkpoint_only() {
         return;
     }
     if potential_caching(&Derived::new(record), &record.system) == Some(1) {
@@ -336,7 +336,7 @@ fn over_epochs(record: &Record, metric: &Metric, unit: f64) -> Option<String> {
 
 /// Duration and rate. DLIO has these lines where the number of checkpoints is given, as in runs of nothing else.
 fn checkpoint_averages(record: &Record, kind: CheckpointKind) -> [Option<String>; 2] {
-    if !record.plan.is_checkpoints_alone() {
+    if !record.plan.is_checkpoint_only() {
         return [None, None];
     }
     let [rate, rate_stdev, duration_s, stdev_s] = dlio_four(record, kind);

@@ -35,7 +35,7 @@ fn check(derived: &Derived) -> Option<Facts> {
     }
     let why = record.stopped_because.as_deref().unwrap_or("it was killed, or is still going on");
     let facts = Facts::new().with("why", why);
-    if record.plan.is_checkpoints_alone() {
+    if record.plan.is_checkpoint_only() {
         let done: usize = record.epochs.iter().map(|epoch| epoch.checkpoints.len()).sum();
         return Some(facts.with("checkpoints", done));
     }

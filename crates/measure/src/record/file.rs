@@ -6,7 +6,7 @@ pub use new_files::NewFiles;
 
 use super::{Block, RECORD_VERSION, Record};
 use feedrate_spec::escape;
-use feedrate_spec::part::{create_part, part_of};
+use feedrate_spec::part::{create_part, final_name};
 use feedrate_spec::plan::RECORDED_STEPS_MAX;
 use serde::Deserialize;
 use std::fs::{self, File};
@@ -176,7 +176,7 @@ pub fn remove_parts_of(path: &Path) {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let Ok(entries) = fs::read_dir(path.parent().unwrap_or(Path::new("."))) else { return };
     for entry in entries.flatten() {
-        if entry.file_name().to_str().and_then(part_of) == Some(&*name) {
+        if entry.file_name().to_str().and_then(final_name) == Some(&*name) {
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -210,7 +210,7 @@ struct Version {
 
 /// Check what metrics rely on: every step and every sample has all its figures.
 fn find_damage(record: &Record) -> Option<String> {
-    if let Some(beyond) = record.plan.dataset.beyond_all_bounds() {
+    if let Some(beyond) = record.plan.dataset.limit_violation() {
         return Some(beyond);
     }
     if record.timeline.as_ref().is_some_and(|timeline| !timeline.is_even()) {

@@ -101,7 +101,7 @@ impl Record {
             return None;
         }
         Some(Record {
-            plan: self.plan.of_evaluations()?,
+            plan: self.plan.evaluation_plan()?,
             processes: self.processes.clone(),
             complete: self.complete,
             epochs: self.evaluations.clone(),

@@ -6,7 +6,7 @@ use crate::record::{
 };
 use feedrate_spec::plan::state::{Layers, StatePlan, StateType, Writers};
 use feedrate_spec::plan::{
-    Barrier, Cache, CheckpointPlan, CheckpointsAlone, DatasetPlan, FileAccess, LoaderPlan,
+    Barrier, Cache, CheckpointOnlyPlan, CheckpointPlan, DatasetPlan, FileAccess, LoaderPlan,
     MetricPlan, Plan, Shuffle, StoragePlan, TrainPlan, WorkerSplit,
 };
 use feedrate_spec::shape::{Element, Encoding};
@@ -276,7 +276,7 @@ fn checkpoint_plan() -> CheckpointPlan {
     };
     CheckpointPlan {
         ones: false,
-        alone: Some(CheckpointsAlone { writes: 2, reads: 1, wait_s: 0.0 }),
+        alone: Some(CheckpointOnlyPlan { writes: 2, reads: 1, wait_s: 0.0 }),
         read_rank_shift: 0,
         folder: "checkpoints".into(),
         after_epoch: 1,

@@ -9,7 +9,7 @@ use feedrate_measure::metric::{AU_ALL_STEPS, COMPUTE_S, Unit};
 /// where no client was emulated: of checkpoints alone, and of loops that were watched.
 pub fn line(derived: &Derived, ideal: Option<&Result<Prediction, Untold>>) -> Option<String> {
     let record = derived.record;
-    if record.watched.is_some() || record.plan.is_checkpoints_alone() {
+    if record.watched.is_some() || record.plan.is_checkpoint_only() {
         return None;
     }
     let Some(client) = &record.plan.loader.client else {

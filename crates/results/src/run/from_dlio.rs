@@ -181,9 +181,9 @@ fn workload(
     let found = found
         .or_else(|| Some((names.workload.clone()?, WorkloadSource::Path)))
         .or_else(|| Some((named?, WorkloadSource::Config)))
-        .or_else(|| Some((mlperf::workload_of_names(above())?, WorkloadSource::Path)))
+        .or_else(|| Some((mlperf::workload_from_names(above())?, WorkloadSource::Path)))
         .or_else(|| Some((logged?, WorkloadSource::Log)))
-        .or_else(|| Some((mlperf::workload_of_compute(compute_s?)?, WorkloadSource::Compute)));
+        .or_else(|| Some((mlperf::workload_from_compute(compute_s?)?, WorkloadSource::Compute)));
     found.map(|(name, from)| (mlperf::with_accelerator(&name, compute_s, above()), from))
 }
 

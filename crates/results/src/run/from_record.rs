@@ -51,7 +51,7 @@ impl Run {
         let overrides = record.study.as_ref().map(|study| study.overrides.clone());
         let overrides = overrides.unwrap_or_default();
         let (parameter, value) = names.varied(&overrides, &[], Some(plan.accelerators));
-        let checkpoints_only = plan.is_checkpoints_alone();
+        let checkpoints_only = plan.is_checkpoint_only();
         let mut run = Run {
             origin: RunOrigin::Feedrate,
             activity: if checkpoints_only { Activity::Checkpoints } else { Activity::Training },

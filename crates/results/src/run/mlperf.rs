@@ -3,8 +3,8 @@
 use super::Run;
 use feedrate_measure::metric::AU_WINDOWED;
 use feedrate_spec::mlperf::{
-    Division, Rule, RuleStep, STEPS_PER_EPOCH_MIN, alike, division_of, is_large_enough,
-    is_set_by_official_tools, rule_of, steps_of_smallest_dataset,
+    Division, Rule, RuleStep, STEPS_PER_EPOCH_MIN, division_for_key, find_rule, is_large_enough,
+    is_set_by_official_tools, matches_rule, steps_of_smallest_dataset,
 };
 use feedrate_spec::workload::overridden_key;
 use schemars::JsonSchema;
@@ -40,7 +40,7 @@ impl Run {
     /// Held to the rules of its workload; `None` of one that has none, or where nothing was trained.
     pub fn mlperf(&self) -> Option<MlperfCheck> {
         let compute_s = self.setting("train.compute.mean");
-        let (rule, step) = rule_of(&self.workload, compute_s)?;
+        let (rule, step) = find_rule(&self.workload, compute_s)?;
         if !self.is_result() {
             return None;
         }
@@ -105,12 +105,12 @@ impl Run {
             ("reader.batch_size", self.batch_size? as f64, step.batch_size as f64),
             ("train.computation_time", self.setting("train.compute.mean")?, step.compute_s),
         ];
-        let fixed = fixed.into_iter().filter(|(_, own, asked)| !alike(*own, *asked));
+        let fixed = fixed.into_iter().filter(|(_, own, asked)| !matches_rule(*own, *asked));
         let format = (!rule.formats.contains(&format)).then_some("dataset.format");
         let given = self.overrides.iter().filter_map(|text| Some(key_of(text)?.to_string()));
         let keys = fixed.map(|(key, ..)| key.to_string()).chain(format.map(str::to_string));
         let changed = keys.chain(given).filter_map(|key| {
-            let division = division_of(&key);
+            let division = division_for_key(&key);
             let is_open = division == Division::Open;
             (division != Division::Closed).then_some(Changed { key, is_open })
         });

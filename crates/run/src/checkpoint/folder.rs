@@ -368,7 +368,7 @@ impl OptimizerTime {
     fn timed<T>(&self, rank: u64, state: &StateFile, act: impl FnOnce() -> T) -> T {
         let start_ns = self.clock.now_ns();
         let done = act();
-        if rank == 0 && state.is_of_optimizer() {
+        if rank == 0 && state.is_optimizer_state() {
             self.ns.fetch_add(self.clock.now_ns() - start_ns, Relaxed);
         }
         done

@@ -85,7 +85,10 @@ impl<'s> Worker<'s> {
             buffer: buffer(job.buffer_bytes().min(BUFFER_BYTES_MAX))?,
             block_bytes: if whole_blocks { ALIGN } else { 1 },
             held: 0..0,
-            preprocess: Durations::new(loader.preprocess, loader.preprocess_seed_of(place as u64)),
+            preprocess: Durations::new(
+                loader.preprocess,
+                loader.worker_preprocess_seed(place as u64),
+            ),
             client: ClientWork::default(),
             ran_ns: 0,
             unpaid_bytes: 0,

@@ -76,7 +76,7 @@ impl DiagnosisRequest {
             refuse_there(file, None)?;
         }
         let Resolved { plan, workload, data_root, .. } = folder::resolve(&self.request, listener)?;
-        if plan.is_checkpoints_alone() {
+        if plan.is_checkpoint_only() {
             return refuse(
                 "the workload reads no dataset",
                 "`feedrate run` measures its checkpoints",

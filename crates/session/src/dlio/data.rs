@@ -27,7 +27,7 @@ pub(super) fn begin_reading(
     listener: &dyn Listener,
     warnings: &mut Vec<String>,
 ) -> anyhow::Result<()> {
-    if !plan.is_checkpoints_alone() {
+    if !plan.is_checkpoint_only() {
         *lock = dataset::lock_for(plan, root, LockAccess::Shared, interrupted, listener)?;
     }
     let storage = storage::open(&plan.storage.kind, root)?;

@@ -162,7 +162,7 @@ impl DlioSession<'_> {
             warnings.extend(warning_lines(&noted));
             refuse_too_many_steps(&plan)?;
             let choice = match &generation {
-                _ if plan.is_checkpoints_alone() => None,
+                _ if plan.is_checkpoint_only() => None,
                 Some((_, choice)) => Some(choice.clone()),
                 None => {
                     let choice = data::found(&mut plan, &root, listener, &mut warnings)?;
@@ -245,7 +245,7 @@ fn writes_alone(workload: &Workload) -> bool {
 
 /// Evaluations of the workload for which the plan has no files.
 fn empty_evaluations(plan: &Plan, workload: &Workload) -> Option<EmptyEvaluations> {
-    let is_empty = plan.evaluation.is_none() && !plan.is_checkpoints_alone();
+    let is_empty = plan.evaluation.is_none() && !plan.is_checkpoint_only();
     (workload.workflow_evaluation && is_empty).then(|| EmptyEvaluations {
         after_epoch: workload.evaluation_eval_after_epoch.max(1),
         epochs_between: workload.evaluation_epochs_between_evals.max(1),
@@ -276,7 +276,7 @@ fn refuse_too_many_steps(plan: &Plan) -> Result<(), TooManySteps> {
     let epochs = u64::from(train.epochs.max(1));
     let (available, wanted) = (train.steps_per_epoch, train.total_steps.map(|all| all / epochs));
     match wanted {
-        Some(wanted) if !plan.is_checkpoints_alone() && wanted > available => {
+        Some(wanted) if !plan.is_checkpoint_only() && wanted > available => {
             Err(TooManySteps { available, wanted })
         }
         _ => Ok(()),

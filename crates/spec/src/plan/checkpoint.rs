@@ -1,65 +1,66 @@
-//! When checkpoints are written, by whom, of what, and how.
+//! The plan of a run's checkpoints: schedule, files and writers. [`state`] computes their content.
 
 use super::{TrainPlan, WriteInterface, evaluation, state};
 use serde::{Deserialize, Serialize};
 
-/// Checkpoints that are written while all accelerators wait, between epochs or steps, or alone.
+/// Checkpoints between epochs or steps, or in a run without training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckpointPlan {
-    /// `checkpoint.checkpoint_folder`.
+    /// Folder of the checkpoints (`checkpoint.checkpoint_folder`).
     pub folder: String,
-    /// The first comes after this epoch.
+    /// Epoch after which the first checkpoint is written.
     pub after_epoch: u32,
-    /// Epochs from one to the next.
+    /// Number of epochs from one checkpoint to the next.
     pub epochs_between: u32,
-    /// Steps from one to the next, counted anew in each epoch; where this is given, epochs are not counted.
+    /// Number of steps from one checkpoint to the next, counted from the start of each epoch. If given, it replaces the schedule by
+    /// epochs.
     #[serde(default)]
     pub steps_between: Option<u64>,
-    /// Format of the files, and their extension.
+    /// Format of the files, which is also their extension.
     pub format: String,
     /// The state that each rank writes.
     pub state: state::StatePlan,
-    /// Bytes over all ranks.
+    /// Bytes of a checkpoint over all ranks.
     pub total_bytes: u64,
-    /// Files over all ranks.
+    /// Number of files of a checkpoint over all ranks.
     pub total_files: u64,
-    /// Bytes of the rank that writes most.
+    /// Bytes of the rank that writes the most.
     pub rank_bytes_max: u64,
-    /// Whether it is synced before it counts as written.
+    /// Whether files are synced before a checkpoint counts as written.
     pub fsync: bool,
-    /// Tensors of ones instead of random ones.
+    /// Whether tensors contain ones instead of random values.
     #[serde(default)]
     pub ones: bool,
-    /// The calls by which its files are written.
+    /// The calls that write files.
     #[serde(default)]
     pub interface: WriteInterface,
-    /// Whether training goes on while it is written.
+    /// Whether training continues while a checkpoint is written.
     #[serde(default)]
     pub asynchronous: bool,
-    /// Number of checkpoints of a run that are kept; all where it is not given.
+    /// Number of checkpoints to keep; `None` for all.
     #[serde(default)]
     pub keep_last: Option<u64>,
-    /// The run is of checkpoints only; `None` where they come between steps or epochs.
+    /// Settings of a run without training; `None` if checkpoints are written during training.
     #[serde(default)]
-    pub alone: Option<CheckpointsAlone>,
-    /// Each rank reads back what the rank so many after it wrote.
+    pub alone: Option<CheckpointOnlyPlan>,
+    /// Distance from a rank to the rank whose checkpoint it reads.
     #[serde(default)]
     pub read_rank_shift: u64,
 }
 
-/// A run of checkpoints only: so many are written, then read.
+/// A run that only writes and then reads checkpoints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CheckpointsAlone {
-    /// Written, numbered from 1.
+pub struct CheckpointOnlyPlan {
+    /// Number of checkpoints to write. They are numbered from 1.
     pub writes: u64,
-    /// Read after that, from number 1 on; those of an earlier run where none is written.
+    /// Number of checkpoints to read afterwards, from number 1 on. If none is written, those of an earlier run are read.
     pub reads: u64,
-    /// Before each.
+    /// Wait before each checkpoint.
     pub wait_s: f64,
 }
 
 impl CheckpointPlan {
-    /// Checkpoints that a run of `train` writes.
+    /// Number of checkpoints that a run of `train` writes.
     pub fn count(&self, train: &TrainPlan) -> u64 {
         if let Some(alone) = &self.alone {
             return alone.writes;
@@ -71,16 +72,16 @@ impl CheckpointPlan {
         }
     }
 
-    /// The step after which the checkpoint that is due at the end of an epoch of so many steps is called.
+    /// The step in the name of the checkpoint at the end of an epoch of `steps` steps; `None` if none is due.
     pub fn step_after_epoch(&self, epoch: u32, steps: u64) -> Option<u64> {
         match self.steps_between {
             Some(between) => steps.is_multiple_of(between).then_some(steps),
-            // DLIO counts one step too many here (`main.py:393`).
+            // DLIO counts one step too many (`main.py:393`), and the names must agree with its names.
             None => self.is_due(epoch).then_some(steps + 1),
         }
     }
 
-    /// Whether one is written after `epoch`.
+    /// Whether a checkpoint is written after `epoch`.
     pub fn is_due(&self, epoch: u32) -> bool {
         evaluation::is_due(epoch, self.after_epoch, self.epochs_between)
     }

@@ -1,50 +1,49 @@
-//! The client of a training job: the processor time that its own code takes for the samples, on top of which the storage comes. A table of
-//! those that have a name. Nothing is measured here.
+//! The client: costs of a training job's own code for its samples, in processor time, in addition to the storage's time. This file has
+//! the table of measured clients; `feedrate calibrate` measures them.
 
 use super::{LoaderPlan, Plan};
 use serde::{Deserialize, Serialize};
 
-/// The cost of a client, in processor time of one core. A byte is one that is read for the sample.
+/// The costs of a client in seconds of one core. Bytes are those read from storage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientPlan {
-    /// The profile that it is; `None` where costs are given.
+    /// Name of the profile; `None` if costs are given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Worker's for a sample: opening, reading from the page cache, decoding.
+    /// Time of a worker for a sample: opening, reading from the page cache, decoding.
     pub per_sample_s: f64,
-    /// Worker's for a byte.
+    /// Time of a worker for a byte.
     pub per_byte_s: f64,
-    /// Worker's for a batch that is whole.
+    /// Time of a worker for a complete batch.
     pub per_batch_s: f64,
-    /// At which a worker puts the samples of a batch together where the training's process finds them; `None` takes no time, as where
-    /// that process reads itself.
+    /// Rate at which a worker hands a batch over to the training process; `None` if that takes no time, for example because the
+    /// training process reads itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handover_bytes_per_second: Option<f64>,
-    /// Training process's for a batch of a worker, when it asks for it; 0 where it reads itself.
+    /// Time of the training process for receiving a batch from a worker; 0 if it reads itself.
     pub receive_per_batch_s: f64,
-    /// The same for a byte.
+    /// Time of the training process for receiving a byte.
     pub receive_per_byte_s: f64,
-    /// Share of these two in which it waits for workers that are at work on others, instead of computing.
+    /// Share of the two receive times in which the training process waits for busy workers instead of computing.
     #[serde(default)]
     pub receive_wait_share: f64,
-    /// Training process's for each worker, before any of them reads; 0 where it reads itself.
+    /// Time of the training process for starting a worker, before any worker reads; 0 if it reads itself.
     pub start_per_epoch_s: f64,
 }
 
-/// A client that was measured.
+/// A measured client.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientProfile {
-    /// `pytorch-npz`.
+    /// Name, such as `pytorch-npz`.
     pub name: &'static str,
-    /// For a sample, a byte, a batch, its hand-over in bytes per second, a batch and a byte received, the share of it that is waiting, a
-    /// worker started.
+    /// The costs in the order of [`ClientPlan`]'s fields.
     costs: [f64; 8],
 }
 
-/// The machine and the versions that the profiles were measured on, by `feedrate calibrate`.
+/// The machine and the versions with which `feedrate calibrate` measured the profiles.
 pub const MEASURED_ON: &str = "AMD EPYC, 2 cores; PyTorch 2.15, numpy 2.4, h5py 3.16, Pillow 13.0, tfrecord 1.14, Python 3.11";
 
-/// Plain PyTorch, by the format of the files.
+/// The measured clients: plain PyTorch, with files of different formats.
 pub static CLIENT_PROFILES: &[ClientProfile] = &[
     profile("pytorch-npz", [7.4e-5, 3.8e-10, 3.1e-4, 1.4e9, 1e-3, 4.2e-10, 0.67, 0.014]),
     profile("pytorch-npy", [4.2e-5, 2.3e-10, 4.1e-4, 1.4e9, 0.0, 6.1e-10, 0.56, 0.015]),
@@ -59,22 +58,22 @@ const fn profile(name: &'static str, costs: [f64; 8]) -> ClientProfile {
 }
 
 impl ClientProfile {
-    /// The profile of that name.
+    /// The profile called `name`.
     pub fn find(name: &str) -> Option<&'static Self> {
         CLIENT_PROFILES.iter().find(|profile| profile.name == name)
     }
 
-    /// The one that was measured with the plan's loader, on files of its format.
+    /// The profile that was measured with the plan's loader and format.
     pub fn find_for(plan: &Plan) -> Option<&'static Self> {
         Self::find(&Self::name_for(plan))
     }
 
-    /// The name that such a one has.
+    /// The name of the profile for the plan's loader and format.
     pub(super) fn name_for(plan: &Plan) -> String {
         format!("{}-{}", plan.loader.kind, plan.dataset.format)
     }
 
-    /// Its costs.
+    /// The costs of the profile.
     pub fn plan(&self) -> ClientPlan {
         let [sample_s, byte_s, batch_s, handover, receive_s, receive_byte_s, wait_share, start_s] =
             self.costs;
@@ -93,25 +92,25 @@ impl ClientProfile {
 }
 
 impl ClientPlan {
-    /// Worker's at the end of `share` of a batch, or of several, of which `bytes` were read.
-    pub fn batch_s(&self, share: f64, bytes: f64) -> f64 {
+    /// Time of a worker for completing `batches` batches, or a share of one, for which `bytes` were read.
+    pub fn batch_s(&self, batches: f64, bytes: f64) -> f64 {
         let handover_s = self.handover_bytes_per_second.map_or(0.0, |rate| bytes / rate);
-        self.per_batch_s * share + handover_s
+        self.per_batch_s * batches + handover_s
     }
 
-    /// Worker's for so many samples in so many batches, of which `bytes` were read.
+    /// Time of a worker for `samples` samples in `batches` batches, for which `bytes` were read.
     pub fn worker_s(&self, samples: f64, batches: f64, bytes: f64) -> f64 {
         self.per_sample_s * samples + self.per_byte_s * bytes + self.batch_s(batches, bytes)
     }
 
-    /// Training process's to take over a batch of `bytes`: computing, then waiting, where the workers are at work.
+    /// Time of the training process for receiving a batch of `bytes` while all workers are busy: [computing, waiting].
     pub fn receive_s(&self, bytes: f64) -> [f64; 2] {
-        let all_s = self.receive_per_batch_s + self.receive_per_byte_s * bytes;
-        let wait_s = all_s * self.receive_wait_share;
-        [all_s - wait_s, wait_s]
+        let total_s = self.receive_per_batch_s + self.receive_per_byte_s * bytes;
+        let wait_s = total_s * self.receive_wait_share;
+        [total_s - wait_s, wait_s]
     }
 
-    /// As it is where the training's process reads itself: there is nobody to start, and nothing to hand over.
+    /// The client without costs between processes, for a training process that reads itself.
     #[must_use]
     pub(super) fn without_workers(self) -> Self {
         ClientPlan {
@@ -123,24 +122,25 @@ impl ClientPlan {
         }
     }
 
-    /// Whether it costs nothing.
+    /// Whether all costs are 0.
     pub(super) fn is_ideal(&self) -> bool {
-        let of_sample_s = self.per_sample_s + self.per_byte_s;
+        let sample_s = self.per_sample_s + self.per_byte_s;
         let receive_s: f64 = self.receive_s(1.0).iter().sum();
-        of_sample_s + self.batch_s(1.0, 1.0) + receive_s + self.start_per_epoch_s == 0.0
+        sample_s + self.batch_s(1.0, 1.0) + receive_s + self.start_per_epoch_s == 0.0
     }
 }
 
 impl LoaderPlan {
-    /// As [`ClientPlan::receive_s`], when so many of its workers are at work: the process that hands the batch over needs a core as they do.
-    pub fn receive_s(&self, bytes: f64, at_work: u32) -> [f64; 2] {
+    /// Time of the training process for receiving a batch of `bytes` while `busy_workers` workers are busy: [computing, waiting]. The
+    /// waiting is in proportion to the busy workers, which compete with the sender for cores.
+    pub fn receive_s(&self, bytes: f64, busy_workers: u32) -> [f64; 2] {
         let Some(client) = &self.client else { return [0.0; 2] };
         let [cpu_s, wait_s] = client.receive_s(bytes);
         let others = self.workers.saturating_sub(1).max(1);
-        [cpu_s, wait_s * f64::from(at_work.min(others)) / f64::from(others)]
+        [cpu_s, wait_s * f64::from(busy_workers.min(others)) / f64::from(others)]
     }
 
-    /// Times of the client where `bytes` are read for a batch; `None` of an ideal one.
+    /// Times of the client if `bytes` are read for each batch; `None` for an ideal client.
     pub fn client_times(&self, bytes: f64) -> Option<ClientTimes> {
         let client = self.client.as_ref()?;
         Some(ClientTimes {
@@ -151,42 +151,42 @@ impl LoaderPlan {
         })
     }
 
-    /// In which it starts the workers of an epoch.
+    /// Time of the training process for starting the workers of an epoch.
     pub fn start_s(&self) -> f64 {
-        let each_s = self.client.as_ref().map_or(0.0, |client| client.start_per_epoch_s);
-        each_s * f64::from(self.workers)
+        let worker_s = self.client.as_ref().map_or(0.0, |client| client.start_per_epoch_s);
+        worker_s * f64::from(self.workers)
     }
 }
 
-/// Processor time that a client takes, whatever the storage.
+/// Processor times of a client, independent of the storage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct ClientTimes {
-    /// That of workers for a batch.
+    /// Time of workers for a batch.
     pub worker_batch_s: f64,
-    /// That of the training's process for a batch, between two steps.
+    /// Time of the training process for receiving a batch, between two steps.
     pub receive_batch_s: f64,
-    /// Share of the latter in which that process waits for workers that are at work.
+    /// Share of the receive time in which the training process waits for busy workers.
     pub receive_wait_share: f64,
-    /// That of the training's process before an epoch's first batch.
+    /// Time of the training process for starting workers, before the first batch of an epoch.
     pub start_s: f64,
 }
 
 impl ClientTimes {
-    /// The least that a step of `compute_s` takes with `workers`, 0 where the training's process reads itself, and as many cores for an accelerator;
-    /// infinitely many where that is not known.
+    /// Minimum duration of a step of `compute_s` with `workers` workers and `cores` cores per accelerator. With 0 workers the training
+    /// process reads itself. An unknown number of cores is given as infinity.
     pub fn step_s(&self, compute_s: f64, workers: u32, cores: f64) -> f64 {
-        // Workers that are not the bound are hardly waited for.
+        // The training process hardly waits for workers unless they are the bottleneck.
         let receive_cpu_s = self.receive_batch_s * (1.0 - self.receive_wait_share);
-        let of_training_s = compute_s + receive_cpu_s;
+        let training_s = compute_s + receive_cpu_s;
         let step_s = match workers {
-            0 => of_training_s + self.worker_batch_s,
-            workers => of_training_s.max(self.worker_batch_s / f64::from(workers)),
+            0 => training_s + self.worker_batch_s,
+            workers => training_s.max(self.worker_batch_s / f64::from(workers)),
         };
         step_s.max((self.worker_batch_s + receive_cpu_s) / cores)
     }
 
-    /// The highest utilisation that this leaves, in percent.
-    pub fn leaves_percent(&self, compute_s: f64, workers: u32, cores: f64) -> f64 {
+    /// Maximum utilisation with this client, in percent.
+    pub fn utilisation_max_percent(&self, compute_s: f64, workers: u32, cores: f64) -> f64 {
         100.0 * compute_s / self.step_s(compute_s, workers, cores)
     }
 }

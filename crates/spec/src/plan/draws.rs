@@ -1,29 +1,30 @@
-//! Seeds of drawn times: each accelerator and each worker draws a sequence of its own.
+//! Compute and preprocessing times of accelerators and workers: factors, and the seeds for drawing. Each accelerator and each worker
+//! draws from a separate sequence.
 
 use super::order::mix;
 use super::{LoaderPlan, TrainPlan};
 use crate::workload::TimeSpec;
 
 impl TrainPlan {
-    /// Seed of the compute times that `accelerator` draws.
-    pub fn compute_seed_of(&self, accelerator: u32) -> u64 {
+    /// Seed for the compute times of `accelerator`.
+    pub fn compute_seed(&self, accelerator: u32) -> u64 {
         mix(self.compute_seed, accelerator.into())
     }
 
-    /// Factor of the compute times of `accelerator`.
-    pub fn compute_factor_of(&self, accelerator: u32) -> f64 {
+    /// Factor on the compute times of `accelerator`.
+    pub fn compute_factor(&self, accelerator: u32) -> f64 {
         let slow = self.slow_accelerators.iter().find(|slow| slow.0 == accelerator);
         slow.map_or(1.0, |slow| slow.1)
     }
 
-    /// Compute time of a step in the mean over accelerators, where it is always the same and so told before the run.
+    /// Mean compute time of a step over all accelerators; `None` unless it is constant and thus known before the run.
     pub fn constant_compute_s(&self, accelerators: u32) -> Option<f64> {
         let TimeSpec::Constant { mean } = self.compute else { return None };
         let slower: f64 = self.slow_accelerators.iter().map(|slow| slow.1 - 1.0).sum();
         Some(mean * (1.0 + slower / f64::from(accelerators.max(1))))
     }
 
-    /// Mean compute time of a step of the slowest accelerator, for which all wait.
+    /// Mean compute time of a step on the slowest accelerator, which all others wait for.
     pub fn slowest_compute_s(&self) -> f64 {
         let factors = self.slow_accelerators.iter().map(|slow| slow.1);
         self.compute.mean_s() * factors.fold(1.0, f64::max)
@@ -31,9 +32,9 @@ impl TrainPlan {
 }
 
 impl LoaderPlan {
-    /// Seed of the preprocessing times that `worker`, counted over the process, draws.
-    pub fn preprocess_seed_of(&self, worker: u64) -> u64 {
-        // Apart from the accelerators' sequences where both seeds are the same.
+    /// Seed for the preprocessing times of `worker`, numbered over all accelerators of the process.
+    pub fn worker_preprocess_seed(&self, worker: u64) -> u64 {
+        // The bit separates workers from accelerators if both seeds are the same.
         mix(self.preprocess_seed, worker | 1 << 63)
     }
 }

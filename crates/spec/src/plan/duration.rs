@@ -1,12 +1,12 @@
-//! How long a run will take, for whoever must say so before it: a scheduler's time limit. A guess, unlike [`super::Estimate`].
+//! Approximate duration of a run, for time limits of schedulers. [`super::Estimate`] has the exact numbers of a plan.
 
 use super::{Estimate, Plan, TrainPlan};
 use serde::Serialize;
 
-/// Seconds of each part of a run.
+/// Approximate duration of each part of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Duration {
-    /// Making the files.
+    /// Generating the files.
     pub generation_s: f64,
     /// All epochs.
     pub training_s: f64,
@@ -17,34 +17,34 @@ pub struct Duration {
 }
 
 impl Duration {
-    /// All parts.
+    /// Duration of all parts.
     pub fn total_s(&self) -> f64 {
         self.generation_s + self.training_s + self.evaluation_s + self.checkpoints_s
     }
 }
 
-/// How long `plan` takes on a storage that moves `bytes_per_second` for all accelerators together.
+/// Duration of `plan` on a storage that transfers `bytes_per_second` for all accelerators together.
 pub fn duration(plan: &Plan, estimate: &Estimate, bytes_per_second: f64) -> Duration {
     let throttle = plan.storage.throttle_bytes_per_second.unwrap_or(f64::INFINITY);
     let read_rate = bytes_per_second.min(throttle);
     let mut parts = Duration::default();
-    if !plan.is_checkpoints_alone() {
+    if !plan.is_checkpoint_only() {
         parts.generation_s = estimate.file_bytes as f64 / bytes_per_second;
         parts.training_s = steps_s(plan, estimate, &plan.train, read_rate);
     }
-    if let Some(evaluations) = plan.of_evaluations() {
+    if let Some(evaluations) = plan.evaluation_plan() {
         parts.evaluation_s = steps_s(&evaluations, estimate, &evaluations.train, read_rate);
     }
     if let Some(checkpoint) = &plan.checkpoint {
         let alone = checkpoint.alone.as_ref();
         let (reads, wait_s) = alone.map_or((0, 0.0), |alone| (alone.reads, alone.wait_s));
-        let one_s = wait_s + checkpoint.total_bytes as f64 / bytes_per_second;
-        parts.checkpoints_s = (checkpoint.count(&plan.train) + reads) as f64 * one_s;
+        let checkpoint_s = wait_s + checkpoint.total_bytes as f64 / bytes_per_second;
+        parts.checkpoints_s = (checkpoint.count(&plan.train) + reads) as f64 * checkpoint_s;
     }
     parts
 }
 
-/// A step lasts as long as the slowest of compute, reading and preprocessing.
+/// Duration of all steps. A step takes the maximum of compute, reading and preprocessing.
 fn steps_s(plan: &Plan, estimate: &Estimate, train: &TrainPlan, read_rate: f64) -> f64 {
     let loader = &plan.loader;
     let samples = loader.batch_size as f64;

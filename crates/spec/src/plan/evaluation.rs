@@ -1,42 +1,44 @@
-//! Evaluation between epochs: files, batches and compute of its own, read by the same kind of loader. One evaluation is an epoch.
+//! Evaluations between epochs: they have separate files, batches and compute, and use the same kind of loader as training. Each
+//! evaluation is one epoch.
 
 use super::{LoaderPlan, Plan, TrainPlan};
 use serde::{Deserialize, Serialize};
 
-/// Evaluations of a run.
+/// The evaluations of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EvaluationPlan {
-    /// The first comes after this epoch, and after its checkpoint.
+    /// Epoch after which the first evaluation takes place, after a checkpoint of the same epoch.
     pub after_epoch: u32,
-    /// Epochs from one to the next.
+    /// Number of epochs from one evaluation to the next.
     pub epochs_between: u32,
-    /// How its samples are read.
+    /// The loader of an evaluation.
     pub loader: LoaderPlan,
-    /// Its steps and their compute.
+    /// Steps of an evaluation, and their compute.
     pub train: TrainPlan,
 }
 
 impl EvaluationPlan {
-    /// Whether one comes after `epoch`.
+    /// Whether an evaluation takes place after `epoch`.
     pub fn is_due(&self, epoch: u32) -> bool {
         is_due(epoch, self.after_epoch, self.epochs_between)
     }
 }
 
-/// Whether what comes after epoch `first` and every `between` epochs from then on comes after `epoch`.
+/// Whether something that happens after epoch `first`, and then every `between` epochs, happens after `epoch`.
 pub(super) fn is_due(epoch: u32, first: u32, between: u32) -> bool {
     epoch >= first && (epoch - first).is_multiple_of(between.max(1))
 }
 
 impl Plan {
-    /// The evaluations as a plan of their own: its training files are the evaluation's, numbered from 0.
-    pub fn of_evaluations(&self) -> Option<Plan> {
+    /// The evaluations as a plan without training: its training files are the evaluation files, numbered from 0.
+    pub fn evaluation_plan(&self) -> Option<Plan> {
         let evaluation = self.evaluation.as_ref()?;
         let mut plan = self.clone();
         plan.dataset.files_train = self.dataset.files_eval;
         plan.loader = evaluation.loader.clone();
         plan.train = evaluation.train.clone();
-        (plan.checkpoint, plan.evaluation) = (None, None);
+        plan.checkpoint = None;
+        plan.evaluation = None;
         plan.doubts.clear();
         Some(plan)
     }

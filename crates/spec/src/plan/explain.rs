@@ -1,57 +1,57 @@
-//! The figures of a plan before it is run: bytes, steps, least times, memory.
+//! Figures of a plan before its run: bytes, steps, minimum times and memory.
 
 use super::layout::Layout;
 use super::{ClientTimes, FileAccess, Plan, Shuffle, schedule};
 use crate::catalog::{Ability, Catalog, FormatEntry};
 use serde::Serialize;
 
-/// The figures of a plan. Bytes and seconds; `None` where there is no compute to be fed.
+/// Figures of a plan in bytes and seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Files, training and evaluation.
+    /// Number of training and evaluation files.
     pub files: u64,
-    /// Bytes on storage, headers and sidecars included.
+    /// Bytes on storage, including headers and sidecars.
     pub file_bytes: u64,
     /// Payload bytes of the training files.
     pub train_payload_bytes: u64,
-    /// Payload of one sample, decoded; mean over the training files.
+    /// Mean payload of a decoded sample over the training files.
     pub sample_bytes_mean: f64,
-    /// Bytes of one that are read: those of its file where they are packed, else its payload.
+    /// Mean bytes read for a sample: its share of the file if the content is packed, else its payload.
     pub sample_read_bytes_mean: f64,
-    /// Files are as long as their content packs.
+    /// Whether the size of files depends on how well their content compresses.
     pub packs: bool,
-    /// Smallest and largest sample.
+    /// Payload of the smallest and the largest sample.
     pub sample_bytes_range: (u64, u64),
-    /// Bytes one accelerator reads in a whole epoch: samples, and the heads of files.
+    /// Bytes that one accelerator reads in a complete epoch: samples, and the heads of files.
     pub accelerator_epoch_bytes: f64,
-    /// Steps of a whole epoch, each accelerator.
+    /// Steps of each accelerator in a complete epoch.
     pub steps_per_epoch: u64,
-    /// Steps over the run.
+    /// Steps of each accelerator in the run.
     pub steps: u64,
-    /// Samples dropped at the end of an epoch because they fill no batch.
+    /// Samples dropped at the end of an epoch because they do not fill a batch.
     pub dropped_samples: u64,
-    /// The least an epoch can take, all waits for storage hidden: compute, and the client's work that is not done meanwhile.
+    /// Minimum duration of an epoch if no step waits for storage: compute, and the work of the client that does not overlap with it.
     pub epoch_least_s: f64,
-    /// Processor time of the client; `None` of an ideal one.
+    /// Processor times of the client; `None` for an ideal client.
     pub client: Option<ClientTimes>,
-    /// Bytes per second that all accelerators together need to wait for nothing.
+    /// Bytes per second that all accelerators together need to never wait; `None` without compute.
     pub needed_bytes_per_second: Option<f64>,
-    /// Memory of the loaders: reading buffers, and whole batches where they are kept.
+    /// Memory of the loaders: read buffers, and complete batches if they are kept.
     pub loader_memory_bytes: f64,
 }
 
-/// Bytes that a sample kept in memory takes beside its payload.
+/// Memory of a sample in addition to its payload.
 const SLOT_BYTES: u64 = 40;
 
-/// Reading buffer of a worker where neither workload nor format says how large.
+/// Default size of a worker's read buffer, if neither workload nor format determine it.
 pub const PIECE_BYTES: u64 = 1 << 20;
 
-/// The figures of `plan`.
+/// Computes the figures of `plan`.
 pub fn estimate(plan: &Plan, catalog: &Catalog) -> Estimate {
     estimate_with(plan, catalog, &Layout::new(&plan.dataset))
 }
 
-/// The same with the layout at hand, which may have many sizes to draw.
+/// Like [`estimate`], with an existing layout, which is expensive if it has many drawn sizes.
 pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> Estimate {
     let dataset = &plan.dataset;
     let file_bytes = catalog.format(&dataset.format).map_or(0, |format| {
@@ -60,40 +60,21 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
     let payload = layout.sum(layout.files_train(), |shape| shape.payload_bytes()) as u64;
     let samples = dataset.files_train.saturating_mul(dataset.samples_per_file);
     let sample_bytes_mean = payload as f64 / samples.max(1) as f64;
-    let accelerators = u64::from(plan.accelerators);
-    let step_samples = accelerators.saturating_mul(plan.loader.batch_size);
-    let batch_bytes = sample_bytes_mean * plan.loader.batch_size as f64;
-    // Files may hold less than their samples, and memory gives what it has.
-    let file_bytes_each = file_bytes as f64 / (layout.files() as f64).max(1.0);
-    let head_bytes = head_sample_bytes(plan, catalog, file_bytes_each);
+    let batch_size = plan.loader.batch_size;
+    let step_samples = u64::from(plan.accelerators).saturating_mul(batch_size);
+    let file_bytes_mean = file_bytes as f64 / (layout.files() as f64).max(1.0);
+    let head_bytes = head_sample_bytes(plan, catalog, file_bytes_mean);
     let sample_read_bytes_mean = train_bytes(plan, catalog, layout) as f64 / samples.max(1) as f64;
-    let asked_bytes = (sample_read_bytes_mean + head_bytes) * plan.loader.batch_size as f64;
+    let step_read_bytes = (sample_read_bytes_mean + head_bytes) * batch_size as f64;
     let compute_s = plan.train.compute.mean_s();
     let sample_bytes_range = sample_range(layout);
-    let buffer_bytes = match plan.loader.file_access {
-        FileAccess::Mpio => whole_read_bytes(plan, catalog, layout),
-        _ => plan.loader.buffer_bytes(),
-    };
-    let buffers = u64::from(plan.loader.workers.max(1)).saturating_mul(buffer_bytes);
-    let batches = f64::from(plan.loader.batches_in_flight) + 1.0;
-    let slots_bytes = plan.loader.batch_size.saturating_mul(SLOT_BYTES) as f64;
-    let kept = if plan.loader.materialize { batches * (batch_bytes + slots_bytes) } else { 0.0 };
-    let readers = u64::from(plan.readers());
-    let in_memory = if plan.loader.in_memory {
-        let read = schedule::samples_of_epoch(dataset, &plan.loader, plan.accelerators);
-        let copies = memory_copies(plan, readers) as f64 * read as f64 / samples.max(1) as f64;
-        let scratch = readers as f64 * f64::from(plan.loader.workers.max(1));
-        copies * (payload as f64 + samples as f64 * SLOT_BYTES as f64)
-            + scratch * sample_bytes_range.1 as f64
-    } else {
-        0.0
-    };
-    let read_bytes = if plan.loader.in_memory {
+    // The client's costs depend on bytes from storage: none if samples come from memory, and no more than a file has.
+    let client_sample_bytes = if plan.loader.in_memory {
         0.0
     } else {
-        sample_read_bytes_mean.min(file_bytes_each / dataset.samples_per_file.max(1) as f64)
+        sample_read_bytes_mean.min(file_bytes_mean / dataset.samples_per_file.max(1) as f64)
     };
-    let client = plan.loader.client_times(read_bytes * plan.loader.batch_size as f64);
+    let client = plan.loader.client_times(client_sample_bytes * batch_size as f64);
     let times = client.unwrap_or_default();
     Estimate {
         files: layout.files(),
@@ -103,7 +84,7 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
         sample_read_bytes_mean,
         packs: packed(plan, catalog).is_some(),
         sample_bytes_range,
-        accelerator_epoch_bytes: plan.train.steps_per_epoch as f64 * asked_bytes,
+        accelerator_epoch_bytes: plan.train.steps_per_epoch as f64 * step_read_bytes,
         steps_per_epoch: plan.train.steps_per_epoch,
         steps: plan.train.steps(),
         dropped_samples: schedule::samples_of_epoch(dataset, &plan.loader, plan.accelerators)
@@ -113,20 +94,53 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
                 * times.step_s(compute_s, plan.loader.workers, f64::INFINITY),
         client,
         needed_bytes_per_second: (compute_s > 0.0)
-            .then(|| asked_bytes * f64::from(plan.accelerators) / compute_s),
-        loader_memory_bytes: readers as f64 * buffers as f64
-            + f64::from(plan.accelerators) * kept
-            + in_memory,
+            .then(|| step_read_bytes * f64::from(plan.accelerators) / compute_s),
+        loader_memory_bytes: loader_memory_bytes(plan, catalog, layout, payload),
     }
 }
 
-/// The format of files that are as long as their content packs: pictures, numbers as text, all that is compressed.
-fn packed<'a>(plan: &Plan, catalog: &'a Catalog) -> Option<&'a FormatEntry> {
-    let format = catalog.format(&plan.dataset.format)?;
-    if format.knows_bytes(&plan.dataset.encoding) { None } else { Some(format) }
+/// Memory of the loaders over all accelerators: read buffers, complete batches, and samples that are kept. `payload` is that of all
+/// training files.
+fn loader_memory_bytes(plan: &Plan, catalog: &Catalog, layout: &Layout, payload: u64) -> f64 {
+    let dataset = &plan.dataset;
+    let loader = &plan.loader;
+    let samples = dataset.files_train.saturating_mul(dataset.samples_per_file);
+    let readers = u64::from(plan.readers());
+    let buffer_bytes = match loader.file_access {
+        FileAccess::Mpio => whole_read_bytes(plan, catalog, layout),
+        _ => loader.buffer_bytes(),
+    };
+    let buffers_bytes = u64::from(loader.workers.max(1)).saturating_mul(buffer_bytes);
+    let batches_bytes = if loader.materialize {
+        let batches = f64::from(loader.batches_in_flight) + 1.0;
+        let sample_bytes_mean = payload as f64 / samples.max(1) as f64;
+        let batch_bytes = sample_bytes_mean * loader.batch_size as f64;
+        let slots_bytes = loader.batch_size.saturating_mul(SLOT_BYTES) as f64;
+        batches * (batch_bytes + slots_bytes)
+    } else {
+        0.0
+    };
+    let samples_bytes = if loader.in_memory {
+        let read = schedule::samples_of_epoch(dataset, loader, plan.accelerators);
+        let copies = memory_copies(plan, readers) as f64 * read as f64 / samples.max(1) as f64;
+        let scratch = readers as f64 * f64::from(loader.workers.max(1));
+        copies * (payload as f64 + samples as f64 * SLOT_BYTES as f64)
+            + scratch * sample_range(layout).1 as f64
+    } else {
+        0.0
+    };
+    readers as f64 * buffers_bytes as f64
+        + f64::from(plan.accelerators) * batches_bytes
+        + samples_bytes
 }
 
-/// Bytes that are read of all files to train on: of packed ones all, else the payload.
+/// The plan's format if the size of its files depends on their content, as for pictures, text and compressed files.
+fn packed<'a>(plan: &Plan, catalog: &'a Catalog) -> Option<&'a FormatEntry> {
+    let format = catalog.format(&plan.dataset.format)?;
+    if format.has_exact_size(&plan.dataset.encoding) { None } else { Some(format) }
+}
+
+/// Bytes read from all training files: the whole files if their content is packed, else the payload.
 pub(super) fn train_bytes(plan: &Plan, catalog: &Catalog, layout: &Layout) -> u64 {
     let format = packed(plan, catalog);
     let bytes = layout.sum(layout.files_train(), |shape| match format {
@@ -136,52 +150,55 @@ pub(super) fn train_bytes(plan: &Plan, catalog: &Catalog, layout: &Layout) -> u6
     bytes as u64
 }
 
-/// Longest read where a sample is read at once: the whole file, in formats that cannot read it by itself.
+/// Longest read if each sample is one read: a sample, or the whole file in formats without random access.
 pub(super) fn whole_read_bytes(plan: &Plan, catalog: &Catalog, layout: &Layout) -> u64 {
     let format = catalog.format(&plan.dataset.format);
-    let alone = format.is_some_and(|format| format.member.has(Ability::RandomAccess));
-    if alone { sample_range(layout).1 } else { file_bytes_max(plan, catalog, layout) }
+    let reads_samples = format.is_some_and(|format| format.member.has(Ability::RandomAccess));
+    if reads_samples { sample_range(layout).1 } else { file_bytes_max(plan, catalog, layout) }
 }
 
-/// Longest file, with what lies beside it.
+/// Bytes of the largest file, including its sidecars.
 pub(super) fn file_bytes_max(plan: &Plan, catalog: &Catalog, layout: &Layout) -> u64 {
     let Some(format) = catalog.format(&plan.dataset.format) else { return 0 };
     let shapes = layout.shapes(layout.files());
     shapes.map(|(shape, _)| plan.dataset.file_bytes(format, &shape)).max().unwrap_or(0)
 }
 
-/// How often a sample comes to be in memory: each that reads it keeps it.
+/// Number of copies of a sample in memory: each accelerator that reads it keeps a copy.
 fn memory_copies(plan: &Plan, readers: u64) -> u64 {
     let loader = &plan.loader;
     let shuffled =
         [loader.file_shuffle, loader.sample_shuffle].iter().any(|&shuffle| shuffle != Shuffle::Off);
     match loader.file_access {
         FileAccess::Same => readers,
-        // Others' samples come with each new order.
+        // A new order in each epoch brings samples of other accelerators.
         _ if shuffled && loader.seed_change_epoch => readers.min(plan.train.epochs_run().into()),
         _ => 1,
     }
 }
 
-/// Bytes of heads for a sample. A file is opened for each run of samples that lie in it; by several workers more often.
+/// Bytes of file heads per sample. A file is opened once for each sequence of consecutive samples from it; the estimate ignores that
+/// several workers open it more often.
 fn head_sample_bytes(plan: &Plan, catalog: &Catalog, file_bytes: f64) -> f64 {
-    let (dataset, loader) = (&plan.dataset, &plan.loader);
+    let dataset = &plan.dataset;
+    let loader = &plan.loader;
     let Some(head) = loader.head else { return 0.0 };
     if loader.in_memory {
         return 0.0;
     }
     let format = catalog.format(&dataset.format);
     let stays_open = format.is_some_and(|format| format.member.has(Ability::KeepsOpen));
-    let in_a_row = match (stays_open, loader.shuffles_samples() && dataset.files_train > 1) {
-        (false, _) => 1,
-        (true, false) => dataset.samples_per_file,
-        (true, true) => loader.shuffle_block.unwrap_or(1).min(dataset.samples_per_file),
-    };
-    (f64::from(head.reads) * head.bytes as f64).min(file_bytes) / in_a_row.max(1) as f64
+    let consecutive_samples =
+        match (stays_open, loader.shuffles_samples() && dataset.files_train > 1) {
+            (false, _) => 1,
+            (true, false) => dataset.samples_per_file,
+            (true, true) => loader.shuffle_block.unwrap_or(1).min(dataset.samples_per_file),
+        };
+    (f64::from(head.reads) * head.bytes as f64).min(file_bytes) / consecutive_samples.max(1) as f64
 }
 
-/// The smallest and the largest sample.
+/// Payload of the smallest and the largest sample.
 fn sample_range(layout: &Layout) -> (u64, u64) {
     let sizes = layout.shapes(layout.files_train()).map(|(shape, _)| shape.sample_bytes());
-    sizes.fold((u64::MAX, 0), |(least, most), bytes| (least.min(bytes), most.max(bytes)))
+    sizes.fold((u64::MAX, 0), |(min, max), bytes| (min.min(bytes), max.max(bytes)))
 }

@@ -1,28 +1,29 @@
-//! `tf.data.Dataset.interleave` with `block_length` 1: which sample each worker reads next, as a function of an index.
+//! The samples of each worker in the order of `tf.data.Dataset.interleave` with `block_length` 1, as a function of an index.
 //!
-//! Each worker has one file open. Workers take turns, sample by sample; where a file ends, its worker goes on with the next file
-//! that none has begun. All files are of the same length, so that worker `w` of `n` has the files `w`, `w + n`, `w + 2n`, ….
+//! Each worker has one open file, and workers take turns after each sample. A worker that reaches the end of its file continues with
+//! the next file that no worker has opened. Since all files have the same length, worker `w` of `n` reads the files `w`, `w + n`,
+//! `w + 2n`, ….
 
 use super::Plan;
 use super::order::own_positions;
 use std::ops::Range;
 
-/// Samples that follow one another, of one batch.
+/// Consecutive samples of one batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilePiece {
     /// Step of the epoch, from 0.
     pub step: u64,
-    /// Samples of the batch.
+    /// Indices of the samples in the batch.
     pub samples: Range<u64>,
-    /// Position in the epoch of the first of them.
+    /// Position of the first sample in the epoch.
     pub position: u64,
 }
 
-/// The files of one accelerator, interleaved by its workers.
+/// The files of one accelerator, which its workers read alternately.
 #[derive(Clone, Debug)]
 pub struct Interleave {
-    /// Positions of the accelerator. They may begin and end within a file.
-    own: Range<u64>,
+    /// The accelerator's positions in the epoch, which may begin and end within a file.
+    positions: Range<u64>,
     samples_per_file: u64,
     workers: u64,
     batch_size: u64,
@@ -30,11 +31,11 @@ pub struct Interleave {
 }
 
 impl Interleave {
-    /// That of `accelerator`; `None` where its loader reads one file after another.
+    /// The files of `accelerator`; `None` if its loader reads one file after another.
     pub(super) fn new(plan: &Plan, accelerator: u32) -> Option<Self> {
         let loader = &plan.loader;
         (loader.interleaved_files > 1).then(|| Interleave {
-            own: own_positions(plan, accelerator),
+            positions: own_positions(plan, accelerator),
             samples_per_file: plan.dataset.samples_per_file.max(1),
             workers: loader.interleaved_files.into(),
             batch_size: loader.batch_size.max(1),
@@ -42,42 +43,44 @@ impl Interleave {
         })
     }
 
-    /// Sample `piece` of `worker`; `None` behind its last. Samples that fill no batch are dropped, as `batch(drop_remainder)` does.
+    /// Sample number `piece` of `worker`; `None` after its last. Samples that do not fill a batch are dropped, as in
+    /// `batch(drop_remainder)`.
     pub(super) fn piece(&self, worker: u32, piece: u64) -> Option<FilePiece> {
         let worker = u64::from(worker);
         if piece >= self.samples_of(worker) {
             return None;
         }
-        // All have had `piece` turns, those before this worker one more, unless their files ended.
+        // All workers had `piece` turns before, and those with a lower number one more, unless their files ended.
         let turns = |other| piece + u64::from(other < worker);
         let before: u64 =
             (0..self.workers).map(|other| self.samples_of(other).min(turns(other))).sum();
-        let (step, sample) = (before / self.batch_size, before % self.batch_size);
+        let step = before / self.batch_size;
+        let sample = before % self.batch_size;
         let from_start = piece + self.skipped(worker);
         let file = self.first_file() + worker + from_start / self.samples_per_file * self.workers;
         let position = file * self.samples_per_file + from_start % self.samples_per_file;
         (step < self.steps).then_some(FilePiece { step, samples: sample..sample + 1, position })
     }
 
-    /// Samples of the first `steps` steps.
+    /// Number of samples in the first `steps` steps.
     pub(super) fn pieces(&self, steps: u64) -> u64 {
         steps * self.batch_size
     }
 
-    /// Workers that have no file.
+    /// Number of workers without a file.
     pub(super) fn idle_workers(&self) -> u64 {
         self.workers.saturating_sub(self.files())
     }
 
     fn first_file(&self) -> u64 {
-        self.own.start / self.samples_per_file
+        self.positions.start / self.samples_per_file
     }
 
     fn files(&self) -> u64 {
-        self.own.end.div_ceil(self.samples_per_file) - self.first_file()
+        self.positions.end.div_ceil(self.samples_per_file) - self.first_file()
     }
 
-    /// Samples of all files of `worker`.
+    /// Number of samples in all files of `worker`.
     fn samples_of(&self, worker: u64) -> u64 {
         let files = self.files();
         if worker >= files {
@@ -85,14 +88,14 @@ impl Interleave {
         }
         let own_files = (files - worker).div_ceil(self.workers);
         let has_last = (files - 1) % self.workers == worker;
-        let end = self.own.end;
+        let end = self.positions.end;
         let cut = if has_last { end.next_multiple_of(self.samples_per_file) - end } else { 0 };
         own_files * self.samples_per_file - self.skipped(worker) - cut
     }
 
-    /// Samples at the start of the first file that another accelerator reads.
+    /// Number of samples at the start of the worker's first file that another accelerator reads.
     fn skipped(&self, worker: u64) -> u64 {
-        if worker == 0 { self.own.start % self.samples_per_file } else { 0 }
+        if worker == 0 { self.positions.start % self.samples_per_file } else { 0 }
     }
 }
 
@@ -105,15 +108,21 @@ mod tests {
 
     fn plan(files: u64, samples_per_file: u64, accelerators: u32, workers: u32) -> Plan {
         let mut plan = Plan { accelerators, ..Plan::default() };
-        (plan.dataset.files_train, plan.dataset.samples_per_file) = (files, samples_per_file);
-        (plan.loader.batch_size, plan.loader.interleaved_files) = (1, workers);
+        plan.dataset.files_train = files;
+        plan.dataset.samples_per_file = samples_per_file;
+        plan.loader.batch_size = 1;
+        plan.loader.interleaved_files = workers;
         plan
     }
 
-    /// Positions of an accelerator in the order of `tf.data`: a file that ends is replaced by the next one.
-    fn of_tf_data(own: Range<u64>, samples_per_file: u64, workers: u64) -> Vec<(u64, u64)> {
+    /// Workers and positions of an accelerator in the order of `tf.data`: a file that ends is replaced by the next one.
+    fn order_of_tf_data(
+        positions: Range<u64>,
+        samples_per_file: u64,
+        workers: u64,
+    ) -> Vec<(u64, u64)> {
         let mut files: VecDeque<VecDeque<u64>> = VecDeque::new();
-        for position in own {
+        for position in positions {
             if files.is_empty() || position % samples_per_file == 0 {
                 files.push_back(VecDeque::new());
             }
@@ -133,7 +142,7 @@ mod tests {
     }
 
     proptest! {
-        /// Over all accelerators: the samples and the order of `tf.data`, and each file is begun once by one worker.
+        /// All accelerators together read the samples of an epoch in the order of `tf.data`, each sample once.
         #[test]
         fn an_epoch_is_that_of_tf_data(
             files in 1u64..30,
@@ -162,7 +171,7 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(by_turn.len() as u64, interleave.pieces(steps));
-                let expected = of_tf_data(interleave.own.clone(), samples_per_file, workers.into());
+                let expected = order_of_tf_data(interleave.positions.clone(), samples_per_file, workers.into());
                 for (turn, read) in (0..interleave.pieces(steps)).zip(expected) {
                     prop_assert_eq!(by_turn[&turn], read, "turn {}", turn);
                 }

@@ -1,5 +1,5 @@
-//! Where each file of a dataset lies and what it holds: names and folders as DLIO makes them
-//! (`data_generator.py:74-121`). A function of the file's index; no list of names is kept.
+//! Path and shape of each file of a dataset, as DLIO generates them (`data_generator.py:74-121`). Both are functions of the file's
+//! index, so that no list of names is stored.
 
 use super::DatasetPlan;
 use super::sizes::DrawnSizes;
@@ -20,8 +20,8 @@ pub struct Layout {
 struct Split {
     folder: &'static str,
     files: u64,
-    /// Files that the names tell of.
-    named: u64,
+    /// Number of files in the files' names.
+    named_files: u64,
     file_digits: usize,
     subfolders: u64,
     subfolder_digits: usize,
@@ -46,22 +46,22 @@ impl Layout {
         }
     }
 
-    /// Files, training and evaluation.
+    /// Number of training and evaluation files.
     pub fn files(&self) -> u64 {
         self.train.files + self.eval.files
     }
 
-    /// Training files; they come first.
+    /// Number of training files, which come first.
     pub fn files_train(&self) -> u64 {
         self.train.files
     }
 
-    /// Samples of each file.
+    /// Number of samples in each file.
     pub fn samples_per_file(&self) -> u64 {
         self.samples_per_file
     }
 
-    /// Shape of file `file`.
+    /// Shape of file number `file`.
     pub fn shape(&self, file: u64) -> FileShape {
         let dims = match &self.dims {
             FileDims::Constant(dims) => *dims,
@@ -70,7 +70,7 @@ impl Layout {
         self.with_dims(dims)
     }
 
-    /// The shapes of files `0..files` in order, each with the number of files that follow one another in it.
+    /// The shapes of files `0..files` in order, each with the number of consecutive files that have it.
     pub fn shapes(&self, files: u64) -> impl Iterator<Item = (FileShape, u64)> {
         let (constant, drawn) = match &self.dims {
             FileDims::Constant(dims) => (Some((*dims, files)), None),
@@ -80,13 +80,13 @@ impl Layout {
         constant.into_iter().chain(drawn).map(|(dims, files)| (self.with_dims(dims), files))
     }
 
-    /// Sum of `measure` over files `0..files`. Constant sizes cost nothing.
+    /// Sum of `measure` over files `0..files`. It takes constant time if all files have the same shape.
     pub fn sum(&self, files: u64, measure: impl Fn(&FileShape) -> u64) -> u128 {
         let shapes = self.shapes(files);
         shapes.map(|(shape, files)| u128::from(measure(&shape)) * u128::from(files)).sum()
     }
 
-    /// The shape all files share; `None` where sizes are drawn.
+    /// The shape of all files; `None` if sizes are drawn.
     pub fn common_shape(&self) -> Option<FileShape> {
         match &self.dims {
             FileDims::Constant(dims) => Some(self.with_dims(*dims)),
@@ -94,7 +94,7 @@ impl Layout {
         }
     }
 
-    /// Write the path of file `file`, relative to the dataset's folder: `train/img_000_of_168.npz`.
+    /// Writes the path of file number `file` relative to the dataset's folder, such as `train/img_000_of_168.npz`.
     pub fn write_path(&self, file: u64, path: &mut String) {
         let (split, i) = if file < self.train.files {
             (&self.train, file)
@@ -113,13 +113,13 @@ impl Layout {
             "{}_{:0w$}_of_{}.{}",
             self.prefix,
             i,
-            split.named,
+            split.named_files,
             self.extension,
             w = split.file_digits
         );
     }
 
-    /// The folders that files lie in, relative to the dataset's folder; both splits always exist.
+    /// The folders of files relative to the dataset's folder. Those of both splits always exist.
     pub fn folders(&self) -> Vec<String> {
         let mut folders = Vec::new();
         for split in [&self.train, &self.eval] {
@@ -141,12 +141,12 @@ impl Layout {
 
 impl Split {
     fn new(folder: &'static str, files: u64, named: Option<u64>, subfolders: u64) -> Self {
-        let named = named.unwrap_or(files);
+        let named_files = named.unwrap_or(files);
         Split {
             folder,
             files,
-            named,
-            file_digits: digits(named),
+            named_files,
+            file_digits: digits(named_files),
             subfolders,
             subfolder_digits: digits(subfolders),
         }
@@ -161,8 +161,8 @@ fn two_dims(dims: [u64; 2]) -> Dims {
     Dims::new(&dims).unwrap_or_else(|| unreachable!("two dimensions fit"))
 }
 
-/// DLIO takes a square of `isqrt(record length)` elements and spreads each side so that the area has about the
-/// asked-for deviation (`config.py:446-470`). Bytes are divided by the element's size first, which DLIO forgets.
+/// Dimensions of samples without `record_dims`. DLIO uses a square of `isqrt(record length)` elements and draws each side such that the
+/// area has about the configured deviation (`config.py:446-470`). Unlike in DLIO, the bytes are divided by the element's size.
 fn file_dims(plan: &DatasetPlan) -> FileDims {
     if let Some(dims) = Dims::new(&plan.record_dims).filter(|d| !d.as_slice().is_empty()) {
         return FileDims::Constant(dims);

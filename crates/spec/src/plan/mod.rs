@@ -1,4 +1,5 @@
-//! Everything decided before a run. No default is left open; every rank makes the same plan.
+//! The plan: all decisions made before a run, with no default left open. Every rank computes the same plan. Orders and layouts are
+//! functions of an index, so that no list of files or samples is stored.
 
 pub mod mt19937;
 pub mod sizes;
@@ -19,7 +20,7 @@ mod explain;
 mod duration;
 
 pub use crate::workload::{Shuffle, WriteInterface};
-pub use checkpoint::{CheckpointPlan, CheckpointsAlone};
+pub use checkpoint::{CheckpointOnlyPlan, CheckpointPlan};
 pub use client::{CLIENT_PROFILES, ClientPlan, ClientProfile, ClientTimes, MEASURED_ON};
 pub use duration::{Duration, duration};
 pub use evaluation::EvaluationPlan;
@@ -31,7 +32,7 @@ use crate::shape::{Compression, Element, Encoding, FileShape, Redundancy};
 use crate::workload::{FOLDERS_MAX, TimeSpec};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// One plan. Written into every record.
+/// A plan, which is stored in every record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The workload's name: a bundled name, or the file's stem.
@@ -40,63 +41,63 @@ pub struct Plan {
     pub model: String,
     /// `framework`, for the record.
     pub framework: String,
-    /// Emulated accelerators over all processes.
+    /// Number of emulated accelerators over all processes.
     pub accelerators: u32,
     /// The dataset.
     pub dataset: DatasetPlan,
-    /// Where the dataset lies and what slows it down.
+    /// Storage of the dataset, and its emulated limits.
     pub storage: StoragePlan,
-    /// Where it is copied to, and read from then; `None` reads it where it lies.
+    /// The copy of the dataset that is read instead; `None` if the dataset is read directly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<StagePlan>,
-    /// How samples are read.
+    /// Reading of samples.
     pub loader: LoaderPlan,
     /// Epochs, steps, compute.
     pub train: TrainPlan,
-    /// Checkpoints between epochs; `None` where the run writes none.
+    /// Checkpoints; `None` if the run writes none.
     #[serde(default)]
     pub checkpoint: Option<CheckpointPlan>,
-    /// Evaluations between epochs; `None` where the run has none.
+    /// Evaluations between epochs; `None` if the run has none.
     #[serde(default)]
     pub evaluation: Option<EvaluationPlan>,
-    /// The target for utilisation, and the steps left out of the window.
+    /// Target utilisation, and the steps left out of the measured window.
     pub metric: MetricPlan,
-    /// Whether what happens is sampled while the run goes on.
+    /// Whether the run's activity is recorded in short intervals.
     #[serde(default)]
     pub timeline: bool,
-    /// Disks that `iostat.json` tells of, of none all; `None` writes none.
+    /// Disks in `iostat.json`; an empty list means all. `None` if the file is not written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iostat_devices: Option<Vec<String>>,
-    /// Doubts that are known before running: (name, what was seen, advice).
+    /// Doubts that are known before the run.
     pub doubts: Vec<PlanDoubt>,
 }
 
-/// A doubt known at planning; becomes one of the record's doubts.
+/// A doubt that is known before the run. It becomes one of the record's doubts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanDoubt {
-    /// Stable name in snake_case, one of the doubt table's.
+    /// Stable name in snake_case, from the table of doubts.
     pub name: String,
-    /// The observation, with figures.
+    /// The observation, with numbers.
     pub evidence: String,
     /// The remedy.
     pub advice: String,
 }
 
-/// Everything that decides the bytes of a dataset, and where its files lie.
+/// All settings that determine the files of a dataset and their content.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DatasetPlan {
     /// Format name.
     pub format: String,
     /// Extension of its data files, without the dot.
     pub extension: String,
-    /// Training files.
+    /// Number of training files.
     pub files_train: u64,
-    /// Evaluation files.
+    /// Number of evaluation files.
     pub files_eval: u64,
-    /// Training files that the names tell of, where only the first of them are used.
+    /// Number of training files in the files' names, if only the first of them are used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub named_train: Option<u64>,
-    /// The same of evaluation files.
+    /// Number of evaluation files in the files' names, if only the first of them are used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub named_eval: Option<u64>,
     /// Samples in each file.
@@ -107,46 +108,44 @@ pub struct DatasetPlan {
     pub subfolders_eval: u64,
     /// File name prefix, `img`.
     pub prefix: String,
-    /// `record_length_bytes` as configured, after `--shrink-records`; the nominal bytes of a sample.
+    /// Nominal bytes of a sample: `record_length_bytes`, after `--shrink-records`.
     pub record_bytes: f64,
-    /// `record_length_bytes_stdev`, likewise.
+    /// Standard deviation of the bytes of a sample: `record_length_bytes_stdev`, after `--shrink-records`.
     pub record_stdev_bytes: f64,
     /// `record_dims`; empty means a square of `isqrt(record_bytes)`.
     pub record_dims: Vec<u64>,
     /// Element type.
     pub element: Element,
-    /// Compression, chunks.
+    /// Compression, chunks and similar settings.
     pub encoding: Encoding,
     /// Seed of the content.
     pub content_seed: u64,
-    /// Share of the content that compression and deduplication save.
+    /// Shares of the content that compression and deduplication save.
     #[serde(default)]
     pub redundancy: Redundancy,
 }
 
-/// Files of a dataset, at most.
+/// Maximum number of files of a dataset.
 const FILES_MAX: u64 = 1 << 40;
-/// Files whose sizes are drawn one by one, at most.
+/// Maximum number of files whose sizes are drawn one by one.
 const DRAWN_FILES_MAX: u64 = 100_000_000;
 
 impl DatasetPlan {
-    /// Whatever no plan of ours asks for, so that nobody who reads another's walks for ever.
-    pub fn beyond_all_bounds(&self) -> Option<String> {
+    /// A message if the number of files or folders exceeds the planner's limits. Plans that were read from files must be checked, since
+    /// their numbers bound loops.
+    pub fn limit_violation(&self) -> Option<String> {
         let files = self.files_train.saturating_add(self.files_eval);
         let folders = self.subfolders_train.max(self.subfolders_eval);
         let is_drawn = self.record_stdev_bytes > 0.0;
         let files_max = if is_drawn { DRAWN_FILES_MAX } else { FILES_MAX };
         if files > files_max {
-            return Some(format!(
-                "it names {files} files, and no dataset has more than {files_max}"
-            ));
+            return Some(format!("it has {files} files, more than the limit of {files_max}"));
         }
-        (folders > FOLDERS_MAX).then(|| {
-            format!("it names {folders} subfolders, and no dataset has more than {FOLDERS_MAX}")
-        })
+        (folders > FOLDERS_MAX)
+            .then(|| format!("it has {folders} subfolders, more than the limit of {FOLDERS_MAX}"))
     }
 
-    /// As [`FormatEntry::file_bytes`], less what compression saves of this content.
+    /// Bytes of a file as in [`FormatEntry::file_bytes`], minus the savings of compression for this content.
     pub fn file_bytes(&self, format: &FormatEntry, shape: &FileShape) -> u64 {
         let bytes = (format.file_bytes)(shape, &self.encoding);
         if self.encoding.compression == Compression::None {
@@ -158,196 +157,198 @@ impl DatasetPlan {
     }
 }
 
-/// The storage and its wrappers.
+/// The storage of a dataset and its emulated limits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StoragePlan {
     /// Storage name: `file`, `memory`, `null`.
     pub kind: String,
-    /// Engine that reads its files; `None` where the storage has none.
+    /// Engine that reads its files; `None` for storages without engines.
     pub engine: Option<String>,
-    /// Whether that engine reads past the page cache.
+    /// Whether that engine bypasses the page cache.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub passes_page_cache: bool,
-    /// Bytes per second, all accelerators together; `None` is unthrottled.
+    /// Maximum bytes per second of all accelerators together; `None` for no limit.
     pub throttle_bytes_per_second: Option<f64>,
-    /// Added to each operation behind the throttle, in seconds.
+    /// Latency that the throttle adds to each read, in seconds.
     pub throttle_latency_s: f64,
-    /// Reads that the throttle serves at a time; `None` is any number.
+    /// Maximum number of reads at the same time in the throttle; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle_concurrency: Option<u32>,
-    /// Added to each operation, in seconds.
+    /// Latency added to each operation, in seconds.
     pub delay_s: f64,
-    /// Added to each open beside that, in seconds.
+    /// Latency added to each open in addition, in seconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub open_delay_s: f64,
-    /// Added to each read beside that, in seconds.
+    /// Latency added to each read in addition, in seconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub read_delay_s: f64,
 }
 
-/// A copy of the dataset on each machine, which is read instead of it.
+/// A copy of the dataset on each machine, which is read instead of the dataset.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StagePlan {
-    /// `reader.stage`: the folder that the copy's folder lies in.
+    /// Folder that contains the folder of the copy (`reader.stage`).
     pub folder: String,
-    /// When it is made. Records of copies made at the first read of a file are refused: their steps read the dataset too.
+    /// Time of copying. Old records with a copy made at the first read of each file are refused as an unknown value, because their
+    /// steps also read the dataset.
     #[serde(default)]
     pub when: StageMoment,
-    /// Bytes of it on a machine, at most.
+    /// Maximum bytes of the copy on each machine.
     pub limit_bytes: Option<u64>,
-    /// Whether it stays when the run ends.
+    /// Whether the copy is kept after the run.
     pub keep: bool,
 }
 
-/// When files are copied.
+/// Time at which files are copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StageMoment {
-    /// All before training.
+    /// Before training.
     #[default]
     Start,
 }
 
-/// How samples are read.
+/// The loader: reading and order of samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoaderPlan {
     /// Loader name.
     pub kind: String,
     /// Samples in a batch.
     pub batch_size: u64,
-    /// Reading threads of each accelerator; 0 reads in the training thread.
+    /// Number of reading threads per accelerator; with 0 the training thread reads.
     pub workers: u32,
     /// `prefetch_size` as configured.
     pub prefetch_size: u32,
-    /// Batches in flight or stocked, of one accelerator; the loader's own rule applied.
+    /// Maximum number of batches in flight or ready per accelerator, by the loader's rule.
     #[serde(alias = "stock_batches")]
     pub batches_in_flight: u32,
-    /// How accelerators share the samples of an epoch.
+    /// Division of an epoch's samples among accelerators.
     pub file_access: FileAccess,
-    /// How workers of an accelerator share its samples.
+    /// Division of an accelerator's samples among its workers.
     #[serde(default)]
     pub split: WorkerSplit,
-    /// Accelerators of which one reads for all; 1 where each reads for itself.
+    /// Size of the groups in which one accelerator reads for all; 1 if each reads for itself.
     pub group_accelerators: u32,
-    /// Files that an accelerator reads side by side, sample by sample; 1 reads one after another.
+    /// Number of files that an accelerator reads alternately, sample by sample; 1 if it reads one file after another.
     pub interleaved_files: u32,
-    /// Batches that must be there beyond the one that is delivered: a shuffle buffer, or a whole epoch read at start.
+    /// Number of batches that must be ready in addition to the delivered one, for a shuffle buffer.
     pub held_batches: u32,
-    /// The same in the first epoch: more where all of it is read before its first step.
+    /// The same number for the first epoch, which may be read completely before its first step.
     pub held_at_start: u32,
-    /// Workers of an accelerator that may decode at once; `None` is all.
+    /// Maximum number of workers per accelerator that decode at the same time; `None` for all.
     pub decode_threads: Option<u32>,
-    /// Each sample is read once, and comes from memory from then on.
+    /// Whether samples stay in memory after their first read.
     pub in_memory: bool,
-    /// Work on each sample in its worker.
+    /// Preprocessing time of each sample in its worker.
     pub preprocess: TimeSpec,
-    /// Seed of the drawn preprocessing times.
+    /// Seed for drawing preprocessing times.
     pub preprocess_seed: u64,
-    /// The job's own code; `None` is an ideal client, which takes no time.
+    /// Costs of the job's code; `None` for an ideal client, which takes no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientPlan>,
     /// Order of files.
     pub file_shuffle: Shuffle,
     /// Order of samples.
     pub sample_shuffle: Shuffle,
-    /// Samples are shuffled as they come, in a buffer of `held_batches`.
+    /// Whether samples are shuffled on arrival, in a buffer of `held_batches`.
     pub shuffles_in_buffer: bool,
     /// Seed of the first epoch's order.
     pub order_seed: u64,
-    /// Whether each epoch has a seed of its own.
+    /// Whether each epoch uses a different seed.
     pub seed_change_epoch: bool,
-    /// Shuffled samples that stay in a row.
+    /// Number of consecutive samples that shuffling keeps together; `None` for 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shuffle_block: Option<u64>,
     /// Share of the files that a second accelerator reads too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reread_share: f64,
-    /// Reads of the head of each file that is opened; `None` where the format alone decides what is read.
+    /// Additional reads from the start of each opened file; `None` for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<HeadReads>,
-    /// Bytes read at once, at most: `reader.transfer_size`, else the format's own; whole pages where the page cache is passed by.
+    /// Maximum bytes per read: `reader.transfer_size`, else the format's default. A multiple of the page size if the page cache is
+    /// bypassed.
     pub piece_bytes: u64,
-    /// Whole batches are kept in memory, as a framework does.
+    /// Whether complete batches are kept in memory, as in a framework.
     pub materialize: bool,
-    /// Every byte is compared with what generation wrote.
+    /// Whether every byte is compared with the generated content.
     pub verify: bool,
-    /// Checksums of the format are checked (npz's CRC-32).
+    /// Whether checksums of the format are verified, such as the CRC-32 of npz.
     pub check_crc: bool,
-    /// Samples of a foreign dataset that are files of their own are decoded. No plan before 0.2 did.
+    /// Whether files embedded in foreign files are decoded. Plans before 0.2 lack the field and did not.
     #[serde(default)]
     pub decodes_members: bool,
 }
 
 impl LoaderPlan {
-    /// Bytes of a worker's buffer, which holds its longest read.
+    /// Bytes of a worker's buffer: those of its longest read.
     pub fn buffer_bytes(&self) -> u64 {
         self.piece_bytes.max(self.head.map_or(0, |head| head.bytes))
     }
 
-    /// Whether one of each group reads the samples of all, which are the same, and sends them to the others.
+    /// Whether one accelerator of each group reads the samples, which all of them need, and sends them to the others.
     pub fn is_broadcast(&self) -> bool {
         self.file_access == FileAccess::Same && self.group_accelerators > 1
     }
 }
 
-/// Reads of the head of a file, one after another from its start.
+/// Sequential reads from the start of a file when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeadReads {
-    /// So many, or as many as the file has bytes for.
+    /// Number of reads; fewer if the file ends before.
     pub reads: u32,
-    /// Length of each.
+    /// Bytes of each read.
     pub bytes: u64,
 }
 
-/// How accelerators share the samples of an epoch.
+/// Division of an epoch's samples among accelerators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileAccess {
-    /// Each has a run of them: files of its own.
+    /// Each accelerator reads a contiguous range of samples, from its own files.
     #[default]
     Multi,
-    /// All read the same files at the same time, each its own samples.
+    /// All accelerators read the same files at the same time, each its own samples.
     Shared,
-    /// All read the same samples.
+    /// All accelerators read the same samples.
     Same,
-    /// As in `Shared`, and each read is one of all processes together, through MPI-IO.
+    /// As in `Shared`, with collective reads of all processes through MPI-IO.
     Mpio,
 }
 
-/// How workers of an accelerator share its samples.
+/// Division of an accelerator's samples among its workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerSplit {
-    /// As the loader has it, whatever file they lie in.
+    /// By the loader's rule, independent of files.
     #[default]
     Samples,
-    /// Each has whole files.
+    /// Each worker reads whole files.
     Shards,
 }
 
-/// Epochs, steps, compute.
+/// The training: epochs, steps and compute.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrainPlan {
-    /// Epochs.
+    /// Number of epochs.
     pub epochs: u32,
-    /// Steps of a whole epoch.
+    /// Number of steps of a complete epoch.
     pub steps_per_epoch: u64,
-    /// Steps over the run, at most; `None` runs all epochs whole.
+    /// Maximum number of steps of the run; `None` if all epochs are complete.
     pub total_steps: Option<u64>,
-    /// Emulated compute of a step.
+    /// Emulated compute time of a step.
     pub compute: TimeSpec,
-    /// Seed of the drawn compute times.
+    /// Seed for drawing compute times.
     pub compute_seed: u64,
-    /// Factors of the compute of single accelerators.
+    /// Factors on the compute time of single accelerators: (accelerator, factor).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slow_accelerators: Vec<(u32, f64)>,
-    /// The compute that carries steps out on devices; without it they are waits.
+    /// Compute that executes steps on devices; `None` if steps are waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_devices: Option<String>,
-    /// State of the page cache before epochs. Plans of before 0.2 have a flag `cold`.
+    /// Preparation of the page cache. Plans before 0.2 have a flag `cold` instead.
     #[serde(default, alias = "cold", deserialize_with = "cache_or_cold")]
     pub cache: Cache,
-    /// When accelerators wait for each other.
+    /// Synchronization of accelerators.
     #[serde(default)]
     pub barrier: Barrier,
 }
@@ -357,14 +358,14 @@ fn is_zero(seconds: &f64) -> bool {
     *seconds == 0.0
 }
 
-/// State of the page cache before epochs.
+/// Preparation of the page cache before epochs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cache {
-    /// Left as it is.
+    /// No change.
     #[default]
     AsIs,
-    /// It is emptied of the dataset before each epoch.
+    /// The dataset is evicted before each epoch.
     Cold,
     /// The dataset is read into it before the first epoch.
     Warm,
@@ -384,18 +385,18 @@ fn cache_or_cold<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cache, D:
     })
 }
 
-/// When accelerators wait for each other.
+/// Synchronization of accelerators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Barrier {
-    /// After each step, as for a reduction of gradients.
+    /// All wait for each other after each step, as for a reduction of gradients.
     #[default]
     EachStep,
-    /// After the last, as in an evaluation.
+    /// All wait for each other only after the last step, as in an evaluation.
     AtEnd,
 }
 
-/// The target for utilisation, and the window it is judged in.
+/// The target utilisation and the window of steps in which it is measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MetricPlan {
     /// `metric.au` in percent.
@@ -407,32 +408,32 @@ pub struct MetricPlan {
 }
 
 impl Plan {
-    /// Checkpoints are all there is: nothing is trained, no dataset read.
-    pub fn is_checkpoints_alone(&self) -> bool {
+    /// Whether the run only writes or reads checkpoints: nothing is trained, and no dataset is read.
+    pub fn is_checkpoint_only(&self) -> bool {
         self.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.alone.is_some())
     }
 
-    /// Whether the costs of its client, which are those of a format, are those of `changed` too.
-    pub fn knows_client_of(&self, changed: &Plan) -> bool {
+    /// Whether the costs of this plan's client also hold for `changed`. They depend on the format.
+    pub fn client_applies_to(&self, changed: &Plan) -> bool {
         self.loader.client.is_none() || self.dataset.format == changed.dataset.format
     }
 
-    /// Whether the run writes a checkpoint whose folder is called after `epoch` and `step`.
+    /// Whether the run writes a checkpoint named after `epoch` and `step`.
     pub fn writes_checkpoint(&self, epoch: u32, step: u64) -> bool {
         let Some(checkpoint) = &self.checkpoint else { return false };
         if let Some(alone) = &checkpoint.alone {
             return epoch == 1 && (1..=alone.writes).contains(&step);
         }
-        let is_run = (1..=self.train.epochs_run()).contains(&epoch);
+        let is_executed = (1..=self.train.epochs_run()).contains(&epoch);
         let steps = self.train.steps_in_epoch(epoch.max(1));
-        is_run
+        is_executed
             && match checkpoint.steps_between {
                 Some(between) => (1..=steps).contains(&step) && step.is_multiple_of(between),
                 None => checkpoint.step_after_epoch(epoch, steps) == Some(step),
             }
     }
 
-    /// The storage that steps read from. Reads of a copy have no emulated cost.
+    /// The storage that steps read. A copy of the dataset has no emulated limits.
     pub fn storage_of_steps(&self) -> StoragePlan {
         let StoragePlan { kind, engine, passes_page_cache, .. } = self.storage.clone();
         match &self.stage {
@@ -441,7 +442,7 @@ impl Plan {
         }
     }
 
-    /// Accelerators that read, for themselves or for their group.
+    /// Number of accelerators that read, for themselves or for their group.
     pub fn readers(&self) -> u32 {
         self.accelerators.div_ceil(self.loader.group_accelerators.max(1))
     }

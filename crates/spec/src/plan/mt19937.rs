@@ -1,6 +1,6 @@
 //! numpy's legacy generator: MT19937 seeded by an integer, normals by Marsaglia's polar method.
 //!
-//! DLIO draws sample dimensions from `np.random.seed(10)`; file sizes are the same here to the byte.
+//! DLIO draws sample dimensions after `np.random.seed(10)`. The same generator makes file sizes identical to DLIO's.
 //! Sources: Matsumoto and Nishimura 1998; numpy `random/src/legacy/legacy-distributions.c`.
 
 const N: usize = 624;
@@ -15,7 +15,7 @@ pub struct LegacyRandom {
 }
 
 impl LegacyRandom {
-    /// As `np.random.seed(seed)` leaves it.
+    /// The state after `np.random.seed(seed)`.
     pub fn new(seed: u32) -> Self {
         let mut words = [0u32; N];
         words[0] = seed;
@@ -26,7 +26,7 @@ impl LegacyRandom {
         LegacyRandom { words, next: N, spare_normal: None }
     }
 
-    /// A standard normal, as `legacy_gauss`.
+    /// Draws a standard normal, as numpy's `legacy_gauss` does.
     pub fn standard_normal(&mut self) -> f64 {
         if let Some(spare) = self.spare_normal.take() {
             return spare;
@@ -43,7 +43,7 @@ impl LegacyRandom {
         }
     }
 
-    /// Uniform in [0, 1) with 53 bits.
+    /// Draws a uniform number in [0, 1) with 53 bits.
     fn double(&mut self) -> f64 {
         let a = f64::from(self.word() >> 5);
         let b = f64::from(self.word() >> 6);

@@ -30,7 +30,7 @@ pub struct Order {
 
 impl Order {
     /// The training order of epoch `epoch` (from 1).
-    pub fn of_epoch(dataset: &DatasetPlan, loader: &LoaderPlan, epoch: u32) -> Self {
+    pub fn for_epoch(dataset: &DatasetPlan, loader: &LoaderPlan, epoch: u32) -> Self {
         let epoch = if loader.seed_change_epoch { epoch } else { 0 };
         let epoch_seed = mix(loader.order_seed, epoch.into());
         let samples = dataset.files_train * dataset.samples_per_file;

@@ -116,7 +116,7 @@ impl StateFile {
     }
 
     /// Whether it has the optimizer's state.
-    pub fn is_of_optimizer(&self) -> bool {
+    pub fn is_optimizer_state(&self) -> bool {
         self.name.ends_with(OPTIMIZER_SUFFIX)
     }
 }
@@ -234,7 +234,7 @@ impl StatePlan {
 
     /// Bytes of the optimizer over all ranks.
     pub fn optimizer_bytes(&self) -> u64 {
-        self.sum(|file| if file.is_of_optimizer() { file.bytes() } else { 0 })
+        self.sum(|file| if file.is_optimizer_state() { file.bytes() } else { 0 })
     }
 
     /// Whether only some of the model's ranks are there.

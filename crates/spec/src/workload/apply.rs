@@ -1,23 +1,23 @@
-//! Aliases and overrides on the tree. No value is read here.
+//! Applies aliases and overrides to the tree of a workload. Values are parsed elsewhere.
 
 use super::keys::{KEYS, SECTION_ALIASES};
 use super::overrides::{Action, Override};
 use super::tree::Node;
 use crate::problem::{Place, Problem, Problems};
 
-/// Apply one override, as OmegaConf's `update` with merging does.
+/// Applies one override, as OmegaConf's `update` with merging does.
 pub(super) fn apply(root: &mut Node, change: &Override) -> Result<(), Problem> {
     let key = match change.action {
         Action::Replace => change.key.clone(),
-        Action::Set | Action::Add | Action::Delete => as_written(root, &change.key),
+        Action::Set | Action::Add | Action::Delete => name_in_tree(root, &change.key),
     };
     let given = root.at(&key);
     let problem = match (change.action, &change.value, given) {
         (Action::Delete, _, None) => Problem::new("is not given, so it cannot be deleted")
             .hint("leave the override out: the default holds"),
-        (Action::Delete, Some(expected), Some(given)) if !expected.same(given) => {
+        (Action::Delete, Some(expected), Some(given)) if !expected.has_same_content(given) => {
             Problem::new(format!("is `{}`, so it is not deleted", given.brief()))
-                .hint(format!("write `~{key}` to delete it whatever it is"))
+                .hint(format!("write `~{key}` to delete any value"))
         }
         (Action::Delete, _, Some(_)) => {
             root.remove(&key);
@@ -38,28 +38,28 @@ pub(super) fn apply(root: &mut Node, change: &Override) -> Result<(), Problem> {
             return Ok(());
         }
     };
-    Err(problem.of_key(&key, &Place::Override(change.text.clone())))
+    Err(problem.with_key(&key, &Place::Override(change.text.clone())))
 }
 
-/// A name in the place of a section is the section's `name`: that of a client, and up to DLIO 2.0.0 that of the model.
-pub(super) fn named(root: &mut Node, section: &str) {
+/// Turns a name given in place of a section into the section's `name`: `client: NAME`, and `model: NAME` of DLIO up to 2.0.0.
+pub(super) fn expand_name(root: &mut Node, section: &str) {
     let name = root.get(section).filter(|node| node.is_scalar() && !node.is_null());
     if let Some(name) = name.cloned() {
         root.set(&format!("{section}.name"), name);
     }
 }
 
-/// Rename aliases to the keys they stand for. What is given under both names is a warning.
-pub(super) fn canonical(root: &mut Node, problems: &mut Problems) {
+/// Renames aliases to their keys. A key that is given under both names is a warning.
+pub(super) fn rename_aliases(root: &mut Node, problems: &mut Problems) {
     for (alias, section) in SECTION_ALIASES {
-        let own = root.get(alias).filter(|node| node.entries().is_some());
-        if let (Some(_), Some(own)) = (root.get(section), own) {
+        let alias_section = root.get(alias).filter(|node| node.entries().is_some());
+        if let (Some(_), Some(alias_section)) = (root.get(section), alias_section) {
             problems.push(
                 Problem::warning(
                     *alias,
                     format!("both `{alias}` and `{section}` are given: `{alias}` wins"),
                 )
-                .at(Some(own.place.clone()))
+                .at(Some(alias_section.place.clone()))
                 .hint(format!("keep one of them; DLIO would ignore all of `{section}`")),
             );
         }
@@ -83,33 +83,34 @@ pub(super) fn canonical(root: &mut Node, problems: &mut Problems) {
     }
 }
 
-/// The name under which the tree gives `key`: the one that wins where there are several, as typed where there is none.
-fn as_written(root: &Node, key: &str) -> String {
-    let own = canonical_key(key);
-    let info = KEYS.iter().find(|info| info.path == own);
+/// The name by which an override of `key` must be applied: the name that the tree uses, and of several the one that takes precedence.
+/// Without such a name it is `key` itself.
+fn name_in_tree(root: &Node, key: &str) -> String {
+    let canonical = canonical_key(key);
+    let info = KEYS.iter().find(|info| info.path == canonical);
     let aliases = info.map_or([].as_slice(), |info| info.aliases);
     let mut names: Vec<String> =
-        [own.as_str()].iter().chain(aliases).map(|n| n.to_string()).collect();
+        [canonical.as_str()].iter().chain(aliases).map(|name| name.to_string()).collect();
     for (alias, section) in SECTION_ALIASES {
-        let other =
-            own.strip_prefix(section).filter(|rest| rest.is_empty() || rest.starts_with('.'));
-        names.splice(0..0, other.map(|rest| format!("{alias}{rest}")));
+        let rest =
+            canonical.strip_prefix(section).filter(|rest| rest.is_empty() || rest.starts_with('.'));
+        names.splice(0..0, rest.map(|rest| format!("{alias}{rest}")));
     }
     let given = names.iter().find(|name| root.at(name).is_some());
-    let beside = names.iter().find(|name| {
+    let in_given_section = names.iter().find(|name| {
         let section = name.split('.').next().unwrap_or_default();
         SECTION_ALIASES.iter().any(|(alias, _)| *alias == section) && root.get(section).is_some()
     });
-    given.or(beside).cloned().unwrap_or_else(|| key.to_string())
+    given.or(in_given_section).cloned().unwrap_or_else(|| key.to_string())
 }
 
-/// The key that a dotted key stands for: itself, unless it has an alias in it.
+/// Replaces aliases in a dotted key: the name of its section, or the whole key.
 pub fn canonical_key(key: &str) -> String {
     let (first, rest) = key.split_at(key.find('.').unwrap_or(key.len()));
     let section = SECTION_ALIASES.iter().find(|(alias, _)| *alias == first);
-    let own = section.map_or(key.to_string(), |(_, section)| format!("{section}{rest}"));
-    let key = KEYS.iter().find(|key| key.aliases.contains(&own.as_str()));
-    key.map_or(own, |key| key.path.to_string())
+    let path = section.map_or(key.to_string(), |(_, section)| format!("{section}{rest}"));
+    let info = KEYS.iter().find(|info| info.aliases.contains(&path.as_str()));
+    info.map_or(path, |info| info.path.to_string())
 }
 
 #[cfg(test)]
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_called_by_its_own_name() {
+    fn aliases_are_replaced_by_keys() {
         for (key, expected) in [
             ("train.epochs", "train.epochs"),
             ("data_reader", "reader"),

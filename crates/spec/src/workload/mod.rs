@@ -1,4 +1,4 @@
-//! Workloads as users ask for them: DLIO's YAML, its keys, and overrides as Hydra writes them.
+//! Workloads as users write them: DLIO's YAML, its keys, and overrides in Hydra's syntax. The planner decides what follows from them.
 
 mod time;
 mod tree;
@@ -19,11 +19,11 @@ pub use apply::canonical_key;
 pub use keys::{Effect, KEYS, KeyInfo, Origin, SECTION_ALIASES, Workload, client_costs};
 pub use overrides::{Override, overridden_key};
 pub use parse::{Strictness, parse};
-pub use suggest::{alike, nearest};
+pub use suggest::{nearest, similar_names};
 pub use time::TimeSpec;
 pub use tree::{Content, Entry, Node};
 pub(crate) use value::FOLDERS_MAX;
 pub use value::{Framework, Shuffle, WriteInterface};
-pub use words::with_whole_key;
+pub use words::with_full_key;
 pub use write::{given_values, resolved_yaml, yaml_at, yaml_text};
 pub use yaml::json_from_yaml;

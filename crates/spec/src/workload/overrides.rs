@@ -1,5 +1,5 @@
-//! Overrides as Hydra 1.3 writes them (`hydra/grammar/OverrideParser.g4`): `key=value`, `+key=`, `++key=`, `~key`.
-//! Text to [`Override`]; applying one is `apply.rs`.
+//! Parses overrides in the syntax of Hydra 1.3 (`hydra/grammar/OverrideParser.g4`): `key=value`, `+key=`, `++key=`, `~key`.
+//! `apply.rs` applies them to a workload.
 
 use super::scalar::{self, Plain};
 use super::tree::{Content, DEPTH_MAX, Entry, Node, brief};
@@ -17,40 +17,40 @@ pub struct Override {
 /// Effect of an override.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// `key=value` and `++key=value`: set, whether given or not.
+    /// `key=value` and `++key=value`: sets the key, whether it is given or not.
     Set,
-    /// `key=value` as Hydra takes it: set what is given.
+    /// `key=value` in Hydra's meaning: changes a key that is given.
     Replace,
-    /// `+key=value`: set what is not given.
+    /// `+key=value`: sets a key that is not given.
     Add,
-    /// `~key`: back to the default.
+    /// `~key`: restores the default.
     Delete,
 }
 
-/// The key of an override's text, without `workload.`; all of a text that is none.
+/// The key in the text of an override, without `workload.`. A text that is no override is returned whole.
 pub fn overridden_key(text: &str) -> &str {
     let key = text.split('=').next().unwrap_or_default().trim_start_matches('+');
     key.strip_prefix("workload.").unwrap_or(key)
 }
 
 impl Override {
-    /// Read one override; the prefix `workload.` may be left out.
+    /// Parses an override; the prefix `workload.` is optional.
     ///
     /// # Errors
-    /// A problem that names the override.
+    /// Returns a problem whose place is the override.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         Self::parse_with(text, Action::Set)
     }
 
-    /// As [`Override::parse`], but `key=value` is refused for what is not given, as Hydra refuses it.
+    /// Like [`Override::parse`], but applying `key=value` fails for a key that is not given, as in Hydra.
     ///
     /// # Errors
-    /// A problem that names the override.
+    /// Returns a problem whose place is the override.
     pub fn parse_as_hydra(text: &str) -> Result<Self, Problem> {
         Self::parse_with(text, Action::Replace)
     }
 
-    fn parse_with(text: &str, plain: Action) -> Result<Self, Problem> {
+    fn parse_with(text: &str, unprefixed: Action) -> Result<Self, Problem> {
         let place = Place::Override(text.to_string());
         let (action, rest) = if let Some(rest) = text.strip_prefix("++") {
             (Action::Set, rest)
@@ -59,38 +59,39 @@ impl Override {
         } else if let Some(rest) = text.strip_prefix('~') {
             (Action::Delete, rest)
         } else {
-            (plain, text)
+            (unprefixed, text)
         };
-        let (key, value) = match rest.split_once('=') {
+        let (typed_key, value_text) = match rest.split_once('=') {
             Some((key, value)) => (key.trim(), Some(value)),
             None => (rest.trim(), None),
         };
-        let key = own_key(key).map_err(|problem| problem.of_key("", &place))?;
-        if value.is_none() && action != Action::Delete {
+        let key = workload_key(typed_key).map_err(|problem| problem.with_key("", &place))?;
+        if value_text.is_none() && action != Action::Delete {
             let problem = Problem::new("an override needs a value").hint("write `KEY=VALUE`");
-            return Err(problem.of_key(key, &place));
+            return Err(problem.with_key(key, &place));
         }
-        let value = match value.map(str::trim_start) {
+        let value = match value_text.map(str::trim_start) {
             None => None,
             Some("") if action == Action::Delete => None,
             Some(text) => {
-                Some(value_node(text, &place).map_err(|problem| problem.of_key(key, &place))?)
+                Some(value_node(text, &place).map_err(|problem| problem.with_key(key, &place))?)
             }
         };
         Ok(Override { text: text.to_string(), action, key: key.to_string(), value })
     }
 
-    /// The key and the values of a sweep, `reader.read_threads=1,2,4`, which is several runs; `None` of everything else.
+    /// The key and the values of a sweep over several runs, such as `reader.read_threads=1,2,4`; `None` for other text.
     pub fn sweep(text: &str) -> Option<(&str, &str)> {
-        let (key, values) = text.trim_start_matches('+').split_once('=')?;
-        let (key, values) = (own_key(key.trim()).ok()?, values.trim());
+        let (typed_key, typed_values) = text.trim_start_matches('+').split_once('=')?;
+        let key = workload_key(typed_key.trim()).ok()?;
+        let values = typed_values.trim();
         let mut reader = OverrideReader { rest: values, place: &Place::Override(text.into()) };
         reader.element(&[], 0).ok()?;
         reader.skip_space();
         (reader.peek() == Some(',')).then_some((key, values))
     }
 
-    /// As typed.
+    /// The override as typed.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -101,27 +102,27 @@ impl Override {
     }
 }
 
-/// A value in the grammar of overrides, as the table of keys writes its defaults.
+/// Parses a value in the grammar of overrides, which the table of keys uses for its defaults.
 pub(super) fn literal(text: &str) -> Option<Node> {
     value_node(text, &Place::Override(text.to_string())).ok()
 }
 
-/// The dotted key, without `workload.`.
-fn own_key(key: &str) -> Result<&str, Problem> {
-    let own = key.strip_prefix("workload.").unwrap_or(key);
-    if own == "workload" {
-        return Err(Problem::new("`workload` is no key of a workload")
-            .hint("name it by itself, before the keys: `feedrate run NAME KEY=VALUE`"));
+/// Checks a dotted key and removes `workload.` from its start.
+fn workload_key(typed: &str) -> Result<&str, Problem> {
+    let key = typed.strip_prefix("workload.").unwrap_or(typed);
+    if key == "workload" {
+        return Err(Problem::new("`workload` is not a key of a workload")
+            .hint("give the workload's name before the overrides: `feedrate run NAME KEY=VALUE`"));
     }
-    if own.starts_with("hydra.") {
-        return Err(Problem::new(format!("`{key}` sets Hydra itself"))
-            .hint("only keys of the workload can be overridden here"));
+    if key.starts_with("hydra.") {
+        return Err(Problem::new(format!("`{typed}` configures Hydra, not the workload"))
+            .hint("only keys of the workload can be overridden"));
     }
-    if own.split('.').count() > DEPTH_MAX || !own.split('.').all(is_key) {
-        return Err(Problem::new(format!("`{}` is no key", brief(key)))
+    if key.split('.').count() > DEPTH_MAX || !key.split('.').all(is_key) {
+        return Err(Problem::new(format!("`{}` is not a key", brief(typed)))
             .hint("write `section.key=VALUE`, as in `reader.batch_size=4`"));
     }
-    Ok(own)
+    Ok(key)
 }
 
 fn is_key(word: &str) -> bool {
@@ -161,6 +162,7 @@ impl<'a> OverrideReader<'a> {
         self.rest = self.rest.trim_start_matches([' ', '\t']);
     }
 
+    /// Skips blanks, then `wanted` if it comes next.
     fn eat(&mut self, wanted: char) -> bool {
         self.skip_space();
         let rest = self.rest.strip_prefix(wanted);
@@ -168,7 +170,7 @@ impl<'a> OverrideReader<'a> {
         rest.is_some()
     }
 
-    /// One value, up to one of `ends`.
+    /// Reads one value, up to one of `ends`.
     fn element(&mut self, ends: &[char], depth: usize) -> Result<Node, Problem> {
         if depth > DEPTH_MAX {
             return Err(Problem::new(format!("nested deeper than the limit of {DEPTH_MAX}")));
@@ -189,7 +191,7 @@ impl<'a> OverrideReader<'a> {
         let mut items = Vec::new();
         self.eat('[');
         let unclosed = Problem::new("a list without its `]`").hint("write `[1,2]`");
-        self.each_up_to(']', unclosed, |reader| {
+        self.read_items(']', unclosed, |reader| {
             items.push(reader.element(&[',', ']'], depth + 1)?);
             Ok(())
         })?;
@@ -201,7 +203,7 @@ impl<'a> OverrideReader<'a> {
         let mut entries: Vec<Entry> = Vec::new();
         self.eat('{');
         let unclosed = Problem::new("a dictionary without its `}`").hint(HINT);
-        self.each_up_to('}', unclosed, |reader| {
+        self.read_items('}', unclosed, |reader| {
             reader.skip_space();
             let end = reader.rest.find([':', ',', '}', '{', '[', ']', '\'', '"']);
             let Some(end) = end.filter(|&end| end > 0 && reader.rest[end..].starts_with(':'))
@@ -221,8 +223,8 @@ impl<'a> OverrideReader<'a> {
         Ok(Content::Map(entries))
     }
 
-    /// Reads items with commas between, and `close` behind the last.
-    fn each_up_to(
+    /// Reads items separated by commas, up to and including `close`.
+    fn read_items(
         &mut self,
         close: char,
         unclosed: Problem,
@@ -242,7 +244,7 @@ impl<'a> OverrideReader<'a> {
         }
     }
 
-    /// Backslashes count only before the quote: pairs of them, and one that keeps the quote.
+    /// Reads a quoted text. Backslashes have a meaning only before a quote: two stand for one, and a single one escapes the quote.
     fn quoted(&mut self, quote: char) -> Result<String, Problem> {
         let mut text = String::new();
         let mut backslashes = 0;
@@ -309,17 +311,18 @@ impl<'a> OverrideReader<'a> {
             return Err(Problem::new("a value is missing")
                 .hint("leave out the comma, or write `''` for empty text"));
         }
-        let plain = !escaped && is_plain(&text);
-        let text = if is_word(&text) { text.to_ascii_lowercase() } else { text };
-        Ok(Node::scalar(text, !plain, self.place.clone()))
+        let is_text = escaped || !is_typed(&text);
+        let value = if is_word(&text) { text.to_ascii_lowercase() } else { text };
+        Ok(Node::scalar(value, is_text, self.place.clone()))
     }
 }
 
-/// Numbers, null, and `true` or `false` in any case; `yes` and `off` are text to Hydra.
-fn is_plain(text: &str) -> bool {
+/// Whether Hydra reads `text` as a number, null, `true` or `false` (in any case). It reads `yes` and `off` as text.
+fn is_typed(text: &str) -> bool {
     is_word(text) || matches!(scalar::resolve(text), Plain::Int(_) | Plain::Float(_))
 }
 
+/// Whether `text` is `true`, `false` or `null` in any case.
 fn is_word(text: &str) -> bool {
     ["true", "false", "null"].iter().any(|word| text.eq_ignore_ascii_case(word))
 }

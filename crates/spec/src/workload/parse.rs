@@ -1,32 +1,33 @@
-//! A workload from YAML text and overrides: every problem at once, each with its place. Decides nothing.
+//! Reads a workload from YAML text and overrides, and reports all its problems at once, each with its place. The planner decides what
+//! the values mean together.
 
 use super::apply;
 use super::keys::{Given, KEYS, Origin, Workload};
 use super::overrides::Override;
 use super::suggest::nearest_key;
 use super::tree::{Content, Entry, Node, brief};
-use super::words::of_others;
+use super::words::hint_for_foreign_key;
 use super::yaml::from_yaml;
 use crate::problem::{Place, Problem, ProblemSeverity, Problems};
 use crate::units::counted;
 use std::collections::BTreeMap;
 
-/// Problems that are listed; more are counted.
+/// Number of problems that are listed. Further ones are only counted.
 const PROBLEMS_MAX: usize = 100;
 
 /// Treatment of unknown keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
-    /// It stops the command, as `feedrate` does.
+    /// They stop the command, as in `feedrate`.
     Error,
-    /// It is mentioned and ignored, as DLIO ignores it.
+    /// They are reported and ignored, as in DLIO.
     Warning,
 }
 
-/// Read a workload. `name` is what places call the file; on success the problems are warnings.
+/// Reads a workload. `name` is the file's name in messages. On success the problems are warnings.
 ///
 /// # Errors
-/// All problems, where one is an error.
+/// Returns all problems if one of them is an error.
 pub fn parse(
     name: &str,
     yaml: &str,
@@ -34,38 +35,38 @@ pub fn parse(
     unknown_keys: Strictness,
 ) -> Result<(Workload, Problems), Problems> {
     let root = from_yaml(name, yaml)?;
-    let mut written = below_workload(root)?;
+    let mut written = workload_map(root)?;
     let mut problems = Problems::default();
-    apply::named(&mut written, "model");
-    apply::named(&mut written, "client");
+    apply::expand_name(&mut written, "model");
+    apply::expand_name(&mut written, "client");
     for change in overrides {
         if let Err(problem) = apply::apply(&mut written, change) {
             problems.push(problem);
         }
-        // The next may be a cost beside the name.
-        apply::named(&mut written, "client");
+        // The next override may set a cost of this client.
+        apply::expand_name(&mut written, "client");
     }
     let mut tree = written.clone();
-    apply::canonical(&mut tree, &mut problems);
+    apply::rename_aliases(&mut tree, &mut problems);
     let mut walk = KeyWalk { places: BTreeMap::new(), problems, unknown_keys };
     walk.section("", &tree);
     let KeyWalk { places, mut problems, .. } = walk;
     let mut workload = Workload::read(Given { written, tree, places }, &mut problems);
     fold_deviations(&mut workload, &mut problems);
-    let problems = listed(problems);
-    if problems.has_errors() { Err(problems) } else { Ok((workload, problems)) }
+    let sorted = sort_and_limit(problems);
+    if sorted.has_errors() { Err(sorted) } else { Ok((workload, sorted)) }
 }
 
-/// A root may be the workload, or hold it under `workload`, as `.hydra/config.yaml` does.
-fn below_workload(root: Node) -> Result<Node, Problem> {
+/// Returns the map of the workload: the root, or the value of its only key `workload`, as in `.hydra/config.yaml`.
+fn workload_map(root: Node) -> Result<Node, Problem> {
     let Content::Map(entries) = root.content else { return Ok(root) };
-    if !entries.iter().any(|e| e.key == "workload") {
+    if !entries.iter().any(|entry| entry.key == "workload") {
         return Ok(Node { place: root.place, content: Content::Map(entries) });
     }
-    if let Some(other) = entries.iter().find(|e| e.key != "workload") {
-        return Err(Problem::error(brief(&other.key), "stands beside `workload`")
+    if let Some(other) = entries.iter().find(|entry| entry.key != "workload") {
+        return Err(Problem::error(brief(&other.key), "is given beside `workload`")
             .at(Some(other.key_place.clone()))
-            .hint("put it inside `workload`, or take it out"));
+            .hint("move it into `workload`, or remove it"));
     }
     let Some(Entry { value, .. }) = entries.into_iter().next() else {
         return Ok(Node::empty_map(root.place));
@@ -84,7 +85,7 @@ struct KeyWalk {
 }
 
 impl KeyWalk {
-    /// Note where keys are given, and what is no key.
+    /// Records the places of keys, and a problem for everything that is not a key.
     fn section(&mut self, path: &str, node: &Node) {
         for entry in node.entries().unwrap_or_default() {
             let full =
@@ -136,22 +137,23 @@ impl KeyWalk {
                 Problem::warning("", format!("unknown key `{}` is ignored", brief(path)))
             }
         };
-        let near = if self.problems.0.len() < PROBLEMS_MAX { near(path) } else { None };
-        self.problems.push(problem.at(Some(place.clone())).hint(match (of_others(path), near) {
+        let similar = if self.problems.0.len() < PROBLEMS_MAX { similar_key(path) } else { None };
+        let hint = match (hint_for_foreign_key(path), similar) {
             (Some(hint), _) => hint.to_string(),
-            (None, Some(near)) => format!("did you mean `{near}`?"),
-            (None, None) => "`feedrate list keys` has all keys".to_string(),
-        }));
+            (None, Some(similar)) => format!("did you mean `{similar}`?"),
+            (None, None) => "`feedrate list keys` shows all keys".to_string(),
+        };
+        self.problems.push(problem.at(Some(place.clone())).hint(hint));
     }
 }
 
-fn near(path: &str) -> Option<&'static str> {
+fn similar_key(path: &str) -> Option<&'static str> {
     let keys: Vec<&str> =
-        KEYS.iter().filter(|k| k.origin != Origin::Ignored).map(|k| k.path).collect();
+        KEYS.iter().filter(|key| key.origin != Origin::Ignored).map(|key| key.path).collect();
     nearest_key(path, &keys)
 }
 
-/// Whether any key lies below `path`.
+/// Whether `path` is the section of a key.
 fn is_section(path: &str) -> bool {
     KEYS.iter().any(|key| is_below(key.path, path))
 }
@@ -160,28 +162,26 @@ fn is_below(key: &str, section: &str) -> bool {
     key.strip_prefix(section).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// `computation_time_stdev` and its like are part of the time they stand beside.
+/// Adds each separate deviation, such as `computation_time_stdev`, to the time that it belongs to.
 fn fold_deviations(w: &mut Workload, problems: &mut Problems) {
-    let (reader, train, evaluation) = (
-        w.reader_preprocess_time_stdev,
-        w.train_computation_time_stdev,
-        w.evaluation_eval_time_stdev,
-    );
+    let reader_stdev = w.reader_preprocess_time_stdev;
+    let train_stdev = w.train_computation_time_stdev;
+    let evaluation_stdev = w.evaluation_eval_time_stdev;
     for (key, time, stdev) in [
-        ("reader.preprocess_time_stdev", &mut w.reader_preprocess_time, reader),
-        ("train.computation_time_stdev", &mut w.train_computation_time, train),
-        ("evaluation.eval_time_stdev", &mut w.evaluation_eval_time, evaluation),
+        ("reader.preprocess_time_stdev", &mut w.reader_preprocess_time, reader_stdev),
+        ("train.computation_time_stdev", &mut w.train_computation_time, train_stdev),
+        ("evaluation.eval_time_stdev", &mut w.evaluation_eval_time, evaluation_stdev),
     ] {
         match (time.with_stdev(stdev), w.given.places.get(key)) {
             (Ok(folded), _) => *time = folded,
-            (Err(problem), Some(place)) => problems.push(problem.of_key(key, place)),
+            (Err(problem), Some(place)) => problems.push(problem.with_key(key, place)),
             (Err(_), None) => unreachable!("a default has no deviation: {key}"),
         }
     }
 }
 
-/// In the order of the file, then of the command line; the rest is counted.
-fn listed(mut problems: Problems) -> Problems {
+/// Sorts problems by their place in the file, then on the command line, and counts those beyond the limit.
+fn sort_and_limit(mut problems: Problems) -> Problems {
     problems.0.sort_by_key(|problem| match &problem.place {
         Some(Place::File { line, column, .. }) => (*line, *column),
         Some(Place::Override(_)) | None => (usize::MAX, 0),

@@ -1,6 +1,6 @@
-//! The value of an unquoted scalar, as PyYAML with OmegaConf's float rule reads it. Text in, value out.
+//! Resolves unquoted scalars as PyYAML does, with OmegaConf's rule for floats.
 
-/// An unquoted scalar, resolved.
+/// The value of an unquoted scalar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Plain {
     Null,
@@ -10,7 +10,7 @@ pub(super) enum Plain {
     Text,
 }
 
-/// The value of `text` without quotes.
+/// Resolves unquoted text.
 pub(super) fn resolve(text: &str) -> Plain {
     if is_null(text) {
         return Plain::Null;
@@ -24,12 +24,12 @@ pub(super) fn resolve(text: &str) -> Plain {
     float(text).map_or(Plain::Text, Plain::Float)
 }
 
-/// YAML's nulls.
+/// Whether `text` is one of YAML's nulls.
 pub(super) fn is_null(text: &str) -> bool {
     matches!(text, "" | "~" | "null" | "Null" | "NULL")
 }
 
-/// PyYAML's booleans, in its three cases.
+/// The value of PyYAML's booleans, in their three spellings of case.
 pub(super) fn boolean(text: &str) -> Option<bool> {
     match text {
         "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(true),
@@ -38,7 +38,8 @@ pub(super) fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// Decimal with underscores, or hexadecimal. A leading zero is no number: YAML 1.1 reads octal.
+/// The value of a decimal integer with optional underscores, or of a hexadecimal one. A leading zero is refused, since YAML 1.1 reads
+/// octal.
 pub(super) fn integer(text: &str) -> Option<i128> {
     let (negative, digits) = signed(text);
     let value = if let Some(hex) = digits.strip_prefix("0x") {
@@ -58,18 +59,18 @@ pub(super) fn integer(text: &str) -> Option<i128> {
     Some(if negative { -value } else { value })
 }
 
-/// `1.5`, `.5`, `1e-3`, `1_000.0`, `.inf`, `nan`; integers too large for [`integer`].
+/// The value of `1.5`, `.5`, `1e-3`, `1_000.0`, `.inf`, `nan`, and of integers too large for [`integer`].
 pub(super) fn float(text: &str) -> Option<f64> {
     let (negative, body) = signed(text);
     let value = match body.strip_prefix('.').unwrap_or(body).to_ascii_lowercase().as_str() {
         "inf" => f64::INFINITY,
         "nan" => f64::NAN,
         _ => {
-            let starts = body.trim_start_matches('.').starts_with(|c: char| c.is_ascii_digit());
+            let has_digit = body.trim_start_matches('.').starts_with(|c: char| c.is_ascii_digit());
             let well_formed = body.bytes().all(|b| b.is_ascii_digit() || b"_.eE+-".contains(&b));
-            let octal =
+            let is_octal =
                 body.len() > 1 && body.starts_with('0') && body.bytes().all(|b| b.is_ascii_digit());
-            if !starts || !well_formed || octal {
+            if !has_digit || !well_formed || is_octal {
                 return None;
             }
             body.replace('_', "").parse().ok()?
@@ -78,6 +79,7 @@ pub(super) fn float(text: &str) -> Option<f64> {
     Some(if negative { -value } else { value })
 }
 
+/// Whether `text` is negative, and its digits.
 fn signed(text: &str) -> (bool, &str) {
     match text.strip_prefix('-') {
         Some(rest) => (true, rest),

@@ -1,11 +1,11 @@
-//! A wait as DLIO configures it: a number, or a distribution (`utility.py:sleep`).
+//! Times as DLIO configures them (`utility.py:sleep`): a number of seconds, or a distribution.
 
 use super::tree::{Content, Entry, Node};
 use super::value::{ValueKind, number, wrong};
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
 
-/// Seconds, constant or drawn. DLIO takes the absolute value of what it draws.
+/// A time in seconds, constant or drawn from a distribution. As in DLIO, the absolute value of a draw counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "numpy's parameter names, all in seconds but `shape` and `lam`")]
@@ -13,7 +13,7 @@ pub enum TimeSpec {
     /// No wait.
     #[default]
     None,
-    /// Always the same.
+    /// A constant time.
     Constant {
         mean: f64,
     },
@@ -38,7 +38,7 @@ pub enum TimeSpec {
 }
 
 impl TimeSpec {
-    /// The expected wait in seconds: the mean of the absolute value of what is drawn, as DLIO waits.
+    /// The expected time in seconds: the mean of the absolute value of a draw.
     pub fn mean_s(&self) -> f64 {
         match *self {
             TimeSpec::None => 0.0,
@@ -55,7 +55,7 @@ impl TimeSpec {
     }
 }
 
-/// E|N(`mean`, `stdev`²)| (Leone, Nelson, Nottingham 1961).
+/// The mean of the folded normal distribution |N(`mean`, `stdev`²)| (Leone, Nelson, Nottingham 1961).
 fn mean_of_folded_normal(mean: f64, stdev: f64) -> f64 {
     if stdev == 0.0 {
         return mean;
@@ -65,7 +65,7 @@ fn mean_of_folded_normal(mean: f64, stdev: f64) -> f64 {
     stdev * (2.0 / std::f64::consts::PI).sqrt() * tail + mean * erf(z / 2.0_f64.sqrt())
 }
 
-/// Abramowitz and Stegun 7.1.26, right to 1.5e-7, for `x` from 0.
+/// The error function for `x` ≥ 0, with an error of at most 1.5e-7 (Abramowitz and Stegun 7.1.26).
 fn erf(x: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.327_591_1 * x);
     let poly = [1.061_405_429, -1.453_152_027, 1.421_413_741, -0.284_496_736, 0.254_829_592]
@@ -74,7 +74,7 @@ fn erf(x: f64) -> f64 {
     1.0 - poly * t * (-x * x).exp()
 }
 
-/// The kind of a key that is a wait: a number, or a distribution.
+/// The kind of value of keys that are times: a number, or a distribution.
 #[derive(Debug)]
 pub(super) struct Time;
 
@@ -96,7 +96,7 @@ impl ValueKind for Time {
 }
 
 impl TimeSpec {
-    /// The same with a deviation given beside it, as `train.computation_time_stdev` is.
+    /// Adds a deviation that has a key of its own, such as `train.computation_time_stdev`.
     pub(super) fn with_stdev(self, stdev: f64) -> Result<Self, Problem> {
         match self {
             _ if stdev == 0.0 => Ok(self),
@@ -116,7 +116,7 @@ impl TimeSpec {
     }
 }
 
-/// A distribution, its fields as numpy names them, and the wait that their values are.
+/// Name of a distribution, numpy's names of its parameters, and a function from their values to the time.
 type Distribution = (&'static str, &'static [&'static str], fn(f64, f64) -> TimeSpec);
 
 const TYPES: &[Distribution] = &[
@@ -135,7 +135,7 @@ fn distribution(node: &Node, entries: &[Entry]) -> Result<TimeSpec, Problem> {
     let Some(kind) = node.get("type") else {
         known_fields(entries, &["mean", "stdev"], "a time without `type`")?;
         let mean = field(node, "mean", "a time without `type`")?;
-        let stdev = node.get("stdev").map_or(Ok(0.0), |stdev| inner("stdev", stdev))?;
+        let stdev = node.get("stdev").map_or(Ok(0.0), |stdev| parameter("stdev", stdev))?;
         return Ok(if stdev > 0.0 { TimeSpec::Normal { mean, stdev } } else { constant(mean) });
     };
     let name = match &kind.content {
@@ -147,12 +147,12 @@ fn distribution(node: &Node, entries: &[Entry]) -> Result<TimeSpec, Problem> {
         let message = format!("expected one of `{}`, found `{}`", names.join("`, `"), kind.brief());
         return Err(Problem::new(message).inside("type", kind).did_you_mean(name, names));
     };
-    let what = format!("`type: {name}`");
+    let subject = format!("`type: {name}`");
     let mut allowed = vec!["type"];
     allowed.extend(*fields);
-    known_fields(entries, &allowed, &what)?;
-    let first = field(node, fields[0], &what)?;
-    let second = fields.get(1).map_or(Ok(0.0), |second| field(node, second, &what))?;
+    known_fields(entries, &allowed, &subject)?;
+    let first = field(node, fields[0], &subject)?;
+    let second = fields.get(1).map_or(Ok(0.0), |second| field(node, second, &subject))?;
     match make(first, second) {
         TimeSpec::Uniform { min, max } if min > max => {
             Err(Problem::new(format!("`min` `{min}` is above `max` `{max}`")).hint("swap them"))
@@ -161,23 +161,23 @@ fn distribution(node: &Node, entries: &[Entry]) -> Result<TimeSpec, Problem> {
     }
 }
 
-fn field(node: &Node, name: &str, what: &str) -> Result<f64, Problem> {
+fn field(node: &Node, name: &str, subject: &str) -> Result<f64, Problem> {
     match node.get(name) {
-        Some(value) => inner(name, value),
-        None => Err(Problem::new(format!("{what} needs `{name}`"))
+        Some(value) => parameter(name, value),
+        None => Err(Problem::new(format!("{subject} needs `{name}`"))
             .hint(format!("add `{name}: …` in seconds"))),
     }
 }
 
-fn inner(name: &str, value: &Node) -> Result<f64, Problem> {
+fn parameter(name: &str, value: &Node) -> Result<f64, Problem> {
     number(value).map_err(|problem| problem.inside(name, value))
 }
 
-fn known_fields(entries: &[Entry], known: &[&str], what: &str) -> Result<(), Problem> {
-    let Some(unknown) = entries.iter().find(|e| !known.contains(&e.key.as_str())) else {
+fn known_fields(entries: &[Entry], known: &[&str], subject: &str) -> Result<(), Problem> {
+    let Some(unknown) = entries.iter().find(|entry| !known.contains(&entry.key.as_str())) else {
         return Ok(());
     };
-    let problem = Problem::new(format!("{what} has no `{}`", unknown.key))
+    let problem = Problem::new(format!("{subject} has no `{}`", unknown.key))
         .hint(format!("it has `{}`", known.join("`, `")))
         .did_you_mean(&unknown.key, known.iter().copied());
     Err(problem.at(Some(unknown.key_place.clone())))
@@ -186,7 +186,7 @@ fn known_fields(entries: &[Entry], known: &[&str], what: &str) -> Result<(), Pro
 fn with_example(node: &Node, problem: Problem) -> Problem {
     match (&problem.hint, &node.content) {
         (None, Content::Scalar { .. } | Content::List(_)) => {
-            problem.hint("write seconds, as `0.323`, or `{mean: 0.323, stdev: 0.01}`")
+            problem.hint("write seconds, such as `0.323`, or `{mean: 0.323, stdev: 0.01}`")
         }
         _ => problem,
     }

@@ -1,16 +1,16 @@
-//! A workload as written: scalars, lists and maps, each with its place. Nothing here knows a key.
+//! The tree of a workload as written: scalars, lists and maps, each with its place. It knows no keys.
 
 use crate::problem::Place;
 
-/// No tree that is read is deeper.
+/// Maximum depth of a tree.
 pub(super) const DEPTH_MAX: usize = 32;
 
-/// One value and where it was written.
+/// A value and its place.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Where it was written.
+    /// The place of the value.
     pub place: Place,
-    /// Its content.
+    /// The value's content.
     pub content: Content,
 }
 
@@ -21,7 +21,7 @@ pub enum Content {
     Scalar {
         /// The text.
         text: String,
-        /// It is text whatever it looks like.
+        /// Whether it is text even if it looks like a number.
         quoted: bool,
     },
     /// Items in order.
@@ -35,46 +35,48 @@ pub enum Content {
 pub struct Entry {
     /// The key.
     pub key: String,
-    /// Where the key was written.
+    /// The place of the key.
     pub key_place: Place,
     /// The value.
     pub value: Node,
 }
 
 impl Node {
-    /// A scalar.
+    /// Builds a scalar.
     pub(super) fn scalar(text: impl Into<String>, quoted: bool, place: Place) -> Self {
         Node { place, content: Content::Scalar { text: text.into(), quoted } }
     }
 
-    /// An empty map.
+    /// Builds an empty map.
     pub(super) fn empty_map(place: Place) -> Self {
         Node { place, content: Content::Map(Vec::new()) }
     }
 
-    /// Weight of the tree against a budget, this node included.
+    /// Size of the tree, this node included, counted against a limit.
     pub(super) fn weight(&self) -> usize {
         match &self.content {
             Content::Scalar { text, .. } => text_weight(text),
             Content::List(items) => 1 + items.iter().map(Node::weight).sum::<usize>(),
-            Content::Map(entries) => {
-                entries.iter().fold(1, |sum, e| sum + text_weight(&e.key) + e.value.weight())
-            }
+            Content::Map(entries) => entries
+                .iter()
+                .fold(1, |sum, entry| sum + text_weight(&entry.key) + entry.value.weight()),
         }
     }
 
-    /// Lists and maps inside each other, this one included.
+    /// Number of nested lists and maps, this one included.
     pub(super) fn depth(&self) -> usize {
         match &self.content {
             Content::Scalar { .. } => 0,
             Content::List(items) => 1 + items.iter().map(Node::depth).max().unwrap_or(0),
-            Content::Map(entries) => 1 + entries.iter().map(|e| e.value.depth()).max().unwrap_or(0),
+            Content::Map(entries) => {
+                1 + entries.iter().map(|entry| entry.value.depth()).max().unwrap_or(0)
+            }
         }
     }
 
-    /// The value of `key`, in a map that has it.
+    /// The value of `key`; `None` if the node is not a map or lacks the key.
     pub fn get(&self, key: &str) -> Option<&Node> {
-        Some(&self.entries()?.iter().find(|e| e.key == key)?.value)
+        Some(&self.entries()?.iter().find(|entry| entry.key == key)?.value)
     }
 
     /// The value at a dotted path.
@@ -90,13 +92,13 @@ impl Node {
         }
     }
 
-    /// The entry of `key`, made if it is missing. What is no map becomes one.
+    /// The value of `key`, added as null if it is missing. A node that is not a map becomes one.
     pub(super) fn entry(&mut self, key: &str, place: &Place) -> &mut Node {
         if !matches!(self.content, Content::Map(_)) {
             *self = Node::empty_map(place.clone());
         }
         let Content::Map(entries) = &mut self.content else { unreachable!("made a map above") };
-        let at = entries.iter().position(|e| e.key == key).unwrap_or_else(|| {
+        let at = entries.iter().position(|entry| entry.key == key).unwrap_or_else(|| {
             entries.push(Entry {
                 key: key.to_string(),
                 key_place: place.clone(),
@@ -107,19 +109,19 @@ impl Node {
         &mut entries[at].value
     }
 
-    /// Take the value at a dotted path out of the tree.
+    /// Removes and returns the value at a dotted path.
     pub(super) fn remove(&mut self, path: &str) -> Option<Node> {
         let Content::Map(entries) = &mut self.content else { return None };
         let (key, rest) =
             path.split_once('.').map_or((path, None), |(key, rest)| (key, Some(rest)));
-        let at = entries.iter().position(|e| e.key == key)?;
+        let at = entries.iter().position(|entry| entry.key == key)?;
         match rest {
             Some(rest) => entries[at].value.remove(rest),
             None => Some(entries.remove(at).value),
         }
     }
 
-    /// Put `value` at a dotted path: a map is merged into a map, all else replaces.
+    /// Sets the value at a dotted path. A map is merged into an existing map; anything else replaces the old value.
     pub(super) fn set(&mut self, path: &str, value: Node) {
         let place = value.place.clone();
         path.split('.').fold(self, |node, key| node.entry(key, &place)).merge(value);
@@ -137,32 +139,36 @@ impl Node {
         }
     }
 
-    /// Whether both say the same, wherever they say it.
-    pub(super) fn same(&self, other: &Node) -> bool {
+    /// Whether two nodes have the same content; places and quotes are ignored.
+    pub(super) fn has_same_content(&self, other: &Node) -> bool {
         match (&self.content, &other.content) {
             (Content::Scalar { text: a, .. }, Content::Scalar { text: b, .. }) => a == b,
             (Content::List(a), Content::List(b)) => {
-                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same(b))
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.has_same_content(b))
             }
             (Content::Map(a), Content::Map(b)) => {
                 a.len() == b.len()
-                    && a.iter().all(|e| other.get(&e.key).is_some_and(|v| v.same(&e.value)))
+                    && a.iter().all(|entry| {
+                        other
+                            .get(&entry.key)
+                            .is_some_and(|value| value.has_same_content(&entry.value))
+                    })
             }
             _ => false,
         }
     }
 
-    /// Whether it is neither a list nor a map.
+    /// Whether the node is neither a list nor a map.
     pub(super) fn is_scalar(&self) -> bool {
         matches!(self.content, Content::Scalar { .. })
     }
 
-    /// Whether it is YAML's null.
+    /// Whether the node is YAML's null.
     pub fn is_null(&self) -> bool {
         matches!(&self.content, Content::Scalar { text, quoted: false } if super::scalar::is_null(text))
     }
 
-    /// One line for messages, cut short.
+    /// The content on one line for messages, shortened.
     pub(super) fn brief(&self) -> String {
         brief(&self.line())
     }
@@ -176,24 +182,25 @@ impl Node {
                 format!("[{}]", items.join(", "))
             }
             Content::Map(entries) => {
-                let entries = entries.iter().map(|e| format!("{}: {}", e.key, e.value.line()));
+                let entries =
+                    entries.iter().map(|entry| format!("{}: {}", entry.key, entry.value.line()));
                 format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
             }
         }
     }
 }
 
-/// Text of one line for messages, cut short.
+/// Shortens a text to one line for messages.
 pub(super) fn brief(text: &str) -> String {
     let short = text.chars().take(BRIEF_MAX).map(|c| if c.is_control() { ' ' } else { c });
     let more = if text.chars().nth(BRIEF_MAX).is_some() { "…" } else { "" };
     short.chain(more.chars()).collect()
 }
 
-/// A value counts once, and once more for each 32 bytes.
+/// Weight of a text: one, and one more for each 32 bytes.
 pub(super) fn text_weight(text: &str) -> usize {
     1 + text.len() / 32
 }
 
-/// Characters of a value that a message shows.
+/// Number of characters of a value in messages.
 const BRIEF_MAX: usize = 60;

@@ -1,4 +1,4 @@
-//! The kinds of values that keys take: what each accepts, and what it says of the rest. No key is named here.
+//! The kinds of values that keys take: parsing, and messages about invalid values. No key is named here.
 
 use super::scalar::{self, Plain};
 use super::suggest::nearest;
@@ -11,33 +11,33 @@ use serde::{Deserialize, Serialize};
 use std::ops::RangeBounds;
 
 impl Problem {
-    /// With a hint at the nearest of `known`, if one is near.
+    /// Adds a hint with the most similar of `known`, if there is one.
     pub(super) fn did_you_mean<'a>(
         self,
         word: &str,
         known: impl IntoIterator<Item = &'a str>,
     ) -> Self {
         match nearest(word, known) {
-            Some(near) => self.hint(format!("did you mean `{near}`?")),
+            Some(similar) => self.hint(format!("did you mean `{similar}`?")),
             None => self,
         }
     }
 
-    /// The same of what `node` is called in the value around it.
+    /// Prefixes the message with the field `name` of a compound value, and sets the place to that of the field.
     pub(super) fn inside(self, name: &str, node: &Node) -> Self {
         let message = format!("{name}: {}", self.message);
         Problem { message, ..self.at(Some(node.place.clone())) }
     }
 }
 
-/// A kind of value.
+/// A kind of value that keys can have.
 pub(super) trait ValueKind {
-    /// The type that a value of this kind is read into.
+    /// The type of parsed values.
     type Value;
     /// Name of the kind in reference pages.
     const NAME: &'static str;
 
-    /// Read one value.
+    /// Parses one value.
     fn parse(node: &Node) -> Result<Self::Value, Problem>;
 }
 
@@ -53,14 +53,14 @@ names! {
 }
 
 names! {
-    /// The calls by which a checkpoint is written.
+    /// The calls that write a checkpoint.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum WriteInterface {
-        /// The system's.
+        /// System calls.
         #[default]
         Posix = "posix",
-        /// The C library's, with its buffers.
+        /// Buffered streams of the C library.
         Stdio = "stdio",
     }
 }
@@ -69,17 +69,20 @@ names! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shuffle {
-    /// As listed.
+    /// In the order of their names.
     #[default]
     Off,
-    /// By `train.seed`.
+    /// Shuffled by `train.seed`.
     Seed,
-    /// By a seed drawn for the run, which its plan keeps.
+    /// Shuffled by a seed that is drawn for the run and kept in its plan.
     Random,
 }
 
-/// A scalar's text, with what it resolves to; text if quoted.
-pub(super) fn scalar_of<'a>(node: &'a Node, expected: &str) -> Result<(&'a str, Plain), Problem> {
+/// The text of a scalar and its resolved value. Quoted scalars resolve to text.
+pub(super) fn scalar_value<'a>(
+    node: &'a Node,
+    expected: &str,
+) -> Result<(&'a str, Plain), Problem> {
     match &node.content {
         Content::Scalar { text, quoted: true } => Ok((text, Plain::Text)),
         Content::Scalar { text, quoted: false } => Ok((text, scalar::resolve(text))),
@@ -87,13 +90,14 @@ pub(super) fn scalar_of<'a>(node: &'a Node, expected: &str) -> Result<(&'a str, 
     }
 }
 
+/// A problem about a value of a wrong kind, where `expected` describes the right one.
 pub(super) fn wrong(node: &Node, expected: &str) -> Problem {
     let problem = Problem::new(format!("expected {expected}, found `{}`", node.brief()));
     match &node.content {
         Content::Scalar { text, quoted: true }
             if matches!(scalar::resolve(text), Plain::Int(_) | Plain::Float(_)) =>
         {
-            problem.hint("take the quotes away")
+            problem.hint("remove the quotes")
         }
         Content::Scalar { text, quoted: false }
             if text.len() > 1 && text.bytes().all(|b| b.is_ascii_digit()) =>
@@ -104,9 +108,9 @@ pub(super) fn wrong(node: &Node, expected: &str) -> Problem {
     }
 }
 
-/// A number of seconds, bytes and the like: finite, not negative.
+/// Parses a finite number that is not negative.
 pub(super) fn number(node: &Node) -> Result<f64, Problem> {
-    let value = match scalar_of(node, "a number")?.1 {
+    let value = match scalar_value(node, "a number")?.1 {
         Plain::Int(int) => int as f64,
         Plain::Float(float) => float,
         Plain::Null | Plain::Bool(_) | Plain::Text => return Err(wrong(node, "a number")),
@@ -121,10 +125,10 @@ pub(super) fn number(node: &Node) -> Result<f64, Problem> {
     Ok(value)
 }
 
-/// A whole number; `-1` is left to the caller.
-fn whole(node: &Node) -> Result<i128, Problem> {
+/// Parses a whole number of any sign.
+fn integer(node: &Node) -> Result<i128, Problem> {
     const EXPECTED: &str = "a whole number";
-    match scalar_of(node, EXPECTED)?.1 {
+    match scalar_value(node, EXPECTED)?.1 {
         Plain::Int(int) => Ok(int),
         Plain::Float(float) if float.fract() == 0.0 && float.abs() < 1e18 => Ok(float as i128),
         Plain::Float(_) | Plain::Null | Plain::Bool(_) | Plain::Text => Err(wrong(node, EXPECTED)),
@@ -147,7 +151,7 @@ fn within<T: TryFrom<i128> + PartialOrd>(
     range: impl RangeBounds<T>,
     expected: &str,
 ) -> Result<T, Problem> {
-    let value = T::try_from(whole(node)?).ok().filter(|value| range.contains(value));
+    let value = T::try_from(integer(node)?).ok().filter(|value| range.contains(value));
     value.ok_or_else(|| outside(node, expected))
 }
 
@@ -162,7 +166,7 @@ fn items<'a>(node: &'a Node, expected: &str) -> Result<&'a [Node], Problem> {
     }
 }
 
-/// `kind! { Name: "what pages call it" => type, |node| parse }`, one for each kind.
+/// Defines kinds of values, each as `Name: "name on reference pages" => type, |node| parse;`.
 macro_rules! kinds {
     ($($kind:ident: $name:expr => $value:ty, |$node:ident| $parse:expr;)*) => {$(
         #[derive(Debug)]
@@ -181,15 +185,15 @@ macro_rules! kinds {
 
 kinds! {
     Flag: "boolean" => bool, |node| flag(node);
-    Count: "whole number" => u64, |node| in_range(node, whole(node)?);
-    Count32: "whole number" => u32, |node| in_range(node, whole(node)?);
+    Count: "whole number" => u64, |node| in_range(node, integer(node)?);
+    Count32: "whole number" => u32, |node| in_range(node, integer(node)?);
     OptionalCount: "whole number or -1" => Option<u64>, |node| unless_minus_one::<Count>(node);
-    OptionalPositive: "whole number from 1, or -1" => Option<u64>, |node| unless_minus_one::<Positive>(node).map_err(|problem| within_these(problem, Self::NAME));
-    OptionalPositive32: "whole number from 1, or null" => Option<u32>, |node| optional::<Positive32>(node).map_err(|problem| within_these(problem, Self::NAME));
-    OptionalCheckpoints: "whole number from 0 to 100000, or -1" => Option<u64>, |node| unless_minus_one::<Checkpoints>(node).map_err(|problem| within_these(problem, Self::NAME));
+    OptionalPositive: "whole number from 1, or -1" => Option<u64>, |node| unless_minus_one::<Positive>(node).map_err(|problem| hint_kind(problem, Self::NAME));
+    OptionalPositive32: "whole number from 1, or null" => Option<u32>, |node| optional::<Positive32>(node).map_err(|problem| hint_kind(problem, Self::NAME));
+    OptionalCheckpoints: "whole number from 0 to 100000, or -1" => Option<u64>, |node| unless_minus_one::<Checkpoints>(node).map_err(|problem| hint_kind(problem, Self::NAME));
     OptionalCount32: "whole number or null" => Option<u32>, |node| optional::<Count32>(node);
     Number: "number" => f64, |node| number(node);
-    OptionalNumber: "number or -1" => Option<f64>, |node| match scalar_of(node, "a number")?.1 {
+    OptionalNumber: "number or -1" => Option<f64>, |node| match scalar_value(node, "a number")?.1 {
         Plain::Null | Plain::Int(-1) => Ok(None),
         Plain::Float(-1.0) => Ok(None),
         Plain::Bool(_) | Plain::Int(_) | Plain::Float(_) | Plain::Text => number(node).map(Some),
@@ -213,11 +217,11 @@ kinds! {
     OptionalText: "text or null" => Option<String>, |node| optional::<Text>(node);
     Texts: "list of texts" => Vec<String>, |node| match &node.content {
         Content::List(items) => items.iter().map(|item| text(item).map_err(|problem| problem.at(Some(item.place.clone())))).collect(),
-        Content::Scalar { .. } | Content::Map(_) => text(node).map(|one| vec![one]),
+        Content::Scalar { .. } | Content::Map(_) => text(node).map(|value| vec![value]),
     };
-    Counts: "list of whole numbers" => Vec<u64>, |node| items(node, "a list of whole numbers, as `[64, 64]`")?
+    Counts: "list of whole numbers" => Vec<u64>, |node| items(node, "a list of whole numbers, such as `[64, 64]`")?
         .iter()
-        .map(|item| whole(item).and_then(|value| in_range(item, value)).map_err(|problem| problem.at(Some(item.place.clone()))))
+        .map(|item| integer(item).and_then(|value| in_range(item, value)).map_err(|problem| problem.at(Some(item.place.clone()))))
         .collect();
     Options: "map" => Vec<(String, String)>, |node| options(node);
     Factors: "map of numbers" => Vec<(u32, f64)>, |node| factors(node);
@@ -238,7 +242,7 @@ kinds! {
         Ok(WriteInterface::named(&choice(node, &WriteInterface::ALL.map(WriteInterface::name))?).unwrap_or_default())
     };
     ElementKind: "numpy type" => Element, |node| element(node);
-    // There is a member of that name, which is no missing value here.
+    // `null` is the name of a format here, not a missing value.
     FormatName: "text" => String, |node| match &node.content {
         Content::Scalar { text, .. } if text == "null" => Ok("null".into()),
         _ => text(node),
@@ -250,14 +254,14 @@ kinds! {
     };
 }
 
-/// `ranges! { Name: "what pages call it" => type, range; }`: a whole number within limits.
+/// Defines kinds of whole numbers, each as `Name: "name on reference pages" => type, range;`.
 macro_rules! ranges {
     ($($kind:ident: $name:literal => $value:ty, $range:expr;)*) => {
         kinds! {$($kind: $name => $value, |node| within(node, $range, $name);)*}
     };
 }
 
-/// Subfolders of a split, at most.
+/// Maximum number of subfolders of the training or the evaluation files.
 pub(crate) const FOLDERS_MAX: u64 = 1_000_000;
 
 ranges! {
@@ -272,7 +276,7 @@ ranges! {
     Percent: "whole number from 0 to 100" => u32, ..=100;
 }
 
-/// `choices! { Name: "a" | "b" }`: text that is one of a few words.
+/// Defines kinds of text that allow only some words, each as `Name: "a" | "b";`.
 macro_rules! choices {
     ($($kind:ident: $first:literal $(| $rest:literal)*;)*) => {
         kinds! {$(
@@ -298,11 +302,11 @@ fn optional<K: ValueKind>(node: &Node) -> Result<Option<K::Value>, Problem> {
 }
 
 fn unless_minus_one<K: ValueKind>(node: &Node) -> Result<Option<K::Value>, Problem> {
-    if node.is_null() || whole(node)? == -1 { Ok(None) } else { K::parse(node).map(Some) }
+    if node.is_null() || integer(node)? == -1 { Ok(None) } else { K::parse(node).map(Some) }
 }
 
-/// With a hint at the values that the kind has beside numbers.
-fn within_these(problem: Problem, expected: &str) -> Problem {
+/// Adds a hint with all values of the kind, since the message names only its numbers.
+fn hint_kind(problem: Problem, expected: &str) -> Problem {
     problem.hint(format!("give a {expected}"))
 }
 
@@ -315,7 +319,7 @@ fn flag(node: &Node) -> Result<bool, Problem> {
 }
 
 fn text(node: &Node) -> Result<String, Problem> {
-    let (text, plain) = scalar_of(node, "text")?;
+    let (text, plain) = scalar_value(node, "text")?;
     if plain == Plain::Null {
         return Err(wrong(node, "text"));
     }
@@ -331,7 +335,7 @@ fn text(node: &Node) -> Result<String, Problem> {
 
 fn choice(node: &Node, choices: &[&'static str]) -> Result<String, Problem> {
     let expected = format!("one of `{}`", choices.join("`, `"));
-    let (text, _) = scalar_of(node, &expected)?;
+    let (text, _) = scalar_value(node, &expected)?;
     if choices.contains(&text) {
         return Ok(text.to_string());
     }
@@ -339,33 +343,33 @@ fn choice(node: &Node, choices: &[&'static str]) -> Result<String, Problem> {
 }
 
 fn bytes(node: &Node) -> Result<f64, Problem> {
-    let (text, plain) = scalar_of(node, "bytes")?;
+    let (text, plain) = scalar_value(node, "bytes")?;
     match (plain, units::parse_bytes(text)) {
         (Plain::Text, Some(bytes)) if text.ends_with('B') => Ok(bytes),
         (Plain::Text | Plain::Null | Plain::Bool(_), _) => {
-            Err(wrong(node, "bytes, as `1048576` or `1MiB`"))
+            Err(wrong(node, "bytes, such as `1048576` or `1MiB`"))
         }
         (Plain::Int(_) | Plain::Float(_), _) => number(node),
     }
 }
 
 fn whole_bytes(node: &Node) -> Result<u64, Problem> {
-    if let Ok((_, Plain::Int(_))) = scalar_of(node, "bytes") {
-        return in_range(node, whole(node)?);
+    if let Ok((_, Plain::Int(_))) = scalar_value(node, "bytes") {
+        return in_range(node, integer(node)?);
     }
     let bytes = bytes(node)?;
     if bytes.fract() != 0.0 || bytes > 1e18 {
-        return Err(Problem::new(format!("`{}` is no whole number of bytes", node.brief())));
+        return Err(Problem::new(format!("`{}` is not a whole number of bytes", node.brief())));
     }
     Ok(bytes as u64)
 }
 
 fn rate(node: &Node) -> Result<f64, Problem> {
-    let (text, plain) = scalar_of(node, "bytes per second")?;
+    let (text, plain) = scalar_value(node, "bytes per second")?;
     let rate = match (plain, units::parse_bytes_per_second(text)) {
         (Plain::Text, Some(rate)) if text.contains('B') => rate,
         (Plain::Text | Plain::Null | Plain::Bool(_), _) => {
-            return Err(wrong(node, "bytes per second, as `400e6` or `400MB/s`"));
+            return Err(wrong(node, "bytes per second, such as `400e6` or `400MB/s`"));
         }
         (Plain::Int(_) | Plain::Float(_), _) => number(node)?,
     };
@@ -391,7 +395,8 @@ fn options(node: &Node) -> Result<Vec<(String, String)>, Problem> {
 }
 
 fn factors(node: &Node) -> Result<Vec<(u32, f64)>, Problem> {
-    const HINT: &str = "write numbers of accelerators from 0 and factors above 0, as `{1: 2.0}`";
+    const HINT: &str =
+        "give accelerators, numbered from 0, and factors above 0, such as `{1: 2.0}`";
     let entries = match &node.content {
         Content::Map(entries) => entries.as_slice(),
         Content::Scalar { .. } if node.is_null() => &[],
@@ -433,12 +438,14 @@ fn shuffle(node: &Node) -> Result<Shuffle, Problem> {
 }
 
 fn element(node: &Node) -> Result<Element, Problem> {
-    let (text, _) = scalar_of(node, "a numpy type")?;
-    let found = Element::ALL.into_iter().find(|e| e.name() == text || e.npy_descr() == text);
+    let (text, _) = scalar_value(node, "a numpy type")?;
+    let found = Element::ALL
+        .into_iter()
+        .find(|element| element.name() == text || element.npy_descr() == text);
     found.ok_or_else(|| {
         let names = Element::ALL.map(Element::name);
         let problem =
-            wrong(node, "a numpy type").hint(format!("types there are: {}", names.join(", ")));
+            wrong(node, "a numpy type").hint(format!("available types: {}", names.join(", ")));
         problem.did_you_mean(text, names)
     })
 }

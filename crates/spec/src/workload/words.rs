@@ -1,10 +1,10 @@
-//! Other words for keys: the last word alone, and those of PyTorch and other tools.
+//! Alternative names of keys: the last word alone, and the names that PyTorch and other tools use.
 
 use super::keys::{KEYS, KeyInfo, Origin};
-use super::suggest::last;
+use super::suggest::last_word;
 
-/// Words of other programs, and what is said of each where it is given as a key.
-const OTHERS: &[(&[&str], &str)] = &[
+/// Key names of other programs, and the hint for each.
+const FOREIGN_KEYS: &[(&[&str], &str)] = &[
     (WORKERS, "did you mean `reader.read_threads`?"),
     (
         &["prefetch_factor"],
@@ -18,32 +18,33 @@ const OTHERS: &[(&[&str], &str)] = &[
         "did you mean `accelerators`, or `-n`?",
     ),
 ];
-/// Names of the number of reading threads elsewhere.
+/// Names of the number of reading threads in other programs.
 const WORKERS: &[&str] = &["num_workers", "workers"];
 
-/// The hint for a key that another program has.
-pub(super) fn of_others(path: &str) -> Option<&'static str> {
-    let word = last(path);
-    OTHERS.iter().find(|(words, _)| words.contains(&word)).map(|(_, hint)| *hint)
+/// The hint for a key of another program.
+pub(super) fn hint_for_foreign_key(path: &str) -> Option<&'static str> {
+    let word = last_word(path);
+    FOREIGN_KEYS.iter().find(|(words, _)| words.contains(&word)).map(|(_, hint)| *hint)
 }
 
-/// An override with the whole key, where its last word alone was typed, or PyTorch's for it; and that key.
-pub fn with_whole_key(text: &str) -> Option<(String, &'static str)> {
+/// Completes an override whose key is only a last word, or PyTorch's name. Returns the override and its key; `None` if nothing is to
+/// be completed.
+pub fn with_full_key(text: &str) -> Option<(String, &'static str)> {
     let rest = text.trim_start_matches(['+', '~']);
     if !text.contains('=') && !text.starts_with('~') {
         return None;
     }
-    let (typed, value) = rest.split_at(rest.find('=').unwrap_or(rest.len()));
-    let typed = typed.trim();
-    let key = key_of_word(typed.strip_prefix("workload.").unwrap_or(typed))?;
+    let (before_value, value) = rest.split_at(rest.find('=').unwrap_or(rest.len()));
+    let typed = before_value.trim();
+    let key = key_for_word(typed.strip_prefix("workload.").unwrap_or(typed))?;
     let action = &text[..text.len() - rest.len()];
     Some((format!("{action}{key}{value}"), key))
 }
 
-/// The key that is meant by its last word alone, or by PyTorch's for it; `None` where that is not the only one, and of keys as they are.
-fn key_of_word(word: &str) -> Option<&'static str> {
-    let (section, own) = word.rsplit_once('.').unwrap_or(("", word));
-    if WORKERS.contains(&own) && ["", "loader", "reader", "data_reader"].contains(&section) {
+/// The key with this last word, or with this name in PyTorch; `None` if there are several, and for complete keys.
+fn key_for_word(word: &str) -> Option<&'static str> {
+    let (section, last) = word.rsplit_once('.').unwrap_or(("", word));
+    if WORKERS.contains(&last) && ["", "loader", "reader", "data_reader"].contains(&section) {
         return Some("reader.read_threads");
     }
     let is_known = |key: &&KeyInfo| key.path == word || key.path.split('.').next() == Some(word);
@@ -51,7 +52,7 @@ fn key_of_word(word: &str) -> Option<&'static str> {
         return None;
     }
     let mut keys =
-        KEYS.iter().filter(|key| key.origin != Origin::Ignored && last(key.path) == word);
+        KEYS.iter().filter(|key| key.origin != Origin::Ignored && last_word(key.path) == word);
     let first = keys.next()?;
     keys.next().is_none().then_some(first.path)
 }
@@ -76,7 +77,7 @@ mod tests {
             ("name", None),
             ("", None),
         ] {
-            assert_eq!(key_of_word(word), expected, "{word}");
+            assert_eq!(key_for_word(word), expected, "{word}");
         }
     }
 
@@ -87,22 +88,23 @@ mod tests {
             ("read_threads=1,2", "reader.read_threads=1,2"),
             ("~epochs", "~train.epochs"),
         ] {
-            assert_eq!(with_whole_key(text).unwrap().0, expected);
+            assert_eq!(with_full_key(text).unwrap().0, expected);
         }
         for other in ["reader.batch_size=num_workers", "data", "my.yaml", ""] {
-            assert_eq!(with_whole_key(other), None);
+            assert_eq!(with_full_key(other), None);
         }
     }
 
     #[test]
-    fn words_of_other_programs_have_keys_of_ours() {
-        for (words, hint) in OTHERS {
+    fn hints_for_foreign_keys_name_our_keys() {
+        for (words, hint) in FOREIGN_KEYS {
             let named = hint.split('`').nth(1).unwrap();
             assert!(KEYS.iter().any(|key| key.path == named), "{hint}");
             for word in *words {
-                assert!(KEYS.iter().all(|key| last(key.path) != *word), "{word}");
+                assert!(KEYS.iter().all(|key| last_word(key.path) != *word), "{word}");
             }
         }
-        assert!(of_others("reader.prefetch_factor").is_some() && of_others("colour").is_none());
+        assert!(hint_for_foreign_key("reader.prefetch_factor").is_some());
+        assert!(hint_for_foreign_key("colour").is_none());
     }
 }

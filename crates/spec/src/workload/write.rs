@@ -1,18 +1,18 @@
-//! A tree as YAML text, in the style of OmegaConf's `to_yaml`. Writes no file.
+//! Formats a workload as YAML text, in the style of OmegaConf's `to_yaml`. Files are written by the callers.
 
 use super::keys::Workload;
 use super::scalar::{self, Plain};
 use super::tree::{Content, Node};
 use std::collections::BTreeMap;
 
-/// Hydra's `.hydra/config.yaml`: what file and overrides give, no defaults, under `workload`.
+/// The text of Hydra's `.hydra/config.yaml`: the keys of file and overrides under `workload`, without defaults.
 pub fn resolved_yaml(workload: &Workload) -> String {
     let mut out = String::from("workload:");
-    value(&mut out, &workload.given.written, 1);
+    write_value(&mut out, &workload.given.written, 1);
     out
 }
 
-/// Each key that file and overrides give, aliases renamed, and its value on one line or as YAML.
+/// The keys of file and overrides, with aliases renamed, and their values as text or YAML.
 pub fn given_values(workload: &Workload) -> BTreeMap<String, String> {
     let mut values = BTreeMap::new();
     add_values(&mut values, "", workload.tree());
@@ -21,33 +21,32 @@ pub fn given_values(workload: &Workload) -> BTreeMap<String, String> {
 
 fn add_values(values: &mut BTreeMap<String, String>, path: &str, node: &Node) {
     for entry in node.entries().unwrap_or_default() {
-        let path =
-            if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
+        let key = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
         if entry.value.entries().is_some() {
-            add_values(values, &path, &entry.value);
+            add_values(values, &key, &entry.value);
         } else {
-            values.insert(path, text_of(&entry.value));
+            values.insert(key, node_text(&entry.value));
         }
     }
 }
 
-/// The text that file and overrides give for `key`: a scalar as it is, a section or list as YAML. `None` where nothing is given.
+/// The value of `key` in file and overrides: a scalar as text, a section or list as YAML. `None` if the key is not given.
 pub fn yaml_at(workload: &Workload, key: &str) -> Option<String> {
-    workload.given.written.at(key).map(text_of)
+    workload.given.written.at(key).map(node_text)
 }
 
-fn text_of(node: &Node) -> String {
+fn node_text(node: &Node) -> String {
     if let Content::Scalar { text, quoted } = &node.content {
         let is_text = *quoted || scalar::resolve(text) == Plain::Text;
         return if is_text { text.clone() } else { scalar_text(text, false) };
     }
     let mut out = String::new();
-    value(&mut out, node, 0);
+    write_value(&mut out, node, 0);
     out.trim_start_matches(['\n', ' ']).to_string()
 }
 
-/// The value after `key:` or `-`, its newline included.
-fn value(out: &mut String, node: &Node, indent: usize) {
+/// Writes the value after `key:` or `-`, including its newline.
+fn write_value(out: &mut String, node: &Node, indent: usize) {
     match &node.content {
         Content::Scalar { text, quoted } => {
             out.push(' ');
@@ -61,9 +60,9 @@ fn value(out: &mut String, node: &Node, indent: usize) {
             for item in items {
                 pad(out, indent.saturating_sub(1));
                 out.push('-');
-                // A list in a list begins on a line of its own.
+                // A nested list begins on a separate line.
                 let is_list = matches!(&item.content, Content::List(items) if !items.is_empty());
-                value(out, item, indent + usize::from(is_list));
+                write_value(out, item, indent + usize::from(is_list));
             }
         }
         Content::Map(entries) => {
@@ -72,7 +71,7 @@ fn value(out: &mut String, node: &Node, indent: usize) {
                 pad(out, indent);
                 out.push_str(&scalar_text(&entry.key, true));
                 out.push(':');
-                value(out, &entry.value, indent + 1);
+                write_value(out, &entry.value, indent + 1);
             }
         }
     }
@@ -92,7 +91,7 @@ fn scalar_text(text: &str, quoted: bool) -> String {
     }
 }
 
-/// As Python's `repr` and PyYAML write it.
+/// Formats a float as Python's `repr` and PyYAML do.
 fn float_text(float: f64) -> String {
     if float.is_nan() {
         return ".nan".to_string();
@@ -101,14 +100,17 @@ fn float_text(float: f64) -> String {
         return if float > 0.0 { ".inf" } else { "-.inf" }.to_string();
     }
     let text = format!("{float:?}");
-    let Some((mantissa, exponent)) = text.split_once('e') else { return text };
-    let mantissa =
-        if mantissa.contains('.') { mantissa.to_string() } else { format!("{mantissa}.0") };
+    let Some((digits_before, exponent)) = text.split_once('e') else { return text };
+    let mantissa = if digits_before.contains('.') {
+        digits_before.to_string()
+    } else {
+        format!("{digits_before}.0")
+    };
     let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
     format!("{mantissa}e{sign}{digits:0>2}")
 }
 
-/// Text as a scalar of YAML, in quotes where it needs them.
+/// Formats text as a YAML scalar, quoted if necessary.
 pub fn yaml_text(text: &str) -> String {
     let plain = text.starts_with(|c: char| c.is_alphanumeric() || "_/.+".contains(c))
         && text.chars().all(|c| c.is_alphanumeric() || "_/.-+ @=;()".contains(c))
@@ -118,22 +120,22 @@ pub fn yaml_text(text: &str) -> String {
         && !looks_like_yaml_1_1(text);
     if plain {
         text.to_string()
-    } else if text.contains(is_escaped) {
+    } else if text.contains(needs_escape) {
         double_quoted(text)
     } else {
         format!("'{}'", text.replace('\'', "''"))
     }
 }
 
-/// Numbers and dates of YAML 1.1 that we read as text: octal, binary, `2001-01-01`, `y`.
+/// Whether YAML 1.1 reads as something else what feedrate reads as text: octal and binary numbers, dates, `y`.
 fn looks_like_yaml_1_1(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit())
         && text.chars().all(|c| c.is_ascii_hexdigit() || "xob_-+.: TtZz".contains(c))
         || matches!(text, "y" | "Y" | "n" | "N" | "=")
 }
 
-/// Characters that YAML takes in double quotes only.
-fn is_escaped(c: char) -> bool {
+/// Whether YAML allows a character only as an escape in double quotes.
+fn needs_escape(c: char) -> bool {
     c.is_control() || matches!(c, '\u{feff}' | '\u{2028}' | '\u{2029}')
 }
 
@@ -145,7 +147,7 @@ fn double_quoted(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
             '\r' => out.push_str("\\r"),
-            c if is_escaped(c) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c if needs_escape(c) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
             c => out.push(c),
         }
     }

@@ -1,5 +1,5 @@
-//! YAML text to a tree: one document, a map at its root, each key once. Expansion is bounded: a text whose
-//! aliases would blow up is an error, never memory.
+//! Parses YAML text into a tree. The text must be one document with a map at its root and unique keys. The size of the tree is limited,
+//! so that nested aliases cause an error instead of exhausting the memory.
 
 use super::scalar::{Plain, resolve};
 use super::tree::{Content, DEPTH_MAX, Entry, Node, brief, text_weight};
@@ -9,17 +9,17 @@ use serde_json::{Number, Value};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-/// Bytes of text that are read.
+/// Maximum length of a text in bytes.
 const TEXT_MAX: usize = 1 << 20;
-/// Values in the tree, aliases expanded; long text counts for several.
+/// Maximum number of values in a tree with expanded aliases. Long text counts as several values.
 const WEIGHT_MAX: usize = 50_000;
 
-/// The tree of `yaml`, whose places name the file `name`.
+/// Parses a workload. Places name the file `name`.
 pub(super) fn from_yaml(name: &str, yaml: &str) -> Result<Node, Problem> {
-    let empty = "give at least `model` and `dataset`, or `{}` for all defaults";
-    match root_of(name, yaml, UnknownTags::Refused)? {
+    let hint_for_empty = "give at least `model` and `dataset`, or `{}` for all defaults";
+    match parse_root(name, yaml, UnknownTags::Refused)? {
         root if root.is_null() => {
-            Err(Problem::new("the file is empty").at(Some(root.place)).hint(empty))
+            Err(Problem::new("the file is empty").at(Some(root.place)).hint(hint_for_empty))
         }
         root if root.entries().is_some() => Ok(root),
         root => {
@@ -29,8 +29,8 @@ pub(super) fn from_yaml(name: &str, yaml: &str) -> Result<Node, Problem> {
     }
 }
 
-/// The root of the one document in `yaml`; null where there is none.
-fn root_of(name: &str, yaml: &str, unknown_tags: UnknownTags) -> Result<Node, Problem> {
+/// Parses the only document in `yaml`. The root is null if there is no document.
+fn parse_root(name: &str, yaml: &str, unknown_tags: UnknownTags) -> Result<Node, Problem> {
     let text = yaml.strip_prefix('\u{feff}').unwrap_or(yaml);
     let parser = Parser::new_from_str(text);
     let anchors = HashMap::new();
@@ -43,21 +43,21 @@ fn root_of(name: &str, yaml: &str, unknown_tags: UnknownTags) -> Result<Node, Pr
     builder.document()
 }
 
-/// Tags that are not of YAML's core schema.
+/// Treatment of tags outside YAML's core schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum UnknownTags {
-    /// A workload has none.
+    /// An error, as in workloads.
     Refused,
-    /// A scalar is text; lists and maps are read without their tag.
+    /// Tagged scalars are text; lists and maps are read without their tag.
     Ignored,
 }
 
-/// The values of `yaml`, a config that another program wrote, as JSON. Only `true` and `false` are truths: DLIO uses `off` as a word.
+/// Converts a YAML config of another program to JSON. Only `true` and `false` become booleans, since DLIO uses `off` as a word.
 ///
 /// # Errors
-/// It is no YAML, has several documents, or is too large.
+/// Fails if the text is not YAML, has several documents, or is too large.
 pub fn json_from_yaml(name: &str, yaml: &str) -> Result<Value, Problem> {
-    root_of(name, yaml, UnknownTags::Ignored).map(|root| json(&root.content))
+    parse_root(name, yaml, UnknownTags::Ignored).map(|root| json(&root.content))
 }
 
 fn json(content: &Content) -> Value {
@@ -65,7 +65,7 @@ fn json(content: &Content) -> Value {
         Content::Scalar { text, quoted: true } => text.as_str().into(),
         Content::Scalar { text, quoted: false } => match resolve(text) {
             Plain::Null => Value::Null,
-            Plain::Bool(truth) if text.eq_ignore_ascii_case(&truth.to_string()) => truth.into(),
+            Plain::Bool(value) if text.eq_ignore_ascii_case(&value.to_string()) => value.into(),
             Plain::Int(number) => {
                 Number::from_i128(number).map_or_else(|| (number as f64).into(), Value::Number)
             }
@@ -84,14 +84,14 @@ struct TreeBuilder<'a> {
     parser: Parser<'a, StrInput<'a>>,
     unknown_tags: UnknownTags,
     weight: usize,
-    /// Lists and maps around the value that is read.
+    /// Number of lists and maps around the current value.
     depth: usize,
-    /// Values that aliases may stand for.
+    /// The values that aliases can refer to.
     anchors: HashMap<usize, Node>,
 }
 
 impl<'a> TreeBuilder<'a> {
-    /// The root of the one document; null where there is none.
+    /// Parses the only document. The root is null if there is none.
     fn document(&mut self) -> Result<Node, Problem> {
         let mut root = None;
         let mut end = Marker::new(0, 1, 0);
@@ -125,19 +125,19 @@ impl<'a> TreeBuilder<'a> {
         }
     }
 
-    /// The value that begins with `event`, to its end.
+    /// Parses the value that begins with `event`.
     fn node(&mut self, event: Event<'a>, at: Marker) -> Result<Node, Problem> {
         let place = self.place(at);
         let (content, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
-                self.spend(text_weight(&text), at)?;
+                self.add_weight(text_weight(&text), at)?;
                 let quoted = self.is_text(style, tag.as_ref(), at)?;
                 (Content::Scalar { text: text.into(), quoted }, anchor)
             }
             Event::SequenceStart(anchor, tag) => {
                 self.enter(tag.as_ref(), at)?;
                 let mut items = Vec::new();
-                while let Some(item) = self.inner()? {
+                while let Some(item) = self.next_value()? {
                     items.push(item);
                 }
                 (Content::List(items), anchor)
@@ -151,16 +151,16 @@ impl<'a> TreeBuilder<'a> {
         };
         let node = Node { place, content };
         if anchor != 0 {
-            self.spend(node.weight(), at)?;
+            self.add_weight(node.weight(), at)?;
             self.anchors.insert(anchor, node.clone());
         }
         Ok(node)
     }
 
-    /// Into a list or map.
+    /// Checks the tag of a list or map, and enters it.
     fn enter(&mut self, tag: Option<&Cow<'_, Tag>>, at: Marker) -> Result<(), Problem> {
         self.is_text(ScalarStyle::Plain, tag, at)?;
-        self.spend(1, at)?;
+        self.add_weight(1, at)?;
         if self.depth >= DEPTH_MAX {
             return Err(self.too_deep(at));
         }
@@ -168,8 +168,8 @@ impl<'a> TreeBuilder<'a> {
         Ok(())
     }
 
-    /// The next value of the list or map that was entered; `None` at its end, which leaves it.
-    fn inner(&mut self) -> Result<Option<Node>, Problem> {
+    /// Parses the next value of the current list or map. Returns `None` at its end, and leaves it.
+    fn next_value(&mut self) -> Result<Option<Node>, Problem> {
         match self.next_event()? {
             None | Some((Event::SequenceEnd | Event::MappingEnd, _)) => {
                 self.depth -= 1;
@@ -179,23 +179,24 @@ impl<'a> TreeBuilder<'a> {
         }
     }
 
-    /// The entries of a map with those of `<<`: own keys win, then the earlier merge.
+    /// Parses the entries of a map. Keys of the map take precedence over merged ones (`<<`), earlier merges over later ones.
     fn entries(&mut self) -> Result<Vec<Entry>, Problem> {
-        let (mut entries, mut merges) = (Vec::<Entry>::new(), Vec::new());
-        while let Some(Node { place: key_place, content }) = self.inner()? {
+        let mut entries = Vec::new();
+        let mut merges = Vec::new();
+        while let Some(Node { place: key_place, content }) = self.next_value()? {
             let Content::Scalar { text: key, quoted } = content else {
                 let brief = Node { place: key_place.clone(), content }.brief();
-                let message = format!("a key is a word, found `{brief}`");
+                let message = format!("a key must be a word, found `{brief}`");
                 return Err(Problem::new(message).at(Some(key_place)));
             };
-            let Some(value) = self.inner()? else { break };
+            let Some(value) = self.next_value()? else { break };
             if !quoted && key == "<<" {
                 merges.push(value);
             } else {
                 entries.push(Entry { key, key_place, value });
             }
         }
-        merged(entries, merges)
+        merge(entries, merges)
     }
 
     fn alias(&mut self, anchor: usize, at: Marker) -> Result<Node, Problem> {
@@ -205,11 +206,12 @@ impl<'a> TreeBuilder<'a> {
         if self.depth + node.depth() > DEPTH_MAX {
             return Err(self.too_deep(at));
         }
-        self.spend(node.weight(), at)?;
+        self.add_weight(node.weight(), at)?;
         Ok(Node { place: self.place(at), ..node })
     }
 
-    fn spend(&mut self, weight: usize, at: Marker) -> Result<(), Problem> {
+    /// Adds to the weight of the tree, which is limited.
+    fn add_weight(&mut self, weight: usize, at: Marker) -> Result<(), Problem> {
         self.weight = self.weight.saturating_add(weight);
         if self.weight > WEIGHT_MAX {
             let message = format!("larger than the limit of {WEIGHT_MAX} values, aliases expanded");
@@ -220,7 +222,7 @@ impl<'a> TreeBuilder<'a> {
         Ok(())
     }
 
-    /// Whether a scalar is text whatever it looks like.
+    /// Whether style or tag make a scalar a text, even if it looks like a number.
     fn is_text(
         &self,
         style: ScalarStyle,
@@ -257,7 +259,8 @@ impl<'a> TreeBuilder<'a> {
     }
 }
 
-fn merged(entries: Vec<Entry>, merges: Vec<Node>) -> Result<Vec<Entry>, Problem> {
+/// Adds merged maps to the entries of a map.
+fn merge(entries: Vec<Entry>, merges: Vec<Node>) -> Result<Vec<Entry>, Problem> {
     let mut seen: HashMap<String, Place> = HashMap::with_capacity(entries.len());
     for entry in &entries {
         if let Some(first) = seen.insert(entry.key.clone(), entry.key_place.clone()) {
@@ -275,11 +278,11 @@ fn merged(entries: Vec<Entry>, merges: Vec<Node>) -> Result<Vec<Entry>, Problem>
             content => vec![Node { place: source.place, content }],
         };
         for map in maps {
-            let Content::Map(from) = map.content else {
+            let Content::Map(merged) = map.content else {
                 let message = format!("`<<` merges maps, found `{}`", map.brief());
                 return Err(Problem::new(message).at(Some(map.place)));
             };
-            all.extend(from.into_iter().filter(|e| taken.insert(e.key.clone())));
+            all.extend(merged.into_iter().filter(|entry| taken.insert(entry.key.clone())));
         }
     }
     Ok(all)

@@ -58,7 +58,7 @@ pub(super) static FORMAT: Format = Format {
     ..Format::new(
         FormatEntry {
             compressions: &[Compression::Gzip],
-            heeds: &[
+            encoding_keys: &[
                 "dataset.compression_level",
                 "dataset.hdf5.chunk_dims",
                 "dataset.hdf5.max_shape",

@@ -32,7 +32,7 @@ pub(super) static FORMAT: Format = Format {
     ..Format::new(
         FormatEntry {
             compressions: &[Compression::Zip, Compression::Gzip],
-            heeds: &["dataset.compression_level"],
+            encoding_keys: &["dataset.compression_level"],
             ..FormatEntry::new(&MEMBER, |shape, _| write::archive_bytes(shape))
         },
         write::archive,

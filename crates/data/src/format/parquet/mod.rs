@@ -67,7 +67,7 @@ pub(super) static FORMAT: Format = Format {
     ..Format::new(
         FormatEntry {
             compressions: &[Compression::Gzip],
-            heeds: &["dataset.compression_level", "dataset.row_group_samples"],
+            encoding_keys: &["dataset.compression_level", "dataset.row_group_samples"],
             unfit,
             ..FormatEntry::new(&MEMBER, layout::file_bytes)
         },

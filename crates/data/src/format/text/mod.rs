@@ -31,7 +31,7 @@ pub(super) const fn entry(
 ) -> FormatEntry {
     FormatEntry {
         compressions: &[Compression::Gzip],
-        heeds: &["dataset.compression_level"],
+        encoding_keys: &["dataset.compression_level"],
         piece_bytes: Some(PIECE_BYTES),
         ..FormatEntry::new(member, file_bytes)
     }

@@ -335,9 +335,7 @@ fn about(duration: &Duration, rate: f64) -> String {
 /// Whether files are made before the run.
 fn generates(resolved: &Resolved) -> bool {
     let plan = &resolved.plan;
-    dataset::is_in_folder(plan)
-        && !resolved.workload.dataset_foreign
-        && !plan.is_checkpoints_alone()
+    dataset::is_in_folder(plan) && !resolved.workload.dataset_foreign && !plan.is_checkpoint_only()
 }
 
 /// The workload as the job finds it: a file from wherever the job starts.

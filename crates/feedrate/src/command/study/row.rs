@@ -103,7 +103,7 @@ impl RowCommand {
             generation_s: 0.0,
             settings: plan_fingerprint(&plan)?,
         };
-        let needs_files = !plan.is_checkpoints_alone()
+        let needs_files = !plan.is_checkpoint_only()
             && !workload.dataset_foreign
             && dataset::is_in_folder(&plan)
             && dataset::needs_files(&plan, &*storage::open(&plan.storage.kind, &data_root)?);

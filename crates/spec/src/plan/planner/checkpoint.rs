@@ -2,7 +2,7 @@
 
 use super::{Builder, WAIT_MAX_S};
 use crate::plan::state::{Layers, StatePlan, StateType, Transformer, Writers};
-use crate::plan::{CheckpointPlan, CheckpointsAlone, TrainPlan};
+use crate::plan::{CheckpointOnlyPlan, CheckpointPlan, TrainPlan};
 use crate::workload::Framework;
 
 /// Ranks of one copy of a model, and of all copies.
@@ -94,7 +94,7 @@ impl Builder<'_> {
     }
 
     /// A run of checkpoints only, as DLIO has it where nothing is trained.
-    fn alone(&mut self) -> CheckpointsAlone {
+    fn alone(&mut self) -> CheckpointOnlyPlan {
         let w = self.w;
         let writes = w.checkpoint_num_checkpoints_write.unwrap_or(0);
         let reads = w.checkpoint_num_checkpoints_read.unwrap_or(0);
@@ -114,7 +114,7 @@ impl Builder<'_> {
             let hint = format!("give at most {WAIT_MAX_S}");
             self.error("checkpoint.time_between_checkpoints", message, &hint);
         }
-        CheckpointsAlone { writes, reads, wait_s }
+        CheckpointOnlyPlan { writes, reads, wait_s }
     }
 
     /// Warns of keys that only a run of checkpoints heeds.

@@ -211,7 +211,7 @@ impl Builder<'_> {
     /// Whether the format heeds a key of the encoding; a warning where it was given in vain.
     fn heeds(&mut self, key: &str) -> bool {
         let Some(format) = self.catalog.format(&self.w.dataset_format) else { return false };
-        let heeds = format.heeds.contains(&key);
+        let heeds = format.encoding_keys.contains(&key);
         if !heeds && self.w.is_given(key) {
             let message = format!("format `{}` takes no notice of it", format.member.name);
             self.warning(key, message, "");

@@ -14,7 +14,7 @@ const PAGE_CACHE_BYTES_PER_SECOND: f64 = 1e9;
 
 impl Builder<'_> {
     pub(super) fn doubts(&self, plan: &Plan, layout: &Layout, context: Context) -> Vec<PlanDoubt> {
-        if plan.is_checkpoints_alone() {
+        if plan.is_checkpoint_only() {
             let found = [
                 self.state_scaled(plan),
                 self.raw_checkpoint(plan),

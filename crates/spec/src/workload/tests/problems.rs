@@ -22,7 +22,7 @@ fn wrong_times_say_what_is_missing() {
     );
     check(
         "fast",
-        "error: w.yaml:2:21: train.computation_time: expected a number, found `fast`\n  hint: write seconds, as `0.323`, or `{mean: 0.323, stdev: 0.01}`",
+        "error: w.yaml:2:21: train.computation_time: expected a number, found `fast`\n  hint: write seconds, such as `0.323`, or `{mean: 0.323, stdev: 0.01}`",
     );
     check(
         "-1",
@@ -77,9 +77,9 @@ error: w.yaml:11:14: metric.au: `90` is above 1
 error: w.yaml:12:33: dataset.compressible_percent: expected a whole number from 0 to 100, found `101`
   hint: leave it out for the default, `0`
 error: w.yaml:13:1: unknown key `colour`
-  hint: `feedrate list keys` has all keys
+  hint: `feedrate list keys` shows all keys
 error: override `dataset.num_files_train='4'`: dataset.num_files_train: expected a whole number, found `4`
-  hint: take the quotes away"
+  hint: remove the quotes"
     );
 }
 
@@ -98,7 +98,7 @@ fn unknown_keys_may_be_warnings() {
 fn ignored_and_inactive_keys_are_named() {
     assert_eq!(
         problems("workflow:\n  do_eval: False\n", &[]),
-        "warning: w.yaml:2:12: workflow.do_eval: has no effect: DLIO ignores it too\n  hint: leave it out. Old name of `workflow.evaluation`."
+        "warning: w.yaml:2:12: workflow.do_eval: has no effect: DLIO ignores it too\n  hint: leave it out. Former name of `workflow.evaluation`."
     );
     let w = workload("reader: {pin_memory: False, batch_size: 2}", &[]);
     let keys: Vec<&str> = w.given_without_effect().map(|key| key.path).collect();
@@ -127,7 +127,7 @@ fn wrong_overrides_say_why() {
     );
     check(
         "~train.epochs=4",
-        "train.epochs: is `3`, so it is not deleted\n  hint: write `~train.epochs` to delete it whatever it is",
+        "train.epochs: is `3`, so it is not deleted\n  hint: write `~train.epochs` to delete any value",
     );
     check(
         "reader.batchsize=4",
@@ -139,11 +139,11 @@ fn wrong_overrides_say_why() {
     );
     check(
         "a b=1",
-        "`a b` is no key\n  hint: write `section.key=VALUE`, as in `reader.batch_size=4`",
+        "`a b` is not a key\n  hint: write `section.key=VALUE`, as in `reader.batch_size=4`",
     );
     check(
         "workload=unet3d",
-        "`workload` is no key of a workload\n  hint: name it by itself, before the keys: `feedrate run NAME KEY=VALUE`",
+        "`workload` is not a key of a workload\n  hint: give the workload's name before the overrides: `feedrate run NAME KEY=VALUE`",
     );
     check(
         "dataset.record_dims=[1,2",

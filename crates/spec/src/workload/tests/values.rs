@@ -99,7 +99,7 @@ fn a_workload_may_stand_under_its_root_key() {
     assert_eq!(workload("workload:\n  train:\n    epochs: 3\n", &[]).train_epochs, 3);
     assert_eq!(
         problems("workload: {}\nhydra: {}\n", &[]),
-        "error: w.yaml:2:1: hydra: stands beside `workload`\n  hint: put it inside `workload`, or take it out"
+        "error: w.yaml:2:1: hydra: is given beside `workload`\n  hint: move it into `workload`, or remove it"
     );
 }
 
