@@ -20,8 +20,6 @@ use std::path::PathBuf;
 pub(crate) const WHAT: &str = "What";
 pub(crate) const STORAGE: &str = "Storage";
 pub(crate) const OUTPUT: &str = "Output";
-/// The option of [`DataArguments::live_file`].
-pub(crate) const LIVE_FILE: &str = "--live-file";
 
 /// Options of every command.
 #[derive(Clone, Copy, Debug, Args)]

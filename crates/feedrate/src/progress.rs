@@ -25,8 +25,6 @@ const COLUMNS: usize = 79;
 /// Where progress lines go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// Nowhere.
-    Hidden,
     /// To the user.
     Shown,
     /// To this file, which the parent process reads.
@@ -84,7 +82,6 @@ impl LiveLine {
     pub(crate) fn start(progress: Progress, mut text: ProgressText) -> Self {
         let is_live = messages::is_live();
         let period = match progress {
-            Progress::Hidden => None,
             Progress::Shown if is_live => Some(TICK),
             Progress::Shown => plain_period(),
             Progress::File(_) => Some(FILE_PERIOD),

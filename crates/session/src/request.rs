@@ -51,6 +51,8 @@ impl Default for Request {
 
 /// How Hydra's users choose a workload on the command line.
 pub const HYDRA_WORKLOAD: &str = "workload=";
+/// The option that names the file for the line of progress.
+pub const LIVE_FILE: &str = "--live-file";
 
 impl Request {
     /// A request for a workload without changes.

@@ -1,4 +1,4 @@
-//! Designs of runs, and running what of a study is pending. Starts processes; runs nothing itself.
+//! Designs of runs, and running what of a study is pending. Starts processes; runs nothing itself. Knows no exit code or terminal.
 
 pub mod random;
 pub mod factor;
@@ -15,3 +15,11 @@ pub mod search;
 pub mod select;
 pub mod chooser;
 pub mod runner;
+pub mod failure;
+pub mod settings;
+pub mod row_command;
+pub mod own_datasets;
+pub mod machine;
+pub mod ledger;
+pub mod precision;
+pub mod chosen;

@@ -14,7 +14,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("analysis", &["spec", "measure", "results", "engine"]),
     ("report", &["spec", "measure", "results", "analysis"]),
     ("session", &["spec", "data", "measure", "engine", "run", "results"]),
-    ("study", &["spec", "measure", "results", "analysis", "session"]),
+    ("study", &["spec", "data", "measure", "run", "results", "analysis", "session"]),
     (
         "feedrate",
         &[

@@ -1,7 +1,6 @@
 //! `feedrate clean`: datasets and their copies, results and checkpoints of feedrate, shown first and removed if told so. Removes nothing that no
 //! manifest and no record names.
 
-use super::study::datasets::CLAIM;
 use crate::dlio::report_name;
 use crate::exit::Exit;
 use crate::messages::{self, StdoutError};
@@ -21,6 +20,7 @@ use feedrate_run::checkpoint;
 use feedrate_session::result_folder::RunFolder;
 use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
+use feedrate_study::own_datasets::CLAIM;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fs;

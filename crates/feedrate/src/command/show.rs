@@ -2,7 +2,7 @@
 
 use super::diagnose;
 use super::scale::SearchResult;
-use super::study::chosen::{self, SCALE, TRIALS};
+use super::study::conclusion::{self, SCALE, TRIALS};
 use crate::exit::Exit;
 use crate::gate::GateArguments;
 use crate::progress::TERMINAL;
@@ -42,7 +42,7 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
         return Ok(Exit::Fine);
     }
     if let Some(conclusion) = read_conclusion(&arguments.run)? {
-        chosen::print(&conclusion, arguments.json)?;
+        conclusion::print(&conclusion, arguments.json)?;
         return Ok(Exit::Fine);
     }
     let asked = run_of(&arguments.run).unwrap_or(&arguments.run);

@@ -4,7 +4,7 @@ mod predict;
 mod settings;
 mod try_out;
 
-use super::study::chosen::{self, ChosenStudy, StudyQuestion};
+use super::study::runner_host;
 use crate::cli::{CacheArguments, DataArguments, OUTPUT, name_of};
 use crate::exit::Exit;
 use crate::progress::TERMINAL;
@@ -27,6 +27,7 @@ use feedrate_session::template::RunTemplate;
 use feedrate_session::{bundled, resolve, result_folder};
 use feedrate_spec::refusal::refuse;
 use feedrate_study::chooser::{BASELINE, Trials, UTILISATION};
+use feedrate_study::chosen::{self, ChosenStudy, StudyQuestion};
 pub(super) use predict::WhatifOutput;
 use predict::{PredictArguments, Predictor, refusal_of_watched};
 use schemars::JsonSchema;
@@ -205,7 +206,7 @@ fn open(arguments: &AdviseArguments, template: &RunTemplate) -> anyhow::Result<C
     let question =
         StudyQuestion::new("advise", &template.unchanged, &template.request, more.collect());
     let root = result_folder::root(arguments.results.as_deref(), &template.unchanged.workload)?;
-    ChosenStudy::open(&question, &root, &template.request, arguments.again)
+    ChosenStudy::open(&question, &root, &template.request, arguments.again, runner_host())
 }
 
 /// Run the workload as it is: the folder of the run, and its record.

@@ -1,7 +1,7 @@
 //! `feedrate advise --try`: the candidates of the trials, and their outcomes as a table and as JSON. Which run is next, the chooser decides.
 
 use super::settings::{self, ChangeCost};
-use crate::command::study::chosen::{self, ChosenStudy, TRIALS, lines_of};
+use crate::command::study::conclusion::{TRIALS, conclude, lines_of};
 use crate::exit::Exit;
 use crate::{messages, text};
 use clap::ValueEnum;
@@ -37,6 +37,7 @@ use feedrate_spec::units;
 use feedrate_study::chooser::{
     BASELINE, Candidate, History, Observation, Trial, TrialResponse, Trials, UTILISATION,
 };
+use feedrate_study::chosen::{self, ChosenStudy};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -154,7 +155,7 @@ impl TryOut<'_> {
             rest: lines_of(&outcomes.page(&result)),
             object: serde_json::to_value(&result)?,
         };
-        study.conclude(&conclusion, self.json)?;
+        conclude(study, &conclusion, self.json)?;
         written?;
         if end.report.is_stopped {
             return Err(Interrupted(study.folder.display().to_string()).into());

@@ -2,7 +2,6 @@
 
 use super::range::{SearchRange, SearchedDataset};
 use crate::command::scale::ScaleArguments;
-use crate::command::study::chosen::ChosenStudy;
 use feedrate_analysis::answer::{AnswerKind, AnsweredSummary};
 use feedrate_analysis::precision::mean_looked_at;
 use feedrate_measure::doubt::{PAGE_CACHE, Severity};
@@ -13,6 +12,7 @@ use feedrate_measure::verdict::Bound;
 use feedrate_report::words::{answer, client};
 use feedrate_results::load_run;
 use feedrate_study::chooser::{Observation, ScaleRuns, ScaleSearch, upwards};
+use feedrate_study::chosen::ChosenStudy;
 use feedrate_study::search::{Certainty, Find, Found};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

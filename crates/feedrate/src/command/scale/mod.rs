@@ -8,7 +8,8 @@ mod dry_run;
 pub(super) use answer::SearchResult;
 pub(super) use dry_run::ScaleDryRunOutput;
 
-use super::study::chosen::{ChosenStudy, SCALE, StudyQuestion, lines_of};
+use super::study::conclusion::{SCALE, conclude, lines_of};
+use super::study::runner_host;
 use crate::cli::{CacheArguments, DataArguments, OUTPUT, metric};
 use crate::exit::Exit;
 use crate::{messages, text, time};
@@ -22,6 +23,7 @@ use feedrate_session::{result_folder, room};
 use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
 use feedrate_study::chooser::{NumberRange as _, ScaleEnd, ScaleLimits, ScaleSearch};
+use feedrate_study::chosen::{ChosenStudy, StudyQuestion};
 use feedrate_study::search::{ACCELERATORS, Certainty, Find, Found};
 use range::SearchRange;
 use std::num::NonZeroU64;
@@ -114,7 +116,8 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     }
     let root = result_folder::root(arguments.results.as_deref(), &range.resolved.workload)?;
     let question = question(arguments, &range);
-    let mut study = ChosenStudy::open(&question, &root, range.user(), arguments.again)?;
+    let mut study =
+        ChosenStudy::open(&question, &root, range.user(), arguments.again, runner_host())?;
     let made = study.datasets_made(&range.dataset_root()?.into_iter().collect())?;
     range.resume(study.files.table()?.rows().next(), made.into_iter().collect())?;
     range.tell_notes(0);
@@ -131,7 +134,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     let result = SearchAnswer::new(arguments, &search, runs)?.result(stopped, &study);
     let conclusion = conclusion(&result, arguments.response)?;
     if !result.numbers.is_empty() {
-        study.conclude(&conclusion, arguments.data.json)?;
+        conclude(&study, &conclusion, arguments.data.json)?;
     }
     if end.report.is_stopped {
         return Err(Interrupted(study.folder.display().to_string()).into());

@@ -1,6 +1,5 @@
 //! `feedrate study run --dry-run`: what would run, how long, how many bytes, and whether the disk holds them. Runs nothing.
 
-use super::ledger::Ledger;
 use crate::exit::Exit;
 use crate::messages::{self, StdoutError};
 use crate::text;
@@ -8,6 +7,7 @@ use feedrate_report::output::Schema;
 use feedrate_results::place::label;
 use feedrate_spec::units;
 use feedrate_study::datasets::{DiskChange, Forecast, Now};
+use feedrate_study::ledger::Ledger;
 use feedrate_study::runner::{
     Plans, RowDataset, RowPlan, RunnerEnv, RunnerError, RunnerOptions, due,
 };

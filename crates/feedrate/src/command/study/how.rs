@@ -1,16 +1,14 @@
-//! How the runs of a study are made: what was asked now, against what its earlier runs were made with.
+//! Options of how the runs of a study are made.
 
-use anyhow::Context;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use feedrate_results::state::{Launching, StudySettings, StudyState};
-use feedrate_session::output::refuse_root;
-use feedrate_session::resolve::entropy;
+use feedrate_results::state::Launching;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_study::launch::LAUNCHES;
+use feedrate_study::settings::{AS_IS, SettingsOptions};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The page cache before a run.
 const CACHES: [(&str, &str); 3] = [
@@ -18,8 +16,6 @@ const CACHES: [(&str, &str); 3] = [
     ("warm", "The dataset is read once before, and that is checked"),
     (AS_IS, "Whatever it holds"),
 ];
-/// Nothing is done to the cache.
-pub(super) const AS_IS: &str = "as-is";
 
 /// How the runs of a study are made.
 #[derive(Debug, Default, Args)]
@@ -42,6 +38,23 @@ pub(in crate::command) struct StudyHow {
     accelerators_per_rank: Option<u32>,
     #[command(flatten)]
     pub(in crate::command) start: StudyStart,
+}
+
+impl StudyHow {
+    /// The settings that are given.
+    pub(in crate::command) fn settings(&self) -> SettingsOptions {
+        SettingsOptions {
+            results: self.results.clone(),
+            data: self.data.clone(),
+            scale: self.scale,
+            shrink_records: self.shrink_records,
+            accelerators_per_rank: self.accelerators_per_rank,
+            cache: self.start.cache.clone(),
+            launch: self.start.launch.clone(),
+            prologue: self.start.prologue.clone(),
+            launcher_arguments: self.start.launcher_argument.clone(),
+        }
+    }
 }
 
 /// How the runs of a study are started, by options that `feedrate run` does not have.
@@ -112,108 +125,4 @@ fn launches() -> PossibleValuesParser {
 fn share(text: &str) -> Result<f64, &'static str> {
     let share = text.parse().ok().filter(|share| 0.0 < *share && *share <= 1.0);
     share.ok_or("give a number above 0 and at most 1")
-}
-
-/// The settings of all runs of the study in `csv`. What was said once is kept; another word is refused once there are results.
-pub(super) fn settings(
-    how: &StudyHow,
-    csv: &Path,
-    state: &StudyState,
-) -> anyhow::Result<StudySettings> {
-    let here = std::env::current_dir().context("cannot tell the working directory")?;
-    let mut settings = state.settings.clone().unwrap_or_else(|| new(csv, &here));
-    let mut changes = Changes { are_open: !state.has_results(), refused: Vec::new() };
-    let absolute = |path: &PathBuf| here.join(path);
-    changes.take("--results", how.results.as_ref().map(absolute), &mut settings.results);
-    changes.take("--data", how.data.as_ref().map(absolute).map(Some), &mut settings.data);
-    changes.take("--scale", how.scale, &mut settings.scale);
-    changes.take("--shrink-records", how.shrink_records, &mut settings.shrink_records);
-    changes.take("--cache", how.start.cache.clone(), &mut settings.cache);
-    let launching = &mut settings.launching;
-    changes.take("--launch", how.start.launch.clone(), &mut launching.launch);
-    changes.take("--prologue", given(&how.start.prologue), &mut launching.prologue);
-    changes.take(
-        "--launcher-argument",
-        given(&how.start.launcher_argument),
-        &mut launching.arguments,
-    );
-    let per_rank = how.accelerators_per_rank.map(Some);
-    changes.take("--accelerators-per-rank", per_rank, &mut launching.accelerators_per_rank);
-    refuse_root(&settings.results, "`--results`")?;
-    // It becomes an option of `feedrate run`.
-    if CACHES.iter().all(|(name, _)| *name != settings.cache) {
-        return refuse(
-            format!("the settings of the study have {:?} for the page cache", settings.cache),
-            "remove `settings.json` from its folder, or give `--cache`",
-        );
-    }
-    if !changes.refused.is_empty() {
-        return refuse(
-            format!(
-                "the earlier runs of this study were made in another way:\n  {}",
-                changes.refused.join("\n  ")
-            ),
-            "leave it out, or copy the CSV, and give the copy `--results` of its own",
-        );
-    }
-    Ok(settings)
-}
-
-/// Go where the study was begun: relative paths of workloads count from there.
-pub(super) fn enter(settings: &StudySettings) -> anyhow::Result<()> {
-    let folder = &settings.folder;
-    std::env::set_current_dir(folder).with_context(|| {
-        format!(
-            "cannot go to `{}`, where the study was begun and its workloads are looked for",
-            folder.display()
-        )
-    })
-}
-
-/// Those of a study of which nothing is said.
-pub(super) fn new(csv: &Path, here: &Path) -> StudySettings {
-    StudySettings {
-        csv: csv.to_path_buf(),
-        id: format!("{:016x}", entropy()),
-        folder: here.to_path_buf(),
-        results: here.join("results"),
-        data: None,
-        scale: 1.0,
-        shrink_records: 1.0,
-        cache: AS_IS.into(),
-        launching: Launching { launch: "local".into(), ..Launching::default() },
-    }
-}
-
-fn given(words: &[String]) -> Option<Vec<String>> {
-    (!words.is_empty()).then(|| words.to_vec())
-}
-
-/// As it was written, where it was given.
-fn shown(value: &impl Debug) -> String {
-    let text = format!("{value:?}");
-    match text.strip_prefix("Some(").and_then(|text| text.strip_suffix(')')) {
-        Some(given) => given.into(),
-        None if text == "None" => "not given".into(),
-        None => text,
-    }
-}
-
-/// Changes to the settings, which a study with results refuses.
-struct Changes {
-    are_open: bool,
-    refused: Vec<String>,
-}
-
-impl Changes {
-    fn take<T: PartialEq + Debug>(&mut self, flag: &str, asked: Option<T>, setting: &mut T) {
-        match asked {
-            Some(asked) if self.are_open => *setting = asked,
-            Some(asked) if asked != *setting => {
-                let (now, before) = (shown(&asked), shown(setting));
-                self.refused.push(format!("`{flag}` is {now} now, and was {before}"));
-            }
-            _ => {}
-        }
-    }
 }

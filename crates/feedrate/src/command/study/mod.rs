@@ -1,31 +1,29 @@
 //! `feedrate study`: one file a command of it, dispatched here.
 
 mod how;
-mod row;
 mod reporter;
-pub(super) mod datasets;
-mod machine;
-mod ledger;
 mod precision;
 mod dry_run;
 mod new;
 mod run;
-pub(super) mod chosen;
+pub(super) mod conclusion;
 mod row_view;
 mod status;
 
 pub(super) use dry_run::StudyDryRunOutput;
 pub(super) use how::{StudyHow, StudyStart};
 pub(super) use new::StudyNewOutput;
-pub(super) use row::note_own_workloads;
 pub(super) use run::StudyRunOutput;
 pub(super) use status::{StudyShowOutput, StudyStatusOutput};
 
 use crate::exit::Exit;
+use crate::interrupt;
 use clap::Subcommand;
-use feedrate_results::files::FilesError;
-use feedrate_spec::refusal::Refusal;
-use feedrate_study::runner::RunnerError;
+use feedrate_run::live::Signals;
+use feedrate_spec::listener::Silent;
+use feedrate_study::failure::as_refusal;
+use feedrate_study::machine::RunnerHost;
+use reporter::Reporter;
 
 /// Commands about studies.
 #[derive(Debug, Subcommand)]
@@ -45,25 +43,23 @@ pub(super) fn study(command: &StudyCommand) -> anyhow::Result<Exit> {
         StudyCommand::Run(a) => run::run(a),
         StudyCommand::Status(a) => status::status(a),
     };
-    done.map_err(by_whose_fault)
+    done.map_err(as_refusal)
 }
 
-/// Problems of a study's CSV are bad usage, told like those of a workload.
-fn by_whose_fault(error: anyhow::Error) -> anyhow::Error {
-    let error = match error.downcast::<RunnerError>() {
-        Ok(RunnerError::Files(error)) => error.into(),
-        Ok(RunnerError::Rows(problems)) => {
-            return Refusal::without_hint(problems.join("\nerror: ")).into();
-        }
-        Ok(error) => error.into(),
-        Err(error) => error,
-    };
-    match error.downcast::<FilesError>() {
-        Ok(FilesError::Table(problems)) => problems.into(),
-        Ok(error) => match error.hint() {
-            Some(hint) => Refusal::new(error.to_string(), hint).into(),
-            None => error.into(),
-        },
-        Err(error) => error,
+/// What a command that runs rows provides for the runner.
+pub(super) fn runner_host() -> RunnerHost {
+    RunnerHost {
+        reporter: Box::new(Reporter::new()),
+        signals: interrupt::signals_of_runner(),
+        variable,
     }
+}
+
+/// The same for a command that only plans rows.
+fn silent_host() -> RunnerHost {
+    RunnerHost { reporter: Box::new(Silent), signals: Signals::default(), variable }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }

@@ -1,10 +1,9 @@
 //! `feedrate study new`: from a design to the CSV of its runs. Runs nothing.
 
-use super::how;
-use super::row::{RowCommand, note_own_workloads, workload};
 use crate::cli::names_parser;
 use crate::exit::Exit;
 use crate::messages::{self, StdoutError};
+use crate::progress::TERMINAL;
 use anyhow::Context;
 use clap::Args;
 use feedrate_measure::record::file::read_text;
@@ -21,6 +20,8 @@ use feedrate_study::design::Aliases;
 use feedrate_study::design_file::{self, DesignText};
 use feedrate_study::randomization::{Blocking, RunOrder};
 use feedrate_study::resolved_design::{DrawnStudy, ResolvedDesign};
+use feedrate_study::row_command::{RowCommand, note_own_workloads, workload};
+use feedrate_study::settings;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -124,7 +125,7 @@ pub(crate) fn new(arguments: &StudyNewArguments) -> anyhow::Result<Exit> {
         return Ok(Exit::Fine);
     }
     write(&path, &csv, arguments.force)?;
-    note_own_workloads(drawn.rows.iter().map(|row| &*row.model), &path);
+    note_own_workloads(drawn.rows.iter().map(|row| &*row.model), &path, &TERMINAL);
     warn_of_refused(&drawn.rows, &resolved.hooks, &path)?;
     tell(arguments, &resolved, &drawn, &path)?;
     Ok(Exit::Fine)
@@ -212,7 +213,7 @@ fn warn_of_refused(
     csv: &Path,
 ) -> anyhow::Result<()> {
     let here = std::env::current_dir().context("cannot tell the working directory")?;
-    let settings = how::new(csv, &here);
+    let settings = settings::new(csv, &here);
     let mut experiments = BTreeSet::new();
     let mut told: Vec<String> = Vec::new();
     for row in rows {

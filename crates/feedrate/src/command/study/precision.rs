@@ -1,17 +1,10 @@
-//! How well a study's experiments are known, and how many runs it takes to know them better.
+//! Words and JSON of how well a study's experiments are known, and how many runs it takes to know them better.
 
-use super::ledger::Ledger;
 use crate::text;
-use feedrate_analysis::precision::{
-    CONFIDENCE, NextStep, POWER, PilotEstimate, Standing, Until, estimate, judge, share,
-};
-use feedrate_measure::metric::Metric;
+use feedrate_analysis::precision::{CONFIDENCE, NextStep, POWER, Until, share};
 use feedrate_report::words::comparison::percent;
-use feedrate_results::place::label;
-use feedrate_results::row::Row;
 use feedrate_spec::units;
-use feedrate_study::chooser::{History, groups};
-use feedrate_study::runner::RunnerEnv;
+use feedrate_study::precision::Precision;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -25,37 +18,6 @@ pub(super) fn until(text: &str) -> Result<Until, &'static str> {
 /// Read `5%`.
 pub(super) fn difference(text: &str) -> Result<f64, &'static str> {
     share(text).ok_or("write a share as `5%`")
-}
-
-/// Precision of a study's experiments.
-pub(super) struct Precision {
-    until: Until,
-    response: &'static Metric,
-    /// Each by its name.
-    standings: Vec<(String, Standing)>,
-    difference: f64,
-    /// `None` where no experiment has two runs.
-    estimate: Option<PilotEstimate>,
-}
-
-/// As `--until`, `--response` and `--difference` ask.
-pub(super) fn known(
-    until: Until,
-    response: &'static Metric,
-    difference: f64,
-    ledger: &mut Ledger,
-) -> Precision {
-    let Ledger { rows, state, machine, .. } = ledger;
-    let history = History::new(rows, state, &[], |run_dir| machine.observe(run_dir));
-    let groups = groups(&history, response);
-    let standings = groups.iter().map(|of| {
-        let first = Row { replicate: None, ..rows[of.rows[0]].clone() };
-        (label(&first, rows), judge(response, &of.values, until, u64::MAX))
-    });
-    let standings = standings.collect();
-    let pilots: Vec<Vec<f64>> = groups.into_iter().map(|group| group.values).collect();
-    let estimate = estimate(&pilots, until, difference);
-    Precision { until, response, standings, difference, estimate }
 }
 
 /// For people.

@@ -1,11 +1,13 @@
 //! Reports the progress of `feedrate study run`: a line an event, and one of what goes on.
 
-use crate::progress::{self, LiveLine, Progress};
+use crate::progress::{self, LiveLine, Progress, TERMINAL};
 use crate::text;
 use feedrate_analysis::precision::NextStep;
 use feedrate_session::progress_text::{join, rough_seconds};
+use feedrate_spec::listener::Listener;
 use feedrate_spec::{escape, units};
 use feedrate_study::chooser::ChooserEvent;
+use feedrate_study::machine::RunnerReporter;
 use feedrate_study::runner::{RowPlace, RunnerEvent};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -58,19 +60,30 @@ impl Now {
 }
 
 impl Reporter {
-    pub(super) fn new(progress: Progress) -> Self {
+    pub(super) fn new() -> Self {
         let now = Arc::new(Mutex::new(Now::default()));
         let shown = Arc::clone(&now);
         let text = move |_| {
             let now = shown.lock().unwrap_or_else(PoisonError::into_inner);
             now.line(now.since.map_or(Duration::ZERO, |since| since.elapsed()))
         };
-        let line = LiveLine::start(progress, Box::new(text));
+        let line = LiveLine::start(Progress::Shown, Box::new(text));
         Reporter { line, now }
     }
 
-    /// Tell of one event.
-    pub(super) fn tell(&self, event: &RunnerEvent) {
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Work of the row from here on.
+    fn doing(&self, doing: String) {
+        let mut now = self.now();
+        (now.doing, now.live_file) = (doing, None);
+    }
+}
+
+impl RunnerReporter for Reporter {
+    fn tell(&mut self, event: &RunnerEvent) {
         let is_shown_live =
             matches!(event, RunnerEvent::Running { .. } | RunnerEvent::Generating { .. });
         if let Some(line) = line(event)
@@ -97,24 +110,16 @@ impl Reporter {
         }
     }
 
-    fn now(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    fn say(&self, text: &str) {
+        self.line.say(text);
     }
 
-    /// Work of the row from here on.
-    pub(super) fn doing(&self, doing: String) {
-        let mut now = self.now();
-        (now.doing, now.live_file) = (doing, None);
-    }
-
-    /// A process tells of it in this file.
-    pub(super) fn follow(&self, live_file: PathBuf) {
+    fn follow(&self, live_file: PathBuf) {
         self.now().live_file = Some(live_file);
     }
 
-    /// A line that stays.
-    pub(super) fn say(&self, text: &str) {
-        self.line.say(text);
+    fn listener(&self) -> &dyn Listener {
+        &TERMINAL
     }
 }
 

@@ -1,6 +1,5 @@
 //! The view of one row of a study of `study status`: what it sets, where it stands, what its run measured.
 
-use super::ledger::Ledger;
 use crate::text;
 use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_measure::doubt::Severity;
@@ -11,6 +10,7 @@ use feedrate_results::row::Row;
 use feedrate_results::setting::Setting;
 use feedrate_results::state::{Attempt, Outcome, RowState, Status};
 use feedrate_spec::units;
+use feedrate_study::ledger::Ledger;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;

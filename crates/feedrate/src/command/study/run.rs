@@ -1,20 +1,19 @@
 //! `feedrate study run`: what is pending, one run after another.
 
 use super::dry_run::dry_run;
-use super::how::{self, StudyHow, StudyStart};
-use super::ledger::{Ledger, found};
-use super::machine::ThisMachine;
+use super::how::{StudyHow, StudyStart};
 use super::precision::until;
-use super::row::note_own_workloads;
+use super::{runner_host, silent_host};
 use crate::cli::{metric, names_parser};
 use crate::exit::Exit;
 use crate::messages::{self, StdoutError};
+use crate::progress::TERMINAL;
 use crate::time::seconds;
 use clap::Args;
 use feedrate_analysis::precision;
 use feedrate_measure::metric::Metric;
 use feedrate_report::output::Schema;
-use feedrate_results::files::{FilesError, Lock, StudyFiles};
+use feedrate_results::files::StudyFiles;
 use feedrate_results::place::label;
 use feedrate_results::row::Row;
 use feedrate_results::state::{Status, StudyState};
@@ -22,17 +21,15 @@ use feedrate_spec::escape::bash_word;
 use feedrate_spec::units;
 use feedrate_study::chooser::{Chooser, FixedDesign, UntilKnown, WantedPrecision};
 use feedrate_study::datasets::Policy;
+use feedrate_study::ledger::{Ledger, found};
+use feedrate_study::machine::ThisMachine;
+use feedrate_study::row_command::note_own_workloads;
 use feedrate_study::runner::{Runner, RunnerEnd, RunnerOptions, RunnerReport};
 use feedrate_study::select::is_wanted;
+use feedrate_study::settings::{self, lock};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
-
-/// A runner that was killed is gone within this time.
-const ENDS: Duration = Duration::from_secs(1);
-const LOOK: Duration = Duration::from_millis(20);
 
 /// `feedrate study run`. How runs are made is kept with the study: it is said once, and holds for all of its runs.
 #[derive(Debug, Args)]
@@ -84,20 +81,19 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     let options = options(arguments);
     let table = files.table()?;
     found(&Vec::from_iter(table.rows().cloned()), &options.only)?;
-    note_own_workloads(table.rows().map(|row| &*row.model), &files.csv);
+    note_own_workloads(table.rows().map(|row| &*row.model), &files.csv, &TERMINAL);
     if arguments.dry_run {
-        let ledger = Ledger::open(&arguments.study, &arguments.how)?;
+        let ledger = Ledger::open(&arguments.study, &arguments.how.settings(), silent_host())?;
         return dry_run(ledger, &options, arguments.json);
     }
-    let mut machine = ThisMachine::new(&files)?;
-    machine.listen();
+    let mut machine = ThisMachine::new(&files, runner_host())?;
     let lock = lock(&files)?;
     let state = StudyState::open(&files, &lock)?;
-    let settings = how::settings(&arguments.how, &files.csv, &state)?;
+    let settings = settings::settings(&arguments.how.settings(), &files.csv, &state)?;
     arguments.how.start.refuse_untrusted(&settings.launching, &machine.hooks)?;
     let next_trusts =
         !StudyStart::default().commands_of_study(&settings.launching, &machine.hooks).is_empty();
-    how::enter(&settings)?;
+    settings::enter(&settings)?;
     if !machine.wait_for_earlier(state.settings.as_ref())? {
         return Ok(Exit::Interrupted);
     }
@@ -106,17 +102,6 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     drop(machine);
     let rows: Vec<Row> = files.table()?.rows().cloned().collect();
     Ok(tell(arguments, &rows, &report, &state, next_trusts)?)
-}
-
-/// The study's lock. A runner that was killed may hold it for another moment.
-pub(super) fn lock(files: &StudyFiles) -> Result<Lock, FilesError> {
-    let begun = Instant::now();
-    loop {
-        match files.lock() {
-            Err(FilesError::Locked { .. }) if begun.elapsed() < ENDS => thread::sleep(LOOK),
-            locked => return locked,
-        }
-    }
 }
 
 fn options(arguments: &StudyRunArguments) -> RunnerOptions {

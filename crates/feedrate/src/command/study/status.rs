@@ -1,11 +1,9 @@
 //! `feedrate study status`: how far a study is, by row, by what is varied, by model and processes, and how long it still takes;
 //! or single rows with every attempt.
 
-use super::how::StudyHow;
-use super::ledger::{Ledger, found};
-use super::precision;
 use super::precision::PrecisionOutput;
 use super::row_view::RowView;
+use super::{precision, silent_host};
 use crate::cli::metric;
 use crate::exit::Exit;
 use crate::{messages, text};
@@ -17,7 +15,10 @@ use feedrate_report::output::Schema;
 use feedrate_results::overview::{FactorCounts, ModelCounts, Overview, StatusCounts, orphans};
 use feedrate_results::state::{Attempt, RowState, Status};
 use feedrate_spec::units;
+use feedrate_study::ledger::{Ledger, found};
+use feedrate_study::precision::known;
 use feedrate_study::select::in_order;
+use feedrate_study::settings::SettingsOptions;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -83,7 +84,7 @@ pub(in crate::command) struct StudyShowOutput<'a> {
 
 /// Show how far a study is, or some of its rows.
 pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
-    let mut ledger = Ledger::open(&arguments.study, &StudyHow::default())?;
+    let mut ledger = Ledger::open(&arguments.study, &SettingsOptions::default(), silent_host())?;
     if !arguments.rows.is_empty() {
         return show_rows(&ledger, arguments);
     }
@@ -91,7 +92,7 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     Declared::from_table(&ledger.machine.files.table()?).order(&mut overview);
     let left_s = ledger.left_s();
     let StudyStatusArguments { until, response, difference, .. } = *arguments;
-    let known = until.map(|until| precision::known(until, response, difference, &mut ledger));
+    let known = until.map(|until| known(until, response, difference, &mut ledger));
     let places = ledger.places();
     let orphans = folders_of(orphans(&ledger.rows, &ledger.state));
     if arguments.json {

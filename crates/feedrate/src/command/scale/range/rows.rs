@@ -1,12 +1,12 @@
 //! The rows of a search: a number as a row, and the dataset of a row that was run before a restart.
 
 use super::{FILES, SearchRange};
-use crate::command::study::chosen;
 use feedrate_results::row::Row;
 use feedrate_session::failure::on_one_line;
 use feedrate_spec::units;
 use feedrate_spec::workload::canonical_key;
 use feedrate_study::chooser::NumberRange;
+use feedrate_study::chosen;
 use feedrate_study::search::ACCELERATORS;
 use std::collections::BTreeSet;
 use std::path::PathBuf;

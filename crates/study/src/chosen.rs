@@ -1,18 +1,19 @@
 //! Studies whose rows a chooser decides on: `scale` and `advise`. The folder follows from the question, so that the same command goes on with it.
 
-use super::machine::ThisMachine;
-use super::run::lock;
-use super::{by_whose_fault, how};
-use crate::messages;
+use crate::chooser::{Chooser, Observation, RunState};
+use crate::datasets::Policy;
+use crate::failure::as_refusal;
+use crate::machine::{RunnerHost, ThisMachine};
+use crate::runner::{Runner, RunnerEnd, RunnerEnv, RunnerOptions};
+use crate::settings::{self, lock};
 use anyhow::Context;
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::write_atomically;
-use feedrate_report::output::Schema;
-use feedrate_results::conclusion::{CONCLUSION_FILE, Conclusion};
+use feedrate_results::conclusion::CONCLUSION_FILE;
 use feedrate_results::files::{STUDY_FILE, StudyFiles};
 use feedrate_results::load_run;
 use feedrate_results::row::Row;
-use feedrate_results::run::settings;
+use feedrate_results::run;
 use feedrate_results::setting::{self, Setting};
 use feedrate_results::state::{StudySettings, StudyState};
 use feedrate_results::table::Table;
@@ -26,22 +27,15 @@ use feedrate_spec::plan::Cache;
 use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
 use feedrate_spec::workload::canonical_key;
-use feedrate_study::chooser::{Chooser, Observation, RunState};
-use feedrate_study::datasets::Policy;
-use feedrate_study::runner::{Runner, RunnerEnd, RunnerEnv, RunnerOptions};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Names of the schemas of conclusions.
-pub(in crate::command) const SCALE: &str = "scale";
-pub(in crate::command) const TRIALS: &str = "trials";
-
 /// What makes a study the one that a command goes on with.
 #[derive(Serialize)]
-pub(in crate::command) struct StudyQuestion<'a> {
+pub struct StudyQuestion<'a> {
     /// Its kind, and the name of the workload.
     name: [&'a str; 2],
     /// The workload, as rows have it.
@@ -59,7 +53,7 @@ pub(in crate::command) struct StudyQuestion<'a> {
 
 impl<'a> StudyQuestion<'a> {
     /// About a workload as it was requested.
-    pub(in crate::command) fn new(
+    pub fn new(
         kind: &'a str,
         resolved: &'a Resolved,
         request: &'a Request,
@@ -69,7 +63,7 @@ impl<'a> StudyQuestion<'a> {
         StudyQuestion {
             name: [kind, &resolved.plan.workload],
             workload: model(&request.workload),
-            plan: settings(&resolved.plan),
+            plan: run::settings(&resolved.plan),
             data_root: std::path::absolute(root).as_ref().unwrap_or(root).display().to_string(),
             cache: request.cache,
             overrides: &request.overrides,
@@ -88,10 +82,11 @@ impl<'a> StudyQuestion<'a> {
 }
 
 /// A study in a folder of its own.
-pub(in crate::command) struct ChosenStudy {
+pub struct ChosenStudy {
     /// The folder: the CSV, its state, and the results.
-    pub(in crate::command) folder: PathBuf,
-    pub(in crate::command) files: StudyFiles,
+    pub folder: PathBuf,
+    /// Its files.
+    pub files: StudyFiles,
     settings: StudySettings,
     machine: ThisMachine,
     /// This command ran something.
@@ -101,16 +96,17 @@ pub(in crate::command) struct ChosenStudy {
     /// Number of these that count.
     earlier_runs: usize,
     /// Start of the oldest run that counts, as its record has it.
-    pub(in crate::command) oldest_run: Option<String>,
+    pub oldest_run: Option<String>,
 }
 
 impl ChosenStudy {
     /// The study about a question, below `results`; begun where there is none. With `again`, everything is measured anew.
-    pub(in crate::command) fn open(
+    pub fn open(
         question: &StudyQuestion<'_>,
         results: &Path,
         data: &Request,
         again: bool,
+        host: RunnerHost,
     ) -> anyhow::Result<Self> {
         let here = std::env::current_dir().context("cannot tell the working directory")?;
         let folder = here.join(results).join(question.folder_name()?);
@@ -133,11 +129,11 @@ impl ChosenStudy {
             }
             _ => {}
         }
-        let files = StudyFiles::new(&csv).map_err(|error| by_whose_fault(error.into()))?;
+        let files = StudyFiles::new(&csv).map_err(|error| as_refusal(error.into()))?;
         let is_empty = || csv.metadata().is_ok_and(|metadata| metadata.len() == 0);
         if is_empty() {
             // Another process may begin the same study.
-            let _lock = lock(&files).map_err(|error| by_whose_fault(error.into()))?;
+            let _lock = lock(&files).map_err(|error| as_refusal(error.into()))?;
             if is_empty() {
                 write_atomically(&csv, Table::new(Vec::new(), &[]).text().as_bytes())?;
             }
@@ -145,7 +141,7 @@ impl ChosenStudy {
         let cache = match question.cache {
             Cache::Cold => "cold",
             Cache::Warm => "warm",
-            Cache::AsIs => how::AS_IS,
+            Cache::AsIs => settings::AS_IS,
         };
         let settings = StudySettings {
             results: folder.clone(),
@@ -153,10 +149,10 @@ impl ChosenStudy {
             scale: data.scale,
             shrink_records: data.shrink_records,
             cache: cache.into(),
-            ..how::new(&files.csv, &here)
+            ..settings::new(&files.csv, &here)
         };
-        let machine = ThisMachine::new(&files)?;
-        let mut study = ChosenStudy {
+        let machine = ThisMachine::new(&files, host)?;
+        let study = ChosenStudy {
             folder,
             files,
             settings,
@@ -166,7 +162,6 @@ impl ChosenStudy {
             earlier_runs: 0,
             oldest_run: None,
         };
-        study.machine.listen();
         if again {
             study.set_back()?;
         }
@@ -185,12 +180,12 @@ impl ChosenStudy {
     }
 
     /// Run the rows that `chooser` decides on; `judge` reads the values of a run. What failed before is run again.
-    pub(in crate::command) fn run(
+    pub fn run(
         &mut self,
         chooser: &mut dyn Chooser,
         judge: fn(&Record) -> Observation,
     ) -> anyhow::Result<RunnerEnd> {
-        self.start(chooser, judge).map_err(by_whose_fault)
+        self.start(chooser, judge).map_err(as_refusal)
     }
 
     fn start(
@@ -201,7 +196,7 @@ impl ChosenStudy {
         let lock = lock(&self.files)?;
         let state = StudyState::open(&self.files, &lock)?;
         let settings = state.settings.clone().unwrap_or_else(|| self.settings.clone());
-        how::enter(&settings)?;
+        settings::enter(&settings)?;
         if !self.machine.wait_for_earlier(state.settings.as_ref())? {
             return Err(Interrupted(self.folder.display().to_string()).into());
         }
@@ -253,7 +248,7 @@ impl ChosenStudy {
     }
 
     /// Note how old the results are of which some are older than this command.
-    pub(in crate::command) fn note_age(&self) {
+    pub fn note_age(&self) {
         if self.earlier_runs == 0 {
             return;
         }
@@ -262,73 +257,45 @@ impl ChosenStudy {
         let oldest = self.oldest_run.as_deref().and_then(|started| started.get(..19));
         let oldest = oldest.map(|time| format!(", the oldest from {}", time.replace('T', " ")));
         let oldest = oldest.unwrap_or_default();
-        messages::note(format!(
+        self.machine.listener().note(format!(
             "note: {nothing}{runs} of an earlier start count{oldest} (`--again` measures anew)"
         ));
     }
 
     /// Folders of the datasets below `roots` that the study made.
-    pub(in crate::command) fn datasets_made(
-        &mut self,
-        roots: &BTreeSet<PathBuf>,
-    ) -> anyhow::Result<Vec<PathBuf>> {
+    pub fn datasets_made(&mut self, roots: &BTreeSet<PathBuf>) -> anyhow::Result<Vec<PathBuf>> {
         let settings = StudyState::read(&self.files)?.settings;
         let made = settings.map(|settings| self.machine.own_datasets(roots, &settings.id));
         Ok(made.unwrap_or_default().into_keys().collect())
     }
 
     /// Remove all datasets that the study made in these folders but one.
-    pub(in crate::command) fn remove_datasets(
+    pub fn remove_datasets(
         &mut self,
         roots: &BTreeSet<PathBuf>,
         kept: &Path,
     ) -> anyhow::Result<()> {
         for folder in self.datasets_made(roots)?.into_iter().filter(|folder| folder != kept) {
-            match self.machine.delete_dataset(&folder) {
+            let deleted = self.machine.delete_dataset(&folder);
+            let listener = self.machine.listener();
+            match deleted {
                 Ok(true) => {}
                 Ok(false) => {
-                    messages::say(format!("warning: `{}` stays: it is in use", folder.display()))
+                    let folder = folder.display();
+                    listener.important(format!("warning: `{folder}` stays: it is in use"));
                 }
                 Err(error) => {
-                    messages::say(format!("warning: `{}` stays: {error}", folder.display()))
+                    let folder = folder.display();
+                    listener.important(format!("warning: `{folder}` stays: {error}"));
                 }
             }
         }
         Ok(())
     }
-
-    /// Keep the conclusion with the study, and print it.
-    pub(in crate::command) fn conclude(
-        &self,
-        conclusion: &Conclusion,
-        json: bool,
-    ) -> anyhow::Result<()> {
-        let kept = conclusion.write(&self.folder).context("cannot keep the conclusion");
-        self.note_age();
-        print(conclusion, json)?;
-        kept
-    }
-}
-
-/// A text as a conclusion keeps it: no line break in it is escaped.
-pub(in crate::command) fn lines_of(text: &str) -> Vec<String> {
-    text.lines().map(str::to_string).collect()
-}
-
-/// Print the conclusion of a study.
-pub(in crate::command) fn print(conclusion: &Conclusion, json: bool) -> anyhow::Result<()> {
-    let Conclusion { schema, answer, rest, object, .. } = conclusion;
-    if json {
-        let schema = if schema == TRIALS { Schema::Trials } else { Schema::Scale };
-        messages::print_json(schema, object)?;
-    } else {
-        messages::print_answered(&answer.join("\n"), &rest.join("\n"))?;
-    }
-    Ok(())
 }
 
 /// The row that runs a workload with all of these overrides, of which the last of a key counts.
-pub(in crate::command) fn row(data: &Request, accelerators: u32) -> anyhow::Result<Row> {
+pub fn row(data: &Request, accelerators: u32) -> anyhow::Result<Row> {
     let foreign = data.foreign.then(|| "dataset.foreign=True".to_string());
     let mut settings: Vec<Setting> = Vec::new();
     for text in data.overrides.iter().chain(&foreign) {

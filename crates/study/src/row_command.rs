@@ -1,6 +1,7 @@
 //! From a row of a study to what `feedrate run` is asked for, and to its plan. Runs nothing.
 
-use crate::messages;
+use crate::keys::{self, DATA};
+use crate::runner::{RowDataset, RowPlan};
 use feedrate_data::manifest::Manifest;
 use feedrate_data::storage;
 use feedrate_results::hook::HOOK_PREFIX;
@@ -12,11 +13,9 @@ use feedrate_session::failure;
 use feedrate_session::request::Request;
 use feedrate_session::resolve::{Resolved, is_file, resolve_named};
 use feedrate_session::{bundled, catalog};
-use feedrate_spec::listener::Silent;
+use feedrate_spec::listener::{Listener, Silent};
 use feedrate_spec::plan::{self, Cache, Plan};
 use feedrate_spec::problem::Problem;
-use feedrate_study::keys::{self, DATA};
-use feedrate_study::runner::{RowDataset, RowPlan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -27,25 +26,26 @@ const BYTES_PER_SECOND: f64 = 500e6;
 const BLOCK_BYTES: u64 = 4096;
 
 /// How a row is run.
-pub(super) struct RowCommand {
+pub struct RowCommand {
     /// `cold`, `warm` or `as-is`.
-    pub(super) cache: String,
+    pub cache: String,
     /// Hooks to run, each with its level.
-    pub(super) hooks: Vec<(String, String)>,
+    pub hooks: Vec<(String, String)>,
     /// Arguments of `feedrate generate` and `feedrate run`.
-    pub(super) data: Request,
+    pub data: Request,
 }
 
 /// A row that is planned.
-pub(super) struct PlannedRow {
-    pub(super) plan: RowPlan,
+pub struct PlannedRow {
+    /// Its dataset and durations.
+    pub plan: RowPlan,
     /// All of the dataset is there.
-    pub(super) is_whole: bool,
+    pub is_whole: bool,
 }
 
 impl RowCommand {
     /// As a row of the study in `csv` asks.
-    pub(super) fn new(
+    pub fn new(
         row: &Row,
         settings: &StudySettings,
         hooks: &BTreeMap<String, String>,
@@ -83,7 +83,7 @@ impl RowCommand {
     }
 
     /// Plan it; what is wrong with it, in words.
-    pub(super) fn plan(&self) -> Result<PlannedRow, String> {
+    pub fn plan(&self) -> Result<PlannedRow, String> {
         self.planned().map_err(|error| failure::describe(&error))
     }
 
@@ -122,14 +122,14 @@ impl RowCommand {
 }
 
 /// Fingerprint of the settings of a plan: replicates have the same.
-pub(super) fn plan_fingerprint(plan: &Plan) -> serde_json::Result<String> {
+pub(crate) fn plan_fingerprint(plan: &Plan) -> serde_json::Result<String> {
     let settings = serde_json::to_vec(&settings(plan))?;
     Ok(format!("{:08x}{:08x}", crc32fast::hash(&settings), crc32c::crc32c(&settings)))
 }
 
 /// Where the workload `model` of a study comes from: the YAML file of that name beside `named_in`, the CSV or a design that names it,
 /// goes before a bundled workload, but not before a file that `model` names from here.
-pub(super) fn workload(model: &str, named_in: &Path) -> String {
+pub fn workload(model: &str, named_in: &Path) -> String {
     if is_file(model) && Path::new(model).exists() {
         return model.into();
     }
@@ -145,15 +145,16 @@ pub(super) fn workload(model: &str, named_in: &Path) -> String {
 }
 
 /// Report models whose file beside the study is used instead of the bundled workload of that name.
-pub(in crate::command) fn note_own_workloads<'a>(
+pub fn note_own_workloads<'a>(
     models: impl IntoIterator<Item = &'a str>,
     csv: &Path,
+    listener: &dyn Listener,
 ) {
     let models: BTreeSet<&str> = models.into_iter().collect();
     for model in models.into_iter().filter(|model| bundled::find(model).is_some()) {
         let file = workload(model, csv);
         if file != model {
-            messages::note(format!(
+            listener.note(format!(
                 "workload `{model}` is `{file}`, which lies beside the study, not the bundled one"
             ));
         }

@@ -1,12 +1,15 @@
 //! The surroundings of a study's runner: this machine, its processes, datasets and clock.
 
-use super::datasets;
-use super::how::AS_IS;
-use super::reporter::Reporter;
-use super::row::{PlannedRow, RowCommand, plan_fingerprint};
-use crate::cli::LIVE_FILE;
-use crate::progress::{Progress, TERMINAL};
-use crate::{interrupt, messages};
+use crate::bash;
+use crate::chooser::Observation;
+use crate::launch::{self, Launcher, Scripts};
+use crate::own_datasets;
+use crate::row_command::{PlannedRow, RowCommand, plan_fingerprint};
+use crate::runner::{
+    PreparedMachine, RowJob, RowPlan, RunnerEnv, RunnerEvent, RunnerTask, TaskEnd,
+};
+use crate::settings::AS_IS;
+use crate::supervise::{self, Supervised, Supervision, wait_until_alone};
 use anyhow::Context;
 use feedrate_data::lock::DatasetLock;
 use feedrate_data::manifest::Manifest;
@@ -21,16 +24,11 @@ use feedrate_results::state::{ABOUT_FILE, Checked, StudySettings};
 use feedrate_run::clock::Clock;
 use feedrate_run::live::Signals;
 use feedrate_run::system::{self, Asker, MachineActivity};
+use feedrate_session::request::LIVE_FILE;
 use feedrate_session::{hung, result_folder};
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::escape::{bash_command, bash_word};
-use feedrate_study::bash;
-use feedrate_study::chooser::Observation;
-use feedrate_study::launch::{self, Launcher, Scripts};
-use feedrate_study::runner::{
-    PreparedMachine, RowJob, RowPlan, RunnerEnv, RunnerEvent, RunnerTask, TaskEnd,
-};
-use feedrate_study::supervise::{self, Supervised, Supervision, wait_until_alone};
+use feedrate_spec::listener::{Listener, Silent};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
@@ -47,18 +45,56 @@ const LOOK_S: f64 = 0.5;
 const LOOK_VARIABLE: &str = "FEEDRATE_LOOK_S";
 
 /// Tasks of an attempt, each with a folder of its own in the study's state.
-pub(super) const RUN: &str = "run";
+pub(crate) const RUN: &str = "run";
 const GENERATE: &str = "generate";
 
+/// Shows the progress of a runner.
+pub trait RunnerReporter {
+    /// Shows an event.
+    fn tell(&mut self, event: &RunnerEvent);
+
+    /// Shows a message about the work of the runner.
+    fn say(&self, text: &str);
+
+    /// Shows the progress that a process writes to this file.
+    fn follow(&self, live_file: PathBuf);
+
+    /// Receives other messages.
+    fn listener(&self) -> &dyn Listener;
+}
+
+impl RunnerReporter for Silent {
+    fn tell(&mut self, _: &RunnerEvent) {}
+
+    fn say(&self, _: &str) {}
+
+    fn follow(&self, _: PathBuf) {}
+
+    fn listener(&self) -> &dyn Listener {
+        self
+    }
+}
+
+/// What the program provides for a runner.
+pub struct RunnerHost {
+    /// Shows the progress.
+    pub reporter: Box<dyn RunnerReporter>,
+    /// Set when the user wants to stop.
+    pub signals: Signals,
+    /// Reads an environment variable.
+    pub variable: fn(&str) -> Option<String>,
+}
+
 /// This machine.
-pub(super) struct ThisMachine {
-    pub(super) files: StudyFiles,
-    pub(super) hooks: BTreeMap<String, String>,
+pub struct ThisMachine {
+    /// The files of the study.
+    pub files: StudyFiles,
+    /// Commands of the study's hooks, by name.
+    pub hooks: BTreeMap<String, String>,
     clock: Clock,
-    signals: Signals,
-    reporter: Reporter,
+    host: RunnerHost,
     /// What choosers see of a record.
-    pub(super) judge: fn(&Record) -> Observation,
+    pub judge: fn(&Record) -> Observation,
     /// Itself, which is started for each run.
     program: PathBuf,
     /// Scripts that end what the last run, which may be an earlier runner's, may have left in a queue.
@@ -67,23 +103,21 @@ pub(super) struct ThisMachine {
 
 impl ThisMachine {
     /// This machine, for the study in `files`.
-    pub(super) fn new(files: &StudyFiles) -> anyhow::Result<Self> {
+    pub fn new(files: &StudyFiles, host: RunnerHost) -> anyhow::Result<Self> {
         Ok(ThisMachine {
             hooks: files.hooks()?,
             files: files.clone(),
             clock: Clock::new(),
-            signals: Signals::default(),
-            reporter: Reporter::new(Progress::Hidden),
+            host,
             program: std::env::current_exe().context("cannot tell which program this is")?,
             judge: Observation::new,
             cleanup_scripts: Vec::new(),
         })
     }
 
-    /// Tell the user what goes on, and stop when the user says so.
-    pub(super) fn listen(&mut self) {
-        self.reporter = Reporter::new(Progress::Shown);
-        self.signals = interrupt::signals_of_runner();
+    /// Receives messages for the user.
+    pub fn listener(&self) -> &dyn Listener {
+        self.host.reporter.listener()
     }
 }
 
@@ -113,16 +147,16 @@ impl RunnerEnv for ThisMachine {
         roots: &BTreeSet<PathBuf>,
         study_id: &str,
     ) -> BTreeMap<PathBuf, u64> {
-        datasets::made_by(roots, study_id)
+        own_datasets::made_by(roots, study_id)
     }
 
     fn delete_dataset(&mut self, folder: &Path) -> io::Result<bool> {
-        let removal = datasets::delete(folder)?;
+        let removal = own_datasets::delete(folder)?;
         if let Removal::Removed(OwnFound { strangers, .. }) = &removal
             && !strangers.is_empty()
         {
             let (folder, strangers) = (folder.display(), strangers.join("`, `"));
-            self.reporter.say(&format!("{folder} stays, for others lie in it: `{strangers}`"));
+            self.host.reporter.say(&format!("{folder} stays, for others lie in it: `{strangers}`"));
         }
         Ok(!matches!(removal, Removal::InUse { .. }))
     }
@@ -167,13 +201,13 @@ impl RunnerEnv for ThisMachine {
             }
         };
         words.insert(0, what.into());
-        messages::detail(|| format!("starting: feedrate {}", bash_command(&words)));
+        self.listener().detail(|| format!("starting: feedrate {}", bash_command(&words)));
         let folder = self.task_folder(job.attempt, what)?;
         let live_file = folder.join("live");
         words.extend([LIVE_FILE.into(), live_file.display().to_string()]);
-        self.reporter.follow(live_file);
+        self.host.reporter.follow(live_file);
         if let (RunnerTask::Generate, Some(dataset)) = (task, &job.plan.dataset) {
-            datasets::claim(&dataset.folder, &job.settings.id).map_err(failed)?;
+            own_datasets::claim(&dataset.folder, &job.settings.id).map_err(failed)?;
         }
         let scripts = self.scripts(job, &words, &folder).map_err(TaskEnd::Failed)?;
         for _ in 0..STARTS_MAX {
@@ -214,47 +248,45 @@ impl RunnerEnv for ThisMachine {
     }
 
     fn is_stopped(&self) -> bool {
-        self.signals.interrupted.load(Relaxed)
+        self.host.signals.interrupted.load(Relaxed)
     }
 
     fn tell(&mut self, event: RunnerEvent) {
-        self.reporter.tell(&event);
+        self.host.reporter.tell(&event);
     }
 }
 
 impl ThisMachine {
     /// Wait until nothing of an earlier runner measures any more; false where the user did not want to. `settings` are those that the
     /// earlier runner left.
-    pub(super) fn wait_for_earlier(
-        &mut self,
-        settings: Option<&StudySettings>,
-    ) -> anyhow::Result<bool> {
+    pub fn wait_for_earlier(&mut self, settings: Option<&StudySettings>) -> anyhow::Result<bool> {
         let attempt = self.files.last_task();
         if let Some(launch) = settings.and_then(|settings| self.launch(settings).ok()) {
-            let (name, variable) = (self.job_name(attempt), |name: &str| std::env::var(name).ok());
+            let name = self.job_name(attempt);
             let folders = [RUN, GENERATE].map(|task| self.files.task(attempt, task));
-            let scripts =
-                folders.iter().filter_map(|folder| launch.cleanup(&name, folder, &variable));
+            let scripts = folders
+                .iter()
+                .filter_map(|folder| launch.cleanup(&name, folder, &self.host.variable));
             self.cleanup_scripts = scripts.collect();
         }
         self.wait_until_alone()
     }
 
     fn wait_until_alone(&self) -> anyhow::Result<bool> {
-        let (running, stop) = (self.files.running(), &self.signals.interrupted);
+        let (running, stop) = (self.files.running(), &self.host.signals.interrupted);
         wait_until_alone(&running, &self.cleanup_scripts, stop, &mut || {
-            self.reporter.say("waiting for the end of what an earlier runner began");
+            self.host.reporter.say("waiting for the end of what an earlier runner began");
         })
         .context("cannot tell whether a run of an earlier runner goes on")
     }
 
     /// One look at the disk below the dataset and at the processors; `None` where the user skips it.
     fn activity(&self, job: &RowJob) -> Option<MachineActivity> {
-        let given = std::env::var(LOOK_VARIABLE).ok().and_then(|text| text.parse().ok());
+        let given = (self.host.variable)(LOOK_VARIABLE).and_then(|text| text.parse().ok());
         let look = Duration::try_from_secs_f64(given.unwrap_or(LOOK_S)).ok()?;
         let dataset = job.plan.dataset.as_ref();
         let folder = dataset.map_or(&job.settings.folder, |dataset| &dataset.folder);
-        let stop = &self.signals.interrupted;
+        let stop = &self.host.signals.interrupted;
         (!look.is_zero()).then(|| system::activity(folder, look, &self.clock, stop))
     }
 
@@ -263,11 +295,8 @@ impl ThisMachine {
         command.map_err(|problem| problem.to_string())
     }
 
-    pub(super) fn planned(
-        &self,
-        row: &Row,
-        settings: &StudySettings,
-    ) -> Result<PlannedRow, String> {
+    /// The plan of a row.
+    pub fn planned(&self, row: &Row, settings: &StudySettings) -> Result<PlannedRow, String> {
         self.command(row, settings)?.plan()
     }
 
@@ -296,7 +325,7 @@ impl ThisMachine {
             stdout: &folder.join("stdout"),
             stderr: &folder.join("stderr"),
             options: &options,
-            variable: &|name| std::env::var(name).ok(),
+            variable: &self.host.variable,
         };
         let scripts = (launch.scripts)(&wanted);
         scripts.map_err(|error| format!("{error}\n  hint: {}", error.hint))
@@ -336,7 +365,7 @@ impl ThisMachine {
             grace: supervise::GRACE,
         };
         let ended = loop {
-            let Signals { interrupted, leave, .. } = &self.signals;
+            let Signals { interrupted, leave, .. } = &self.host.signals;
             let run = Supervised::start(&self.program, &order);
             let ended = run.and_then(|mut run| run.wait_for_end(interrupted, leave));
             let ended = ended.map_err(failed)?;
@@ -350,7 +379,7 @@ impl ThisMachine {
         }
         match ended.failure(&order.stderr) {
             _ if self.is_stopped() => {
-                hung::repeat_report(&order.stderr, &TERMINAL);
+                hung::repeat_report(&order.stderr, self.listener());
                 Err(TaskEnd::Stopped)
             }
             Some(why) => Err(TaskEnd::Failed(why)),

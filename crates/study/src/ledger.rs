@@ -1,33 +1,37 @@
 //! A study as it stands: rows, what came of them, and what the records of its runs say. Read only.
 
-use super::how::{self, StudyHow};
-use super::machine::{RUN, ThisMachine};
+use crate::machine::{RUN, RunnerHost, ThisMachine};
+use crate::runner::{Plans, RunnerOptions, due};
+use crate::select::is_wanted;
+use crate::settings::{self, SettingsOptions};
 use feedrate_results::files::StudyFiles;
 use feedrate_results::place::label;
 use feedrate_results::row::Row;
 use feedrate_results::state::{Attempt, Outcome, RowState, Status, StudySettings, StudyState};
 use feedrate_spec::refusal::{Refusal, refuse};
-use feedrate_study::runner::{Plans, RunnerOptions, due};
-use feedrate_study::select::is_wanted;
 use std::path::Path;
 
 /// A study as it stands.
-pub(super) struct Ledger {
-    pub(super) rows: Vec<Row>,
-    pub(super) state: StudyState,
-    pub(super) settings: StudySettings,
-    pub(super) machine: ThisMachine,
+pub struct Ledger {
+    /// The rows of its CSV.
+    pub rows: Vec<Row>,
+    /// Results and attempts of them.
+    pub state: StudyState,
+    /// How its runs are made.
+    pub settings: StudySettings,
+    /// This machine, which plans rows.
+    pub machine: ThisMachine,
     /// Attempts of a runner that died.
-    pub(super) left: Vec<Attempt>,
+    pub left: Vec<Attempt>,
 }
 
 impl Ledger {
     /// Read the study in this CSV, whose runs are made in this way.
-    pub(super) fn open(csv: &Path, how: &StudyHow) -> anyhow::Result<Self> {
+    pub fn open(csv: &Path, options: &SettingsOptions, host: RunnerHost) -> anyhow::Result<Self> {
         let files = StudyFiles::new(csv)?;
         let rows: Vec<Row> = files.table()?.rows().cloned().collect();
         let mut state = StudyState::read(&files)?;
-        let settings = how::settings(how, &files.csv, &state)?;
+        let settings = settings::settings(options, &files.csv, &state)?;
         let mut left = Vec::new();
         if !files.is_locked() {
             // Where nobody runs, what is not at its end was broken off.
@@ -36,18 +40,18 @@ impl Ledger {
                 attempt.outcome = Outcome::BrokenOff;
             }
         }
-        how::enter(&settings)?;
-        let machine = ThisMachine::new(&files)?;
+        settings::enter(&settings)?;
+        let machine = ThisMachine::new(&files, host)?;
         Ok(Ledger { rows, state, settings, machine, left })
     }
 
     /// Where each row stands.
-    pub(super) fn places(&self) -> Vec<RowState<'_>> {
+    pub fn places(&self) -> Vec<RowState<'_>> {
         self.state.places(&self.rows)
     }
 
     /// Stage of a row, in one word: of a run that is begun also what comes before it.
-    pub(super) fn stage(&self, place: &RowState) -> &'static str {
+    pub fn stage(&self, place: &RowState) -> &'static str {
         let begun = if place.status == Status::Running { place.attempt } else { None };
         let has = |task| begun.is_some_and(|of| self.machine.files.task(of.number, task).is_dir());
         match begun {
@@ -57,12 +61,13 @@ impl Ledger {
         }
     }
 
-    pub(super) fn label(&self, index: usize) -> String {
+    /// The label of a row.
+    pub fn label(&self, index: usize) -> String {
         label(&self.rows[index], &self.rows)
     }
 
     /// How long all that is due takes, with its datasets; `None` where that cannot be told.
-    pub(super) fn left_s(&self) -> Option<f64> {
+    pub fn left_s(&self) -> Option<f64> {
         let (machine, settings) = (&self.machine, &self.settings);
         let due = due(&self.rows, &self.state, &RunnerOptions::default());
         let mut plans = Plans::default();
@@ -75,7 +80,7 @@ impl Ledger {
 }
 
 /// The rows that `wanted` names.
-pub(super) fn found(rows: &[Row], wanted: &[String]) -> Result<Vec<usize>, Refusal> {
+pub fn found(rows: &[Row], wanted: &[String]) -> Result<Vec<usize>, Refusal> {
     let is_wanted = |index: &usize| is_wanted(wanted, *index, &rows[*index], rows);
     let found: Vec<usize> = (0..rows.len()).filter(is_wanted).collect();
     if found.is_empty() {

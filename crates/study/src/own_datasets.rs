@@ -10,11 +10,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// In the folder of a dataset that a study made: the study's id.
-pub(in crate::command) const CLAIM: &str = "made-by-study";
+pub const CLAIM: &str = "made-by-study";
 
 /// Say whose a dataset is that is about to be made. One that others began is not this study's to delete; a folder with nothing but
 /// files of the user's may be what a removal has left.
-pub(super) fn claim(folder: &Path, study_id: &str) -> io::Result<()> {
+pub fn claim(folder: &Path, study_id: &str) -> io::Result<()> {
     let is_begun = folder.join(manifest::FILE_NAME).symlink_metadata().is_ok();
     if is_begun || DatasetLock::maker(folder).is_some() {
         return Ok(());
@@ -28,7 +28,7 @@ pub(super) fn claim(folder: &Path, study_id: &str) -> io::Result<()> {
 }
 
 /// Datasets in these folders that this study made, with their bytes. One of another name is a copy of the user's.
-pub(super) fn made_by(roots: &BTreeSet<PathBuf>, study_id: &str) -> BTreeMap<PathBuf, u64> {
+pub fn made_by(roots: &BTreeSet<PathBuf>, study_id: &str) -> BTreeMap<PathBuf, u64> {
     let mut found = BTreeMap::new();
     for entry in roots.iter().flat_map(fs::read_dir).flatten().flatten() {
         let folder = entry.path();
@@ -53,7 +53,7 @@ pub(super) fn made_by(roots: &BTreeSet<PathBuf>, study_id: &str) -> BTreeMap<Pat
 }
 
 /// Delete a dataset of the study: its files, and its folder where nothing else lies there.
-pub(super) fn delete(folder: &Path) -> io::Result<Removal> {
+pub fn delete(folder: &Path) -> io::Result<Removal> {
     let holder = format!("a study of process {}", std::process::id());
     removal::remove_folder(folder, &[CLAIM], &holder).map_err(io::Error::other)
 }

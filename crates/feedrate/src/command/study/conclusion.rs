@@ -1,0 +1,40 @@
+//! Prints the conclusions of studies: the answers of `scale` and `advise --try`.
+
+use crate::messages;
+use anyhow::Context;
+use feedrate_report::output::Schema;
+use feedrate_results::conclusion::Conclusion;
+use feedrate_study::chosen::ChosenStudy;
+
+/// Names of the schemas of conclusions.
+pub(in crate::command) const SCALE: &str = "scale";
+pub(in crate::command) const TRIALS: &str = "trials";
+
+/// A text as a conclusion keeps it: no line break in it is escaped.
+pub(in crate::command) fn lines_of(text: &str) -> Vec<String> {
+    text.lines().map(str::to_string).collect()
+}
+
+/// Print the conclusion of a study, and keep it in its folder.
+pub(in crate::command) fn conclude(
+    study: &ChosenStudy,
+    conclusion: &Conclusion,
+    json: bool,
+) -> anyhow::Result<()> {
+    let kept = conclusion.write(&study.folder).context("cannot keep the conclusion");
+    study.note_age();
+    print(conclusion, json)?;
+    kept
+}
+
+/// Print the conclusion of a study.
+pub(in crate::command) fn print(conclusion: &Conclusion, json: bool) -> anyhow::Result<()> {
+    let Conclusion { schema, answer, rest, object, .. } = conclusion;
+    if json {
+        let schema = if schema == TRIALS { Schema::Trials } else { Schema::Scale };
+        messages::print_json(schema, object)?;
+    } else {
+        messages::print_answered(&answer.join("\n"), &rest.join("\n"))?;
+    }
+    Ok(())
+}
