@@ -62,7 +62,7 @@ pub struct Report {
 }
 
 /// A line of the opening.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OpeningLine {
     /// `Over time`.
     pub name: String,
