@@ -1,7 +1,8 @@
-//! Names of a dataset's files in a file: of any number of them, in little memory. [`NamedFiles`] is a storage whose files are
-//! asked for by the names that the plan gives them, and opened by those in the index.
+//! An index file with the names of a foreign dataset's files, which needs little memory for any number of files.
+//! [`NamedFiles`] is a storage that accepts the names given by the plan and opens the files named in the index.
 //!
-//! The names come first, each behind its length; then the place of each, training files first; at the end how many there are.
+//! Layout of the index: the names, each after its length; the offset of each name, training files first; the number of
+//! files in each split.
 
 use crate::storage::{Handle, NameKind, ReadStorage, Storage, StorageError, WriteFile};
 use feedrate_spec::catalog::Member;
@@ -12,14 +13,14 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"FRNAMES1");
-/// Counts of both splits, and the magic number.
+/// Length of the file counts of both splits and the magic number.
 const TAIL_BYTES: u64 = 24;
-/// The longest path that the system opens; longer ones are not listed.
+/// The longest path that the operating system accepts. Longer paths are not listed.
 pub(crate) const PATH_BYTES_MAX: usize = 4095;
-/// Most names are read at once.
+/// Length of the first read of a name: most names fit in it.
 const FIRST_READ_BYTES: usize = 256;
 
-/// Names written one after another.
+/// Writes the names one after another.
 pub(crate) struct NameWriter {
     file: BufWriter<File>,
     at: u64,
@@ -30,9 +31,9 @@ impl NameWriter {
         Ok(NameWriter { file: BufWriter::with_capacity(1 << 20, File::create(path)?), at: 0 })
     }
 
-    /// Append the path of a name in a folder, at most [`PATH_BYTES_MAX`] bytes: its place.
+    /// Append the path of a name in a folder, at most [`PATH_BYTES_MAX`] bytes, and return its offset in the index.
     pub(crate) fn push(&mut self, folder: &str, name: &str) -> io::Result<u64> {
-        let place = self.at;
+        let start = self.at;
         let slash = if folder.is_empty() { "" } else { "/" };
         let len = folder.len() + slash.len() + name.len();
         self.file.write_all(&(len as u16).to_le_bytes())?;
@@ -40,36 +41,39 @@ impl NameWriter {
             self.file.write_all(part.as_bytes())?;
         }
         self.at += 2 + len as u64;
-        Ok(place)
+        Ok(start)
     }
 
-    /// Use the names at these places, those to train on first, and no others. The last call counts.
-    pub(crate) fn choose(
+    /// Write the offsets of the names that are used, training files first. A later call replaces the selection.
+    pub(crate) fn write_selection(
         &mut self,
-        places: impl Iterator<Item = u64>,
+        offsets: impl Iterator<Item = u64>,
         [train, eval]: [u64; 2],
     ) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(self.at))?;
         self.file.get_ref().set_len(self.at)?;
-        for number in places.chain([train, eval, MAGIC]) {
+        for number in offsets.chain([train, eval, MAGIC]) {
             self.file.write_all(&number.to_le_bytes())?;
         }
         self.file.flush()
     }
 }
 
-/// Names to be looked up.
+/// An open index.
 #[derive(Debug)]
 pub struct FileIndex {
     file: File,
+    /// Start of the table of name offsets.
     table: u64,
-    /// Training and evaluation.
+    /// Numbers of training and evaluation files.
     files: [u64; 2],
 }
 
 impl FileIndex {
+    /// Open the index at `path`.
+    ///
     /// # Errors
-    /// It cannot be read, or is none.
+    /// The file cannot be read or is not an index.
     pub fn open(path: &Path) -> Result<Self, StorageError> {
         Self::read(path).map_err(|error| StorageError::new("read", path, error))
     }
@@ -78,34 +82,36 @@ impl FileIndex {
         let file = File::open(path)?;
         let len = file.metadata()?.len();
         let mut tail = [0; TAIL_BYTES as usize];
-        let none = || Error::new(ErrorKind::InvalidData, "no list of names");
-        let tail_at = len.checked_sub(TAIL_BYTES).ok_or_else(none)?;
+        let invalid = || Error::new(ErrorKind::InvalidData, "not an index of file names");
+        let tail_at = len.checked_sub(TAIL_BYTES).ok_or_else(invalid)?;
         file.read_exact_at(&mut tail, tail_at)?;
-        let [train, eval, magic] =
-            [0, 8, 16].map(|at| tail[at..].first_chunk().map_or(0, |of| u64::from_le_bytes(*of)));
+        let numbers: [u64; 3] = std::array::from_fn(|i| {
+            tail[8 * i..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        });
+        let [train, eval, magic] = numbers;
         let files = train.checked_add(eval).and_then(|files| files.checked_mul(8));
         let table = files.and_then(|bytes| tail_at.checked_sub(bytes));
         match table {
             Some(table) if magic == MAGIC => Ok(FileIndex { file, table, files: [train, eval] }),
-            _ => Err(none()),
+            _ => Err(invalid()),
         }
     }
 
-    /// Hand the path of file `file` with `suffix` behind it to `act`. Does not allocate.
+    /// Call `act` with the path of file number `file`, followed by `suffix`. Does not allocate.
     fn with_path<T>(
         &self,
         file: u64,
         suffix: &str,
         act: impl FnOnce(&str) -> Result<T, StorageError>,
     ) -> io::Result<Result<T, StorageError>> {
-        let mut place = [0; 8];
-        self.file.read_exact_at(&mut place, self.table + file * 8)?;
-        let at = u64::from_le_bytes(place);
+        let mut name_offset = [0; 8];
+        self.file.read_exact_at(&mut name_offset, self.table + file * 8)?;
+        let at = u64::from_le_bytes(name_offset);
         let mut bytes = [0; 2 + PATH_BYTES_MAX + SUFFIX_BYTES_MAX];
         let first = FIRST_READ_BYTES.min(self.table.saturating_sub(at) as usize);
         self.file.read_exact_at(&mut bytes[..first], at)?;
         let end = 2 + usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
-        let bad = || Error::new(ErrorKind::InvalidData, "a name that is none");
+        let bad = || Error::new(ErrorKind::InvalidData, "invalid name in the index");
         if end > 2 + PATH_BYTES_MAX || suffix.len() > SUFFIX_BYTES_MAX {
             return Err(bad());
         }
@@ -118,34 +124,35 @@ impl FileIndex {
     }
 }
 
-/// Names that were looked up begin so, and those of the plan never.
+/// First character of the names that [`ReadStorage::look_up`] returns. Names given by the plan never begin with it.
 const LOOKED_UP: char = '/';
 /// The longest [`crate::format::Part::suffix`].
 const SUFFIX_BYTES_MAX: usize = 16;
 
-/// A storage whose files have names of their own. They are only read.
+/// A read-only storage of files whose names differ from those of the plan.
 pub struct NamedFiles {
     inner: Box<dyn Storage>,
     index: FileIndex,
-    /// Beginning of the plan's names, without their folder.
-    start: String,
-    /// The ending of the plan's names: `.npz`.
-    end: String,
+    /// Prefix of the plan's names, without the folder.
+    prefix: String,
+    /// Extension of the plan's names, with the dot: `.npz`.
+    extension: String,
 }
 
 impl NamedFiles {
-    /// The files of `index` in `inner`, as `plan` names them.
+    /// The files of `inner` that `index` lists, under the names given by `plan`.
     pub fn new(inner: Box<dyn Storage>, index: FileIndex, plan: &DatasetPlan) -> Self {
-        let (start, end) = (format!("{}_", plan.prefix), format!(".{}", plan.extension));
-        NamedFiles { inner, index, start, end }
+        let prefix = format!("{}_", plan.prefix);
+        let extension = format!(".{}", plan.extension);
+        NamedFiles { inner, index, prefix, extension }
     }
 
-    /// The number of the file that the plan calls so, as `train/img_3_of_8.npz`, and what follows its ending.
+    /// The number of the file with this name in the plan, such as `train/img_3_of_8.npz`, and the text after the extension.
     fn find<'p>(&self, path: &'p str) -> Option<(u64, &'p str)> {
         let (folder, name) = path.rsplit_once('/')?;
-        let (number, rest) = name.strip_prefix(&*self.start)?.split_once("_of_")?;
+        let (number, rest) = name.strip_prefix(&*self.prefix)?.split_once("_of_")?;
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let suffix = rest[digits..].strip_prefix(&*self.end)?;
+        let suffix = rest[digits..].strip_prefix(&*self.extension)?;
         let file: u64 = number.parse().ok()?;
         let [train, eval] = self.index.files;
         let (first, files) = match folder.split('/').next() {
@@ -156,7 +163,8 @@ impl NamedFiles {
         (file < files).then_some((first + file, suffix))
     }
 
-    fn real<T>(
+    /// Call `act` with the real path of a file.
+    fn with_real_path<T>(
         &self,
         action: &'static str,
         path: &str,
@@ -171,7 +179,7 @@ impl NamedFiles {
 
 impl ReadStorage for NamedFiles {
     fn look_up(&self, path: &str, name: &mut String) -> Result<bool, StorageError> {
-        self.real("open", path, |real| {
+        self.with_real_path("open", path, |real| {
             name.clear();
             name.push(LOOKED_UP);
             name.push_str(real);
@@ -182,7 +190,7 @@ impl ReadStorage for NamedFiles {
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
         match path.strip_prefix(LOOKED_UP) {
             Some(real) => self.inner.open(real),
-            None => self.real("open", path, |path| self.inner.open(path)),
+            None => self.with_real_path("open", path, |path| self.inner.open(path)),
         }
     }
 
@@ -209,8 +217,8 @@ impl Storage for NamedFiles {
         self.inner.member()
     }
 
-    fn name_of(&self, path: &str) -> String {
-        let name = self.real("find", path, |path| Ok(path.to_string()));
+    fn real_path(&self, path: &str) -> String {
+        let name = self.with_real_path("find", path, |path| Ok(path.to_string()));
         name.unwrap_or_else(|_| path.to_string())
     }
 
@@ -218,11 +226,11 @@ impl Storage for NamedFiles {
         if self.find(path).is_none() {
             return Ok(None);
         }
-        self.real("stat", path, |path| self.inner.stat(path))
+        self.with_real_path("stat", path, |path| self.inner.stat(path))
     }
 
     fn kind(&self, path: &str) -> Result<Option<NameKind>, StorageError> {
-        self.real("stat", path, |path| self.inner.kind(path))
+        self.with_real_path("stat", path, |path| self.inner.kind(path))
     }
 
     fn create(&self, path: &str) -> Result<Box<dyn WriteFile>, StorageError> {
@@ -238,15 +246,15 @@ impl Storage for NamedFiles {
     }
 
     fn evict(&self, path: &str) -> Result<(), StorageError> {
-        self.real("evict", path, |path| self.inner.evict(path))
+        self.with_real_path("evict", path, |path| self.inner.evict(path))
     }
 
     fn warm(&self, path: &str) -> Result<(), StorageError> {
-        self.real("read", path, |path| self.inner.warm(path))
+        self.with_real_path("read", path, |path| self.inner.warm(path))
     }
 
     fn resident_bytes(&self, path: &str) -> Result<Option<u64>, StorageError> {
-        self.real("open", path, |path| self.inner.resident_bytes(path))
+        self.with_real_path("open", path, |path| self.inner.resident_bytes(path))
     }
 }
 
@@ -270,8 +278,8 @@ mod tests {
             places.push(writer.push(parent, name).unwrap());
         }
         std::fs::write(folder.path().join("v/x.idx"), "index").unwrap();
-        writer.choose(places.iter().copied(), [4, 0]).unwrap();
-        writer.choose(places.into_iter(), [3, 1]).unwrap();
+        writer.write_selection(places.iter().copied(), [4, 0]).unwrap();
+        writer.write_selection(places.into_iter(), [3, 1]).unwrap();
         let plan =
             DatasetPlan { prefix: "a_b".into(), extension: "npz".into(), ..DatasetPlan::default() };
         let inner = || storage::open("file", folder.path()).unwrap();
@@ -280,18 +288,19 @@ mod tests {
             let (split, number) = if i < 3 { ("train", i) } else { ("valid/7", 0) };
             let path = format!("{split}/a_b_{number:03}_of_99.npz");
             assert_eq!(files.stat(&path).unwrap(), Some(name.len() as u64), "{path}");
-            assert_eq!(files.name_of(&path), format!("{parent}/{name}").trim_start_matches('/'));
+            assert_eq!(files.real_path(&path), format!("{parent}/{name}").trim_start_matches('/'));
             let mut found = String::new();
             assert!(files.look_up(&path, &mut found).unwrap());
-            for name_of in [&path, &found] {
-                let handle = files.open(name_of).unwrap();
+            for name in [&path, &found] {
+                let handle = files.open(name).unwrap();
                 assert_eq!(files.len(&handle).unwrap(), name.len() as u64);
             }
         }
         assert_eq!(files.stat("valid/a_b_0_of_1.npz.idx").unwrap(), Some(5));
         assert_eq!(files.stat("index/valid/a_b_0_of_1.npz.idx").unwrap(), None);
-        for none in ["train/a_b_3_of_9.npz", "valid/a_b_1_of_9.npz", "train/a_b_0_of_9.npy", "x"] {
-            assert!(files.open(none).is_err(), "{none}");
+        for unknown in ["train/a_b_3_of_9.npz", "valid/a_b_1_of_9.npz", "train/a_b_0_of_9.npy", "x"]
+        {
+            assert!(files.open(unknown).is_err(), "{unknown}");
         }
         assert!(files.create("train/a_b_0_of_3.npz").is_err() && files.remove("x").is_err());
         std::fs::write(&index, "short").unwrap();

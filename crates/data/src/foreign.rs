@@ -1,5 +1,5 @@
-//! Looks at a folder of files that feedrate did not make, before it trusts them: are they enough, can they be read,
-//! do they hold what the plan says.
+//! Checks a folder of files that feedrate did not generate before a run uses them: whether there are enough files,
+//! whether they can be read, and whether their contents match the plan.
 
 use crate::error::DatasetError;
 use crate::format::{self, Cursor, CursorOptions, Discard, FormatError, Need};
@@ -16,12 +16,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
-/// Files that are opened, at most: the first, the last, and some between.
+/// Upper limit on the files that are opened: the first, the last, and some between.
 const PROBED_MAX: u64 = 16;
-/// A small piece holds what is looked for, and passes by samples that are longer: data that is read here is in the page cache
-/// when training begins.
+/// Bytes of one read. Small, because the data read here is in the page cache when training begins.
 const PIECE_BYTES: usize = 4096;
-/// Mean sizes this far apart are worth a note.
+/// Relative difference of mean sizes above which a note is added.
 const SIZE_TOLERANCE: f64 = 0.02;
 
 /// Result of a probe.
@@ -29,7 +28,7 @@ const SIZE_TOLERANCE: f64 = 0.02;
 pub struct Probe {
     /// The files that were opened.
     pub files: Vec<Probed>,
-    /// Differences from the plan that do no harm, each a sentence.
+    /// Harmless differences from the plan, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -40,25 +39,25 @@ pub struct Probed {
     pub path: String,
     /// Length of all its parts.
     pub bytes: u64,
-    /// Shape that the file itself states, where its format does so.
+    /// Shape that the file states, if its format stores one.
     pub shape: Option<FileShape>,
 }
 
-/// Look at some files of a folder that feedrate did not make. `there` are the files to train and to evaluate on.
+/// Open some files of a foreign dataset. `found_files` are the numbers of training and evaluation files in its folder.
 ///
 /// # Errors
-/// Too few files, or one that cannot be read, or holds fewer samples than the plan says.
+/// There are too few files, or a file cannot be read, or has fewer samples than the plan.
 pub fn probe_foreign(
     storage: &dyn Storage,
     plan: &DatasetPlan,
     layout: &Layout,
-    there: [u64; 2],
+    found_files: [u64; 2],
 ) -> Result<Probe, DatasetError> {
     let names = FileNames::new(plan, layout)?;
     if names.format.member().has(Ability::NoFiles) {
         return Ok(Probe::default());
     }
-    check_counts(there, plan)?;
+    check_counts(found_files, plan)?;
     let mut opener = Opener::new(storage, names, false);
     let last_sample = plan.samples_per_file.saturating_sub(1);
     let needs_plan = names.format.member().has(Ability::NeedsPlan) && plan.samples_per_file > 1;
@@ -71,7 +70,7 @@ pub fn probe_foreign(
     Ok(Probe { files, notes })
 }
 
-/// Files of the extension in the folders of the training files, and in those of the evaluation files.
+/// Numbers of files with the plan's extension in the folders of training files and in those of evaluation files.
 ///
 /// # Errors
 /// A folder cannot be listed.
@@ -90,8 +89,7 @@ pub fn files_there(
     Ok(found)
 }
 
-fn check_counts(there: [u64; 2], plan: &DatasetPlan) -> Result<(), DatasetError> {
-    let [train, eval] = there;
+fn check_counts([train, eval]: [u64; 2], plan: &DatasetPlan) -> Result<(), DatasetError> {
     for (purpose, found, wanted) in
         [("train", train, plan.files_train), ("evaluate", eval, plan.files_eval)]
     {
@@ -103,7 +101,7 @@ fn check_counts(there: [u64; 2], plan: &DatasetPlan) -> Result<(), DatasetError>
     Ok(())
 }
 
-/// Up to [`PROBED_MAX`] of `files`, spread evenly, the first and the last among them.
+/// Up to [`PROBED_MAX`] of `files` file numbers, spread evenly, including the first and the last.
 fn sampled(files: u64) -> impl Iterator<Item = u64> {
     let count = files.min(PROBED_MAX);
     (0..count).map(move |i| {
@@ -134,18 +132,19 @@ fn notes(files: &[Probed], FileNames { plan, layout, format }: FileNames<'_>) ->
         .map(|file| u128::from(format.file_bytes(&layout.shape(file), &plan.encoding)))
         .sum();
     let count = files.len().max(1) as f64;
-    let (found, planned) = (found as f64 / count, planned as f64 / count);
-    if (found - planned).abs() > SIZE_TOLERANCE * planned {
+    let found_mean = found as f64 / count;
+    let planned_mean = planned as f64 / count;
+    if (found_mean - planned_mean).abs() > SIZE_TOLERANCE * planned_mean {
         notes.push(format!(
             "the files have {} on average, the plan says {}",
-            units::bytes(found as u64),
-            units::bytes(planned as u64)
+            units::bytes(found_mean as u64),
+            units::bytes(planned_mean as u64)
         ));
     }
     notes
 }
 
-/// Samples are as long as the files say; the plan's length is what nominal rates are made of.
+/// A note if the samples are not as long as planned. Runs read the real length, but nominal rates use the planned one.
 fn size_note(files: &[Probed], layout: &Layout) -> Option<String> {
     let shapes: Vec<(&Probed, FileShape)> =
         files.iter().filter_map(|file| Some((file, file.shape?))).collect();
@@ -158,39 +157,39 @@ fn size_note(files: &[Probed], layout: &Layout) -> Option<String> {
     }
     let (file, shape) = shapes.first()?;
     Some(format!(
-        "`{}` holds {}, the plan says {} a sample: nominal rates and the dataset's size are the plan's",
+        "`{}` holds {}, the plan says {} per sample: nominal rates and the dataset's size are those of the plan",
         file.path,
         format::in_words(shape),
         units::bytes((planned / files.len().max(1) as u128) as u64)
     ))
 }
 
-/// Samples of files, of which nothing was known but the format.
+/// Properties of a foreign dataset's samples, found by opening its files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundSamples {
-    /// Samples of each file, but for those that hold fewer.
+    /// Samples in each file, except the unfit files.
     pub per_file: u64,
-    /// Training files that hold fewer samples, and those that cannot be read.
-    pub left: Vec<UnfitFiles>,
-    /// Dimensions of a sample, in the mean over the files that were opened; empty where they are not known.
+    /// Training files with fewer samples, and those that cannot be read.
+    pub unfit_files: Vec<UnfitFiles>,
+    /// Mean dimensions of a sample over the opened files; empty if unknown.
     pub dims: Vec<u64>,
-    /// Whether all of those have these.
-    pub is_even: bool,
-    /// Type of their elements, where it is known.
+    /// Whether all opened files have these dimensions.
+    pub has_equal_dims: bool,
+    /// Element type, if known.
     pub element: Option<Element>,
     /// Files that were opened.
     pub probed_files: u64,
 }
 
-/// Files that cannot be trained on as the others are.
+/// Training files that are left out for one reason.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UnfitFiles {
-    /// Their numbers, ascending.
+    /// File numbers, ascending.
     pub numbers: Vec<u64>,
-    /// Their length.
+    /// Total length.
     pub bytes: u64,
-    /// The reason, as it stands behind their number.
-    pub why: String,
+    /// The reason, phrased to follow the number of files.
+    pub reason: String,
 }
 
 impl UnfitFiles {
@@ -198,18 +197,19 @@ impl UnfitFiles {
         storage: &dyn Storage,
         layout: &Layout,
         numbers: Vec<u64>,
-        why: String,
+        reason: String,
     ) -> Result<Self, DatasetError> {
         let mut bytes = 0;
         for &file in &numbers {
             bytes += storage.stat(&path_of(layout, file))?.unwrap_or_default();
         }
-        Ok(UnfitFiles { numbers, bytes, why })
+        Ok(UnfitFiles { numbers, bytes, reason })
     }
 }
 
-/// Look at training files of `plan`, of which nothing but the format and the number is known: some for what their samples are, all
-/// for how many they hold, where that can be several: then those that cannot be read are left out where they are fewer than the others.
+/// Find out what the samples of a foreign dataset are. Of the plan only the format and the number of training files
+/// are used. Some files are opened for the shape of their samples. In formats with several samples per file all files
+/// are opened to count them; files that cannot be read are then left out if they are the minority.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -240,9 +240,9 @@ pub fn find_samples(
         let watch = Watch::new(&|_, _| {}, &cancel);
         let opener = || Opener::new(storage, names, false);
         walk::for_each(plan.files_train, threads, &watch, opener, |opener, file| {
-            // Of text the first row tells whether it is a table: any text has lines.
-            let begins = if is_text { opener.probe(file, 0, None).err() } else { None };
-            let samples = begins.map_or_else(|| opener.count(file), Err);
+            // Any text has lines, so the first row is parsed to check that the text is a table.
+            let first_row_error = if is_text { opener.probe(file, 0, None).err() } else { None };
+            let samples = first_row_error.map_or_else(|| opener.count_samples(file), Err);
             let mut counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
             match samples {
                 Err(error @ DatasetError::Format { .. }) => {
@@ -253,20 +253,23 @@ pub fn find_samples(
             Ok::<(), DatasetError>(())
         })?;
         let (counts, mut broken) = counted.into_inner().unwrap_or_else(PoisonError::into_inner);
-        found.per_file = most_samples(&counts);
-        let short = (0..).zip(&counts).filter(|(_, samples)| **samples < found.per_file);
-        let short = short.map(|(file, _)| file).filter(|file| !broken.contains_key(file)).collect();
-        let numbers: Vec<u64> = broken.keys().copied().collect();
-        let mut why = String::new();
+        found.per_file = best_samples_per_file(&counts);
+        let short: Vec<u64> = (0..)
+            .zip(&counts)
+            .filter(|(file, samples)| **samples < found.per_file && !broken.contains_key(file))
+            .map(|(file, _)| file)
+            .collect();
+        let unreadable: Vec<u64> = broken.keys().copied().collect();
+        let mut unreadable_reason = String::new();
         if let Some((_, error)) = broken.pop_first() {
-            if plan.files_train <= 2 * numbers.len() as u64 {
+            if plan.files_train <= 2 * unreadable.len() as u64 {
                 return Err(error);
             }
-            why = format!("unreadable ({error})");
+            unreadable_reason = format!("unreadable ({error})");
         }
-        let few = "with fewer samples than the others".to_string();
-        for (numbers, why) in [(numbers, why), (short, few)] {
-            found.left.push(UnfitFiles::new(storage, &layout, numbers, why)?);
+        let short_reason = "with fewer samples than the others".to_string();
+        for (numbers, reason) in [(unreadable, unreadable_reason), (short, short_reason)] {
+            found.unfit_files.push(UnfitFiles::new(storage, &layout, numbers, reason)?);
         }
     }
     Ok(found)
@@ -278,16 +281,16 @@ fn path_of(layout: &Layout, file: u64) -> String {
     path
 }
 
-/// Samples of each file such that those which have as many hold the most together.
-fn most_samples(counts: &[u64]) -> u64 {
+/// The number of samples per file that uses the most samples in total, if files with fewer samples are left out.
+fn best_samples_per_file(counts: &[u64]) -> u64 {
     let mut sorted = counts.to_vec();
-    sorted.sort_unstable_by(|one, other| other.cmp(one));
+    sorted.sort_unstable_by_key(|count| std::cmp::Reverse(*count));
     let best = sorted.iter().zip(1..).max_by_key(|(samples, files)| **samples * files);
     best.map_or(0, |(samples, _)| *samples)
 }
 
-/// A file that is one sample, though its array has an axis that could be one of samples.
-fn whole(shape: FileShape) -> FileShape {
+/// The shape of a file that is one sample, even if its array's last axis was read as an axis of samples.
+fn as_single_sample(shape: FileShape) -> FileShape {
     if shape.samples == 1 {
         return shape;
     }
@@ -304,13 +307,13 @@ fn mean_shape(shapes: &[FileShape]) -> FoundSamples {
     });
     FoundSamples {
         dims: if is_alike { means.collect() } else { Vec::new() },
-        is_even: shapes.iter().all(|shape| shape.dims == first.dims),
+        has_equal_dims: shapes.iter().all(|shape| shape.dims == first.dims),
         element: Some(first.element),
         ..FoundSamples::default()
     }
 }
 
-/// Opens one file after another, and reads it until its shape is known.
+/// Opens one file after another and reads each until its shape is known.
 struct Opener<'o> {
     storage: &'o dyn Storage,
     names: FileNames<'o>,
@@ -328,11 +331,12 @@ impl<'o> Opener<'o> {
             samples_alone: false,
             decodes_members,
         };
-        let (cursor, piece) = (names.format.reader(&options), Piece::new(PIECE_BYTES));
+        let cursor = names.format.reader(&options);
+        let piece = Piece::new(PIECE_BYTES);
         Opener { storage, names, cursor, piece, handles: Vec::new() }
     }
 
-    /// Read a file up to the shape of a sample.
+    /// Read a file until the shape of a sample is known.
     fn probe(
         &mut self,
         file: u64,
@@ -351,16 +355,18 @@ impl<'o> Opener<'o> {
             Ok(()) => {
                 let mut shape = self.cursor.decoded().or_else(|| self.cursor.found());
                 if plan.samples_per_file <= 1 && !format.member().has(Ability::KeepsOpen) {
-                    shape = shape.map(whole);
+                    shape = shape.map(as_single_sample);
                 }
-                Ok(Probed { path: self.storage.name_of(&path), bytes, shape })
+                Ok(Probed { path: self.storage.real_path(&path), bytes, shape })
             }
-            Err(source) => Err(DatasetError::Format { path: self.storage.name_of(&path), source }),
+            Err(source) => {
+                Err(DatasetError::Format { path: self.storage.real_path(&path), source })
+            }
         }
     }
 
-    /// Samples of a file: what it says when it is asked for one that it cannot have.
-    fn count(&mut self, file: u64) -> Result<u64, DatasetError> {
+    /// Number of samples in a file. A request for a sample that cannot exist fails with an error that contains it.
+    fn count_samples(&mut self, file: u64) -> Result<u64, DatasetError> {
         match self.probe(file, u64::MAX - 1, None) {
             Ok(_) => Ok(1),
             Err(DatasetError::Format { source, .. }) if source.samples.is_some() => {
@@ -370,7 +376,7 @@ impl<'o> Opener<'o> {
         }
     }
 
-    /// Open all parts of a file: the length of all.
+    /// Open all parts of a file and return their total length.
     fn open(&mut self, path: &str) -> Result<u64, DatasetError> {
         let mut bytes = 0;
         for part in self.names.format.parts {
@@ -403,7 +409,7 @@ impl<'o> Opener<'o> {
         Ok(Ok(()))
     }
 
-    /// Get the bytes that are needed into the piece: how many they are.
+    /// Read the needed bytes into the piece and return their number.
     fn fetch(&mut self, need: Need) -> Result<usize, StorageError> {
         match need {
             Need::Done | Need::Kept => Ok(0),

@@ -1,7 +1,7 @@
-//! Samples, the files that hold them, and the places files lie in.
+//! Sample content, file formats, storages, and the datasets made of them.
 //!
-//! Formats and storages never import each other: a format says which byte ranges it needs, a
-//! storage serves ranges. Nothing here knows the time.
+//! Formats and storages do not depend on each other: a format states which byte ranges it needs, and a storage serves
+//! ranges. Nothing in this crate reads a clock.
 
 pub mod content;
 mod piece;

@@ -1,12 +1,14 @@
-//! Lists a folder of files that others made, however they are named and wherever in it they lie, and tells their formats.
+//! Lists the files of a foreign folder, with any names and in any subfolders, and recognises their formats.
 //!
-//! Names go into a [`FileIndex`](crate::file_index::FileIndex) as they come: of ten million files no more is kept than a place each.
+//! Names are written to a [`FileIndex`](crate::file_index::FileIndex) as they are found. Memory holds only one number
+//! per file, so that ten million files can be listed.
 
 use crate::file_index::{NameWriter, PATH_BYTES_MAX};
 use crate::foreign::UnfitFiles;
 use crate::format::{self, Format, HEAD_BYTES};
 use crate::manifest::{self, Manifest};
 use crate::storage::StorageError;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, DirEntry, File, Metadata};
 use std::io::{self, Read};
@@ -16,16 +18,16 @@ use std::path::{Path, PathBuf};
 #[cfg(test)]
 mod tests;
 
-/// So many names of a folder are sorted together.
+/// Number of names in a folder that are sorted together.
 const SORTED_NAMES: usize = 1 << 20;
-/// Files of an ending that are looked into until one tells its format: some may be broken.
+/// Upper limit on the files of an extension that are opened to recognise its format: the first ones may be broken.
 const HEADS_MAX: u8 = 16;
-/// Endings that are remembered: of more each file is looked into.
-const ENDINGS_MAX: usize = 1 << 16;
-/// Kinds of files that are told apart; further ones are of one kind more.
+/// Upper limit on the extensions that are remembered. Files of further extensions are opened one by one.
+const EXTENSIONS_MAX: usize = 1 << 16;
+/// Upper limit on the groups of files. Files of further kinds share one more group.
 const GROUPS_MAX: usize = 200;
 
-/// Use of a file, by the folder that it lies in.
+/// Purpose of a file, as the name of its folder suggests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FilePurpose {
     Train,
@@ -37,58 +39,60 @@ const TRAIN: [&str; 2] = ["train", "training"];
 const EVALUATION: [&str; 5] = ["valid", "val", "validation", "test", "eval"];
 
 impl FilePurpose {
-    /// By a folder's name: `train`, `train2017`.
-    fn of_folder(name: &str) -> Self {
-        let name = name.trim_end_matches(|end: char| end.is_ascii_digit() || "_-".contains(end));
-        let is = |names: &[&str]| names.iter().any(|own| own.eq_ignore_ascii_case(name));
-        if is(&TRAIN) {
+    /// The purpose of a folder such as `train` or `train2017`.
+    fn from_folder_name(name: &str) -> Self {
+        let word = name.trim_end_matches(|end: char| end.is_ascii_digit() || "_-".contains(end));
+        let is_any = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(word));
+        if is_any(&TRAIN) {
             FilePurpose::Train
-        } else if is(&EVALUATION) {
+        } else if is_any(&EVALUATION) {
             FilePurpose::Evaluation
         } else {
             FilePurpose::Unknown
         }
     }
 
-    /// By a file's name: `train.h5`, and `train-00000-of-00004.parquet` as Hugging Face has it.
-    fn of_file(name: &str) -> Self {
+    /// The purpose of a file such as `train.h5`, or `train-00000-of-00004.parquet` as Hugging Face names it.
+    fn from_file_name(name: &str) -> Self {
         let stem = name.split('.').next().unwrap_or_default();
         let word = stem.split_once("-0").map_or(stem, |(word, _)| word);
-        FilePurpose::of_folder(word)
+        FilePurpose::from_folder_name(word)
     }
 }
 
-/// Files of one format, or of one ending where no format is known.
+/// Files of one format, or of one extension if their format is unknown.
 struct FileGroup {
     name: String,
     format: Option<&'static Format>,
-    /// The files' bytes have told the format, not their names.
+    /// Whether the format was recognised by the files' content. Otherwise by their names.
     by_content: bool,
-    /// By purpose.
-    of: [FileTally; 3],
+    /// One tally for each [`FilePurpose`].
+    tallies: [FileTally; 3],
 }
 
 impl FileGroup {
-    fn all(&self) -> FileTally {
-        self.of.into_iter().fold(FileTally::default(), FileTally::join)
+    fn total(&self) -> FileTally {
+        self.tallies.into_iter().fold(FileTally::default(), FileTally::join)
     }
 
-    fn is_more_than(&self, other: &FileGroup) -> bool {
-        let [own, other] = [self.all(), other.all()];
-        other.files < own.files && other.bytes < own.bytes
+    /// Whether the group has both more files and more bytes than `other`.
+    fn is_larger_than(&self, other: &FileGroup) -> bool {
+        let total = self.total();
+        let other_total = other.total();
+        other_total.files < total.files && other_total.bytes < total.bytes
     }
 }
 
-/// Files that are alike.
+/// Number and size of a set of files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileTally {
-    /// How many.
+    /// Number of files.
     pub files: u64,
-    /// Length of all of them.
+    /// Total length.
     pub bytes: u64,
-    /// Folders that they lie in.
+    /// Number of folders that contain the files.
     pub folders: u64,
-    /// Length of the shortest and of the longest.
+    /// Lengths of the shortest and the longest file.
     pub lengths: Option<(u64, u64)>,
     last_folder: u64,
 }
@@ -100,7 +104,8 @@ impl FileTally {
         let (least, most) = self.lengths.unwrap_or((bytes, bytes));
         self.lengths = Some((least.min(bytes), most.max(bytes)));
         if self.last_folder != folder {
-            (self.last_folder, self.folders) = (folder, self.folders + 1);
+            self.last_folder = folder;
+            self.folders += 1;
         }
     }
 
@@ -110,63 +115,63 @@ impl FileTally {
             files: self.files + other.files,
             bytes: self.bytes + other.bytes,
             folders: self.folders + other.folders,
-            lengths: lengths.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))),
+            lengths: lengths.reduce(|first, second| (first.0.min(second.0), first.1.max(second.1))),
             last_folder: 0,
         }
     }
 }
 
-/// All files below a folder, sorted by what they are.
+/// All files below a folder, grouped by format.
 pub struct Listing {
     index: PathBuf,
     names: NameWriter,
-    /// The place of each name, with its group and its purpose above.
+    /// For each file the offset of its name in the index, with its group and purpose in the upper bits.
     entries: Vec<u64>,
     groups: Vec<FileGroup>,
-    /// Files that are no data, by the reason.
-    passed: BTreeMap<&'static str, u64>,
-    /// Folders of datasets of ours.
-    pub ours: Vec<PathBuf>,
+    /// Number of skipped files for each reason.
+    skipped: BTreeMap<&'static str, u64>,
+    /// Folders of datasets that feedrate generated.
+    pub generated_datasets: Vec<PathBuf>,
 }
 
-/// The files of a listing that are used.
-pub struct TakenFiles {
+/// The files of a listing that a run uses.
+pub struct SelectedFiles {
     index: PathBuf,
     names: NameWriter,
-    places: Vec<u64>,
-    /// Files to evaluate on.
+    name_offsets: Vec<u64>,
+    /// Number of evaluation files.
     pub eval: u64,
-    /// Those to train on.
+    /// Training files.
     pub train: FileTally,
-    /// Name of its files: their format, or their ending where that tells none.
+    /// Format of the files, or their extension if the format is unknown.
     pub kind: String,
-    /// Those that are not used, each kind with how many there are, the most first.
+    /// Number of unused files of each kind, in descending order.
     pub left_out: Vec<(String, u64)>,
 }
 
-impl TakenFiles {
+impl SelectedFiles {
     fn write(&mut self) -> Result<(), StorageError> {
-        let places = self.places.iter().copied();
-        let written = self.names.choose(places, [self.train.files, self.eval]);
+        let offsets = self.name_offsets.iter().copied();
+        let written = self.names.write_selection(offsets, [self.train.files, self.eval]);
         written.map_err(|error| StorageError::new("write", &self.index, error))
     }
 
-    /// Leave out these files.
+    /// Remove unfit files from the selection.
     ///
     /// # Errors
     /// The index cannot be written.
-    pub fn leave_out(&mut self, all: &[UnfitFiles]) -> Result<(), StorageError> {
-        let numbers: HashSet<u64> = all.iter().flat_map(|left| left.numbers.clone()).collect();
+    pub fn leave_out(&mut self, unfit: &[UnfitFiles]) -> Result<(), StorageError> {
+        let numbers: HashSet<u64> = unfit.iter().flat_map(|files| files.numbers.clone()).collect();
         if numbers.is_empty() {
             return Ok(());
         }
         let mut number = 0..;
-        self.places.retain(|_| number.next().is_some_and(|number| !numbers.contains(&number)));
+        self.name_offsets
+            .retain(|_| number.next().is_some_and(|number| !numbers.contains(&number)));
         self.train.files -= numbers.len() as u64;
-        for UnfitFiles { numbers, bytes, why } in all.iter().filter(|left| !left.numbers.is_empty())
-        {
-            self.train.bytes = self.train.bytes.saturating_sub(*bytes);
-            self.left_out.push((why.clone(), numbers.len() as u64));
+        for files in unfit.iter().filter(|files| !files.numbers.is_empty()) {
+            self.train.bytes = self.train.bytes.saturating_sub(files.bytes);
+            self.left_out.push((files.reason.clone(), files.numbers.len() as u64));
         }
         self.write()
     }
@@ -176,109 +181,132 @@ const PURPOSE_SHIFT: u32 = 48;
 const GROUP_SHIFT: u32 = 56;
 
 impl Listing {
-    /// The format that is read where nobody says which.
-    pub fn commonest(&self) -> Option<&'static Format> {
-        let group = &self.groups[self.chosen()?];
+    /// The format to read if the user specifies none.
+    pub fn main_format(&self) -> Option<&'static Format> {
+        let group = &self.groups[self.main_group()?];
         Some(group.format.unwrap_or_else(format::plain))
     }
 
-    /// The group of most files, of those whose format the files' bytes tell where there are such; formats that only names tell may be of
-    /// what goes with them, unless they are more of the files and bytes. Files of no known format, as plain bytes, come before what names
-    /// tell where they are more of the bytes, and before others where they are more of both.
-    fn chosen(&self) -> Option<usize> {
+    /// Number of the group that most likely holds the samples.
+    ///
+    /// This is the largest group whose format was recognised by content. A group recognised only by name may be metadata
+    /// of the samples, so it is preferred only if it has both more files and more bytes. Files of unknown format are
+    /// preferred to a group recognised by content if they have more files and bytes, and to a group recognised by name
+    /// if they have more bytes.
+    fn main_group(&self) -> Option<usize> {
         let groups = &self.groups;
-        let [told, named] = [true, false].map(|by_content| {
-            let numbers = 0..groups.len();
-            let is_known = |of: &FileGroup| of.format.is_some() && of.by_content == by_content;
-            let known = numbers.filter(|&number| is_known(&groups[number]));
-            known.max_by_key(|&number| groups[number].all().files)
-        });
-        let known = match (told, named) {
-            (Some(told), Some(named)) if groups[named].is_more_than(&groups[told]) => Some(named),
-            (told, named) => told.or(named),
+        let most_files = |by_content: bool| {
+            let is_known =
+                |group: &FileGroup| group.format.is_some() && group.by_content == by_content;
+            let numbers = (0..groups.len()).filter(|&number| is_known(&groups[number]));
+            numbers.max_by_key(|&number| groups[number].total().files)
         };
-        let plain = self.largest(|group| group.format.is_none());
-        let (Some(plain), Some(known)) = (plain, known) else { return known.or(plain) };
-        let [bare, other] = [plain, known].map(|number| &groups[number]);
-        let is_named = !other.by_content && other.all().bytes < bare.all().bytes;
-        Some(if bare.is_more_than(other) || is_named { plain } else { known })
+        let known = match (most_files(true), most_files(false)) {
+            (Some(by_content), Some(by_name))
+                if groups[by_name].is_larger_than(&groups[by_content]) =>
+            {
+                Some(by_name)
+            }
+            (by_content, by_name) => by_content.or(by_name),
+        };
+        let unknown = self.largest_group(|group| group.format.is_none());
+        let (Some(unknown), Some(known)) = (unknown, known) else { return known.or(unknown) };
+        let unknown_group = &groups[unknown];
+        let known_group = &groups[known];
+        let outweighs_names =
+            !known_group.by_content && known_group.total().bytes < unknown_group.total().bytes;
+        let prefers_unknown = unknown_group.is_larger_than(known_group) || outweighs_names;
+        Some(if prefers_unknown { unknown } else { known })
     }
 
-    /// The group with the most bytes of those that `is_one`; files of many endings are none.
-    fn largest(&self, is_one: fn(&FileGroup) -> bool) -> Option<usize> {
+    /// The group with the most bytes among those that satisfy `accepts`, without the group of mixed extensions.
+    fn largest_group(&self, accepts: fn(&FileGroup) -> bool) -> Option<usize> {
         let numbers = 0..self.groups.len().min(GROUPS_MAX);
-        let some = numbers.filter(|number| is_one(&self.groups[*number]));
-        some.max_by_key(|number| self.groups[*number].all().bytes)
+        let accepted = numbers.filter(|number| accepts(&self.groups[*number]));
+        accepted.max_by_key(|number| self.groups[*number].total().bytes)
     }
 
-    /// Kinds of files, each with how many there are, the most first.
+    /// Kinds of files with their numbers, in descending order.
     pub fn kinds(&self) -> Vec<(String, u64)> {
         self.left_out(None, false)
     }
 
-    /// Choose the files of `format`. Where all of them lie in folders such as `train` and `val`, these tell what they are for.
+    /// Select the files of `format`. If all of them are in folders such as `train` and `val`, the folder names determine
+    /// their purposes. Otherwise all are training files.
     ///
     /// # Errors
     /// The index cannot be written.
-    pub fn take(mut self, format: &Format) -> Result<TakenFiles, StorageError> {
-        let number = self.group_of(format);
-        let of = number.map_or_else(Default::default, |number| self.groups[number].of);
-        let [train, eval, unknown] = of;
+    pub fn select(mut self, format: &Format) -> Result<SelectedFiles, StorageError> {
+        let number = self.group_with_format(format);
+        let [train, eval, unknown] =
+            number.map_or_else(Default::default, |number| self.groups[number].tallies);
         let is_split = train.files > 0 && unknown.files == 0;
         let left_out = self.left_out(number, is_split);
-        let mut places = std::mem::take(&mut self.entries);
-        places.retain(|entry| number == Some((entry >> GROUP_SHIFT) as usize));
+        let mut selected = std::mem::take(&mut self.entries);
+        selected.retain(|entry| number == Some((entry >> GROUP_SHIFT) as usize));
         if is_split {
-            // In their order, but for this.
-            places.sort_by_key(|entry| entry >> PURPOSE_SHIFT);
+            // A stable sort: training files first, each purpose in the order of the listing.
+            selected.sort_by_key(|entry| entry >> PURPOSE_SHIFT);
         }
-        places.iter_mut().for_each(|entry| *entry &= (1 << PURPOSE_SHIFT) - 1);
-        let kind = number.map_or_else(String::new, |number| self.groups[number].name.clone());
-        let Listing { index, names, .. } = self;
-        let train = if is_split { train } else { train.join(eval).join(unknown) };
-        let eval = if is_split { eval.files } else { 0 };
-        let mut taken = TakenFiles { index, names, places, eval, train, kind, left_out };
-        taken.write()?;
-        Ok(taken)
+        selected.iter_mut().for_each(|entry| *entry &= (1 << PURPOSE_SHIFT) - 1);
+        let mut files = SelectedFiles {
+            index: self.index,
+            names: self.names,
+            name_offsets: selected,
+            eval: if is_split { eval.files } else { 0 },
+            train: if is_split { train } else { train.join(eval).join(unknown) },
+            kind: number.map_or_else(String::new, |number| self.groups[number].name.clone()),
+            left_out,
+        };
+        files.write()?;
+        Ok(files)
     }
 
-    /// Those of `format`: the chosen ones where they can be read so, as every file can as plain bytes that does not tell another format.
-    fn group_of(&self, format: &Format) -> Option<usize> {
+    /// The group to read as `format`. The main group is preferred if it has this format. As plain bytes, any group can be
+    /// read whose content was not recognised as another format.
+    fn group_with_format(&self, format: &Format) -> Option<usize> {
         let name = format.member().name;
         let is_plain = name == format::plain().member().name;
-        let is_of = |group: &FileGroup| group.format.is_some_and(|of| of.member().name == name);
-        let fits = |of: &FileGroup| is_of(of) || is_plain && !of.by_content;
-        let chosen = self.chosen().filter(|&number| fits(&self.groups[number]));
-        let chosen = chosen.or_else(|| self.groups.iter().position(is_of));
-        chosen.or_else(|| is_plain.then(|| self.largest(|group| !group.by_content))?)
+        let has_format =
+            |group: &FileGroup| group.format.is_some_and(|format| format.member().name == name);
+        let is_readable = |group: &FileGroup| has_format(group) || is_plain && !group.by_content;
+        self.main_group()
+            .filter(|&number| is_readable(&self.groups[number]))
+            .or_else(|| self.groups.iter().position(has_format))
+            .or_else(|| is_plain.then(|| self.largest_group(|group| !group.by_content))?)
     }
 
-    fn left_out(&self, taken: Option<usize>, is_split: bool) -> Vec<(String, u64)> {
-        let others = self.groups.iter().enumerate().filter(|(i, _)| Some(*i) != taken);
-        let mut all: Vec<(String, u64)> =
-            others.map(|(_, group)| (group.name.clone(), group.all().files)).collect();
-        if let (Some(taken), true) = (taken, is_split) {
-            all.push(("to evaluate on".into(), self.groups[taken].of[1].files));
+    /// Kinds of files outside of the selected group with their numbers, in descending order. With `is_split`, the
+    /// evaluation files of the selected group are included.
+    fn left_out(&self, selected: Option<usize>, is_split: bool) -> Vec<(String, u64)> {
+        let others = self.groups.iter().enumerate().filter(|(i, _)| Some(*i) != selected);
+        let mut kinds: Vec<(String, u64)> =
+            others.map(|(_, group)| (group.name.clone(), group.total().files)).collect();
+        if let (Some(selected), true) = (selected, is_split) {
+            let eval = self.groups[selected].tallies[FilePurpose::Evaluation as usize];
+            kinds.push(("to evaluate on".into(), eval.files));
         }
-        all.extend(self.passed.iter().map(|(why, files)| (why.to_string(), *files)));
-        all.retain(|(_, files)| *files > 0);
-        all.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
-        all
+        kinds.extend(self.skipped.iter().map(|(reason, files)| (reason.to_string(), *files)));
+        kinds.retain(|(_, files)| *files > 0);
+        kinds.sort_by(|(a_name, a_files), (b_name, b_files)| {
+            b_files.cmp(a_files).then_with(|| a_name.cmp(b_name))
+        });
+        kinds
     }
 }
 
-/// List all files below `root`; their names go into a file called `index`. Links to files and folders are followed, each folder
-/// once.
+/// List all files below `root` and write their names to a file at `index`. Links to files and folders are followed; each
+/// folder is listed once.
 ///
 /// # Errors
-/// A folder cannot be read, or the index not be written.
+/// `root` cannot be read, or the index cannot be written.
 pub fn list(root: &Path, index: &Path) -> Result<Listing, StorageError> {
     let names = NameWriter::create(index);
     let names = names.map_err(|error| StorageError::new("create", index, error))?;
     let mut walk = FolderWalk {
         root,
         seen: HashSet::new(),
-        endings: HashMap::new(),
+        extensions: HashMap::new(),
         folder: 0,
         chunk: Vec::new(),
         text: String::new(),
@@ -287,168 +315,184 @@ pub fn list(root: &Path, index: &Path) -> Result<Listing, StorageError> {
             names,
             entries: Vec::new(),
             groups: Vec::new(),
-            passed: BTreeMap::new(),
-            ours: Vec::new(),
+            skipped: BTreeMap::new(),
+            generated_datasets: Vec::new(),
         },
     };
     let mut folders = vec![(String::new(), FilePurpose::Unknown)];
     while let Some((folder, purpose)) = folders.pop() {
-        let read = walk.folder(&folder, purpose, &mut folders);
-        read.map_err(|error| StorageError::new("list", root.join(&folder), error))?;
+        let listed = walk.list_folder(&folder, purpose, &mut folders);
+        listed.map_err(|error| StorageError::new("list", root.join(&folder), error))?;
     }
     Ok(walk.listing)
 }
 
 struct FolderWalk<'r> {
     root: &'r Path,
-    /// Device and inode of the folders that were read.
+    /// Device and inode of the folders that have been listed.
     seen: HashSet<(u64, u64)>,
-    /// Each ending, as far as it is known.
-    endings: HashMap<String, ListedEnding>,
-    /// Number of the folder that is read.
+    /// What is known about each extension.
+    extensions: HashMap<String, KnownExtension>,
+    /// Number of the current folder.
     folder: u64,
-    /// Names that are sorted next: where they begin and end in the text, with the upper part of their entries.
+    /// Names of the current folder that have not been sorted and written yet.
     chunk: Vec<ListedName>,
+    /// Text of the names in `chunk`.
     text: String,
     listing: Listing,
 }
 
 #[derive(Clone, Copy)]
-struct ListedEnding {
+struct KnownExtension {
     group: u8,
-    /// Files that were looked into and did not tell.
+    /// Number of files that were opened and not recognised.
     heads: u8,
 }
 
 struct ListedName {
+    /// Range of the name in [`FolderWalk::text`].
     start: u32,
     end: u32,
-    kind: u64,
+    /// Group and purpose, in the upper bits of an entry.
+    group_and_purpose: u64,
 }
 
 impl FolderWalk<'_> {
-    fn folder(
+    /// List the files of one folder and push its subfolders to `folders`.
+    fn list_folder(
         &mut self,
         folder: &str,
         purpose: FilePurpose,
         folders: &mut Vec<(String, FilePurpose)>,
     ) -> io::Result<()> {
         let path = self.root.join(folder);
-        let entries = fs::metadata(&path).and_then(|found| Ok((found, fs::read_dir(&path)?)));
-        let (found, entries) = match entries {
+        let opened = fs::metadata(&path).and_then(|found| Ok((found, fs::read_dir(&path)?)));
+        let (found, entries) = match opened {
             Err(_) if !folder.is_empty() => {
-                self.pass("unreadable folder");
+                self.skip("unreadable folder");
                 return Ok(());
             }
-            entries => entries?,
+            opened => opened?,
         };
         if !self.seen.insert((found.dev(), found.ino())) {
             return Ok(());
         }
         self.folder += 1;
-        let mut inner = Vec::new();
+        let mut subfolders = Vec::new();
         for entry in entries {
             let entry = entry?;
-            let Some(name) = self.name(&entry, folder) else { continue };
-            let kind = entry.file_type()?;
-            let found =
-                if kind.is_symlink() { fs::metadata(entry.path()) } else { entry.metadata() };
-            match found {
-                Ok(found) if found.is_dir() => inner.push(name),
-                Ok(found) if found.is_file() => {
-                    self.file(&name, &entry, &found, folder, purpose)?
+            let Some(name) = self.listable_name(&entry, folder) else { continue };
+            let is_link = entry.file_type()?.is_symlink();
+            let metadata = if is_link { fs::metadata(entry.path()) } else { entry.metadata() };
+            match metadata {
+                Ok(metadata) if metadata.is_dir() => subfolders.push(name),
+                Ok(metadata) if metadata.is_file() => {
+                    self.add_file(&name, &entry, &metadata, folder, purpose)?
                 }
-                Ok(_) => self.pass("no file"),
-                Err(_) => self.pass("broken link"),
+                Ok(_) => self.skip("no file"),
+                Err(_) => self.skip("broken link"),
             }
         }
         self.flush(folder)?;
-        inner.sort_unstable_by(|one, other| other.cmp(one));
-        folders.extend(inner.into_iter().map(|name| {
-            let own = FilePurpose::of_folder(&name);
-            let purpose = if purpose == FilePurpose::Unknown { own } else { purpose };
+        // `folders` is a stack, so the first subfolder is pushed last.
+        subfolders.sort_unstable_by_key(|name| Reverse(name.clone()));
+        folders.extend(subfolders.into_iter().map(|name| {
+            let named_purpose = FilePurpose::from_folder_name(&name);
+            let is_unknown = purpose == FilePurpose::Unknown;
             let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
-            (path, purpose)
+            (path, if is_unknown { named_purpose } else { purpose })
         }));
         Ok(())
     }
 
-    fn pass(&mut self, why: &'static str) {
-        *self.listing.passed.entry(why).or_default() += 1;
+    fn skip(&mut self, reason: &'static str) {
+        *self.listing.skipped.entry(reason).or_default() += 1;
     }
 
-    /// A name that can be listed.
-    fn name(&mut self, entry: &DirEntry, folder: &str) -> Option<String> {
+    /// The name of an entry; `None` if it is skipped.
+    fn listable_name(&mut self, entry: &DirEntry, folder: &str) -> Option<String> {
         let Ok(name) = entry.file_name().into_string() else {
-            self.pass("name not in UTF-8");
+            self.skip("name not in UTF-8");
             return None;
         };
         if name.starts_with('.') {
-            self.pass("hidden");
+            self.skip("hidden");
             return None;
         }
         if folder.len() + 1 + name.len() > PATH_BYTES_MAX {
-            self.pass("path too long");
+            self.skip("path too long");
             return None;
         }
         Some(name)
     }
 
-    fn file(
+    fn add_file(
         &mut self,
         name: &str,
         entry: &DirEntry,
-        found: &Metadata,
+        metadata: &Metadata,
         folder: &str,
-        purpose: FilePurpose,
+        folder_purpose: FilePurpose,
     ) -> io::Result<()> {
         if name == manifest::FILE_NAME {
-            let own = self.root.join(folder);
-            if Manifest::own_in(&own).is_some() {
-                self.listing.ours.push(own);
+            let path = self.root.join(folder);
+            if Manifest::find_in(&path).is_some() {
+                self.listing.generated_datasets.push(path);
                 return Ok(());
             }
         }
-        if found.len() == 0 {
-            self.pass("empty");
+        if metadata.len() == 0 {
+            self.skip("empty");
             return Ok(());
         }
-        let group = self.group(name, entry);
-        let is_known = purpose != FilePurpose::Unknown;
-        let purpose = if is_known { purpose } else { FilePurpose::of_file(name) } as usize;
-        self.listing.groups[usize::from(group)].of[purpose].add(found.len(), self.folder);
+        let group = self.group_of(name, entry);
+        let purpose = match folder_purpose {
+            FilePurpose::Unknown => FilePurpose::from_file_name(name),
+            known => known,
+        };
+        let tallies = &mut self.listing.groups[usize::from(group)].tallies;
+        tallies[purpose as usize].add(metadata.len(), self.folder);
         let start = self.text.len() as u32;
         self.text.push_str(name);
-        let kind = u64::from(group) << GROUP_SHIFT | (purpose as u64) << PURPOSE_SHIFT;
-        self.chunk.push(ListedName { start, end: self.text.len() as u32, kind });
+        let group_and_purpose = u64::from(group) << GROUP_SHIFT | (purpose as u64) << PURPOSE_SHIFT;
+        let end = self.text.len() as u32;
+        self.chunk.push(ListedName { start, end, group_and_purpose });
         if self.chunk.len() >= SORTED_NAMES {
             self.flush(folder)?;
         }
         Ok(())
     }
 
-    /// The group of files that end so. What the first of them that is of a format begins with tells that of all.
-    fn group(&mut self, name: &str, entry: &DirEntry) -> u8 {
-        let ending = Path::new(name).extension().and_then(|ending| ending.to_str());
-        let ending = ending.unwrap_or_default().to_ascii_lowercase();
+    /// The group of a file. All files of an extension are in one group; its format is that of the first file that is
+    /// recognised.
+    fn group_of(&mut self, name: &str, entry: &DirEntry) -> u8 {
+        let extension = Path::new(name).extension().and_then(|extension| extension.to_str());
+        let extension = extension.unwrap_or_default().to_ascii_lowercase();
         let groups = &mut self.listing.groups;
-        let known = self.endings.get(&ending).copied();
-        if let Some(of) = known
-            && (of.heads == HEADS_MAX || groups[usize::from(of.group)].format.is_some())
+        let known = self.extensions.get(&extension).copied();
+        if let Some(known) = known
+            && (known.heads == HEADS_MAX || groups[usize::from(known.group)].format.is_some())
         {
-            return of.group;
+            return known.group;
         }
-        let found = head(&entry.path()).and_then(|head| format::recognise(&head, &ending));
-        let own = match (found, ending.as_str()) {
+        let recognised =
+            read_head(&entry.path()).and_then(|head| format::recognise(&head, &extension));
+        let group_name = match (recognised, extension.as_str()) {
             (Some((format, _)), _) => format.member().name.to_string(),
             (None, "") => "without ending".into(),
-            (None, ending) => ending.to_string(),
+            (None, extension) => extension.to_string(),
         };
-        let (format, by_content) = found.unzip();
-        let by_content = by_content.unwrap_or(false);
-        let mut earlier = groups.iter().map(|of| (&of.name, of.format.is_some()));
-        let group = earlier.position(|of| of == (&own, format.is_some())).unwrap_or_else(|| {
-            let new = FileGroup { name: own, format, by_content, of: Default::default() };
+        let (format, by_content) = recognised.unzip();
+        let is_same_kind = |group: &FileGroup| {
+            group.name == group_name && group.format.is_some() == format.is_some()
+        };
+        let group = groups.iter().position(is_same_kind).unwrap_or_else(|| {
+            let new = FileGroup {
+                name: group_name,
+                format,
+                by_content: by_content.unwrap_or(false),
+                tallies: Default::default(),
+            };
             match known {
                 None if groups.len() > GROUPS_MAX => GROUPS_MAX,
                 None if groups.len() == GROUPS_MAX => {
@@ -456,10 +500,11 @@ impl FolderWalk<'_> {
                     groups.push(FileGroup { name, format: None, by_content: false, ..new });
                     GROUPS_MAX
                 }
-                Some(of) => {
-                    let earlier = &mut groups[usize::from(of.group)];
-                    *earlier = FileGroup { of: earlier.of, ..new };
-                    usize::from(of.group)
+                Some(known) => {
+                    // The extension is recognised now: its group gets the format and keeps its files.
+                    let number = usize::from(known.group);
+                    groups[number] = FileGroup { tallies: groups[number].tallies, ..new };
+                    number
                 }
                 None => {
                     groups.push(new);
@@ -467,23 +512,25 @@ impl FolderWalk<'_> {
                 }
             }
         });
-        let heads = known.map_or(0, |of| of.heads) + u8::from(found.is_none());
-        // What is not told apart is not looked into again.
-        let heads = if group == GROUPS_MAX { HEADS_MAX } else { heads };
-        if known.is_some() || self.endings.len() < ENDINGS_MAX {
-            self.endings.insert(ending, ListedEnding { group: group as u8, heads });
+        let heads = match group {
+            // The group of mixed extensions has no format, so no further files are opened.
+            GROUPS_MAX => HEADS_MAX,
+            _ => known.map_or(0, |known| known.heads) + u8::from(recognised.is_none()),
+        };
+        if known.is_some() || self.extensions.len() < EXTENSIONS_MAX {
+            self.extensions.insert(extension, KnownExtension { group: group as u8, heads });
         }
         group as u8
     }
 
-    /// Sort the names that came, and write them.
+    /// Sort the collected names and write them to the index.
     fn flush(&mut self, folder: &str) -> io::Result<()> {
         let text = &self.text;
-        let name = |of: &ListedName| &text[of.start as usize..of.end as usize];
-        self.chunk.sort_unstable_by(|one, other| name(one).cmp(name(other)));
+        let text_of = |name: &ListedName| &text[name.start as usize..name.end as usize];
+        self.chunk.sort_unstable_by(|a, b| text_of(a).cmp(text_of(b)));
         let Listing { names, entries, .. } = &mut self.listing;
-        for one in &self.chunk {
-            entries.push(names.push(folder, name(one))? | one.kind);
+        for name in &self.chunk {
+            entries.push(names.push(folder, text_of(name))? | name.group_and_purpose);
         }
         self.chunk.clear();
         self.text.clear();
@@ -491,8 +538,8 @@ impl FolderWalk<'_> {
     }
 }
 
-/// The first bytes of a file; `None` where it cannot be read.
-fn head(path: &Path) -> Option<Vec<u8>> {
+/// The first bytes of a file; `None` if it cannot be read.
+fn read_head(path: &Path) -> Option<Vec<u8>> {
     let mut head = Vec::with_capacity(HEAD_BYTES);
     File::open(path).ok()?.take(HEAD_BYTES as u64).read_to_end(&mut head).ok()?;
     Some(head)

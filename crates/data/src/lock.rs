@@ -1,5 +1,8 @@
-//! Lock of a dataset, on a file in its folder; released when its holder dies. Exclusive for whoever makes, completes or
-//! removes the dataset; shared by those who read it. A folder of checkpoints is locked as one.
+//! The lock of a dataset: a locked file in the dataset's folder, which the system releases when the holding process
+//! ends.
+//!
+//! Generating, completing or removing the dataset takes the lock exclusively; reading shares it. A folder of checkpoints
+//! is locked in the same way.
 
 use crate::storage::StorageError;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -9,15 +12,15 @@ use std::path::{Path, PathBuf};
 
 /// Name of the lock file in the dataset's folder.
 pub const LOCK_FILE: &str = ".feedrate.lock";
-/// The longest word of a holder that is read.
+/// Upper limit on the description of the holder that is read from the lock file.
 const HOLDER_BYTES_MAX: u64 = 400;
 
 /// How a dataset is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockAccess {
-    /// Nobody else has it: to make, complete or remove it.
+    /// For one process that generates, completes or removes the dataset.
     Exclusive,
-    /// Others may read it too.
+    /// For processes that read the dataset.
     Shared,
 }
 
@@ -29,29 +32,29 @@ pub struct DatasetLock {
     access: LockAccess,
 }
 
-/// Result of asking for a lock.
+/// Result of a request for the lock.
 #[derive(Debug)]
 pub enum LockAttempt {
     /// The lock is held now.
     Held(DatasetLock),
-    /// Somebody else holds it.
+    /// Another process holds the lock.
     Busy {
-        /// In the words of the last who took it, who and since when; `None` where these cannot be read.
+        /// Who holds it and since when, as the last holder wrote it; `None` if that cannot be read.
         holder: Option<String>,
     },
-    /// There can be no lock: a file system without, or for readers one that may not be written.
+    /// Locking is not possible: the file system has no locks, or a reader cannot create the lock file.
     Unsupported {
-        /// The system's word.
+        /// The system's error message.
         reason: String,
     },
 }
 
 impl DatasetLock {
-    /// Ask for the lock of the dataset in `folder`, which is made for those who want to write. `holder` is what others are told
-    /// who wait meanwhile.
+    /// Try to take the lock of the dataset in `folder`. Exclusive access creates the folder if it is missing. `holder`
+    /// describes this process and is shown to processes that wait for the lock.
     ///
     /// # Errors
-    /// The folder or the file cannot be made, or opened.
+    /// The folder or the lock file cannot be created or opened.
     pub fn try_acquire(
         folder: &Path,
         access: LockAccess,
@@ -66,19 +69,19 @@ impl DatasetLock {
                 }
                 Err(error) => return Err(StorageError::new("lock", path, error)),
             };
-            let asked = match access {
+            let locked = match access {
                 LockAccess::Exclusive => file.try_lock(),
                 LockAccess::Shared => file.try_lock_shared(),
             };
-            match asked {
-                Ok(()) if !leads_to(&path, &file) => {}
+            match locked {
+                Ok(()) if !is_at_path(&file, &path) => {}
                 Ok(()) => {
-                    // Others can only be told less: the lock holds all the same.
-                    let _ = tell(&mut file, holder);
+                    // The description only informs other processes; the lock is valid without it.
+                    let _ = write_holder(&mut file, holder);
                     return Ok(LockAttempt::Held(DatasetLock { path, file, access }));
                 }
                 Err(TryLockError::WouldBlock) => {
-                    return Ok(LockAttempt::Busy { holder: told(&mut file) });
+                    return Ok(LockAttempt::Busy { holder: read_holder(&mut file) });
                 }
                 Err(TryLockError::Error(error)) if has_no_locks(&error) => {
                     return Ok(LockAttempt::Unsupported { reason: error.to_string() });
@@ -90,27 +93,27 @@ impl DatasetLock {
         }
     }
 
-    /// Whoever makes or removes the dataset in `folder` now, in words as of [`LockAttempt::Busy`]; `None` where nobody does, as far as
-    /// can be told. Holds the lock of a reader for a moment.
-    pub fn maker(folder: &Path) -> Option<String> {
+    /// Description of the process that is generating or removing the dataset in `folder`, as in [`LockAttempt::Busy`];
+    /// `None` if there is none or the lock cannot be tested. Holds a shared lock for a moment.
+    pub fn writer(folder: &Path) -> Option<String> {
         let mut file = readable().open(folder.join(LOCK_FILE)).ok()?;
         match file.try_lock_shared() {
-            Err(TryLockError::WouldBlock) => {
-                Some(told(&mut file).unwrap_or_else(|| "somebody has it".into()))
-            }
+            Err(TryLockError::WouldBlock) => Some(
+                read_holder(&mut file).unwrap_or_else(|| "another process has locked it".into()),
+            ),
             _ => None,
         }
     }
 
-    /// Remove the file too, and the folder if nothing else is left in it. Whoever waits for it sees that it is gone.
+    /// Remove the lock file, and the folder if it is empty then. Waiting processes notice that the file is gone and retry.
     ///
     /// # Errors
-    /// The system's.
+    /// The lock file cannot be removed.
     pub fn remove(self) -> Result<(), StorageError> {
         std::fs::remove_file(&self.path)
             .map_err(|error| StorageError::new("remove", &self.path, error))?;
         let folder = self.path.parent().unwrap_or(&self.path);
-        // Others may lie in it, or it is a mount point, or in a folder of others.
+        // Fails if other files are in the folder, if it is a mount point, or without permission for its parent.
         let _ = std::fs::remove_dir(folder);
         Ok(())
     }
@@ -119,13 +122,13 @@ impl DatasetLock {
 impl Drop for DatasetLock {
     fn drop(&mut self) {
         if self.access == LockAccess::Exclusive {
-            // What is left of it is overwritten by the next holder.
+            // If this fails, the next holder overwrites the description.
             let _ = self.file.set_len(0);
         }
     }
 }
 
-/// Open the file to be locked. Those who only read need not be able to write.
+/// Open the lock file. Shared access also works without write permission.
 fn open(folder: &Path, path: &Path, access: LockAccess) -> Result<File, Error> {
     if access == LockAccess::Exclusive {
         std::fs::create_dir_all(folder)?;
@@ -137,34 +140,35 @@ fn open(folder: &Path, path: &Path, access: LockAccess) -> Result<File, Error> {
     }
 }
 
-/// Nothing is written through a link, and no pipe is waited for.
+/// Options that do not follow a link and do not wait for the other end of a pipe.
 pub(crate) fn readable() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     options
 }
 
-/// Whether the file that was locked is still the one of that name: a holder before may have removed it.
-fn leads_to(path: &Path, file: &File) -> bool {
+/// Whether the locked file is still the one at `path`. The previous holder may have removed it.
+fn is_at_path(file: &File, path: &Path) -> bool {
     match (std::fs::metadata(path), file.metadata()) {
-        (Ok(there), Ok(locked)) => (there.dev(), there.ino()) == (locked.dev(), locked.ino()),
+        (Ok(named), Ok(locked)) => (named.dev(), named.ino()) == (locked.dev(), locked.ino()),
         _ => false,
     }
 }
 
-/// Say who holds it; of many readers, the last says so.
-fn tell(file: &mut File, holder: &str) -> Result<(), Error> {
+/// Write the holder's description. With several readers, that of the last one stays.
+fn write_holder(file: &mut File, holder: &str) -> Result<(), Error> {
     file.set_len(0)?;
     file.rewind()?;
     file.write_all(holder.as_bytes())
 }
 
-fn told(file: &mut File) -> Option<String> {
-    let mut words = String::new();
-    file.take(HOLDER_BYTES_MAX).read_to_string(&mut words).ok()?;
-    (!words.is_empty()).then(|| words.escape_debug().to_string())
+fn read_holder(file: &mut File) -> Option<String> {
+    let mut holder = String::new();
+    file.take(HOLDER_BYTES_MAX).read_to_string(&mut holder).ok()?;
+    (!holder.is_empty()).then(|| holder.escape_debug().to_string())
 }
 
+/// Whether the error means that the file system does not support locks.
 fn has_no_locks(error: &Error) -> bool {
     let codes = [libc::ENOLCK, libc::ENOSYS, libc::EOPNOTSUPP];
     error.raw_os_error().is_some_and(|code| codes.contains(&code))
@@ -175,7 +179,7 @@ mod tests {
     use super::LockAccess::{Exclusive, Shared};
     use super::*;
 
-    fn ask(folder: &Path, access: LockAccess) -> LockAttempt {
+    fn attempt(folder: &Path, access: LockAccess) -> LockAttempt {
         DatasetLock::try_acquire(folder, access, "a test, since ever").unwrap()
     }
 
@@ -190,44 +194,44 @@ mod tests {
     }
 
     #[test]
-    fn one_makes_or_many_read() {
+    fn there_is_one_writer_or_many_readers() {
         let folder = tempfile::tempdir().unwrap();
         let folder = &folder.path().join("new");
-        let maker = held(ask(folder, Exclusive));
+        let writer = held(attempt(folder, Exclusive));
         for access in [Exclusive, Shared] {
-            assert_eq!(busy(ask(folder, access)).as_deref(), Some("a test, since ever"));
+            assert_eq!(busy(attempt(folder, access)).as_deref(), Some("a test, since ever"));
         }
-        drop(maker);
-        assert_eq!(DatasetLock::maker(folder), None);
-        let readers = [Shared, Shared].map(|access| held(ask(folder, access)));
-        assert_eq!(busy(ask(folder, Exclusive)).as_deref(), Some("a test, since ever"));
-        assert_eq!(DatasetLock::maker(folder), None, "readers make nothing");
+        drop(writer);
+        assert_eq!(DatasetLock::writer(folder), None);
+        let readers = [Shared, Shared].map(|access| held(attempt(folder, access)));
+        assert_eq!(busy(attempt(folder, Exclusive)).as_deref(), Some("a test, since ever"));
+        assert_eq!(DatasetLock::writer(folder), None, "readers are not writers");
         drop(readers);
-        let _maker = held(ask(folder, Exclusive));
-        assert_eq!(DatasetLock::maker(folder).as_deref(), Some("a test, since ever"));
+        let _writer = held(attempt(folder, Exclusive));
+        assert_eq!(DatasetLock::writer(folder).as_deref(), Some("a test, since ever"));
     }
 
-    /// The words of a holder that died are still there, and tell nobody anything.
+    /// The description of a holder that died stays in the file and must not be reported.
     #[test]
-    fn the_dead_hold_nothing() {
+    fn a_dead_holder_has_no_lock() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(LOCK_FILE), "a maker that was killed").unwrap();
-        assert_eq!(DatasetLock::maker(folder.path()), None);
-        held(ask(folder.path(), Exclusive));
+        assert_eq!(DatasetLock::writer(folder.path()), None);
+        held(attempt(folder.path(), Exclusive));
         std::fs::write(folder.path().join(LOCK_FILE), "a reader that was killed").unwrap();
-        let _reader = held(ask(folder.path(), Shared));
-        assert_eq!(busy(ask(folder.path(), Exclusive)).as_deref(), Some("a test, since ever"));
+        let _reader = held(attempt(folder.path(), Shared));
+        assert_eq!(busy(attempt(folder.path(), Exclusive)).as_deref(), Some("a test, since ever"));
     }
 
     #[test]
-    fn a_lock_that_was_removed_is_asked_for_anew() {
+    fn a_removed_lock_can_be_taken_again() {
         let folder = tempfile::tempdir().unwrap();
         let dataset = folder.path().join("dataset");
-        let first = held(ask(&dataset, Exclusive));
+        let first = held(attempt(&dataset, Exclusive));
         std::fs::write(dataset.join("thesis.txt"), "mine").unwrap();
         first.remove().unwrap();
         assert!(dataset.join("thesis.txt").exists());
-        let second = held(ask(&dataset, Exclusive));
+        let second = held(attempt(&dataset, Exclusive));
         std::fs::remove_file(dataset.join("thesis.txt")).unwrap();
         second.remove().unwrap();
         assert!(!dataset.exists());
@@ -240,15 +244,15 @@ mod tests {
         std::fs::write(&theirs, "mine").unwrap();
         std::os::unix::fs::symlink(&theirs, folder.path().join(LOCK_FILE)).unwrap();
         assert!(DatasetLock::try_acquire(folder.path(), Exclusive, "").is_err());
-        assert!(matches!(ask(folder.path(), Shared), LockAttempt::Unsupported { .. }));
+        assert!(matches!(attempt(folder.path(), Shared), LockAttempt::Unsupported { .. }));
         assert_eq!(std::fs::read(theirs).unwrap(), b"mine");
     }
 
     #[test]
-    fn readers_of_what_is_not_there_make_nothing() {
+    fn readers_do_not_create_a_missing_folder() {
         let folder = tempfile::tempdir().unwrap();
         let nowhere = folder.path().join("nowhere");
-        assert!(matches!(ask(&nowhere, Shared), LockAttempt::Unsupported { .. }));
+        assert!(matches!(attempt(&nowhere, Shared), LockAttempt::Unsupported { .. }));
         assert!(!nowhere.exists());
     }
 }

@@ -1,5 +1,5 @@
-//! Description of a dataset: every setting that changes its bytes, a fingerprint of them, the length of each file, and
-//! whether all of it is there. Lies beside the dataset as [`FILE_NAME`].
+//! The manifest of a dataset: the settings that determine its bytes, their fingerprint, the length of each file, and
+//! whether the dataset is complete. Stored in the dataset's folder as [`FILE_NAME`].
 
 use crate::error::DatasetError;
 use crate::format::{self, Format};
@@ -14,90 +14,92 @@ use std::path::Path;
 
 /// Name of the manifest in the dataset's folder.
 pub const FILE_NAME: &str = "manifest.json";
-/// Version of the manifest's own form.
+/// Version of the manifest format.
 const VERSION: u32 = 1;
-/// The longest manifest that is read.
+/// Upper limit on the length of a manifest that is read.
 pub(crate) const BYTES_MAX: u64 = 16 << 20;
-/// Datasets of more runs of equal lengths name none.
+/// Upper limit on the runs of equal file lengths in a manifest. Datasets with more runs list none.
 const RUNS_MAX: u64 = 1 << 16;
 
 /// A dataset's manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of the manifest's own form.
+    /// Version of the manifest format.
     pub feedrate_dataset: u32,
-    /// Whether all files are there.
+    /// Whether the dataset is complete.
     pub state: State,
     /// Fingerprint of the settings.
     pub fingerprint: Fingerprint,
-    /// [`Format::version`] of the feedrate that made it.
+    /// [`Format::version`] with which the files were generated.
     pub content_version: u32,
-    /// Every setting that changes bytes.
+    /// Every setting that determines the bytes of the dataset.
     pub settings: DatasetPlan,
-    /// Bytes of all files; about right until all are made, where a format cannot tell beforehand.
+    /// Bytes of all files. An estimate until the dataset is complete, if the format does not know lengths in advance.
     pub total_bytes: u64,
-    /// Bytes of each file with its sidecars, in the files' order; `None` where that would be a long list, or cannot be told before they are made.
+    /// Lengths of the files with their sidecars, in the order of the files; `None` if the list would be long, or if lengths
+    /// are unknown before the files are generated.
     pub files: Option<Vec<FileRun>>,
-    /// The machines that made them; empty where that is not known.
+    /// The machines that generated the files; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub made_on: Vec<MadeOn>,
-    /// All files were there, and some may have been removed since. Beside [`State::Generating`], which older versions know.
+    /// Set when the removal of a complete dataset begins. A separate field, because older versions only know the state
+    /// [`State::Generating`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub removing: bool,
 }
 
-/// Files that one machine made, or looked at when it completed a dataset.
+/// The files that one machine generated or checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MadeOn {
-    /// The machine when it began.
+    /// State of the machine when it began.
     #[serde(flatten)]
     pub mark: DropMark,
-    /// How many, those for evaluation among them.
+    /// Number of training and evaluation files.
     pub files: u64,
 }
 
-/// A machine from one drop of its dentries and inodes to the next.
+/// Identifies a machine and the period between two drops of its dentry and inode caches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DropMark {
-    /// From `/proc/sys/kernel/random/boot_id`: no two machines have the same.
+    /// From `/proc/sys/kernel/random/boot_id`; unique for each boot of a machine.
     pub boot_id: String,
-    /// Drops since it was booted.
+    /// Number of drops since boot.
     pub drops: u64,
 }
 
-/// Whether a dataset is whole.
+/// Whether a dataset is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// Some files may be missing.
     Generating,
-    /// Every file was written, and made durable.
+    /// Every file was written and made durable.
     Complete,
 }
 
-/// Equal for equal settings, and practically only for those.
+/// Hash of the settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
-    /// Algorithm that made it.
+    /// Hash algorithm.
     pub algorithm: String,
     /// 32 hexadecimal digits.
     pub hex: String,
 }
 
-/// Files of the same length, one after another.
+/// Consecutive files of the same length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRun {
     /// Number of files.
     pub files: u64,
-    /// Length of each.
+    /// Length of each file.
     pub bytes: u64,
-    /// That without its sidecars, where it has any and all are made.
+    /// Length of each file without its sidecars; `None` without sidecars, or before the files are generated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_bytes: Option<u64>,
 }
 
 impl FileRun {
-    /// A file whose parts have these lengths, that of its data first.
+    /// A run of one file whose parts have these lengths, the data file first.
     pub(crate) fn from_parts(lengths: &[u64]) -> Self {
         FileRun {
             files: 1,
@@ -106,13 +108,13 @@ impl FileRun {
         }
     }
 
-    /// Each file of `runs`, as a run of its own.
+    /// The files of `runs`, each as a separate run.
     pub(crate) fn each(runs: Option<&[FileRun]>) -> impl Iterator<Item = FileRun> {
         let runs = runs.into_iter().flatten();
         runs.flat_map(|run| repeat_n(*run, run.files as usize))
     }
 
-    /// Add one to `runs`, which are none when they are too many.
+    /// Append `next` to `runs`. Too many runs become `None`.
     pub(crate) fn push(runs: &mut Option<Vec<FileRun>>, next: FileRun) {
         let Some(all) = runs else { return };
         let is_long = all.len() as u64 >= RUNS_MAX;
@@ -127,7 +129,7 @@ impl FileRun {
 }
 
 impl Manifest {
-    /// The manifest of a dataset of which nothing is there yet.
+    /// The manifest of a dataset without files.
     pub fn new(plan: &DatasetPlan, layout: &Layout, format: &Format) -> Self {
         let entry = format.entry;
         let total_bytes = layout.sum(layout.files(), |shape| plan.file_bytes(&entry, shape));
@@ -141,41 +143,43 @@ impl Manifest {
             content_version: format.version,
             settings: plan.clone(),
             total_bytes: u64::try_from(total_bytes).unwrap_or(u64::MAX),
-            files: runs(plan, layout, format),
+            files: planned_runs(plan, layout, format),
             made_on: Vec::new(),
             removing: false,
         }
     }
 
-    /// Name of the folder of the dataset of `plan`, where datasets lie side by side.
+    /// Folder name of the dataset of `plan`, for folders that contain several datasets.
     pub fn folder_name(plan: &DatasetPlan) -> String {
         format!("{}-{:.12}", plan.format, Self::fingerprint_of(plan))
     }
 
-    /// 32 hexadecimal digits that stand for the settings of `plan`.
+    /// Fingerprint of the settings of `plan`, 32 hexadecimal digits.
     pub fn fingerprint_of(plan: &DatasetPlan) -> String {
-        let settings = settings(plan);
-        let told = settings.iter().filter(|(key, value)| !is_as_before(key, value));
-        let settings: Vec<String> = told.map(|(key, value)| format!("{key}={value}")).collect();
-        // Of all versions, so that older datasets are found under their folder's name.
-        let text = format!("content=1\n{}", settings.join("\n"));
+        let lines: Vec<String> = settings(plan)
+            .iter()
+            .filter(|(key, value)| !is_default_of_newer_setting(key, value))
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        // `content=1` in all versions, so that folder names of older datasets stay valid.
+        let text = format!("content=1\n{}", lines.join("\n"));
         format!("{:032x}", fnv1a_128(text.as_bytes()))
     }
 
-    /// The manifest of the dataset of ours in `folder`; `None` where there is none that can be read.
-    pub fn own_in(folder: &Path) -> Option<Self> {
+    /// The manifest in `folder`; `None` if there is none or it cannot be read.
+    pub fn find_in(folder: &Path) -> Option<Self> {
         let storage = storage::open("file", folder).ok()?;
         Self::read(&*storage).ok().flatten()
     }
 
-    /// The manifest at the root of `storage`; `None` where there is none.
+    /// The manifest at the root of `storage`; `None` if there is none.
     ///
     /// # Errors
-    /// The storage refused, what is there is no manifest, or it is somebody else's.
+    /// The storage failed, or the file of this name is not a valid manifest of feedrate.
     pub fn read(storage: &dyn Storage) -> Result<Option<Self>, DatasetError> {
         let Some(bytes) = storage.stat(FILE_NAME)? else { return Ok(None) };
         if bytes == 0 {
-            // Pipes have no length either, and would be waited for.
+            // A pipe has length 0 too, and reading it would block.
             return Err(broken("it is empty".into()));
         }
         if bytes > BYTES_MAX {
@@ -184,27 +188,27 @@ impl Manifest {
         let text = read_file(storage, FILE_NAME, bytes)?;
         let value: Value =
             serde_json::from_slice(&text).map_err(|error| broken(error.to_string()))?;
-        // Others have files of this name too.
+        // Other programs use this file name too.
         let Some(version) = value.get("feedrate_dataset") else {
-            return Err(DatasetError::Strangers { path: FILE_NAME.to_string() });
+            return Err(DatasetError::ForeignFiles { path: FILE_NAME.to_string() });
         };
         if version.as_u64() != Some(VERSION.into()) {
             return Err(broken(format!(
-                "it is of version {version}, this feedrate knows {VERSION}"
+                "it has version {version}, but this feedrate reads version {VERSION}"
             )));
         }
         let manifest: Manifest =
             serde_json::from_value(value).map_err(|error| broken(error.to_string()))?;
-        match refusal(&manifest.settings) {
+        match reason_to_refuse(&manifest.settings) {
             Some(reason) => Err(broken(reason)),
             None => Ok(Some(manifest)),
         }
     }
 
-    /// Write it to the root of `storage`, durably, in place of the one that is there.
+    /// Write the manifest to the root of `storage`, durably, and replace an existing one.
     ///
     /// # Errors
-    /// The storage refused.
+    /// The storage failed.
     pub fn write(&self, storage: &dyn Storage) -> Result<(), DatasetError> {
         let mut text =
             serde_json::to_string_pretty(self).map_err(|error| broken(error.to_string()))?;
@@ -212,16 +216,16 @@ impl Manifest {
         Ok(write_file(storage, FILE_NAME, text.as_bytes())?)
     }
 
-    /// One line for each setting in which the dataset and `plan` differ; none if it can be read for it. A whole dataset of
-    /// an older version is read as it is.
+    /// One line for each setting in which the dataset and `plan` differ; empty if a run of `plan` can read the dataset. A
+    /// complete dataset of an older version can be read.
     pub fn differences(&self, plan: &DatasetPlan) -> Vec<String> {
-        let (has, wants) = (settings(&self.settings), settings(plan));
-        let mut lines: Vec<String> = wants
+        let held = settings(&self.settings);
+        let mut lines: Vec<String> = settings(plan)
             .iter()
             .filter_map(|(key, wanted)| {
-                let held = has.get(key).unwrap_or(&Value::Null);
-                (held != wanted)
-                    .then(|| format!("{key}: dataset has {held}, the plan wants {wanted}"))
+                let value = held.get(key).unwrap_or(&Value::Null);
+                (value != wanted)
+                    .then(|| format!("{key}: dataset has {value}, the plan wants {wanted}"))
             })
             .collect();
         let is_readable =
@@ -232,11 +236,13 @@ impl Manifest {
         lines
     }
 
-    /// A line where files of it are not made the way that this feedrate makes them.
+    /// A line that describes the difference if the files were generated by another version of their format.
     pub fn other_version(&self) -> Option<String> {
-        let (held, made) = (self.content_version, version(&self.settings));
-        (held != made)
-            .then(|| format!("content_version: dataset has {held}, this feedrate makes {made}"))
+        let held = self.content_version;
+        let current = version(&self.settings);
+        (held != current).then(|| {
+            format!("content_version: dataset has {held}, this feedrate generates {current}")
+        })
     }
 }
 
@@ -248,13 +254,13 @@ pub(crate) fn read_file(
 ) -> Result<Vec<u8>, StorageError> {
     let file = storage.open(path)?;
     let mut text = vec![0; bytes as usize];
-    let came = storage.read_at(&file, 0, &mut text);
+    let read_bytes = storage.read_at(&file, 0, &mut text);
     storage.close(file);
-    text.truncate(came?);
+    text.truncate(read_bytes?);
     Ok(text)
 }
 
-/// Write a file durably, in place of the one that is there.
+/// Write a file durably and replace an existing one.
 pub(crate) fn write_file(
     storage: &dyn Storage,
     path: &str,
@@ -270,13 +276,13 @@ fn version(plan: &DatasetPlan) -> u32 {
     format::find(&plan.format).map_or(0, |format| format.version)
 }
 
-/// Whether a file that is named by it lies in the folder that it is meant for.
+/// Whether `text` can be part of a file name: it contains no path separator and no control character.
 pub fn is_part_of_name(text: &str) -> bool {
     !text.contains(|c: char| matches!(c, '/' | '\\') || c.is_control())
 }
 
-/// The settings by name, in the alphabet's order, those of the encoding as
-/// `encoding.compression`. A dataset plan is plain data: it is always an object.
+/// The settings by name, in alphabetical order. Nested settings have names such as `encoding.compression`. A dataset
+/// plan is plain data, so it always serializes to an object.
 fn settings(plan: &DatasetPlan) -> BTreeMap<String, Value> {
     let mut settings = BTreeMap::new();
     for (key, value) in object(serde_json::to_value(plan)) {
@@ -292,8 +298,9 @@ fn settings(plan: &DatasetPlan) -> BTreeMap<String, Value> {
     settings
 }
 
-/// Settings that came later, as they were before: they leave older fingerprints what they are.
-fn is_as_before(key: &str, value: &Value) -> bool {
+/// Whether the setting was added later and has its default. Such settings are not part of the fingerprint, so that
+/// fingerprints of older datasets stay valid.
+fn is_default_of_newer_setting(key: &str, value: &Value) -> bool {
     key.starts_with("redundancy.") && value == &Value::from(0)
 }
 
@@ -304,20 +311,23 @@ fn object(value: serde_json::Result<Value>) -> serde_json::Map<String, Value> {
     }
 }
 
-/// A reason not to name files by settings that were read: none may lie outside the dataset's folder.
-pub(crate) fn refusal(settings: &DatasetPlan) -> Option<String> {
+/// Reason to refuse settings read from a file: file names made from them could be outside the dataset's folder, or
+/// numbers are beyond all limits.
+pub(crate) fn reason_to_refuse(settings: &DatasetPlan) -> Option<String> {
     let names = [("prefix", &settings.prefix), ("extension", &settings.extension)];
-    let other = names.into_iter().find(|(_, name)| !is_part_of_name(name));
-    let other =
-        other.map(|(what, name)| format!("its {what} `{name}` is no part of a file's name"));
-    settings.limit_violation().or(other)
+    let bad_name = names
+        .into_iter()
+        .find(|(_, name)| !is_part_of_name(name))
+        .map(|(key, name)| format!("its {key} `{name}` cannot be part of a file name"));
+    settings.limit_violation().or(bad_name)
 }
 
 fn broken(reason: String) -> DatasetError {
     DatasetError::BrokenManifest { reason }
 }
 
-fn runs(plan: &DatasetPlan, layout: &Layout, format: &Format) -> Option<Vec<FileRun>> {
+/// The planned lengths of all files; `None` if unknown, or if the list would be long.
+fn planned_runs(plan: &DatasetPlan, layout: &Layout, format: &Format) -> Option<Vec<FileRun>> {
     if !format.entry.has_exact_size(&plan.encoding) {
         return None;
     }
@@ -339,7 +349,7 @@ fn runs(plan: &DatasetPlan, layout: &Layout, format: &Format) -> Option<Vec<File
     runs
 }
 
-/// Fowler, Noll, Vo: FNV-1a of 128 bits.
+/// The 128-bit FNV-1a hash (Fowler, Noll, Vo).
 pub(crate) fn fnv1a_128(bytes: &[u8]) -> u128 {
     const OFFSET_BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;

@@ -1,4 +1,5 @@
-//! The files of a dataset by their names: those that its layout and its format say, and nothing else.
+//! The names of a dataset's files, as determined by its layout and format. Code that removes files uses these names, so
+//! that other files in the folder are never touched.
 
 use crate::content::Content;
 use crate::error::DatasetError;
@@ -9,47 +10,48 @@ use feedrate_spec::part::final_name;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 
-/// Lengths of a dataset's files; one that is not there has none.
-pub(crate) struct LengthsThere {
+/// Current lengths of a dataset's files. Missing files count as empty.
+pub(crate) struct FileLengths {
+    /// Length of all files.
     pub(crate) bytes: u64,
-    /// In the order of the files; `None` where they are of too many lengths.
+    /// Lengths in the order of the files; `None` if the list would be long.
     pub(crate) files: Option<Vec<FileRun>>,
 }
 
-/// Calls with the paths of a file's parts, and its lengths where these are known.
+/// Receives the paths of a file's parts, and the lengths with which feedrate wrote them, if known.
 pub type OwnFileVisit<'v> = dyn FnMut(&[String], Option<FileRun>) -> Result<(), StorageError> + 'v;
 
-/// Files of ours in a folder where others may lie too.
+/// The files that feedrate created in a folder that may also contain other files.
 pub trait OwnFiles {
-    /// All that they lie in but the folder itself, each before those inside it.
+    /// The subfolders with these files, each before its own subfolders.
     fn folders(&self) -> Vec<String>;
 
-    /// Visit every file, be it there or not.
+    /// Visit every file, whether it exists or not.
     ///
     /// # Errors
-    /// The first of `visit`.
+    /// The first error of `visit`.
     fn each(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError>;
 
-    /// Whether it is one of them, or what says whose they are.
+    /// Whether `path` is one of the files or a file that describes them, such as the manifest.
     fn has(&self, path: &str) -> bool;
 
-    /// Whether it is left of the writing of one of them, which was broken off.
-    fn has_unfinished(&self, path: &str) -> bool {
+    /// Whether `path` is the temporary file of an interrupted write of one of the files.
+    fn is_unfinished(&self, path: &str) -> bool {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        final_name(name).is_some_and(|whole| self.has(&join(folder, whole)))
+        final_name(name).is_some_and(|file_name| self.has(&join(folder, file_name)))
     }
 
-    /// Remove files whose writing was broken off, and nothing else. Links are not followed.
+    /// Remove the temporary files of interrupted writes and nothing else. Links are not followed.
     ///
     /// # Errors
-    /// The storage refused.
-    fn sweep(&self, storage: &dyn Storage) -> Result<(), StorageError> {
+    /// The storage failed.
+    fn remove_unfinished(&self, storage: &dyn Storage) -> Result<(), StorageError> {
         let folders = self.folders();
-        let closed = closed(&folders, storage)?;
-        let open = folders.iter().filter(|folder| !lies_in(folder, &closed));
-        for folder in open.map(String::as_str).chain([""]) {
+        let linked = linked_folders(&folders, storage)?;
+        let real = folders.iter().filter(|folder| !is_inside(folder, &linked));
+        for folder in real.map(String::as_str).chain([""]) {
             for path in storage.list(folder)?.iter().map(|name| join(folder, name)) {
-                if self.has_unfinished(&path)
+                if self.is_unfinished(&path)
                     && matches!(storage.kind(&path)?, Some(NameKind::File { .. }))
                 {
                     storage.remove(&path)?;
@@ -60,24 +62,24 @@ pub trait OwnFiles {
     }
 }
 
-/// Those of `folders` that are none: links, which lead to what others have.
-pub(crate) fn closed(
+/// The paths among `folders` that are not folders but links, for example. They lead to files of others.
+pub(crate) fn linked_folders(
     folders: &[String],
     storage: &dyn Storage,
 ) -> Result<Vec<String>, StorageError> {
-    let mut closed = Vec::new();
+    let mut linked = Vec::new();
     for folder in folders {
-        if !lies_in(folder, &closed)
+        if !is_inside(folder, &linked)
             && !matches!(storage.kind(folder)?, None | Some(NameKind::Folder))
         {
-            closed.push(folder.clone());
+            linked.push(folder.clone());
         }
     }
-    Ok(closed)
+    Ok(linked)
 }
 
-/// Whether `path` is one of `folders`, or in one of them.
-pub(crate) fn lies_in(path: &str, folders: &[String]) -> bool {
+/// Whether `path` is one of `folders` or inside one of them.
+pub(crate) fn is_inside(path: &str, folders: &[String]) -> bool {
     folders.iter().any(|folder| {
         path.strip_prefix(&**folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     })
@@ -88,7 +90,7 @@ pub(crate) fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_string() } else { format!("{folder}/{name}") }
 }
 
-/// The names of one dataset.
+/// The file names of one dataset.
 #[derive(Clone, Copy)]
 pub(crate) struct FileNames<'n> {
     pub(crate) plan: &'n DatasetPlan,
@@ -103,7 +105,7 @@ impl<'n> FileNames<'n> {
         Ok(FileNames { plan, layout, format })
     }
 
-    /// Write file number `file`, whose content the thread of `content` makes.
+    /// Write dataset file number `file` to `sink`.
     pub(crate) fn encode(
         &self,
         file: u64,
@@ -114,20 +116,17 @@ impl<'n> FileNames<'n> {
         (self.format.encode)(&self.layout.shape(file), &self.plan.encoding, content, sink)
     }
 
-    /// Look at the lengths of all files, once each.
-    pub(crate) fn lengths_there(
-        &self,
-        storage: &dyn Storage,
-    ) -> Result<LengthsThere, StorageError> {
-        let mut there = LengthsThere { bytes: 0, files: Some(Vec::new()) };
+    /// Read the lengths of all files from the storage.
+    pub(crate) fn file_lengths(&self, storage: &dyn Storage) -> Result<FileLengths, StorageError> {
+        let mut found = FileLengths { bytes: 0, files: Some(Vec::new()) };
         self.each(&mut |parts, _| {
             let lengths = parts.iter().map(|path| Ok(storage.stat(path)?.unwrap_or(0)));
             let run = FileRun::from_parts(&lengths.collect::<Result<Vec<_>, StorageError>>()?);
-            there.bytes = there.bytes.saturating_add(run.bytes);
-            FileRun::push(&mut there.files, run);
+            found.bytes = found.bytes.saturating_add(run.bytes);
+            FileRun::push(&mut found.files, run);
             Ok(())
         })?;
-        Ok(there)
+        Ok(found)
     }
 }
 
@@ -142,7 +141,8 @@ impl OwnFiles for FileNames<'_> {
     }
 
     fn each(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
-        let (mut path, mut parts) = (String::new(), vec![String::new(); self.format.parts.len()]);
+        let mut path = String::new();
+        let mut parts = vec![String::new(); self.format.parts.len()];
         for file in 0..self.layout.files() {
             self.layout.write_path(file, &mut path);
             for (part, part_path) in self.format.parts.iter().zip(&mut parts) {
@@ -158,8 +158,9 @@ impl OwnFiles for FileNames<'_> {
         let number = name.strip_prefix(&*self.plan.prefix).and_then(|rest| rest.strip_prefix('_'));
         let number = number.and_then(|rest| rest.split('_').next()?.parse::<u64>().ok());
         let Some(number) = number else { return path == FILE_NAME };
-        let (mut file_path, mut part_path) = (String::new(), String::new());
-        // Of training, or of evaluation.
+        let mut file_path = String::new();
+        let mut part_path = String::new();
+        // The number counts either training or evaluation files.
         [Some(number), number.checked_add(self.layout.files_train())]
             .into_iter()
             .flatten()
@@ -174,8 +175,8 @@ impl OwnFiles for FileNames<'_> {
     }
 }
 
-/// A file in one of `folders`.
-pub(crate) fn first_in(
+/// The first file in `folders`.
+pub(crate) fn first_file_in(
     storage: &dyn Storage,
     folders: &[String],
 ) -> Result<Option<String>, StorageError> {

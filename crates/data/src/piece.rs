@@ -1,13 +1,14 @@
-//! Reused memory for pieces of files, aligned to pages without unsafe code.
+//! A reusable buffer for pieces of files, aligned to pages without unsafe code.
 //!
-//! On AMD a copy to or from the page cache is almost six times slower where both sides are not aligned alike.
+//! On AMD processors, copies to or from the page cache are almost six times slower if source and destination have
+//! different alignments.
 
 use std::ops::{Deref, DerefMut};
 
-/// Alignment, and the size of a page.
+/// Size of a page, and alignment of a buffer.
 const PAGE_BYTES: usize = 4096;
 
-/// Bytes that are written or compared at once.
+/// Number of bytes that are written or compared at once.
 pub(crate) const PIECE_BYTES: usize = 256 << 10;
 
 /// A page-aligned buffer.
@@ -18,10 +19,10 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// `len` zeros, which cost nothing until they are touched.
+    /// A buffer of `len` zeros. The memory is not allocated by the system until it is touched.
     pub(crate) fn new(len: usize) -> Self {
         let memory = vec![0; len + PAGE_BYTES];
-        // `align_offset` may decline; alignment is for speed only.
+        // `align_offset` may fail, which is harmless: alignment only improves speed.
         let start = Some(memory.as_ptr().align_offset(PAGE_BYTES)).filter(|&at| at < PAGE_BYTES);
         Piece { memory, start: start.unwrap_or(0), len }
     }

@@ -1,103 +1,115 @@
-//! Removes what feedrate made: files that a manifest or a record names, and folders that are empty then. What else lies there
-//! stays, and is told. Links are not followed.
+//! Removes files that feedrate created, as named by a manifest or a record, and folders that are empty afterwards.
+//!
+//! All other files stay and are reported. Links are not followed.
 
 use crate::error::DatasetError;
 use crate::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt};
 use crate::manifest::{self, FileRun, Manifest, State};
-use crate::names::{FileNames, OwnFileVisit, OwnFiles, closed, join, lies_in};
+use crate::names::{FileNames, OwnFileVisit, OwnFiles, is_inside, join, linked_folders};
 use crate::storage::{self, NameKind, Storage, StorageError};
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 use std::path::Path;
 
-/// Files of others that are named.
-const NAMED_MAX: usize = 3;
+/// Upper limit on the foreign files that are reported.
+const REPORTED_MAX: usize = 3;
 
 /// Result of removing the dataset in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// The dataset is gone; its folder too, unless others lie in it.
-    Removed(OwnFound),
-    /// Somebody makes or reads it.
+    /// The dataset was removed, and its folder too if no other files were in it.
+    Removed(FolderContents),
+    /// Another process generates or reads the dataset.
     InUse {
         /// The holder, as in [`LockAttempt::Busy`].
         holder: Option<String>,
     },
-    /// No manifest says that feedrate made what lies there: nothing was touched.
+    /// No manifest says that feedrate generated the files. Nothing was removed.
     NotOurs,
 }
 
-/// Contents of a folder of ours.
+/// Contents of a folder that feedrate created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OwnFound {
-    /// Files that are ours.
+pub struct FolderContents {
+    /// Number of files that feedrate created.
     pub files: u64,
-    /// Their bytes.
+    /// Length of these files.
     pub bytes: u64,
-    /// A few of those that are not, relative to the folder; also what has a name of ours and is not what we wrote.
-    pub strangers: Vec<String>,
+    /// A few of the foreign files, relative to the folder. Includes files that have the expected name but were changed
+    /// since feedrate wrote them.
+    pub foreign_files: Vec<String>,
 }
 
-/// Look at the dataset in `folder`, of which `claims` are files of the caller's. `None` where no manifest says that it is ours, unless it
-/// has a claim and nothing else: generation ended before its manifest was written.
+/// Report the contents of the dataset folder `folder`. `caller_files` are files that the caller keeps in it. `None` if
+/// there is no manifest of feedrate. A folder with only caller files counts as a dataset, because its generation may
+/// have ended before the manifest was written.
 ///
 /// # Errors
 /// See [`DatasetError`].
-pub fn look_at_folder(folder: &Path, claims: &[&str]) -> Result<Option<OwnFound>, DatasetError> {
+pub fn inspect_folder(
+    folder: &Path,
+    caller_files: &[&str],
+) -> Result<Option<FolderContents>, DatasetError> {
     let storage = storage::open("file", folder)?;
-    match own_manifest(&*storage)? {
-        Some(manifest) => {
-            MadeFiles::visit(&manifest, claims, &*storage, |own| Ok(Some(look_at(own, &*storage)?)))
+    match read_valid_manifest(&*storage)? {
+        Some(manifest) => with_generated_files(&manifest, caller_files, &*storage, |files| {
+            Ok(Some(inspect_files(files, &*storage)?))
+        }),
+        None => {
+            let is_dataset = has_only_caller_files(&*storage, caller_files)?;
+            Ok(is_dataset.then(FolderContents::default))
         }
-        None => Ok(has_claims_alone(&*storage, claims)?.then(OwnFound::default)),
     }
 }
 
-/// Remove the dataset in `folder`, and `folder` with it if nothing else lies there; `claims` are files of the caller's in it.
-/// `holder` is told to those who wait meanwhile.
+/// Remove the dataset in `folder`, the caller's files `caller_files`, and `folder` itself if it is empty then. `holder`
+/// describes this process to those that wait for the lock.
 ///
 /// # Errors
-/// See [`DatasetError`]. What is left has a manifest that does not say that all files are there.
+/// See [`DatasetError`]. After an error, the manifest does not claim that the remaining dataset is complete.
 pub fn remove_folder(
     folder: &Path,
-    claims: &[&str],
+    caller_files: &[&str],
     holder: &str,
 ) -> Result<Removal, DatasetError> {
     let storage = storage::open("file", folder)?;
-    if own_manifest(&*storage)?.is_none() && !has_claims_alone(&*storage, claims)? {
+    if read_valid_manifest(&*storage)?.is_none() && !has_only_caller_files(&*storage, caller_files)?
+    {
         return Ok(Removal::NotOurs);
     }
     remove_locked(folder, holder, || {
-        // Another may have removed it before the lock came.
-        match own_manifest(&*storage)? {
-            Some(manifest) => {
-                MadeFiles::visit(&manifest, claims, &*storage, |own| remove_made(own, &*storage))
-                    .map(Some)
-            }
-            None if has_claims_alone(&*storage, claims)? => {
-                claims.iter().try_for_each(|claim| storage.remove(claim))?;
-                Ok(Some(OwnFound::default()))
+        // Another process may have removed the dataset before this one got the lock.
+        match read_valid_manifest(&*storage)? {
+            Some(manifest) => with_generated_files(&manifest, caller_files, &*storage, |files| {
+                remove_generated_files(files, &*storage).map(Some)
+            }),
+            None if has_only_caller_files(&*storage, caller_files)? => {
+                caller_files.iter().try_for_each(|path| storage.remove(path))?;
+                Ok(Some(FolderContents::default()))
             }
             None => Ok(None),
         }
     })
 }
 
-/// Whether the folder of `storage` has one of `claims` and nothing else but the lock.
-fn has_claims_alone(storage: &dyn Storage, claims: &[&str]) -> Result<bool, StorageError> {
+/// Whether the folder of `storage` contains at least one of `caller_files` and otherwise only the lock file.
+fn has_only_caller_files(
+    storage: &dyn Storage,
+    caller_files: &[&str],
+) -> Result<bool, StorageError> {
     let mut names = storage.list("")?;
     names.retain(|name| name != LOCK_FILE);
-    Ok(!names.is_empty() && names.iter().all(|name| claims.contains(&&**name)))
+    Ok(!names.is_empty() && names.iter().all(|name| caller_files.contains(&&**name)))
 }
 
-/// Call `remove` under the lock of `folder`, then remove the lock's file, and `folder` if it is empty.
+/// Call `remove` under the lock of `folder`, then remove the lock file, and `folder` if it is empty.
 ///
 /// # Errors
-/// Those of `remove`, or the lock cannot be taken.
+/// The errors of `remove`, or the lock cannot be taken.
 pub fn remove_locked<E: From<StorageError>>(
     folder: &Path,
     holder: &str,
-    remove: impl FnOnce() -> Result<Option<OwnFound>, E>,
+    remove: impl FnOnce() -> Result<Option<FolderContents>, E>,
 ) -> Result<Removal, E> {
     let lock = match DatasetLock::try_acquire(folder, LockAccess::Exclusive, holder)? {
         LockAttempt::Busy { holder } => return Ok(Removal::InUse { holder }),
@@ -107,47 +119,47 @@ pub fn remove_locked<E: From<StorageError>>(
     let Some(found) = remove()? else { return Ok(Removal::NotOurs) };
     match lock {
         Some(lock) => lock.remove()?,
-        // It may be a mount point, or in a folder of others.
+        // Fails if the folder is a mount point, or without permission for its parent.
         None => drop(std::fs::remove_dir(folder)),
     }
     Ok(Removal::Removed(found))
 }
 
-/// One that is none, or that this feedrate does not understand, names nothing that may go.
-fn own_manifest(storage: &dyn Storage) -> Result<Option<Manifest>, DatasetError> {
+/// The manifest at the root of `storage`. An invalid or unknown one counts as missing, since it names no files that may
+/// be removed.
+fn read_valid_manifest(storage: &dyn Storage) -> Result<Option<Manifest>, DatasetError> {
     match Manifest::read(storage) {
-        Err(DatasetError::BrokenManifest { .. } | DatasetError::Strangers { .. }) => Ok(None),
+        Err(DatasetError::BrokenManifest { .. } | DatasetError::ForeignFiles { .. }) => Ok(None),
         read => read,
     }
 }
 
-/// Remove a dataset that was generated, and folders that are empty then. Broken off at any moment, it leaves a manifest that does
-/// not say that all files are there, or none.
+/// Remove a generated dataset, and folders that are empty afterwards. If the removal is interrupted at any moment, the
+/// manifest does not claim that the dataset is complete, or is gone.
 ///
 /// # Errors
 /// See [`DatasetError`].
-pub fn remove(manifest: &Manifest, storage: &dyn Storage) -> Result<OwnFound, DatasetError> {
-    MadeFiles::visit(manifest, &[], storage, |own| remove_made(own, storage))
+pub fn remove(manifest: &Manifest, storage: &dyn Storage) -> Result<FolderContents, DatasetError> {
+    with_generated_files(manifest, &[], storage, |files| remove_generated_files(files, storage))
 }
 
-/// Refuse to put the dataset of `plan` in the place of the one that `manifest` describes: files of others lie there, or even then
-/// there would be no room.
+/// Check that the dataset of `plan` can replace the one that `manifest` describes.
 ///
 /// # Errors
-/// See [`DatasetError`].
-pub fn refuse_replacing(
+/// The folder contains foreign files, or the device has too little space even after the removal; see [`DatasetError`].
+pub fn check_replacement(
     manifest: &Manifest,
     plan: &DatasetPlan,
     storage: &dyn Storage,
 ) -> Result<(), DatasetError> {
-    let found = MadeFiles::visit(manifest, &[], storage, |own| {
-        let mut found = go_through(own, storage, &mut |_| Ok(()))?;
-        // Beside the folders of its files others may lie.
-        found.add_strangers(own, storage, &own.folders())?;
+    let found = with_generated_files(manifest, &[], storage, |files| {
+        let mut found = visit_unchanged(files, storage, &mut |_| Ok(()))?;
+        // Foreign files in the root are allowed, so only the subfolders are searched.
+        found.add_foreign_files(files, storage, &files.folders())?;
         Ok(found)
     })?;
-    if let Some(path) = found.strangers.into_iter().next() {
-        return Err(DatasetError::Strangers { path });
+    if let Some(path) = found.foreign_files.into_iter().next() {
+        return Err(DatasetError::ForeignFiles { path });
     }
     let layout = Layout::new(plan);
     let needed_bytes =
@@ -160,25 +172,25 @@ pub fn refuse_replacing(
     }
 }
 
-/// A file of a dataset that is missing, or not as long as `manifest` says.
-pub(crate) fn first_not_whole(
+/// The first file of a dataset that is missing or does not have the length in `manifest`.
+pub(crate) fn first_incomplete_file(
     manifest: &Manifest,
     storage: &dyn Storage,
 ) -> Result<Option<String>, DatasetError> {
     let mut first = None;
-    MadeFiles::visit(manifest, &[], storage, |own| {
-        Ok(own.each(&mut |parts, written_bytes| {
+    with_generated_files(manifest, &[], storage, |files| {
+        Ok(files.each(&mut |parts, written| {
             if first.is_some() {
                 return Ok(());
             }
             let mut bytes = 0;
             for path in parts {
                 match storage.stat(path)? {
-                    Some(there) => bytes += there,
+                    Some(part_bytes) => bytes += part_bytes,
                     None => first = Some(path.clone()),
                 }
             }
-            if first.is_none() && written_bytes.is_some_and(|written| written.bytes != bytes) {
+            if first.is_none() && written.is_some_and(|written| written.bytes != bytes) {
                 first = parts.first().cloned();
             }
             Ok(())
@@ -187,29 +199,35 @@ pub(crate) fn first_not_whole(
     Ok(first)
 }
 
-/// Look at files of ours in the folder of `storage`.
+/// Count `files` and the foreign files in the folder of `storage`.
 ///
 /// # Errors
-/// The storage refused.
-pub fn look_at(own: &dyn OwnFiles, storage: &dyn Storage) -> Result<OwnFound, StorageError> {
-    let mut found = go_through(own, storage, &mut |_| Ok(()))?;
-    found.add_strangers(own, storage, &with_root(own.folders()))?;
+/// The storage failed.
+pub fn inspect_files(
+    files: &dyn OwnFiles,
+    storage: &dyn Storage,
+) -> Result<FolderContents, StorageError> {
+    let mut found = visit_unchanged(files, storage, &mut |_| Ok(()))?;
+    found.add_foreign_files(files, storage, &with_root(files.folders()))?;
     Ok(found)
 }
 
-/// Remove files of ours from the folder of `storage`, and folders in it that are empty then.
+/// Remove `files` from the folder of `storage`, and subfolders that are empty afterwards.
 ///
 /// # Errors
-/// The storage refused.
-pub fn remove_files(own: &dyn OwnFiles, storage: &dyn Storage) -> Result<OwnFound, StorageError> {
-    let mut found = go_through(own, storage, &mut |path| storage.remove(path))?;
-    own.sweep(storage)?;
-    let folders = own.folders();
-    let closed = closed(&folders, storage)?;
-    for folder in folders.iter().rev().filter(|folder| !lies_in(folder, &closed)) {
+/// The storage failed.
+pub fn remove_files(
+    files: &dyn OwnFiles,
+    storage: &dyn Storage,
+) -> Result<FolderContents, StorageError> {
+    let mut found = visit_unchanged(files, storage, &mut |path| storage.remove(path))?;
+    files.remove_unfinished(storage)?;
+    let folders = files.folders();
+    let linked = linked_folders(&folders, storage)?;
+    for folder in folders.iter().rev().filter(|folder| !is_inside(folder, &linked)) {
         storage.remove_dir(folder)?;
     }
-    found.add_strangers(own, storage, &with_root(folders))?;
+    found.add_foreign_files(files, storage, &with_root(folders))?;
     Ok(found)
 }
 
@@ -218,39 +236,41 @@ fn with_root(mut folders: Vec<String>) -> Vec<String> {
     folders
 }
 
-/// Do `act` with each file that is ours. What has a name of ours and is no file, or is not as long as we wrote it, is not.
-fn go_through(
-    own: &dyn OwnFiles,
+/// Call `act` with each of `files` that has the length with which feedrate wrote it. Changed files, and folders or links
+/// with the name of a file, are reported as foreign.
+fn visit_unchanged(
+    files: &dyn OwnFiles,
     storage: &dyn Storage,
     act: &mut dyn FnMut(&str) -> Result<(), StorageError>,
-) -> Result<OwnFound, StorageError> {
-    let closed = closed(&own.folders(), storage)?;
-    let mut found = OwnFound::default();
-    own.each(&mut |parts, written| {
-        let mut there = Vec::with_capacity(parts.len());
-        for path in parts.iter().filter(|path| !lies_in(path, &closed)) {
+) -> Result<FolderContents, StorageError> {
+    let linked = linked_folders(&files.folders(), storage)?;
+    let mut found = FolderContents::default();
+    files.each(&mut |parts, written| {
+        let mut existing = Vec::with_capacity(parts.len());
+        for path in parts.iter().filter(|path| !is_inside(path, &linked)) {
             match storage.kind(path)? {
-                Some(NameKind::File { bytes }) => there.push((path, bytes)),
-                Some(NameKind::Folder | NameKind::Other) => found.add(path.clone()),
+                Some(NameKind::File { bytes }) => existing.push((path, bytes)),
+                Some(NameKind::Folder | NameKind::Other) => found.add_foreign_file(path.clone()),
                 None => {}
             }
         }
-        let bytes = there.iter().map(|(_, bytes)| bytes).sum();
-        let is_whole = there.len() == parts.len();
-        // Without a sidecar, by its data.
-        let data_bytes = there.iter().find(|(path, _)| **path == parts[0]).map(|(_, bytes)| *bytes);
+        let bytes = existing.iter().map(|(_, bytes)| bytes).sum();
+        let has_all_parts = existing.len() == parts.len();
+        // If a sidecar is missing, only the data file can be compared.
+        let data_bytes =
+            existing.iter().find(|(path, _)| **path == parts[0]).map(|(_, bytes)| *bytes);
         let is_changed = written.is_some_and(|written| {
-            if is_whole {
+            if has_all_parts {
                 written.bytes != bytes
             } else {
                 data_bytes.is_some() && written.data_bytes != data_bytes
             }
         });
-        for (path, _) in &there {
-            if is_changed { found.add((*path).clone()) } else { act(path)? }
+        for (path, _) in &existing {
+            if is_changed { found.add_foreign_file((*path).clone()) } else { act(path)? }
         }
         if !is_changed {
-            found.files += there.len() as u64;
+            found.files += existing.len() as u64;
             found.bytes = found.bytes.saturating_add(bytes);
         }
         Ok(())
@@ -258,32 +278,32 @@ fn go_through(
     Ok(found)
 }
 
-impl OwnFound {
-    /// Name one more of others, while there are few.
-    fn add(&mut self, stranger: String) {
-        if self.strangers.len() < NAMED_MAX {
-            self.strangers.push(stranger);
+impl FolderContents {
+    /// Report a foreign file, unless enough are reported already.
+    fn add_foreign_file(&mut self, path: String) {
+        if self.foreign_files.len() < REPORTED_MAX {
+            self.foreign_files.push(path);
         }
     }
 
-    /// Add those in `folders` that have no name of ours.
-    fn add_strangers(
+    /// Report the files in `folders` whose names are not among `files`.
+    fn add_foreign_files(
         &mut self,
-        own: &dyn OwnFiles,
+        files: &dyn OwnFiles,
         storage: &dyn Storage,
         folders: &[String],
     ) -> Result<(), StorageError> {
-        let closed = closed(folders, storage)?;
-        for folder in folders.iter().rev().filter(|folder| !lies_in(folder, &closed)) {
+        let linked = linked_folders(folders, storage)?;
+        for folder in folders.iter().rev().filter(|folder| !is_inside(folder, &linked)) {
             for path in storage.list(folder)?.iter().map(|name| join(folder, name)) {
-                if self.strangers.len() == NAMED_MAX {
+                if self.foreign_files.len() == REPORTED_MAX {
                     return Ok(());
                 }
-                if closed.contains(&path) {
-                    self.add(path);
-                } else if !own.has(&path) && !own.has_unfinished(&path) && !folders.contains(&path)
-                {
-                    self.add(first_file(storage, path)?);
+                let is_own = files.has(&path) || files.is_unfinished(&path);
+                if linked.contains(&path) {
+                    self.add_foreign_file(path);
+                } else if !is_own && !folders.contains(&path) {
+                    self.add_foreign_file(first_file(storage, path)?);
                 }
             }
         }
@@ -291,7 +311,7 @@ impl OwnFound {
     }
 }
 
-/// `path` itself, or the first that lies in it.
+/// `path` itself, or the first file inside it.
 fn first_file(storage: &dyn Storage, path: String) -> Result<String, StorageError> {
     let mut path = path;
     while storage.kind(&path)? == Some(NameKind::Folder) {
@@ -301,35 +321,34 @@ fn first_file(storage: &dyn Storage, path: String) -> Result<String, StorageErro
     Ok(path)
 }
 
-/// The files of a dataset by its manifest, and `claims` of the caller's beside it.
-struct MadeFiles<'m> {
+/// The files of a dataset as named by its manifest, and the caller's files beside it.
+struct GeneratedFiles<'m> {
     names: FileNames<'m>,
     manifest: &'m Manifest,
-    claims: &'m [&'m str],
+    caller_files: &'m [&'m str],
 }
 
-impl MadeFiles<'_> {
-    fn visit<T>(
-        manifest: &Manifest,
-        claims: &[&str],
-        storage: &dyn Storage,
-        visit: impl FnOnce(&MadeFiles) -> Result<T, DatasetError>,
-    ) -> Result<T, DatasetError> {
-        let layout = Layout::new(&manifest.settings);
-        let names = FileNames::new(&manifest.settings, &layout)?;
-        // Which of them are as we wrote them cannot be told.
-        if manifest.files.is_none() && manifest.state == State::Complete {
-            let (there_bytes, total_bytes) =
-                (names.lengths_there(storage)?.bytes, manifest.total_bytes);
-            if there_bytes != total_bytes {
-                return Err(DatasetError::Changed { there_bytes, total_bytes });
-            }
+/// Call `act` with the files that `manifest` describes.
+fn with_generated_files<T>(
+    manifest: &Manifest,
+    caller_files: &[&str],
+    storage: &dyn Storage,
+    act: impl FnOnce(&GeneratedFiles) -> Result<T, DatasetError>,
+) -> Result<T, DatasetError> {
+    let layout = Layout::new(&manifest.settings);
+    let names = FileNames::new(&manifest.settings, &layout)?;
+    // Without single lengths in the manifest, only the total shows whether files were changed.
+    if manifest.files.is_none() && manifest.state == State::Complete {
+        let found_bytes = names.file_lengths(storage)?.bytes;
+        let total_bytes = manifest.total_bytes;
+        if found_bytes != total_bytes {
+            return Err(DatasetError::Changed { found_bytes, total_bytes });
         }
-        visit(&MadeFiles { names, manifest, claims })
     }
+    act(&GeneratedFiles { names, manifest, caller_files })
 }
 
-impl OwnFiles for MadeFiles<'_> {
+impl OwnFiles for GeneratedFiles<'_> {
     fn folders(&self) -> Vec<String> {
         self.names.folders()
     }
@@ -340,34 +359,40 @@ impl OwnFiles for MadeFiles<'_> {
     }
 
     fn has(&self, path: &str) -> bool {
-        path == LOCK_FILE || self.claims.contains(&path) || self.names.has(path)
+        path == LOCK_FILE || self.caller_files.contains(&path) || self.names.has(path)
     }
 }
 
-/// The manifest, which says that they are ours, goes last.
-fn remove_made(own: &MadeFiles, storage: &dyn Storage) -> Result<OwnFound, DatasetError> {
-    let removing = own.manifest.removing || own.manifest.state == State::Complete;
-    let generating = Manifest { state: State::Generating, removing, ..own.manifest.clone() };
-    let mut first = OwnFound::default();
+/// Remove the dataset. The manifest is removed last, because it proves that feedrate generated the files.
+fn remove_generated_files(
+    files: &GeneratedFiles,
+    storage: &dyn Storage,
+) -> Result<FolderContents, DatasetError> {
+    let removing = files.manifest.removing || files.manifest.state == State::Complete;
+    let generating = Manifest { state: State::Generating, removing, ..files.manifest.clone() };
+    let mut first = FolderContents::default();
     match generating.write(storage) {
-        // A full device has room for it once a file is gone; that one is missing is seen.
+        // On a full device, the manifest fits once a file is removed. The manifest still says that the dataset is
+        // complete then, but a missing file is detected.
         Err(DatasetError::Storage(error)) if error.is_full() => {
-            go_through(own, storage, &mut |path| {
+            visit_unchanged(files, storage, &mut |path| {
                 if first.files > 0 {
                     return Ok(());
                 }
-                (first.files, first.bytes) = (1, storage.stat(path)?.unwrap_or(0));
+                first.files = 1;
+                first.bytes = storage.stat(path)?.unwrap_or(0);
                 storage.remove(path)
             })?;
             generating.write(storage)?;
         }
         written => written?,
     }
-    let mut found = remove_files(own, storage)?;
-    (found.files, found.bytes) = (found.files + first.files, found.bytes + first.bytes);
+    let mut found = remove_files(files, storage)?;
+    found.files += first.files;
+    found.bytes += first.bytes;
     storage.remove(manifest::FILE_NAME)?;
-    for claim in own.claims {
-        storage.remove(claim)?;
+    for path in files.caller_files {
+        storage.remove(path)?;
     }
     Ok(found)
 }

@@ -1,4 +1,4 @@
-//! Where encoders write to: a storage, or a comparison with what already lies there.
+//! Destinations of encoders: [`WriteSink`] writes files to a storage, [`CompareSink`] compares with existing files.
 
 use crate::content::first_difference;
 use crate::format::{FileSink, Part, SinkError};
@@ -7,7 +7,7 @@ use crate::storage::{Handle, Storage, StorageError, WriteFile};
 use crate::walk::Watch;
 use std::io::ErrorKind;
 
-/// Writes the parts of one file after another, in pieces that begin at multiples of their length.
+/// Writes one file after another to a storage, in pieces aligned to their length.
 pub(crate) struct WriteSink<'w> {
     storage: &'w dyn Storage,
     watch: &'w Watch<'w>,
@@ -24,7 +24,7 @@ struct PartWriter {
 }
 
 impl<'w> WriteSink<'w> {
-    /// For files of these parts.
+    /// A sink for files with these parts.
     pub(crate) fn new(storage: &'w dyn Storage, watch: &'w Watch<'w>, parts: &[Part]) -> Self {
         let parts = parts.iter().map(|&part| {
             let piece = Piece::new(PIECE_BYTES);
@@ -33,7 +33,7 @@ impl<'w> WriteSink<'w> {
         WriteSink { storage, watch, path: String::new(), parts: parts.collect() }
     }
 
-    /// Write the file that `encode` makes. It becomes visible once it is whole, the data last.
+    /// Write the file that `encode` produces. The file becomes visible when it is complete, the data part last.
     pub(crate) fn write_file(
         &mut self,
         path: &str,
@@ -50,7 +50,8 @@ impl<'w> WriteSink<'w> {
         for part in &mut self.parts {
             part.part.write_path(path, &mut self.path);
             part.file = Some(self.storage.create(&self.path)?);
-            (part.filled, part.written) = (0, 0);
+            part.filled = 0;
+            part.written = 0;
         }
         path.clone_into(&mut self.path);
         Ok(())
@@ -102,51 +103,53 @@ impl FileSink for WriteSink<'_> {
         let PartWriter { file: Some(file), piece, written, .. } = &mut self.parts[part] else {
             return Ok(());
         };
-        let outside = (written.saturating_sub(offset) as usize).min(bytes.len());
-        let (outside, inside) = bytes.split_at(outside);
-        if !outside.is_empty() {
-            file.patch(offset, outside)?;
+        // The patch may overlap both bytes that were written and bytes that are still in the piece.
+        let split = (written.saturating_sub(offset) as usize).min(bytes.len());
+        let (in_file, in_piece) = bytes.split_at(split);
+        if !in_file.is_empty() {
+            file.patch(offset, in_file)?;
         }
-        if !inside.is_empty() {
-            let from = (offset + outside.len() as u64 - *written) as usize;
-            piece[from..from + inside.len()].copy_from_slice(inside);
+        if !in_piece.is_empty() {
+            let start = (offset + in_file.len() as u64 - *written) as usize;
+            piece[start..start + in_piece.len()].copy_from_slice(in_piece);
         }
         Ok(())
     }
 }
 
-/// Extent of a comparison.
+/// Which bytes of a file are compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// Every byte.
     Whole,
-    /// Compare the length, the first and the last [`ENDS_BYTES`].
+    /// The length, and [`ENDS_BYTES`] at the start and at the end.
     Ends,
 }
 
-/// Compared at each end of a file: a file that a crash left in pieces shows it there.
+/// Number of bytes compared at each end of a file. The damage of a crash shows there.
 const ENDS_BYTES: u64 = 64 << 10;
 
-/// The first place where a file is not what it should be.
+/// The first place where a file differs from its expected bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FirstDifference {
-    /// Part of the file: an index into its format's parts.
+    /// Index into the format's parts.
     pub(crate) part: usize,
-    /// Offset in the part; `None` where the part as a whole is meant.
+    /// Offset in the part; `None` if the part as a whole is meant.
     pub(crate) offset: Option<u64>,
-    /// A lowercase fragment.
-    pub(crate) what: String,
-    /// The part is not there, and all that is there of the file is right.
+    /// The difference, a lowercase fragment.
+    pub(crate) description: String,
+    /// Whether the only difference is that the part is missing.
     pub(crate) is_missing: bool,
 }
 
 impl FirstDifference {
-    fn of_all(part: usize, what: String) -> Self {
-        FirstDifference { part, offset: None, what, is_missing: false }
+    /// A difference that concerns the whole part.
+    fn in_whole_part(part: usize, description: String) -> Self {
+        FirstDifference { part, offset: None, description, is_missing: false }
     }
 }
 
-/// Compares what an encoder makes with the files that lie on a storage.
+/// Compares the output of an encoder with the files on a storage.
 pub(crate) struct CompareSink<'w> {
     storage: &'w dyn Storage,
     watch: &'w Watch<'w>,
@@ -161,27 +164,33 @@ struct PartReader {
     file: Option<Handle>,
     len: u64,
     at: u64,
-    made: Piece,
+    /// Bytes that the encoder produced.
+    expected: Piece,
+    /// Bytes that were read from the storage.
     read: Piece,
 }
 
 impl<'w> CompareSink<'w> {
-    /// For files of these parts.
+    /// A sink for files with these parts.
     pub(crate) fn new(
         storage: &'w dyn Storage,
         watch: &'w Watch<'w>,
         parts: &[Part],
         extent: Extent,
     ) -> Self {
-        let parts = parts.iter().map(|&part| {
-            let (made, read) = (Piece::new(PIECE_BYTES), Piece::new(PIECE_BYTES));
-            PartReader { part, file: None, len: 0, at: 0, made, read }
+        let parts = parts.iter().map(|&part| PartReader {
+            part,
+            file: None,
+            len: 0,
+            at: 0,
+            expected: Piece::new(PIECE_BYTES),
+            read: Piece::new(PIECE_BYTES),
         });
         let parts = parts.collect();
         CompareSink { storage, watch, extent, path: String::new(), parts, found: None }
     }
 
-    /// Compare a file with the one that `encode` makes: the first difference, if there is one.
+    /// Compare a file with the output of `encode` and return the first difference, if any.
     pub(crate) fn compare(
         &mut self,
         path: &str,
@@ -189,38 +198,38 @@ impl<'w> CompareSink<'w> {
     ) -> Result<Option<FirstDifference>, SinkError> {
         path.clone_into(&mut self.path);
         self.found = None;
-        let (parts, mut missing) = (self.parts.len(), Vec::new());
-        for part in 0..parts {
+        let mut missing = Vec::new();
+        for part in 0..self.parts.len() {
             let Err(error) = self.open(part) else { continue };
             if error.source.kind() == ErrorKind::NotFound {
                 missing.push(part);
             } else {
-                let what = error.to_string();
-                self.found.get_or_insert(FirstDifference::of_all(part, what));
+                let difference = FirstDifference::in_whole_part(part, error.to_string());
+                self.found.get_or_insert(difference);
             }
         }
-        // What is there of it is compared all the same.
-        let is_there = missing.len() < parts && self.found.is_none();
-        let encoded = if is_there { encode(self) } else { Ok(()) };
-        let missing = missing.first().map(|&part| FirstDifference {
+        // The existing parts are compared even if others are missing.
+        let is_comparable = missing.len() < self.parts.len() && self.found.is_none();
+        let encoded = if is_comparable { encode(self) } else { Ok(()) };
+        let missing_part = missing.first().map(|&part| FirstDifference {
             is_missing: true,
-            ..FirstDifference::of_all(part, "is missing".to_string())
+            ..FirstDifference::in_whole_part(part, "is missing".to_string())
         });
-        let difference = self.finish().or(missing);
+        let difference = self.finish().or(missing_part);
         encoded.map(|()| difference)
     }
 
-    /// Bytes of all parts of the file that was compared last.
+    /// Length of all parts of the last compared file.
     pub(crate) fn bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.len).sum()
     }
 
-    /// Close the file: where it first differs, if it does.
+    /// Close all parts and return the first difference, if any.
     fn finish(&mut self) -> Option<FirstDifference> {
         for (i, part) in self.parts.iter_mut().enumerate() {
             if part.at < part.len {
-                let what = format!("{} bytes more than there should be", part.len - part.at);
-                let difference = FirstDifference::of_all(i, what);
+                let description = format!("{} bytes more than expected", part.len - part.at);
+                let difference = FirstDifference::in_whole_part(i, description);
                 self.found.get_or_insert(FirstDifference { offset: Some(part.at), ..difference });
             }
             if let Some(file) = part.file.take() {
@@ -234,34 +243,44 @@ impl<'w> CompareSink<'w> {
         let part = &mut self.parts[part];
         let mut path = String::new();
         part.part.write_path(&self.path, &mut path);
-        (part.at, part.len) = (0, 0);
+        part.at = 0;
+        part.len = 0;
         let file = part.file.insert(self.storage.open(&path)?);
         part.len = self.storage.len(file)?;
         Ok(())
     }
 
-    /// Compare `len` bytes made at `skew` of the piece with those at `offset` of the file.
-    fn look(&mut self, i: usize, offset: u64, skew: usize, len: usize) -> Option<FirstDifference> {
-        let PartReader { file, made, read, .. } = &mut self.parts[i];
-        let (made, read) = (&made[skew..skew + len], &mut read[skew..skew + len]);
-        let (offset, what) = match self.storage.read_at(file.as_ref()?, offset, read) {
+    /// Compare `len` expected bytes, from `start` of the piece on, with those at `offset` of the file.
+    fn compare_piece(
+        &mut self,
+        part: usize,
+        offset: u64,
+        start: usize,
+        len: usize,
+    ) -> Option<FirstDifference> {
+        let PartReader { file, expected, read, .. } = &mut self.parts[part];
+        let expected = &expected[start..start + len];
+        let read = &mut read[start..start + len];
+        let (offset, description) = match self.storage.read_at(file.as_ref()?, offset, read) {
             Err(error) => (None, error.to_string()),
-            Ok(came) => match first_difference(&made[..came], &read[..came]) {
-                Some(at) => (Some(offset + at as u64), "not what was generated".to_string()),
-                None if came < len => {
-                    (Some(offset + came as u64), "the file ends too early".to_string())
+            Ok(read_bytes) => {
+                match first_difference(&expected[..read_bytes], &read[..read_bytes]) {
+                    Some(i) => (Some(offset + i as u64), "not what was generated".to_string()),
+                    None if read_bytes < len => {
+                        (Some(offset + read_bytes as u64), "the file ends too early".to_string())
+                    }
+                    None => return None,
                 }
-                None => return None,
-            },
+            }
         };
-        Some(FirstDifference { offset, ..FirstDifference::of_all(i, what) })
+        Some(FirstDifference { offset, ..FirstDifference::in_whole_part(part, description) })
     }
 }
 
 impl FileSink for CompareSink<'_> {
     fn space(&mut self, part: usize) -> &mut [u8] {
-        let PartReader { made, at, .. } = &mut self.parts[part];
-        &mut made[skew(*at)..]
+        let PartReader { expected, at, .. } = &mut self.parts[part];
+        &mut expected[offset_in_piece(*at)..]
     }
 
     fn advance(&mut self, part: usize, len: usize) -> Result<(), SinkError> {
@@ -270,7 +289,7 @@ impl FileSink for CompareSink<'_> {
         }
         let at = self.parts[part].at;
         if self.found.is_none() {
-            self.found = self.look(part, at, skew(at), len);
+            self.found = self.compare_piece(part, at, offset_in_piece(at), len);
         }
         self.parts[part].at += len as u64;
         if self.extent == Extent::Whole {
@@ -287,9 +306,9 @@ impl FileSink for CompareSink<'_> {
     fn patch(&mut self, part: usize, offset: u64, bytes: &[u8]) -> Result<(), SinkError> {
         for (i, piece) in bytes.chunks(PIECE_BYTES).enumerate() {
             let offset = offset + (i * PIECE_BYTES) as u64;
-            self.parts[part].made[..piece.len()].copy_from_slice(piece);
-            let difference = self.look(part, offset, 0, piece.len());
-            // What is patched lies before what was compared since.
+            self.parts[part].expected[..piece.len()].copy_from_slice(piece);
+            let difference = self.compare_piece(part, offset, 0, piece.len());
+            // Patched bytes come before those that have been compared since.
             self.found = difference.or(self.found.take());
             if self.extent == Extent::Whole {
                 self.watch.bytes_done(piece.len() as u64);
@@ -298,7 +317,7 @@ impl FileSink for CompareSink<'_> {
         Ok(())
     }
 
-    /// After a difference nothing more is looked at.
+    /// Skips everything after the first difference, and the middle of the file if only its ends are compared.
     fn skip(&mut self, part: usize, len: u64) -> bool {
         let PartReader { at, len: file_bytes, .. } = self.parts[part];
         let between =
@@ -311,6 +330,6 @@ impl FileSink for CompareSink<'_> {
     }
 }
 
-fn skew(offset: u64) -> usize {
+fn offset_in_piece(offset: u64) -> usize {
     (offset % PIECE_BYTES as u64) as usize
 }

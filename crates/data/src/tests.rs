@@ -225,7 +225,7 @@ fn verification_names_the_first_bad_byte() {
             report.bad.iter().filter_map(|bad| Some((bad.file, bad.offset?))).collect();
         assert_eq!(found, bad);
         assert_eq!(report.bad_files, 5);
-        assert_eq!(report.bad[3].what, "is missing");
+        assert_eq!(report.bad[3].difference, "is missing");
         assert_eq!(report.bad[3].path, path_of(&plan, 8));
         for part in &format.parts[1..] {
             let mut path = String::new();
@@ -284,7 +284,9 @@ fn files_that_feedrate_did_not_make_are_not_overwritten() {
         storage.make_dir("train/1").unwrap();
         let path = path_of(&plan, 1);
         change_or_make(storage, &path);
-        let Err(DatasetError::Strangers { path: named }) = made(&plan, storage) else { panic!() };
+        let Err(DatasetError::ForeignFiles { path: named }) = made(&plan, storage) else {
+            panic!()
+        };
         assert_eq!(named, path);
         assert_eq!(storage.stat(&path).unwrap(), Some(4));
     });

@@ -1,4 +1,4 @@
-//! Reads every file of a dataset and compares every byte, headers and indexes too, with what generation makes.
+//! Verifies a dataset: compares every byte of every file, including headers and indexes, with the generated content.
 
 use crate::content::Content;
 use crate::error::DatasetError;
@@ -12,40 +12,41 @@ use feedrate_spec::plan::layout::Layout;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
-/// Bad files that are named.
-const NAMED_MAX: usize = 10;
+/// Upper limit on the bad files that are reported.
+const REPORTED_MAX: usize = 10;
 
 /// Result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// Files looked at.
+    /// Files compared.
     pub files: u64,
     /// Bytes compared.
     pub bytes: u64,
-    /// Files that are not what they should be.
+    /// Files that differ from the generated ones.
     pub bad_files: u64,
-    /// The first of them, at most ten, in the files' order.
+    /// The first of these files, at most ten, by file number.
     pub bad: Vec<BadFile>,
 }
 
-/// A file that is not what it should be.
+/// A file that differs from the generated one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadFile {
     /// Number of the dataset file.
     pub file: u64,
     /// Relative to the dataset's folder, with the suffix of the bad part.
     pub path: String,
-    /// Where it first differs; `None` where the file as a whole is meant.
+    /// Offset of the first difference; `None` if the file as a whole is meant.
     pub offset: Option<u64>,
-    /// A lowercase fragment.
-    pub what: String,
+    /// The difference, a lowercase fragment.
+    pub difference: String,
 }
 
-/// Compare every byte of the dataset of `plan`. `progress` gets files and bytes done so far, from any thread;
-/// `cancel` ends it early, with a report of the files looked at.
+/// Compare every byte of the dataset of `plan`. `progress` is called with the files and bytes done so far, from any
+/// thread. Setting `cancel` ends the verification early; the result covers the files compared so far.
 ///
 /// # Errors
-/// There is no such format. Files that are missing, unreadable or wrong are in the report.
+/// The format is unknown or has another version. Missing, unreadable and wrong files are no errors but part of the
+/// result.
 pub fn verify(
     plan: &DatasetPlan,
     layout: &Layout,
@@ -61,19 +62,19 @@ pub fn verify(
     let watch = Watch::new(progress, cancel);
     let bad = Mutex::new(Verified::default());
     let parts = names.format.parts;
-    let memory = || {
+    let thread_state = || {
         let sink = CompareSink::new(storage, &watch, parts, Extent::Whole);
         (sink, Content::from_plan(plan), String::new())
     };
     let walked =
-        for_each(layout.files(), threads, &watch, memory, |(sink, content, path), file| {
+        for_each(layout.files(), threads, &watch, thread_state, |(sink, content, path), file| {
             layout.write_path(file, path);
             let difference = sink.compare(path, |sink| names.encode(file, content, sink))?;
-            if let Some(FirstDifference { part, offset, what, .. }) = difference {
+            if let Some(FirstDifference { part, offset, description, .. }) = difference {
                 let mut part_path = String::new();
                 parts[part].write_path(path, &mut part_path);
-                let file = BadFile { file, path: part_path, offset, what };
-                bad.lock().unwrap_or_else(PoisonError::into_inner).add(file);
+                let bad_file = BadFile { file, path: part_path, offset, difference: description };
+                bad.lock().unwrap_or_else(PoisonError::into_inner).add(bad_file);
             }
             watch.file_done();
             Ok::<(), StorageError>(())
@@ -86,11 +87,11 @@ pub fn verify(
 }
 
 impl Verified {
-    /// Threads find bad files in any order: the lowest numbers are kept.
-    fn add(&mut self, bad: BadFile) {
+    /// Add a bad file. Threads find them in any order, so those with the lowest numbers are kept.
+    fn add(&mut self, bad_file: BadFile) {
         self.bad_files += 1;
-        let at = self.bad.partition_point(|other| other.file < bad.file);
-        self.bad.insert(at, bad);
-        self.bad.truncate(NAMED_MAX);
+        let at = self.bad.partition_point(|other| other.file < bad_file.file);
+        self.bad.insert(at, bad_file);
+        self.bad.truncate(REPORTED_MAX);
     }
 }

@@ -1,10 +1,10 @@
-//! Walks all files of a dataset, or other numbered things, on many threads, in about the order of their numbers.
+//! Processes the numbered files of a dataset on several threads, approximately in ascending order.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, PoisonError};
 
-/// Progress of a walk, and the wish to end it.
+/// Progress and cancellation of a walk.
 pub struct Watch<'w> {
     progress: &'w (dyn Fn(u64, u64) + Sync),
     cancel: &'w AtomicBool,
@@ -14,19 +14,24 @@ pub struct Watch<'w> {
 }
 
 impl<'w> Watch<'w> {
-    /// `progress` gets files and bytes done so far, from any thread; `cancel` ends the walk.
+    /// `progress` is called with the files and bytes done so far, from any thread. Setting `cancel` ends the walk.
     pub fn new(progress: &'w (dyn Fn(u64, u64) + Sync), cancel: &'w AtomicBool) -> Self {
-        let (files, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
-        Watch { progress, cancel, failed: AtomicBool::new(false), files, bytes }
+        Watch {
+            progress,
+            cancel,
+            failed: AtomicBool::new(false),
+            files: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        }
     }
 
-    /// That many more bytes are done.
+    /// Add `bytes` to the bytes done.
     pub(crate) fn bytes_done(&self, bytes: u64) {
-        let bytes = self.bytes.fetch_add(bytes, Relaxed) + bytes;
-        (self.progress)(self.files.load(Relaxed), bytes);
+        let total_bytes = self.bytes.fetch_add(bytes, Relaxed) + bytes;
+        (self.progress)(self.files.load(Relaxed), total_bytes);
     }
 
-    /// One more file is done.
+    /// Add one file to the files done.
     pub(crate) fn file_done(&self) {
         let files = self.files.fetch_add(1, Relaxed) + 1;
         (self.progress)(files, self.bytes.load(Relaxed));
@@ -42,44 +47,46 @@ impl<'w> Watch<'w> {
         self.bytes.load(Relaxed)
     }
 
-    /// Somebody wants the walk to end.
+    /// Whether the caller has cancelled the walk.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancel.load(Relaxed)
     }
 
-    /// The walk is over: cancelled, or failed elsewhere.
+    /// Whether the walk was cancelled or has failed in another thread.
     pub(crate) fn is_over(&self) -> bool {
         self.is_cancelled() || self.failed.load(Acquire)
     }
 }
 
-/// The files that one of several processes makes: each so many-th.
+/// The files that one of several processes handles: every `count`-th file, beginning with file `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileShare {
     /// Number of this share, from 0.
     pub index: u64,
-    /// Processes.
-    pub of: u64,
+    /// Number of shares.
+    pub count: u64,
 }
 
 impl FileShare {
-    /// One process makes all.
-    pub const ALL: FileShare = FileShare { index: 0, of: 1 };
+    /// One process handles all files.
+    pub const ALL: FileShare = FileShare { index: 0, count: 1 };
 
-    /// The number of `files` in the share.
+    /// Number of files in the share, out of `files`.
     pub(crate) fn files(self, files: u64) -> u64 {
-        (files + self.of - 1 - self.index) / self.of
+        (files + self.count - 1 - self.index) / self.count
     }
 
+    /// Number of the share's file `i`.
     pub(crate) fn file(self, i: u64) -> u64 {
-        i * self.of + self.index
+        i * self.count + self.index
     }
 }
 
-/// Do `work` for each of `files` files, each thread with a state of its own. The first error ends the walk.
+/// Call `work` with the number of each of `files` files. Each thread has a separate state, made by `state`. The first
+/// error ends the walk.
 ///
 /// # Errors
-/// The first of `work`.
+/// The first error of `work`.
 pub fn for_each<State, Error: Send>(
     files: u64,
     threads: usize,
@@ -97,7 +104,7 @@ pub fn for_each<State, Error: Send>(
                 break;
             }
             if let Err(error) = work(&mut state, file) {
-                // Kept before others are told, who then fail too.
+                // Store the error before other threads see the flag, since they may fail with follow-up errors.
                 first_error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                 watch.failed.store(true, Release);
             }
@@ -106,7 +113,7 @@ pub fn for_each<State, Error: Send>(
     let helpers = (threads as u64).min(files).saturating_sub(1);
     std::thread::scope(|scope| {
         for _ in 0..helpers {
-            // Where no further thread can be had, fewer do the work.
+            // If the system provides no further thread, fewer threads do the work.
             if std::thread::Builder::new().spawn_scoped(scope, walk).is_err() {
                 break;
             }

@@ -1,12 +1,12 @@
-//! Directory and end of zip archives (APPNOTE.TXT), for those who write them.
+//! Writes the central directory and end records of zip archives (PKWARE APPNOTE.TXT).
 
-/// Version needed to extract zip64.
+/// Format version that is needed to extract zip64 archives.
 pub const VERSION: u16 = 45;
-/// 1980-01-01 as MS-DOS has it.
+/// The date 1980-01-01 in MS-DOS format.
 pub const DATE: u16 = 1 << 5 | 1;
-/// Identifier of the extra field that holds what 32 bits do not.
+/// Identifier of the extra field for values longer than 32 bits.
 pub const ZIP64: u16 = 1;
-/// Place of the checksum in an entry of the directory.
+/// Offset of the checksum in a directory entry.
 pub(crate) const CRC_OFFSET: usize = 16;
 
 /// A member of an archive.
@@ -14,31 +14,31 @@ pub(crate) const CRC_OFFSET: usize = 16;
 pub struct ZipMember<'m> {
     /// Path in the archive.
     pub name: &'m str,
-    /// 0 stored, 8 deflated.
+    /// Compression method: 0 stored, 8 deflated.
     pub method: u16,
-    /// Place of its local header.
+    /// Offset of the local header.
     pub offset: u64,
-    /// Length.
+    /// Uncompressed length.
     pub bytes: u64,
-    /// Length in the archive.
+    /// Compressed length.
     pub packed_bytes: u64,
-    /// CRC-32; zeros stand for one that is not known.
+    /// CRC-32; written as 0 if unknown.
     pub crc: Option<u32>,
 }
 
-/// Habits of a writer of archives.
+/// Settings of an archive writer.
 pub struct ZipWriter {
-    /// System and version.
+    /// Host system and version of the writer.
     pub made_by: u16,
     /// External attributes of each member.
     pub attributes: u32,
-    /// Sizes and offsets beyond are told in a zip64 field.
+    /// Larger sizes and offsets are stored in a zip64 field.
     pub limit: u64,
 }
 
 impl ZipWriter {
     /// Append a member's entry to a directory.
-    pub fn list(&self, member: &ZipMember, directory: &mut Vec<u8>) {
+    pub fn push_entry(&self, member: &ZipMember, directory: &mut Vec<u8>) {
         let ZipMember { name, method, offset, bytes, packed_bytes, crc } = *member;
         let mut extra = Vec::new();
         let mut sizes = [packed_bytes as u32, bytes as u32];
@@ -65,8 +65,8 @@ impl ZipWriter {
     }
 }
 
-/// Append the end of the archive to the directory of `count` members, which begins at `start`.
-pub fn end(directory: &mut Vec<u8>, count: u64, start: u64, is_zip64: bool) {
+/// Append the end records of the archive to the directory of `count` members, which begins at `start`.
+pub fn push_end(directory: &mut Vec<u8>, count: u64, start: u64, is_zip64: bool) {
     let bytes = directory.len() as u64;
     if is_zip64 {
         directory.extend(b"PK\x06\x06");
@@ -79,29 +79,29 @@ pub fn end(directory: &mut Vec<u8>, count: u64, start: u64, is_zip64: bool) {
         put64(directory, &[start.saturating_add(bytes)]);
         put32(directory, &[1]);
     }
-    let count = u16::try_from(count).unwrap_or(u16::MAX);
+    let short_count = u16::try_from(count).unwrap_or(u16::MAX);
     directory.extend(b"PK\x05\x06");
-    put16(directory, &[0, 0, count, count]);
+    put16(directory, &[0, 0, short_count, short_count]);
     put32(directory, &[saturated(bytes), saturated(start)]);
     put16(directory, &[0]);
 }
 
-/// Value of a 32-bit field for a size or offset: all ones where a zip64 field holds it.
+/// Value of a 32-bit field for a size or offset: all ones if the real value is in a zip64 field.
 pub fn saturated(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// Append fields of 16 bits.
+/// Append 16-bit fields.
 pub fn put16(bytes: &mut Vec<u8>, values: &[u16]) {
     values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
 }
 
-/// Append fields of 32 bits.
+/// Append 32-bit fields.
 pub fn put32(bytes: &mut Vec<u8>, values: &[u32]) {
     values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
 }
 
-/// Append fields of 64 bits.
+/// Append 64-bit fields.
 pub fn put64(bytes: &mut Vec<u8>, values: &[u64]) {
     values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
 }

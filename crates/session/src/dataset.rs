@@ -8,7 +8,7 @@ use crate::{catalog, dataset_lock, folder, progress_text, threads};
 use anyhow::Context;
 use feedrate_data::error::DatasetError;
 use feedrate_data::file_index::{FileIndex, NamedFiles};
-use feedrate_data::generate::{self, Begun, FileShare, Generated, Generation, Watch};
+use feedrate_data::generate::{self, ExistingFiles, FileShare, Generated, Generation, Watch};
 use feedrate_data::lock::{DatasetLock, LOCK_FILE, LockAccess};
 use feedrate_data::manifest::{self, DropMark, MadeOn, Manifest, State};
 use feedrate_data::storage::{self, Storage, StorageError, engine};
@@ -145,7 +145,7 @@ fn open(
     engine: Option<&'static dyn engine::Engine>,
 ) -> Result<Box<dyn Storage>, StorageError> {
     let engine = engine.unwrap_or(engine::ENGINES[0]);
-    let files = storage::open_by(&plan.storage.kind, folder, engine)?;
+    let files = storage::open_with_engine(&plan.storage.kind, folder, engine)?;
     let Some(names) = names else { return Ok(files) };
     Ok(Box::new(NamedFiles::new(files, FileIndex::open(names)?, &plan.dataset)))
 }
@@ -301,7 +301,7 @@ pub fn lock_for(
     }
     if access == LockAccess::Shared
         && !folder.join(LOCK_FILE).exists()
-        && Manifest::own_in(folder).is_none()
+        && Manifest::find_in(folder).is_none()
     {
         return Ok(None);
     }
@@ -310,10 +310,10 @@ pub fn lock_for(
         let storage = storage::open(&plan.storage.kind, folder)?;
         let layout = Layout::new(&plan.dataset);
         let generation = Generation::new(&plan.dataset, &layout, &*storage)?;
-        let look = generation.map_or(Ok(()), |generation| generation.look().map(drop));
+        let look = generation.map_or(Ok(()), |generation| generation.inspect().map(drop));
         let is_refused = matches!(
             look,
-            Err(DatasetError::Strangers { .. } | DatasetError::BrokenManifest { .. })
+            Err(DatasetError::ForeignFiles { .. } | DatasetError::BrokenManifest { .. })
         );
         // A lock that exists now is of another generator; the holder of the lock examines the folder again.
         if is_refused && !folder.join(LOCK_FILE).exists() {
@@ -339,28 +339,28 @@ fn make(
     let shares = ranks.are_many() && is_in_folder(plan);
     let prepare = || Ok(generation.prepare()?);
     let (begun, share) = if shares {
-        let share = FileShare { index: comm.rank().into(), of: comm.size().into() };
+        let share = FileShare { index: comm.rank().into(), count: comm.size().into() };
         (decided(comm, prepare)?, share)
     } else {
         (prepare()?, FileShare::ALL)
     };
-    if begun == Begun::Older && ranks.is_first() {
+    if begun == ExistingFiles::OlderVersion && ranks.is_first() {
         listener.important(
             "warning: an older feedrate made the dataset: its files are read as they are",
         );
     }
     let all = catalog::estimate(plan);
-    if ranks.is_first() && begun == Begun::Now && ANNOUNCED_BYTES <= all.file_bytes {
+    if ranks.is_first() && begun == ExistingFiles::None && ANNOUNCED_BYTES <= all.file_bytes {
         let (files, bytes) = (units::counted(all.files, "file"), units::bytes(all.file_bytes));
         listener.note(format!("note: generating {bytes} in {files}"));
     }
     let mark = system::drop_mark();
-    let bytes = all.file_bytes / share.of;
+    let bytes = all.file_bytes / share.count;
     let (text, done) = progress_text::files("generating", bytes);
     let line = ranks.is_first().then(|| listener.show_progress(text));
     let threads = threads().div_ceil(comm.node().local_size as usize);
     let show = |_files: u64, bytes: u64| done.store(bytes, Relaxed);
-    let made = generation.make(begun, share, threads, &Watch::new(&show, interrupted));
+    let made = generation.write_files(begun, share, threads, &Watch::new(&show, interrupted));
     drop(line);
     let mut all = vec![(made?, mark)];
     if shares {

@@ -255,7 +255,7 @@ impl Execution<'_> {
         );
         let left_behind = evaluation.iter().chain([&*training]).flat_map(RealDriver::left_behind);
         let storage = reads.storage();
-        let left_behind = left_behind.map(|file| reads.folder().join(storage.name_of(file)));
+        let left_behind = left_behind.map(|file| reads.folder().join(storage.real_path(file)));
         hung::report(self.signals, left_behind, self.listener);
         outcome.map_err(|error| named(error, &*storage))
     }
@@ -384,7 +384,7 @@ impl Execution<'_> {
 /// Replaces the plan's name of a file in an error by its real name.
 fn named(mut error: anyhow::Error, storage: &dyn Storage) -> anyhow::Error {
     if let Some(RunError::Read(ReadError::Format { path, .. })) = error.downcast_mut() {
-        *path = storage.name_of(path);
+        *path = storage.real_path(path);
     }
     error
 }

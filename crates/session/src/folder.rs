@@ -9,7 +9,7 @@ use feedrate_data::error::DatasetError;
 use feedrate_data::file_index::{FileIndex, NamedFiles};
 use feedrate_data::format::{self, Format};
 use feedrate_data::generate::{FoundSamples, find_samples};
-use feedrate_data::listing::{self, Listing, TakenFiles};
+use feedrate_data::listing::{self, Listing, SelectedFiles};
 use feedrate_data::manifest::Manifest;
 use feedrate_data::storage;
 use feedrate_measure::record::file::NAMES_FILE;
@@ -71,7 +71,7 @@ struct FilesLeft {
 /// Where there are more than `plan` wants, those of fewer samples than the others are left out, as when the folder was looked at.
 pub fn list(plan: &DatasetPlan, root: &Path, names: &Path) -> anyhow::Result<[u64; 2]> {
     let format = format::find(&plan.format).context("the plan's format is not built in")?;
-    let mut taken = listing::list(root, names)?.take(format)?;
+    let mut taken = listing::list(root, names)?.select(format)?;
     if plan.files_train < taken.train.files && format.member().has(Ability::KeepsOpen) {
         leave_short(&mut taken, plan, root, names)?;
     }
@@ -118,7 +118,7 @@ pub fn resolve_found(
 
 /// Look at the `taken` files of `plan`'s format below `root`, and leave those out that cannot be read or hold fewer samples than the others.
 fn leave_short(
-    taken: &mut TakenFiles,
+    taken: &mut SelectedFiles,
     plan: &DatasetPlan,
     root: &Path,
     names: &Path,
@@ -126,7 +126,7 @@ fn leave_short(
     let all = DatasetPlan { files_train: taken.train.files, ..plan.clone() };
     let files = NamedFiles::new(storage::open("file", root)?, FileIndex::open(names)?, &all);
     let found = find_samples(&files, &all, threads())?;
-    taken.leave_out(&found.left)?;
+    taken.leave_out(&found.unfit_files)?;
     Ok(found)
 }
 
@@ -143,7 +143,7 @@ pub fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
     }
     let listing = listing::list(folder, names)?;
     refuse_ours(&listing)?;
-    let Some(format) = listing.commonest() else {
+    let Some(format) = listing.main_format() else {
         let kinds = list_of_kinds(&listing.kinds());
         let there = if kinds.is_empty() { String::new() } else { format!(": {kinds}") };
         return refuse(
@@ -151,11 +151,11 @@ pub fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
             "give the folder that the files to train on lie in, or one above it",
         );
     };
-    let (format, taken, found) = match look(listing.take(format)?, format, folder, names) {
+    let (format, taken, found) = match look(listing.select(format)?, format, folder, names) {
         // Text of another kind: the format was chosen by the file's name only.
         Err(error) if format.member().has(Ability::Undescribed) && is_of_files(&error) => {
             let plain = format::plain();
-            look(listing::list(folder, names)?.take(plain)?, plain, folder, names)?
+            look(listing::list(folder, names)?.select(plain)?, plain, folder, names)?
         }
         looked => looked.map_err(|error| unreadable(error, format))?,
     };
@@ -171,7 +171,7 @@ pub fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
         samples: taken.train.files * found.per_file,
         samples_per_file: found.per_file,
         dims,
-        dims_are_even: found.is_even,
+        dims_are_even: found.has_equal_dims,
         element: found.element.map(|element| element.name()),
         probed_files: found.probed_files,
         left_out: left_out
@@ -182,11 +182,11 @@ pub fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
 
 /// Look at files of `format`.
 fn look(
-    mut taken: TakenFiles,
+    mut taken: SelectedFiles,
     format: &'static Format,
     folder: &Path,
     names: &Path,
-) -> anyhow::Result<(&'static Format, TakenFiles, FoundSamples)> {
+) -> anyhow::Result<(&'static Format, SelectedFiles, FoundSamples)> {
     if format.member().has(Ability::NeedsPlan) {
         let found = whole_files(&taken);
         return Ok((format, taken, found));
@@ -220,29 +220,29 @@ fn unreadable(error: anyhow::Error, format: &Format) -> anyhow::Error {
 }
 
 /// Files that only a plan describes: each is one sample.
-fn whole_files(taken: &TakenFiles) -> FoundSamples {
+fn whole_files(taken: &SelectedFiles) -> FoundSamples {
     let length = taken.train.lengths.filter(|(least, most)| least == most);
     FoundSamples {
         per_file: 1,
         dims: length.map_or_else(Vec::new, |(least, _)| vec![least]),
-        is_even: length.is_some(),
+        has_equal_dims: length.is_some(),
         ..FoundSamples::default()
     }
 }
 
 /// Refuses datasets of ours: they are run by their workload.
 fn refuse_ours(listing: &Listing) -> anyhow::Result<()> {
-    if listing.ours.is_empty() {
+    if listing.generated_datasets.is_empty() {
         return Ok(());
     }
     let commands =
-        listing.ours.iter().take(LISTED_MAX).map(|folder| {
+        listing.generated_datasets.iter().take(LISTED_MAX).map(|folder| {
             format!("feedrate run {} --data {}", workload_of(folder), folder.display())
         });
-    let more = listing.ours.len().saturating_sub(LISTED_MAX);
+    let more = listing.generated_datasets.len().saturating_sub(LISTED_MAX);
     let more = (more > 0).then(|| format!("and {more} more"));
     let commands: Vec<String> = commands.chain(more).collect();
-    let found = match listing.ours.len() {
+    let found = match listing.generated_datasets.len() {
         1 => "a dataset that feedrate made, which is",
         _ => "datasets that feedrate made, which are each",
     };
@@ -251,7 +251,7 @@ fn refuse_ours(listing: &Listing) -> anyhow::Result<()> {
 
 /// The bundled workload whose dataset is in `folder`, else a placeholder.
 fn workload_of(folder: &Path) -> String {
-    let Some(manifest) = Manifest::own_in(folder) else { return "WORKLOAD".into() };
+    let Some(manifest) = Manifest::find_in(folder) else { return "WORKLOAD".into() };
     let settings = &manifest.settings;
     let makes_it = |bundled: &&Bundled| {
         let parsed = workload::parse(&bundled.file(), bundled.yaml, &[], Strictness::Error);

@@ -366,7 +366,7 @@ fn refuse_below(place: &Path, data: &Path, option: &str) -> anyhow::Result<()> {
     let existing = existing.unwrap_or_default();
     let data = data.canonicalize().ok();
     let holds_data =
-        |folder: &&Path| Some(*folder) == data.as_deref() || Manifest::own_in(folder).is_some();
+        |folder: &&Path| Some(*folder) == data.as_deref() || Manifest::find_in(folder).is_some();
     let Some(folder) = existing.ancestors().find(holds_data) else { return Ok(()) };
     refuse(
         format!("`{}` would be in `{}`, a folder of data", place.display(), folder.display()),

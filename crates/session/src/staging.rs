@@ -81,7 +81,7 @@ impl<'a> Staging<'a> {
         let engine = dataset::engine_of(plan);
         let stage = Stage::new(&plan.dataset, &dataset.folder, place, engine, wanted.limit_bytes);
         let own = stage.map_err(anyhow::Error::from).and_then(|stage| {
-            let stage = stage.called_by(Arc::clone(&dataset.storage));
+            let stage = stage.with_names_of(Arc::clone(&dataset.storage));
             let taken = ranks.is_first_of_node().then(|| Taken::new(&stage)).transpose()?;
             Ok((stage, taken))
         });
@@ -136,12 +136,12 @@ impl<'a> Staging<'a> {
         let share = ranks.storage(&plan.storage, &own);
         let original = layers::emulated(&share, bytes.clone(), self.clock, &signals.interrupted);
         let RankNode { local_rank, local_size, .. } = ranks.comm.node();
-        let share = FileShare { index: local_rank.into(), of: local_size.into() };
+        let share = FileShare { index: local_rank.into(), count: local_size.into() };
         let threads = ranks.own.len() * plan.loader.workers.max(1) as usize;
         let evict = (plan.train.cache == Cache::Cold).then_some(bytes);
         let stage = Arc::clone(&self.stage);
         let (live, clock) = (Arc::clone(&signals.live), self.clock);
-        let total_bytes = catalog::estimate(plan).file_bytes / share.of;
+        let total_bytes = catalog::estimate(plan).file_bytes / share.count;
         Ok(Copying {
             folder: stage.folder().display().to_string(),
             begun_ns: self.begun_ns,
@@ -162,7 +162,7 @@ impl<'a> Staging<'a> {
         drop(reader);
         let Some(taken) = taken else { return Ok(()) };
         let until = Instant::now() + PATIENCE;
-        while stage.is_read() && Instant::now() < until {
+        while stage.has_readers() && Instant::now() < until {
             thread::sleep(LOOK);
         }
         if wanted.keep {
@@ -187,7 +187,7 @@ impl Taken {
 
     fn give_back(self, stage: &Stage, listener: &dyn Listener) -> anyhow::Result<()> {
         let found = stage.remove(self.lock)?;
-        for path in found.strangers {
+        for path in found.foreign_files {
             let path = stage.folder().join(path);
             listener.important(format!(
                 "warning: `{}` is no file of the copy: it stays",
@@ -223,7 +223,7 @@ impl Reads<'_> {
     /// Function from a path of the storage to its file.
     pub(crate) fn file_of(&self) -> impl Fn(&str) -> PathBuf + 'static {
         let (folder, storage) = (self.folder().to_path_buf(), self.storage());
-        move |path| folder.join(storage.name_of(path))
+        move |path| folder.join(storage.real_path(path))
     }
 
     /// Folder of these files.

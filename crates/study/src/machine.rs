@@ -13,7 +13,7 @@ use crate::supervise::{self, Supervised, Supervision, wait_until_alone};
 use anyhow::Context;
 use feedrate_data::lock::DatasetLock;
 use feedrate_data::manifest::Manifest;
-use feedrate_data::removal::{OwnFound, Removal};
+use feedrate_data::removal::{FolderContents, Removal};
 use feedrate_measure::metric::Metric;
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
@@ -135,7 +135,7 @@ impl RunnerEnv for ThisMachine {
     }
 
     fn maker(&self, folder: &Path) -> Option<String> {
-        DatasetLock::maker(folder)
+        DatasetLock::writer(folder)
     }
 
     fn free_bytes(&self, folder: &Path) -> Option<u64> {
@@ -152,11 +152,14 @@ impl RunnerEnv for ThisMachine {
 
     fn delete_dataset(&mut self, folder: &Path) -> io::Result<bool> {
         let removal = own_datasets::delete(folder)?;
-        if let Removal::Removed(OwnFound { strangers, .. }) = &removal
-            && !strangers.is_empty()
+        if let Removal::Removed(FolderContents { foreign_files, .. }) = &removal
+            && !foreign_files.is_empty()
         {
-            let (folder, strangers) = (folder.display(), strangers.join("`, `"));
-            self.host.reporter.say(&format!("{folder} stays, for others lie in it: `{strangers}`"));
+            let foreign_files = foreign_files.join("`, `");
+            let folder = folder.display();
+            self.host
+                .reporter
+                .say(&format!("{folder} stays, for others lie in it: `{foreign_files}`"));
         }
         Ok(!matches!(removal, Removal::InUse { .. }))
     }

@@ -16,7 +16,7 @@ pub const CLAIM: &str = "made-by-study";
 /// files of the user's may be what a removal has left.
 pub fn claim(folder: &Path, study_id: &str) -> io::Result<()> {
     let is_begun = folder.join(manifest::FILE_NAME).symlink_metadata().is_ok();
-    if is_begun || DatasetLock::maker(folder).is_some() {
+    if is_begun || DatasetLock::writer(folder).is_some() {
         return Ok(());
     }
     fs::create_dir_all(folder)?;
@@ -37,8 +37,8 @@ pub fn made_by(roots: &BTreeSet<PathBuf>, study_id: &str) -> BTreeMap<PathBuf, u
         if !is_own {
             continue;
         }
-        let look = || removal::look_at_folder(&folder, &[CLAIM]).ok().flatten();
-        let bytes = match Manifest::own_in(&folder) {
+        let look = || removal::inspect_folder(&folder, &[CLAIM]).ok().flatten();
+        let bytes = match Manifest::find_in(&folder) {
             Some(manifest) if !folder.ends_with(Manifest::folder_name(&manifest.settings)) => None,
             // Looking at each of its files may take long.
             Some(manifest) if manifest.state == State::Complete => Some(manifest.total_bytes),

@@ -1,17 +1,17 @@
-//! Purposes of folders, and endings beyond those that are told apart.
+//! Tests of purposes, groups and the selection of files.
 
 use super::*;
 
 #[test]
 fn splits_may_have_a_year() {
-    let purposes = ["train2017", "Val_1", "trainers", "7"].map(FilePurpose::of_folder);
+    let purposes = ["train2017", "Val_1", "trainers", "7"].map(FilePurpose::from_folder_name);
     use FilePurpose::{Evaluation, Train, Unknown};
     assert_eq!(purposes, [Train, Evaluation, Unknown, Unknown]);
 }
 
-/// Endings beyond those that are told apart are of no format, however their files begin.
+/// Beyond the limit of groups, files count as others even if their content has a known format.
 #[test]
-fn endings_beyond_the_most_are_others() {
+fn extensions_beyond_the_limit_are_others() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     for inner in ["a", "b"] {
@@ -26,12 +26,11 @@ fn endings_beyond_the_most_are_others() {
     let listing = list(&data, &folder.path().join("names")).unwrap();
     let kinds = listing.kinds();
     assert_eq!((kinds.len(), &kinds[0]), (GROUPS_MAX + 1, &("others".to_string(), 13)));
-    assert_eq!(listing.commonest().map(|format| format.member().name), Some("raw"));
+    assert_eq!(listing.main_format().map(|format| format.member().name), Some("raw"));
 }
 
-/// Whatever lies beside them, the files that are taken are those whose format was told.
 #[test]
-fn what_is_taken_is_what_was_told() {
+fn the_selected_files_are_those_of_the_main_format() {
     for (files, expected) in [
         (&[("raw", 1, 10), ("xyz", 2, 90)][..], ("raw", "xyz", 2)),
         (&[("raw", 3, 90), ("xyz", 2, 10)], ("raw", "raw", 3)),
@@ -51,16 +50,16 @@ fn what_is_taken_is_what_was_told() {
             }
         }
         let listing = list(&data, &folder.path().join("names")).unwrap();
-        let format = listing.commonest().unwrap();
-        let taken = listing.take(format).unwrap();
-        let found = (format.member().name, taken.kind.as_str(), taken.train.files);
+        let format = listing.main_format().unwrap();
+        let selected = listing.select(format).unwrap();
+        let found = (format.member().name, selected.kind.as_str(), selected.train.files);
         assert_eq!(found, expected, "{files:?}");
     }
 }
 
-/// Text that only its name has told to be a table is read as plain bytes, whatever else lies there.
+/// Text recognised as a table only by its name can also be read as plain bytes.
 #[test]
-fn what_was_chosen_may_be_taken_as_plain_bytes() {
+fn the_main_group_can_be_read_as_plain_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     std::fs::create_dir(&data).unwrap();
@@ -68,7 +67,7 @@ fn what_was_chosen_may_be_taken_as_plain_bytes() {
         std::fs::write(data.join(name), vec![b'x'; bytes]).unwrap();
     }
     let listing = list(&data, &folder.path().join("names")).unwrap();
-    assert_eq!(listing.commonest().unwrap().member().name, "csv");
-    let taken = listing.take(format::plain()).unwrap();
-    assert_eq!((taken.kind.as_str(), taken.train.files), ("csv", 2));
+    assert_eq!(listing.main_format().unwrap().member().name, "csv");
+    let selected = listing.select(format::plain()).unwrap();
+    assert_eq!((selected.kind.as_str(), selected.train.files), ("csv", 2));
 }

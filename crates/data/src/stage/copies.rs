@@ -1,4 +1,4 @@
-//! The files of a copy.
+//! The files of a staged copy, as named by the dataset's plan.
 
 use super::{MANIFEST_FILE, READERS_FILE, Stage};
 use crate::lock::LOCK_FILE;
@@ -6,8 +6,8 @@ use crate::manifest::FileRun;
 use crate::names::{FileNames, OwnFileVisit, OwnFiles};
 use crate::storage::StorageError;
 
-/// The copy's files in its folder. Where their lengths would have been a long list, those of the dataset tell which of them are as they were
-/// copied; without these none is known to be.
+/// The copy's files in its folder. If the manifest does not list their lengths, the lengths of the dataset's files show
+/// which copies are unchanged. If the dataset's files are missing, no copy counts as unchanged.
 pub(super) struct Copies<'s> {
     pub(super) names: FileNames<'s>,
     pub(super) files: Option<Vec<FileRun>>,
@@ -15,7 +15,7 @@ pub(super) struct Copies<'s> {
 }
 
 impl Copies<'_> {
-    fn as_in_source(&self, parts: &[String]) -> FileRun {
+    fn source_lengths(&self, parts: &[String]) -> FileRun {
         let lengths = parts
             .iter()
             .map(|path| self.stage.original(path).metadata().map_or(u64::MAX, |file| file.len()));
@@ -31,8 +31,8 @@ impl OwnFiles for Copies<'_> {
     fn each(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
         let mut lengths = FileRun::each(self.files.as_deref());
         self.names.each(&mut |parts, _| {
-            let told = self.files.is_some();
-            visit(parts, if told { lengths.next() } else { Some(self.as_in_source(parts)) })
+            let is_listed = self.files.is_some();
+            visit(parts, if is_listed { lengths.next() } else { Some(self.source_lengths(parts)) })
         })
     }
 

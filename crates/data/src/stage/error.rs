@@ -1,4 +1,4 @@
-//! Reasons that a dataset is not copied.
+//! Errors of copying a dataset to the stage folder.
 
 use crate::error::DatasetError;
 use crate::storage::StorageError;
@@ -8,21 +8,21 @@ use std::path::PathBuf;
 /// The reason why a dataset is not copied.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
-    /// A storage refused.
+    /// A storage operation failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// Its files cannot be named, or their manifest cannot be written.
+    /// The files cannot be named, or the manifest cannot be written.
     #[error(transparent)]
     Dataset(#[from] DatasetError),
-    /// Files lie there that are not of the copy.
-    #[error("`{}` lies in `{}`, and is no file of the copy", escape::one_line(.path), .folder.display())]
-    Strangers {
+    /// The folder contains files that do not belong to the copy.
+    #[error("`{}` in `{}` is not a file of the copy", escape::one_line(.path), .folder.display())]
+    ForeignFiles {
         /// The copy's folder.
         folder: PathBuf,
-        /// Relative to it.
+        /// Relative to the folder.
         path: String,
     },
-    /// More than the user allows.
+    /// The dataset is larger than the configured limit.
     #[error("the dataset has {}, more than `reader.stage_limit` of {}", units::bytes(*.bytes), units::bytes(*.limit_bytes))]
     Limit {
         /// Length of all files.
@@ -30,33 +30,33 @@ pub enum StageError {
         /// The limit.
         limit_bytes: u64,
     },
-    /// More than there is room for.
+    /// The dataset is larger than the free space.
     #[error("the copy needs {}, and `{}` has room for {}", units::bytes(*.needed_bytes), .folder.display(), units::bytes(*.free_bytes))]
     NoSpace {
         /// The copy's folder.
         folder: PathBuf,
-        /// Still to be copied.
+        /// Bytes still to be copied.
         needed_bytes: u64,
         /// Bytes free there.
         free_bytes: u64,
     },
-    /// Another run has it.
-    #[error("another run has the copy in `{}`: {}", .folder.display(), .holder.as_deref().unwrap_or("somebody has it"))]
+    /// Another run uses the copy.
+    #[error("another run uses the copy in `{}`: {}", .folder.display(), .holder.as_deref().unwrap_or("another process has locked it"))]
     Busy {
         /// The copy's folder.
         folder: PathBuf,
         /// The holder, as in [`Busy`](crate::lock::LockAttempt::Busy).
         holder: Option<String>,
     },
-    /// Others could not be kept out.
+    /// The folder does not support locks.
     #[error("`{}` cannot be locked ({reason})", .folder.display())]
     NoLock {
         /// The copy's folder.
         folder: PathBuf,
-        /// The system's word.
+        /// The system's error message.
         reason: String,
     },
-    /// Somebody wrote to the dataset meanwhile.
+    /// A file of the dataset changed during the copy.
     #[error("`{}` changed its length while it was copied", escape::one_line(.path))]
     Changed {
         /// Relative to the dataset's folder.
@@ -65,7 +65,7 @@ pub enum StageError {
 }
 
 impl StageError {
-    /// Advice, where the reason is a common one.
+    /// Advice for common errors.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             StageError::Storage(error) if error.is_full() => {
@@ -73,18 +73,18 @@ impl StageError {
             }
             StageError::Storage(error) => return error.hint(),
             StageError::Dataset(error) => return error.hint(),
-            StageError::Strangers { .. } => {
-                "move it elsewhere, or point `reader.stage` at another folder"
+            StageError::ForeignFiles { .. } => {
+                "move the file, or point `reader.stage` at another folder"
             }
             StageError::Limit { .. } => "raise `reader.stage_limit`",
             StageError::NoSpace { .. } => {
                 "free space there, or point `reader.stage` at another folder"
             }
             StageError::Busy { .. } => {
-                "let it end, or point `reader.stage` at another folder; one that several machines share cannot be used"
+                "wait until the run has ended, or point `reader.stage` at another folder; a folder shared by several machines cannot be used"
             }
             StageError::NoLock { .. } => "point `reader.stage` at a folder of a local disk",
-            StageError::Changed { .. } => "let nobody write to the dataset while it is used",
+            StageError::Changed { .. } => "do not change the dataset while it is in use",
         })
     }
 }

@@ -1,9 +1,11 @@
-//! A copy of a dataset in a folder of its own on this machine, which is read instead of it. A manifest there says what it is a copy
-//! of and how long its files are: what has other names or lengths is somebody else's, and stays.
+//! A copy of a dataset in a local folder, which a run reads instead of the dataset.
+//!
+//! A manifest in the folder names the dataset and the lengths of its files. Files with other names or lengths belong to
+//! somebody else and are never removed.
 
 mod copies;
 mod error;
-mod left;
+mod find;
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +17,7 @@ use crate::lock::{DatasetLock, LOCK_FILE, LockAccess, LockAttempt, readable};
 use crate::manifest::{BYTES_MAX, FileRun, Manifest, fnv1a_128, read_file, write_file};
 use crate::names::{FileNames, OwnFiles};
 use crate::piece::Piece;
-use crate::removal::{OwnFound, look_at, remove_files};
+use crate::removal::{FolderContents, inspect_files, remove_files};
 use crate::storage::engine::{ENGINES, Engine};
 use crate::storage::{self, ReadStorage, Storage, StorageError};
 use crate::walk::{FileShare, Watch, for_each};
@@ -32,11 +34,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Name of the manifest in the copy's folder.
 pub const MANIFEST_FILE: &str = "stage.json";
-/// Locked by those who read the copy. Not the manifest, which is replaced. Copies of earlier versions have a file of this name too.
+/// The file that readers of the copy lock. The manifest cannot be locked instead, because it is replaced. Copies of
+/// earlier versions have a file of this name too.
 const READERS_FILE: &str = ".feedrate.stage";
-/// Version of the manifest's own form.
+/// Version of the manifest format.
 const VERSION: u32 = 1;
-/// A request of those who copy.
+/// Bytes of one read while copying.
 const REQUEST_BYTES: usize = 4 << 20;
 
 /// A dataset and the folder of its copy.
@@ -44,14 +47,14 @@ pub struct Stage {
     plan: DatasetPlan,
     layout: Layout,
     source: PathBuf,
-    /// Knows what the dataset's files are called.
+    /// Maps the plan's file names to the dataset's real ones.
     dataset: Arc<dyn Storage>,
     folder: PathBuf,
     storage: Arc<dyn Storage>,
     limit_bytes: Option<u64>,
 }
 
-/// Files of a dataset as they are now.
+/// The current state of a dataset's files.
 #[derive(Clone, Debug)]
 pub struct Survey {
     /// Length of all files.
@@ -64,20 +67,21 @@ pub struct Survey {
 struct StageManifest {
     feedrate_stage: u32,
     source: PathBuf,
-    /// Settings of the dataset; `None` in copies of before.
+    /// Settings of the dataset; `None` in copies of earlier versions.
     #[serde(default)]
     settings: Option<DatasetPlan>,
-    /// Stands for settings, lengths and times of change.
+    /// Hash of the dataset's settings and of the lengths and modification times of its files.
     fingerprint: String,
-    /// The machine's run that its files are known to be whole in; `None` once they are durable.
+    /// Boot ID of the machine while the files are not durable: after a reboot they may be incomplete. `None` once they are
+    /// durable.
     boot_id: Option<String>,
-    /// Lengths of the dataset's files; `None` where that would be a long list.
+    /// Lengths of the dataset's files; `None` if the list would be long.
     files: Option<Vec<FileRun>>,
 }
 
-/// Files that were copied, and those that a run before had copied.
+/// Files that were copied now, and files kept from an earlier copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the field names are self-explanatory")]
 pub struct Copied {
     pub files: u64,
     pub bytes: u64,
@@ -85,67 +89,70 @@ pub struct Copied {
     pub kept_bytes: u64,
 }
 
-/// A process that reads the copy: a shared lock of a file beside its manifest.
+/// Marks the copy as in use by this process, by a shared lock of a file beside the manifest.
 pub struct Reader {
     _lock: File,
 }
 
 impl Stage {
-    /// The copy of the dataset of `plan` in `source` that lies, or is to lie, in a folder in `place`, read by `engine`.
+    /// The copy of the dataset of `plan` in the folder `source`. It is or will be in a subfolder of `stage_folder` and is read
+    /// by `engine`.
     ///
     /// # Errors
-    /// `place` cannot be used.
+    /// `stage_folder` cannot be used.
     pub fn new(
         plan: &DatasetPlan,
         source: &Path,
-        place: &Path,
+        stage_folder: &Path,
         engine: Option<&'static dyn Engine>,
         limit_bytes: Option<u64>,
     ) -> Result<Self, StageError> {
-        let [source, place] = [source, place].map(|path| {
+        let absolute = |path: &Path| {
             std::path::absolute(path).map_err(|error| StorageError::new("find", path, error))
-        });
-        let (source, place) = (source?, place?);
+        };
+        let source = absolute(source)?;
+        let stage_folder = absolute(stage_folder)?;
         let settings = Manifest::fingerprint_of(plan);
         let name = fnv1a_128(format!("{settings}\n{}", source.display()).as_bytes());
-        let folder = place.join(format!("stage-{}-{:.12}", plan.format, format!("{name:032x}")));
+        let folder =
+            stage_folder.join(format!("stage-{}-{:.12}", plan.format, format!("{name:032x}")));
         let engine = engine.unwrap_or(ENGINES[0]);
-        let storage = Arc::from(storage::open_by("file", &folder, engine)?);
+        let storage = Arc::from(storage::open_with_engine("file", &folder, engine)?);
         let dataset = Arc::from(storage::open("file", &source)?);
-        let (plan, layout) = (plan.clone(), Layout::new(plan));
-        Ok(Stage { plan, layout, source, dataset, folder, storage, limit_bytes })
+        let layout = Layout::new(plan);
+        Ok(Stage { plan: plan.clone(), layout, source, dataset, folder, storage, limit_bytes })
     }
 
-    /// Take the files to be called as `dataset` says.
+    /// Use the real file names that `dataset` reports.
     #[must_use]
-    pub fn called_by(self, dataset: Arc<dyn Storage>) -> Self {
+    pub fn with_names_of(self, dataset: Arc<dyn Storage>) -> Self {
         Stage { dataset, ..self }
     }
 
-    /// A file of the dataset.
+    /// Path of a file of the dataset.
     fn original(&self, path: &str) -> PathBuf {
-        self.source.join(self.dataset.name_of(path))
+        self.source.join(self.dataset.real_path(path))
     }
 
-    /// Where the copy lies.
+    /// The copy's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The copy's files.
+    /// The storage that reads the copy.
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.storage
     }
 
-    /// Files of the dataset for training.
+    /// Number of training files.
     pub fn files_train(&self) -> u64 {
         self.layout.files_train()
     }
 
-    /// Look at the dataset's files, each once.
+    /// Read the length and modification time of each file of the dataset.
     ///
     /// # Errors
-    /// One is missing.
+    /// A file is missing.
     pub fn survey(&self) -> Result<Survey, StageError> {
         let mut survey = Survey { bytes: 0, files: Some(Vec::new()), fingerprint: String::new() };
         let mut hash = fnv1a_128(Manifest::fingerprint_of(&self.plan).as_bytes());
@@ -153,12 +160,12 @@ impl Stage {
             let mut lengths = Vec::with_capacity(parts.len());
             for path in parts {
                 let path = self.original(path);
-                let file = path.metadata();
-                let file = file.map_err(|error| StorageError::new("open", &path, error))?;
-                let told =
-                    [file.len() as i64, file.mtime(), file.mtime_nsec()].map(i64::to_le_bytes);
-                hash = fnv1a_128(&[&hash.to_le_bytes()[..], &told.concat()].concat());
-                lengths.push(file.len());
+                let metadata = path.metadata();
+                let metadata = metadata.map_err(|error| StorageError::new("open", &path, error))?;
+                let properties = [metadata.len() as i64, metadata.mtime(), metadata.mtime_nsec()]
+                    .map(i64::to_le_bytes);
+                hash = fnv1a_128(&[&hash.to_le_bytes()[..], &properties.concat()].concat());
+                lengths.push(metadata.len());
             }
             let run = FileRun::from_parts(&lengths);
             survey.bytes = survey.bytes.saturating_add(run.bytes);
@@ -169,11 +176,12 @@ impl Stage {
         Ok(survey)
     }
 
-    /// Take the copy's folder, for one process of the machine: `holder` is shown to others. A copy of the same dataset stays there, one
-    /// of another state of it is removed. A dataset larger than the limit or than `room_bytes`, the room there, is refused.
+    /// Lock and prepare the copy's folder. Called by one process per machine; `holder` describes it to other processes. An
+    /// existing copy of the same dataset is kept; a copy of an earlier state of the dataset is removed.
     ///
     /// # Errors
-    /// See [`StageError`]. Nothing of ours is left then that was not there before.
+    /// The dataset is larger than the limit or than the free space `room_bytes`; see [`StageError`]. Files that this call
+    /// created are removed.
     pub fn begin(
         &self,
         survey: &Survey,
@@ -193,7 +201,7 @@ impl Stage {
             }
         };
         let is_new = self.manifest()?.is_none();
-        match self.take(survey, room_bytes, boot_id) {
+        match self.prepare_folder(survey, room_bytes, boot_id) {
             Ok(()) => Ok(lock),
             Err(refused) => {
                 if is_new {
@@ -204,41 +212,41 @@ impl Stage {
         }
     }
 
-    fn take(
+    fn prepare_folder(
         &self,
         survey: &Survey,
         room_bytes: Option<u64>,
         boot_id: &str,
     ) -> Result<(), StageError> {
-        let mut there_bytes = 0;
+        let mut existing_bytes = 0;
         match self.manifest()? {
             None => {
-                // One that was killed may have begun its manifest.
-                let is_own = |name: &str| {
+                // A killed process may have left the temporary file of its manifest.
+                let is_expected = |name: &str| {
                     [LOCK_FILE, READERS_FILE].contains(&name)
                         || final_name(name) == Some(MANIFEST_FILE)
                 };
                 let names = self.storage.list("")?;
-                self.refuse(names.into_iter().filter(|name| !is_own(name)))?;
-                self.copies(None)?.sweep(&*self.storage)?;
+                self.refuse_foreign(names.into_iter().filter(|name| !is_expected(name)))?;
+                self.copies(None)?.remove_unfinished(&*self.storage)?;
             }
             Some(found) => {
                 let is_same = found.source == self.source
                     && found.fingerprint == survey.fingerprint
                     && found.boot_id.is_none_or(|boot| boot == boot_id);
                 let copies = self.copies(found.files)?;
-                let left = if is_same {
-                    copies.sweep(&*self.storage)?;
-                    look_at(&copies, &*self.storage)?
+                let foreign_files = if is_same {
+                    copies.remove_unfinished(&*self.storage)?;
+                    let kept = inspect_files(&copies, &*self.storage)?;
+                    existing_bytes = kept.bytes;
+                    kept.foreign_files
                 } else {
-                    let removed = remove_files(&copies, &*self.storage)?;
-                    OwnFound { bytes: 0, ..removed }
+                    remove_files(&copies, &*self.storage)?.foreign_files
                 };
-                there_bytes = left.bytes;
-                self.refuse(left.strangers)?;
+                self.refuse_foreign(foreign_files)?;
             }
         }
-        let needed_bytes = survey.bytes.saturating_sub(there_bytes);
+        let needed_bytes = survey.bytes.saturating_sub(existing_bytes);
         match room_bytes {
             Some(free_bytes) if free_bytes < needed_bytes => {
                 let folder = self.folder.clone();
@@ -253,18 +261,21 @@ impl Stage {
         Ok(())
     }
 
-    fn refuse(&self, strangers: impl IntoIterator<Item = String>) -> Result<(), StageError> {
+    fn refuse_foreign(
+        &self,
+        foreign_files: impl IntoIterator<Item = String>,
+    ) -> Result<(), StageError> {
         let folder = self.folder.clone();
-        match strangers.into_iter().next() {
-            Some(path) => Err(StageError::Strangers { folder, path }),
+        match foreign_files.into_iter().next() {
+            Some(path) => Err(StageError::ForeignFiles { folder, path }),
             None => Ok(()),
         }
     }
 
-    /// Copy files of a share, with so many threads. `evict` drops each from the page cache before.
+    /// Copy the files of `share`. With `evict`, each file is dropped from the page cache of that storage before it is read.
     ///
     /// # Errors
-    /// One cannot be read or written.
+    /// A file cannot be read or written.
     pub fn copy(
         &self,
         original: &dyn ReadStorage,
@@ -274,26 +285,28 @@ impl Stage {
         watch: &Watch,
     ) -> Result<Copied, StageError> {
         let names = self.names()?;
-        let [kept_files, kept_bytes] = [0; 2].map(AtomicU64::new);
-        let [files, bytes] = [0; 2].map(AtomicU64::new);
-        let memory = || (Piece::new(REQUEST_BYTES), String::new(), String::new());
-        for_each(share.files(self.layout.files()), threads, watch, memory, |memory, i| {
-            let (buffer, data_path, path) = memory;
+        let kept_files = AtomicU64::new(0);
+        let kept_bytes = AtomicU64::new(0);
+        let files = AtomicU64::new(0);
+        let bytes = AtomicU64::new(0);
+        let thread_state = || (Piece::new(REQUEST_BYTES), String::new(), String::new());
+        for_each(share.files(self.layout.files()), threads, watch, thread_state, |state, i| {
+            let (buffer, data_path, path) = state;
             self.layout.write_path(share.file(i), data_path);
             for part in names.format.parts {
                 part.write_path(data_path, path);
-                if let Some(there_bytes) = self.kept_bytes(path)? {
+                if let Some(copy_bytes) = self.complete_copy_bytes(path)? {
                     kept_files.fetch_add(1, Relaxed);
-                    kept_bytes.fetch_add(there_bytes, Relaxed);
-                    watch.bytes_done(there_bytes);
+                    kept_bytes.fetch_add(copy_bytes, Relaxed);
+                    watch.bytes_done(copy_bytes);
                     continue;
                 }
                 evict.map_or(Ok(()), |storage| storage.evict(path))?;
-                let told = |bytes| {
+                let on_piece = |bytes| {
                     watch.bytes_done(bytes);
                     watch.is_over()
                 };
-                if let Some(copied_bytes) = self.copy_file(original, path, buffer, &told)? {
+                if let Some(copied_bytes) = self.copy_file(original, path, buffer, &on_piece)? {
                     files.fetch_add(1, Relaxed);
                     bytes.fetch_add(copied_bytes, Relaxed);
                 }
@@ -308,8 +321,8 @@ impl Stage {
         })
     }
 
-    /// Length of the copy of a file, where there is a whole one.
-    fn kept_bytes(&self, path: &str) -> Result<Option<u64>, StageError> {
+    /// Length of the copy of a file; `None` if it is missing or incomplete.
+    fn complete_copy_bytes(&self, path: &str) -> Result<Option<u64>, StageError> {
         let Some(bytes) = self.storage.stat(path)? else { return Ok(None) };
         Ok((self.source_bytes(path)? == bytes).then_some(bytes))
     }
@@ -320,17 +333,19 @@ impl Stage {
         bytes.map_err(|error| StorageError::new("open", path, error))
     }
 
-    /// Its bytes; `None` where `is_over` ended it, which hears of each piece.
+    /// Copy one file and return its length. `on_piece` is called with the length of each copied piece; if it returns true,
+    /// the copy is abandoned and the result is `None`.
     fn copy_file(
         &self,
         original: &dyn ReadStorage,
         path: &str,
         buffer: &mut [u8],
-        is_over: &dyn Fn(u64) -> bool,
+        on_piece: &dyn Fn(u64) -> bool,
     ) -> Result<Option<u64>, StageError> {
         let file = original.open(path)?;
         let copied = (|| {
-            let (bytes, mut offset) = (original.len(&file)?, 0);
+            let bytes = original.len(&file)?;
+            let mut offset = 0;
             let mut copy = self.storage.create(path)?;
             while offset < bytes {
                 let read = original.read_at(&file, offset, buffer)?;
@@ -339,7 +354,7 @@ impl Stage {
                 }
                 copy.write(&buffer[..read])?;
                 offset += read as u64;
-                if is_over(read as u64) && offset < bytes {
+                if on_piece(read as u64) && offset < bytes {
                     return Ok(None);
                 }
             }
@@ -353,21 +368,21 @@ impl Stage {
         copied
     }
 
-    /// All files are copied: make them outlive the machine's run.
+    /// Make the copy durable. Called after all files have been copied.
     ///
     /// # Errors
-    /// The storage refused.
+    /// The storage failed.
     pub fn complete(&self, survey: &Survey) -> Result<(), StageError> {
         self.storage.sync_all()?;
         self.write_manifest(survey, None)
     }
 
-    /// Remove the copy, and its folder unless files of others lie there, which are told.
+    /// Remove the copy, and its folder if it is empty then. Foreign files stay and are reported.
     ///
     /// # Errors
-    /// The storage refused.
-    pub fn remove(&self, lock: DatasetLock) -> Result<OwnFound, StageError> {
-        let mut found = OwnFound::default();
+    /// The storage failed.
+    pub fn remove(&self, lock: DatasetLock) -> Result<FolderContents, StageError> {
+        let mut found = FolderContents::default();
         if let Some(manifest) = self.manifest()? {
             found = remove_files(&self.copies(manifest.files)?, &*self.storage)?;
             self.storage.remove(READERS_FILE)?;
@@ -377,10 +392,10 @@ impl Stage {
         Ok(found)
     }
 
-    /// Mark that this process reads the copy, until the result is dropped.
+    /// Mark the copy as read by this process until the result is dropped.
     ///
     /// # Errors
-    /// The folder of the copy does not allow a lock.
+    /// The copy's folder does not support locks.
     pub fn reader(&self) -> Result<Reader, StageError> {
         let path = self.folder.join(READERS_FILE);
         let file = readable().write(true).create(true).open(&path);
@@ -389,8 +404,8 @@ impl Stage {
         Ok(Reader { _lock: lock })
     }
 
-    /// Whether a process reads the copy, or may read it: a lock that cannot be tried counts as held.
-    pub fn is_read(&self) -> bool {
+    /// Whether a process may be reading the copy. A lock that cannot be tested counts as held.
+    pub fn has_readers(&self) -> bool {
         match readable().write(true).open(self.folder.join(READERS_FILE)) {
             Ok(file) => file.try_lock().is_err(),
             Err(error) => error.kind() != io::ErrorKind::NotFound,
@@ -427,9 +442,9 @@ impl Stage {
 }
 
 impl StageManifest {
-    /// `None` where there is none of ours that can be read.
+    /// The manifest at the root of `storage`; `None` if there is no valid one.
     fn read(storage: &dyn Storage) -> Result<Option<Self>, StorageError> {
-        // A pipe has no length, and would be waited for.
+        // A pipe has length 0, and reading it would block.
         let Some(bytes @ 1..=BYTES_MAX) = storage.stat(MANIFEST_FILE)? else { return Ok(None) };
         let text = read_file(storage, MANIFEST_FILE, bytes)?;
         let read = serde_json::from_slice(&text).ok();

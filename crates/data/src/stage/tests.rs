@@ -117,7 +117,7 @@ fn shares_copy_each_file_once_and_nothing_is_left_but_what_is_not_ours() {
     let lock = begin(&stage).unwrap();
     assert!(matches!(begin(&place.stage(None)), Err(StageError::Busy { .. })));
     for index in 0..2 {
-        let copied = copy(&stage, &original, FileShare { index, of: 2 });
+        let copied = copy(&stage, &original, FileShare { index, count: 2 });
         assert_eq!((copied.files, copied.bytes, copied.kept_files), (3, 15_000, 0));
     }
     assert_eq!(place.copied(&stage), place.paths());
@@ -127,9 +127,9 @@ fn shares_copy_each_file_once_and_nothing_is_left_but_what_is_not_ours() {
     let changed = stage.folder().join(&place.paths()[0]);
     fs::write(&changed, "mine").unwrap();
     let found = stage.remove(lock).unwrap();
-    assert_eq!((found.files, found.strangers.len()), (5, 2), "{found:?}");
+    assert_eq!((found.files, found.foreign_files.len()), (5, 2), "{found:?}");
     assert_eq!(fs::read(changed).unwrap(), b"mine");
-    assert!(matches!(begin(&stage), Err(StageError::Strangers { .. })));
+    assert!(matches!(begin(&stage), Err(StageError::ForeignFiles { .. })));
     assert!(!stage.folder().join(LOCK_FILE).exists());
 }
 
@@ -138,7 +138,7 @@ fn what_was_broken_off_is_gone_on_from_unless_the_dataset_or_the_machine_is_anot
     let place = Place::new();
     let (stage, original) = (place.stage(None), place.original());
     drop(begin(&stage).unwrap());
-    copy(&stage, &original, FileShare { index: 0, of: 2 });
+    copy(&stage, &original, FileShare { index: 0, count: 2 });
     let part = stage.folder().join("train/.img_1_of_6.npz.99-0.part");
     fs::write(&part, "half of it").unwrap();
     drop(begin(&stage).unwrap());
@@ -182,21 +182,21 @@ fn those_who_read_are_seen_until_they_end() {
     let place = Place::new();
     let stage = place.stage(None);
     let lock = begin(&stage).unwrap();
-    assert!(!stage.is_read());
+    assert!(!stage.has_readers());
     let readers = [stage.reader().unwrap(), place.stage(None).reader().unwrap()];
-    assert!(stage.is_read());
+    assert!(stage.has_readers());
     stage.complete(&stage.survey().unwrap()).unwrap();
-    assert!(stage.is_read(), "the manifest is another file now");
+    assert!(stage.has_readers(), "the manifest is another file now");
     drop(readers);
-    assert!(!stage.is_read());
+    assert!(!stage.has_readers());
     // The name that earlier versions used too.
     fs::remove_file(stage.folder().join(".feedrate.stage")).unwrap();
-    assert!(!stage.is_read());
+    assert!(!stage.has_readers());
     let theirs = place.path("thesis.txt");
     fs::write(&theirs, "mine").unwrap();
     std::os::unix::fs::symlink(&theirs, stage.folder().join(".feedrate.stage")).unwrap();
-    assert!(stage.is_read() && stage.reader().is_err(), "a link is not followed");
-    assert_eq!(stage.remove(lock).unwrap().strangers, [""; 0]);
+    assert!(stage.has_readers() && stage.reader().is_err(), "a link is not followed");
+    assert_eq!(stage.remove(lock).unwrap().foreign_files, [""; 0]);
     assert!(!stage.folder().exists() && theirs.exists());
 }
 
@@ -226,7 +226,7 @@ fn a_manifest_that_was_broken_off_is_ours_and_one_that_is_a_pipe_is_not() {
     fs::create_dir_all(stage.folder()).unwrap();
     let pipe = stage.folder().join(MANIFEST_FILE);
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    assert!(matches!(begin(&stage), Err(StageError::Strangers { .. })));
+    assert!(matches!(begin(&stage), Err(StageError::ForeignFiles { .. })));
     assert!(pipe.exists());
 }
 

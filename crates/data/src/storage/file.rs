@@ -1,7 +1,7 @@
-//! A file system, read by one of the engines.
+//! A folder of a file system, read by one of the engines.
 //!
-//! Files are opened for reading relative to the root's descriptor. A file being
-//! written has a name of its own (`feedrate_spec::part`) until it is committed.
+//! Files are opened for reading relative to the root's descriptor. A file that is being written has a temporary name
+//! (`feedrate_spec::part`) until it is committed.
 
 use super::engine::Engine;
 use super::{Handle, NameKind, ReadStorage, Storage, StorageError, StorageKind, WriteFile};
@@ -16,7 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// A file is read so much at a time where only the page cache shall have it.
+/// Bytes of one read when a file is read into the page cache.
 const WARM_PIECE_BYTES: usize = 1 << 20;
 
 pub(super) const KIND: StorageKind = StorageKind { member: &MEMBER, open };
@@ -35,7 +35,7 @@ static MEMBER: Member = Member {
 
 fn open(root: &Path, engine: &'static dyn Engine) -> Result<Box<dyn Storage>, StorageError> {
     let storage = FileSystem { root: root.to_path_buf(), fd: OnceLock::new(), engine };
-    match storage.find() {
+    match storage.root_fd() {
         Ok(_) | Err(Errno::NOENT) => Ok(Box::new(storage)),
         Err(errno) => Err(StorageError::new("open", root, errno)),
     }
@@ -48,8 +48,8 @@ struct FileSystem {
 }
 
 impl FileSystem {
-    /// The root's descriptor; the folder may come into being after the storage.
-    fn find(&self) -> Result<BorrowedFd<'_>, Errno> {
+    /// The root's descriptor, opened at the first use: the folder may be created after the storage.
+    fn root_fd(&self) -> Result<BorrowedFd<'_>, Errno> {
         if let Some(fd) = self.fd.get() {
             return Ok(fd.as_fd());
         }
@@ -63,7 +63,7 @@ impl FileSystem {
     }
 
     /// An error with the path of an open file.
-    fn error_of(&self, action: &'static str, file: &Handle, source: Errno) -> StorageError {
+    fn error_in_file(&self, action: &'static str, file: &Handle, source: Errno) -> StorageError {
         let fd = self.engine.fd(file).map(|fd| format!("/proc/self/fd/{}", fd.as_raw_fd()));
         let path = fd.ok().and_then(|link| std::fs::read_link(link).ok());
         StorageError::new(action, path.unwrap_or_else(|| self.root.clone()), source)
@@ -73,7 +73,7 @@ impl FileSystem {
 impl ReadStorage for FileSystem {
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | self.engine.flags();
-        self.find()
+        self.root_fd()
             .and_then(|root| fs::openat(root, path, flags, Mode::empty()))
             .and_then(|fd| self.engine.adopt(fd))
             .map_err(|errno| self.error("open", path, errno))
@@ -84,7 +84,8 @@ impl ReadStorage for FileSystem {
             return Ok(len);
         }
         let stat = self.engine.fd(file).and_then(fs::fstat);
-        stat.map(|stat| stat.st_size as u64).map_err(|errno| self.error_of("stat", file, errno))
+        stat.map(|stat| stat.st_size as u64)
+            .map_err(|errno| self.error_in_file("stat", file, errno))
     }
 
     fn read_at(
@@ -95,7 +96,7 @@ impl ReadStorage for FileSystem {
     ) -> Result<usize, StorageError> {
         self.engine
             .read_at(file, offset, buffer)
-            .map_err(|errno| self.error_of("read", file, errno))
+            .map_err(|errno| self.error_in_file("read", file, errno))
     }
 
     fn close(&self, file: Handle) {
@@ -117,7 +118,7 @@ impl Storage for FileSystem {
     }
 
     fn kind(&self, path: &str) -> Result<Option<NameKind>, StorageError> {
-        NameKind::of_path(&self.root.join(path)).map_err(|error| self.error("stat", path, error))
+        NameKind::at_path(&self.root.join(path)).map_err(|error| self.error("stat", path, error))
     }
 
     fn make_dir(&self, path: &str) -> Result<(), StorageError> {
@@ -175,16 +176,16 @@ impl Storage for FileSystem {
     }
 
     fn sync_all(&self) -> Result<(), StorageError> {
-        self.find().and_then(fs::syncfs).map_err(|errno| self.error("sync", "", errno))
+        self.root_fd().and_then(fs::syncfs).map_err(|errno| self.error("sync", "", errno))
     }
 
     fn free_bytes(&self) -> Result<Option<u64>, StorageError> {
-        let space = self.find().and_then(fs::fstatvfs);
+        let space = self.root_fd().and_then(fs::fstatvfs);
         let space = space.map_err(|errno| self.error("stat", "", errno))?;
         Ok(Some(space.f_bavail.saturating_mul(space.f_frsize)))
     }
 
-    /// Dirty pages cannot be dropped, so they are written first.
+    /// Writes dirty pages first, because the kernel does not drop them.
     fn evict(&self, path: &str) -> Result<(), StorageError> {
         let evicted = File::open(self.root.join(path)).and_then(|file| {
             file.sync_data()?;
@@ -193,7 +194,7 @@ impl Storage for FileSystem {
         evicted.map_err(|error| self.error("evict", path, error))
     }
 
-    /// Read, not advised: the kernel may take no notice of advice.
+    /// Reads the file instead of using `posix_fadvise`, which the kernel may ignore.
     fn warm(&self, path: &str) -> Result<(), StorageError> {
         File::open(self.root.join(path))
             .map(|file| BufReader::with_capacity(WARM_PIECE_BYTES, file))
@@ -213,12 +214,12 @@ impl Storage for FileSystem {
 struct PartFile {
     file: File,
     path: PathBuf,
-    /// Its name until it is committed.
+    /// Temporary name until the file is committed.
     part: Option<PathBuf>,
 }
 
 impl PartFile {
-    fn done(&self, action: &'static str, result: io::Result<()>) -> Result<(), StorageError> {
+    fn with_path(&self, action: &'static str, result: io::Result<()>) -> Result<(), StorageError> {
         result.map_err(|error| StorageError::new(action, &self.path, error))
     }
 }
@@ -226,20 +227,20 @@ impl PartFile {
 impl WriteFile for PartFile {
     fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
         let written = self.file.write_all(bytes);
-        self.done("write", written)
+        self.with_path("write", written)
     }
 
     fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StorageError> {
-        self.done("write", self.file.write_all_at(bytes, offset))
+        self.with_path("write", self.file.write_all_at(bytes, offset))
     }
 
     fn sync(&mut self) -> Result<(), StorageError> {
-        self.done("sync", self.file.sync_all())
+        self.with_path("sync", self.file.sync_all())
     }
 
     fn commit(mut self: Box<Self>) -> Result<(), StorageError> {
         if let Some(part) = &self.part {
-            self.done("write", std::fs::rename(part, &self.path))?;
+            self.with_path("write", std::fs::rename(part, &self.path))?;
         }
         self.part = None;
         Ok(())
@@ -249,7 +250,7 @@ impl WriteFile for PartFile {
 impl Drop for PartFile {
     fn drop(&mut self) {
         if let Some(part) = &self.part {
-            // What cannot be removed still does not look whole.
+            // A temporary file that stays because of an error is recognised by its name.
             let _ = std::fs::remove_file(part);
         }
     }
@@ -265,12 +266,12 @@ mod residency {
     use std::io::Error;
     use std::os::unix::fs::MetadataExt;
 
-    /// Mapped at once where `cachestat` is missing.
+    /// Number of bytes mapped at once if the kernel has no `cachestat`.
     const WINDOW_BYTES: u64 = 1 << 30;
 
-    /// By `cachestat`, or by `mincore` where the kernel has no `cachestat` (before Linux 6.5). `None` where the kernel does not say: it
-    /// shows the page cache of a file only to those who own or may write it. `cachestat` refuses others, and `mincore` calls all pages
-    /// resident for them.
+    /// Bytes of a file in the page cache, from `cachestat`, or from `mincore` before Linux 6.5. `None` if the kernel does
+    /// not report them: it does so only for processes that own the file or may write it. For others `cachestat` fails, and
+    /// `mincore` reports all pages as resident.
     pub(super) fn resident_bytes(file: &File, metadata: &Metadata) -> Option<u64> {
         let len = metadata.len();
         if len == 0 {
@@ -278,7 +279,7 @@ mod residency {
         }
         let pages = match cached_pages(file.as_fd()) {
             Ok(pages) => pages,
-            Err(Errno::NOSYS) if mincore_is_true(file, metadata) => {
+            Err(Errno::NOSYS) if mincore_is_reliable(file, metadata) => {
                 mapped_pages(file.as_fd(), len)?
             }
             Err(_) => return None,
@@ -286,12 +287,12 @@ mod residency {
         Some(pages.saturating_mul(rustix::param::page_size() as u64).min(len))
     }
 
-    /// As `can_do_mincore` of the kernel's mm/mincore.c.
-    fn mincore_is_true(file: &File, metadata: &Metadata) -> bool {
+    /// Whether `mincore` reports the true state, as decided by `can_do_mincore` in the kernel's mm/mincore.c.
+    fn mincore_is_reliable(file: &File, metadata: &Metadata) -> bool {
         let link = format!("/proc/self/fd/{}", file.as_raw_fd());
         let may_write =
             || accessat(rustix::fs::CWD, link, Access::WRITE_OK, AtFlags::EACCESS).is_ok();
-        // SAFETY: it only returns a number.
+        // SAFETY: `geteuid` only returns a number.
         let user = unsafe { libc::geteuid() };
         metadata.uid() == user || may_write()
     }
@@ -312,7 +313,7 @@ mod residency {
     fn cached_pages(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
         let whole_file = [0u64; 2];
         let mut stat = CacheStat::default();
-        // SAFETY: both structures are as linux/mman.h has them, and live through the call.
+        // SAFETY: both structures have the layout of linux/mman.h and live through the call.
         let status = unsafe {
             libc::syscall(CACHESTAT, fd.as_raw_fd(), whole_file.as_ptr(), &raw mut stat, 0)
         };

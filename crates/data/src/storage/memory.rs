@@ -1,4 +1,5 @@
-//! Files in the memory of this process, gone when it ends. Costs a copy, so it tests everything but the device.
+//! Files in the memory of this process, which are lost when it ends. A read is a memory copy, so that runs measure
+//! everything but the device.
 
 use super::engine::Engine;
 use super::{Handle, ReadStorage, Storage, StorageError, StorageKind, WriteFile};
@@ -25,7 +26,8 @@ struct MemoryStorage {
     files: Arc<RwLock<FileTable>>,
 }
 
-/// A file replaced or removed loses its number, so that an old handle reads an error, not another file.
+/// All files by number. A replaced or removed file loses its number, so that reads through an old handle fail instead of
+/// returning bytes of another file.
 #[derive(Default)]
 struct FileTable {
     numbers: BTreeMap<String, u64>,
@@ -33,11 +35,11 @@ struct FileTable {
     next: u64,
 }
 
-fn reading(files: &RwLock<FileTable>) -> RwLockReadGuard<'_, FileTable> {
+fn read_lock(files: &RwLock<FileTable>) -> RwLockReadGuard<'_, FileTable> {
     files.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn changing(files: &RwLock<FileTable>) -> RwLockWriteGuard<'_, FileTable> {
+fn write_lock(files: &RwLock<FileTable>) -> RwLockWriteGuard<'_, FileTable> {
     files.write().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -56,7 +58,7 @@ impl FileTable {
 
 impl ReadStorage for MemoryStorage {
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
-        let table = reading(&self.files);
+        let table = read_lock(&self.files);
         let number = table.numbers.get(path).copied();
         number
             .map(Handle::from_number)
@@ -64,7 +66,7 @@ impl ReadStorage for MemoryStorage {
     }
 
     fn len(&self, file: &Handle) -> Result<u64, StorageError> {
-        Ok(reading(&self.files).file("stat", file)?.len() as u64)
+        Ok(read_lock(&self.files).file("stat", file)?.len() as u64)
     }
 
     fn read_at(
@@ -73,7 +75,7 @@ impl ReadStorage for MemoryStorage {
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<usize, StorageError> {
-        let table = reading(&self.files);
+        let table = read_lock(&self.files);
         let bytes = table.file("read", file)?;
         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
         let len = buffer.len().min(bytes.len() - from);
@@ -90,46 +92,46 @@ impl Storage for MemoryStorage {
     }
 
     fn stat(&self, path: &str) -> Result<Option<u64>, StorageError> {
-        let table = reading(&self.files);
+        let table = read_lock(&self.files);
         let number = table.numbers.get(path);
         Ok(number.and_then(|number| table.bytes.get(number)).map(|bytes| bytes.len() as u64))
     }
 
     fn create(&self, path: &str) -> Result<Box<dyn WriteFile>, StorageError> {
         let files = Arc::clone(&self.files);
-        Ok(Box::new(Written { files, path: path.to_string(), bytes: Vec::new() }))
+        Ok(Box::new(NewFile { files, path: path.to_string(), bytes: Vec::new() }))
     }
 
     fn remove(&self, path: &str) -> Result<(), StorageError> {
-        changing(&self.files).remove(path);
+        write_lock(&self.files).remove(path);
         Ok(())
     }
 
     fn list(&self, path: &str) -> Result<Vec<String>, StorageError> {
         let folder = path.trim_end_matches('/');
         let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
-        let table = reading(&self.files);
+        let table = read_lock(&self.files);
         let names = table.numbers.keys().filter_map(|file| file.strip_prefix(&prefix));
         let names: BTreeSet<&str> = names.filter_map(|name| name.split('/').next()).collect();
         Ok(names.into_iter().map(str::to_string).collect())
     }
 
-    /// The machine's memory less what the files hold: refuses the absurd, promises nothing.
+    /// The machine's memory minus the files. An upper limit that detects datasets that can never fit.
     fn free_bytes(&self) -> Result<Option<u64>, StorageError> {
         let system = rustix::system::sysinfo();
-        let held: usize = reading(&self.files).bytes.values().map(Vec::len).sum();
+        let held: usize = read_lock(&self.files).bytes.values().map(Vec::len).sum();
         let total = (system.totalram as u64).saturating_mul(u64::from(system.mem_unit));
         Ok(Some(total.saturating_sub(held as u64)))
     }
 }
 
-struct Written {
+struct NewFile {
     files: Arc<RwLock<FileTable>>,
     path: String,
     bytes: Vec<u8>,
 }
 
-impl WriteFile for Written {
+impl WriteFile for NewFile {
     fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
         self.bytes.extend_from_slice(bytes);
         Ok(())
@@ -146,7 +148,7 @@ impl WriteFile for Written {
     }
 
     fn commit(self: Box<Self>) -> Result<(), StorageError> {
-        let mut table = changing(&self.files);
+        let mut table = write_lock(&self.files);
         table.remove(&self.path);
         let number = table.next;
         table.next += 1;

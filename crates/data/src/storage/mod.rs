@@ -1,10 +1,10 @@
-//! Storages: one file per backend, one row per backend in [`STORAGES`].
+//! Storages: one file per backend, and one row per backend in [`STORAGES`].
 //!
-//! A storage is rooted at a folder and serves byte ranges of files named by paths relative to it.
-//! Wrappers that cost time (emulated, recorded) live in `feedrate-run`, which has the clock.
+//! A storage is rooted at a folder and serves byte ranges of files, which are named by paths relative to the root.
+//! Wrappers that take time (emulated, recorded) are in `feedrate-run`, which has the clock.
 //!
-//! To add a storage: copy `memory.rs`, implement [`Storage`], add its `mod` line and its row; the
-//! contract suite (`tests.rs`) runs on it.
+//! To add a storage: copy `memory.rs`, implement [`Storage`], add its `mod` line and its row. The contract tests in
+//! `tests.rs` then run on it.
 
 pub mod engine;
 mod file;
@@ -26,26 +26,26 @@ pub static STORAGES: &[StorageKind] = &[file::KIND, memory::KIND, null::KIND];
 pub struct StorageKind {
     /// Name, summary, abilities.
     pub member: &'static Member,
-    /// A storage rooted at a folder, which need not exist before the first [`Storage::make_dir`]. Storages without the
-    /// ability `engines` take no notice of the engine.
+    /// Open a storage rooted at a folder, which need not exist before the first [`Storage::make_dir`]. Storages without
+    /// the ability `engines` ignore the engine.
     pub open: Open,
 }
 
 type Open = fn(&Path, &'static dyn Engine) -> Result<Box<dyn Storage>, StorageError>;
 
-/// The storage called `name`, rooted at `root`.
+/// Open the storage called `name`, rooted at `root`.
 ///
 /// # Errors
-/// There is none of that name, or `root` cannot be used.
+/// No storage has this name, or `root` cannot be used.
 pub fn open(name: &str, root: &Path) -> Result<Box<dyn Storage>, StorageError> {
-    open_by(name, root, engine::ENGINES[0])
+    open_with_engine(name, root, engine::ENGINES[0])
 }
 
-/// The storage called `name`, rooted at `root`, its files read by `engine`.
+/// Open the storage called `name`, rooted at `root`, which reads files by `engine`.
 ///
 /// # Errors
-/// There is none of that name, or `root` cannot be used.
-pub fn open_by(
+/// No storage has this name, or `root` cannot be used.
+pub fn open_with_engine(
     name: &str,
     root: &Path,
     engine: &'static dyn Engine,
@@ -57,8 +57,8 @@ pub fn open_by(
     (kind.open)(root, engine)
 }
 
-/// An open file of a storage, to be given back to [`ReadStorage::close`]. It owns what it stands for: another storage finds nothing
-/// of its own in it, and refuses it.
+/// An open file of a storage, which is passed to [`ReadStorage::close`] in the end. The handle owns the open file. A
+/// storage refuses handles of other kinds of storages.
 #[derive(Debug)]
 pub struct Handle(Opened);
 
@@ -66,23 +66,23 @@ pub struct Handle(Opened);
 enum Opened {
     Number(u64),
     Descriptor(OwnedFd),
-    Kept(Box<dyn Any + Send + Sync>),
+    Object(Box<dyn Any + Send + Sync>),
 }
 
 impl Handle {
-    /// Handle of a storage that counts its open files.
+    /// A handle for storages that number their open files.
     pub fn from_number(number: u64) -> Self {
         Handle(Opened::Number(number))
     }
 
-    /// Handle that does not allocate, of a file of the system's.
+    /// A handle for a file descriptor. Does not allocate.
     fn from_descriptor(fd: OwnedFd) -> Self {
         Handle(Opened::Descriptor(fd))
     }
 
-    /// Handle that keeps what the storage knows of the file.
-    pub fn keeping(known: impl Any + Send + Sync) -> Self {
-        Handle(Opened::Kept(Box::new(known)))
+    /// A handle that owns an object of the storage.
+    pub fn from_object(object: impl Any + Send + Sync) -> Self {
+        Handle(Opened::Object(Box::new(object)))
     }
 
     /// The number given to [`Handle::from_number`].
@@ -94,31 +94,32 @@ impl Handle {
         if let Opened::Descriptor(fd) = &self.0 { Some(fd.as_fd()) } else { None }
     }
 
-    /// The object given to [`Handle::keeping`].
-    pub fn kept<T: Any>(&self) -> Option<&T> {
-        if let Opened::Kept(known) = &self.0 { known.downcast_ref() } else { None }
+    /// The object given to [`Handle::from_object`]; `None` if the handle has none of this type.
+    pub fn object<T: Any>(&self) -> Option<&T> {
+        if let Opened::Object(object) = &self.0 { object.downcast_ref() } else { None }
     }
 
-    /// The same, given back.
-    pub fn into_kept<T: Any>(self) -> Option<T> {
-        let Opened::Kept(known) = self.0 else { return None };
-        known.downcast().ok().map(|known| *known)
+    /// Turn the handle into the object given to [`Handle::from_object`].
+    pub fn into_object<T: Any>(self) -> Option<T> {
+        let Opened::Object(object) = self.0 else { return None };
+        object.downcast().ok().map(|object| *object)
     }
 }
 
-/// A backend, as those see it who only read files. Storages around a storage are no more than this.
+/// The operations of a storage that read files. Storages that wrap another storage implement only these.
 pub trait ReadStorage: Send + Sync {
-    /// Open for reading. `path` is relative to the root. Does not allocate, but for the engines `mmap` and `libhdf5`.
+    /// Open a file for reading. `path` is relative to the root. Does not allocate, except with the engines `mmap` and
+    /// `libhdf5`.
     ///
     /// # Errors
-    /// There is no such file, or it may not be read.
+    /// The file does not exist or may not be read.
     fn open(&self, path: &str) -> Result<Handle, StorageError>;
 
-    /// Put into `name` what the file called `path` is opened by, where that has to be looked up first: who times opens does not time
-    /// this, for it asks no storage.
+    /// If files are stored under other names than the plan's, write the name to open for `path` to `name` and return
+    /// true. This is a separate call because the look-up reads no storage and must not count as time for opening.
     ///
     /// # Errors
-    /// There is no such file.
+    /// The file does not exist.
     fn look_up(&self, _path: &str, _name: &mut String) -> Result<bool, StorageError> {
         Ok(false)
     }
@@ -126,91 +127,93 @@ pub trait ReadStorage: Send + Sync {
     /// Length of an open file.
     ///
     /// # Errors
-    /// The backend's own.
+    /// The operation failed.
     fn len(&self, file: &Handle) -> Result<u64, StorageError>;
 
-    /// Fill `buffer` from `offset`; fewer bytes only where the file ends. Does not allocate, but for the engine `direct` where
-    /// buffer and offset are not at whole blocks.
+    /// Fill `buffer` with the bytes from `offset` on and return their number, which is smaller only at the end of the file.
+    /// Does not allocate, except with the engine `direct` if buffer and offset are not aligned to blocks.
     ///
     /// # Errors
-    /// The backend's own.
+    /// The operation failed.
     fn read_at(&self, file: &Handle, offset: u64, buffer: &mut [u8])
     -> Result<usize, StorageError>;
 
-    /// Close.
+    /// Close a file.
     fn close(&self, file: Handle);
 }
 
-/// A backend.
+/// A storage backend.
 pub trait Storage: ReadStorage {
     /// Name, summary, abilities.
     fn member(&self) -> &'static Member;
 
-    /// Name that the file called `path` has in the folder.
-    fn name_of(&self, path: &str) -> String {
+    /// The path in the folder of the file that the plan calls `path`.
+    fn real_path(&self, path: &str) -> String {
         path.to_string()
     }
 
-    /// Length of a file that may not be there.
+    /// Length of a file; `None` if it does not exist.
     ///
     /// # Errors
-    /// Anything but absence.
+    /// The operation failed for another reason.
     fn stat(&self, path: &str) -> Result<Option<u64>, StorageError>;
 
-    /// Kind of what has this name, links not followed; `None` where nothing has. Storages without folders know files alone.
+    /// Kind of the entry at `path`, without following links; `None` if nothing exists there. Storages without folders
+    /// know only files.
     ///
     /// # Errors
-    /// Anything but absence.
+    /// The operation failed for another reason.
     fn kind(&self, path: &str) -> Result<Option<NameKind>, StorageError> {
         Ok(self.stat(path)?.map(|bytes| NameKind::File { bytes }))
     }
 
-    /// Make a folder and those above it; `""` is the root. Storages without folders do nothing.
+    /// Create a folder and its parents; `""` is the root. Storages without folders do nothing.
     ///
     /// # Errors
-    /// The backend's own.
+    /// The operation failed.
     fn make_dir(&self, _path: &str) -> Result<(), StorageError> {
         Ok(())
     }
 
-    /// Start a file that becomes visible under `path` only at `commit`.
+    /// Create a file that becomes visible under `path` only at [`WriteFile::commit`].
     ///
     /// # Errors
-    /// The backend's own.
+    /// The operation failed.
     fn create(&self, path: &str) -> Result<Box<dyn WriteFile>, StorageError>;
 
-    /// Remove a file; absence is fine.
+    /// Remove a file. A missing file is no error.
     ///
     /// # Errors
-    /// The backend's own.
+    /// The operation failed.
     fn remove(&self, path: &str) -> Result<(), StorageError>;
 
-    /// Remove a folder if it is empty and no mount point; absence is fine. Storages without folders do nothing.
+    /// Remove a folder if it is empty and not a mount point. A missing folder is no error. Storages without folders do
+    /// nothing.
     ///
     /// # Errors
-    /// The backend's own.
+    /// The operation failed.
     fn remove_dir(&self, _path: &str) -> Result<(), StorageError> {
         Ok(())
     }
 
-    /// Names in a folder, sorted; empty where there is no such folder.
+    /// Names in a folder, sorted; empty if the folder does not exist.
     ///
     /// # Errors
-    /// The backend's own.
+    /// The operation failed.
     fn list(&self, path: &str) -> Result<Vec<String>, StorageError>;
 
-    /// Make all that was committed durable. Storages that do not outlive the process do nothing.
+    /// Make all committed files durable. Storages that do not outlive the process do nothing.
     ///
     /// # Errors
-    /// The backend's own.
+    /// The operation failed.
     fn sync_all(&self) -> Result<(), StorageError> {
         Ok(())
     }
 
-    /// Bytes that can still be written, `None` where that cannot be known.
+    /// Bytes that can still be written; `None` if unknown.
     ///
     /// # Errors
-    /// The backend's own.
+    /// The operation failed.
     fn free_bytes(&self) -> Result<Option<u64>, StorageError> {
         Ok(None)
     }
@@ -218,48 +221,48 @@ pub trait Storage: ReadStorage {
     /// Drop a file from the page cache. Storages without the ability `page_cache` do nothing.
     ///
     /// # Errors
-    /// The backend's own.
+    /// The operation failed.
     fn evict(&self, _path: &str) -> Result<(), StorageError> {
         Ok(())
     }
 
-    /// Read a file into the page cache, and keep nothing else of it. Storages without the ability `page_cache` do nothing.
+    /// Read a file into the page cache. Storages without the ability `page_cache` do nothing.
     ///
     /// # Errors
-    /// The backend's own.
+    /// The operation failed.
     fn warm(&self, _path: &str) -> Result<(), StorageError> {
         Ok(())
     }
 
-    /// Bytes of a file in the page cache, `None` where that cannot be known.
+    /// Bytes of a file in the page cache; `None` if unknown.
     ///
     /// # Errors
-    /// The backend's own.
+    /// The operation failed.
     fn resident_bytes(&self, _path: &str) -> Result<Option<u64>, StorageError> {
         Ok(None)
     }
 }
 
-/// Kind of what has a name.
+/// Kind of a directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameKind {
-    /// A file of this length.
+    /// A file.
     File {
-        /// Its length.
+        /// Length of the file.
         bytes: u64,
     },
     /// A folder.
     Folder,
-    /// A link, or something else that no generation makes.
+    /// A link, a device or another entry that feedrate never creates.
     Other,
 }
 
 impl NameKind {
-    /// That of a path of the system; `None` where nothing is.
+    /// Kind of the entry at a path of the file system, without following links; `None` if nothing exists there.
     ///
     /// # Errors
-    /// Anything but absence.
-    pub fn of_path(path: &Path) -> std::io::Result<Option<Self>> {
+    /// The operation failed for another reason.
+    pub fn at_path(path: &Path) -> std::io::Result<Option<Self>> {
         match path.symlink_metadata() {
             Ok(found) if found.is_file() => Ok(Some(NameKind::File { bytes: found.len() })),
             Ok(found) if found.is_dir() => Ok(Some(NameKind::Folder)),
@@ -272,34 +275,34 @@ impl NameKind {
 
 /// A file being written.
 pub trait WriteFile: Send {
-    /// Append.
+    /// Append bytes.
     ///
     /// # Errors
-    /// The device is full, or the backend's own.
+    /// The device is full, or the operation failed.
     fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError>;
 
-    /// Overwrite what was written.
+    /// Overwrite bytes that have been written.
     ///
     /// # Errors
-    /// The backend's own.
+    /// The operation failed.
     fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StorageError>;
 
-    /// Make what was written durable.
+    /// Make the written bytes durable.
     ///
     /// # Errors
-    /// The backend's own.
+    /// The operation failed.
     fn sync(&mut self) -> Result<(), StorageError> {
         Ok(())
     }
 
-    /// Make it visible under its name. A file dropped before this leaves nothing that looks whole.
+    /// Make the file visible under its name. A file that is dropped before this never becomes visible.
     ///
     /// # Errors
-    /// The backend's own.
+    /// The operation failed.
     fn commit(self: Box<Self>) -> Result<(), StorageError>;
 }
 
-/// Operation and path that a storage refused.
+/// A failed operation of a storage.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} `{}`: {source}", path.display())]
 pub struct StorageError {
@@ -307,12 +310,12 @@ pub struct StorageError {
     pub action: &'static str,
     /// The file or folder.
     pub path: PathBuf,
-    /// The operating system's word.
+    /// The operating system's error.
     pub source: std::io::Error,
 }
 
 impl StorageError {
-    /// `action` on `path` was refused.
+    /// `action` failed on `path`.
     pub fn new(
         action: &'static str,
         path: impl AsRef<Path>,
@@ -321,13 +324,13 @@ impl StorageError {
         StorageError { action, path: path.as_ref().to_path_buf(), source: source.into() }
     }
 
-    /// Whether the device has no room, or the user may have no more of it.
+    /// Whether the device is full or the user's quota is exceeded.
     pub fn is_full(&self) -> bool {
         let kinds = [std::io::ErrorKind::StorageFull, std::io::ErrorKind::QuotaExceeded];
         kinds.contains(&self.source.kind())
     }
 
-    /// Advice, where the reason is a common one.
+    /// Advice for common errors.
     pub fn hint(&self) -> Option<&'static str> {
         if self.source.raw_os_error() == Some(libc::EMFILE) {
             return Some("too many files are open: raise `ulimit -n`, or use fewer workers");
@@ -335,11 +338,11 @@ impl StorageError {
         if self.source.raw_os_error() == Some(libc::EINVAL)
             && ["open", "read"].contains(&self.action)
         {
-            return Some("the file system may not know O_DIRECT: use `storage.engine=psync`");
+            return Some("the file system may not support O_DIRECT: use `storage.engine=psync`");
         }
         if self.source.raw_os_error() == Some(libc::EPERM) && self.action == "read" {
             return Some(
-                "the container may forbid `process_vm_readv`, by which mapped files are read: use `storage.engine=psync`",
+                "the container may forbid `process_vm_readv`, which reads mapped files: use `storage.engine=psync`",
             );
         }
         match self.source.kind() {
@@ -353,7 +356,7 @@ impl StorageError {
                 Some("a file is in the way where a folder is needed; point elsewhere or move it")
             }
             std::io::ErrorKind::NotFound if self.action == "open" => Some(
-                "a file of the dataset is missing: `feedrate generate`, or `workflow.generate_data=True`, makes what is missing",
+                "a file of the dataset is missing: `feedrate generate`, or `workflow.generate_data=True`, generates missing files",
             ),
             _ => None,
         }

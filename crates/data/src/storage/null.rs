@@ -1,4 +1,4 @@
-//! The storage that does nothing: every file is there, endless, and read at no cost.
+//! A storage that does nothing: every file exists, is practically endless, and is read at no cost.
 
 use super::engine::Engine;
 use super::{Handle, ReadStorage, Storage, StorageError, StorageKind, WriteFile};
@@ -18,12 +18,12 @@ static MEMBER: Member = Member {
 const LEN_BYTES: u64 = u64::MAX / 2;
 
 fn open(_root: &Path, _engine: &'static dyn Engine) -> Result<Box<dyn Storage>, StorageError> {
-    Ok(Box::new(Null))
+    Ok(Box::new(NullStorage))
 }
 
-struct Null;
+struct NullStorage;
 
-impl ReadStorage for Null {
+impl ReadStorage for NullStorage {
     fn open(&self, _path: &str) -> Result<Handle, StorageError> {
         Ok(Handle::from_number(0))
     }
@@ -44,7 +44,7 @@ impl ReadStorage for Null {
     fn close(&self, _file: Handle) {}
 }
 
-impl Storage for Null {
+impl Storage for NullStorage {
     fn member(&self) -> &'static Member {
         &MEMBER
     }

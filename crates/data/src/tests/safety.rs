@@ -19,7 +19,7 @@ fn what_is_removed_is_the_dataset_alone() {
         std::fs::write(dataset.join(own), "mine").unwrap();
     }
     let Removal::Removed(found) = remove() else { panic!() };
-    assert_eq!((found.files, found.strangers), (14, vec![]));
+    assert_eq!((found.files, found.foreign_files), (14, vec![]));
     assert!(!dataset.exists());
 
     made(&plan, &*storage_of(&dataset)).unwrap();
@@ -38,8 +38,8 @@ fn what_is_removed_is_the_dataset_alone() {
     for stranger in strangers {
         std::fs::write(dataset.join(stranger), "mine").unwrap();
     }
-    let seen = removal::look_at_folder(&dataset, &["claim"]).unwrap().unwrap();
-    assert_eq!((seen.files, seen.strangers.len()), (12, 3));
+    let seen = removal::inspect_folder(&dataset, &["claim"]).unwrap().unwrap();
+    assert_eq!((seen.files, seen.foreign_files.len()), (12, 3));
     let Removal::Removed(found) = remove() else { panic!() };
     assert_eq!(found, seen, "as it was told before");
     for stranger in strangers {
@@ -64,7 +64,7 @@ fn what_is_removed_is_not_looked_for_behind_links() {
     let Removal::Removed(found) = removal::remove_folder(&dataset, &[], "a test").unwrap() else {
         panic!()
     };
-    assert_eq!((found.files, found.strangers.len()), (9, 2), "{found:?}");
+    assert_eq!((found.files, found.foreign_files.len()), (9, 2), "{found:?}");
     assert_eq!(walkdir(&elsewhere), 4 + 1);
     assert!(file.is_symlink() && dataset.join("train/1").is_symlink());
 }
@@ -90,14 +90,14 @@ fn what_is_read_or_made_is_not_removed() {
     assert_eq!(walkdir(folder.path()), 14 + 2);
 }
 
-/// Strangers are seen before anything is touched.
+/// ForeignFiles are seen before anything is touched.
 #[test]
 fn a_folder_with_files_of_others_is_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("train")).unwrap();
     std::fs::write(folder.path().join("train/.mydownload.part"), "mine").unwrap();
     let refused = made(&plan("npz"), &*storage_of(folder.path()));
-    let Err(DatasetError::Strangers { path }) = refused else { panic!("{refused:?}") };
+    let Err(DatasetError::ForeignFiles { path }) = refused else { panic!("{refused:?}") };
     assert_eq!(path, "train/.mydownload.part");
     assert_eq!(walkdir(folder.path()), 1);
 }
@@ -132,7 +132,8 @@ fn files_that_shrink_meanwhile_are_seen() {
     let generation = Generation::new(&plan, &layout, &*storage).unwrap().unwrap();
     let begun = generation.prepare().unwrap();
     let never = AtomicBool::new(false);
-    let made = generation.make(begun, FileShare::ALL, 1, &Watch::new(&|_, _| {}, &never)).unwrap();
+    let made =
+        generation.write_files(begun, FileShare::ALL, 1, &Watch::new(&|_, _| {}, &never)).unwrap();
     std::fs::write(folder.path().join(path_of(&plan, 3)), "torn").unwrap();
     let refused = generation.complete(made, Vec::new()).unwrap_err();
     assert!(matches!(refused, DatasetError::Changed { .. }), "{refused}");
@@ -168,7 +169,7 @@ fn a_manifest_of_others_is_a_stranger() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("manifest.json"), text).unwrap();
         let refused = made(&plan("npz"), &*storage_of(folder.path()));
-        let Err(DatasetError::Strangers { path }) = refused else { panic!("{refused:?}") };
+        let Err(DatasetError::ForeignFiles { path }) = refused else { panic!("{refused:?}") };
         assert_eq!(path, "manifest.json");
         let removal = removal::remove_folder(folder.path(), &[], "a test").unwrap();
         assert_eq!((removal, walkdir(folder.path())), (Removal::NotOurs, 1));
@@ -231,7 +232,7 @@ fn a_users_file_under_one_of_our_names_stays_in_every_format() {
         else {
             panic!()
         };
-        assert_eq!(found.strangers, [path_of(&plan, 3)], "{name}");
+        assert_eq!(found.foreign_files, [path_of(&plan, 3)], "{name}");
         assert_eq!((std::fs::read(&mine).unwrap(), walkdir(&dataset)), (b"mine".to_vec(), 1));
     }
 }

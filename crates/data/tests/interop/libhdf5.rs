@@ -70,7 +70,7 @@ fn read(
 
 fn by_library(folder: &Path) -> Box<dyn Storage> {
     let engine = engine::find("libhdf5").expect("built with the feature");
-    storage::open_by("file", folder, engine).unwrap()
+    storage::open_with_engine("file", folder, engine).unwrap()
 }
 
 fn check_ours(encoding: &Encoding, element: Element, samples: u64, dims: &[u64]) {

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use feedrate_data::lock::{DatasetLock, LockAccess, LockAttempt};
 use feedrate_data::manifest;
 use feedrate_data::names::{OwnFileVisit, OwnFiles};
-use feedrate_data::removal::{self, OwnFound, Removal};
+use feedrate_data::removal::{self, FolderContents, Removal};
 use feedrate_data::stage::{self, Stage};
 use feedrate_data::storage::{self, StorageError};
 use feedrate_measure::record::Record;
@@ -108,7 +108,7 @@ pub(super) fn clean(arguments: &CleanArguments) -> anyhow::Result<Exit> {
         match own {
             Ok(None) => {}
             Ok(Some(Own { found, in_use })) => {
-                let OwnFound { files, bytes, strangers: stays } = found;
+                let FolderContents { files, bytes, foreign_files: stays } = found;
                 items.push(CleanItem { kind, folder, files, bytes, stays, in_use });
             }
             Err(error) => {
@@ -147,14 +147,14 @@ fn find(folder: &Path, depth: usize, found: &mut Vec<(CleanKind, PathBuf)>) {
 
 /// Files of ours in a folder, which were removed if that is wanted and nothing uses them.
 struct Own {
-    found: OwnFound,
+    found: FolderContents,
     in_use: bool,
 }
 
 /// `None` if nothing shows that feedrate made the files, or another process has removed them meanwhile.
 fn look_or_remove(
     removes: bool,
-    look: impl FnOnce() -> anyhow::Result<Option<OwnFound>>,
+    look: impl FnOnce() -> anyhow::Result<Option<FolderContents>>,
     remove: impl FnOnce() -> anyhow::Result<Removal>,
 ) -> anyhow::Result<Option<Own>> {
     let removal = removes.then(remove).transpose()?;
@@ -168,7 +168,7 @@ fn look_or_remove(
 }
 
 fn dataset(folder: &Path, removes: bool) -> anyhow::Result<Option<Own>> {
-    let look = || Ok(removal::look_at_folder(folder, &[CLAIM])?);
+    let look = || Ok(removal::inspect_folder(folder, &[CLAIM])?);
     look_or_remove(removes, look, || Ok(removal::remove_folder(folder, &[CLAIM], &holder())?))
 }
 
@@ -177,15 +177,15 @@ fn holder() -> String {
 }
 
 fn copies(folder: &Path, removes: bool) -> anyhow::Result<Option<Own>> {
-    let Some(copy) = Stage::left_in(folder)? else { return Ok(None) };
+    let Some(copy) = Stage::find_in(folder)? else { return Ok(None) };
     let remove = || {
         let lock = DatasetLock::try_acquire(folder, LockAccess::Exclusive, &holder())?;
         Ok(match lock {
-            LockAttempt::Held(lock) if !copy.is_read() => Removal::Removed(copy.remove(lock)?),
+            LockAttempt::Held(lock) if !copy.has_readers() => Removal::Removed(copy.remove(lock)?),
             _ => Removal::InUse { holder: None },
         })
     };
-    look_or_remove(removes, || Ok(Some(copy.look()?)), remove)
+    look_or_remove(removes, || Ok(Some(copy.inspect()?)), remove)
 }
 
 fn checkpoints(folder: &Path, removes: bool) -> anyhow::Result<Option<Own>> {
@@ -209,7 +209,8 @@ fn results(folder: &Path, removes: bool) -> anyhow::Result<Option<Own>> {
         let _ = storage.remove_dir("");
         Ok(Removal::Removed(found))
     };
-    let own = look_or_remove(removes, || Ok(Some(removal::look_at(&files, &*storage)?)), remove)?;
+    let own =
+        look_or_remove(removes, || Ok(Some(removal::inspect_files(&files, &*storage)?)), remove)?;
     Ok(own.map(|own| Own { in_use: held.is_err(), ..own }))
 }
 

@@ -200,7 +200,7 @@ fn verify(request: &Request, json: bool, listener: &dyn Listener) -> anyhow::Res
 
 fn difference(bad: &BadFile) -> String {
     match bad.offset {
-        Some(offset) => format!("`{}`: {} at byte {offset}", bad.path, bad.what),
-        None => format!("`{}`: {}", bad.path, bad.what),
+        Some(offset) => format!("`{}`: {} at byte {offset}", bad.path, bad.difference),
+        None => format!("`{}`: {}", bad.path, bad.difference),
     }
 }

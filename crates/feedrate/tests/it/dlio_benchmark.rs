@@ -331,7 +331,7 @@ fn a_dataset_of_other_settings_is_replaced_or_refused_never_confused() {
     assert!(before < size(&test));
     test.write("data/train/img_0_of_8.npz", "somebody's own");
     fs::remove_file(test.path("data/manifest.json")).unwrap();
-    dlio(&test, &GENERATE).refuses(1, &["no manifest says that feedrate made it"]);
+    dlio(&test, &GENERATE).refuses(1, &["no manifest says that feedrate generated it"]);
     assert_eq!(fs::read(test.path("data/train/img_0_of_8.npz")).unwrap(), b"somebody's own");
 }
 

@@ -260,13 +260,13 @@ fn a_file_that_was_changed_is_not_generated_over() {
     fs::write(&files[3], "mine").unwrap();
     fs::remove_file(&files[5]).unwrap();
     for _ in 0..2 {
-        generate().refuses(1, &["img_3_of_8.npz", "it is not written over", "hint:"]);
+        generate().refuses(1, &["img_3_of_8.npz", "it is not overwritten", "hint:"]);
         assert_eq!(fs::read(&files[3]).unwrap(), b"mine");
     }
     fs::remove_file(&files[3]).unwrap();
     // As of a disk that is not mounted.
     std::os::unix::fs::symlink("/nowhere/mine.npz", &files[3]).unwrap();
-    generate().refuses(1, &["img_3_of_8.npz", "no file, but a link", "it is not written over"]);
+    generate().refuses(1, &["img_3_of_8.npz", "not a file but a link", "it is not overwritten"]);
     assert_eq!(fs::read_link(&files[3]).unwrap(), Path::new("/nowhere/mine.npz"));
     fs::remove_file(&files[3]).unwrap();
     assert_eq!(generate().code, 0);

@@ -206,7 +206,7 @@ fn a_folder_of_others_keeps_nothing_of_a_refusal() {
     test.write("data/train/.mydownload.part", "mine");
     let refused = dlio(&test, &["++workload.workflow.generate_data=True"]);
     let refused = Answer::of(&refused.wait_with_output().unwrap());
-    refused.refuses(1, &["`train/.mydownload.part` lies there"]);
+    refused.refuses(1, &["`train/.mydownload.part` is in the folder"]);
     assert_eq!(test.data_files(""), [test.path("data/train/.mydownload.part")]);
     assert_eq!(fs::read(test.path("data/train/.mydownload.part")).unwrap(), b"mine");
 }

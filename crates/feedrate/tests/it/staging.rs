@@ -156,7 +156,7 @@ fn a_run_that_is_killed_amid_copies_is_gone_on_from_and_one_interrupted_leaves_n
         if answer.code == 0 {
             break serde_json::from_str::<Value>(&answer.stdout).unwrap();
         }
-        assert!(answer.stderr.contains("another run has the copy"), "{}", answer.stderr);
+        assert!(answer.stderr.contains("another run uses the copy"), "{}", answer.stderr);
         assert!(Instant::now() < until, "{}", answer.stderr);
     };
     let [copied, kept] =

@@ -3,7 +3,7 @@
 use super::CheckpointError;
 use super::folder::planned;
 use super::step::{self, OwnCheckpoints, StepFolder, steps_in};
-use feedrate_data::removal::OwnFound;
+use feedrate_data::removal::FolderContents;
 use feedrate_data::storage::{self, StorageError};
 use feedrate_spec::plan::Plan;
 use std::path::Path;
@@ -47,7 +47,7 @@ fn own_in(root: &Path) -> Result<OwnCheckpoints, StorageError> {
 ///
 /// # Errors
 /// The file system refused.
-pub fn clean(root: &Path, removes: bool) -> Result<OwnFound, StorageError> {
+pub fn clean(root: &Path, removes: bool) -> Result<FolderContents, StorageError> {
     let (own, storage) = (own_in(root)?, storage::open("file", root)?);
     let found = own.look_at(&*storage)?;
     if removes {

@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use feedrate_data::lock::LOCK_FILE;
 use feedrate_data::manifest::FileRun;
 use feedrate_data::names::{OwnFileVisit, OwnFiles};
-use feedrate_data::removal::{self, OwnFound};
+use feedrate_data::removal::{self, FolderContents};
 use feedrate_data::storage::{self, NameKind, Storage, StorageError, WriteFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -78,7 +78,7 @@ impl StepFolder {
     /// The manifest, where there is one of ours: the files that it names may be overwritten and removed.
     pub(super) fn own(&self) -> io::Result<Option<CheckpointManifest>> {
         let manifest = self.manifest();
-        match NameKind::of_path(&manifest)? {
+        match NameKind::at_path(&manifest)? {
             Some(NameKind::File { bytes })
                 if bytes <= MANIFEST_BYTES_MAX && self.is_folder()? => {}
             _ => return Ok(None),
@@ -91,7 +91,7 @@ impl StepFolder {
 
     /// Whether the name of the folder is free, or that of a folder. Links lead to files of others.
     fn is_folder(&self) -> io::Result<bool> {
-        Ok(matches!(NameKind::of_path(&self.path)?, None | Some(NameKind::Folder)))
+        Ok(matches!(NameKind::at_path(&self.path)?, None | Some(NameKind::Folder)))
     }
 
     /// Whatever has a name that is to be written, and is not `own`.
@@ -106,14 +106,14 @@ impl StepFolder {
         let mut strangers = Vec::new();
         for name in planned {
             let path = self.path.join(name);
-            if let Some(kind) = NameKind::of_path(&path)?
+            if let Some(kind) = NameKind::at_path(&path)?
                 && !own.is_some_and(|own| own.has(name, kind))
             {
                 strangers.push(path);
             }
         }
         let manifest = self.manifest();
-        if own.is_none() && NameKind::of_path(&manifest)?.is_some() {
+        if own.is_none() && NameKind::at_path(&manifest)?.is_some() {
             strangers.push(manifest);
         }
         Ok(strangers)
@@ -133,7 +133,7 @@ impl StepFolder {
         self.write_manifest(&begun)?;
         let storage = self.storage()?;
         let all = OwnCheckpoints::of_step(begun);
-        all.sweep(&*storage).map_err(|error| error.source)?;
+        all.remove_unfinished(&*storage).map_err(|error| error.source)?;
         let others = older.into_iter().filter(|(name, _)| !planned.contains(name)).collect();
         let others = CheckpointManifest::new(self.epoch, self.step, others);
         if !others.files.is_empty() {
@@ -220,8 +220,8 @@ impl OwnCheckpoints {
     }
 
     /// Count them and their manifests, and name a few files of others beside them.
-    pub(super) fn look_at(&self, storage: &dyn Storage) -> Result<OwnFound, StorageError> {
-        let mut found = removal::look_at(self, storage)?;
+    pub(super) fn look_at(&self, storage: &dyn Storage) -> Result<FolderContents, StorageError> {
+        let mut found = removal::inspect_files(self, storage)?;
         for folder in self.manifests.keys() {
             found.files += 1;
             found.bytes += storage.stat(&manifest_name(folder))?.unwrap_or(0);

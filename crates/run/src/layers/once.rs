@@ -104,12 +104,12 @@ impl Once {
 }
 
 fn opened(file: &Handle) -> Result<&OpenOnce, StorageError> {
-    file.kept().ok_or_else(|| StorageError::new("find", "a file", Error::other("it is not open")))
+    file.object().ok_or_else(|| StorageError::new("find", "a file", Error::other("it is not open")))
 }
 
 impl ReadStorage for Once {
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
-        Ok(Handle::keeping(OpenOnce { path: path.into(), handle: OnceLock::new() }))
+        Ok(Handle::from_object(OpenOnce { path: path.into(), handle: OnceLock::new() }))
     }
 
     fn len(&self, file: &Handle) -> Result<u64, StorageError> {
@@ -141,7 +141,7 @@ impl ReadStorage for Once {
     }
 
     fn close(&self, file: Handle) {
-        let open = file.into_kept::<OpenOnce>();
+        let open = file.into_object::<OpenOnce>();
         if let Some(handle) = open.and_then(|open| open.handle.into_inner()) {
             self.inner.close(handle);
         }

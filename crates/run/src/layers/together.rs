@@ -40,7 +40,7 @@ impl Together {
     }
 
     fn opened<'h>(&self, file: &'h Handle) -> Result<&'h OpenTogether, StorageError> {
-        file.kept()
+        file.object()
             .ok_or_else(|| StorageError::new("find", &self.folder, Error::other("it is not open")))
     }
 }
@@ -53,7 +53,7 @@ impl ReadStorage for Together {
         };
         let file = self.files.open(&full);
         let file = file.map_err(|error| StorageError::new("open", full, Error::other(error)))?;
-        Ok(Handle::keeping(OpenTogether { file, bytes }))
+        Ok(Handle::from_object(OpenTogether { file, bytes }))
     }
 
     fn len(&self, file: &Handle) -> Result<u64, StorageError> {
@@ -75,7 +75,7 @@ impl ReadStorage for Together {
 
     fn close(&self, file: Handle) {
         let is_alone = self.stop.load(Acquire) && !self.complete.load(Acquire);
-        if let (Some(open), false) = (file.into_kept::<OpenTogether>(), is_alone) {
+        if let (Some(open), false) = (file.into_object::<OpenTogether>(), is_alone) {
             // Of a file that was only read nothing is lost.
             let _ = open.file.close();
         }

@@ -55,7 +55,7 @@ pub(super) fn found(
     }
     let manifest = match Manifest::read(&*storage) {
         // A file of that name by another program does not describe the dataset.
-        Err(DatasetError::Strangers { .. }) => None,
+        Err(DatasetError::ForeignFiles { .. }) => None,
         read => read?,
     };
     if manifest.as_ref().is_some_and(|manifest| misfit(manifest, &plan.dataset).is_none()) {
@@ -145,7 +145,7 @@ pub(super) fn made(
         *lock = dataset::lock_for(plan, root, LockAccess::Exclusive, interrupted, listener)?;
     }
     if incomplete && let Some(older) = other(plan, root)? {
-        removal::refuse_replacing(&older, &plan.dataset, &*storage).with_context(|| {
+        removal::check_replacement(&older, &plan.dataset, &*storage).with_context(|| {
             format!("cannot replace the dataset of other settings in `{}`", root.display())
         })?;
         warnings.push(format!(

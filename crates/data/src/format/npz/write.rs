@@ -124,10 +124,10 @@ fn directory(members: &[ZipMember; 2]) -> (Vec<u8>, [usize; 2]) {
     let mut directory = Vec::with_capacity(256);
     let checksums = members.map(|member| {
         let checksum = directory.len() + zip::CRC_OFFSET;
-        ZIPFILE.list(&member, &mut directory);
+        ZIPFILE.push_entry(&member, &mut directory);
         checksum
     });
     let start = end_of(&members[1]);
-    zip::end(&mut directory, members.len() as u64, start, start > ZIPFILE.limit);
+    zip::push_end(&mut directory, members.len() as u64, start, start > ZIPFILE.limit);
     (directory, checksums)
 }

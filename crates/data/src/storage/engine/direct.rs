@@ -1,7 +1,8 @@
-//! `pread` with O_DIRECT: past the page cache, from the device itself.
+//! `pread` with O_DIRECT, which bypasses the page cache and reads from the device.
 //!
-//! The kernel wants addresses, offsets and lengths at multiples of the device's block; of 4096 they are whatever the
-//! block is. Readers that ask so (the workers of a run do) read straight into their buffer; others through one between.
+//! The kernel requires addresses, offsets and lengths at multiples of the device's block length; multiples of 4096 are
+//! valid for all common block lengths. Aligned requests, as those of a run's workers, are read directly into their
+//! buffer. All others are copied through an aligned bounce buffer.
 
 use super::{Engine, Handle, pread_all};
 use feedrate_spec::catalog::{Ability, Member};
@@ -18,7 +19,7 @@ static MEMBER: Member = Member {
 };
 
 const BLOCK_BYTES: usize = 4096;
-/// Length of the aligned buffer between.
+/// Length of the bounce buffer.
 const BOUNCE_BYTES: usize = 1 << 20;
 
 impl Engine for Direct {
@@ -39,13 +40,17 @@ impl Engine for Direct {
         {
             return pread_all(fd, offset, buffer, BLOCK_BYTES);
         }
-        through_bounce(fd, offset, buffer)
+        read_through_bounce_buffer(fd, offset, buffer)
     }
 }
 
-fn through_bounce(fd: BorrowedFd<'_>, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
-    let wanted = buffer.len().next_multiple_of(BLOCK_BYTES) + BLOCK_BYTES;
-    let len = wanted.min(BOUNCE_BYTES);
+fn read_through_bounce_buffer(
+    fd: BorrowedFd<'_>,
+    offset: u64,
+    buffer: &mut [u8],
+) -> Result<usize, Errno> {
+    let aligned_len = buffer.len().next_multiple_of(BLOCK_BYTES) + BLOCK_BYTES;
+    let len = aligned_len.min(BOUNCE_BYTES);
     let mut memory = vec![0u8; len + BLOCK_BYTES];
     let skew = memory.as_ptr().align_offset(BLOCK_BYTES);
     let bounce = &mut memory[skew..skew + len];
@@ -53,11 +58,11 @@ fn through_bounce(fd: BorrowedFd<'_>, offset: u64, buffer: &mut [u8]) -> Result<
     while filled < buffer.len() {
         let at = offset + filled as u64;
         let skip = (at % BLOCK_BYTES as u64) as usize;
-        let come = pread_all(fd, at - skip as u64, bounce, BLOCK_BYTES)?;
-        let bytes = come.saturating_sub(skip).min(buffer.len() - filled);
+        let read_bytes = pread_all(fd, at - skip as u64, bounce, BLOCK_BYTES)?;
+        let bytes = read_bytes.saturating_sub(skip).min(buffer.len() - filled);
         buffer[filled..filled + bytes].copy_from_slice(&bounce[skip..skip + bytes]);
         filled += bytes;
-        if come < bounce.len() {
+        if read_bytes < bounce.len() {
             break;
         }
     }

@@ -1,8 +1,8 @@
-//! HDF5's own C library: what h5py does, and every other reader of HDF5. It knows no bytes of files: what it serves are
-//! the samples' payloads, one after the other, as if the file held nothing else.
+//! Reads through HDF5's C library, as h5py does. The library returns elements and not bytes of the file, so this engine
+//! serves the payloads of the samples, one after another, as if the file contained nothing else.
 //!
-//! A sample is read by one call of `H5Dread` for each dataset, into memory of the handle's. The library does one call at a
-//! time in a process, and reads while it holds that lock: other workers wait.
+//! A sample is read by one `H5Dread` call per dataset into memory of the handle. The library allows one call at a time
+//! per process and holds its lock while it reads, so other workers wait.
 
 use super::{Engine, Handle};
 use feedrate_spec::catalog::{Ability, Member};
@@ -31,24 +31,24 @@ struct OpenedFile {
     records: Vec<Records>,
     samples: u64,
     sample_bytes: u64,
-    kept: Mutex<KeptSample>,
-    /// Closed after its datasets.
+    last_sample: Mutex<LastSample>,
+    /// The last field, because it must be closed after its datasets.
     _file: File,
 }
 
-/// One dataset, the samples along its first axis.
+/// One dataset with the samples along its first axis.
 struct Records {
     dataset: Dataset,
-    /// The file's, in the order of bytes that memory has here.
+    /// The dataset's datatype in little-endian byte order.
     datatype: Datatype,
     dims: Vec<u64>,
     /// Length of one sample.
-    bytes: u64,
+    sample_bytes: u64,
 }
 
-/// The sample that was read last, which is fetched in pieces.
+/// The last sample that was read. Callers fetch a sample in several pieces.
 #[derive(Default)]
-struct KeptSample {
+struct LastSample {
     sample: Option<u64>,
     bytes: Vec<u8>,
 }
@@ -62,29 +62,30 @@ impl OpenedFile {
         }
         let samples = records.iter().map(|records| records.dims[0]).min();
         let samples = samples.ok_or("there is no dataset `records_0`")?;
-        let sample_bytes = records.iter().map(|records| records.bytes).sum();
-        let kept = Mutex::default();
-        Ok(OpenedFile { fd, records, samples, sample_bytes, kept, _file: file })
+        let sample_bytes = records.iter().map(|records| records.sample_bytes).sum();
+        let last_sample = Mutex::default();
+        Ok(OpenedFile { fd, records, samples, sample_bytes, last_sample, _file: file })
     }
 
     fn len(&self) -> u64 {
         self.samples.saturating_mul(self.sample_bytes)
     }
 
-    /// Read from `offset` of all payload, to the end of `buffer` or of the payload.
+    /// Fill `buffer` with payload from `offset` on, up to the end of the payload, and return the number of bytes read.
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last_sample.lock().unwrap_or_else(PoisonError::into_inner);
         let mut filled = 0;
         while filled < buffer.len() {
             let at = offset.saturating_add(filled as u64);
             if at >= self.len() {
                 break;
             }
-            let (sample, skip) = (at / self.sample_bytes, (at % self.sample_bytes) as usize);
-            if kept.sample != Some(sample) {
-                self.fetch(sample, &mut kept).map_err(|_| Errno::IO)?;
+            let sample = at / self.sample_bytes;
+            let skip = (at % self.sample_bytes) as usize;
+            if last.sample != Some(sample) {
+                self.read_sample(sample, &mut last).map_err(|_| Errno::IO)?;
             }
-            let rest = &kept.bytes[skip..];
+            let rest = &last.bytes[skip..];
             let len = rest.len().min(buffer.len() - filled);
             buffer[filled..filled + len].copy_from_slice(&rest[..len]);
             filled += len;
@@ -92,16 +93,16 @@ impl OpenedFile {
         Ok(filled)
     }
 
-    fn fetch(&self, sample: u64, kept: &mut KeptSample) -> hdf5_metno::Result<()> {
-        kept.sample = None;
-        kept.bytes.resize(self.sample_bytes as usize, 0);
-        let mut rest = &mut kept.bytes[..];
+    fn read_sample(&self, sample: u64, last: &mut LastSample) -> hdf5_metno::Result<()> {
+        last.sample = None;
+        last.bytes.resize(self.sample_bytes as usize, 0);
+        let mut rest = &mut last.bytes[..];
         for records in &self.records {
-            let (now, later) = rest.split_at_mut(records.bytes as usize);
-            records.read(sample, now)?;
-            rest = later;
+            let (memory, remainder) = rest.split_at_mut(records.sample_bytes as usize);
+            records.read(sample, memory)?;
+            rest = remainder;
         }
-        kept.sample = Some(sample);
+        last.sample = Some(sample);
         Ok(())
     }
 }
@@ -109,30 +110,37 @@ impl OpenedFile {
 impl Records {
     fn new(dataset: Dataset) -> hdf5_metno::Result<Self> {
         let dims: Vec<u64> = dataset.shape().into_iter().map(|side| side as u64).collect();
-        let datatype = in_order_of_memory(&dataset.dtype()?)?;
-        let bytes = dims.get(1..).and_then(|sides| {
+        let datatype = little_endian(&dataset.dtype()?)?;
+        let sample_bytes = dims.get(1..).and_then(|sides| {
             sides.iter().try_fold(datatype.size() as u64, |bytes, side| bytes.checked_mul(*side))
         });
-        let bytes = bytes.ok_or("no dataset of samples")?;
-        Ok(Records { dataset, datatype, dims, bytes })
+        let sample_bytes = sample_bytes.ok_or("no dataset of samples")?;
+        Ok(Records { dataset, datatype, dims, sample_bytes })
     }
 
-    /// Read one sample, which is as long as `memory`.
+    /// Read one sample into `memory`, which has the length of a sample.
     fn read(&self, sample: u64, memory: &mut [u8]) -> hdf5_metno::Result<()> {
-        assert_eq!(memory.len() as u64, self.bytes);
+        assert_eq!(memory.len() as u64, self.sample_bytes);
         let in_file = self.dataset.space()?;
         let mut start = vec![0; self.dims.len()];
         let mut count = self.dims.clone();
-        (start[0], count[0]) = (sample, 1);
+        start[0] = sample;
+        count[0] = 1;
         let sides: Vec<usize> = count.iter().map(|side| *side as usize).collect();
         let in_memory = Dataspace::try_new(&sides[..])?;
         let _lock = LOCK.lock();
-        // SAFETY: ids are of objects held here; `start` and `count` have a number for each dimension; `memory` has room for
-        // all elements selected, which are of the datatype that `bytes` was made of. The library's lock is held.
-        let read = unsafe {
-            let set = H5S_seloper_t::H5S_SELECT_SET;
-            let (start, count) = (start.as_ptr(), count.as_ptr());
-            match H5Sselect_hyperslab(in_file.id(), set, start, ptr::null(), count, ptr::null()) {
+        // SAFETY: the ids belong to objects that live here. `start` and `count` have one number per dimension. `memory` has
+        // room for all selected elements, since `sample_bytes` was computed from the same datatype. The library's lock is
+        // held.
+        let status = unsafe {
+            match H5Sselect_hyperslab(
+                in_file.id(),
+                H5S_seloper_t::H5S_SELECT_SET,
+                start.as_ptr(),
+                ptr::null(),
+                count.as_ptr(),
+                ptr::null(),
+            ) {
                 0.. => H5Dread(
                     self.dataset.id(),
                     self.datatype.id(),
@@ -144,24 +152,24 @@ impl Records {
                 error => error,
             }
         };
-        if read < 0 { Err("cannot read a sample".into()) } else { Ok(()) }
+        if status < 0 { Err("cannot read a sample".into()) } else { Ok(()) }
     }
 }
 
-/// A copy of a file's datatype.
-fn in_order_of_memory(datatype: &Datatype) -> hdf5_metno::Result<Datatype> {
+/// A copy of a datatype in little-endian byte order.
+fn little_endian(datatype: &Datatype) -> hdf5_metno::Result<Datatype> {
     let _lock = LOCK.lock();
-    // SAFETY: the datatype is held for the call, under the library's lock; the copy is ours.
+    // SAFETY: the datatype lives through the call, which is made under the library's lock; the result owns the copy.
     let copy = unsafe { from_id::<Datatype>(H5Tcopy(datatype.id())) }?;
     // SAFETY: as above.
     match unsafe { H5Tset_order(copy.id(), H5T_order_t::H5T_ORDER_LE) } {
         0.. => Ok(copy),
-        _ => Err("its elements are no numbers".into()),
+        _ => Err("its elements are not numbers".into()),
     }
 }
 
 fn opened(file: &Handle) -> Result<&OpenedFile, Errno> {
-    file.kept().ok_or(Errno::BADF)
+    file.object().ok_or(Errno::BADF)
 }
 
 impl Engine for LibHdf5 {
@@ -171,7 +179,7 @@ impl Engine for LibHdf5 {
 
     fn adopt(&self, fd: OwnedFd) -> Result<Handle, Errno> {
         let opened = OpenedFile::new(fd).map_err(|_| Errno::INVAL)?;
-        Ok(Handle::keeping(opened))
+        Ok(Handle::from_object(opened))
     }
 
     fn fd<'h>(&self, file: &'h Handle) -> Result<BorrowedFd<'h>, Errno> {

@@ -1,7 +1,7 @@
-//! A memory map of the whole file, its pages touched by copying them (fio's `mmap`).
+//! A memory map of the whole file, which is read by copying its pages (fio's `mmap`).
 //!
-//! The kernel copies, so that a page that is not there any more, because the file shrank or the device failed, is an error. A
-//! copy by the process itself would end it (SIGBUS).
+//! The copies are made by the kernel (`process_vm_readv`), so that a missing page is an error, for example after the
+//! file has shrunk or the device has failed. A copy by the process itself would end it with SIGBUS.
 
 use super::{Engine, Handle};
 use feedrate_spec::catalog::{Ability, Member};
@@ -27,7 +27,7 @@ struct Mapping {
     len: usize,
 }
 
-// SAFETY: the mapping is the owner's alone, and is only read, by the kernel.
+// SAFETY: the mapping has one owner and is only read, by the kernel.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -35,7 +35,7 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     fn new(fd: OwnedFd) -> Result<Self, Errno> {
         let len = usize::try_from(fstat(&fd)?.st_size).map_err(|_| Errno::FBIG)?;
-        // Nothing cannot be mapped.
+        // The kernel refuses empty mappings.
         if len == 0 {
             return Ok(Mapping { fd, start: NonNull::dangling(), len });
         }
@@ -45,20 +45,21 @@ impl Mapping {
         Ok(Mapping { fd, start: NonNull::new(start.cast()).ok_or(Errno::NOMEM)?, len })
     }
 
-    /// Fill `buffer` from `from` on, both inside the mapping, and say how much of it came.
-    fn copy(&self, from: usize, buffer: &mut [u8]) -> Result<usize, Errno> {
-        let (here, there) = (buffer.as_mut_ptr().cast(), self.start.as_ptr().wrapping_add(from));
-        let local = libc::iovec { iov_base: here, iov_len: buffer.len() };
-        let remote = libc::iovec { iov_base: there.cast(), iov_len: buffer.len() };
-        // SAFETY: `local` is all of `buffer`; the kernel checks what it reads at `remote`, in this process.
+    /// Copy bytes from `start` of the mapping on into `buffer` and return their number. The range must be inside the
+    /// mapping.
+    fn copy(&self, start: usize, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let source = self.start.as_ptr().wrapping_add(start);
+        let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+        let remote = libc::iovec { iov_base: source.cast(), iov_len: buffer.len() };
+        // SAFETY: `local` covers `buffer`; the kernel checks the addresses of `remote`, which are in this process.
         let copied = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
         usize::try_from(copied).map_err(|_| {
             Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
         })
     }
 
-    /// The reason why not all could be copied.
-    fn refused(&self) -> Errno {
+    /// The error to report if not all bytes could be copied.
+    fn copy_error(&self) -> Errno {
         match fstat(&self.fd) {
             Ok(stat) if stat.st_size as u64 == self.len as u64 => Errno::IO,
             Ok(_) => Errno::STALE,
@@ -70,14 +71,14 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         if self.len > 0 {
-            // SAFETY: mapped in `new` with this length; its owner is the last to know of it.
+            // SAFETY: mapped in `new` with this length, and the owner is dropped, so nothing uses the mapping any more.
             let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
         }
     }
 }
 
 fn mapping(file: &Handle) -> Result<&Mapping, Errno> {
-    file.kept().ok_or(Errno::BADF)
+    file.object().ok_or(Errno::BADF)
 }
 
 impl Engine for Mmap {
@@ -86,7 +87,7 @@ impl Engine for Mmap {
     }
 
     fn adopt(&self, fd: OwnedFd) -> Result<Handle, Errno> {
-        Ok(Handle::keeping(Mapping::new(fd)?))
+        Ok(Handle::from_object(Mapping::new(fd)?))
     }
 
     fn fd<'h>(&self, file: &'h Handle) -> Result<BorrowedFd<'h>, Errno> {
@@ -102,7 +103,7 @@ impl Engine for Mmap {
         }
         match mapping.copy(from, &mut buffer[..len]) {
             Ok(copied) if copied == len => Ok(len),
-            Ok(_) | Err(Errno::FAULT) => Err(mapping.refused()),
+            Ok(_) | Err(Errno::FAULT) => Err(mapping.copy_error()),
             Err(errno) => Err(errno),
         }
     }
@@ -112,7 +113,7 @@ impl Engine for Mmap {
 mod tests {
     use super::*;
 
-    /// Rooms between the lengths are pages, which `SIGBUS` knows.
+    /// The lengths are more than a page apart, because the kernel detects missing bytes only by page.
     #[test]
     fn a_file_that_shrinks_while_it_is_mapped_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handle_of_another_is_refused() {
+    fn a_handle_of_another_engine_is_refused() {
         let other = Handle::from_number(0x7fff_0000_0000);
         assert_eq!(Mmap.read_at(&other, 0, &mut [0]), Err(Errno::BADF));
         assert!(Mmap.fd(&other).is_err());

@@ -1,6 +1,7 @@
-//! Ways to read a file of the `file` storage: one file per engine, one row per engine in [`ENGINES`].
+//! I/O engines, which read the files of the `file` storage: one file per engine, and one row per engine in [`ENGINES`].
 //!
-//! An engine turns an open descriptor into a handle, and serves ranges of it. Names are fio's where it has them.
+//! An engine turns an open file descriptor into a handle and serves ranges of it. Names are those of fio where it has the
+//! same engine.
 
 mod psync;
 mod mmap;
@@ -16,7 +17,7 @@ use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-/// Every engine; the first is what files are read by where nobody asks for another.
+/// Every engine. The first is the default.
 pub static ENGINES: &[&dyn Engine] = &[
     &psync::Psync,
     &mmap::Mmap,
@@ -30,20 +31,20 @@ pub fn find(name: &str) -> Option<&'static dyn Engine> {
     ENGINES.iter().copied().find(|engine| engine.member().name == name)
 }
 
-/// A way to read files.
+/// An I/O engine.
 pub trait Engine: Send + Sync {
     /// Name, summary, abilities.
     fn member(&self) -> &'static Member;
 
-    /// Flags to open files with, beside read-only.
+    /// Flags for opening files, in addition to read-only.
     fn flags(&self) -> OFlags {
         OFlags::empty()
     }
 
-    /// Take over an open file. An engine whose handle is not the descriptor has its own of this and of [`Engine::fd`].
+    /// Turn an open file into a handle. An engine whose handle is not the descriptor also implements [`Engine::fd`].
     ///
     /// # Errors
-    /// The system's.
+    /// The system call failed.
     fn adopt(&self, fd: OwnedFd) -> Result<Handle, Errno> {
         Ok(Handle::from_descriptor(fd))
     }
@@ -51,12 +52,12 @@ pub trait Engine: Send + Sync {
     /// The descriptor behind a handle.
     ///
     /// # Errors
-    /// The handle is not one of this engine.
+    /// The handle belongs to another engine.
     fn fd<'h>(&self, file: &'h Handle) -> Result<BorrowedFd<'h>, Errno> {
         file.descriptor().ok_or(Errno::BADF)
     }
 
-    /// Bytes that it serves of a file; `None` is all that the file has.
+    /// Number of bytes that the engine serves of a file, if that is not the file's length.
     fn len(&self, _file: &Handle) -> Option<u64> {
         None
     }
@@ -64,11 +65,12 @@ pub trait Engine: Send + Sync {
     /// See [`super::ReadStorage::read_at`].
     ///
     /// # Errors
-    /// The system's.
+    /// The system call failed.
     fn read_at(&self, file: &Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno>;
 }
 
-/// `pread` until `buffer` is full or the file ends, which a count that is no multiple of `block` shows too.
+/// Call `pread` until `buffer` is full or the file ends. A number of bytes that is not a multiple of `block` also marks
+/// the end of the file.
 fn pread_all(
     fd: BorrowedFd<'_>,
     offset: u64,

@@ -1,4 +1,4 @@
-//! Blocking `pread`, through the page cache (fio's `psync`).
+//! Blocking `pread` through the page cache (fio's `psync`).
 
 use super::{Engine, Handle, pread_all};
 use feedrate_spec::catalog::Member;
@@ -15,7 +15,7 @@ impl Engine for Psync {
     }
 
     fn read_at(&self, file: &Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
-        // Only the end of the file is an end.
+        // With blocks of 1 byte, only a read of 0 bytes is the end of the file.
         pread_all(self.fd(file)?, offset, buffer, 1)
     }
 }

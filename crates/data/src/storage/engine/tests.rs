@@ -1,7 +1,7 @@
 //! The contract of an engine, run over every row.
 
 use super::*;
-use crate::storage::{Storage, open_by};
+use crate::storage::{Storage, open_with_engine};
 use feedrate_spec::catalog::Ability;
 use std::io::Write as _;
 
@@ -14,7 +14,7 @@ fn each(check: impl Fn(&dyn Storage, &[u8])) {
     std::fs::File::create(folder.path().join("b")).unwrap();
     let of_bytes = ENGINES.iter().filter(|engine| !engine.member().has(Ability::ServesSamples));
     for engine in of_bytes {
-        let storage = open_by("file", folder.path(), *engine).unwrap();
+        let storage = open_with_engine("file", folder.path(), *engine).unwrap();
         check(&*storage, &bytes);
     }
 }

@@ -75,7 +75,7 @@ impl<'s> Archive<'s> {
         let mut end = std::mem::take(&mut self.directory);
         let is_zip64 =
             self.at + end.len() as u64 >= ZIP64_LIMIT || self.members >= u64::from(u16::MAX);
-        zip::end(&mut end, self.members, self.at, is_zip64);
+        zip::push_end(&mut end, self.members, self.at, is_zip64);
         self.put(&end)
     }
 
@@ -88,7 +88,7 @@ impl<'s> Archive<'s> {
     fn list(&mut self, name: &str, offset: u64, bytes: u64, crc: u32) {
         let packed_bytes = bytes;
         let member = ZipMember { name, method: 0, offset, bytes, packed_bytes, crc: Some(crc) };
-        TORCH.list(&member, &mut self.directory);
+        TORCH.push_entry(&member, &mut self.directory);
         self.members += 1;
     }
 }
