@@ -1,4 +1,6 @@
-//! The access patterns of two records side by side, of runs or of logs of real jobs. Judges nothing.
+//! Compares the access patterns of two records, of runs or of logs of real jobs, aspect by aspect.
+//!
+//! It lists the figures of both and does not judge their difference.
 
 use feedrate_measure::metric::{CONSECUTIVE, OVERLAP, SEQUENTIAL, UNIQUE_BYTES};
 use feedrate_measure::metric::{Metric, counters_of_run};
@@ -9,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 names! {
-    /// A side of an access pattern.
+    /// One aspect of an access pattern.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     #[expect(missing_docs, reason = "the names say it")]
@@ -25,14 +27,14 @@ names! {
     }
 }
 
-/// An aspect of both patterns.
+/// One aspect, with the figures of both patterns.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ComparedAspect {
-    /// Its name.
+    /// The aspect.
     pub aspect: PatternAspect,
-    /// Figures of A; `None` where unknown.
+    /// Figures of A; `None` if unknown.
     pub a: Option<AspectFigures>,
-    /// The same of B.
+    /// Figures of B; `None` if unknown.
     pub b: Option<AspectFigures>,
 }
 
@@ -40,21 +42,21 @@ pub struct ComparedAspect {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum AspectFigures {
-    /// One number: mean bytes of a read, reads of an open, times a byte was read, share of bytes that several read, reads in flight,
-    /// bytes and reads a second.
+    /// One number. In the order of the aspects: mean bytes per read, reads per open, times each byte was read, share of the
+    /// bytes that several accelerators read, reads in flight, bytes per second, reads per second.
     Number(f64),
-    /// Shares of the reads that follow another in an open file.
+    /// Shares of the reads that follow an earlier read of the same open file, by where they begin.
     Order {
-        /// Right at its end.
+        /// Exactly at the end of the earlier read.
         consecutive: f64,
-        /// Further on.
+        /// Beyond its end.
         ahead: f64,
-        /// Further back.
+        /// Before its end.
         back: f64,
     },
 }
 
-/// The reads of two records, aspect by aspect.
+/// Compares the reads of two records aspect by aspect.
 pub fn compare_patterns(a: &Record, b: &Record) -> Vec<ComparedAspect> {
     let figures = |record| PatternAspect::ALL.map(|aspect| figures(record, aspect));
     let sides = figures(a).into_iter().zip(figures(b));
@@ -62,11 +64,11 @@ pub fn compare_patterns(a: &Record, b: &Record) -> Vec<ComparedAspect> {
     aspects.map(|(aspect, (a, b))| ComparedAspect { aspect, a, b }).collect()
 }
 
-/// `None` where unknown, as of a record that counted no reads.
+/// The figures of one aspect; `None` if unknown, for example because the record counted no reads.
 fn figures(record: &Record, aspect: PatternAspect) -> Option<AspectFigures> {
     let io = counters_of_run(record);
-    // From the first call on a file to the end of the last, as a log has it; of old records the time of all epochs.
-    let seconds = match io.span_ns {
+    // From the first call on a file to the end of the last one, as in logs. Old records lack it: the time of all epochs instead.
+    let span_s = match io.span_ns {
         Some([start_ns, end_ns]) => end_ns.saturating_sub(start_ns) as f64 / 1e9,
         None => Scope::all(record).filter_map(Scope::wall_s).sum(),
     };
@@ -74,24 +76,28 @@ fn figures(record: &Record, aspect: PatternAspect) -> Option<AspectFigures> {
     let number = match aspect {
         _ if io.reads == 0 => None,
         PatternAspect::Order => {
-            let (sequential, consecutive) = (metric(&SEQUENTIAL)?, metric(&CONSECUTIVE)?);
-            let (ahead, back) = (sequential - consecutive, 1.0 - sequential);
-            return Some(AspectFigures::Order { consecutive, ahead, back });
+            let sequential = metric(&SEQUENTIAL)?;
+            let consecutive = metric(&CONSECUTIVE)?;
+            return Some(AspectFigures::Order {
+                consecutive,
+                ahead: sequential - consecutive,
+                back: 1.0 - sequential,
+            });
         }
         PatternAspect::Sizes => ratio(io.read_bytes as f64, io.reads as f64),
         PatternAspect::Opens => ratio(io.reads as f64, io.opens as f64),
         PatternAspect::Rereads => ratio(io.read_bytes as f64, metric(&UNIQUE_BYTES)?),
         PatternAspect::Overlap => metric(&OVERLAP),
-        PatternAspect::Concurrency => ratio(io.read_ns as f64 / 1e9, seconds),
-        PatternAspect::ByteRate => ratio(io.read_bytes as f64, seconds),
-        PatternAspect::ReadRate => ratio(io.reads as f64, seconds),
+        PatternAspect::Concurrency => ratio(io.read_ns as f64 / 1e9, span_s),
+        PatternAspect::ByteRate => ratio(io.read_bytes as f64, span_s),
+        PatternAspect::ReadRate => ratio(io.reads as f64, span_s),
     };
     number.map(AspectFigures::Number)
 }
 
-/// `None` where either is zero: it was not counted.
-fn ratio(part: f64, whole: f64) -> Option<f64> {
-    (part > 0.0 && whole > 0.0).then(|| part / whole)
+/// The ratio of two counts; `None` if either is zero, which means that it was not counted.
+fn ratio(numerator: f64, denominator: f64) -> Option<f64> {
+    (numerator > 0.0 && denominator > 0.0).then(|| numerator / denominator)
 }
 
 #[cfg(test)]
@@ -101,12 +107,12 @@ mod tests {
     use feedrate_measure::record::IoCounters;
     use feedrate_measure::record::access::{FilesRead, Follows};
 
-    /// Four reads in a second, each of 100 ms, of twice as many bytes as there are.
+    /// Four reads of 100 ms in one second. Each byte is read twice.
     fn four_reads() -> Record {
         let mut record =
             record(plan(1, 1), vec![epoch(1, vec![vec![block(0, &[(1000, 0, 0, 1)])]])]);
-        let own = &mut record.epochs[0];
-        let io = &mut own.accelerators[0].io;
+        let epoch = &mut record.epochs[0];
+        let io = &mut epoch.accelerators[0].io;
         *io = IoCounters { opens: 2, reads: 4, ..IoCounters::default() };
         for (bytes, follows) in [
             (65536, Follows::Next),
@@ -119,12 +125,13 @@ mod tests {
             io.read_ns += 100_000_000;
         }
         let unique_bytes = io.read_bytes / 2;
-        own.files_read = Some(FilesRead { unique_bytes, overlap_bytes: 0, ..FilesRead::default() });
+        epoch.files_read =
+            Some(FilesRead { unique_bytes, overlap_bytes: 0, ..FilesRead::default() });
         record
     }
 
     #[test]
-    fn each_aspect_has_figures_of_both() {
+    fn every_aspect_has_figures_of_both_records() {
         let record = four_reads();
         let compared = compare_patterns(&record, &record);
         let number = |number| Some(AspectFigures::Number(number));
@@ -139,22 +146,22 @@ mod tests {
             number(163_840.0),
             number(4.0),
         ];
-        for ((one, aspect), figures) in compared.iter().zip(PatternAspect::ALL).zip(expected) {
-            assert_eq!((one.aspect, one.a, one.b), (aspect, figures, figures));
+        for ((found, aspect), figures) in compared.iter().zip(PatternAspect::ALL).zip(expected) {
+            assert_eq!((found.aspect, found.a, found.b), (aspect, figures, figures));
         }
     }
 
     #[test]
-    fn what_was_not_counted_is_unknown() {
+    fn uncounted_figures_are_unknown() {
         let known = four_reads();
         let mut record = known.clone();
         record.epochs[0].files_read = None;
         let io = &mut record.epochs[0].accelerators[0].io;
         (io.read_ns, io.access.following) = (0, 0);
         let compared = compare_patterns(&known, &record);
-        let unknown = compared.iter().filter(|one| one.a.is_some() && one.b.is_none());
+        let unknown = compared.iter().filter(|found| found.a.is_some() && found.b.is_none());
         assert_eq!(
-            unknown.map(|one| one.aspect).collect::<Vec<_>>(),
+            unknown.map(|found| found.aspect).collect::<Vec<_>>(),
             [
                 PatternAspect::Order,
                 PatternAspect::Rereads,
@@ -163,6 +170,6 @@ mod tests {
             ]
         );
         record.epochs[0].accelerators[0].io = IoCounters::default();
-        assert!(compare_patterns(&known, &record).iter().all(|one| one.b.is_none()));
+        assert!(compare_patterns(&known, &record).iter().all(|found| found.b.is_none()));
     }
 }

@@ -1,5 +1,6 @@
-//! The answer to the question a run is made for: whether the storage fed the accelerators, and what they lacked.
-//! Data only: it is worded elsewhere. What is not known is `None`.
+//! The answer to the question a run is made for: did the storage feed the accelerators, and if not, what was missing?
+//!
+//! An answer is data; `report` words it. Unknown values are `None`.
 
 use feedrate_measure::derived::Derived;
 use feedrate_measure::doubt::{Doubt, Severity};
@@ -15,17 +16,17 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 names! {
-    /// The first word of an answer.
+    /// The verdict that an answer begins with.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum AnswerKind {
         /// The accelerators were fed.
         Yes = "yes",
-        /// They were not.
+        /// The accelerators were not fed.
         No = "no",
-        /// The run does not show it.
+        /// The run does not show whether they were fed.
         Unknown = "unknown",
-        /// No accelerator computed, or it is not known how long, so that there is a rate alone.
+        /// No accelerator computed, or the compute time is unknown: the run has a rate but no utilisation.
         Rate = "rate",
         /// Nothing was trained.
         Checkpoints = "checkpoints",
@@ -37,15 +38,15 @@ names! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum UnknownBecause {
-        /// Memory served the bytes, or may have.
+        /// The page cache served the bytes, or may have.
         CacheFed = "cache-fed",
-        /// The cores of the machine were busy, so that reading may have waited for them.
+        /// The cores of the machine were busy, so reads may have waited for a processor.
         CpuSaturated = "cpu-saturated",
-        /// Its numbers must not be used.
+        /// The run has a doubt that makes its numbers unusable.
         Invalid = "invalid",
-        /// It failed, was killed, or is still going on.
+        /// The run failed, was killed, or is still in progress.
         Incomplete = "incomplete",
-        /// It was stopped.
+        /// The user stopped the run.
         Interrupted = "interrupted",
     }
 }
@@ -53,30 +54,31 @@ names! {
 /// Whether the storage fed the accelerators.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
-    /// Its first word.
+    /// The verdict that the answer begins with.
     pub kind: AnswerKind,
-    /// `null` where the run does not show it, or does not test it.
+    /// Whether the accelerators were fed; `null` if the run does not show it or does not test it.
     pub fed: Option<bool>,
-    /// Why `kind` is `unknown`; otherwise `null`.
+    /// The reason why `kind` is `unknown`; otherwise `null`.
     pub unknown_because: Option<UnknownBecause>,
-    /// The bound of the run.
+    /// What limited the run.
     pub verdict: Bound,
-    /// Why, in sentences.
+    /// The reasons for the verdict, in sentences.
     #[serde(skip)]
     pub evidence: String,
-    /// Whether memory served more than half of the bytes, or may have where device bytes are unknown: then it is memory that did not feed them, and slower storage would not either.
+    /// Whether memory served more than half of the bytes, or may have because device bytes are unknown. If memory could not feed the accelerators, slower storage cannot either.
     pub is_memory_served: bool,
-    /// The utilisation that decides.
+    /// The utilisation that decides, in percent.
     pub au_percent: Option<f64>,
-    /// The metric it is: au_sustained, or au_all_steps where that cannot be measured.
+    /// The metric of `au_percent`: au_sustained, or au_all_steps if au_sustained cannot be measured.
     pub au_kind: Option<&'static str>,
-    /// The 95 % interval of au_all_steps, where that decides, as if its steps were independent; `null` for fewer than two steps.
+    /// The 95 % interval of au_all_steps if that decides, assuming independent steps; `null` for fewer than two steps.
     pub interval: Option<[f64; 2]>,
     /// The utilisation that the workload requires, `metric.au`.
-    pub asked_percent: f64,
-    /// MLPerf Storage's utilisation, where it decides otherwise.
+    #[serde(rename = "asked_percent")]
+    pub required_percent: f64,
+    /// MLPerf Storage's utilisation in percent if it leads to the opposite decision; otherwise `null`.
     pub windowed_disagrees_percent: Option<f64>,
-    /// The rate at which no accelerator would wait, by the compute time of the workload where that is constant, else by the one that was measured.
+    /// The rate at which no accelerator would wait, from the compute time of the workload if that is constant, else from the measured one.
     pub needed_bytes_per_second: Option<f64>,
     /// The rate of reads in the window.
     pub delivered_bytes_per_second: Option<f64>,
@@ -84,24 +86,24 @@ pub struct Answer {
     pub samples_per_second: Option<f64>,
     /// The largest part of the wait.
     pub wait: Option<WaitPart>,
-    /// Share of an accelerator's time that it did not compute, in percent.
+    /// Share of an accelerator's time in which it did not compute, in percent.
     pub waited_percent: Option<f64>,
-    /// Where utilisation and rates were measured.
+    /// The part of the run in which utilisation and rates were measured.
     pub window: Option<AnswerWindow>,
 }
 
-/// A record summed up, with its answer.
+/// The summary of a record, with its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AnsweredSummary {
     #[serde(flatten)]
-    #[expect(missing_docs, reason = "its fields stand beside the answer")]
+    #[expect(missing_docs, reason = "its fields are flattened beside the answer")]
     pub summary: Summary,
     /// Whether the accelerators were fed.
     pub answer: Answer,
 }
 
 impl AnsweredSummary {
-    /// Sum up a record.
+    /// Summarises a record and answers it.
     pub fn new(record: &Record) -> Self {
         let summary = Summary::new(record);
         let answer = Answer::from_record(&Derived::new(record), &summary.doubts);
@@ -110,12 +112,12 @@ impl AnsweredSummary {
 }
 
 impl Answer {
-    /// Answer of a run that was read; `None` of another program's.
+    /// The answer for a run that was read from its results; `None` for a run of another program.
     pub fn from_run(run: &Run) -> Option<Self> {
         Some(Answer::new(run.supply.as_ref()?, &run.values, run.bar_percent?, &run.doubts))
     }
 
-    /// Answer of a record with its doubts.
+    /// The answer for a record with its doubts.
     pub fn from_record(derived: &Derived, doubts: &[Doubt]) -> Self {
         let required_percent = derived.record.plan.metric.au_target_percent;
         let supply = Supply::new(derived, doubts);
@@ -125,7 +127,7 @@ impl Answer {
     fn new(supply: &Supply, values: &Values, required_percent: f64, doubts: &[Doubt]) -> Self {
         let value = |metric: &Metric| values.get(&metric.id).map(|value| value.number);
         let is_reached = |percent: f64| required_percent <= percent;
-        // Doubts that came up among runs count too.
+        // A run can get doubts beyond those of its record, by comparison with other runs.
         let Verdict { name: bound, evidence } =
             verdict::invalid(doubts).unwrap_or_else(|| supply.verdict.clone());
         let au_percent = supply.deciding.and_then(value);
@@ -156,7 +158,7 @@ impl Answer {
             au_percent,
             au_kind: supply.deciding.map(|metric| metric.id.name()),
             interval: supply.interval,
-            asked_percent: required_percent,
+            required_percent,
             windowed_disagrees_percent: windowed
                 .filter(|&percent| fed.is_some_and(|fed| fed != is_reached(percent))),
             needed_bytes_per_second: supply.needed_bytes_per_second,
@@ -168,19 +170,22 @@ impl Answer {
         }
     }
 
-    /// Whether few steps could have come out so if all of the training does otherwise: their interval holds what is asked, or there is none.
-    pub fn is_of_few_steps(&self) -> bool {
-        let is_told = |[low, high]: [f64; 2]| self.asked_percent < low || high < self.asked_percent;
-        let is_of_all_steps = self.au_kind == Some(AU_ALL_STEPS.id.name());
-        self.fed.is_some() && is_of_all_steps && !self.interval.is_some_and(is_told)
+    /// Whether the run has too few steps for a certain answer: the interval of its utilisation is unknown or contains the
+    /// required one.
+    pub fn rests_on_few_steps(&self) -> bool {
+        let excludes_required =
+            |[low, high]: [f64; 2]| self.required_percent < low || high < self.required_percent;
+        let uses_all_steps = self.au_kind == Some(AU_ALL_STEPS.id.name());
+        self.fed.is_some() && uses_all_steps && !self.interval.is_some_and(excludes_required)
     }
 
-    /// The rate that is missing to the utilisation asked for; `None` where it is not reading that is waited for, or that is not known.
-    pub fn lacks_bytes_per_second(&self) -> Option<f64> {
-        let share = self.asked_percent / 100.0;
-        let lacks = share * self.needed_bytes_per_second? - self.delivered_bytes_per_second?;
-        let lacks_reading = self.fed == Some(false) && self.verdict == Bound::StorageBound;
-        (lacks_reading && lacks > 0.0).then_some(lacks)
+    /// The rate that is missing to reach the required utilisation; `None` if the accelerators do not wait for reads, or a
+    /// rate is unknown.
+    pub fn missing_bytes_per_second(&self) -> Option<f64> {
+        let share = self.required_percent / 100.0;
+        let missing = share * self.needed_bytes_per_second? - self.delivered_bytes_per_second?;
+        let waits_for_reads = self.fed == Some(false) && self.verdict == Bound::StorageBound;
+        (waits_for_reads && missing > 0.0).then_some(missing)
     }
 }
 
@@ -214,7 +219,7 @@ mod tests {
         answer
     }
 
-    /// An accelerator of 20 steps of a second, 1 MB each.
+    /// Checks the answer for one accelerator with 20 steps of one second and 1 MB each.
     fn check(change: impl Fn(&mut Record), kind: AnswerKind, because: Option<UnknownBecause>) {
         let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
         change(&mut record);
@@ -224,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_word_is_what_the_record_bears_out() {
+    fn the_kind_follows_from_the_record() {
         check(|_| {}, AnswerKind::No, None);
         check(|r| r.plan.metric.au_target_percent = 50.0, AnswerKind::Yes, None);
         check(|r| r.plan.metric.au_target_percent = 50.1, AnswerKind::No, None);
@@ -272,105 +277,105 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_was_trained_there_are_checkpoints() {
+    fn a_run_without_training_is_answered_as_checkpoints() {
         let mut record = checkpoints_alone(3);
         record.complete = true;
-        let told = answer(&record);
-        assert_eq!((told.kind, told.fed), (AnswerKind::Checkpoints, None));
-        assert_eq!(told.samples_per_second, None);
+        let complete = answer(&record);
+        assert_eq!((complete.kind, complete.fed), (AnswerKind::Checkpoints, None));
+        assert_eq!(complete.samples_per_second, None);
         record.complete = false;
         assert_eq!(answer(&record).unknown_because, Some(UnknownBecause::Incomplete));
     }
 
-    /// Storage is no faster than memory: who is not fed by the one is not by the other.
+    /// Storage is no faster than memory: if memory does not feed the accelerators, storage does not either.
     #[test]
-    fn what_memory_did_not_feed_is_not_fed() {
+    fn accelerators_that_memory_does_not_feed_are_not_fed() {
         let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
         wait_alone(&mut record, Stall { decode_ns: 10_000_000_000, ..Stall::default() });
         assert!(!answer(&record).is_memory_served);
         record.epochs[0].host.process_device_read_bytes = Some(0);
         record.epochs[0].host.resident_before_bytes = Some(20_000_000);
-        let told = answer(&record);
-        assert_eq!((told.fed, told.verdict), (Some(false), Bound::DecodeBound));
-        assert!(told.is_memory_served);
-        assert_eq!(told.lacks_bytes_per_second(), None);
+        let cached = answer(&record);
+        assert_eq!((cached.fed, cached.verdict), (Some(false), Bound::DecodeBound));
+        assert!(cached.is_memory_served);
+        assert_eq!(cached.missing_bytes_per_second(), None);
         record.plan.metric.au_target_percent = 50.0;
         assert_eq!(answer(&record).unknown_because, Some(UnknownBecause::CacheFed));
     }
 
-    /// Two accelerators, steps of 200 ms of which 100 compute: 20 MB/s where 40 are needed.
+    /// Two accelerators compute for 100 of the 200 ms of each step: 20 MB/s are delivered where 40 are needed.
     #[test]
-    fn rates_are_those_of_the_utilisation_that_decides() {
+    fn rates_belong_to_the_utilisation_that_decides() {
         let steps = [(100, 100, 0, 2_000_000); 40];
         let blocks = vec![vec![block(0, &steps)], vec![block(0, &steps)]];
         let mut plan = plan(2, 40);
         plan.train.compute = TimeSpec::Constant { mean: 0.1 };
-        let told = answer(&record(plan, vec![epoch(1, blocks)]));
-        assert_eq!(told.au_kind, Some("au_sustained_percent"));
-        assert_eq!(told.au_percent, Some(50.0));
-        assert_eq!(told.needed_bytes_per_second, Some(40e6));
-        assert_eq!(told.delivered_bytes_per_second, Some(20e6));
-        assert_eq!(told.lacks_bytes_per_second(), Some(16e6));
-        // The first step is left out.
+        let answer = answer(&record(plan, vec![epoch(1, blocks)]));
+        assert_eq!(answer.au_kind, Some("au_sustained_percent"));
+        assert_eq!(answer.au_percent, Some(50.0));
+        assert_eq!(answer.needed_bytes_per_second, Some(40e6));
+        assert_eq!(answer.delivered_bytes_per_second, Some(20e6));
+        assert_eq!(answer.missing_bytes_per_second(), Some(16e6));
+        // The window excludes the first step.
         let window = AnswerWindow { epochs: 1, steps: 39, seconds: 7.8 };
-        assert_eq!(told.window, Some(window));
-        assert_eq!(told.wait, Some(WaitPart { cause: WaitCause::Read, percent: 100.0 }));
+        assert_eq!(answer.window, Some(window));
+        assert_eq!(answer.wait, Some(WaitPart { cause: WaitCause::Read, percent: 100.0 }));
     }
 
-    /// Two steps that wait 200 and 400 ms, six that wait 600 ms in all, and three times these.
+    /// Two steps that wait 200 and 400 ms, six that wait 600 ms in total, and three times these six.
     #[test]
-    fn few_steps_are_certain_where_they_hardly_differ() {
-        let told = |steps: &[(u64, u64, u64, u64)], asked: f64| {
+    fn few_steps_are_certain_if_they_hardly_differ() {
+        let certainty = |steps: &[(u64, u64, u64, u64)], required_percent: f64| {
             let mut record = simple(steps);
-            record.plan.metric.au_target_percent = asked;
-            let told = answer(&record);
-            let ends = told.interval.map(|ends| ends.map(|end| end.round()));
-            (told.au_percent.map(f64::round), ends, told.is_of_few_steps())
+            record.plan.metric.au_target_percent = required_percent;
+            let answer = answer(&record);
+            let ends = answer.interval.map(|ends| ends.map(|end| end.round()));
+            (answer.au_percent.map(f64::round), ends, answer.rests_on_few_steps())
         };
         let wait = |ms: u64| (ms, 100, 0, 4_000_000);
-        assert_eq!(told(&[wait(300)], 90.0), (Some(25.0), None, true));
-        assert_eq!(told(&[wait(300), wait(300)], 90.0), (Some(25.0), Some([25.0; 2]), false));
+        assert_eq!(certainty(&[wait(300)], 90.0), (Some(25.0), None, true));
+        assert_eq!(certainty(&[wait(300), wait(300)], 90.0), (Some(25.0), Some([25.0; 2]), false));
         // A standard error of 6.25 % of 25 %, or 1/3 of a logit, times t(1) = 12.7.
-        assert_eq!(told(&[wait(200), wait(400)], 90.0), (Some(25.0), Some([0.0, 96.0]), true));
-        assert!(!told(&[wait(200), wait(400)], 97.0).2);
+        assert_eq!(certainty(&[wait(200), wait(400)], 90.0), (Some(25.0), Some([0.0, 96.0]), true));
+        assert!(!certainty(&[wait(200), wait(400)], 97.0).2);
         let first = [wait(600), wait(0), wait(0), wait(0), wait(0), wait(0)];
-        assert!(told(&first, 90.0).2);
+        assert!(certainty(&first, 90.0).2);
         let repeated: Vec<_> = first.iter().chain(&first).chain(&first).copied().collect();
-        assert!(!told(&repeated, 90.0).2, "{:?}", told(&repeated, 90.0));
+        assert!(!certainty(&repeated, 90.0).2, "{:?}", certainty(&repeated, 90.0));
     }
 
-    /// Two runs of one workload require one rate, however late their timers were.
+    /// Two runs of one workload need the same rate, even if their timers fired late by different amounts.
     #[test]
-    fn the_required_rate_follows_from_the_compute_that_was_asked_for() {
+    fn the_needed_rate_follows_from_the_configured_compute_time() {
         let needed = |compute: TimeSpec| {
             let mut record = simple(&[(300, 104, 0, 4_000_000); 3]);
             record.plan.train.compute = compute;
             answer(&record).needed_bytes_per_second.map(f64::round)
         };
         assert_eq!(needed(TimeSpec::Constant { mean: 0.1 }), Some(40e6));
-        // A drawn one is told by nothing but what was measured.
+        // A random compute time has no configured length of each step, so the measured time counts.
         assert_eq!(needed(TimeSpec::Exponential { scale: 0.1 }), Some(38_461_538.0));
     }
 
     #[test]
-    fn too_few_steps_are_judged_as_a_whole() {
-        let told = answer(&simple(&[(300, 100, 0, 4_000_000); 3]));
-        assert_eq!(told.au_kind, Some("au_all_steps_percent"));
-        assert_eq!(told.au_percent, Some(25.0));
-        assert_eq!(told.needed_bytes_per_second, Some(40e6));
-        assert_eq!(told.delivered_bytes_per_second, Some(10e6));
-        assert_eq!(told.window, Some(AnswerWindow { epochs: 1, steps: 3, seconds: 1.2 }));
+    fn short_epochs_are_judged_over_all_steps() {
+        let answer = answer(&simple(&[(300, 100, 0, 4_000_000); 3]));
+        assert_eq!(answer.au_kind, Some("au_all_steps_percent"));
+        assert_eq!(answer.au_percent, Some(25.0));
+        assert_eq!(answer.needed_bytes_per_second, Some(40e6));
+        assert_eq!(answer.delivered_bytes_per_second, Some(10e6));
+        assert_eq!(answer.window, Some(AnswerWindow { epochs: 1, steps: 3, seconds: 1.2 }));
     }
 
-    /// A first step that takes half of the time, and no wait after it.
+    /// The first step takes half of the time, and no later step waits.
     #[test]
-    fn mlperfs_window_is_told_where_it_decides_otherwise() {
+    fn mlperfs_window_is_reported_if_it_decides_differently() {
         let mut steps = [(0, 100, 0, 1_000_000); 6];
         steps[0].0 = 600;
         let mut short = simple(&steps);
-        let told = answer(&short);
-        assert_eq!((told.fed, told.au_percent), (Some(false), Some(50.0)));
-        assert_eq!(told.windowed_disagrees_percent, Some(100.0));
+        let not_fed = answer(&short);
+        assert_eq!((not_fed.fed, not_fed.au_percent), (Some(false), Some(50.0)));
+        assert_eq!(not_fed.windowed_disagrees_percent, Some(100.0));
         short.plan.metric.au_target_percent = 50.0;
         assert_eq!(answer(&short).windowed_disagrees_percent, None);
     }

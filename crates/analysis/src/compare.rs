@@ -3,13 +3,13 @@
 //! Percentages are judged by the difference of B and A, rates and durations by their ratio, as findings are. "The same" is never concluded from a
 //! difference that was not found.
 
-pub mod alike;
-mod judged;
+pub mod matching;
 mod sides;
+mod verdict;
 
-pub use sides::{MAIN_RESPONSES, Runs, same_run, sides};
+pub use sides::{MAIN_RESPONSES, Runs, find_shared_run, read_sides};
 
-use judged::{ComparedPair, judged};
+use verdict::{ComparedPair, judge};
 
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{Metric, Provenance};
@@ -35,7 +35,7 @@ pub enum Pairing {
     /// Not at all.
     None,
     /// By block and replicate of their study; of other runs the first of A and the first of B, and so on, in the order they were started.
-    InTurns,
+    ByReplicate,
 }
 
 /// All that was compared.
@@ -172,7 +172,7 @@ pub enum Ground {
     /// Runs of a side must not be used.
     InvalidRuns { a: usize, b: usize },
     /// These are not the same, or not known to be, and nobody named them as the subject.
-    NotAlike { differs: Vec<&'static str>, unknown: Vec<&'static str> },
+    NotComparable { differs: Vec<&'static str>, unknown: Vec<&'static str> },
     /// The interval lies within this share on either side.
     Within(f64),
     /// All runs of both have this value.
@@ -186,11 +186,11 @@ pub enum Ground {
     /// Fewer than two runs have a value on one side.
     FewRuns { a: usize, b: usize },
     /// Runs that should be pairs are none.
-    NoPairs { a: usize, b: usize },
+    UnequalCounts { a: usize, b: usize },
     /// Replicates or blocks of pairs are not the same.
-    OtherTurns,
+    DifferentReplicates,
     /// Runs without a value leave others without a partner.
-    NoPartners,
+    MissingValues,
     /// A value that is not positive has no ratio.
     NotPositive,
 }
@@ -218,7 +218,7 @@ impl Comparison {
     }
 
     /// Whether it is not met only because the runs do not tell.
-    pub fn is_open(&self) -> bool {
+    pub fn is_undecided(&self) -> bool {
         let has_all = self.only_in_a.is_empty() && self.only_in_b.is_empty();
         let mut verdicts = self.findings.iter().map(|finding| finding.verdict);
         has_all && !self.is_met() && verdicts.all(|one| one != ComparisonVerdict::Differs)
@@ -228,7 +228,7 @@ impl Comparison {
 /// Compare the experiments that `a` and `b` share.
 ///
 /// Settings in which all of A differ from all of B are what is compared; in all others experiments must agree. So A and B of one experiment each
-/// are compared whatever they differ in, but there is no verdict where one of [`alike::KEYS`] differs that is not named in `across`.
+/// are compared whatever they differ in, but there is no verdict where one of [`matching::KEYS`] differs that is not named in `across`.
 pub fn compare(
     a: Runs,
     b: Runs,
@@ -248,7 +248,7 @@ pub fn compare(
     // The same under two names differs in nothing.
     let all: Vec<&Run> = of_a.iter().chain(of_b).collect();
     let is_name = |one: &Differing| ["workload", "model"].contains(&one.setting.as_str());
-    differs_in.retain(|one| !is_name(one) || alike::KEYS[0].is_alike(&all) != Some(true));
+    differs_in.retain(|one| !is_name(one) || matching::KEYS[0].all_match(&all) != Some(true));
     let groups = [grouped(&a, &apart), grouped(&b, &apart)];
     let varying = varying(groups.iter().flat_map(|groups| groups.keys()));
     let [only_in_a, only_in_b] = [0, 1].map(|these: usize| {
@@ -261,12 +261,12 @@ pub fn compare(
         let obstacle = obstacle(of_a, of_b, across);
         let pairs_of = responses.iter().map(|response| {
             let pair = ComparedPair::new(response, &of_a.runs, &of_b.runs, pairing);
-            pair.held_up(obstacle.clone(), [of_a.invalid.len(), of_b.invalid.len()])
+            pair.with_obstacle(obstacle.clone(), [of_a.invalid.len(), of_b.invalid.len()])
         });
         pairs.extend(pairs_of.map(|pair| (experiment(settings, &varying), pair)));
     }
     Comparison {
-        findings: judged(pairs, question),
+        findings: judge(pairs, question),
         only_in_a,
         only_in_b,
         differs_in,
@@ -311,15 +311,15 @@ fn obstacle(a: &ExperimentRuns, b: &ExperimentRuns, across: &[&str]) -> Option<G
     }
     let runs: Vec<&Run> = a.all().chain(b.all()).collect();
     let (mut differs, mut unknown) = (Vec::new(), Vec::new());
-    for key in alike::KEYS.iter().filter(|key| !key.is_named(across)) {
-        match key.is_alike(&runs) {
+    for key in matching::KEYS.iter().filter(|key| !key.is_named(across)) {
+        match key.all_match(&runs) {
             Some(true) => {}
             Some(false) => differs.push(key.name),
             None => unknown.push(key.name),
         }
     }
     let is_alike = differs.is_empty() && unknown.is_empty();
-    (!is_alike).then_some(Ground::NotAlike { differs, unknown })
+    (!is_alike).then_some(Ground::NotComparable { differs, unknown })
 }
 
 /// Block and replicate, where a study says them: runs of two experiments in the same turn were made side by side.

@@ -117,7 +117,7 @@ pub fn mean_of_cells(response: &Metric, cells: &[Vec<f64>]) -> Option<(f64, Opti
     });
     let cells: Vec<Cell> = cells.collect::<Option<_>>()?;
     let scale = ResponseScale::new(response);
-    let (mean, noise) = equal_mean(&cells);
+    let (mean, noise) = unweighted_mean(&cells);
     let interval = noise.and_then(|of| of.interval(CONFIDENCE)).map(|of| Interval {
         estimate: scale.back(of.estimate),
         low: scale.back(of.low),
@@ -127,7 +127,7 @@ pub fn mean_of_cells(response: &Metric, cells: &[Vec<f64>]) -> Option<(f64, Opti
 }
 
 /// The mean of the means of cells, each as heavy; with its noise where each was repeated.
-pub fn equal_mean(cells: &[Cell]) -> (f64, Option<Difference>) {
+pub fn unweighted_mean(cells: &[Cell]) -> (f64, Option<Difference>) {
     let mean = Combination { weights: vec![1.0 / cells.len() as f64; cells.len()] };
     (mean.estimate(cells), mean.welch(cells))
 }

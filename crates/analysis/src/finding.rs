@@ -1,4 +1,6 @@
-//! A finding: what runs say, as data. It has no text; `report` has the words.
+//! The data of a finding: a conclusion from runs with its numbers, evidence and caveats.
+//!
+//! Findings contain no sentences; `report` words them.
 
 use crate::precision::CONFIDENCE;
 use feedrate_measure::stats::Interval;
@@ -6,63 +8,64 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Something that runs say, and what it rests on.
+/// A conclusion from runs, with its evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// Its place among others, and its name in JSON.
+    /// The kind, which determines its position in reports and its name in JSON.
     pub kind: FindingKind,
-    /// Several where the same cannot be told of each.
+    /// The workloads it is about. Only an open question can be about several.
     pub workloads: Vec<String>,
-    /// Name of the metric; `None` where it is about several.
+    /// Name of the metric; `None` if the finding is about several.
     pub response: Option<&'static str>,
-    /// The factors it is about.
+    /// Names of the factors it is about.
     pub factors: Vec<String>,
-    /// Everything that a sentence says beside the numbers.
+    /// The content beside the numbers.
     pub subject: Subject,
-    /// Its numbers, the most important first.
+    /// The numbers, most important first.
     pub effects: Vec<EffectSize>,
-    /// Folders of the runs that it rests on.
+    /// Folders of the runs that the finding is based on.
     pub evidence: Vec<PathBuf>,
-    /// Reasons why it may mislead.
+    /// Reasons why the finding may mislead.
     pub caveats: Vec<Caveat>,
-    /// Whether a test, or the runs themselves, bear it out; otherwise it is description.
+    /// Whether a statistical test or a direct measurement supports it; otherwise it only describes the runs.
     pub is_supported: bool,
-    /// Among its like, the largest first.
+    /// Size by which findings of one kind are sorted, largest first.
     pub(crate) magnitude: f64,
 }
 
-/// The kinds of findings in the order they are told; artefacts and more than linear growth together, and so effects and growth.
+/// The kinds of findings, in the order of reports. Two pairs share a rank, see [`FindingKind::rank`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
     /// Two metrics of the same runs disagree.
     Artefact,
-    /// More than linear.
+    /// Throughput grows more than linearly with processes.
     Superlinear,
-    /// Runs that must not be used.
+    /// Runs are excluded because their numbers must not be used.
     LeftOut,
-    /// The effect of a factor, alone or with another.
+    /// A factor has an effect, alone or together with another.
     Effect,
-    /// Growth of throughput with processes.
+    /// Throughput grows with processes.
     Scaling,
-    /// A factor, or more of it, that makes no difference that matters.
+    /// A factor, or increasing it further, makes no relevant difference.
     NoEffect,
-    /// The first epoch against later ones.
+    /// The first epoch differs from later ones.
     Epochs,
-    /// Training beside checkpoints, and what these take.
+    /// The duration of checkpoints, and their effect on training.
     Checkpoints,
-    /// Repeated runs change over the order of running.
+    /// Repeated runs change in the order in which they were made.
     Drift,
-    /// Runs far from their replicates.
+    /// Runs are far from their replicates.
     Outlier,
-    /// A difference between runs that were not repeated.
+    /// Runs differ that were not repeated.
     NotTested,
-    /// A question that the runs leave open, and why.
+    /// The runs leave a question open.
     CannotTell,
 }
 
 impl FindingKind {
-    pub(crate) fn place(self) -> usize {
+    /// Position in reports. Superlinear growth ranks with artefacts, and scaling with effects.
+    pub(crate) fn rank(self) -> usize {
         match self {
             FindingKind::Superlinear => FindingKind::Artefact as usize,
             FindingKind::Scaling => FindingKind::Effect as usize,
@@ -71,145 +74,147 @@ impl FindingKind {
     }
 }
 
-/// The subject of a finding.
+/// The content of a finding beside its numbers.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "said above, and by the names")]
+#[expect(missing_docs, reason = "the names of the fields explain them")]
 pub enum Subject {
-    /// Windowed utilisation and the whole epoch contradict each other from one level to the next.
+    /// From one level to the next, windowed utilisation and figures over all steps contradict each other.
     Window(WindowArtefact),
-    /// Throughput grows more than linearly, by the share of linear growth that is the effect.
+    /// Throughput grows more than linearly; the effect is the ratio to linear growth.
     MoreThanLinear,
-    /// Runs that are not used, among all, and how many have each doubt.
+    /// Some of all runs are excluded; the number of runs with each doubt.
     LeftOut { runs: usize, all: usize, doubts: Vec<(String, usize)> },
-    /// Levels of a factor against its baseline.
+    /// Levels of a factor differ from its baseline.
     MainEffect(MainEffect),
-    /// A pair of factors that act together: what a step of the second does with the level and with the base of the first.
+    /// The effect of one factor depends on the level of another.
     Interaction(Interaction),
-    /// The share of linear growth at most processes.
+    /// The share of linear growth that the largest number of processes reaches.
     Efficiency,
     /// All of these levels are within the margin of the baseline.
     Equivalent { levels: Vec<String>, margin: f64 },
-    /// More than this level is no better by more than the margin.
+    /// Greater levels are not better than this one by more than the margin.
     NoGain { level: String, margin: f64 },
-    /// The first epoch against later ones, in so many experiments.
+    /// The first epoch is compared with later ones; the number of experiments.
     BetweenEpochs(usize),
-    /// Checkpoints that were written, and training during and after them against before, in so many experiments.
+    /// Training during and after checkpoints is compared with training before; the number of experiments.
     AroundCheckpoints(usize),
-    /// Repeated runs change over the order of running.
+    /// Repeated runs change in the order in which they were made.
     Drift,
-    /// Runs far from the others of their cell, with modified z-scores.
-    Outliers { runs: Vec<(String, f64)>, of: usize },
-    /// A question that the runs leave open.
+    /// Runs of a cell of `cell_runs` runs are far from the others; their names with modified z-scores.
+    Outliers { runs: Vec<(String, f64)>, cell_runs: usize },
+    /// The runs leave a question open.
     Inconclusive(Inconclusive),
 }
 
-/// A step from one level to the next in which windowed utilisation and the whole epoch disagree; values before and after it.
+/// A step from one level to the next in which windowed utilisation and figures over all steps contradict each other. Pairs are
+/// values before and after the step.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "said above, and by the names")]
+#[expect(missing_docs, reason = "the names of the fields explain them")]
 pub struct WindowArtefact {
     pub from: String,
     pub to: String,
-    /// Whether the window hides a change, and has made none.
+    /// Whether the window hides a real change; otherwise it shows a change that is not real.
     pub is_hidden: bool,
     pub windowed_percent: [f64; 2],
     pub all_steps_percent: Option<[f64; 2]>,
-    /// Throughput of the whole epoch, after ÷ before.
+    /// Ratio of the throughputs over all steps, after ÷ before.
     pub rate: Option<f64>,
-    /// The same if utilisation stayed as it was, where that is known.
+    /// The ratio that linear growth would give, if the factor is the number of processes.
     pub rate_if_linear: Option<f64>,
 }
 
-/// The levels of a factor, beside their effects.
+/// The effect of a factor beside the sizes for each level.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MainEffect {
-    /// Share of the variation of the response.
+    /// Share of the variation of the response that the factor explains.
     pub share_percent: Option<f64>,
-    /// Whether no other factor has a larger one.
+    /// Whether no other factor has a larger share.
     pub is_largest: bool,
-    /// Levels that are not told apart from the baseline.
-    pub not_told_apart: Vec<String>,
+    /// Levels that cannot be distinguished from the baseline.
+    pub indistinguishable: Vec<String>,
 }
 
-/// A pair of factors: the level and the base of each, and how much a step of the second changes with either of the first.
+/// Two factors whose effects depend on each other: a level and the baseline of each.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "said above")]
+#[expect(missing_docs, reason = "the names of the fields explain them")]
 pub struct Interaction {
     pub levels: [String; 2],
     pub bases: [String; 2],
-    /// Ratios or points; `None` where other factors were not the same.
+    /// The effect of the second factor at the level of the first and at its baseline, as ratios or points; `None` if other
+    /// factors were not the same.
     pub changes: Option<[f64; 2]>,
 }
 
-/// The reason for which a question stays open, and for which factors.
+/// The reason why a question stays open, with the factors it concerns.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "said above, and by the names")]
+#[expect(missing_docs, reason = "the names of the fields explain them")]
 pub enum Inconclusive {
-    /// Runs of these sources, machines and sizes of samples are not compared.
-    Apart(Vec<String>),
-    /// DLIO does not act on these factors with their levels, for each list of reasons.
+    /// Runs of these sources, machines and sample sizes are not compared with each other.
+    Separate(Vec<String>),
+    /// The program that ran ignores these factors; grouped by the reasons.
     Ignored(Vec<(Vec<NamedLevels>, Vec<String>)>),
     /// Only runs that must not be used have these levels.
-    OnlyLeftOut(Vec<NamedLevels>),
-    /// One run of a cell. The noise of what was repeated tells how many runs it takes.
-    NoReplicates { of: OpenQuestions, noise: Option<Noise> },
-    /// The interval holds both nothing and what would matter.
+    OnlyInvalid(Vec<NamedLevels>),
+    /// Cells were run only once. The noise of repeated cells, if there are any, shows how many runs are needed.
+    NoReplicates { questions: OpenQuestions, noise: Option<Noise> },
+    /// The interval contains both zero and relevant differences. For each response: noise, factors, their widest effects.
     TooNoisy(Vec<(Noise, Vec<String>, Vec<EffectSize>)>),
-    /// Another factor always changed with it. One more cell would tell.
-    Confounded { of: OpenQuestions, lacking: Option<Vec<(String, String)>> },
-    /// A third factor always changed with these.
+    /// Another factor always changed together with this one. `lacking` is a cell that would separate them.
+    Confounded { questions: OpenQuestions, lacking: Option<Vec<(String, String)>> },
+    /// A third factor always changed together with the pair.
     Aliased(OpenQuestions),
     /// Not all combinations of two factors were run.
     NotCrossed { missing: usize, pairs: usize },
-    /// More than is tested one by one.
+    /// There are too many levels to test them individually.
     TooManyLevels(OpenQuestions),
 }
 
 /// A factor with some of its levels.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "said above")]
+#[expect(missing_docs, reason = "the names of the fields explain them")]
 pub struct NamedLevels {
     pub factor: String,
     pub levels: Vec<String>,
 }
 
-/// Open questions of some responses.
+/// Questions that stay open, and the responses for which they do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "said above")]
+#[expect(missing_docs, reason = "the names of the fields explain them")]
 pub struct OpenQuestions {
-    pub questions: Vec<Unanswered>,
+    pub questions: Vec<OpenQuestion>,
     pub responses: Vec<&'static str>,
 }
 
-/// Something that a design may tell.
+/// An effect that a design could have shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unanswered {
-    /// A factor; some of its levels only, where these are named.
+pub enum OpenQuestion {
+    /// The effect of a factor; if levels are named, only of these.
     Factor(NamedLevels),
-    /// Two factors together.
+    /// The interaction of two factors.
     Pair([String; 2]),
-    /// So many pairs of factors together.
+    /// The interactions of this number of pairs.
     Pairs(usize),
 }
 
-/// Noise of a response in repeated runs.
+/// The noise of a response in repeated runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names of the fields explain them")]
 pub struct Noise {
     pub response: &'static str,
-    /// Deviation, in percent or points.
+    /// Standard deviation in percent or points.
     pub deviation: f64,
-    /// Runs of each cell that would tell the margin; `None` where nobody makes so many, or it is not for lack of runs.
+    /// Number of runs per cell that would detect the margin; `None` if it is impractically large or there are enough runs.
     pub runs: Option<u64>,
-    /// In percent or points.
+    /// The equivalence margin in percent or points.
     pub margin: f64,
 }
 
 /// A number of a finding.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct EffectSize {
-    /// The quantity.
+    /// The quantity that is estimated.
     #[serde(skip)]
-    pub of: Quantity,
+    pub quantity: Quantity,
     /// Its unit.
     pub unit: EffectUnit,
     /// The estimate.
@@ -217,44 +222,46 @@ pub struct EffectSize {
     pub estimate: f64,
     /// Lower end of its interval.
     pub low: Option<f64>,
-    /// Upper end.
+    /// Upper end of its interval.
     pub high: Option<f64>,
-    /// Runs on the side that has fewer.
+    /// Number of runs on the side that has fewer.
     pub n: usize,
-    /// Chance of so much if there were nothing; corrected by Holm's method for all `tests` of the response.
+    /// Probability of an effect of at least this size if there were none; corrected by Holm's method for all `tests` of the
+    /// response.
     pub p: Option<f64>,
-    /// Tests that p is corrected for.
+    /// Number of tests that `p` is corrected for.
     pub tests: Option<usize>,
-    /// Share of the variation of the response.
+    /// Share of the variation of the response that the factor or pair explains.
     pub share_percent: Option<f64>,
 }
 
 /// The quantity that is estimated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names explain them")]
 pub enum Quantity {
-    /// A level against the one it is compared with.
+    /// A level compared with the base level.
     Level {
         level: String,
         base: String,
     },
-    /// All levels but this against it.
+    /// All other levels compared with this one.
     OthersAgainst(String),
-    /// Greater levels against this.
+    /// Greater levels compared with this one.
     MoreThan(String),
-    /// A level of a factor with that of another, beyond what each does.
+    /// The interaction: the effect of two levels together beyond their separate effects.
     Together {
         level: String,
         with: String,
     },
     LastRunAgainstFirst,
-    /// A response, as in the two that follow: the first epoch against the mean of later ones.
+    /// The response in the first epoch, compared with the mean of later ones.
     FirstEpoch(&'static str),
-    /// Against the end of the block before.
+    /// The response during checkpoints, compared with the phase before.
     DuringCheckpoints(&'static str),
+    /// The response after checkpoints, compared with the phase before.
     AfterCheckpoints(&'static str),
     CheckpointDuration,
-    /// Share of the time from the first step to the last, or the last checkpoint.
+    /// Share of the time from the first step to the end of the last step or checkpoint.
     CheckpointShare,
     Median,
     Windowed {
@@ -275,31 +282,31 @@ pub enum Quantity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectUnit {
-    /// Level ÷ level it is compared with.
+    /// Ratio of two values.
     Ratio,
-    /// Level − level it is compared with, of a response in percent.
+    /// Difference of two percentages.
     Points,
     /// Share of linear growth.
     Efficiency,
-    /// A part of 1.
+    /// A share between 0 and 1.
     Share,
     /// Seconds.
     Seconds,
-    /// That of the response.
+    /// The unit of the response.
     Response,
 }
 
 impl EffectSize {
-    /// An estimate from `n` runs; without ends where there is no interval.
+    /// An estimate from `n` runs, with an interval if there is one.
     pub fn new(
-        of: Quantity,
+        quantity: Quantity,
         unit: EffectUnit,
         estimate: f64,
         interval: Option<Interval>,
         n: usize,
     ) -> Self {
         EffectSize {
-            of,
+            quantity,
             unit,
             estimate,
             low: interval.map(|interval| interval.low),
@@ -311,12 +318,12 @@ impl EffectSize {
         }
     }
 
-    /// The same with its chance, corrected for so many tests.
+    /// Adds the p-value, corrected for `tests` tests.
     pub(crate) fn tested(self, p: Option<f64>, tests: usize) -> Self {
         EffectSize { p, tests: Some(tests), ..self }
     }
 
-    /// The confidence of its interval, where it has one.
+    /// The confidence level of the interval, if there is one.
     pub fn confidence(&self) -> Option<f64> {
         self.low.map(|_| CONFIDENCE)
     }
@@ -324,22 +331,22 @@ impl EffectSize {
 
 /// A reason why a finding may mislead.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "said above, and by the names")]
+#[expect(missing_docs, reason = "the names of the fields explain them")]
 pub enum Caveat {
-    /// A doubt of runs that it rests on, by name.
+    /// Runs of the evidence have this doubt.
     RunsDoubted(String),
-    /// These settings always changed together with a factor, so that it may be them.
+    /// These settings always changed together with the factor and may be the actual cause.
     ChangedTogether { factor: String, followers: Vec<String> },
-    /// It holds if factors do not act together. With the chance of the lack of fit where they do.
+    /// The estimate assumes that factors do not interact. With the p-value of the lack of fit if that is significant.
     Additive { lack_of_fit_p: Option<f64> },
-    /// Shares of factors add up to more than all.
+    /// The shares of all factors add up to more than 100 %.
     SharesOverlap { percent: f64 },
-    /// It depends on another factor.
+    /// The effect depends on the level of another factor.
     DependsOn(String),
-    /// A cell was run once.
+    /// A cell was run only once.
     NotReplicated,
-    /// One run of a level.
+    /// A level was run only once.
     OneRunOfLevel,
-    /// Normal noise has such runs too.
+    /// Normally distributed noise produces such runs too.
     OutliersAreCommon,
 }

@@ -1,4 +1,6 @@
-//! Concludes from runs: factors and cells, effects, findings, comparison. Data out; draws and prints nothing.
+//! Draws conclusions from runs: designs, effects, findings, comparisons, answers, predictions and advice.
+//!
+//! Everything here returns data. Sentences, figures and printing belong to `report` and the binary.
 
 pub mod design;
 pub mod precision;

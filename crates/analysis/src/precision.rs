@@ -11,20 +11,20 @@ pub const ALPHA: f64 = 1.0 - CONFIDENCE;
 
 /// Fewer runs stop nothing. An interval that is looked at after each run is found narrow when its runs lie together by chance; from five
 /// runs on it still holds the truth in 92 to 95 % of simulations, from two in 89 %.
-pub const REPLICATES_LEAST: u64 = 5;
+pub const REPLICATES_MIN: u64 = 5;
 
 /// How well a response is to be known: `ci=2%`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Until {
+pub struct PrecisionTarget {
     /// Half the width of the interval as a share of its middle: 0.02.
     pub half_width: f64,
 }
 
-impl Until {
+impl PrecisionTarget {
     /// Read `ci=2%` or `ci=0.02`; `None` of what is not written so.
     pub fn parse(text: &str) -> Option<Self> {
         let half_width = text.strip_prefix("ci=").and_then(share)?;
-        Some(Until { half_width })
+        Some(PrecisionTarget { half_width })
     }
 }
 
@@ -51,7 +51,7 @@ pub enum NextStep {
 
 /// Where an experiment stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Standing {
+pub struct PrecisionStatus {
     /// Runs that have a value.
     pub replicates: u64,
     /// Mean of the response; `None` where there are fewer than two runs.
@@ -65,14 +65,19 @@ pub struct Standing {
 }
 
 /// Whether the runs of one experiment do, with at most `replicates_max` of them.
-pub fn judge(response: &Metric, values: &[f64], until: Until, replicates_max: u64) -> Standing {
+pub fn judge(
+    response: &Metric,
+    values: &[f64],
+    until: PrecisionTarget,
+    replicates_max: u64,
+) -> PrecisionStatus {
     let replicates = values.len() as u64;
     let middle = response.middle(values, CONFIDENCE);
     let half_width = middle.and_then(|interval| interval.relative_half_width());
     let needs = |cov: f64| stats::samples_for_half_width(cov, until.half_width, CONFIDENCE);
     let expected = stats::cov(values).and_then(needs);
     let is_narrow = half_width.is_some_and(|width| width <= until.half_width);
-    let next = if is_narrow && REPLICATES_LEAST.min(replicates_max) <= replicates {
+    let next = if is_narrow && REPLICATES_MIN.min(replicates_max) <= replicates {
         NextStep::Enough
     } else if replicates_max <= replicates
         || (2 <= replicates && !may_reach(values, needs, replicates_max))
@@ -81,8 +86,8 @@ pub fn judge(response: &Metric, values: &[f64], until: Until, replicates_max: u6
     } else {
         NextStep::Another
     };
-    let replicates_expected = expected.map(|runs| runs.max(REPLICATES_LEAST.min(replicates_max)));
-    Standing { replicates, middle, half_width, replicates_expected, next }
+    let replicates_expected = expected.map(|runs| runs.max(REPLICATES_MIN.min(replicates_max)));
+    PrecisionStatus { replicates, middle, half_width, replicates_expected, next }
 }
 
 /// Whether even the least noise that fits the values would take too many runs.
@@ -96,13 +101,13 @@ fn may_reach(values: &[f64], needs: impl Fn(f64) -> Option<u64>, replicates_max:
 /// The mean of values that are looked at after each of them, with an interval that is right at whichever look it ends: Student's t, where the n-th value may spend
 /// 5 % ÷ (n (n − 1)) of error at either end (alpha spending: Lan and DeMets, Biometrika 70, 1983). These add up to 5 %, so that, of normal noise, a mean that is at
 /// a bound is found above it in 5 % of searches at most, however many values they take. `None` of fewer than two values.
-pub fn mean_looked_at(values: &[f64]) -> Option<Interval> {
+pub fn sequential_mean(values: &[f64]) -> Option<Interval> {
     stats::mean_interval(values, confidence_looked_at(values.len() as u64)?)
 }
 
 /// The same of the difference of two means, `changed` − `unchanged`, with Welch's interval: of equal means one is found above the other in 5 % of trials at
 /// most, however often they are looked at. `None` of fewer than two values in either.
-pub fn difference_looked_at(unchanged: &[f64], changed: &[f64]) -> Option<Interval> {
+pub fn sequential_difference(unchanged: &[f64], changed: &[f64]) -> Option<Interval> {
     let fewest = unchanged.len().min(changed.len()) as u64;
     stats::welch_difference(unchanged, changed)?.interval(confidence_looked_at(fewest)?)
 }
@@ -128,7 +133,7 @@ pub struct PilotEstimate {
     /// Runs of each experiment until its interval is narrow enough; `None` where nobody could make so many.
     pub replicates_for_interval: Option<u64>,
     /// Runs of each of two experiments to tell `difference` between them with a power of 80 %.
-    pub replicates_to_tell: Option<u64>,
+    pub replicates_to_detect: Option<u64>,
 }
 
 /// More runs of each than anybody makes: no advice.
@@ -139,16 +144,20 @@ pub const POWER: f64 = 0.8;
 
 /// From the values of a few runs of each experiment, how many it will take. `difference`: a share of the response. `None` where no experiment has
 /// two runs.
-pub fn estimate(pilots: &[Vec<f64>], until: Until, difference: f64) -> Option<PilotEstimate> {
+pub fn estimate(
+    pilots: &[Vec<f64>],
+    until: PrecisionTarget,
+    difference: f64,
+) -> Option<PilotEstimate> {
     let cov = pooled_cov(pilots)?;
-    let replicates_to_tell = if cov > 0.0 {
+    let replicates_to_detect = if cov > 0.0 {
         stats::samples_to_tell(difference / cov, CONFIDENCE, POWER)
     } else {
         Some(2)
     };
     let for_interval = stats::samples_for_half_width(cov, until.half_width, CONFIDENCE);
-    let replicates_for_interval = for_interval.map(|runs| runs.max(REPLICATES_LEAST));
-    Some(PilotEstimate { cov, replicates_for_interval, replicates_to_tell })
+    let replicates_for_interval = for_interval.map(|runs| runs.max(REPLICATES_MIN));
+    Some(PilotEstimate { cov, replicates_for_interval, replicates_to_detect })
 }
 
 /// Squares weighted by their degrees of freedom, as in the analysis of variance.
@@ -165,7 +174,7 @@ mod tests {
     use super::*;
     use feedrate_spec::plan::mt19937::LegacyRandom;
 
-    const UNTIL: Until = Until { half_width: 0.02 };
+    const UNTIL: PrecisionTarget = PrecisionTarget { half_width: 0.02 };
 
     #[test]
     fn precision_is_written_as_a_share() {
@@ -181,7 +190,11 @@ mod tests {
             ("ci=", None),
             ("ci=NaN", None),
         ] {
-            assert_eq!(Until::parse(text).map(|until| until.half_width), expected, "{text}");
+            assert_eq!(
+                PrecisionTarget::parse(text).map(|until| until.half_width),
+                expected,
+                "{text}"
+            );
         }
     }
 
@@ -215,7 +228,7 @@ mod tests {
         check(&[0.0, 0.0], 10, NextStep::OutOfReach, "-");
     }
 
-    /// The claim of [`REPLICATES_LEAST`], at the noises where it is worst and where it is best.
+    /// The claim of [`REPLICATES_MIN`], at the noises where it is worst and where it is best.
     #[test]
     fn an_interval_that_was_waited_for_holds_the_truth_nearly_as_often() {
         let response = Metric::find("au_all_steps").unwrap();
@@ -245,7 +258,7 @@ mod tests {
             let mut values = Vec::new();
             while values.len() < 20 {
                 values.push(value(&mut random));
-                let Some(mean) = mean_looked_at(&values) else { continue };
+                let Some(mean) = sequential_mean(&values) else { continue };
                 above += u32::from(90.0 < mean.low);
                 below += u32::from(mean.high < 90.0);
                 if 90.0 < mean.low || mean.high < 90.0 {
@@ -256,7 +269,7 @@ mod tests {
         (above, below)
     }
 
-    /// The claim of [`mean_looked_at`].
+    /// The claim of [`sequential_mean`].
     #[test]
     fn looking_after_each_value_keeps_the_error() {
         for noise in [0.1, 2.0] {
@@ -289,8 +302,8 @@ mod tests {
         {
             assert_eq!(would_decide(&values, bound, in_all), expected, "{bound}, {in_all}");
         }
-        assert!(!would_decide(&[95.0], 90.0, 9) && mean_looked_at(&[95.0]).is_none());
-        let of_two = mean_looked_at(&[94.0, 96.0]).unwrap();
+        assert!(!would_decide(&[95.0], 90.0, 9) && sequential_mean(&[95.0]).is_none());
+        let of_two = sequential_mean(&[94.0, 96.0]).unwrap();
         assert_eq!(format!("{:.2} {:.2}", of_two.low, of_two.high), "82.29 107.71");
     }
 
@@ -300,9 +313,12 @@ mod tests {
         let pilots = [vec![98.0, 100.0, 102.0], vec![49.0, 50.0, 51.0], vec![7.0]];
         let found = estimate(&pilots, UNTIL, 0.02).unwrap();
         assert_eq!(format!("{:.4}", found.cov), "0.0200");
-        assert_eq!((found.replicates_for_interval, found.replicates_to_tell), (Some(7), Some(17)));
+        assert_eq!(
+            (found.replicates_for_interval, found.replicates_to_detect),
+            (Some(7), Some(17))
+        );
         assert_eq!(estimate(&pilots[2..], UNTIL, 0.02), None);
         let quiet = estimate(&[vec![5.0, 5.0]], UNTIL, 0.02).unwrap();
-        assert_eq!((quiet.replicates_for_interval, quiet.replicates_to_tell), (Some(5), Some(2)));
+        assert_eq!((quiet.replicates_for_interval, quiet.replicates_to_detect), (Some(5), Some(2)));
     }
 }

@@ -27,7 +27,7 @@ pub struct Recommendation {
     /// Unit of throughputs.
     pub unit: Unit,
     /// How many others are not told apart from the first in throughput: by Welch's test, corrected for all (Holm), or because either was run once.
-    pub not_told_apart: usize,
+    pub indistinguishable: usize,
     /// Configurations that were run, and are compared.
     pub tested: usize,
     /// Factors of the workload that are no choice, with the level that all compared configurations have.
@@ -161,7 +161,7 @@ fn recommend(
         workload: design.workload.clone(),
         best,
         unit: response.unit,
-        not_told_apart: others.len() - told_apart,
+        indistinguishable: others.len() - told_apart,
         tested: design.cells.len(),
         held,
         combinations: combinations.fold(1, u64::saturating_mul),

@@ -1,18 +1,18 @@
 //! Whether a change brings anything: conclusions from a response of runs with and without it, which are looked at after each run.
 
-use crate::precision::difference_looked_at;
+use crate::precision::sequential_difference;
 use feedrate_measure::stats::Interval;
 pub use feedrate_results::trials::Outcome;
 
 /// A difference of utilisation that matters to nobody, in points.
-pub const MATTERS_POINTS: f64 = 2.0;
+pub const MARGIN_POINTS: f64 = 2.0;
 
 /// Conclude from values without and with the change; differences within `matters` matter to nobody.
 pub fn outcome(without: &[f64], with: &[f64], matters: f64) -> Outcome {
     if with.is_empty() {
         return Outcome::NotTried;
     }
-    match difference_looked_at(without, with) {
+    match sequential_difference(without, with) {
         Some(Interval { low, high, .. }) if -matters < low && high < matters => Outcome::NoEffect,
         Some(of) if 0.0 < of.low => Outcome::Helps,
         Some(of) if of.high < 0.0 => Outcome::Hurts,
@@ -36,14 +36,14 @@ mod tests {
             (&[31.4, 31.1, 31.3], Outcome::NoEffect),
             (&[20.0, 45.0, 40.0], Outcome::NotDecided),
         ] {
-            assert_eq!(outcome(&without, with, MATTERS_POINTS), expected, "{with:?}");
+            assert_eq!(outcome(&without, with, MARGIN_POINTS), expected, "{with:?}");
         }
         let slight = outcome(&without, &[31.4, 31.1, 31.3], 0.1);
         assert_eq!(slight, Outcome::NotDecided);
-        assert_eq!(outcome(&[31.2], &[97.0, 97.4], MATTERS_POINTS), Outcome::NotDecided);
+        assert_eq!(outcome(&[31.2], &[97.0, 97.4], MARGIN_POINTS), Outcome::NotDecided);
     }
 
-    /// The claim of [`difference_looked_at`]: noise that is looked at after each round seldom helps or hurts.
+    /// The claim of [`sequential_difference`]: noise that is looked at after each round seldom helps or hurts.
     #[test]
     fn noise_alone_seldom_helps() {
         let mut random = LegacyRandom::new(18);
@@ -54,7 +54,7 @@ mod tests {
             while found == Outcome::NotDecided && with.len() < 8 {
                 without.push(50.0 + 5.0 * random.standard_normal());
                 with.push(50.0 + 5.0 * random.standard_normal());
-                found = outcome(&without, &with, MATTERS_POINTS);
+                found = outcome(&without, &with, MARGIN_POINTS);
             }
             helps += u32::from(found == Outcome::Helps);
             hurts += u32::from(found == Outcome::Hurts);

@@ -5,7 +5,7 @@ mod reads;
 pub(crate) use self::reads::of_reads;
 
 use crate::{messages, text};
-use feedrate_analysis::advice::{Case, Proposal, advise, would_help};
+use feedrate_analysis::advice::{Case, Proposal, advise, ranked_proposals};
 use feedrate_analysis::answer::{Answer, AnsweredSummary};
 use feedrate_analysis::predict::Pipeline;
 use feedrate_measure::checkpoints::Checkpoints;
@@ -79,7 +79,7 @@ fn helps(answered: &AnsweredSummary, record: &Record) -> Vec<Proposal> {
         .run_dir
         .as_deref()
         .and_then(|folder| RunTemplate::from_run(folder, record, &Request::default()).ok());
-    let Some(template) = template else { return would_help(&case) };
+    let Some(template) = template else { return ranked_proposals(&case) };
     let advice = advise(&case, &|overrides| template.plan(overrides));
     advice.into_iter().map(|advice| advice.proposal).collect()
 }

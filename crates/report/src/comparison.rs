@@ -6,7 +6,7 @@ use crate::table::{ColumnKind, ReportTable, TableCell};
 use crate::words::comparison::{percent, verdict};
 use feedrate_analysis::compare::{
     ComparedResponse, Comparison, Ground, IntervalEstimate, MAIN_RESPONSES, Pairing, Question,
-    Side, compare, same_run, sides,
+    Side, compare, find_shared_run, read_sides,
 };
 use feedrate_analysis::findings::MARGIN;
 use feedrate_measure::metric::Metric;
@@ -15,8 +15,8 @@ use std::path::PathBuf;
 /// Experiments that both have; `None` where there are not two sources, or nothing of theirs can be compared.
 pub(super) fn comparison(paths: &[PathBuf], threads: usize) -> Option<ReportComparison> {
     let [a, b] = paths else { return None };
-    let (of_a, of_b) = sides(a, b, threads).ok()?;
-    if same_run(&of_a, &of_b).is_some() {
+    let (of_a, of_b) = read_sides(a, b, threads).ok()?;
+    if find_shared_run(&of_a, &of_b).is_some() {
         return None;
     }
     let question = Question::Within(MARGIN);

@@ -15,9 +15,9 @@ use crate::report::{
 };
 use crate::told::{recommended, told};
 use crate::words;
-use feedrate_analysis::advice::{Case, advise, would_help};
+use feedrate_analysis::advice::{Case, advise, ranked_proposals};
 use feedrate_analysis::answer::Answer;
-use feedrate_analysis::design::{Declared, HOST, SOURCE, designs};
+use feedrate_analysis::design::{DeclaredFactors, HOST, SOURCE, designs};
 use feedrate_analysis::predict::Pipeline;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::file::RECORD_FILE;
@@ -239,8 +239,8 @@ impl FoundRuns {
         let settings: Vec<&Settings> = runs.iter().map(|run| &run.settings).collect();
         // Words of a study's CSV about factors.
         let declared = match study_of(paths)? {
-            Some(files) => Declared::from_table(&files.table()?),
-            None => Declared::default(),
+            Some(files) => DeclaredFactors::from_table(&files.table()?),
+            None => DeclaredFactors::default(),
         };
         let designs = designs(&settings, &declared);
         // A path that is no text is shown as far as it is.
@@ -311,7 +311,7 @@ fn overview(paths: &[PathBuf]) -> Result<Option<Overview>, RunsError> {
     let table = files.table()?;
     let rows: Vec<Row> = table.rows().cloned().collect();
     let mut overview = Overview::new(&rows, &StudyState::read(&files)?);
-    Declared::from_table(&table).order(&mut overview);
+    DeclaredFactors::from_table(&table).order(&mut overview);
     Ok(Some(overview))
 }
 
@@ -339,7 +339,7 @@ fn alone(
     let replanned = replan(run);
     let advice = replanned.as_ref().map(|of| advise(&case, &|overrides| of.plan(overrides)));
     let mut helps = advice.as_ref().map_or_else(
-        || would_help(&case),
+        || ranked_proposals(&case),
         |advice| advice.iter().map(|one| one.proposal.clone()).collect(),
     );
     // Of another workload something else may help.

@@ -90,7 +90,7 @@ fn is_open(finding: &Finding) -> bool {
 }
 
 fn number(of: &EffectSize, response: Option<&str>, runs: &[&ReportedRun]) -> FindingNumber {
-    let metric = match of.of {
+    let metric = match of.quantity {
         Quantity::Windowed { .. } => Some(&AU_WINDOWED),
         Quantity::AllSteps { .. } => Some(&AU_ALL_STEPS),
         Quantity::WholeEpochThroughput { .. } => Some(&SAMPLES_WHOLE),
@@ -102,7 +102,7 @@ fn number(of: &EffectSize, response: Option<&str>, runs: &[&ReportedRun]) -> Fin
     // The furthest from measured of the values that it is of.
     let values = metric.map(|metric| runs.iter().filter_map(|one| one.run.provenance(metric)));
     FindingNumber {
-        of: quantity(&of.of),
+        of: quantity(&of.quantity),
         effect: of.clone(),
         provenance: values.and_then(Iterator::max),
         confidence: of.confidence(),

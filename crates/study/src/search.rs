@@ -4,7 +4,7 @@
 //! The next step follows from the values and the number of runs left alone, so that a value that contradicts an earlier one moves the edge. Where half of the runs
 //! left would not decide a number, it is gone around: numbers further out are made certain first, and what is left goes to those between.
 
-use feedrate_analysis::precision::{mean_looked_at, would_decide};
+use feedrate_analysis::precision::{sequential_mean, would_decide};
 use feedrate_measure::stats::{self, Interval};
 use feedrate_spec::names;
 use schemars::JsonSchema;
@@ -209,7 +209,7 @@ impl Search {
 
     /// The interval that decides; `None` of fewer than two values.
     pub fn interval(&self, number: u64) -> Option<Interval> {
-        mean_looked_at(self.values_at(number))
+        sequential_mean(self.values_at(number))
     }
 
     fn values_at(&self, number: u64) -> &[f64] {

@@ -1,4 +1,4 @@
-//! Training waits for checkpoints.
+//! Advises asynchronous checkpoints if training waits while they are written.
 
 use super::case::CheckpointStall;
 use super::{Case, Proposal, Risk, Rule};
@@ -18,6 +18,6 @@ fn propose(case: &Case) -> Option<Proposal> {
     let stall = CheckpointStall::new(case)?;
     let overrides = ["checkpoint.asynchronous=true".into()];
     let evidence = stall.evidence.with("folder", plan.folder.as_str());
-    let proposal = RULE.proposal(&overrides, stall.hidden_s, evidence);
+    let proposal = RULE.proposal(&overrides, stall.hideable_s, evidence);
     Some(Proposal { risk: Risk::LaterCheckpoint, ..proposal })
 }

@@ -1,5 +1,5 @@
-//! Turning the bytes of files into samples takes the time: text, or compression. Or files hold more bytes than their samples, or must be read
-//! as a whole for each.
+//! Advises a binary, uncompressed format: if the accelerators wait while text is parsed or data decompressed, or if at least
+//! twice as many bytes are read as the samples have.
 
 use super::case::{ReadLimit, TINY_BYTES};
 use super::{Case, Cost, Proposal, Risk, Rule, changes_format};
@@ -9,13 +9,14 @@ use feedrate_measure::metric::AMPLIFICATION;
 use feedrate_measure::waits::WaitCause;
 use feedrate_spec::shape::Compression;
 
-/// Uncompressed binary samples that can be read one by one. Without effect on a dataset of that format, and then not proposed.
+/// Override for a format with uncompressed binary samples that can be read individually. Not proposed for a dataset that
+/// has this format already.
 const BINARY: &str = "dataset.format=hdf5";
-/// Numbers as text take several bytes to one.
-const TEXT_BYTES_MIN: f64 = 1.5;
-/// Bytes read to one of samples, from which on reading fewer is worth other files.
+/// Read amplification from which a file probably holds numbers as text, which take several bytes for each byte of the sample.
+const TEXT_AMPLIFICATION_MIN: f64 = 1.5;
+/// Read amplification from which reading fewer bytes is worth rewriting the dataset.
 const AMPLIFICATION_MIN: f64 = 2.0;
-/// Checksums and copies are faster than this; whatever is slower parses or decompresses.
+/// Decoding slower than this parses or decompresses; checksums and copies are faster.
 const DECODED_BYTES_PER_SECOND_MAX: f64 = 4e8;
 
 pub(super) static RULE: Rule = Rule {
@@ -28,45 +29,48 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn propose(case: &Case) -> Option<Proposal> {
-    case.lost_s(&[WaitCause::Decode]).map_or_else(
-        || fewer_bytes(case, case.lost_s(&[WaitCause::Read])?),
-        |lost_s| decoded_sooner(case, lost_s),
-    )
+    match case.lost_s(&[WaitCause::Decode]) {
+        Some(lost_s) => propose_faster_decoding(case, lost_s),
+        None => propose_fewer_bytes(case, case.lost_s(&[WaitCause::Read])?),
+    }
 }
 
 fn is_compressed(case: &Case) -> bool {
     case.plan().dataset.encoding.compression != Compression::None
 }
 
-/// Files of which a sample takes more bytes than it has.
-fn fewer_bytes(case: &Case, lost_s: f64) -> Option<Proposal> {
+/// Proposes another format if reading a sample reads many more bytes than it has.
+fn propose_fewer_bytes(case: &Case, lost_s: f64) -> Option<Proposal> {
     let dataset = &case.plan().dataset;
     let amplification = case.derived.value(&AMPLIFICATION)?;
-    // What is read beside a sample there is of its chunk.
+    // In a chunked file the extra bytes belong to the sample's chunk; the rule `chunk_is_sample` covers that.
     let is_chunked = !dataset.encoding.chunk_dims.is_empty();
-    // Where each request waits, those of few bytes wait as long.
+    // If reads wait for latency, short requests wait as long, so fewer bytes save no time.
     let read_bytes = amplification * case.sample_bytes();
-    let are_reads = matches!(case.read_limit(), ReadLimit::Latency | ReadLimit::Places);
-    let are_bytes = !are_reads || TINY_BYTES <= read_bytes;
-    (!is_chunked && are_bytes && AMPLIFICATION_MIN <= amplification).then(|| {
+    let waits_per_read = matches!(case.read_limit(), ReadLimit::Latency | ReadLimit::Places);
+    let saves_time = !waits_per_read || TINY_BYTES <= read_bytes;
+    (!is_chunked && saves_time && AMPLIFICATION_MIN <= amplification).then(|| {
         let evidence = Facts::new()
             .with("amplification", amplification)
             .with("format", dataset.format.as_str());
-        let lost_s = lost_s * (1.0 - 1.0 / amplification);
-        let proposal = RULE.proposal(&[BINARY.to_string()], lost_s, evidence);
+        let saved_s = lost_s * (1.0 - 1.0 / amplification);
+        let proposal = RULE.proposal(&[BINARY.to_string()], saved_s, evidence);
         Proposal { cost: Cost::Dataset, ..proposal }
     })
 }
 
-fn decoded_sooner(case: &Case, lost_s: f64) -> Option<Proposal> {
-    let (plan, sample) = (case.plan(), case.sample()?);
-    let own_s = sample.decode_s - plan.loader.preprocess.mean_s();
-    let decoded = case.derived.io.read_bytes as f64 / case.derived.io.samples as f64 / own_s;
-    // What is asked for as work on each sample stays, whatever the format.
-    let is_formats = own_s > sample.decode_s / 2.0 && decoded < DECODED_BYTES_PER_SECOND_MAX;
+/// Proposes a format that is faster to decode, or no compression.
+fn propose_faster_decoding(case: &Case, lost_s: f64) -> Option<Proposal> {
+    let plan = case.plan();
+    let sample = case.sample()?;
+    // The configured preprocessing of a sample stays the same with any format.
+    let format_s = sample.decode_s - plan.loader.preprocess.mean_s();
+    let bytes_per_sample = case.derived.io.read_bytes as f64 / case.derived.io.samples as f64;
+    let decoded = bytes_per_sample / format_s;
+    let is_slow_format = format_s > sample.decode_s / 2.0 && decoded < DECODED_BYTES_PER_SECOND_MAX;
     let amplification = case.derived.value(&AMPLIFICATION);
-    let is_text = amplification.is_some_and(|ratio| TEXT_BYTES_MIN <= ratio);
-    if !is_formats {
+    let is_text = amplification.is_some_and(|ratio| TEXT_AMPLIFICATION_MIN <= ratio);
+    if !is_slow_format {
         return None;
     }
     let binary = [BINARY.to_string()];
@@ -77,7 +81,7 @@ fn decoded_sooner(case: &Case, lost_s: f64) -> Option<Proposal> {
     };
     let evidence = Facts::new()
         .with_known("amplification", amplification)
-        .with("decode_s", own_s)
+        .with("decode_s", format_s)
         .with("decoded_bytes_per_second", decoded)
         .with("format", plan.dataset.format.as_str());
     let proposal = RULE.proposal(&overrides, lost_s, evidence);

@@ -1,4 +1,4 @@
-//! All accelerators read the same bytes: one of them may read for all.
+//! Advises that one accelerator reads for all, if all of them read the same bytes.
 
 use super::case::ReadLimit;
 use super::{Case, Proposal, Risk, Rule};
@@ -8,7 +8,7 @@ use feedrate_measure::metric::{OVERLAP, UNIQUE_BYTES};
 use feedrate_measure::waits::WaitCause;
 use feedrate_spec::plan::FileAccess;
 
-/// Share of the bytes that were read.
+/// Minimum share of the bytes that several accelerators read.
 const OVERLAP_SHARE_MIN: f64 = 0.9;
 
 pub(super) static RULE: Rule = Rule {
@@ -21,16 +21,17 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn propose(case: &Case) -> Option<Proposal> {
-    let (plan, loader) = (case.plan(), &case.plan().loader);
-    // Each accelerator's client is burnt by workers of its own.
-    let is_own = loader.is_broadcast() || loader.client.is_some();
-    let is_same = loader.file_access == FileAccess::Same && !is_own;
+    let plan = case.plan();
+    let loader = &plan.loader;
+    // A client's work is done by each accelerator's own workers, so it cannot be shared.
+    let can_share = !loader.is_broadcast() && loader.client.is_none();
+    let reads_same = loader.file_access == FileAccess::Same && can_share;
     let lost_s = case.lost_s(&[WaitCause::Read, WaitCause::Open])?;
     let overlap = case.derived.value(&OVERLAP)?;
-    // Who waits for latency waits as long when he reads for all.
-    let is_shared = case.read_limit() != ReadLimit::Latency;
-    let fits = is_same && is_shared && plan.accelerators > 1 && !loader.in_memory;
-    (fits && OVERLAP_SHARE_MIN <= overlap).then(|| {
+    // If reads wait for latency, one reader for all waits as long as each of them.
+    let saves_time = case.read_limit() != ReadLimit::Latency;
+    let applies = reads_same && saves_time && plan.accelerators > 1 && !loader.in_memory;
+    (applies && OVERLAP_SHARE_MIN <= overlap).then(|| {
         let evidence = Facts::new()
             .with("all_accelerators", plan.accelerators)
             .with("overlap_percent", 100.0 * overlap)

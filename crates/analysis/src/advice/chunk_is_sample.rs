@@ -1,4 +1,5 @@
-//! A sample lies in many chunks, each of which is a read; or in a chunk with others, which are read with it.
+//! Advises chunks of one sample, if a sample spans several chunks, each with a read of its own, or if a chunk holds several
+//! samples, all of which are read for one.
 
 use super::{Case, Cost, Proposal, Risk, Rule};
 use crate::answer::AnswerKind;
@@ -7,7 +8,7 @@ use feedrate_measure::metric::AMPLIFICATION;
 use feedrate_measure::waits::WaitCause;
 use feedrate_spec::plan::layout::Layout;
 
-/// Bytes read to one of samples.
+/// Read amplification from which a chunk of several samples is worth a change.
 const AMPLIFICATION_MIN: f64 = 2.0;
 
 pub(super) static RULE: Rule = Rule {
@@ -30,7 +31,7 @@ fn propose(case: &Case) -> Option<Proposal> {
         && 2.0 <= sample.reads;
     let amplification = case.derived.value(&AMPLIFICATION);
     let is_shared = case.sample_bytes() * 2.0 <= chunk_bytes as f64
-        && amplification.is_some_and(|times| AMPLIFICATION_MIN <= times);
+        && amplification.is_some_and(|ratio| AMPLIFICATION_MIN <= ratio);
     if !is_split && !is_shared {
         return None;
     }

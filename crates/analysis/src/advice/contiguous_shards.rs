@@ -1,4 +1,5 @@
-//! Each accelerator skips what the others read, so that no two of its reads follow one another.
+//! Advises files of their own for accelerators that share files and skip each other's samples, so that their reads are not
+//! consecutive.
 
 use super::{Case, Proposal, Risk, Rule};
 use crate::answer::AnswerKind;
@@ -7,9 +8,9 @@ use feedrate_measure::metric::{CONSECUTIVE, SEQUENTIAL};
 use feedrate_measure::waits::WaitCause;
 use feedrate_spec::plan::FileAccess;
 
-/// Share of the reads that follow another.
+/// Largest share of consecutive reads for which the rule applies.
 const CONSECUTIVE_SHARE_MAX: f64 = 0.5;
-/// Share of the same, above which reads go forwards.
+/// Smallest share of reads that go forwards in the file.
 const SEQUENTIAL_SHARE_MIN: f64 = 0.9;
 
 pub(super) static RULE: Rule = Rule {
@@ -25,12 +26,13 @@ fn propose(case: &Case) -> Option<Proposal> {
     let lost_s = case.lost_s(&[WaitCause::Read])?;
     let consecutive = case.derived.value(&CONSECUTIVE)?;
     let sequential = case.derived.value(&SEQUENTIAL)?;
-    let (plan, loader) = (case.plan(), &case.plan().loader);
-    let is_in_turn = plan.accelerators > 1
+    let plan = case.plan();
+    let loader = &plan.loader;
+    let share_files = plan.accelerators > 1
         && loader.file_access == FileAccess::Shared
         && loader.group_accelerators <= 1;
     let skips = consecutive <= CONSECUTIVE_SHARE_MAX && SEQUENTIAL_SHARE_MIN <= sequential;
-    (is_in_turn && skips).then(|| {
+    (share_files && skips).then(|| {
         let evidence = Facts::new()
             .with("all_accelerators", plan.accelerators)
             .with("consecutive_percent", 100.0 * consecutive)

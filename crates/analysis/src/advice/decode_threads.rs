@@ -1,4 +1,5 @@
-//! Decoding, or the client's work, takes the time: more threads, as far as there are cores for them.
+//! Advises more threads if accelerators wait for decoding or for the client's work and cores are free for them; otherwise
+//! more cores.
 
 use super::{Case, Cost, Proposal, Risk, Rule};
 use crate::answer::AnswerKind;
@@ -16,17 +17,18 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn propose(case: &Case) -> Option<Proposal> {
-    let of_client_s = case.lost_to_client_s();
-    let lost_s = of_client_s.or(case.lost_s(&[WaitCause::Decode]))?;
-    let (loader, sample) = (&case.plan().loader, case.sample()?);
+    let lost_to_client_s = case.lost_to_client_s();
+    let lost_s = lost_to_client_s.or(case.lost_s(&[WaitCause::Decode]))?;
+    let sample = case.sample()?;
+    let loader = &case.plan().loader;
     let threads = loader.decode_threads.unwrap_or(loader.workers);
     let needed = case.threads_needed()?;
     let accelerators = case.plan().accelerators.max(1);
-    let fit = needed.min((case.cores() / accelerators).max(1));
-    // What the client takes is as long as it is: it can be shared out, and not be made faster.
-    let client_s = of_client_s.map(|_| sample.burnt_s + sample.own_s);
-    let (needed_cores, is_short) = match of_client_s {
-        Some(_) => (case.cores_of_client()?, true),
+    let affordable = needed.min((case.cores() / accelerators).max(1));
+    // The client's work can be distributed over more cores, but not made faster.
+    let client_s = lost_to_client_s.map(|_| sample.client_cpu_s + sample.loader_cpu_s);
+    let (needed_cores, is_short) = match lost_to_client_s {
+        Some(_) => (case.client_cores()?, true),
         None => (needed * accelerators, threads.max(1) < needed),
     };
     let evidence = Facts::new()
@@ -35,29 +37,28 @@ fn propose(case: &Case) -> Option<Proposal> {
         .with("threads", threads)
         .with("needed_threads", needed)
         .with("cores", case.cores());
-    if fit > threads.max(1) {
-        let mut overrides = vec![format!("reader.read_threads={}", fit.max(loader.workers))];
-        overrides
-            .extend(loader.decode_threads.map(|_| format!("reader.computation_threads={fit}")));
+    if affordable > threads.max(1) {
+        let mut overrides = vec![format!("reader.read_threads={}", affordable.max(loader.workers))];
+        if loader.decode_threads.is_some() {
+            overrides.push(format!("reader.computation_threads={affordable}"));
+        }
         let proposal = RULE.proposal(&overrides, lost_s, evidence);
         return Some(Proposal { cost: Cost::Processors, risk: Risk::Memory, ..proposal });
     }
-    let lacks_cores = needed_cores.saturating_sub(case.cores());
-    (is_short && lacks_cores > 0).then(|| {
-        let faster = f64::from(threads.max(1)) / f64::from(needed);
-        let lacks =
-            1.0 / case.compute_of_sample_s().unwrap_or(f64::INFINITY) * f64::from(accelerators);
-        let evidence = evidence
-            .with("lacks_cores", lacks_cores)
+    let missing_cores = needed_cores.saturating_sub(case.cores());
+    (is_short && missing_cores > 0).then(|| {
+        let decode_factor = f64::from(threads.max(1)) / f64::from(needed);
+        let needed_samples_per_second =
+            1.0 / case.compute_per_sample_s().unwrap_or(f64::INFINITY) * f64::from(accelerators);
+        let cores_evidence = evidence
+            .with("lacks_cores", missing_cores)
             .with_known("for_client", client_s.map(|_| "the client"))
-            .with("needed_samples_per_second", lacks);
-        Proposal {
-            cost: Cost::Hardware,
-            changes: client_s.map_or_else(
-                || vec![PipelineChange::DecodeTime(Scale::Times(faster))],
-                |_| Vec::new(),
-            ),
-            ..RULE.proposal(&[], lost_s, evidence)
-        }
+            .with("needed_samples_per_second", needed_samples_per_second);
+        let changes = match client_s {
+            Some(_) => Vec::new(),
+            None => vec![PipelineChange::DecodeTime(Scale::Times(decode_factor))],
+        };
+        let proposal = RULE.proposal(&[], lost_s, cores_evidence);
+        Proposal { cost: Cost::Hardware, changes, ..proposal }
     })
 }

@@ -1,5 +1,5 @@
-//! Another way to read files: past the page cache where it serves nothing and costs processors, through a memory map where calls cost
-//! more than what they bring.
+//! Advises another I/O engine: one that bypasses the page cache if its copies keep the processors busy and it serves no reads,
+//! or a memory map if system calls take longer than copying their few bytes.
 
 use super::{Case, Proposal, Risk, Rule};
 use crate::answer::AnswerKind;
@@ -7,15 +7,15 @@ use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::CONSECUTIVE;
 use feedrate_measure::waits::WaitCause;
 
-/// From here on copies out of the page cache cost more than calls.
+/// Request size from which the copy out of the page cache costs more than the system call.
 const LARGE_BYTES: f64 = (1 << 20) as f64;
-/// Up to here a call costs more than its copy.
+/// Request size up to which the system call costs more than the copy.
 const SMALL_BYTES: f64 = 16_384.0;
-/// A call that waits for no device takes less.
+/// Longest read that can have been served without a device.
 const CALL_MAX_S: f64 = 2e-5;
-/// Share of all processors.
+/// Share of busy processors from which copies may slow down the run.
 const BUSY_SHARE_MIN: f64 = 0.8;
-/// Share of the bytes out of the page cache.
+/// Largest share of bytes from the page cache for which it counts as useless.
 const CACHED_SHARE_MAX: f64 = 0.05;
 
 pub(super) static RULE: Rule = Rule {
@@ -29,18 +29,20 @@ pub(super) static RULE: Rule = Rule {
 
 fn propose(case: &Case) -> Option<Proposal> {
     let lost_s = case.lost_s(&[WaitCause::Read])?;
-    let (engine, request_bytes) = (case.plan().storage.engine.as_deref()?, case.request_bytes()?);
+    let engine = case.plan().storage.engine.as_deref()?;
+    let request_bytes = case.request_bytes()?;
     let read_s = case.sample()?.read_s / case.sample()?.reads;
-    let cached = case.derived.cached_share()?;
-    let busy = case.derived.record.epochs.iter().filter_map(|epoch| epoch.host.cpu_busy_share);
-    let busy = busy.fold(0.0, f64::max);
-    let copies =
-        LARGE_BYTES <= request_bytes && cached <= CACHED_SHARE_MAX && BUSY_SHARE_MIN <= busy;
+    let cached_share = case.derived.cached_share()?;
+    let epochs = case.derived.record.epochs.iter();
+    let busy_share = epochs.filter_map(|epoch| epoch.host.cpu_busy_share).fold(0.0, f64::max);
+    let copies_dominate = LARGE_BYTES <= request_bytes
+        && cached_share <= CACHED_SHARE_MAX
+        && BUSY_SHARE_MIN <= busy_share;
     let is_consecutive = case.derived.value(&CONSECUTIVE).is_some_and(|share| 0.5 <= share);
-    let calls = request_bytes <= SMALL_BYTES && read_s <= CALL_MAX_S && is_consecutive;
-    let (wanted, risk) = if copies {
+    let calls_dominate = request_bytes <= SMALL_BYTES && read_s <= CALL_MAX_S && is_consecutive;
+    let (proposed, risk) = if copies_dominate {
         ("direct", Risk::NoPageCache)
-    } else if calls {
+    } else if calls_dominate {
         ("mmap", Risk::None)
     } else {
         return None;
@@ -48,9 +50,9 @@ fn propose(case: &Case) -> Option<Proposal> {
     let evidence = Facts::new()
         .with("request_bytes", request_bytes as u64)
         .with("read_s", read_s)
-        .with("busy_percent", 100.0 * busy)
-        .with("cached_percent", 100.0 * cached)
+        .with("busy_percent", 100.0 * busy_share)
+        .with("cached_percent", 100.0 * cached_share)
         .with("engine", engine);
-    let overrides = [format!("storage.engine={wanted}")];
-    (engine != wanted).then(|| Proposal { risk, ..RULE.proposal(&overrides, lost_s, evidence) })
+    let overrides = [format!("storage.engine={proposed}")];
+    (engine != proposed).then(|| Proposal { risk, ..RULE.proposal(&overrides, lost_s, evidence) })
 }

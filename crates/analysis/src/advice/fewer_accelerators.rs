@@ -1,4 +1,4 @@
-//! Fewer accelerators would be fed by the rate that the storage delivers.
+//! Advises as many accelerators as the delivered rate can feed.
 
 use super::case::{ReadLimit, TINY_BYTES};
 use super::{Case, Cost, Proposal, Rule};
@@ -23,12 +23,14 @@ fn propose(case: &Case) -> Option<Proposal> {
         answer.needed_bytes_per_second.zip(answer.delivered_bytes_per_second)?;
     let instead_of = case.plan().accelerators;
     let fed = (f64::from(instead_of) * delivered / needed) as u32;
-    // Who waits for latency has threads of his own; and a stock that each fills first says little.
-    let is_shared =
+    // Accelerators that wait for latency do not compete. Without the sustained utilisation the rate still includes the
+    // filling of the prefetch buffers.
+    let compete_for_rate =
         case.read_limit() != ReadLimit::Latency && answer.au_kind == Some(AU_SUSTAINED.id.name());
-    // Small requests are what is to be mended first.
-    let is_small = case.is_cut() && case.request_bytes()? <= TINY_BYTES;
-    (is_shared && !is_small && (1..instead_of).contains(&fed)).then(|| {
+    // Larger requests should be tried first.
+    let has_small_requests =
+        case.is_limited_by_transfer_size() && case.request_bytes()? <= TINY_BYTES;
+    (compete_for_rate && !has_small_requests && (1..instead_of).contains(&fed)).then(|| {
         let evidence = Facts::new()
             .with("fed_accelerators", fed)
             .with("instead_of", instead_of)

@@ -1,4 +1,4 @@
-//! Samples are shuffled over all files, so that each opens one again and reads its header: file by file it is read once.
+//! Advises to shuffle files instead of samples, if nearly every sample opens its file again and reads the header again.
 
 use super::{Case, Proposal, Risk, Rule};
 use crate::answer::AnswerKind;
@@ -6,7 +6,7 @@ use feedrate_measure::facts::Facts;
 use feedrate_measure::waits::WaitCause;
 use feedrate_spec::workload::Shuffle;
 
-/// Opens to a sample, from which on files are not read through.
+/// Opens per sample from which files are not read from start to end.
 const OPENS_MIN: f64 = 0.5;
 
 pub(super) static RULE: Rule = Rule {
@@ -20,13 +20,14 @@ pub(super) static RULE: Rule = Rule {
 
 fn propose(case: &Case) -> Option<Proposal> {
     let lost_s = case.lost_s(&[WaitCause::Open, WaitCause::Read])?;
-    let (plan, sample) = (case.plan(), case.sample()?);
-    let each = plan.dataset.samples_per_file;
-    let is_shuffled = plan.loader.sample_shuffle != Shuffle::Off && 1 < each;
-    // The first read of each open file is of its header.
+    let plan = case.plan();
+    let sample = case.sample()?;
+    let samples_per_file = plan.dataset.samples_per_file;
+    let is_shuffled = plan.loader.sample_shuffle != Shuffle::Off && 1 < samples_per_file;
+    // The first read after each open is the header.
     let headers_s = sample.open_s + sample.read_s * (sample.opens / sample.reads).min(1.0);
-    let again = 1.0 - 1.0 / (sample.opens * each as f64);
-    let share = again * headers_s / (sample.open_s + sample.read_s);
+    let repeated_share = 1.0 - 1.0 / (sample.opens * samples_per_file as f64);
+    let share = repeated_share * headers_s / (sample.open_s + sample.read_s);
     (is_shuffled && OPENS_MIN <= sample.opens).then(|| {
         let evidence = Facts::new()
             .with("opened_files", case.derived.io.opens)

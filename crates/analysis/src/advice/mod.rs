@@ -1,7 +1,8 @@
-//! Advice: what would help a run, from its record. One file a rule, one row in [`RULES`].
+//! Advice: changes that would help a run, found from its record. Each rule is a file with a row in [`RULES`].
 //!
-//! To add one: write its file with a `pub(super) static RULE`, which holds a record where it fires; add its `mod` line and row here, its
-//! words in `crates/report/src/words/advice.rs`, and its line in docs/guide/advice.md. Data out: a rule has no sentence.
+//! To add a rule, write its file with a `pub(super) static RULE`, which includes a function that makes a record for which the rule
+//! fires. Add its `mod` line and its row here, its words to `crates/report/src/words/advice.rs`, and its line to
+//! docs/guide/advice.md. Rules return data and contain no sentences.
 
 mod case;
 mod run_again;
@@ -33,15 +34,15 @@ mod tests;
 pub use case::Case;
 
 use crate::answer::AnswerKind;
-use crate::predict::{PipelineChange, Prediction, Untold};
+use crate::predict::{NotPredictable, PipelineChange, Prediction};
 use feedrate_measure::facts::Facts;
 use feedrate_spec::names;
 use feedrate_spec::plan::Plan;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// All rules. Of changes that save about as much, the first is the first choice: before what costs nothing comes what the run itself
-/// is worth, behind it what needs other files, then more hardware or memory.
+/// All rules. Among changes that save about the same time, the rule listed first is preferred. First come reasons to distrust or
+/// repeat the run, then changes that cost nothing, then those that need other files, then those that need hardware or memory.
 pub static RULES: &[&Rule] = &[
     &run_again::RULE,
     &slow_accelerator::RULE,
@@ -68,71 +69,71 @@ pub static RULES: &[&Rule] = &[
     &stage::RULE,
 ];
 
-/// So much is advised at most.
+/// Maximum number of changes that are advised.
 pub const ADVICE_MAX: usize = 5;
-/// Points of utilisation that a prediction must bring.
+/// Smallest predicted gain of utilisation, in points, for which a change is advised.
 const GAIN_MIN_POINTS: f64 = 1.0;
-/// Whatever saves this share of what the best saves is as good.
+/// Share of the best saving from which another change counts as equally good.
 const AS_GOOD_SHARE: f64 = 0.85;
 
 /// A row of the table.
 pub struct Rule {
     /// Stable name in snake_case.
     pub name: &'static str,
-    /// Paper, program or measurement that it is from.
+    /// The paper, program or measurement that the rule is based on.
     pub source: &'static str,
-    /// Answers of runs that it has something to say to.
+    /// Kinds of answers for which the rule is evaluated.
     pub answers: &'static [AnswerKind],
-    /// Its proposal, with the evidence for it; `None` where it finds none.
+    /// Proposes a change with its evidence; `None` if the rule does not apply.
     pub propose: fn(&Case) -> Option<Proposal>,
-    /// Makes of a starving record one that it fires on.
+    /// Changes a record of starving accelerators so that the rule fires.
     #[cfg(test)]
     fires: fn(&mut feedrate_measure::record::Record),
 }
 
-/// A change, and why.
+/// A proposed change with its reasons.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Proposal {
     /// The rule's name.
     #[serde(rename = "name")]
     pub rule: &'static str,
-    /// Keys of the workload with their values; empty where it is no change of the workload.
+    /// Keys of the workload with their new values; empty if the change does not concern the workload.
     pub overrides: Vec<String>,
-    /// Changes below the workload, for the prediction.
+    /// Changes of the storage or of decoding, for the prediction.
     #[serde(skip)]
     pub changes: Vec<PipelineChange>,
-    /// Seconds that an accelerator waited over the run for what the change is about, in the mean.
+    /// Mean time in seconds that an accelerator waited during the run because of what the change would improve.
     pub lost_s: Option<f64>,
-    /// Figures of the record, and of the change.
+    /// Figures of the record and of the change.
     pub evidence: Facts,
-    /// Its price.
+    /// The cost of the change.
     pub cost: Cost,
-    /// Its side effect.
+    /// The side effect of the change.
     pub risk: Risk,
 }
 
 names! {
-    /// The price of a change.
+    /// The cost of a change.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Cost {
-        /// A setting.
+        /// Only a setting.
         Setting = "setting",
-        /// Processors.
+        /// Processor time.
         Processors = "processors",
         /// Memory.
         Memory = "memory",
-        /// Room on a disk of the machine.
+        /// Space on a local disk.
         LocalDisk = "local_disk",
-        /// The dataset is written anew.
+        /// The dataset must be written again.
         Dataset = "dataset",
-        /// Less is trained at a time.
+        /// Fewer accelerators train at a time.
         Accelerators = "accelerators",
         /// Other hardware.
         Hardware = "hardware",
         /// Another run.
         Run = "run",
-        /// Somebody has to look.
+        /// A person has to investigate.
         Attention = "attention",
     }
 }
@@ -142,39 +143,39 @@ names! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Risk {
-        /// Nothing that is known.
+        /// No known side effect.
         None = "none",
-        /// Each reading thread and each request takes memory.
+        /// More memory, for more reading threads or larger requests.
         Memory = "memory",
-        /// Samples come in another order, shuffled less.
+        /// Samples are shuffled less.
         Shuffling = "shuffling",
-        /// Who reads parts of samples, or few of many, reads more than it wants.
+        /// Reading a part of a sample reads the entire sample.
         Amplification = "amplification",
-        /// A checkpoint is whole later, so that a crash loses more.
+        /// A checkpoint is complete later, so a crash loses more work.
         LaterCheckpoint = "later_checkpoint",
-        /// A machine that breaks takes it along.
+        /// Checkpoints are lost if the machine fails.
         LostWithMachine = "lost_with_machine",
-        /// Who reads for others holds them up.
+        /// One slow reader delays all accelerators.
         OneReader = "one_reader",
-        /// The first step waits for all that is read at start.
+        /// The first step waits until the dataset is loaded or copied.
         LateStart = "late_start",
-        /// The page cache serves nobody any more.
+        /// Reads are not served from the page cache any more.
         NoPageCache = "no_page_cache",
     }
 }
 
-/// A proposal and what it would bring.
+/// A proposal with its predicted effect.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Advice {
     /// The proposal.
     #[serde(flatten)]
     pub proposal: Proposal,
-    /// `None` where the record does not tell.
+    /// The predicted run; `None` if the record does not allow a prediction.
     pub prediction: Option<Prediction>,
 }
 
-/// Advice, and the seconds by which it is ranked.
-struct Ranked {
+/// Advice with the saved time by which it is ranked.
+struct RankedAdvice {
     advice: Advice,
     saved_s: f64,
 }
@@ -193,93 +194,117 @@ impl Rule {
     }
 }
 
-/// Find changes that would help, the best first, at most [`ADVICE_MAX`]; nothing where the accelerators were fed and waited for no checkpoint.
-/// `plan_of` is the plan of the workload with these overrides: `None` where there can be none, and such a change is not proposed.
-pub fn advise(case: &Case, plan_of: &dyn Fn(&[String]) -> Option<Plan>) -> Vec<Advice> {
+/// Finds the changes that would help, best first, at most [`ADVICE_MAX`]. Empty if the accelerators were fed and did not wait
+/// for checkpoints.
+///
+/// `plan_with` returns the plan of the workload with some overrides, or `None` if they are not possible; such a change is not
+/// proposed.
+pub fn advise(case: &Case, plan_with: &dyn Fn(&[String]) -> Option<Plan>) -> Vec<Advice> {
     let unchanged = case.predict(&case.derived.record.plan, &[]).and_then(Result::ok);
     let found = proposals(case)
-        .filter_map(|proposal| {
-            let plan = plan_of(&proposal.overrides)?;
-            if !case.plan().client_applies_to(&plan) {
-                return None;
-            }
-            let is_change = !proposal.overrides.is_empty() || !proposal.changes.is_empty();
-            // Waits outside of steps, of which fed runs are told too, count in no utilisation.
-            let is_change = is_change && !is_outside_steps(&proposal);
-            let told = is_change.then(|| case.predict(&plan, &proposal.changes)).flatten();
-            let least_percent = told.as_ref().and_then(least_percent);
-            let prediction = told.and_then(Result::ok);
-            let both = prediction.zip(unchanged);
-            let is_vain =
-                both.is_some_and(|(is, was)| is.interval[1] < was.interval[1] + GAIN_MIN_POINTS);
-            // What the storage lacks it lacks, whatever of it a prediction tells.
-            let is_kept = !is_vain || proposal.overrides.is_empty();
-            let (prediction, least_percent) =
-                if is_vain { (None, None) } else { (prediction, least_percent) };
-            let saved = least_percent.zip(unchanged).map(|(is_percent, was)| {
-                case.compute_s() * 100.0 * (1.0 / was.au_percent - 1.0 / is_percent).max(0.0)
-            });
-            // More than was waited for what a change is about it does not save, however far off a prediction is.
-            let saved_s = saved.into_iter().chain(proposal.lost_s).reduce(f64::min).unwrap_or(0.0);
-            is_kept.then_some(Ranked { advice: Advice { proposal, prediction }, saved_s })
-        })
+        .filter_map(|proposal| advise_one(case, proposal, unchanged, plan_with))
         .collect();
     rank(found)
 }
 
-/// Utilisation that a change brings in any case: the least that fits a record which leaves open what reads wait for.
-fn least_percent(told: &Result<Prediction, Untold>) -> Option<f64> {
-    match told {
+/// Predicts the effect of one proposal; `None` if it is not possible or would not help.
+fn advise_one(
+    case: &Case,
+    proposal: Proposal,
+    unchanged: Option<Prediction>,
+    plan_with: &dyn Fn(&[String]) -> Option<Plan>,
+) -> Option<RankedAdvice> {
+    let plan = plan_with(&proposal.overrides)?;
+    if !case.plan().knows_client_of(&plan) {
+        return None;
+    }
+    let has_change = !proposal.overrides.is_empty() || !proposal.changes.is_empty();
+    // Utilisation does not include waits outside of steps, so it cannot predict their effect.
+    let outcome = if has_change && !concerns_fed_runs(&proposal) {
+        case.predict(&plan, &proposal.changes)
+    } else {
+        None
+    };
+    let mut least_percent = outcome.as_ref().and_then(least_percent);
+    let mut prediction = outcome.and_then(Result::ok);
+    let is_useless = prediction.zip(unchanged).is_some_and(|(changed, unchanged)| {
+        changed.interval[1] < unchanged.interval[1] + GAIN_MIN_POINTS
+    });
+    if is_useless {
+        // A lack of hardware is reported even if its predicted effect is small.
+        if !proposal.overrides.is_empty() {
+            return None;
+        }
+        least_percent = None;
+        prediction = None;
+    }
+    let predicted_s = least_percent.zip(unchanged).map(|(percent, unchanged)| {
+        case.compute_s() * 100.0 * (1.0 / unchanged.au_percent - 1.0 / percent).max(0.0)
+    });
+    // A change cannot save more time than was lost to what it improves, even if the prediction is far off.
+    let saved_s = predicted_s.into_iter().chain(proposal.lost_s).reduce(f64::min).unwrap_or(0.0);
+    Some(RankedAdvice { advice: Advice { proposal, prediction }, saved_s })
+}
+
+/// The utilisation that a change reaches at least. If the record does not show what reads wait for, it is the lowest of the
+/// possible values.
+fn least_percent(outcome: &Result<Prediction, NotPredictable>) -> Option<f64> {
+    match outcome {
         Ok(prediction) => Some(prediction.au_percent),
-        Err(Untold::LatencyOrBandwidth { least_percent, .. }) => Some(*least_percent),
+        Err(NotPredictable::LatencyOrBandwidth { least_percent, .. }) => Some(*least_percent),
         Err(_) => None,
     }
 }
 
-fn is_outside_steps(proposal: &Proposal) -> bool {
+/// Whether the rule applies to fed runs too: such rules are about waits outside of steps.
+fn concerns_fed_runs(proposal: &Proposal) -> bool {
     let rule = RULES.iter().find(|rule| rule.name == proposal.rule);
     rule.is_some_and(|rule| rule.answers.contains(&AnswerKind::Yes))
 }
 
-/// The same without plans, so that nothing is predicted. With a client no other dataset is proposed, as nobody knows whether it is of another format.
-pub fn would_help(case: &Case) -> Vec<Proposal> {
-    let knows_client =
-        |of: &Proposal| case.plan().loader.client.is_none() || of.cost != Cost::Dataset;
-    let found = proposals(case).filter(knows_client).map(|proposal| {
+/// Finds the changes that would help like [`advise`], but without plans and therefore without predictions. For a run with a
+/// client no other dataset is proposed, because the client's cost with another format is unknown.
+pub fn ranked_proposals(case: &Case) -> Vec<Proposal> {
+    let has_known_client =
+        |proposal: &Proposal| case.plan().loader.client.is_none() || proposal.cost != Cost::Dataset;
+    let found = proposals(case).filter(has_known_client).map(|proposal| {
         let saved_s = proposal.lost_s.unwrap_or(0.0);
-        Ranked { advice: Advice { proposal, prediction: None }, saved_s }
+        RankedAdvice { advice: Advice { proposal, prediction: None }, saved_s }
     });
     rank(found.collect()).into_iter().map(|advice| advice.proposal).collect()
 }
 
 fn proposals(case: &Case) -> impl Iterator<Item = Proposal> {
-    // Rules rest on files and reads, of which a loop that was watched tells nothing.
+    // Rules need files and reads, which the record of a watched loop does not have.
     let rules = if case.derived.record.watched.is_none() { RULES } else { &[] };
-    let rules = rules.iter().filter(|rule| rule.answers.contains(&case.answer.kind));
-    let proposals = rules.filter_map(|rule| (rule.propose)(case));
-    proposals.filter(|proposal| changes_format(case.plan(), &proposal.overrides))
+    rules
+        .iter()
+        .filter(|rule| rule.answers.contains(&case.answer.kind))
+        .filter_map(|rule| (rule.propose)(case))
+        .filter(|proposal| changes_format(case.plan(), &proposal.overrides))
 }
 
-/// False where `overrides` only name the format that the dataset has already.
+/// False if the only override is the format that the dataset has already.
 fn changes_format(plan: &Plan, overrides: &[String]) -> bool {
     overrides != [format!("dataset.format={}", plan.dataset.format)]
 }
 
-/// Those that save about as much as the best come first, in the order of their rules, then what saves less, by how much it does.
-/// Hardware is never before a setting.
-fn rank(mut found: Vec<Ranked>) -> Vec<Advice> {
-    let cost = |one: &Ranked| one.advice.proposal.cost;
-    let settings = found.iter().filter(|one| cost(one) == Cost::Setting).map(|one| one.saved_s);
-    let by_setting_s = settings.reduce(f64::max).unwrap_or(f64::INFINITY);
-    let counts = |one: &Ranked| match cost(one) {
-        Cost::Hardware => one.saved_s.min(by_setting_s),
-        _ => one.saved_s,
+/// Sorts advice and keeps the first [`ADVICE_MAX`]. Changes that save about as much as the best come first, in the order of
+/// their rules; the others follow by the time they save. Hardware never comes before a setting.
+fn rank(mut found: Vec<RankedAdvice>) -> Vec<Advice> {
+    let cost = |ranked: &RankedAdvice| ranked.advice.proposal.cost;
+    let settings = found.iter().filter(|ranked| cost(ranked) == Cost::Setting);
+    let best_setting_s =
+        settings.map(|ranked| ranked.saved_s).reduce(f64::max).unwrap_or(f64::INFINITY);
+    let counted_s = |ranked: &RankedAdvice| match cost(ranked) {
+        Cost::Hardware => ranked.saved_s.min(best_setting_s),
+        _ => ranked.saved_s,
     };
-    let best_s = found.iter().map(counts).fold(0.0, f64::max);
-    let less_s = |one: &Ranked| match counts(one) {
-        as_good if best_s * AS_GOOD_SHARE <= as_good => 0.0,
-        less => best_s - less,
+    let best_s = found.iter().map(counted_s).fold(0.0, f64::max);
+    let shortfall_s = |ranked: &RankedAdvice| match counted_s(ranked) {
+        saved_s if best_s * AS_GOOD_SHARE <= saved_s => 0.0,
+        saved_s => best_s - saved_s,
     };
-    found.sort_by(|a, b| less_s(a).total_cmp(&less_s(b)));
-    found.into_iter().take(ADVICE_MAX).map(|one| one.advice).collect()
+    found.sort_by(|a, b| shortfall_s(a).total_cmp(&shortfall_s(b)));
+    found.into_iter().take(ADVICE_MAX).map(|ranked| ranked.advice).collect()
 }

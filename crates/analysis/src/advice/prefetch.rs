@@ -1,12 +1,13 @@
-//! Accelerators wait although threads have nothing to do: there is no room for what they would read. Where the threads are busy all the
-//! time, or the storage gives all that it has, these are the limit, and more room helps nobody.
+//! Advises a larger prefetch buffer if accelerators wait while reading threads are idle because the buffer is full.
+//!
+//! If the threads are always busy or the storage is saturated, a larger buffer does not help.
 
 use super::{Case, Proposal, Risk, Rule};
 use crate::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::waits::WaitCause;
 
-/// Above it threads have no time to fill any more room.
+/// Share of busy time above which threads have no time to fill a larger buffer.
 const BUSY_SHARE_MAX: f64 = 0.8;
 
 pub(super) static RULE: Rule = Rule {
@@ -15,19 +16,20 @@ pub(super) static RULE: Rule = Rule {
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]
-    fires: super::tests::no_room,
+    fires: super::tests::full_buffer,
 };
 
 fn propose(case: &Case) -> Option<Proposal> {
     let lost_s = case.lost_s(&[WaitCause::Read, WaitCause::Open, WaitCause::Decode])?;
     let loader = &case.plan().loader;
-    let busy = case.busy_share()?;
-    (busy <= BUSY_SHARE_MAX && case.has_more() && loader.workers > 0).then(|| {
-        let wanted = (4 * loader.prefetch_size).max(4 * loader.workers);
+    let busy_share = case.busy_share()?;
+    let has_idle_threads = busy_share <= BUSY_SHARE_MAX && loader.workers > 0;
+    (has_idle_threads && case.gains_by_more_reads()).then(|| {
+        let prefetch_size = (4 * loader.prefetch_size).max(4 * loader.workers);
         let evidence = Facts::new()
-            .with("busy_percent", 100.0 * busy)
+            .with("busy_percent", 100.0 * busy_share)
             .with("in_flight_batches", loader.batches_in_flight);
-        let overrides = [format!("reader.prefetch_size={wanted}")];
+        let overrides = [format!("reader.prefetch_size={prefetch_size}")];
         Proposal { risk: Risk::Memory, ..RULE.proposal(&overrides, lost_s, evidence) }
     })
 }

@@ -1,4 +1,4 @@
-//! Training waits for checkpoints: a disk of each machine's own takes them sooner than a storage that all share.
+//! Advises checkpoints on a local disk of each machine, if training waits for checkpoints on shared storage.
 
 use super::case::CheckpointStall;
 use super::{Case, Cost, Proposal, Risk, Rule};
@@ -15,9 +15,9 @@ pub(super) static RULE: Rule = Rule {
 
 fn propose(case: &Case) -> Option<Proposal> {
     let stall = CheckpointStall::new(case)?;
-    // One machine shares its storage with nobody that is known: there it is for what training cannot hide.
+    // With one machine the storage may not be shared, so only the wait that training cannot hide counts.
     let is_shared = 1 < case.derived.record.machines().len();
-    let lost_s = if is_shared { stall.all_s } else { stall.all_s - stall.hidden_s };
+    let lost_s = if is_shared { stall.total_s } else { stall.total_s - stall.hideable_s };
     if lost_s <= 0.0 {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The same bytes are read in each epoch, and the memory would hold them.
+//! Advises to read the dataset into memory at the start, if several epochs read the same bytes and memory can hold them.
 
 use super::{Case, Cost, Proposal, Risk, Rule};
 use crate::answer::AnswerKind;
@@ -16,13 +16,14 @@ pub(super) static RULE: Rule = Rule {
 
 fn propose(case: &Case) -> Option<Proposal> {
     case.lost_s(&[WaitCause::Read, WaitCause::Open, WaitCause::Decode])?;
-    let (record, plan) = (case.derived.record, case.plan());
+    let record = case.derived.record;
+    let plan = case.plan();
     let memory_bytes = record.system.memory_bytes?;
     let epochs = record.epochs.len() as f64;
     let threads = f64::from(plan.readers() * plan.loader.workers.max(1));
     let io = &case.derived.io;
     let load_s = (io.open_ns + io.read_ns + io.decode_ns) as f64 / 1e9 / threads / epochs;
-    let stall_s = case.data_s()? / epochs;
+    let stall_s = case.data_wait_s()? / epochs;
     let break_even = load_s / stall_s;
     let is_possible =
         case.fits_into_memory()? && !plan.loader.in_memory && !plan.loader.is_broadcast();

@@ -1,4 +1,5 @@
-//! The threads of an accelerator wait for the storage, one request each: the smallest number of threads that feeds it.
+//! Advises the smallest number of reading threads that feeds an accelerator, if its threads wait for the latency of the
+//! storage, each with one request in flight.
 
 use super::{Case, Proposal, Risk, Rule};
 use crate::answer::AnswerKind;
@@ -18,15 +19,17 @@ pub(super) static RULE: Rule = Rule {
 fn propose(case: &Case) -> Option<Proposal> {
     let lost_s = case.lost_s(&[WaitCause::Read, WaitCause::Open])?;
     let sample = case.sample()?;
-    let (threads, needed) = (case.plan().loader.workers, case.threads_needed()?);
-    let is_shared = sample.open_s < sample.read_s && !case.has_more();
-    (threads < needed && !is_shared).then(|| {
+    let threads = case.plan().loader.workers;
+    let needed = case.threads_needed()?;
+    let is_saturated = sample.open_s < sample.read_s && !case.gains_by_more_reads();
+    (threads < needed && !is_saturated).then(|| {
+        // If the threads wait for opens, hardly any reads are in flight, and the figure explains nothing.
+        let in_flight = case.derived.value(&IN_FLIGHT).filter(|reads| 0.1 <= *reads);
         let evidence = Facts::new()
             .with("threads", threads)
-            .with("sample_s", sample.all_s())
-            .with_known("compute_s", case.compute_of_sample_s())
-            // Where opens are waited for there are hardly any.
-            .with_known("in_flight", case.derived.value(&IN_FLIGHT).filter(|reads| 0.1 <= *reads));
+            .with("sample_s", sample.total_s())
+            .with_known("compute_s", case.compute_per_sample_s())
+            .with_known("in_flight", in_flight);
         let overrides = [format!("reader.read_threads={needed}")];
         Proposal { risk: Risk::Memory, ..RULE.proposal(&overrides, lost_s, evidence) }
     })
@@ -38,14 +41,14 @@ mod tests {
     use feedrate_measure::record::Record;
 
     #[test]
-    fn threads_beyond_the_places_of_a_storage_wait_like_the_others() {
-        let with_places = |places| {
+    fn no_more_threads_are_advised_than_the_storage_serves_at_a_time() {
+        let is_advised = |concurrency| {
             let change = |record: &mut Record| {
                 latency(record);
-                record.plan.storage.throttle_concurrency = Some(places);
+                record.plan.storage.throttle_concurrency = Some(concurrency);
             };
             advised(change).contains(&"read_threads")
         };
-        assert_eq!([with_places(1), with_places(1000)], [false, true]);
+        assert_eq!([is_advised(1), is_advised(1000)], [false, true]);
     }
 }

@@ -1,4 +1,4 @@
-//! The run does not tell whether the storage feeds the accelerators: another one would.
+//! Advises another run if this one does not show whether the storage feeds the accelerators.
 
 use super::{Case, Cost, Proposal, Rule};
 use crate::answer::{AnswerKind, UnknownBecause};

@@ -1,4 +1,4 @@
-//! Files hold few samples, and opening them takes the time.
+//! Advises more samples per file, if files hold few samples and accelerators wait for opens.
 
 use super::{Case, Cost, Proposal, Risk, Rule, case};
 use crate::answer::AnswerKind;

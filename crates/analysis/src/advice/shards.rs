@@ -1,4 +1,4 @@
-//! Each sample is a file of its own, and opening them takes the time.
+//! Advises shards of many samples, if each sample has its own file and accelerators wait for opens.
 
 use super::{Case, Cost, Proposal, Risk, Rule, case};
 use crate::answer::AnswerKind;
@@ -14,11 +14,11 @@ pub(super) static RULE: Rule = Rule {
 
 fn propose(case: &Case) -> Option<Proposal> {
     let lost_s = case::lost_to_files_s(case)?;
-    let (overrides, evidence) = case::fewer_files(case)?;
+    let (fewer_files, evidence) = case::fewer_files(case)?;
     if case.plan().dataset.samples_per_file > 1 {
         return None;
     }
-    let overrides = [vec!["dataset.format=tfrecord".into()], overrides].concat();
+    let overrides = [vec!["dataset.format=tfrecord".into()], fewer_files].concat();
     let proposal = RULE.proposal(&overrides, lost_s, evidence);
     Some(Proposal { cost: Cost::Dataset, risk: Risk::Shuffling, ..proposal })
 }

@@ -1,4 +1,4 @@
-//! One accelerator, or a few, compute longer than the others, which wait for them.
+//! Names the accelerators that compute longer than the others, which wait for them.
 
 use super::{Case, Cost, Proposal, Rule};
 use crate::answer::AnswerKind;
@@ -7,8 +7,8 @@ use feedrate_measure::waits::WaitCause;
 use feedrate_measure::window::Scope;
 use std::collections::BTreeMap;
 
-/// By how much more than its share of the steps it comes last.
-const OFTENER_MIN: f64 = 1.5;
+/// How much more often than an equal share of the steps a slow accelerator is the last one.
+const EXCESS_MIN: f64 = 1.5;
 
 pub(super) static RULE: Rule = Rule {
     name: "slow_accelerator",
@@ -23,45 +23,56 @@ fn propose(case: &Case) -> Option<Proposal> {
     let lost_s = case.lost_s(&[WaitCause::Skew])?;
     let record = case.derived.record;
     let mut steps_last = BTreeMap::new();
-    for last in
-        record.epochs.iter().filter_map(|epoch| epoch.causes.as_ref()).flat_map(|of| &of.last)
-    {
-        *steps_last.entry(*last).or_insert(0_u64) += 1;
+    for causes in record.epochs.iter().filter_map(|epoch| epoch.causes.as_ref()) {
+        for accelerator in &causes.last {
+            *steps_last.entry(*accelerator).or_insert(0_u64) += 1;
+        }
     }
     let steps: u64 = steps_last.values().sum();
-    let (&slowest, &last) = steps_last.iter().max_by_key(|of| of.1)?;
-    let own_share = 1.0 / f64::from(record.plan.accelerators.max(1));
-    let last_share = last as f64 / steps as f64;
-    if last_share < OFTENER_MIN * own_share {
+    let (&slowest, &last_steps) = steps_last.iter().max_by_key(|(_, steps)| **steps)?;
+    let equal_share = 1.0 / f64::from(record.plan.accelerators.max(1));
+    let last_share = last_steps as f64 / steps as f64;
+    if last_share < EXCESS_MIN * equal_share {
         return None;
     }
-    // Several that are slow come last in turns.
-    let least = (OFTENER_MIN * own_share).max(last_share / 2.0) * steps as f64;
-    let slow = steps_last.iter().filter(|of| least <= *of.1 as f64);
-    let slow: BTreeMap<usize, u64> = slow.map(|(&at, &last)| (at as usize, last)).collect();
+    // Several slow accelerators take turns in being the last.
+    let steps_min = (EXCESS_MIN * equal_share).max(last_share / 2.0) * steps as f64;
+    let slow: BTreeMap<usize, u64> = steps_last
+        .iter()
+        .filter(|(_, last_steps)| steps_min <= **last_steps as f64)
+        .map(|(&accelerator, &last_steps)| (accelerator as usize, last_steps))
+        .collect();
     let names: Vec<String> = slow.keys().map(usize::to_string).collect();
-    let several = names.split_last().filter(|(_, rest)| !rest.is_empty());
-    let several = several.map(|(last, rest)| format!("{} and {last}", rest.join(", ")));
-    let all_last = slow.values().sum::<u64>() as f64 / steps as f64;
+    let several = match &names[..] {
+        [] | [_] => None,
+        [rest @ .., last] => Some(format!("{} and {last}", rest.join(", "))),
+    };
+    let slow_share = slow.values().sum::<u64>() as f64 / steps as f64;
+    let is_slow = |accelerator: usize| slow.contains_key(&accelerator);
     let evidence = Facts::new()
         .with("accelerator", slowest)
         .with_known("accelerators", several)
-        .with("last_percent", 100.0 * all_last)
+        .with("last_percent", 100.0 * slow_share)
         .with("waited_s", lost_s)
-        .with_known("compute_s", compute_of_step_s(case, |at| slow.contains_key(&at)))
-        .with_known("others_compute_s", compute_of_step_s(case, |at| !slow.contains_key(&at)));
+        .with_known("compute_s", mean_step_compute_s(case, is_slow))
+        .with_known("others_compute_s", mean_step_compute_s(case, |index| !is_slow(index)));
     Some(Proposal { cost: Cost::Attention, ..RULE.proposal(&[], lost_s, evidence) })
 }
 
-/// Mean compute of a step of some accelerators.
-fn compute_of_step_s(case: &Case, is_one: impl Fn(usize) -> bool) -> Option<f64> {
-    let (mut ns, mut steps) = (0_u64, 0_usize);
+/// Mean compute time of a step over the accelerators for which `is_included` holds.
+fn mean_step_compute_s(case: &Case, is_included: impl Fn(usize) -> bool) -> Option<f64> {
+    let mut compute_ns = 0_u64;
+    let mut steps = 0_usize;
     for scope in Scope::all(case.derived.record) {
-        let those = scope.epoch.accelerators.iter().enumerate().filter(|(at, _)| is_one(*at));
-        for block in those.flat_map(|(_, accelerator)| &accelerator.blocks) {
-            ns += block.compute_ns.iter().sum::<u64>();
-            steps += block.compute_ns.len();
+        for (index, accelerator) in scope.epoch.accelerators.iter().enumerate() {
+            if !is_included(index) {
+                continue;
+            }
+            for block in &accelerator.blocks {
+                compute_ns += block.compute_ns.iter().sum::<u64>();
+                steps += block.compute_ns.len();
+            }
         }
     }
-    (steps > 0).then(|| ns as f64 / 1e9 / steps as f64)
+    (steps > 0).then(|| compute_ns as f64 / 1e9 / steps as f64)
 }

@@ -1,4 +1,5 @@
-//! The same bytes come from slow storage in each epoch, and the memory would not hold them: a local folder might.
+//! Advises a copy of the dataset on a local disk, if several epochs read the same bytes from slow storage and memory cannot
+//! hold them.
 
 use super::{Case, Cost, Proposal, Risk, Rule};
 use crate::answer::AnswerKind;
@@ -17,12 +18,13 @@ pub(super) static RULE: Rule = Rule {
 
 fn propose(case: &Case) -> Option<Proposal> {
     let stall_s = case.lost_s(&[WaitCause::Read, WaitCause::Open])?;
-    let (plan, io) = (case.plan(), &case.derived.io);
+    let plan = case.plan();
+    let io = &case.derived.io;
     let epochs = case.derived.record.epochs.len() as f64;
     let threads = f64::from(plan.readers() * plan.loader.workers.max(1));
     let busy_s = (io.open_ns + io.read_ns) as f64 / 1e9 / threads;
     let bytes = case.derived.value(&UNIQUE_BYTES).unwrap_or(case.derived.dataset_bytes as f64);
-    // As fast as the run read, each byte once.
+    // The copy reads each byte once, as fast as the run read.
     let copy_s = busy_s * bytes / io.read_bytes as f64;
     let break_even = copy_s / (stall_s / epochs);
     let is_new = plan.stage.is_none() && !case.fits_into_memory()?;

@@ -1,4 +1,4 @@
-//! The storage lacks bytes or requests per second, or time of a read, or of an open.
+//! Reports by how much the storage is too slow: missing bandwidth and requests, or too long reads or opens.
 
 use super::case::ReadLimit;
 use super::{Case, Cost, Proposal, Rule};
@@ -21,16 +21,18 @@ fn propose(case: &Case) -> Option<Proposal> {
     let answer = case.answer;
     let (needed, delivered) =
         answer.needed_bytes_per_second.zip(answer.delivered_bytes_per_second)?;
-    let (io, lacks) = (&case.derived.io, needed - delivered);
-    let of = |count: u64| lacks * count as f64 / io.read_bytes as f64;
-    if lacks <= 0.0 {
+    let io = &case.derived.io;
+    let missing = needed - delivered;
+    if missing <= 0.0 {
         return None;
     }
+    // Operations per second that the missing bytes would take.
+    let missing_per_second = |count: u64| missing * count as f64 / io.read_bytes as f64;
     let (lost_s, change, evidence) = if let Some(lost_s) = case.lost_s(&[WaitCause::Open]) {
         let open_s = io.open_ns as f64 / 1e9 / io.opens.max(1) as f64;
         let wanted_s = open_s * delivered / needed;
         let evidence = Facts::new()
-            .with("lacks_files_per_second", of(io.opens))
+            .with("lacks_files_per_second", missing_per_second(io.opens))
             .with("open_s", open_s)
             .with("wanted_open_s", wanted_s);
         (lost_s, PipelineChange::OpenLatency(Scale::Value(wanted_s)), evidence)
@@ -38,14 +40,14 @@ fn propose(case: &Case) -> Option<Proposal> {
         let lost_s = case.lost_s(&[WaitCause::Read])?;
         let read_s = io.read_ns as f64 / 1e9 / io.reads.max(1) as f64;
         let evidence = Facts::new()
-            .with("lacks_bytes_per_second", lacks)
-            .with("lacks", units::bytes_per_second_rounded(lacks))
-            .with("lacks_reads_per_second", of(io.reads))
+            .with("lacks_bytes_per_second", missing)
+            .with("lacks", units::bytes_per_second_rounded(missing))
+            .with("lacks_reads_per_second", missing_per_second(io.reads))
             .with("read_s", read_s);
         let wanted_s = read_s * delivered / needed;
         let latency = match case.read_limit() {
             ReadLimit::Latency => Some(Scale::Value(wanted_s)),
-            // Most of what a read takes is the wait for a place.
+            // Most of a read's time is the wait until the storage serves it, not latency.
             ReadLimit::Places => Some(Scale::Times(delivered / needed)),
             _ => None,
         };

@@ -1,11 +1,11 @@
-//! Large files lie on one target of a parallel file system that has several.
+//! Advises more stripes if large files are located on one storage target of a Lustre file system.
 
 use super::{Case, Cost, Proposal, Rule};
 use crate::answer::AnswerKind;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::waits::WaitCause;
 
-/// Smaller files gain nothing from several targets.
+/// Smallest file that gains from several targets.
 const FILE_BYTES_MIN: f64 = (64 << 20) as f64;
 
 pub(super) static RULE: Rule = Rule {

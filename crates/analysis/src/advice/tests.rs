@@ -1,4 +1,4 @@
-//! Each rule where it fires, what is the first choice where, and the contract of the table.
+//! Tests of the advice rules: each rule fires, the best rule comes first, and the table is consistent.
 
 mod who;
 
@@ -15,7 +15,7 @@ use feedrate_spec::plan::{CheckpointPlan, ClientPlan, FileAccess};
 use feedrate_spec::workload::{Override, Shuffle, Strictness, TimeSpec, parse};
 use std::collections::BTreeSet;
 
-/// Two accelerators that wait half of each of 40 steps of 200 ms for a read of 2 MB.
+/// A record of two accelerators with 40 steps of 200 ms, half of which they wait for a read of 2 MB.
 fn starved() -> Record {
     let blocks = vec![vec![block(0, &[(100, 100, 0, 2_000_000); 40])]; 2];
     let mut record = record(plan(2, 40), vec![epoch(1, blocks)]);
@@ -32,19 +32,19 @@ fn starved() -> Record {
     record
 }
 
-/// Runs what asks for the advice on a record.
-fn with<T>(record: &Record, ask: impl Fn(&Case) -> T) -> T {
+/// Calls `check` with the case of a record.
+fn with_case<T>(record: &Record, check: impl Fn(&Case) -> T) -> T {
     let derived = Derived::new(record);
     let doubts = doubt::doubts(&derived);
     let answer = Answer::from_record(&derived, &doubts);
-    ask(&Case::new(&derived, &answer, &doubts))
+    check(&Case::new(&derived, &answer, &doubts))
 }
 
-/// Names of rules, the first choice first.
+/// Names of the rules that are advised for the changed record, best first.
 pub(super) fn advised(change: impl Fn(&mut Record)) -> Vec<&'static str> {
     let mut record = starved();
     change(&mut record);
-    with(&record, |case| would_help(case).iter().map(|one| one.rule).collect())
+    with_case(&record, |case| ranked_proposals(case).iter().map(|proposal| proposal.rule).collect())
 }
 
 fn each_io(record: &mut Record, change: impl Fn(&mut IoCounters)) {
@@ -57,7 +57,7 @@ fn each_causes(record: &mut Record, change: fn(&mut StepCauses)) {
     record.epochs.iter_mut().filter_map(|epoch| epoch.causes.as_mut()).for_each(change);
 }
 
-/// Each read waits, however much it brings.
+/// Each read waits equally long, whatever its size.
 pub(super) fn latency(record: &mut Record) {
     record.plan.storage.throttle_bytes_per_second = None;
     record.plan.storage.read_delay_s = 0.2;
@@ -148,7 +148,7 @@ pub(super) fn slow_decode(record: &mut Record) {
     each_causes(record, |causes| std::mem::swap(&mut causes.decode_ns, &mut causes.read_ns));
 }
 
-/// Two threads of 16 find a core at a time: a sample takes 200 ms of one, and eight times as long.
+/// 16 threads share two cores: a sample takes 200 ms of processor time, and eight times as long.
 fn slow_client(record: &mut Record) {
     record.system.cpus = 2;
     record.plan.loader.workers = 16;
@@ -168,8 +168,8 @@ pub(super) fn text(record: &mut Record) {
     each_io(record, |io| io.access.payload_bytes = io.read_bytes / 4);
 }
 
-/// Threads wait for room half of the time.
-pub(super) fn no_room(record: &mut Record) {
+/// Threads wait for space in the prefetch buffer half of the time.
+pub(super) fn full_buffer(record: &mut Record) {
     record.plan.storage.throttle_bytes_per_second = Some(200e6);
     each_io(record, |io| io.read_ns /= 2);
 }
@@ -197,9 +197,9 @@ pub(super) fn one_stripe(record: &mut Record) {
 }
 
 pub(super) fn many_epochs(record: &mut Record) {
-    let again = record.epochs[0].clone();
+    let first = record.epochs[0].clone();
     record.epochs.extend((2..5).map(|number| {
-        let mut next = again.clone();
+        let mut next = first.clone();
         next.number = number;
         next
     }));
@@ -223,13 +223,13 @@ pub(super) fn checkpoint_storm(record: &mut Record) {
     record.plan.checkpoint = Some(CheckpointPlan { alone: None, ..alone });
 }
 
-/// Training meanwhile would be over long before.
+/// Checkpoints take much longer than the training between them.
 pub(super) fn long_checkpoints(record: &mut Record) {
     checkpoint_storm(record);
     record.epochs[0].checkpoints[0].end_ns *= 10;
 }
 
-/// The second accelerator computes as long as the first waits and computes.
+/// The second accelerator computes as long as the first one computes and waits together.
 pub(super) fn one_is_slow(record: &mut Record) {
     let blocks =
         |load, compute, barrier| vec![block(0, &[(load, compute, barrier, 2_000_000); 40])];
@@ -253,11 +253,11 @@ fn text_with_client(record: &mut Record) {
 }
 
 #[test]
-fn each_rule_fires_and_its_overrides_are_keys() {
+fn every_rule_fires_and_its_overrides_are_valid() {
     for rule in RULES {
         let mut record = starved();
         (rule.fires)(&mut record);
-        let found = with(&record, |case| {
+        let found = with_case(&record, |case| {
             assert!(rule.answers.contains(&case.answer.kind), "{}: {:?}", rule.name, case.answer);
             (rule.propose)(case)
         });
@@ -285,61 +285,61 @@ fn names_are_unique() {
 }
 
 #[test]
-fn a_fed_run_is_advised_nothing() {
+fn nothing_is_advised_for_a_fed_run() {
     for rule in RULES {
         let mut record = starved();
         (rule.fires)(&mut record);
         record.plan.metric.au_target_percent = 1.0;
         record.epochs[0].checkpoints.clear();
-        let is_fed = with(&record, |case| case.answer.fed == Some(true));
-        let found = with(&record, |case| would_help(case).len());
-        // What memory served is unknown, whatever was asked.
+        let is_fed = with_case(&record, |case| case.answer.fed == Some(true));
+        let found = with_case(&record, |case| ranked_proposals(case).len());
+        // Runs that memory served are not fed but unknown.
         assert!(!is_fed || found == 0, "{}", rule.name);
     }
 }
 
 #[track_caller]
-fn first(expected: &[&str], change: fn(&mut Record)) {
+fn check_first(expected: &[&str], change: fn(&mut Record)) {
     let advised = advised(change);
-    let known = advised.first().copied().unwrap_or("nothing");
-    assert!(expected.contains(&known), "{advised:?}");
+    let first = advised.first().copied().unwrap_or("nothing");
+    assert!(expected.contains(&first), "{advised:?}");
 }
 
 #[test]
-fn the_first_choice_is_about_the_cause() {
-    first(&["fewer_accelerators", "storage"], slow_disk);
-    first(&["read_threads", "transfer_size"], latency);
-    first(&["shards"], tiny_files);
-    first(&["shards"], |record| {
+fn the_first_advice_addresses_the_cause() {
+    check_first(&["fewer_accelerators", "storage"], slow_disk);
+    check_first(&["read_threads", "transfer_size"], latency);
+    check_first(&["shards"], tiny_files);
+    check_first(&["shards"], |record| {
         tiny_files(record);
-        // A file is read for as long as it is opened, or a little longer.
+        // Reading a file takes twice as long as opening it.
         each_io(record, |io| {
             (io.open_ns, io.read_ns) = (io.open_ns / 2, io.open_ns);
             io.opens = io.read_bytes / 4096;
         });
         each_causes(record, |causes| std::mem::swap(&mut causes.open_ns, &mut causes.read_ns));
     });
-    first(&["binary_format"], text);
-    first(&["binary_format"], |record| {
+    check_first(&["binary_format"], text);
+    check_first(&["binary_format"], |record| {
         each_io(record, |io| {
             (io.access.payload_samples, io.access.payload_bytes) = (io.samples, io.read_bytes / 64);
         });
     });
-    first(&["binary_format", "decode_threads"], slow_decode);
-    // What a client costs with other files is not known.
+    check_first(&["binary_format", "decode_threads"], slow_decode);
+    // The cost of a client with files of another format is unknown.
     assert!(!advised(text_with_client).contains(&"binary_format"));
-    first(&["transfer_size"], small_requests);
-    first(&["broadcast"], all_read_the_same);
-    first(&["asynchronous_checkpoints"], |record| {
+    check_first(&["transfer_size"], small_requests);
+    check_first(&["broadcast"], all_read_the_same);
+    check_first(&["asynchronous_checkpoints"], |record| {
         checkpoint_storm(record);
         record.plan.metric.au_target_percent = 1.0;
     });
-    first(&["rank_local_checkpoints"], |record| {
+    check_first(&["rank_local_checkpoints"], |record| {
         long_checkpoints(record);
         record.plan.metric.au_target_percent = 1.0;
     });
-    first(&["chunk_is_sample"], small_chunks);
-    first(&["chunk_is_sample"], |record| {
+    check_first(&["chunk_is_sample"], small_chunks);
+    check_first(&["chunk_is_sample"], |record| {
         small_chunks(record);
         record.plan.dataset.encoding.chunk_dims = vec![16, 2_000_000];
         each_io(record, |io| io.access.payload_bytes /= 16);
@@ -347,7 +347,7 @@ fn the_first_choice_is_about_the_cause() {
 }
 
 #[test]
-fn where_the_storage_is_not_the_cause_nothing_is_said_of_it() {
+fn storage_is_not_mentioned_if_it_is_not_the_cause() {
     assert_eq!(advised(from_memory), ["run_again"]);
     assert_eq!(advised(one_is_slow), ["slow_accelerator"]);
     assert_eq!(advised(others_compute)[0], "other_processes");
@@ -355,57 +355,57 @@ fn where_the_storage_is_not_the_cause_nothing_is_said_of_it() {
 }
 
 #[test]
-fn prefetch_is_not_for_threads_that_are_busy() {
+fn prefetch_is_not_advised_for_busy_threads() {
     assert!(!advised(latency).contains(&"prefetch"));
-    assert!(advised(no_room).contains(&"prefetch"));
+    assert!(advised(full_buffer).contains(&"prefetch"));
     assert!(!advised(|record| each_io(record, |io| io.read_ns /= 2)).contains(&"prefetch"));
 }
 
-/// A thread reads for 200 ms what is computed in 100: three threads, with a tenth to spare.
+/// A thread reads a batch in 200 ms that is computed in 100 ms: three threads, with a tenth of their time to spare.
 #[test]
-fn threads_are_the_fewest_that_feed() {
+fn the_smallest_sufficient_number_of_threads_is_advised() {
     let mut record = starved();
     latency(&mut record);
     for (threads, times) in [("reader.read_threads=3", 1), ("reader.read_threads=5", 2)] {
         each_io(&mut record, |io| io.read_ns *= times);
-        let found = with(&record, would_help);
-        let of_rule = found.iter().find(|one| one.rule == "read_threads").unwrap();
-        assert_eq!(of_rule.overrides, [threads]);
+        let found = with_case(&record, ranked_proposals);
+        let proposal = found.iter().find(|found| found.rule == "read_threads").unwrap();
+        assert_eq!(proposal.overrides, [threads]);
     }
 }
 
 #[test]
-fn what_is_predicted_to_do_nothing_is_not_advised() {
+fn changes_without_predicted_effect_are_not_advised() {
     let mut record = starved();
     latency(&mut record);
-    let unchanged = with(&record, |case| advise(case, &|_| Some(case.plan().clone())));
-    assert!(unchanged.iter().all(|one| one.proposal.overrides.is_empty()), "{unchanged:?}");
-    let changed = with(&record, |case| {
-        let plan_of = |overrides: &[String]| {
+    let unchanged = with_case(&record, |case| advise(case, &|_| Some(case.plan().clone())));
+    assert!(unchanged.iter().all(|advice| advice.proposal.overrides.is_empty()), "{unchanged:?}");
+    let changed = with_case(&record, |case| {
+        let plan_with = |overrides: &[String]| {
             let mut plan = case.plan().clone();
             let threads =
-                overrides.first().and_then(|one| one.strip_prefix("reader.read_threads="));
+                overrides.first().and_then(|text| text.strip_prefix("reader.read_threads="));
             plan.loader.workers = threads.map_or(1, |threads| threads.parse().unwrap());
             Some(plan)
         };
-        advise(case, &plan_of)
+        advise(case, &plan_with)
     });
     let first = &changed[0];
     assert_eq!(first.proposal.rule, "read_threads");
     assert!(first.prediction.unwrap().au_percent > 90.0, "{first:?}");
     checkpoint_storm(&mut record);
     record.plan.metric.au_target_percent = 1.0;
-    let fed = with(&record, |case| advise(case, &|_| Some(case.plan().clone())));
-    let names: Vec<&str> = fed.iter().map(|one| one.proposal.rule).collect();
-    assert_eq!(names, ["asynchronous_checkpoints"], "utilisation does not tell what it brings");
+    let fed = with_case(&record, |case| advise(case, &|_| Some(case.plan().clone())));
+    let names: Vec<&str> = fed.iter().map(|advice| advice.proposal.rule).collect();
+    assert_eq!(names, ["asynchronous_checkpoints"], "utilisation does not show its effect");
     record.plan.metric.au_target_percent = 90.0;
-    let impossible = with(&record, |case| advise(case, &|_| None));
+    let impossible = with_case(&record, |case| advise(case, &|_| None));
     assert!(impossible.is_empty(), "{impossible:?}");
 }
 
 #[test]
-fn chunks_of_many_samples_that_are_read_whole_are_to_be_of_one() {
-    let read = |read_bytes: u64| {
+fn smaller_chunks_are_advised_if_entire_chunks_are_read_for_one_sample() {
+    let advised_for = |read_bytes: u64| {
         advised(|record| {
             record.plan.dataset.encoding.chunk_dims = vec![16, 2_000_000];
             each_io(record, |io| {
@@ -415,48 +415,53 @@ fn chunks_of_many_samples_that_are_read_whole_are_to_be_of_one() {
             });
         })
     };
-    assert!(read(32_000_000).contains(&"chunk_is_sample"));
-    assert!(!read(2_000_000).contains(&"chunk_is_sample"));
+    assert!(advised_for(32_000_000).contains(&"chunk_is_sample"));
+    assert!(!advised_for(2_000_000).contains(&"chunk_is_sample"));
 }
 
-/// Opens are half of the wait. Threads would save the rest too, which is nothing that shards are about.
+/// Opens are half of the wait. More threads would save the other half too, but only the wait for opens counts.
 #[test]
-fn what_a_prediction_saves_beyond_the_wait_for_it_does_not_count() {
+fn predicted_savings_beyond_the_lost_time_do_not_count() {
     let mut record = starved();
     tiny_files(&mut record);
     each_io(&mut record, |io| {
         (io.open_ns, io.read_ns) = (io.open_ns / 100 * 52, io.open_ns / 100 * 48)
     });
-    let share =
-        |ns: &mut Vec<u64>, percent: u64| ns.iter_mut().for_each(|ns| *ns = *ns / 100 * percent);
+    let scale = |waits_ns: &mut Vec<u64>, percent: u64| {
+        waits_ns.iter_mut().for_each(|wait_ns| *wait_ns = *wait_ns / 100 * percent);
+    };
     for causes in record.epochs.iter_mut().filter_map(|epoch| epoch.causes.as_mut()) {
         causes.read_ns = causes.open_ns.clone();
-        share(&mut causes.open_ns, 52);
-        share(&mut causes.read_ns, 48);
+        scale(&mut causes.open_ns, 52);
+        scale(&mut causes.read_ns, 48);
     }
-    let plan_of = |case: &Case, overrides: &[String]| {
+    let plan_with = |case: &Case, overrides: &[String]| {
         let mut plan = case.plan().clone();
-        match overrides.first().and_then(|one| one.strip_prefix("reader.read_threads=")) {
+        match overrides.first().and_then(|text| text.strip_prefix("reader.read_threads=")) {
             Some(threads) => plan.loader.workers = threads.parse().ok()?,
             None => plan.dataset.format = "other".into(),
         }
         Some(plan)
     };
-    let found = with(&record, |case| advise(case, &|overrides| plan_of(case, overrides)));
-    let names: Vec<&str> = found.iter().map(|one| one.proposal.rule).collect();
+    let found = with_case(&record, |case| advise(case, &|overrides| plan_with(case, overrides)));
+    let names: Vec<&str> = found.iter().map(|advice| advice.proposal.rule).collect();
     assert_eq!(names[..2], ["shards", "read_threads"], "{found:?}");
     assert!(found[1].prediction.unwrap().au_percent > 75.0, "{:?}", found[1].prediction);
 }
 
 #[test]
-fn what_is_open_counts_for_the_least_that_fits() {
-    let tell_by = crate::predict::TellBy::MoreReadingThreads;
-    let told = Untold::LatencyOrBandwidth { least_percent: 51.0, most_percent: 97.0, tell_by };
-    assert_eq!(least_percent(&Err(told)), Some(51.0));
+fn an_ambiguous_prediction_counts_with_its_lowest_utilisation() {
+    let deciding_run = crate::predict::DecidingRun::MoreReadingThreads;
+    let reason = NotPredictable::LatencyOrBandwidth {
+        least_percent: 51.0,
+        most_percent: 97.0,
+        deciding_run,
+    };
+    assert_eq!(least_percent(&Err(reason)), Some(51.0));
 }
 
 #[test]
-fn requests_that_are_cut_small_are_to_be_longer_before_anything_else() {
+fn larger_requests_are_advised_before_other_changes() {
     let names = advised(|record| {
         small_requests(record);
         record.plan.storage.throttle_latency_s = 0.0;
@@ -465,27 +470,27 @@ fn requests_that_are_cut_small_are_to_be_longer_before_anything_else() {
     assert_eq!(names, ["transfer_size", "read_threads", "storage"]);
 }
 
-/// One of two reads of a sample is of the header, which 63 of 64 need not read.
+/// One of two reads of a sample is the header, which 63 of 64 samples need not read.
 #[test]
-fn headers_cost_what_is_read_again_of_them() {
+fn only_repeated_header_reads_can_be_saved() {
     let mut record = starved();
     samples_of_all_files(&mut record);
     each_io(&mut record, |io| io.open_ns = 0);
-    let found = with(&record, |case| (header_once::RULE.propose)(case)).unwrap();
+    let found = with_case(&record, |case| (header_once::RULE.propose)(case)).unwrap();
     assert!((found.lost_s.unwrap() - 4.0 * 0.5 * 63.0 / 64.0).abs() < 1e-9, "{found:?}");
 }
 
-/// Two accelerators that take a sample each 100 ms need 0.2 s / 0.1 s of a core each, and a tenth to spare.
+/// Two accelerators that consume a sample every 100 ms each need 0.2 s / 0.1 s = 2 cores, with a tenth to spare.
 #[test]
-fn a_client_needs_the_cores_that_it_burns() {
+fn missing_cores_follow_from_the_processor_time_of_the_client() {
     let mut record = starved();
     slow_client(&mut record);
-    let lacks = |record: &Record| {
-        let told = with(record, |case| (decode_threads::RULE.propose)(case));
-        told.map(|told| told.evidence.render("{lacks_cores} {client_s} {needed_threads}"))
+    let missing = |record: &Record| {
+        let proposal = with_case(record, |case| (decode_threads::RULE.propose)(case))?;
+        Some(proposal.evidence.render("{lacks_cores} {client_s} {needed_threads}"))
     };
-    assert_eq!(lacks(&record).as_deref(), Some("3 cores 200 ms 3"));
-    // It is one process of each accelerator that is waited for.
+    assert_eq!(missing(&record).as_deref(), Some("3 cores 200 ms 3"));
+    // Now each accelerator waits for the single process of the training, which more cores do not help.
     each_io(&mut record, |io| io.receive_ns = 3_900_000_000);
-    assert_eq!(lacks(&record), None);
+    assert_eq!(missing(&record), None);
 }

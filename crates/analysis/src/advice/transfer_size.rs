@@ -1,4 +1,4 @@
-//! Requests are smaller than what is wanted, and each waits for the storage's latency.
+//! Advises larger requests if they are smaller than the data that is needed and each waits for the latency of the storage.
 
 use super::case::{ReadLimit, TINY_BYTES};
 use super::{Case, Proposal, Risk, Rule};
@@ -7,8 +7,8 @@ use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::CONSECUTIVE;
 use feedrate_measure::waits::WaitCause;
 
-/// Larger ones gain little on any storage.
-const WANTED_MAX_BYTES: u64 = 4 << 20;
+/// Largest request size that is proposed. Larger requests gain little on any storage.
+const PROPOSED_MAX_BYTES: u64 = 4 << 20;
 
 pub(super) static RULE: Rule = Rule {
     name: "transfer_size",
@@ -21,28 +21,30 @@ pub(super) static RULE: Rule = Rule {
 
 fn propose(case: &Case) -> Option<Proposal> {
     let lost_s = case.lost_s(&[WaitCause::Read])?;
-    let (request_bytes, sample) = (case.request_bytes()?, case.sample()?);
+    let request_bytes = case.request_bytes()?;
+    let sample = case.sample()?;
     let piece_bytes = case.plan().loader.piece_bytes;
-    let is_read_through = case.derived.value(&CONSECUTIVE).is_some_and(|share| 0.5 <= share);
-    let wanted_bytes = if is_read_through && sample.opens < 0.5 {
-        WANTED_MAX_BYTES
+    let is_consecutive = case.derived.value(&CONSECUTIVE).is_some_and(|share| 0.5 <= share);
+    let proposed_bytes = if is_consecutive && sample.opens < 0.5 {
+        PROPOSED_MAX_BYTES
     } else {
-        (case.sample_bytes() as u64).next_power_of_two().min(WANTED_MAX_BYTES)
+        (case.sample_bytes() as u64).next_power_of_two().min(PROPOSED_MAX_BYTES)
     };
-    let waits = case.read_limit() != ReadLimit::Bandwidth || request_bytes <= TINY_BYTES;
-    (case.is_cut() && waits && 2 * piece_bytes <= wanted_bytes).then(|| {
+    let waits_per_read = case.read_limit() != ReadLimit::Bandwidth || request_bytes <= TINY_BYTES;
+    let is_larger = 2 * piece_bytes <= proposed_bytes;
+    (case.is_limited_by_transfer_size() && waits_per_read && is_larger).then(|| {
         let evidence = Facts::new()
             .with("request_bytes", request_bytes as u64)
             .with("reads", case.derived.io.reads)
             .with("reads_per_sample", sample.reads)
             .with("read_s", sample.read_s / sample.reads);
-        let overrides = [format!("reader.transfer_size={}", size(wanted_bytes))];
+        let overrides = [format!("reader.transfer_size={}", size_text(proposed_bytes))];
         Proposal { risk: Risk::Memory, ..RULE.proposal(&overrides, lost_s, evidence) }
     })
 }
 
-/// As it is written in workloads: `4MiB`.
-fn size(bytes: u64) -> String {
+/// A size as workload files write it: `4MiB`.
+fn size_text(bytes: u64) -> String {
     if bytes < 1 << 20 { format!("{}KiB", bytes >> 10) } else { format!("{}MiB", bytes >> 20) }
 }
 
@@ -51,7 +53,7 @@ mod tests {
     use super::super::tests::{advised, few_at_a_time};
 
     #[test]
-    fn larger_requests_are_advised_where_few_are_served_at_a_time() {
+    fn larger_requests_are_advised_if_the_storage_serves_few_at_a_time() {
         let advised = advised(few_at_a_time);
         assert!(advised.contains(&"transfer_size"), "{advised:?}");
         assert!(!advised.contains(&"read_threads"), "{advised:?}");

@@ -1,4 +1,5 @@
-//! A small file is read in many small reads: once, as a whole, would do.
+//! Advises to stage files in memory if small files are read in many small requests. Staging reads each file once, in large
+//! requests.
 
 use super::{Case, Cost, Proposal, Rule};
 use crate::answer::AnswerKind;
@@ -6,10 +7,10 @@ use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::UNIQUE_BYTES;
 use feedrate_measure::waits::WaitCause;
 
-/// A file that one read takes in.
+/// Largest file that one request reads.
 const FILE_BYTES_MAX: f64 = (4 << 20) as f64;
-/// Reads of each open file.
-const READS_MIN: f64 = 8.0;
+/// Smallest number of reads per open from which staging is proposed.
+const READS_PER_OPEN_MIN: f64 = 8.0;
 
 pub(super) static RULE: Rule = Rule {
     name: "whole_file",
@@ -25,16 +26,15 @@ fn propose(case: &Case) -> Option<Proposal> {
     let io = &case.derived.io;
     let bytes = case.derived.value(&UNIQUE_BYTES).unwrap_or(case.derived.dataset_bytes as f64);
     let file_bytes = bytes / case.plan().dataset.files_train.max(1) as f64;
-    let reads_each = io.reads as f64 / io.opens.max(1) as f64;
+    let reads_per_open = io.reads as f64 / io.opens.max(1) as f64;
     let is_small = file_bytes <= FILE_BYTES_MAX && 2.0 * case.request_bytes()? <= file_bytes;
-    // Longer requests would do where they are as long as they may be.
-    let is_new = case.plan().stage.is_none() && !case.is_cut();
-    (is_new && is_small && READS_MIN <= reads_each).then(|| {
+    // If the transfer size limits the requests, larger requests help without staging.
+    let can_stage = case.plan().stage.is_none() && !case.is_limited_by_transfer_size();
+    (can_stage && is_small && READS_PER_OPEN_MIN <= reads_per_open).then(|| {
         let evidence = Facts::new()
             .with("file_bytes", file_bytes as u64)
-            .with("reads_per_open", reads_each)
+            .with("reads_per_open", reads_per_open)
             .with("request_bytes", case.request_bytes().unwrap_or(0.0) as u64);
-        // A copy is made by large reads, each file once.
         let overrides = ["reader.stage=memory".to_string()];
         Proposal { cost: Cost::Memory, ..RULE.proposal(&overrides, lost_s, evidence) }
     })

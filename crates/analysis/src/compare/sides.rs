@@ -48,7 +48,7 @@ impl Runs {
 }
 
 /// A run that is on both sides, or a copy of one: its two folders.
-pub fn same_run<'a>(a: &'a Runs, b: &'a Runs) -> Option<(&'a Path, &'a Path)> {
+pub fn find_shared_run<'a>(a: &'a Runs, b: &'a Runs) -> Option<(&'a Path, &'a Path)> {
     let mut pairs = a.all().flat_map(|one| b.all().map(move |other| [one, other]));
     let found = pairs.find(|pair| {
         let [folder, other] = pair.map(|run| std::fs::canonicalize(&run.path).ok());
@@ -62,7 +62,7 @@ pub fn same_run<'a>(a: &'a Runs, b: &'a Runs) -> Option<(&'a Path, &'a Path)> {
 ///
 /// # Errors
 /// One of them cannot be looked into, or holds no run.
-pub fn sides(a: &Path, b: &Path, threads: usize) -> Result<(Runs, Runs), RunsError> {
+pub fn read_sides(a: &Path, b: &Path, threads: usize) -> Result<(Runs, Runs), RunsError> {
     let options = ReadOptions { threads, ..ReadOptions::default() };
     let (of_a, of_b) = if holds_dlio(a) || holds_dlio(b) {
         // Together: a dataset that a run of one side made may be what one of the other read.
@@ -133,7 +133,7 @@ mod tests {
     }
 
     fn both(a: &Path, b: &Path) -> (Runs, Runs) {
-        sides(a, b, 1).unwrap()
+        read_sides(a, b, 1).unwrap()
     }
 
     #[test]
@@ -228,7 +228,7 @@ mod tests {
         );
         let differs =
             vec!["workload", "processes", "batch_size", "record_length_bytes", "computation_time"];
-        let ground = Ground::NotAlike { differs, unknown: vec![] };
+        let ground = Ground::NotComparable { differs, unknown: vec![] };
         assert_eq!((found.findings.len(), &found.findings[0].ground), (1, &ground));
         let differs: Vec<&str> = found.differs_in.iter().map(|one| one.setting.as_str()).collect();
         assert!(

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// The factors of a study, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Declared {
+pub struct DeclaredFactors {
     factors: BTreeMap<String, DeclaredLevels>,
     /// How the rows were ordered, as a design of ours says: `a block is a replicate, random order in each block, seed 1`.
     pub order: Option<String>,
@@ -31,11 +31,11 @@ enum Baseline {
     OfWorkload,
 }
 
-impl Declared {
+impl DeclaredFactors {
     /// Read the rows of a CSV, and the comments that say more: `# factor NAME (KEY): LEVEL (baseline), LEVEL` of a design of ours, and a comment that begins
     /// with `Baseline` above its rows.
     pub fn from_table(table: &Table) -> Self {
-        let mut declared = Declared::default();
+        let mut declared = DeclaredFactors::default();
         let mut baseline: Vec<BTreeMap<String, String>> = Vec::new();
         let mut is_baseline = false;
         for entry in table.entries() {

@@ -5,7 +5,7 @@ mod strata;
 #[cfg(test)]
 mod tests;
 
-pub use declared::Declared;
+pub use declared::DeclaredFactors;
 pub use strata::{HOST, Stratum};
 
 use feedrate_results::run::{ROWS, Settings, factor};
@@ -70,7 +70,7 @@ pub struct DesignCell {
 }
 
 /// Lay out `runs`, in the order of their start, as one design a workload. `declared`: what their study's CSV says of factors.
-pub fn designs(runs: &[&Settings], declared: &Declared) -> Vec<Design> {
+pub fn designs(runs: &[&Settings], declared: &DeclaredFactors) -> Vec<Design> {
     let mut workloads: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, run) in runs.iter().enumerate() {
         workloads.entry(run.get("workload").map_or("", String::as_str)).or_default().push(at);
@@ -80,7 +80,12 @@ pub fn designs(runs: &[&Settings], declared: &Declared) -> Vec<Design> {
 }
 
 impl Design {
-    fn new(workload: &str, runs: &[&Settings], members: &[usize], declared: &Declared) -> Self {
+    fn new(
+        workload: &str,
+        runs: &[&Settings],
+        members: &[usize],
+        declared: &DeclaredFactors,
+    ) -> Self {
         let mut factors: Vec<(Factor, Vec<usize>)> = Vec::new();
         // Levels in the order of their runs, by which twins are alike however their levels are sorted.
         let mut by_appearance: Vec<Vec<usize>> = Vec::new();
@@ -226,7 +231,7 @@ impl Design {
     }
 
     /// The factor whose level tells that of this one in every run: processes, or one of more levels.
-    pub fn told_by(&self, factor: usize) -> Option<usize> {
+    pub fn determined_by(&self, factor: usize) -> Option<usize> {
         let count = self.factors[factor].levels.len();
         (0..self.factors.len()).filter(|&other| other != factor).find(|&other| {
             let Factor { name, levels, .. } = &self.factors[other];
@@ -249,7 +254,7 @@ impl Factor {
         key: &str,
         levels: Vec<&str>,
         of_runs: Vec<usize>,
-        declared: &Declared,
+        declared: &DeclaredFactors,
     ) -> (Self, Vec<usize>) {
         let name = factor(key);
         let mut order: Vec<usize> = (0..levels.len()).collect();
@@ -291,7 +296,7 @@ impl Factor {
     }
 }
 
-fn is_own(name: &str, declared: &Declared) -> bool {
+fn is_own(name: &str, declared: &DeclaredFactors) -> bool {
     declared.has(name) || name == SOURCE
 }
 
@@ -306,7 +311,7 @@ fn cells(runs: impl Iterator<Item = (Vec<usize>, usize)>) -> Vec<DesignCell> {
 }
 
 /// Settings of which the first of several that always change together is the factor: those of the CSV, those of [`ROWS`], all others.
-fn keys<'a>(runs: &[&'a Settings], members: &[usize], declared: &Declared) -> Vec<&'a str> {
+fn keys<'a>(runs: &[&'a Settings], members: &[usize], declared: &DeclaredFactors) -> Vec<&'a str> {
     let all = members.iter().flat_map(|&run| runs[run].keys().map(String::as_str));
     let all: BTreeSet<&str> = all.filter(|key| *key != "workload").collect();
     let mut keys: Vec<&str> = all.into_iter().collect();

@@ -11,7 +11,7 @@ fn run(of: &[(&str, &str)]) -> Settings {
     settings.chain([("workload".to_string(), "w".to_string())]).collect()
 }
 
-fn design(runs: &[Settings], declared: &Declared) -> Design {
+fn design(runs: &[Settings], declared: &DeclaredFactors) -> Design {
     designs(&runs.iter().collect::<Vec<_>>(), declared).remove(0)
 }
 
@@ -35,8 +35,8 @@ fn one_at_a_time() -> Vec<Settings> {
         .into()
 }
 
-fn declared(text: &str) -> Declared {
-    Declared::from_table(&Table::parse("s.csv", text).unwrap())
+fn declared(text: &str) -> DeclaredFactors {
+    DeclaredFactors::from_table(&Table::parse("s.csv", text).unwrap())
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn factors_are_what_differs_once() {
         all.extend(threads.map(|threads| ("x.threads", threads)));
         run(&all)
     });
-    let design = design(&runs, &Declared::default());
+    let design = design(&runs, &DeclaredFactors::default());
     assert_eq!(text(&design), ["batch_size: 1 [2]", "format: [npz] png"]);
     assert_eq!(design.factors[0].followers, ["x.threads"]);
     assert_eq!(design.factors[1].followers, ["dataset.encoding"]);
@@ -59,14 +59,15 @@ fn factors_are_what_differs_once() {
 
 #[test]
 fn numbers_ascend_and_other_levels_stand_as_they_appeared() {
-    let design = design(&one_at_a_time(), &Declared::default());
+    let design = design(&one_at_a_time(), &DeclaredFactors::default());
     assert_eq!(text(&design), ["format: [png] npz hdf5", "read_threads: 4 [8] 16"]);
     assert_eq!(design.factors[1].numbers, Some(vec![4.0, 8.0, 16.0]));
     let mixed = ["8", "", "2"].map(|size| match size {
         "" => run(&[]),
         size => run(&[("loader.prefetch_size", size)]),
     });
-    let mixed = super::designs(&mixed.iter().collect::<Vec<_>>(), &Declared::default()).remove(0);
+    let mixed =
+        super::designs(&mixed.iter().collect::<Vec<_>>(), &DeclaredFactors::default()).remove(0);
     assert_eq!(text(&mixed), ["prefetch_size: [2] 8 unset"]);
 }
 
@@ -88,7 +89,7 @@ fn levels_of_an_overview_stand_as_the_csv_declares_them() {
     let table = Table::parse("s.csv", csv).unwrap();
     let rows: Vec<Row> = table.rows().cloned().collect();
     let mut overview = Overview::new(&rows, &StudyState::default());
-    Declared::from_table(&table).order(&mut overview);
+    DeclaredFactors::from_table(&table).order(&mut overview);
     let levels = overview.factors.iter().map(|of| {
         let levels: Vec<&str> = of.levels.iter().map(|at| at.level.as_str()).collect();
         format!("{}: {}", of.factor, levels.join(" "))
@@ -122,14 +123,17 @@ fn a_comment_above_a_group_confirms_the_baseline() {
         .map(|(threads, x)| run(&[("loader.workers", threads), ("x", x)]))
         .into();
     runs.rotate_left(1);
-    assert_eq!(text(&design(&runs, &Declared::default())), ["read_threads: 1 [2]", "x: [b] a c"]);
+    assert_eq!(
+        text(&design(&runs, &DeclaredFactors::default())),
+        ["read_threads: 1 [2]", "x: [b] a c"]
+    );
 }
 
 #[test]
 fn factors_of_the_csv_that_changed_together_stay_two() {
     let runs = [("1", "4"), ("2", "8")]
         .map(|(batch, threads)| run(&[("loader.batch_size", batch), ("loader.workers", threads)]));
-    assert_eq!(design(&runs, &Declared::default()).factors.len(), 1);
+    assert_eq!(design(&runs, &DeclaredFactors::default()).factors.len(), 1);
     let both =
         "model,epochs,processes,overrides,run\nw,1,1,reader.batch_size=1 reader.read_threads=4,N\n";
     assert_eq!(design(&runs, &declared(both)).factors.len(), 2);
@@ -137,7 +141,7 @@ fn factors_of_the_csv_that_changed_together_stay_two() {
 
 #[test]
 fn some_runs_have_a_design_of_their_own() {
-    let design = design(&one_at_a_time(), &Declared::default());
+    let design = design(&one_at_a_time(), &DeclaredFactors::default());
     let few = design.restricted(|_| true, |run| run != 0 && run != 3);
     assert_eq!(text(&few), ["format: [png] npz hdf5", "read_threads: 4 [8]"]);
     assert_eq!(few.cells.iter().map(|cell| cell.runs.len()).sum::<usize>(), 3);
@@ -149,7 +153,7 @@ fn some_runs_have_a_design_of_their_own() {
 
 #[test]
 fn a_slice_is_where_most_was_run() {
-    let design = design(&one_at_a_time(), &Declared::default());
+    let design = design(&one_at_a_time(), &DeclaredFactors::default());
     let runs = |free| design.slice(&[free]).iter().flat_map(|cell| cell.runs.clone()).collect();
     let (formats, threads): (Vec<usize>, Vec<usize>) = (runs(0), runs(1));
     assert_eq!((formats, threads), (vec![0, 1, 2], vec![4, 0, 3]));
@@ -159,8 +163,8 @@ fn a_slice_is_where_most_was_run() {
 fn a_factor_may_follow_one_of_more_levels() {
     let runs = [("1", "x"), ("2", "x"), ("4", "y")]
         .map(|(threads, level)| run(&[("loader.workers", threads), ("a", level)]));
-    let design = design(&runs, &Declared::default());
-    assert_eq!((design.told_by(0), design.told_by(1)), (Some(1), None));
+    let design = design(&runs, &DeclaredFactors::default());
+    assert_eq!((design.determined_by(0), design.determined_by(1)), (Some(1), None));
 }
 
 /// Batch and processes changed apart in a run that must not be used: without it neither is told from the other.
@@ -169,7 +173,7 @@ fn what_is_left_of_a_design_hides_no_factor() {
     let runs = [("4", "1"), ("6", "7"), ("4", "7")].map(|(accelerators, batch)| {
         run(&[("accelerators", accelerators), ("loader.batch_size", batch)])
     });
-    let whole = design(&runs, &Declared::default());
+    let whole = design(&runs, &DeclaredFactors::default());
     let left = whole.restricted(|_| true, |run| run != 2);
     assert_eq!(left.factors.len(), 2, "{:?}", text(&left));
     assert!(left.factors.iter().all(|factor| factor.followers.is_empty()));

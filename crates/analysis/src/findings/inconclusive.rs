@@ -5,7 +5,7 @@ use super::{JudgedResponse, UsedRuns, cannot_tell, is_invalid};
 use crate::design::{Design, Stratum, UNSET};
 use crate::estimate::ResponseScale;
 use crate::finding::{
-    EffectSize, Finding, Inconclusive, NamedLevels, Noise, OpenQuestions, Unanswered,
+    EffectSize, Finding, Inconclusive, NamedLevels, Noise, OpenQuestion, OpenQuestions,
 };
 use crate::precision::{CONFIDENCE, POWER, RUNS_MAX};
 use feedrate_measure::stats::samples_to_tell;
@@ -15,17 +15,17 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A question of one response that stays open.
 pub(super) enum OpenPoint {
     /// One run of a cell.
-    NoReplicates(Unanswered),
+    NoReplicates(OpenQuestion),
     /// The interval holds both nothing and what would matter.
     Noise { factor: String, widest: EffectSize },
     /// Another factor always changed with it.
-    Confounded(Unanswered),
+    Confounded(OpenQuestion),
     /// A third factor always changed with these.
-    Aliased(Unanswered),
+    Aliased(OpenQuestion),
     /// Not all combinations of two factors were run.
     NotCrossed { missing: usize, pairs: usize },
     /// More than is tested one by one.
-    TooManyLevels(Unanswered),
+    TooManyLevels(OpenQuestion),
 }
 
 /// Reasons that need the runs of all responses follow those that are told of a workload first.
@@ -43,7 +43,7 @@ impl OpenPoint {
         }
     }
 
-    fn question(&self) -> Option<&Unanswered> {
+    fn question(&self) -> Option<&OpenQuestion> {
         match self {
             OpenPoint::NoReplicates(of)
             | OpenPoint::Confounded(of)
@@ -93,7 +93,7 @@ fn named(factor: &str, levels: &BTreeSet<&str>) -> NamedLevels {
 /// Parts of a design that are not compared with each other.
 pub(super) fn apart(all: &UsedRuns, strata: &[Stratum]) -> Option<Finding> {
     let names: Vec<String> = strata.iter().map(|one| one.name.clone()).collect();
-    let subject = Inconclusive::Apart(names);
+    let subject = Inconclusive::Separate(names);
     let finding = cannot_tell(&all.design.workload, subject, &all.used());
     (1 < strata.len()).then_some(Finding { magnitude: 0.0, ..finding })
 }
@@ -129,7 +129,7 @@ pub(super) fn only_left_out(all: &Design, group: &UsedRuns) -> Option<Finding> {
     let mut of: Vec<&Run> = concerned.into_iter().map(|run| group.runs[run]).collect();
     of.sort_by(|a, b| a.path.cmp(&b.path));
     let factors = lost.iter().map(|of| of.factor.clone()).collect();
-    let subject = Inconclusive::OnlyLeftOut(lost);
+    let subject = Inconclusive::OnlyInvalid(lost);
     let finding = cannot_tell(&used.workload, subject, &of);
     Some(Finding { factors, magnitude: REASONS as f64 + 2.0, ..finding })
 }
@@ -149,14 +149,15 @@ fn of_reason(workload: &str, reason: usize, judged: &[JudgedResponse]) -> Option
     let subject = match own[0] {
         OpenPoint::NoReplicates(_) => {
             let repeated = judged.iter().find_map(|one| noise(one.matrix));
-            Inconclusive::NoReplicates { of: questions(&concerned), noise: repeated }
+            Inconclusive::NoReplicates { questions: questions(&concerned), noise: repeated }
         }
         OpenPoint::Noise { .. } => {
             Inconclusive::TooNoisy(concerned.iter().filter_map(too_noisy).collect())
         }
-        OpenPoint::Confounded(_) => {
-            Inconclusive::Confounded { of: questions(&concerned), lacking: first.matrix.lacking() }
-        }
+        OpenPoint::Confounded(_) => Inconclusive::Confounded {
+            questions: questions(&concerned),
+            lacking: first.matrix.lacking(),
+        },
         OpenPoint::Aliased(_) => Inconclusive::Aliased(questions(&concerned)),
         OpenPoint::TooManyLevels(_) => Inconclusive::TooManyLevels(questions(&concerned)),
         &OpenPoint::NotCrossed { missing, pairs } => Inconclusive::NotCrossed { missing, pairs },
@@ -172,7 +173,7 @@ fn of_reason(workload: &str, reason: usize, judged: &[JudgedResponse]) -> Option
 
 /// Each question once, in the order of the first response that has it.
 fn questions(concerned: &[(&JudgedResponse, Vec<&OpenPoint>)]) -> OpenQuestions {
-    let mut questions: Vec<Unanswered> = Vec::new();
+    let mut questions: Vec<OpenQuestion> = Vec::new();
     for question in concerned.iter().flat_map(|(_, own)| own).filter_map(|open| open.question()) {
         if !questions.contains(question) {
             questions.push(question.clone());

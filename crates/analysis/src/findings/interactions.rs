@@ -3,7 +3,7 @@
 use super::design_matrix::DesignMatrix;
 use super::inconclusive::OpenPoint;
 use super::main_effects::is_found;
-use crate::finding::{Finding, FindingKind, Interaction, Quantity, Subject, Unanswered};
+use crate::finding::{Finding, FindingKind, Interaction, OpenQuestion, Quantity, Subject};
 use feedrate_measure::stats::{Combination, Difference};
 use std::collections::BTreeSet;
 
@@ -105,16 +105,16 @@ pub(super) fn open(matrix: &DesignMatrix, tests: &[PairTest]) -> Vec<OpenPoint> 
         let names = [a, b].map(|factor| matrix.design.factors[factor].name.clone());
         let own: Vec<&PairTest> = tests.iter().filter(|one| one.pair == pair).collect();
         if own.iter().any(|one| one.combination.is_none()) {
-            aliased.push(Unanswered::Pair(names));
+            aliased.push(OpenQuestion::Pair(names));
         } else if own.iter().any(|one| one.difference.is_none()) {
-            single.push(Unanswered::Pair(names));
+            single.push(OpenQuestion::Pair(names));
         }
     }
     let mut open: Vec<OpenPoint> = few(aliased).into_iter().map(OpenPoint::Aliased).collect();
     open.extend(few(single).into_iter().map(OpenPoint::NoReplicates));
     let dropped = matrix.pairs_dropped;
     if dropped > 0 {
-        open.push(OpenPoint::TooManyLevels(Unanswered::Pairs(dropped)));
+        open.push(OpenPoint::TooManyLevels(OpenQuestion::Pairs(dropped)));
     }
     let factors = matrix.design.factors.len();
     let pairs = factors * factors.saturating_sub(1) / 2;
@@ -125,6 +125,6 @@ pub(super) fn open(matrix: &DesignMatrix, tests: &[PairTest]) -> Vec<OpenPoint> 
     open
 }
 
-fn few(pairs: Vec<Unanswered>) -> Vec<Unanswered> {
-    if pairs.len() <= PAIRS_NAMED_MAX { pairs } else { vec![Unanswered::Pairs(pairs.len())] }
+fn few(pairs: Vec<OpenQuestion>) -> Vec<OpenQuestion> {
+    if pairs.len() <= PAIRS_NAMED_MAX { pairs } else { vec![OpenQuestion::Pairs(pairs.len())] }
 }

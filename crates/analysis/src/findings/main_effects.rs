@@ -4,7 +4,7 @@ use super::JudgedResponse;
 use super::design_matrix::{Contrast, DesignMatrix};
 use super::inconclusive::OpenPoint;
 use crate::finding::{
-    Caveat, EffectSize, Finding, FindingKind, MainEffect, NamedLevels, Subject, Unanswered,
+    Caveat, EffectSize, Finding, FindingKind, MainEffect, NamedLevels, OpenQuestion, Subject,
 };
 use crate::precision::ALPHA;
 use feedrate_measure::stats::Difference;
@@ -95,7 +95,7 @@ pub(super) fn conclude(
     let matrix = judged.matrix;
     own.sort_by(|a, b| b.estimate.abs().total_cmp(&a.estimate.abs()));
     let of = &matrix.design.factors[factor];
-    let question = |levels| Unanswered::Factor(NamedLevels { factor: of.name.clone(), levels });
+    let question = |levels| OpenQuestion::Factor(NamedLevels { factor: of.name.clone(), levels });
     if matrix.is_too_large() {
         judged.open.push(OpenPoint::TooManyLevels(question(Vec::new())));
         return;
@@ -128,14 +128,17 @@ fn effect(
 ) -> Finding {
     let found: Vec<&LevelTest> = own.iter().copied().filter(|one| is_found(one.p)).collect();
     let open = own.iter().filter(|one| !is_found(one.p) && one.difference.is_some());
-    let not_told_apart: BTreeSet<usize> = open.map(|one| one.level).collect();
+    let indistinguishable: BTreeSet<usize> = open.map(|one| one.level).collect();
     let factors = &matrix.design.factors;
     let levels = &factors[factor].levels;
     let share_percent = matrix.share_percent(factor);
     let subject = Subject::MainEffect(MainEffect {
         share_percent,
         is_largest: share_percent.is_some_and(|share| is_largest(matrix, factor, share)),
-        not_told_apart: not_told_apart.into_iter().map(|level| levels[level].clone()).collect(),
+        indistinguishable: indistinguishable
+            .into_iter()
+            .map(|level| levels[level].clone())
+            .collect(),
     });
     let mut finding = matrix.finding(FindingKind::Effect, &[factor], subject, cells_of(&found));
     finding.effects = found.iter().map(|one| one.effect(matrix).tested(one.p, tests)).collect();

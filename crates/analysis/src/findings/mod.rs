@@ -74,7 +74,7 @@ fn place(of: &Finding) -> (bool, usize) {
         of.kind,
         FindingKind::Effect | FindingKind::Epochs | FindingKind::Checkpoints | FindingKind::Drift
     );
-    (is_difference && !of.effects.iter().any(may_matter), of.kind.place())
+    (is_difference && !of.effects.iter().any(may_matter), of.kind.rank())
 }
 
 fn may_matter(of: &EffectSize) -> bool {

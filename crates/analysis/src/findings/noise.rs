@@ -22,7 +22,7 @@ fn outliers_of_cell(matrix: &DesignMatrix, at: usize) -> Option<Finding> {
     if far.is_empty() {
         return None;
     }
-    let subject = Subject::Outliers { runs: named, of: runs.len() };
+    let subject = Subject::Outliers { runs: named, cell_runs: runs.len() };
     Some(Finding {
         response: Some(matrix.response.id.name()),
         effects: median(matrix.response, runs).into_iter().collect(),

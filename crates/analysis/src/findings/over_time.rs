@@ -3,7 +3,7 @@
 
 use super::exclusions::doubted;
 use super::{UsedRuns, about};
-use crate::estimate::{ResponseScale, equal_mean, mean_of_cells, scaled};
+use crate::estimate::{ResponseScale, mean_of_cells, scaled, unweighted_mean};
 use crate::finding::{Caveat, EffectSize, EffectUnit, Finding, FindingKind, Quantity, Subject};
 use crate::precision::ALPHA;
 use feedrate_measure::metric::{AU_ALL_STEPS, DURATION_S, Metric, SAMPLES_WHOLE};
@@ -121,7 +121,7 @@ impl<'a> PartTest<'a> {
         if experiments == 0 {
             return None;
         }
-        let (estimate, difference) = equal_mean(&cells);
+        let (estimate, difference) = unweighted_mean(&cells);
         Some(PartTest {
             of,
             response,

@@ -2,7 +2,7 @@
 //!
 //! Many samples are read as one that takes as long as they: in a queue that serves one after another the sum is the same.
 
-use super::Untold;
+use super::NotPredictable;
 use super::model::{SampleCost, StorageModel};
 use feedrate_engine::job::ReadJob;
 use feedrate_engine::loader;
@@ -73,7 +73,7 @@ pub(super) fn au_percent(epochs: &[EpochTimes]) -> f64 {
 
 impl Scene<'_> {
     /// All epochs of the plan. Those after the first are alike; the last may be shorter.
-    pub(super) fn run(self) -> Result<Simulated, Untold> {
+    pub(super) fn run(self) -> Result<Simulated, NotPredictable> {
         let (train, loader) = (&self.plan.train, &self.plan.loader);
         let (first, simulated) = self.epoch_of(self.plan)?;
         let epochs = train.epochs_run().max(1);
@@ -97,7 +97,7 @@ impl Scene<'_> {
     }
 
     /// One epoch, of any number of steps: from a short run, and one twice as long, which is returned.
-    fn epoch_of(self, plan: &Plan) -> Result<(Line, Simulated), Untold> {
+    fn epoch_of(self, plan: &Plan) -> Result<(Line, Simulated), NotPredictable> {
         let scale = Miniature::new(plan, self.cost);
         let all = plan.train.steps_per_epoch.max(1);
         if all <= 2 * scale.steps {
@@ -182,11 +182,11 @@ impl Miniature {
         }
     }
 
-    fn run(&self, scene: Scene, steps: u64) -> Result<(EpochTimes, Simulated), Untold> {
+    fn run(&self, scene: Scene, steps: u64) -> Result<(EpochTimes, Simulated), NotPredictable> {
         let plan = self.plan(scene, steps);
-        let job = ReadJob::without_files(&plan).map_err(|_| Untold::OtherFiles)?;
+        let job = ReadJob::without_files(&plan).map_err(|_| NotPredictable::OtherFiles)?;
         let mut driver = SimulatedDriver::new(job, self.storage(&plan, scene));
-        let accelerators = driver.epoch(steps).map_err(|_| Untold::OtherFiles)?;
+        let accelerators = driver.epoch(steps).map_err(|_| NotPredictable::OtherFiles)?;
         let end_ns =
             accelerators.iter().flat_map(|one| &one.blocks).map(|block| block.end_ns).max();
         let epoch = EpochRecord {

@@ -75,7 +75,7 @@ pub struct Prediction {
 /// Something that a record cannot tell, and the run that would.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "name", rename_all = "snake_case")]
-pub enum Untold {
+pub enum NotPredictable {
     /// No accelerator computed in it, or none finished a step: a run that trains would tell.
     NothingTrained,
     /// Its reads were not counted: a run of feedrate's own would tell.
@@ -100,7 +100,8 @@ pub enum Untold {
         /// Most that it allows.
         most_percent: f64,
         /// The run that would tell.
-        tell_by: TellBy,
+        #[serde(rename = "tell_by")]
+        deciding_run: DecidingRun,
     },
     /// The record has nothing of the kind that is to be changed: no limit, or no time.
     NotSeen {
@@ -113,7 +114,7 @@ names! {
     /// A run that tells latency, bandwidth and concurrency apart.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
-    pub enum TellBy {
+    pub enum DecidingRun {
         /// More requests in flight.
         MoreReadingThreads = "more_reading_threads",
         /// Another `reader.transfer_size`.
@@ -146,19 +147,23 @@ impl Pipeline {
     ///
     /// # Errors
     /// The record does not tell.
-    pub fn predict(&self, plan: &Plan, changes: &[PipelineChange]) -> Result<Prediction, Untold> {
+    pub fn predict(
+        &self,
+        plan: &Plan,
+        changes: &[PipelineChange],
+    ) -> Result<Prediction, NotPredictable> {
         let plan = &self.with_compute(plan);
         let is_seen =
             |change: &&PipelineChange| self.storage.iter().any(|model| change.is_seen(model));
         if let Some(unseen) = changes.iter().find(|change| !is_seen(change)) {
-            return Err(Untold::NotSeen { key: unseen.key() });
+            return Err(NotPredictable::NotSeen { key: unseen.key() });
         }
         let cost = self.cost(plan)?;
         let mut predicted = Vec::new();
         for (rest, residual) in &self.models {
             predicted.push(self.predict_on(plan, cost, changes, rest, residual)?);
         }
-        let Some(best) = predicted.first().copied() else { return Err(Untold::NotCounted) };
+        let Some(best) = predicted.first().copied() else { return Err(NotPredictable::NotCounted) };
         let ends = |pick: fn(f64, f64) -> f64, at: usize| {
             predicted.iter().map(|one| one.interval[at]).reduce(pick).unwrap_or(best.au_percent)
         };
@@ -172,12 +177,16 @@ impl Pipeline {
             let all_share = self.models.iter().all(|(rest, _)| rest.is_shared());
             let alone =
                 plan.readers() * plan.loader.workers.max(1) == 1 || self.requests_in_flight < 1.5;
-            let tell_by = if alone && !all_share {
-                TellBy::MoreReadingThreads
+            let deciding_run = if alone && !all_share {
+                DecidingRun::MoreReadingThreads
             } else {
-                TellBy::OtherTransferSize
+                DecidingRun::OtherTransferSize
             };
-            return Err(Untold::LatencyOrBandwidth { least_percent, most_percent, tell_by });
+            return Err(NotPredictable::LatencyOrBandwidth {
+                least_percent,
+                most_percent,
+                deciding_run,
+            });
         }
         Ok(Prediction { interval, ..best })
     }
@@ -190,7 +199,7 @@ impl Pipeline {
         changes: &[PipelineChange],
         rest: &StorageModel,
         residual: &Residual,
-    ) -> Result<Prediction, Untold> {
+    ) -> Result<Prediction, NotPredictable> {
         let mut changed = plan.clone();
         let mut model = rest.behind(StorageModel::emulated(&plan.storage_of_steps()));
         for change in changes {

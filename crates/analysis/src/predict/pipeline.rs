@@ -4,7 +4,7 @@ use super::miniature::{EpochTimes, Scene, Simulated, mean_sample_bytes, mean_tim
 use super::model::{AtDevice, DeviceRequests, SampleCost, StorageModel};
 use super::shared_files::SampleWork;
 use super::storage::Reads;
-use super::{Prediction, Untold, miniature};
+use super::{NotPredictable, Prediction, miniature};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::Record;
 use feedrate_spec::plan::{FileAccess, LoaderPlan, Plan};
@@ -105,22 +105,22 @@ impl Pipeline {
     ///
     /// # Errors
     /// It does not tell.
-    pub fn new(record: &Record) -> Result<Self, Untold> {
-        Pipeline::of_derived(&Derived::new(record))
+    pub fn new(record: &Record) -> Result<Self, NotPredictable> {
+        Pipeline::from_derived(&Derived::new(record))
     }
 
     /// The same of a record whose metrics are known.
-    pub(crate) fn of_derived(derived: &Derived) -> Result<Self, Untold> {
+    pub(crate) fn from_derived(derived: &Derived) -> Result<Self, NotPredictable> {
         let (pipeline, times) = Pipeline::counted(derived)?;
         if derived.is_memory_served() {
-            return Err(Untold::ServedFromMemory);
+            return Err(NotPredictable::ServedFromMemory);
         }
         pipeline.fitted(derived, &times)
     }
 
     /// The run with an ideal client, whose samples cost what the loader takes for them. Where memory served them, it serves them then too.
     /// `None` where the client was ideal.
-    pub fn with_ideal_client(derived: &Derived) -> Option<Result<Prediction, Untold>> {
+    pub fn with_ideal_client(derived: &Derived) -> Option<Result<Prediction, NotPredictable>> {
         let mut plan = derived.record.plan.clone();
         plan.loader.client.take()?;
         let predicted = Pipeline::counted(derived)
@@ -129,7 +129,7 @@ impl Pipeline {
     }
 
     /// The figures that the record counts, and its epochs.
-    fn counted(derived: &Derived) -> Result<(Self, Vec<EpochTimes>), Untold> {
+    fn counted(derived: &Derived) -> Result<(Self, Vec<EpochTimes>), NotPredictable> {
         let record = derived.record;
         let (plan, io) = (&record.plan, &derived.io);
         let times: Vec<EpochTimes> =
@@ -138,16 +138,16 @@ impl Pipeline {
         let (steps, compute_s, length_s) =
             (sum(|one| one.steps), sum(|one| one.compute_s), sum(|one| one.length_s));
         if steps == 0.0 || compute_s == 0.0 {
-            return Err(Untold::NothingTrained);
+            return Err(NotPredictable::NothingTrained);
         }
         if record.watched.is_some() {
-            return Err(Untold::OnlyWatched);
+            return Err(NotPredictable::OnlyWatched);
         }
         if io.access.samples_read == 0 || io.reads == 0 {
-            return Err(Untold::NotCounted);
+            return Err(NotPredictable::NotCounted);
         }
         if reads_together(plan) {
-            return Err(Untold::CollectiveReads);
+            return Err(NotPredictable::CollectiveReads);
         }
         let samples = io.access.samples_read as f64;
         let each_s = |ns: u64, count: u64| (count > 0).then(|| ns as f64 / 1e9 / count as f64);
@@ -202,7 +202,7 @@ impl Pipeline {
     }
 
     /// Find what explains the reads, and how well.
-    fn fitted(mut self, derived: &Derived, times: &[EpochTimes]) -> Result<Self, Untold> {
+    fn fitted(mut self, derived: &Derived, times: &[EpochTimes]) -> Result<Self, NotPredictable> {
         let plan = self.with_compute(&self.plan);
         let cost = self.cost(&plan)?;
         let emulated = StorageModel::emulated(&plan.storage_of_steps());
@@ -284,7 +284,7 @@ impl Pipeline {
     }
 
     /// A sample of `plan`, from those of the record.
-    pub(super) fn cost(&self, plan: &Plan) -> Result<SampleCost, Untold> {
+    pub(super) fn cost(&self, plan: &Plan) -> Result<SampleCost, NotPredictable> {
         let cost = self.cost_of_files(plan)?;
         let Some(client) = &plan.loader.client else { return Ok(cost) };
         let batch = plan.loader.batch_size.max(1) as f64;
@@ -305,37 +305,37 @@ impl Pipeline {
         self.cpu_s.map(|cpu_s| (cpu_s - self.client_cpu_s).max(0.0))
     }
 
-    fn cost_of_files(&self, plan: &Plan) -> Result<SampleCost, Untold> {
+    fn cost_of_files(&self, plan: &Plan) -> Result<SampleCost, NotPredictable> {
         let (was, is) = (&self.plan, plan);
         if was.dataset.format != is.dataset.format || was.dataset.encoding != is.dataset.encoding {
-            return Err(Untold::OtherFiles);
+            return Err(NotPredictable::OtherFiles);
         }
         // Nothing is known of the storage that a copy would lie on.
         if was.stage != is.stage {
-            return Err(Untold::OtherFiles);
+            return Err(NotPredictable::OtherFiles);
         }
         if was.loader.head != is.loader.head {
-            return Err(Untold::OtherFiles);
+            return Err(NotPredictable::OtherFiles);
         }
         // Memory may serve what is read again.
         if !self.is_emulated && was.loader.reread_share != is.loader.reread_share {
-            return Err(Untold::OtherOrder);
+            return Err(NotPredictable::OtherOrder);
         }
         let order = |plan: &Plan| (plan.loader.shuffles_samples(), plan.loader.shuffle_block);
         let is_shared = was.dataset.samples_per_file.max(is.dataset.samples_per_file) > 1;
         if is_shared && order(was) != order(is) {
-            return Err(Untold::OtherOrder);
+            return Err(NotPredictable::OtherOrder);
         }
         // Who knows which requests the page cache makes of other reads?
         if self.cache_asks && was.loader.piece_bytes != is.loader.piece_bytes {
-            return Err(Untold::OtherFiles);
+            return Err(NotPredictable::OtherFiles);
         }
         // Nothing is known of another way into the storage either.
         if !self.is_emulated && was.storage.engine != is.storage.engine {
-            return Err(Untold::OtherFiles);
+            return Err(NotPredictable::OtherFiles);
         }
         if reads_together(is) {
-            return Err(Untold::CollectiveReads);
+            return Err(NotPredictable::CollectiveReads);
         }
         let decode_s = (self.decode_s - was.loader.preprocess.mean_s()).max(0.0);
         // Workers that waited for a core took longer than the core did.
@@ -351,7 +351,7 @@ impl Pipeline {
         if is_shared && !is_read_alike {
             let was = *self.work.get_or_init(|| SampleWork::counted(was));
             let work = was.zip(SampleWork::counted(is));
-            let (was, is) = work.ok_or(Untold::OtherFiles)?;
+            let (was, is) = work.ok_or(NotPredictable::OtherFiles)?;
             return Ok(SampleCost {
                 opens: self.opens_per_sample * is.opens / was.opens,
                 reads: self.reads_per_sample * is.reads / was.reads,

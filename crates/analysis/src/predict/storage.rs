@@ -3,7 +3,7 @@
 //! One request in flight cannot tell them apart, so that all are kept; sizes that differ, and reads that found the storage
 //! empty, rule some of them out.
 
-use super::Untold;
+use super::NotPredictable;
 use super::miniature::{Scene, Simulated};
 use super::model::StorageModel;
 use feedrate_measure::histogram::Histogram;
@@ -36,7 +36,7 @@ pub(super) struct Reads<'a> {
 
 impl Reads<'_> {
     /// The rest of a storage that is known: how much longer reads took than it.
-    pub(super) fn rest(self, scene: Scene) -> Result<Vec<StorageModel>, Untold> {
+    pub(super) fn rest(self, scene: Scene) -> Result<Vec<StorageModel>, NotPredictable> {
         let mut rest = StorageModel::default();
         for _ in 0..ROUNDS {
             let model = rest.behind(self.known);
@@ -57,7 +57,7 @@ impl Reads<'_> {
     }
 
     /// Every storage that explains the reads, the best first.
-    pub(super) fn explained(self, scene: Scene) -> Result<Vec<StorageModel>, Untold> {
+    pub(super) fn explained(self, scene: Scene) -> Result<Vec<StorageModel>, NotPredictable> {
         let mut fits = Vec::new();
         if self.read_s <= 0.0 {
             return Ok(vec![StorageModel::default()]);
@@ -126,7 +126,7 @@ impl Reads<'_> {
         self,
         mut model: StorageModel,
         scene: Scene,
-    ) -> Result<(StorageModel, Simulated), Untold> {
+    ) -> Result<(StorageModel, Simulated), NotPredictable> {
         let run = |model: StorageModel| Scene { model: &model.behind(self.known), ..scene }.run();
         let mut simulated = run(model)?;
         // Factors of a turn that were too small and too large: reads take longer with each, by leaps where storage and steps meet.

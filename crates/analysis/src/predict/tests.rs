@@ -168,7 +168,7 @@ impl WhatIf {
         WhatIf { changes: vec![change], changed, ..WhatIf::on_plan(workers, storage, |_| {}) }
     }
 
-    fn predict(&self) -> Result<Prediction, Untold> {
+    fn predict(&self) -> Result<Prediction, NotPredictable> {
         let pipeline = Pipeline::new(&run(&self.base, self.storage)).unwrap();
         pipeline.predict(&self.plan, &self.changes)
     }
@@ -294,15 +294,17 @@ fn many_accelerators_are_as_few_on_less() {
 #[test]
 fn where_the_record_leaves_it_open_the_run_that_tells_is_named() {
     let told = WhatIf::on_plan(1, storage(10.0, None, None), threads(4)).predict();
-    let Err(Untold::LatencyOrBandwidth { least_percent, most_percent, tell_by }) = told else {
+    let Err(NotPredictable::LatencyOrBandwidth { least_percent, most_percent, deciding_run }) =
+        told
+    else {
         panic!("{told:?}")
     };
     assert!(least_percent < 55.0 && most_percent > 95.0, "{least_percent} {most_percent}");
-    assert_eq!(tell_by, TellBy::MoreReadingThreads);
+    assert_eq!(deciding_run, DecidingRun::MoreReadingThreads);
     let unseen = PipelineChange::Concurrency(Scale::Times(2.0));
     let latency = storage(10.0, None, None);
     let told = WhatIf::on_storage(4, latency, unseen, latency).predict();
-    assert_eq!(told, Err(Untold::NotSeen { key: "storage.concurrency" }));
+    assert_eq!(told, Err(NotPredictable::NotSeen { key: "storage.concurrency" }));
 }
 
 /// The plan says how the storage is emulated, so that nothing is left open: neither by one request in flight, nor by one size.
@@ -362,46 +364,58 @@ fn records_that_tell_nothing_are_refused() {
         Pipeline::new(&record).map(|_| ())
     };
     assert_eq!(told(|_| {}), Ok(()));
-    assert_eq!(told(|record| record.epochs.clear()), Err(Untold::NothingTrained));
+    assert_eq!(told(|record| record.epochs.clear()), Err(NotPredictable::NothingTrained));
     let uncounted = |record: &mut Record| record.epochs[0].accelerators[0].io = Default::default();
-    assert_eq!(told(uncounted), Err(Untold::NotCounted));
+    assert_eq!(told(uncounted), Err(NotPredictable::NotCounted));
     let cached = |record: &mut Record| {
         record.epochs[0].host.process_device_read_bytes = Some(0);
         record.epochs[0].host.resident_before_bytes = Some(1 << 30);
     };
-    assert_eq!(told(cached), Err(Untold::ServedFromMemory));
+    assert_eq!(told(cached), Err(NotPredictable::ServedFromMemory));
     let csv = |plan: &mut Plan| plan.dataset.format = "csv".into();
     let mut case = WhatIf::on_plan(2, storage(10.0, None, None), csv);
     case.base.dataset.format = "npy".into();
-    assert_eq!(case.predict(), Err(Untold::OtherFiles));
+    assert_eq!(case.predict(), Err(NotPredictable::OtherFiles));
     let elsewhere = |plan: &mut Plan| plan.storage.engine = Some("mmap".into());
     let case = WhatIf::on_plan(2, storage(10.0, None, None), elsewhere);
-    assert_eq!(case.predict(), Err(Untold::OtherFiles), "nobody knows what another engine takes");
+    assert_eq!(
+        case.predict(),
+        Err(NotPredictable::OtherFiles),
+        "nobody knows what another engine takes"
+    );
     let one_for_all = |plan: &mut Plan| {
         (plan.loader.file_access, plan.loader.group_accelerators) = (FileAccess::Same, 2);
         plan.accelerators = 2;
     };
     let case = WhatIf::on_plan(2, storage(10.0, None, None), one_for_all);
-    assert_eq!(case.predict(), Err(Untold::CollectiveReads));
+    assert_eq!(case.predict(), Err(NotPredictable::CollectiveReads));
     let shuffled = |plan: &mut Plan| {
         (plan.dataset.samples_per_file, plan.loader.sample_shuffle) = (8, Shuffle::Seed);
     };
     let mut case = WhatIf::on_plan(2, storage(10.0, None, None), shuffled);
     case.base.loader.sample_shuffle = Shuffle::Off;
-    assert_eq!(case.predict(), Err(Untold::OtherOrder));
+    assert_eq!(case.predict(), Err(NotPredictable::OtherOrder));
     (case.base.loader.sample_shuffle, case.base.loader.shuffle_block) = (Shuffle::Seed, Some(4));
-    assert_eq!(case.predict(), Err(Untold::OtherOrder), "in blocks");
+    assert_eq!(case.predict(), Err(NotPredictable::OtherOrder), "in blocks");
     case.base.storage.throttle_bytes_per_second = Some(5e6);
-    assert_eq!(case.predict(), Err(Untold::OtherOrder), "whatever the storage");
+    assert_eq!(case.predict(), Err(NotPredictable::OtherOrder), "whatever the storage");
     case.base.storage.throttle_bytes_per_second = None;
     (case.base.loader.shuffle_block, case.base.loader.reread_share) = (None, 0.5);
-    assert_eq!(case.predict(), Err(Untold::OtherOrder), "memory may serve what is read again");
+    assert_eq!(
+        case.predict(),
+        Err(NotPredictable::OtherOrder),
+        "memory may serve what is read again"
+    );
     case.base.loader.head = Some(feedrate_spec::plan::HeadReads { reads: 50, bytes: 13_312 });
-    assert_eq!(case.predict(), Err(Untold::OtherFiles), "nobody knows what a head takes");
+    assert_eq!(case.predict(), Err(NotPredictable::OtherFiles), "nobody knows what a head takes");
     let staged = |plan: &mut Plan| {
         plan.stage = Some(feedrate_spec::plan::StagePlan::default());
     };
     let mut case = WhatIf::on_plan(2, storage(10.0, None, None), staged);
     case.base.stage = None;
-    assert_eq!(case.predict(), Err(Untold::OtherFiles), "nobody knows where the copy would lie");
+    assert_eq!(
+        case.predict(),
+        Err(NotPredictable::OtherFiles),
+        "nobody knows where the copy would lie"
+    );
 }

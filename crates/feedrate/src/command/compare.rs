@@ -6,7 +6,7 @@ use crate::messages;
 use clap::Args;
 use feedrate_analysis::compare::{
     ComparedResponse, Comparison, Differing, IntervalEstimate, MAIN_RESPONSES, Pairing, Question,
-    Side, SideDoubt, alike::KEYS, compare as compare_runs, same_run, sides,
+    Side, SideDoubt, compare as compare_runs, find_shared_run, matching::KEYS, read_sides,
 };
 use feedrate_analysis::precision;
 use feedrate_measure::doubt::Severity;
@@ -105,11 +105,11 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
         Some(margin) => Question::NoWorseThan(margin),
         None => Question::Within(arguments.within.unwrap_or(WITHIN)),
     };
-    let pairing = if arguments.paired { Pairing::InTurns } else { Pairing::None };
+    let pairing = if arguments.paired { Pairing::ByReplicate } else { Pairing::None };
     let across: Vec<&str> = arguments.across.iter().map(String::as_str).collect();
     check_across(&across)?;
-    let (a, b) = sides(&arguments.a, &arguments.b, threads()).map_err(Refusal::from)?;
-    if let Some((one, other)) = same_run(&a, &b) {
+    let (a, b) = read_sides(&arguments.a, &arguments.b, threads()).map_err(Refusal::from)?;
+    if let Some((one, other)) = find_shared_run(&a, &b) {
         return refuse(
             format!("`{}` and `{}` are one and the same run", one.display(), other.display()),
             "give runs that were made apart: a run differs from itself in nothing",
@@ -132,7 +132,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     } else {
         messages::print_document(&document(arguments, &found, question), true)?;
     }
-    let otherwise = if found.is_open() { Exit::Undecided } else { Exit::Unmet };
+    let otherwise = if found.is_undecided() { Exit::Undecided } else { Exit::Unmet };
     Ok(if found.is_met() { Exit::Fine } else { otherwise })
 }
 

@@ -70,7 +70,7 @@ impl<'a> PlotBlock<'a> {
         for (at, factor) in design.factors.iter().enumerate() {
             let twins = factor.followers.iter();
             followers.extend(twins.map(|twin| [twin.clone(), factor.name.clone()]));
-            let by = if factor.name == PROCESSES { None } else { design.told_by(at) };
+            let by = if factor.name == PROCESSES { None } else { design.determined_by(at) };
             followers.extend(by.map(|by| [factor.name.clone(), design.factors[by].name.clone()]));
         }
         let follows = |name: &str| followers.iter().any(|[follower, _]| follower == name);

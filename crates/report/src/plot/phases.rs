@@ -8,7 +8,7 @@ use super::{Missing, Needs, Plot, epochs};
 use crate::draw::figure::{
     Axes, Axis, AxisRange, Figure, Layer, Panel, Point, Series, Spread, Style, Tone,
 };
-use feedrate_analysis::estimate::equal_mean;
+use feedrate_analysis::estimate::unweighted_mean;
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_measure::metric::DELIVERED_WHOLE;
 use feedrate_measure::phase::{Phase, PhaseKind};
@@ -152,7 +152,7 @@ fn layers_of(
         if cells.is_empty() {
             continue;
         }
-        let (mean, noise) = equal_mean(&cells);
+        let (mean, noise) = unweighted_mean(&cells);
         let interval = noise.and_then(|of| of.interval(CONFIDENCE));
         means.push(Point {
             low: interval.map(|interval| interval.low),

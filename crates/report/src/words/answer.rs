@@ -18,7 +18,7 @@ pub fn lines(answer: &Answer, doubts: &[Doubt]) -> Vec<String> {
 
 /// `YES:`; `PROBABLY YES:` where few steps do not tell.
 pub fn head(answer: &Answer) -> String {
-    let probably = if answer.is_of_few_steps() { "PROBABLY " } else { "" };
+    let probably = if answer.rests_on_few_steps() { "PROBABLY " } else { "" };
     format!("{probably}{}:", answer.kind.name().to_uppercase())
 }
 
@@ -52,9 +52,10 @@ pub fn of_several(answers: &[&Answer]) -> Vec<String> {
         return Vec::new();
     }
     let decided = || answers.iter().filter(|one| one.fed.is_some());
-    let au = decided().filter_map(|one| Some((one.au_percent?, one.asked_percent)));
+    let au = decided().filter_map(|one| Some((one.au_percent?, one.required_percent)));
     let au = range(au.map(|(au, asked)| (au, told_apart(au, asked))));
-    let asked = range(decided().map(|one| (one.asked_percent, one.asked_percent.to_string())));
+    let asked =
+        range(decided().map(|one| (one.required_percent, one.required_percent.to_string())));
     let says = au.zip(asked).map(|(au, asked)| format!("; {au} % AU of the {asked} % asked"));
     let first = by_kind(answers) + &says.unwrap_or_default();
     let rates = |of: fn(&Answer) -> Option<f64>| {
@@ -172,8 +173,8 @@ fn device_bytes_are_unknown(doubts: &[Doubt]) -> bool {
 
 /// `54 % AU of the 90 % asked`, with as many digits as tell the two apart.
 fn reached(answer: &Answer) -> Option<String> {
-    let (au, asked) = (answer.au_percent?, answer.asked_percent);
-    let interval = if answer.is_of_few_steps() { answer.interval } else { None };
+    let (au, asked) = (answer.au_percent?, answer.required_percent);
+    let interval = if answer.rests_on_few_steps() { answer.interval } else { None };
     let interval = interval.map(|[low, high]| format!(" [{low:.0}, {high:.0}]"));
     let au = told_apart(au, asked);
     Some(format!("{au} % AU{} of the {asked} % asked", interval.unwrap_or_default()))
@@ -197,7 +198,7 @@ pub fn told_apart(au: f64, asked: f64) -> String {
 fn windowed(answer: &Answer) -> String {
     let Some(percent) = answer.windowed_disagrees_percent else { return String::new() };
     let says = if answer.fed == Some(true) { "no" } else { "yes" };
-    let percent = told_apart(percent, answer.asked_percent);
+    let percent = told_apart(percent, answer.required_percent);
     format!("; MLPerf's windowed AU says {says}: {percent} %")
 }
 

@@ -1,13 +1,16 @@
 //! The client that an answer rests on, in a line. Decides nothing.
 
 use super::untold::why;
-use feedrate_analysis::predict::{Prediction, Untold};
+use feedrate_analysis::predict::{NotPredictable, Prediction};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::metric::{AU_ALL_STEPS, COMPUTE_S, Unit};
 
 /// `Client: ideal, the storage's question`, or both utilisations over all steps: the measured one, and `ideal`, which is estimated. `None`
 /// where no client was emulated: of checkpoints alone, and of loops that were watched.
-pub fn line(derived: &Derived, ideal: Option<&Result<Prediction, Untold>>) -> Option<String> {
+pub fn line(
+    derived: &Derived,
+    ideal: Option<&Result<Prediction, NotPredictable>>,
+) -> Option<String> {
     let record = derived.record;
     if record.watched.is_some() || record.plan.is_checkpoint_only() {
         return None;
@@ -54,7 +57,11 @@ mod tests {
     use feedrate_spec::plan::ClientPlan;
 
     #[track_caller]
-    fn check(record: &Record, ideal: Option<&Result<Prediction, Untold>>, expected: Option<&str>) {
+    fn check(
+        record: &Record,
+        ideal: Option<&Result<Prediction, NotPredictable>>,
+        expected: Option<&str>,
+    ) {
         assert_eq!(line(&Derived::new(record), ideal).as_deref(), expected);
     }
 
@@ -86,7 +93,7 @@ mod tests {
         check(&record, Some(&Ok(below)), Some(within));
         record.plan.loader.client = Some(ClientPlan { name: Some("pytorch-npz".into()), ..client });
         let one = "Client: pytorch-npz, the job's question: 50 % AU; ideal client: not told: accelerators read together, or one for all, which is not modelled";
-        check(&record, Some(&Err(Untold::CollectiveReads)), Some(one));
+        check(&record, Some(&Err(NotPredictable::CollectiveReads)), Some(one));
         record.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
         check(&record, None, Some("Client: pytorch-npz, the job's question"));
         check(&checkpoints_alone(3), None, None);

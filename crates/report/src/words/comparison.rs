@@ -30,7 +30,7 @@ pub fn verdict(of: &ComparedResponse) -> String {
             })
             .collect::<Vec<_>>()
             .join(", "),
-        Ground::NotAlike { differs, unknown } => {
+        Ground::NotComparable { differs, unknown } => {
             [("differ in", differs), ("are not known to be alike in", unknown)]
                 .into_iter()
                 .filter(|(_, keys)| !keys.is_empty())
@@ -49,9 +49,9 @@ pub fn verdict(of: &ComparedResponse) -> String {
                 n => format!("n = {n} in {side}"),
             })
             .join(", "),
-        Ground::NoPairs { a, b } => format!("{a} runs of A and {b} of B are no pairs"),
-        Ground::OtherTurns => "their replicates or blocks are not the same".into(),
-        Ground::NoPartners => "runs without a value leave others without a partner".into(),
+        Ground::UnequalCounts { a, b } => format!("{a} runs of A and {b} of B are no pairs"),
+        Ground::DifferentReplicates => "their replicates or blocks are not the same".into(),
+        Ground::MissingValues => "runs without a value leave others without a partner".into(),
         Ground::NotPositive => "a value that is not positive has no ratio".into(),
     };
     format!("cannot be told: {why}")

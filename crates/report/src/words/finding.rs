@@ -39,13 +39,13 @@ pub fn sentence(finding: &Finding) -> String {
         Subject::BetweenEpochs(experiments) => over_time::epochs(finding, *experiments),
         Subject::AroundCheckpoints(experiments) => over_time::checkpoints(finding, *experiments),
         Subject::Drift => drift(&finding.effects[0], title),
-        Subject::Outliers { runs, of } => outliers(finding, runs, *of, title),
+        Subject::Outliers { runs, cell_runs } => outliers(finding, runs, *cell_runs, title),
         Subject::Inconclusive(of) => inconclusive::sentence(of),
     }
 }
 
 fn more_than_linear(of: &EffectSize, title: &str, factor: &str) -> String {
-    let Quantity::Level { level, base } = &of.of else { return String::new() };
+    let Quantity::Level { level, base } = &of.quantity else { return String::new() };
     format!(
         "{title} grows more than linearly: at {level} {factor} it is {} of what {base} would grow to, \
          n = {} ({}); that is a cache or a window until it is explained",
@@ -70,7 +70,7 @@ fn equivalent(
     title: &str,
 ) -> String {
     let [of] = finding.effects.as_slice() else { return String::new() };
-    let Quantity::OthersAgainst(base) = &of.of else { return String::new() };
+    let Quantity::OthersAgainst(base) = &of.quantity else { return String::new() };
     let levels = match levels {
         [one] => format!("{one} is"),
         _ => "all levels are".into(),
@@ -155,9 +155,9 @@ fn main_effect(of: &MainEffect, finding: &Finding, title: &str) -> String {
     let n = effects.iter().map(|one| one.n).min().unwrap_or(0);
     let p = effects.iter().filter_map(|one| one.p).fold(0.0, f64::max);
     let tests = effects[0].tests.unwrap_or(1);
-    let others = match &effects[0].of {
-        Quantity::Level { base, .. } if !of.not_told_apart.is_empty() => {
-            format!("; not told apart from {base}: {}", list(&of.not_told_apart))
+    let others = match &effects[0].quantity {
+        Quantity::Level { base, .. } if !of.indistinguishable.is_empty() => {
+            format!("; not told apart from {base}: {}", list(&of.indistinguishable))
         }
         _ => String::new(),
     };
@@ -198,7 +198,7 @@ fn interaction(of: &Interaction, finding: &Finding, title: &str) -> String {
 
 fn linear_growth(finding: &Finding, title: &str) -> String {
     let (of, factor) = (&finding.effects[0], quoted(&finding.factors[0]));
-    let Quantity::Level { level, base } = &of.of else { return String::new() };
+    let Quantity::Level { level, base } = &of.quantity else { return String::new() };
     let growth = format!(
         "{title} at {level} {factor} is {} of what {base} would grow to linearly",
         efficiency(of)

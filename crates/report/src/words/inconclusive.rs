@@ -3,23 +3,23 @@
 use super::number::{list, quoted, two_digits};
 use super::terms::{is_percent, level, title};
 use feedrate_analysis::finding::{
-    EffectSize, Inconclusive, NamedLevels, Noise, OpenQuestions, Unanswered,
+    EffectSize, Inconclusive, NamedLevels, Noise, OpenQuestion, OpenQuestions,
 };
-use feedrate_analysis::precision::REPLICATES_LEAST;
+use feedrate_analysis::precision::REPLICATES_MIN;
 
 /// Say why a question stays open.
 pub(super) fn sentence(of: &Inconclusive) -> String {
     let (why, what, remedy) = match of {
         Inconclusive::Ignored(factors) => return ignored(factors),
-        Inconclusive::Apart(names) => {
+        Inconclusive::Separate(names) => {
             let what = format!("what differs between {}", few(names));
             (APART, what, String::new())
         }
-        Inconclusive::OnlyLeftOut(factors) => {
+        Inconclusive::OnlyInvalid(factors) => {
             let what = what_do(factors);
             ("their only runs must not be used", what, "; run these again".to_string())
         }
-        Inconclusive::NoReplicates { of, noise } => {
+        Inconclusive::NoReplicates { questions: of, noise } => {
             let remedy = format!("; {}", replicates(noise.as_ref()));
             ("there is one run of each (no replicates)", questions(of), remedy)
         }
@@ -29,7 +29,7 @@ pub(super) fn sentence(of: &Inconclusive) -> String {
             let what = responses.collect::<Vec<_>>().join("; ");
             ("the noise is too large for so few runs", what, String::new())
         }
-        Inconclusive::Confounded { of, lacking } => {
+        Inconclusive::Confounded { questions: of, lacking } => {
             let remedy = match lacking {
                 Some(levels) => format!("one combination more, {},", combination(levels)),
                 None => "runs that change them alone".into(),
@@ -58,12 +58,12 @@ pub(super) fn sentence(of: &Inconclusive) -> String {
 pub(crate) fn to_do(of: &Inconclusive) -> Option<String> {
     let each = |noise: &Noise| Some((noise.runs?, margin(noise), title(noise.response)));
     Some(match of {
-        Inconclusive::OnlyLeftOut(factors) => {
+        Inconclusive::OnlyInvalid(factors) => {
             let factors = list(factors.iter().map(with_levels));
             format!("repeat the runs of {factors}, all of which must not be used")
         }
         Inconclusive::NoReplicates { noise: None, .. } => {
-            format!("make {REPLICATES_LEAST} runs of each experiment: none was repeated")
+            format!("make {REPLICATES_MIN} runs of each experiment: none was repeated")
         }
         Inconclusive::NoReplicates { noise: Some(noise), .. } => {
             let (runs, margin, of) = each(noise)?;
@@ -77,14 +77,14 @@ pub(crate) fn to_do(of: &Inconclusive) -> Option<String> {
         Inconclusive::Confounded { lacking: Some(levels), .. } => {
             format!("run one combination more: {}", combination(levels))
         }
-        Inconclusive::Confounded { of, .. } => {
+        Inconclusive::Confounded { questions: of, .. } => {
             format!("make runs that change {} alone", subjects(of))
         }
         Inconclusive::Aliased(_) => "use a design of more runs".into(),
         Inconclusive::NotCrossed { .. } => {
             "run all combinations of the factors (a full factorial or a 2^k design)".into()
         }
-        Inconclusive::Ignored(_) | Inconclusive::Apart(_) | Inconclusive::TooManyLevels(_) => {
+        Inconclusive::Ignored(_) | Inconclusive::Separate(_) | Inconclusive::TooManyLevels(_) => {
             return None;
         }
     })
@@ -138,11 +138,11 @@ fn questions(of: &OpenQuestions) -> String {
 }
 
 fn subjects(of: &OpenQuestions) -> String {
-    let text = |question: &Unanswered| match question {
-        Unanswered::Factor(of) if of.levels.is_empty() => quoted(&of.factor),
-        Unanswered::Factor(of) => format!("{} at {}", quoted(&of.factor), list(&of.levels)),
-        Unanswered::Pair([a, b]) => format!("{} with {}", quoted(a), quoted(b)),
-        Unanswered::Pairs(pairs) => format!("{pairs} pairs of factors together"),
+    let text = |question: &OpenQuestion| match question {
+        OpenQuestion::Factor(of) if of.levels.is_empty() => quoted(&of.factor),
+        OpenQuestion::Factor(of) => format!("{} at {}", quoted(&of.factor), list(&of.levels)),
+        OpenQuestion::Pair([a, b]) => format!("{} with {}", quoted(a), quoted(b)),
+        OpenQuestion::Pairs(pairs) => format!("{pairs} pairs of factors together"),
     };
     list(of.questions.iter().map(text))
 }
@@ -174,7 +174,7 @@ fn unit(noise: &Noise) -> &'static str {
 fn replicates(noise: Option<&Noise>) -> String {
     let Some(noise) = noise else {
         return format!(
-            "two runs of each measure the noise, {REPLICATES_LEAST} are advised (none was repeated, so that \
+            "two runs of each measure the noise, {REPLICATES_MIN} are advised (none was repeated, so that \
              it is not known how many it takes)"
         );
     };
@@ -197,7 +197,7 @@ mod tests {
         let noise =
             |runs| Noise { response: "samples_per_second", deviation: 1.0, runs, margin: 2.0 };
         let of = OpenQuestions { questions: vec![], responses: vec![] };
-        let once = |noise| Inconclusive::NoReplicates { of: of.clone(), noise };
+        let once = |noise| Inconclusive::NoReplicates { questions: of.clone(), noise };
         let noisy = vec![(noise(Some(3)), vec![], vec![]), (noise(Some(8)), vec![], vec![])];
         for (open, expected) in [
             (once(None), Some("make 5 runs of each experiment: none was repeated")),
@@ -207,7 +207,7 @@ mod tests {
                 Some("make about 8 runs of each experiment, which would tell 2 % of throughput"),
             ),
             (Inconclusive::TooNoisy(vec![(noise(None), vec![], vec![])]), None),
-            (Inconclusive::Apart(vec![]), None),
+            (Inconclusive::Separate(vec![]), None),
         ] {
             assert_eq!(to_do(&open).as_deref(), expected, "{open:?}");
         }

@@ -17,7 +17,7 @@ pub(super) fn checkpoints(finding: &Finding, experiments: usize) -> String {
     let (mut costs, mut parts) = (Vec::new(), Vec::new());
     let mut is_idle = true;
     for of in &finding.effects {
-        match of.of {
+        match of.quantity {
             Quantity::CheckpointDuration => {
                 costs.push(format!("a checkpoint takes {}", amount(of)))
             }
@@ -44,7 +44,7 @@ pub(super) fn checkpoints(finding: &Finding, experiments: usize) -> String {
 fn part(of: &EffectSize, when: &str, other: &str) -> String {
     let (Quantity::FirstEpoch(name)
     | Quantity::DuringCheckpoints(name)
-    | Quantity::AfterCheckpoints(name)) = of.of
+    | Quantity::AfterCheckpoints(name)) = of.quantity
     else {
         return String::new();
     };

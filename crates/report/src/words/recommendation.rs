@@ -9,7 +9,7 @@ use feedrate_spec::units::counted;
 /// Say what did best, what it takes, and what was not tried; a sentence each.
 pub fn sentences(of: &Recommendation) -> Vec<String> {
     let Some((first, others)) = of.best.split_first() else { return Vec::new() };
-    let ties = match (of.not_told_apart, of.tested - 1) {
+    let ties = match (of.indistinguishable, of.tested - 1) {
         (0, _) => String::new(),
         (others, all) if others == all => "; all others may be as fast".into(),
         (others, all) => format!("; {others} of {all} others may be as fast"),
@@ -51,7 +51,7 @@ pub fn sentences(of: &Recommendation) -> Vec<String> {
 /// Say what did best where all groups have a line together.
 pub fn in_short(of: &Recommendation) -> String {
     let Some(first) = of.best.first() else { return String::new() };
-    match (of.not_told_apart, of.tested - 1) {
+    match (of.indistinguishable, of.tested - 1) {
         (ties, others) if ties == others => format!("none of {} is told apart", of.tested),
         (0, _) => levels(first),
         (ties, others) => format!("{} ({ties} of {others} others may be as fast)", levels(first)),

@@ -16,7 +16,7 @@ pub(super) fn is_percent(response: &str) -> bool {
 
 /// A level against another. `8 is 2 × 1` would be a sum.
 pub(super) fn level(of: &EffectSize) -> String {
-    let Quantity::Level { level, base } = &of.of else { return String::new() };
+    let Quantity::Level { level, base } = &of.quantity else { return String::new() };
     let are_numbers = [level, base].iter().all(|level| level.parse::<f64>().is_ok());
     if are_numbers {
         format!("at {level} it is {}", against(&format!("that at {base}"), of))

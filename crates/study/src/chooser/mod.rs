@@ -18,7 +18,7 @@ pub use scale::{NumberRange, ScaleEnd, ScaleLimits, ScaleRuns, ScaleSearch, upwa
 pub use trials::{BASELINE, Candidate, Trial, TrialResponse, Trials, UTILISATION};
 pub use until::{ReplicateGroup, UntilKnown, WantedPrecision, groups};
 
-use feedrate_analysis::precision::Standing;
+use feedrate_analysis::precision::PrecisionStatus;
 use feedrate_measure::metric::{AU_ALL_STEPS, Metric};
 use feedrate_results::row::Row;
 use feedrate_spec::catalog::Member;
@@ -37,7 +37,7 @@ pub enum ChooserEvent {
         /// Name of the experiment.
         label: String,
         /// How well its response is known.
-        standing: Standing,
+        standing: PrecisionStatus,
         /// Runs whose response cannot be known; while there are any, none is added.
         silent_runs: usize,
     },

@@ -1,7 +1,7 @@
 //! `advise --try`: a workload as it is and changes of it, run in turns until the effect of each is decided, then the best two together.
 
 use super::{Chooser, History, Measured, PastRun};
-use feedrate_analysis::trial::{self, MATTERS_POINTS, Outcome};
+use feedrate_analysis::trial::{self, MARGIN_POINTS, Outcome};
 use feedrate_measure::metric::{AU_ALL_STEPS, DEVICE_BYTES, DURATION_S, LOGICAL_BYTES, Metric};
 use feedrate_measure::stats;
 use feedrate_results::row::Row;
@@ -203,7 +203,7 @@ impl<'a> Trials<'a> {
             first(trial.checkpoint_waits()).into_iter().map(|wait_s| -wait_s).collect::<Vec<_>>()
         });
         let run_s = stats::mean(&first(trials[0].values(&DURATION_S))).unwrap_or_default();
-        trial::outcome(&without, &with, MATTERS_POINTS / 100.0 * run_s)
+        trial::outcome(&without, &with, MARGIN_POINTS / 100.0 * run_s)
     }
 
     /// Places of changes that help for certain, the best first.
@@ -377,4 +377,4 @@ impl Chooser for Trials<'_> {
 
 /// Utilisation over all steps.
 pub const UTILISATION: TrialResponse =
-    TrialResponse { metric: &AU_ALL_STEPS, margin: |_| MATTERS_POINTS };
+    TrialResponse { metric: &AU_ALL_STEPS, margin: |_| MARGIN_POINTS };

@@ -19,7 +19,7 @@ pub(super) static MEMBER: Member = Member {
 #[derive(Clone, Copy, Debug)]
 pub struct WantedPrecision {
     /// The precision.
-    pub until: precision::Until,
+    pub until: precision::PrecisionTarget,
     /// The metric.
     pub response: &'static Metric,
     /// Most runs of an experiment.
@@ -83,7 +83,12 @@ impl UntilKnown {
     }
 
     /// Report once that an experiment gets no more replicates.
-    fn report(&mut self, rows: &[Row], group: &ReplicateGroup, standing: precision::Standing) {
+    fn report(
+        &mut self,
+        rows: &[Row],
+        group: &ReplicateGroup,
+        standing: precision::PrecisionStatus,
+    ) {
         let first = Row { replicate: None, ..rows[group.rows[0]].clone() };
         let label = label(&first, rows);
         if self.reported.insert(label.clone()) {

@@ -40,7 +40,7 @@ fn an_ideal_client_is_told_of_what_memory_served() {
     let mut record = run(&with_client(20.0 * MS), storage(0.1, None, None));
     let host = &mut record.epochs[0].host;
     (host.process_device_read_bytes, host.resident_before_bytes) = (Some(0), Some(1 << 30));
-    assert_eq!(Pipeline::new(&record), Err(Untold::ServedFromMemory));
+    assert_eq!(Pipeline::new(&record), Err(NotPredictable::ServedFromMemory));
     let told = Pipeline::with_ideal_client(&Derived::new(&record)).unwrap().unwrap();
     let really = au(&run(&with_client(0.0), storage(0.1, None, None)));
     assert!((told.au_percent - really).abs() < 2.0, "{told:?} {really}");

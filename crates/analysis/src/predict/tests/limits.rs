@@ -21,9 +21,9 @@ fn more_readers_of_a_throttled_disk_get_no_more() {
     }
     let smaller = |plan: &mut Plan| plan.loader.piece_bytes = 250_000;
     let told = WhatIf::on_plan(4, disk, smaller).predict();
-    let tell_by = TellBy::OtherTransferSize;
+    let deciding_run = DecidingRun::OtherTransferSize;
     assert!(
-        matches!(told, Err(Untold::LatencyOrBandwidth { tell_by: by, .. }) if by == tell_by),
+        matches!(told, Err(NotPredictable::LatencyOrBandwidth { deciding_run: by, .. }) if by == deciding_run),
         "bytes or requests: {told:?}"
     );
 }
@@ -79,7 +79,7 @@ fn requests_of_the_page_cache_are_those_of_the_device() {
     let rate = pipeline.storage[0].bytes_per_second.unwrap();
     assert!((48e6..52e6).contains(&rate), "{rate}");
     let smaller = plan(|plan| (plan.loader.workers, plan.loader.piece_bytes) = (4, 250_000));
-    assert_eq!(pipeline.predict(&smaller, &[]), Err(Untold::OtherFiles));
+    assert_eq!(pipeline.predict(&smaller, &[]), Err(NotPredictable::OtherFiles));
 }
 
 /// A rate in bytes leaves the requests their limit.

@@ -12,7 +12,7 @@ use crate::{messages, text, time};
 use clap::Args;
 use feedrate_analysis::advice::{self, Advice, Case, Cost, Proposal, RULES};
 use feedrate_analysis::answer::AnsweredSummary;
-use feedrate_analysis::predict::Untold;
+use feedrate_analysis::predict::NotPredictable;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::Record;
 use feedrate_measure::verdict::Bound;
@@ -179,8 +179,10 @@ fn newest(data: Request) -> Request {
 fn print_watched(data: &Request, json: bool, record: &Record) -> anyhow::Result<Exit> {
     let answered = AnsweredSummary::new(record);
     let opening = words::opening(&answered.answer, &Derived::new(record));
-    let (why, hint) =
-        (untold::why(&Untold::OnlyWatched), untold::run_that_tells(&Untold::OnlyWatched));
+    let (why, hint) = (
+        untold::why(&NotPredictable::OnlyWatched),
+        untold::run_that_tells(&NotPredictable::OnlyWatched),
+    );
     let page =
         format!("{}\n\nNothing is advised: {why}; {hint}.", answered.summary.verdict.evidence);
     print_advice(json, &data.workload, &answered, opening, &[], page)

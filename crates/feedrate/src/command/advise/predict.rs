@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use crate::{messages, text, time};
 use clap::Args;
-use feedrate_analysis::predict::{Pipeline, PipelineChange, Prediction, Scale, Untold};
+use feedrate_analysis::predict::{NotPredictable, Pipeline, PipelineChange, Prediction, Scale};
 use feedrate_measure::metric::{AU_ALL_STEPS, Unit};
 use feedrate_measure::record::Record;
 use feedrate_measure::summary::Summary;
@@ -179,7 +179,7 @@ impl Predictor<'_> {
 
 /// The refusal to predict a watched loop, which has no workload to run again.
 pub(super) fn refusal_of_watched(run_dir: &str) -> Refusal {
-    NotPredicted::new(&Untold::OnlyWatched).refusal(run_dir)
+    NotPredicted::new(&NotPredictable::OnlyWatched).refusal(run_dir)
 }
 
 /// `this would change it: storage.latency=0.5x (96.3 % AU), reader.read_threads=2 (95.1 % AU)`; `None` without any.
@@ -195,8 +195,8 @@ fn alternatives_text(rows: &[Row]) -> Option<String> {
 }
 
 impl NotPredicted {
-    fn new(reason: &Untold) -> Self {
-        let is_unseen = matches!(reason, Untold::NotSeen { .. });
+    fn new(reason: &NotPredictable) -> Self {
+        let is_unseen = matches!(reason, NotPredictable::NotSeen { .. });
         NotPredicted { why: untold::why(reason), hint: untold::run_that_tells(reason), is_unseen }
     }
 
@@ -342,7 +342,7 @@ impl<'a> PredictedChange<'a> {
 
 fn page(
     record: &Record,
-    unchanged: Result<Prediction, Untold>,
+    unchanged: Result<Prediction, NotPredictable>,
     rows: &[Row],
     note: Option<String>,
 ) -> String {

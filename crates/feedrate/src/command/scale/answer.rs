@@ -3,7 +3,7 @@
 use super::range::{SearchRange, SearchedDataset};
 use crate::command::scale::ScaleArguments;
 use feedrate_analysis::answer::{AnswerKind, AnsweredSummary};
-use feedrate_analysis::precision::mean_looked_at;
+use feedrate_analysis::precision::sequential_mean;
 use feedrate_measure::doubt::{PAGE_CACHE, Severity};
 use feedrate_measure::metric::Unit;
 use feedrate_measure::record::Record;
@@ -149,7 +149,7 @@ impl<'a> SearchAnswer<'a> {
         };
         let lacks = failing.and_then(|runs| {
             let lacks = runs.iter().filter(|run| is_of_storage(run)).map(|run| {
-                if self.is_judged(run) { run.answer.lacks_bytes_per_second() } else { None }
+                if self.is_judged(run) { run.answer.missing_bytes_per_second() } else { None }
             });
             stats::mean(&lacks.collect::<Option<Vec<f64>>>()?)
         });
@@ -207,7 +207,7 @@ impl<'a> SearchAnswer<'a> {
         let answer = &run.answer;
         answer.fed == Some(false)
             && answer.au_kind == Some(self.arguments.response.id.name())
-            && answer.asked_percent == self.search.range().bound
+            && answer.required_percent == self.search.range().bound
     }
 
     /// The run among some whose response is nearest to the mean.
@@ -245,7 +245,7 @@ impl<'a> SearchAnswer<'a> {
             number,
             state: self.runs.search.certainty(number),
             mean: stats::mean(&values),
-            interval: mean_looked_at(&values).map(|interval| self.possible(interval)),
+            interval: sequential_mean(&values).map(|interval| self.possible(interval)),
             verdict: verdict.map_or(Bound::ClientBound, |verdict| verdict.name).name().into(),
             evidence: verdict.map(|verdict| verdict.evidence.clone()).or(left).unwrap_or_default(),
             doubts: Vec::from_iter(doubts),

@@ -1,7 +1,7 @@
 //! Words and JSON of how well a study's experiments are known, and how many runs it takes to know them better.
 
 use crate::text;
-use feedrate_analysis::precision::{CONFIDENCE, NextStep, POWER, Until, share};
+use feedrate_analysis::precision::{CONFIDENCE, NextStep, POWER, PrecisionTarget, share};
 use feedrate_report::words::comparison::percent;
 use feedrate_spec::units;
 use feedrate_study::precision::Precision;
@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Read `ci=2%`.
-pub(super) fn until(text: &str) -> Result<Until, &'static str> {
+pub(super) fn until(text: &str) -> Result<PrecisionTarget, &'static str> {
     const HINT: &str =
         "`ci=2%` adds runs until half the 95 % interval of the response is 2 % of it";
-    Until::parse(text).ok_or(HINT)
+    PrecisionTarget::parse(text).ok_or(HINT)
 }
 
 /// Read `5%`.
@@ -43,7 +43,7 @@ fn pilots(known: &Precision) -> String {
     let Some(estimate) = known.estimate else {
         return "How many runs it takes can be told once an experiment has two.".into();
     };
-    let [for_interval, to_tell] = [estimate.replicates_for_interval, estimate.replicates_to_tell]
+    let [for_interval, to_tell] = [estimate.replicates_for_interval, estimate.replicates_to_detect]
         .map(|runs| runs.map_or("more runs than can be made".into(), |n| units::counted(n, "run")));
     format!(
         "Noise of a run: {:.2} %. So a {:.0} % interval of ± {} takes {for_interval} of each experiment, and to tell {} between two \
@@ -115,7 +115,7 @@ impl<'a> PrecisionOutput<'a> {
             noise_share: known.estimate.map(|estimate| estimate.cov),
             runs_for_interval: known.estimate.and_then(|estimate| estimate.replicates_for_interval),
             difference_share: known.difference,
-            runs_to_tell: known.estimate.and_then(|estimate| estimate.replicates_to_tell),
+            runs_to_tell: known.estimate.and_then(|estimate| estimate.replicates_to_detect),
         }
     }
 }

@@ -58,7 +58,7 @@ pub(in crate::command) struct StudyRunArguments {
     retry: bool,
     /// Add replicates until the metric is known this well: `ci=2%`, half its 95 % interval.
     #[arg(long, value_name = "PRECISION", value_parser = until)]
-    until: Option<precision::Until>,
+    until: Option<precision::PrecisionTarget>,
     /// The metric of `--until`.
     #[arg(long, value_name = "NAME", value_parser = metric, default_value = "au_all_steps_percent", requires = "until")]
     response: &'static Metric,

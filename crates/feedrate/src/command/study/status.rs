@@ -8,8 +8,8 @@ use crate::cli::metric;
 use crate::exit::Exit;
 use crate::{messages, text};
 use clap::Args;
-use feedrate_analysis::design::Declared;
-use feedrate_analysis::precision::Until;
+use feedrate_analysis::design::DeclaredFactors;
+use feedrate_analysis::precision::PrecisionTarget;
 use feedrate_measure::metric::Metric;
 use feedrate_report::output::Schema;
 use feedrate_results::overview::{FactorCounts, ModelCounts, Overview, StatusCounts, orphans};
@@ -46,7 +46,7 @@ pub(in crate::command) struct StudyStatusArguments {
     all: bool,
     /// Say how well the metric is known, and how many runs it takes to know it this well: `ci=2%`, half its 95 % interval.
     #[arg(long, value_name = "PRECISION", value_parser = precision::until)]
-    until: Option<Until>,
+    until: Option<PrecisionTarget>,
     /// The metric of `--until`.
     #[arg(long, value_name = "NAME", value_parser = metric, default_value = "au_all_steps_percent", requires = "until")]
     response: &'static Metric,
@@ -89,7 +89,7 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
         return show_rows(&ledger, arguments);
     }
     let mut overview = Overview::new(&ledger.rows, &ledger.state);
-    Declared::from_table(&ledger.machine.files.table()?).order(&mut overview);
+    DeclaredFactors::from_table(&ledger.machine.files.table()?).order(&mut overview);
     let left_s = ledger.left_s();
     let StudyStatusArguments { until, response, difference, .. } = *arguments;
     let known = until.map(|until| known(until, response, difference, &mut ledger));

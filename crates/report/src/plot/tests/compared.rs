@@ -7,7 +7,7 @@ use crate::plot::data::Data;
 use crate::plot::stall::PARTS;
 use crate::plot::status::{OF_FOLDERS, OF_ROWS};
 use crate::plot::*;
-use feedrate_analysis::design::{Declared, designs};
+use feedrate_analysis::design::{DeclaredFactors, designs};
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_results::overview::{FactorCounts, LevelCounts, ModelCounts, Overview, StatusCounts};
 use feedrate_results::run::Run;
@@ -118,7 +118,7 @@ fn the_status_is_told_by_what_varies() {
 
 /// The rules of each panel by name, where the CSV of the study is this one.
 fn rules(name: &str, runs: Vec<Run>, csv: &str) -> Vec<Vec<(String, f64)>> {
-    let declared = Declared::from_table(&Table::parse("s.csv", csv).unwrap());
+    let declared = DeclaredFactors::from_table(&Table::parse("s.csv", csv).unwrap());
     let settings: Vec<_> = runs.iter().map(|run| &run.settings).collect();
     let designs = designs(&settings, &declared);
     let data = Data { designs, ..drawn_from(runs) };
@@ -154,7 +154,7 @@ fn the_baseline_is_in_every_panel_that_compares_with_it() {
 
 #[test]
 fn the_line_of_the_baseline_is_named() {
-    let declared = Declared::from_table(&Table::parse("s.csv", ONE_AT_A_TIME).unwrap());
+    let declared = DeclaredFactors::from_table(&Table::parse("s.csv", ONE_AT_A_TIME).unwrap());
     let mut runs = runs("a");
     runs.iter_mut().for_each(|run| drop(run.settings.remove("dataset.files_train")));
     let settings: Vec<_> = runs.iter().map(|run| &run.settings).collect();

@@ -3,7 +3,7 @@
 use crate::draw::figure::Figure;
 use crate::plot::data::Data;
 use crate::plot::{Missing, Plot};
-use feedrate_analysis::design::{Declared, designs};
+use feedrate_analysis::design::{DeclaredFactors, designs};
 use feedrate_measure::doubt::{Doubt, Severity};
 use feedrate_measure::example::simple;
 use feedrate_measure::facts::Facts;
@@ -23,7 +23,7 @@ pub(in crate::plot) type Setting<'a> = (f64, f64, &'a str);
 /// Runs, and their design.
 pub(in crate::plot) fn drawn_from(runs: Vec<Run>) -> Data {
     let settings: Vec<_> = runs.iter().map(|run| &run.settings).collect();
-    let designs = designs(&settings, &Declared::default());
+    let designs = designs(&settings, &DeclaredFactors::default());
     Data { runs, designs, ..Data::default() }
 }
 

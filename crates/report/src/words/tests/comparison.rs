@@ -97,7 +97,7 @@ fn the_runs_that_would_tell_are_those_of_the_tests_that_are_made() {
         (0.02, WITHIN, Pairing::None, 18.0),
         (0.05, WITHIN, Pairing::None, 107.0),
         // A pair's difference is twice the noise of either here.
-        (0.01, WITHIN, Pairing::InTurns, 10.0),
+        (0.01, WITHIN, Pairing::ByReplicate, 10.0),
         (0.02, Question::NoWorseThan(0.02), Pairing::None, 13.0),
     ] {
         let found = about(noise, question, pairing);
@@ -145,9 +145,9 @@ fn pairs_see_what_a_drift_hides() {
     let (a, b) = ([70.0, 80.0, 90.0], [71.0, 81.2, 91.3]);
     let alone = finding(&a, &b, WITHIN, Pairing::None);
     assert_eq!(alone.verdict, ComparisonVerdict::CannotTell);
-    let paired = finding(&a, &b, WITHIN, Pairing::InTurns);
+    let paired = finding(&a, &b, WITHIN, Pairing::ByReplicate);
     assert_eq!(paired.verdict, ComparisonVerdict::Same, "{}", verdict(&paired));
-    let uneven = finding(&a, &b[..2], WITHIN, Pairing::InTurns);
+    let uneven = finding(&a, &b[..2], WITHIN, Pairing::ByReplicate);
     assert_eq!(verdict(&uneven), "cannot be told: 3 runs of A and 2 of B are no pairs");
 }
 
@@ -169,7 +169,7 @@ fn pairs_of_a_study_go_by_replicate_whatever_their_order() {
         b(),
         &[au()],
         WITHIN,
-        Pairing::InTurns,
+        Pairing::ByReplicate,
         &[],
     );
     assert_eq!(
@@ -183,7 +183,7 @@ fn pairs_of_a_study_go_by_replicate_whatever_their_order() {
         b(),
         &[au()],
         WITHIN,
-        Pairing::InTurns,
+        Pairing::ByReplicate,
         &[],
     );
     assert_eq!(
@@ -301,7 +301,7 @@ fn workloads_are_alike_by_their_content_not_by_their_name() {
         record.plan.dataset.files_train += 1;
     });
     let found = compare(plain(&STEADY), other, &[au()], WITHIN, Pairing::None, &[]);
-    let not_alike = Ground::NotAlike { differs: vec!["workload"], unknown: vec![] };
+    let not_alike = Ground::NotComparable { differs: vec!["workload"], unknown: vec![] };
     assert_eq!(found.findings[0].ground, not_alike);
 }
 

@@ -7,7 +7,7 @@ mod over_time;
 mod recommendation;
 
 use super::finding::{caveat, sentence};
-use feedrate_analysis::design::{Declared, HOST, designs};
+use feedrate_analysis::design::{DeclaredFactors, HOST, designs};
 use feedrate_analysis::finding::{Finding, FindingKind, Inconclusive, Subject};
 use feedrate_analysis::findings::{findings, main_responses};
 use feedrate_measure::doubt::{Doubt, Severity};
@@ -86,7 +86,7 @@ fn all_of(runs: &[Simulated], names: &[&str]) -> Vec<Finding> {
     let factors: BTreeSet<&String> = runs.iter().flat_map(|run| run.factors.keys()).collect();
     let factors: String = factors.into_iter().map(|name| format!("# factor {name}: \n")).collect();
     let csv = Table::parse("s.csv", &format!("model,processes,run\n{factors}")).unwrap();
-    let designs = designs(&settings.iter().collect::<Vec<_>>(), &Declared::from_table(&csv));
+    let designs = designs(&settings.iter().collect::<Vec<_>>(), &DeclaredFactors::from_table(&csv));
     let runs: Vec<Run> = runs.iter().map(Simulated::run).collect();
     let responses: Vec<&Metric> = names.iter().map(|name| Metric::find(name).unwrap()).collect();
     findings(&designs, &runs.iter().collect::<Vec<_>>(), &responses)

@@ -28,8 +28,10 @@ fn lasting(name: &str, batch: u64, loads_ms: [u64; 3]) -> Run {
 }
 
 fn told(runs: &[Run]) -> String {
-    let designs =
-        designs(&runs.iter().map(|run| &run.settings).collect::<Vec<_>>(), &Declared::default());
+    let designs = designs(
+        &runs.iter().map(|run| &run.settings).collect::<Vec<_>>(),
+        &DeclaredFactors::default(),
+    );
     let all = findings(&designs, &runs.iter().collect::<Vec<_>>(), &[]);
     let kinds = [FindingKind::Epochs, FindingKind::Checkpoints];
     text(&all.into_iter().filter(|one| kinds.contains(&one.kind)).collect::<Vec<_>>())
@@ -94,8 +96,10 @@ fn the_start_of_an_epoch_is_no_effect_of_the_checkpoint_before_it() {
 #[test]
 fn no_interval_of_a_percentage_is_wider_than_percentages_are() {
     let runs = [lasting("a", 2, [200, 10, 0]), lasting("b", 2, [12, 10, 0])];
-    let designs =
-        designs(&runs.iter().map(|run| &run.settings).collect::<Vec<_>>(), &Declared::default());
+    let designs = designs(
+        &runs.iter().map(|run| &run.settings).collect::<Vec<_>>(),
+        &DeclaredFactors::default(),
+    );
     let found = findings(&designs, &runs.iter().collect::<Vec<_>>(), &[]);
     let effects: Vec<_> = found.iter().flat_map(|one| &one.effects).collect();
     let of =

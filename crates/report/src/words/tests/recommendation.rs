@@ -9,7 +9,7 @@ const SAMPLES: &str = "samples_per_second";
 fn recommended(runs: &[Simulated]) -> Vec<Recommendation> {
     let settings: Vec<BTreeMap<String, String>> =
         runs.iter().map(|run| run.factors.clone()).collect();
-    let designs = designs(&settings.iter().collect::<Vec<_>>(), &Declared::default());
+    let designs = designs(&settings.iter().collect::<Vec<_>>(), &DeclaredFactors::default());
     let runs: Vec<Run> = runs.iter().map(Simulated::run).collect();
     recommendations(&designs, &runs.iter().collect::<Vec<_>>())
 }
@@ -47,7 +47,7 @@ fn most_throughput_and_highest_utilisation_are_told_with_what_they_take() {
     let rates: Vec<f64> =
         found[0].best.iter().map(|of| of.throughput.estimate.unwrap().round()).collect();
     assert_eq!(rates, [301.0, 300.0, 105.0], "npz with one is beaten in both by more threads");
-    assert_eq!((found[0].tested, found[0].combinations, found[0].not_told_apart), (4, 6, 1));
+    assert_eq!((found[0].tested, found[0].combinations, found[0].indistinguishable), (4, 6, 1));
 }
 
 /// Other work, accelerators, clients or conditions of the storage are no better configuration: each has a best of its own.

@@ -32,7 +32,7 @@ fn runs_by_another_plan_are_no_replicates_and_are_doubted() {
 fn replicates_are_added_until_the_response_is_known_or_out_of_reach() {
     let study = Study::new("model,processes,overrides,run\nw,2,,N\nw,4,dataset.format=npy,N\n");
     let wanted = WantedPrecision {
-        until: precision::Until::parse("ci=2%").unwrap(),
+        until: precision::PrecisionTarget::parse("ci=2%").unwrap(),
         response: Metric::find("au_all_steps").unwrap(),
         replicates_max: 8,
     };

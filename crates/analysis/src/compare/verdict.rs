@@ -35,12 +35,12 @@ impl ComparedPair {
                 stats::welch_log_ratio(&a.values, &b.values),
                 None,
             ),
-            (Pairing::InTurns, None) => (
+            (Pairing::ByReplicate, None) => (
                 stats::paired_difference(&a.values, &b.values),
                 stats::paired_log_ratio(&a.values, &b.values),
                 None,
             ),
-            (Pairing::InTurns, unpaired) => (None, None, unpaired),
+            (Pairing::ByReplicate, unpaired) => (None, None, unpaired),
         };
         let tested = match ResponseScale::new(response) {
             ResponseScale::Percent => difference,
@@ -78,10 +78,10 @@ impl ComparedPair {
 
 impl ComparedPair {
     /// The same without a verdict, where something stands against one.
-    pub(super) fn held_up(mut self, by: Option<Ground>, invalid: [usize; 2]) -> Self {
+    pub(super) fn with_obstacle(mut self, obstacle: Option<Ground>, invalid: [usize; 2]) -> Self {
         [self.a.invalid, self.b.invalid] = invalid;
-        if by.is_some() {
-            (self.obstacle, self.p) = (by, None);
+        if obstacle.is_some() {
+            (self.obstacle, self.p) = (obstacle, None);
         }
         self
     }
@@ -90,12 +90,12 @@ impl ComparedPair {
 /// Find why the runs of two sides are no pairs; `None` where they are.
 fn unpaired(a: &Side, b: &Side, same_turns: bool) -> Option<Ground> {
     if a.runs != b.runs {
-        Some(Ground::NoPairs { a: a.runs, b: b.runs })
+        Some(Ground::UnequalCounts { a: a.runs, b: b.runs })
     } else if !same_turns {
-        Some(Ground::OtherTurns)
+        Some(Ground::DifferentReplicates)
     } else {
         let is_whole = [a, b].iter().all(|side| side.values.len() == side.runs);
-        (!is_whole).then_some(Ground::NoPartners)
+        (!is_whole).then_some(Ground::MissingValues)
     }
 }
 
@@ -111,7 +111,7 @@ impl Side {
 
 /// Judge all of them together. Differences of a response are corrected for their number, as those of findings are, so that none is found by trying often;
 /// whether all hold within the margin is one question, for which each may be asked at the full chance (intersection-union, Berger, Technometrics 24, 1982).
-pub(super) fn judged(
+pub(super) fn judge(
     pairs: Vec<(String, ComparedPair)>,
     question: Question,
 ) -> Vec<ComparedResponse> {
@@ -192,7 +192,7 @@ fn runs_to_tell(pair: &ComparedPair, of: &Difference, margin: Margin) -> Option<
             let noise = of.standard_error / (1.0 / a + 1.0 / b).sqrt();
             (Samples::Two, noise, noise)
         }
-        Pairing::InTurns => {
+        Pairing::ByReplicate => {
             let noise = of.standard_error * a.sqrt();
             (Samples::Pairs, noise, noise / 2.0_f64.sqrt())
         }

@@ -4,7 +4,7 @@ use feedrate_results::run::{ROWS, Run, factor};
 
 /// One of these.
 #[derive(Debug)]
-pub struct AlikeKey {
+pub struct MatchingKey {
     /// Its name as a factor.
     pub name: &'static str,
     /// Its value; `None` where it is not known.
@@ -16,19 +16,19 @@ pub struct AlikeKey {
 }
 
 /// All of them.
-pub static KEYS: [AlikeKey; 5] = [
-    AlikeKey { content: dataset, ..key("workload", workload) },
+pub static KEYS: [MatchingKey; 5] = [
+    MatchingKey { content: dataset, ..key("workload", workload) },
     key("processes", |run| text(run.accelerators)),
     key("batch_size", |run| text(run.batch_size)),
     key("record_length_bytes", |run| text(sample_bytes(run))),
-    AlikeKey { tolerance: 0.05, ..key("computation_time", compute_s) },
+    MatchingKey { tolerance: 0.05, ..key("computation_time", compute_s) },
 ];
 
-const fn key(name: &'static str, value: fn(&Run) -> Option<String>) -> AlikeKey {
-    AlikeKey { name, value, content: |_| None, tolerance: 0.0 }
+const fn key(name: &'static str, value: fn(&Run) -> Option<String>) -> MatchingKey {
+    MatchingKey { name, value, content: |_| None, tolerance: 0.0 }
 }
 
-impl AlikeKey {
+impl MatchingKey {
     /// Whether it is named by its name as a factor, or by a key of a plan or of DLIO.
     pub fn is_named(&self, names: &[&str]) -> bool {
         let row = ROWS.iter().find(|(_, plan, _)| factor(plan) == self.name);
@@ -37,7 +37,7 @@ impl AlikeKey {
     }
 
     /// Whether all runs have the same; `None` where it is not known of one.
-    pub(super) fn is_alike(&self, runs: &[&Run]) -> Option<bool> {
+    pub(super) fn all_match(&self, runs: &[&Run]) -> Option<bool> {
         let of_all = |value: fn(&Run) -> Option<String>| {
             runs.iter().map(|run| value(run)).collect::<Option<Vec<String>>>()
         };
