@@ -269,7 +269,8 @@ pub(super) fn fewer_files(case: &Case) -> Option<(Vec<String>, Facts)> {
     let joined_by_size = (SHARD_BYTES / file_bytes.max(1.0)) as u64;
     let joined_max = joined_by_size.min(files / (SHARDS_PER_THREAD_MIN * threads));
     // Only a divisor of the number of files keeps the number of samples.
-    let joined = (2..=joined_max.min(1 << 16)).rev().find(|joined| files % joined == 0)?;
+    let joined =
+        (2..=joined_max.min(1 << 16)).rev().find(|joined| files.is_multiple_of(*joined))?;
     let evidence = Facts::new()
         .with("files", files)
         .with("file_bytes", file_bytes as u64)
