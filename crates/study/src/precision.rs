@@ -3,7 +3,9 @@
 use crate::chooser::{History, groups};
 use crate::ledger::Ledger;
 use crate::runner::RunnerEnv;
-use feedrate_analysis::precision::{PilotEstimate, Standing, Until, estimate, judge};
+use feedrate_analysis::precision::{
+    PilotEstimate, PrecisionStatus, PrecisionTarget, estimate, judge,
+};
 use feedrate_measure::metric::Metric;
 use feedrate_results::place::label;
 use feedrate_results::row::Row;
@@ -11,11 +13,11 @@ use feedrate_results::row::Row;
 /// Precision of a study's experiments.
 pub struct Precision {
     /// The precision that is wanted.
-    pub until: Until,
+    pub until: PrecisionTarget,
     /// The metric.
     pub response: &'static Metric,
     /// Each by its name.
-    pub standings: Vec<(String, Standing)>,
+    pub standings: Vec<(String, PrecisionStatus)>,
     /// Relative difference between two experiments.
     pub difference: f64,
     /// `None` where no experiment has two runs.
@@ -24,7 +26,7 @@ pub struct Precision {
 
 /// The precision of the experiments so far, and the runs it takes to reach `until`.
 pub fn known(
-    until: Until,
+    until: PrecisionTarget,
     response: &'static Metric,
     difference: f64,
     ledger: &mut Ledger,

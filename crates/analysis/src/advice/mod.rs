@@ -215,7 +215,7 @@ fn advise_one(
     plan_with: &dyn Fn(&[String]) -> Option<Plan>,
 ) -> Option<RankedAdvice> {
     let plan = plan_with(&proposal.overrides)?;
-    if !case.plan().knows_client_of(&plan) {
+    if !case.plan().client_applies_to(&plan) {
         return None;
     }
     let has_change = !proposal.overrides.is_empty() || !proposal.changes.is_empty();
