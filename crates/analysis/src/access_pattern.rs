@@ -72,7 +72,7 @@ fn figures(record: &Record, aspect: PatternAspect) -> Option<AspectFigures> {
         Some([start_ns, end_ns]) => end_ns.saturating_sub(start_ns) as f64 / 1e9,
         None => Scope::all(record).filter_map(Scope::wall_s).sum(),
     };
-    let metric = |metric: &Metric| metric.of_run(record);
+    let metric = |metric: &Metric| metric.run_value(record);
     let number = match aspect {
         _ if io.reads == 0 => None,
         PatternAspect::Order => {

@@ -1,4 +1,5 @@
-//! Reads of a run by size and number, files by ranks; what is one number is a metric.
+//! Breakdowns of a run's file accesses: reads by size, read rates by size, and files by the ranks that read them.
+//! Single numbers about file accesses are metrics, in `metric::access`.
 
 use crate::record::access::{Access, BIN_NAMES, FilesByRanks};
 use crate::record::common_sizes::CommonSize;
@@ -8,41 +9,41 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// So many common sizes are told, as Darshan's ACCESS1 to ACCESS4.
+/// Number of common read sizes in a summary, as in Darshan (ACCESS1 to ACCESS4).
 const COMMON_SIZES: usize = 4;
 
-/// How files were read.
+/// File accesses of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "the counters of these names say it")]
+#[expect(missing_docs, reason = "documented at the counters of the same names")]
 pub struct AccessSummary {
     pub reads: u64,
     pub opens: u64,
     pub preparation_opens: Option<u64>,
-    /// `null` where the record does not say.
+    /// `null` if the record does not have them.
     pub request_bytes: Option<RequestBytes>,
-    /// By Darshan's bins, those without any left out; `null` where the record does not say.
+    /// By Darshan's bins of read sizes, without empty bins; `null` if the record does not have them.
     #[schemars(with = "Option<BTreeMap<String, f64>>")]
     pub bytes_per_second_by_size: Option<BySize<f64>>,
-    /// `null` where the record does not say.
+    /// `null` if the record does not have them.
     pub files_by_ranks: Option<Vec<FilesByRanks>>,
 }
 
-/// Values by the bin of the reads, in the order of sizes.
+/// Values by the bin of read sizes, smallest sizes first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BySize<T>(pub Vec<(&'static str, T)>);
 
 /// Sizes of reads.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RequestBytes {
-    /// Reads by size, in Darshan's bins, those without any left out.
+    /// Number of reads in each of Darshan's bins, without empty bins.
     #[schemars(with = "BTreeMap<String, u64>")]
     pub histogram: BySize<u64>,
-    /// The commonest sizes, the commonest first; `null` where none is known for sure to be.
+    /// The most common sizes, most common first; `null` if they could not be determined with certainty.
     pub common: Option<Vec<CommonSize>>,
 }
 
 impl AccessSummary {
-    /// Sum up a run whose counters are `io` together.
+    /// Summarises a run; `io` holds the counters of all its accelerators together.
     pub fn new(record: &Record, io: &IoCounters) -> Self {
         let counted = io.reads == 0 || io.access.reads() > 0;
         let timed = io.reads == 0 || io.size_ns.iter().any(|&ns| ns > 0);
@@ -59,7 +60,7 @@ impl AccessSummary {
     }
 }
 
-/// Rates of the calls themselves, as if no two were made at a time.
+/// Bytes per second of time spent in read calls, as if calls never overlapped.
 fn bytes_per_second(io: &IoCounters) -> BySize<f64> {
     let amounts = io.access.size_bytes.into_iter().zip(io.size_ns);
     let rates = BIN_NAMES.into_iter().zip(amounts).filter_map(|bin| {
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
     use crate::record::access::{BINS, Follows, bin};
 
-    /// Sizes of reads, how many of them were counted by size, and the summary as JSON of sizes.
+    /// `sizes` are the reads counted by size, `reads` is their total number, and `expected` is the JSON of the sizes.
     fn check(sizes: &[u64], reads: u64, expected: serde_json::Value) {
         let mut io = IoCounters { reads, opens: 1, ..IoCounters::default() };
         sizes.iter().for_each(|&bytes| io.access.read(bytes, Follows::Nothing));
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_told_where_they_were_counted() {
+    fn sizes_are_present_if_they_were_counted() {
         let none = serde_json::json!({"histogram": {}, "common": []});
         check(&[], 0, none);
         check(&[], 3, serde_json::Value::Null);
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_by_size_are_of_the_calls() {
+    fn rates_by_size_count_the_time_in_calls() {
         let mut io = IoCounters { reads: 3, ..IoCounters::default() };
         for (bytes, ns) in [(4096, 2000), (4096, 1000), (10, 5)] {
             io.access.read(bytes, Follows::Nothing);
@@ -122,11 +123,11 @@ mod tests {
         };
         assert_eq!(rates(&io), serde_json::json!({"0-100": 2e9, "1K-10K": 8192e9 / 3000.0}));
         io.size_ns = [0; BINS];
-        assert_eq!(rates(&io), serde_json::Value::Null, "an older record timed none by size");
+        assert_eq!(rates(&io), serde_json::Value::Null, "older records have no times by size");
     }
 
     #[test]
-    fn four_common_sizes_are_told() {
+    fn at_most_four_common_sizes_are_listed() {
         let mut io = IoCounters::default();
         for bytes in 1..=6 {
             (0..bytes).for_each(|_| io.access.read(bytes, Follows::Next));

@@ -1,4 +1,4 @@
-//! Cost of checkpoints: of those that were written, and of those that were read. Reads nothing but a record.
+//! Durations, rates and stalls of a record's checkpoints, separately for saved and loaded ones.
 
 use crate::metric::{mean, stdev};
 use crate::record::{CheckpointKind, CheckpointRecord, RankCheckpoint, Record};
@@ -10,35 +10,35 @@ use serde::Serialize;
 /// All checkpoints of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CheckpointSummary {
-    /// Those written; `null` where none was.
+    /// Checkpoints that were saved; `null` if there were none.
     pub save: Option<Checkpoints>,
-    /// Those read; `null` where none was.
+    /// Checkpoints that were loaded; `null` if there were none.
     pub load: Option<Checkpoints>,
 }
 
 /// Checkpoints of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Checkpoints {
-    /// How many.
+    /// Number of checkpoints.
     pub count: u64,
-    /// Bytes of one.
+    /// Bytes of one checkpoint.
     pub bytes: u64,
-    /// Mean of their durations, each until its last rank was done.
+    /// Mean duration. A checkpoint lasts until its last rank is done.
     pub duration_s: Option<f64>,
-    /// The longest.
+    /// Longest duration.
     pub duration_max_s: Option<f64>,
     /// Mean of bytes ÷ duration.
     pub gib_per_second: Option<f64>,
-    /// Mean of a rank's own bytes ÷ its own time.
+    /// Mean over ranks of a rank's bytes ÷ its time.
     pub rank_gib_per_second: Option<f64>,
-    /// How long training waited for all of them together.
+    /// Total time that training waited for checkpoints.
     pub stall_s: f64,
-    /// Share of the time of ranks, and of those who sync folders and manifest, that was waiting for syncs, 0 to 1.
+    /// Share of the checkpoint time that was spent in `fsync`, 0 to 1; includes the syncs of folders and manifests.
     pub fsync_share: Option<f64>,
 }
 
 impl CheckpointSummary {
-    /// Sum up a record; `None` where it has none.
+    /// Summarises the checkpoints of a record; `None` if it has none.
     pub fn new(record: &Record) -> Option<Self> {
         let save = Checkpoints::new(record, CheckpointKind::Save);
         let load = Checkpoints::new(record, CheckpointKind::Load);
@@ -50,14 +50,17 @@ impl Checkpoints {
     fn new(record: &Record, kind: CheckpointKind) -> Option<Self> {
         let all: Vec<&CheckpointRecord> = record.checkpoints_of(kind).collect();
         let first = all.first()?;
-        let durations: Vec<f64> = all.iter().map(|one| one.duration_s()).collect();
-        let rates: Vec<f64> = all.iter().filter_map(|one| one.gib_per_second()).collect();
-        let ranks: Vec<&RankCheckpoint> = all.iter().flat_map(|one| &one.ranks).collect();
+        let durations: Vec<f64> = all.iter().map(|checkpoint| checkpoint.duration_s()).collect();
+        let rates: Vec<f64> =
+            all.iter().filter_map(|checkpoint| checkpoint.gib_per_second()).collect();
+        let ranks: Vec<&RankCheckpoint> =
+            all.iter().flat_map(|checkpoint| &checkpoint.ranks).collect();
         let rank_rates: Vec<f64> = ranks.iter().filter_map(|rank| rank_rate(rank)).collect();
         let ranks_ns: u64 = ranks.iter().map(|rank| rank.duration_ns()).sum();
         let sync_ns: u64 = ranks.iter().map(|rank| rank.sync_ns).sum();
-        // Records that do not tell it have the share of their ranks.
-        let folder_sync_ns: u64 = all.iter().filter_map(|one| one.folder_sync_ns).sum();
+        // Records without this time yield the share over ranks alone.
+        let folder_sync_ns: u64 =
+            all.iter().filter_map(|checkpoint| checkpoint.folder_sync_ns).sum();
         Some(Checkpoints {
             count: all.len() as u64,
             bytes: first.bytes,
@@ -65,19 +68,33 @@ impl Checkpoints {
             duration_max_s: durations.iter().copied().reduce(f64::max),
             gib_per_second: mean(&rates),
             rank_gib_per_second: mean(&rank_rates),
-            stall_s: all.iter().map(|one| seconds(one.stall_ns())).sum(),
+            stall_s: all.iter().map(|checkpoint| seconds(checkpoint.stall_ns())).sum(),
             fsync_share: (ranks_ns > 0)
                 .then(|| (sync_ns + folder_sync_ns) as f64 / (ranks_ns + folder_sync_ns) as f64),
         })
     }
 }
 
-/// Mean and deviation of rates in GiB/s, and of durations in seconds, as DLIO tells them.
-pub(crate) fn dlio_four(record: &Record, kind: CheckpointKind) -> [Option<f64>; 4] {
+/// The four figures of checkpoints in DLIO's `summary.json`. A deviation is the population's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct DlioFigures {
+    pub(crate) gib_per_second: Option<f64>,
+    pub(crate) gib_per_second_stdev: Option<f64>,
+    pub(crate) duration_s: Option<f64>,
+    pub(crate) duration_stdev_s: Option<f64>,
+}
+
+/// Computes DLIO's figures over all checkpoints of a kind.
+pub(crate) fn dlio_figures(record: &Record, kind: CheckpointKind) -> DlioFigures {
     let all: Vec<&CheckpointRecord> = record.checkpoints_of(kind).collect();
-    let rates: Vec<f64> = all.iter().filter_map(|one| one.gib_per_second()).collect();
-    let durations: Vec<f64> = all.iter().map(|one| one.duration_s()).collect();
-    [mean(&rates), stdev(&rates), mean(&durations), stdev(&durations)]
+    let rates: Vec<f64> = all.iter().filter_map(|checkpoint| checkpoint.gib_per_second()).collect();
+    let durations: Vec<f64> = all.iter().map(|checkpoint| checkpoint.duration_s()).collect();
+    DlioFigures {
+        gib_per_second: mean(&rates),
+        gib_per_second_stdev: stdev(&rates),
+        duration_s: mean(&durations),
+        duration_stdev_s: stdev(&durations),
+    }
 }
 
 fn rank_rate(rank: &RankCheckpoint) -> Option<f64> {
@@ -120,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_those_of_each_kind() {
+    fn saves_and_loads_are_summarised_separately() {
         let mut record = simple(&[(10, 5, 1, 100)]);
         assert_eq!(CheckpointSummary::new(&record), None);
         record.epochs[0].checkpoints = vec![
@@ -131,7 +148,7 @@ mod tests {
         let CheckpointSummary { save: Some(save), load: Some(load) } =
             CheckpointSummary::new(&record).unwrap()
         else {
-            panic!("both kinds are there");
+            panic!("a kind is missing");
         };
         assert_eq!((save.count, save.bytes), (2, 8 << 30));
         assert_eq!((save.duration_s, save.duration_max_s), (Some(3.0), Some(4.0)));
@@ -140,12 +157,17 @@ mod tests {
         assert_eq!(save.stall_s, 2.0 + 1.0);
         assert_eq!(save.fsync_share, Some((2.0 + 2.0) / (1.0 + 2.0 + 1.0 + 4.0 + 2.0)));
         assert_eq!((load.count, load.duration_s), (1, Some(1.0)));
-        let four = [Some(3.0), Some(1.0), Some(3.0), Some(1.0)];
-        assert_eq!(dlio_four(&record, CheckpointKind::Save), four);
+        let expected = DlioFigures {
+            gib_per_second: Some(3.0),
+            gib_per_second_stdev: Some(1.0),
+            duration_s: Some(3.0),
+            duration_stdev_s: Some(1.0),
+        };
+        assert_eq!(dlio_figures(&record, CheckpointKind::Save), expected);
     }
 
     #[test]
-    fn records_without_ranks_say_less() {
+    fn records_without_ranks_have_no_rank_figures() {
         let mut record = simple(&[(10, 5, 1, 100)]);
         let old = r#"{"start_ns": 0, "end_ns": 2000000000, "bytes": 1073741824}"#;
         record.epochs[0].checkpoints = vec![serde_json::from_str(old).unwrap()];

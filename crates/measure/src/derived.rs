@@ -1,14 +1,14 @@
-//! Input of doubts and verdicts: the metrics of a record, computed once. No judgement here.
+//! Quantities computed once per record and shared by doubts, verdicts and DLIO's files. It draws no conclusions from them.
 
 use crate::metric::{self, Metric, Values};
 use crate::record::{HostEpoch, IoCounters, Record};
 use crate::window::Scope;
 use feedrate_spec::plan::layout::Layout;
 
-/// From this share of bytes out of memory on, a statement about the storage would be one about memory.
+/// Above this share of bytes served from memory, the run measured memory rather than the storage.
 const CACHED_SHARE_MAX: f64 = 0.5;
 
-/// A record and what follows from it.
+/// A record with quantities computed from it.
 pub struct Derived<'a> {
     /// The record.
     pub record: &'a Record,
@@ -16,16 +16,16 @@ pub struct Derived<'a> {
     pub dataset_bytes: u64,
     /// Steps of the longest epoch.
     pub steps: u64,
-    /// Its metrics.
+    /// Metrics of the run.
     pub values: Values,
-    /// Bytes that came from storage; `None` if the kernel does not say.
+    /// Bytes that came from the device; `None` if the kernel does not report them.
     pub device_bytes: Option<u64>,
     /// Counters of all workers over the run.
     pub io: IoCounters,
 }
 
 impl<'a> Derived<'a> {
-    /// Compute them.
+    /// Computes the quantities of a record.
     pub fn new(record: &'a Record) -> Self {
         let layout = Layout::new(&record.plan.dataset);
         let io = metric::counters_of_run(record);
@@ -40,43 +40,45 @@ impl<'a> Derived<'a> {
         }
     }
 
-    /// The value of a metric.
+    /// Value of a metric; `None` if unknown.
     pub fn value(&self, metric: &Metric) -> Option<f64> {
         self.values.get(&metric.id).map(|value| value.number)
     }
 
-    /// Whether a throttle or delay stands for the storage in reads, so that where their bytes came from cannot matter: at least
-    /// half of the time in them is theirs.
+    /// Whether emulation dominates reads: a throttle or delay accounts for at least half of the time in read calls. It then does not
+    /// matter whether bytes came from the device or from memory.
     pub fn reads_are_emulated(&self) -> bool {
-        is_half(self.emulated_reads_s(), self.io.read_ns)
+        is_at_least_half(self.emulated_reads_s(), self.io.read_ns)
     }
 
-    /// Whether a delay stands for the storage in opens, or throttle and delays for all of it.
+    /// Whether emulation dominates opens: delays account for at least half of the time in open calls, or throttle and delays for at
+    /// least half of the time in open and read calls together.
     pub fn opens_are_emulated(&self) -> bool {
         let storage = self.record.plan.storage_of_steps();
         let opens_s = self.io.opens as f64 * (storage.delay_s + storage.open_delay_s);
         let all_ns = self.io.open_ns + self.io.read_ns;
-        is_half(opens_s, self.io.open_ns) || is_half(opens_s + self.emulated_reads_s(), all_ns)
+        is_at_least_half(opens_s, self.io.open_ns)
+            || is_at_least_half(opens_s + self.emulated_reads_s(), all_ns)
     }
 
-    /// Time of all readers in the throttle and the delays of reads.
+    /// Seconds that all readers together spent in the throttle and in delays of reads.
     fn emulated_reads_s(&self) -> f64 {
         let plan = &self.record.plan;
         let storage = plan.storage_of_steps();
         let readers = f64::from(plan.readers()) * f64::from(plan.loader.workers.max(1));
-        // Readers beyond the places wait until those before them are through; each process has a place.
+        // With limited concurrency, further readers queue; every process has at least one slot.
         let processes = self.record.processes.len() as u32;
-        let places = storage.throttle_concurrency.map(|places| places.max(processes).max(1));
-        let waiting = places.map_or(1.0, |places| (readers / f64::from(places)).max(1.0));
-        // A throttle serves one read after another: that many wait for each that is served.
+        let slots = storage.throttle_concurrency.map(|slots| slots.max(processes).max(1));
+        let readers_per_slot = slots.map_or(1.0, |slots| (readers / f64::from(slots)).max(1.0));
+        // The throttle's bandwidth is shared: every reader waits while one read is served.
         let served_s =
             storage.throttle_bytes_per_second.map_or(0.0, |rate| self.io.read_bytes as f64 / rate);
         let read_s = storage.throttle_latency_s + storage.delay_s + storage.read_delay_s;
-        served_s * readers + self.io.reads as f64 * read_s * waiting
+        served_s * readers + self.io.reads as f64 * read_s * readers_per_slot
     }
 
-    /// Share of the logical bytes that no device gave: the page cache did. `None` where that cannot be known, where nothing was
-    /// read, and where reads are emulated.
+    /// Share of the logical bytes that came from the page cache and not from the device. `None` if it is unknown, if nothing was read,
+    /// and if reads are emulated.
     pub fn cached_share(&self) -> Option<f64> {
         if !self.reads_through_cache() {
             return None;
@@ -85,9 +87,9 @@ impl<'a> Derived<'a> {
         Some(1.0 - from_device as f64 / self.io.read_bytes as f64)
     }
 
-    /// Largest share of the logical bytes that the page cache can have given where device bytes are unknown: what of the dataset was
-    /// in it when epochs began, or all where that is unknown, too. `None` where [`Derived::cached_share`] is known, or would be
-    /// without meaning, and where reads bypass the page cache.
+    /// Upper limit of the share of logical bytes that came from the page cache, for runs whose device bytes are unknown: the part of
+    /// the dataset that was cached when epochs began, or all of it if that is unknown as well. `None` if [`Derived::cached_share`] is
+    /// known or does not apply, and if reads bypass the page cache.
     pub fn cached_share_max(&self) -> Option<f64> {
         let is_direct = self.record.plan.storage_of_steps().passes_page_cache;
         if self.device_bytes.is_some() || is_direct || !self.reads_through_cache() {
@@ -101,7 +103,7 @@ impl<'a> Derived<'a> {
         Some(cached_max.sum::<u64>() as f64 / self.io.read_bytes as f64)
     }
 
-    /// Whether something was read from a storage with a page cache, whose speed was not emulated.
+    /// Whether the run read from a storage with a page cache, without emulated speed.
     fn reads_through_cache(&self) -> bool {
         let mut hosts = self.record.epochs.iter().map(|epoch| &epoch.host);
         let has_cache = hosts
@@ -109,32 +111,32 @@ impl<'a> Derived<'a> {
         has_cache && self.io.read_bytes > 0 && !self.reads_are_emulated()
     }
 
-    /// Whether more than half of the bytes came from memory, or can have come from it where device bytes are unknown, so that what the
-    /// run says of the storage it may say of memory.
+    /// Whether more than half of the bytes came from memory, or may have if device bytes are unknown. The run then does not show how
+    /// fast the storage is.
     pub fn is_memory_served(&self) -> bool {
         let share = self.cached_share().or_else(|| self.cached_share_max());
         share.is_some_and(|share| CACHED_SHARE_MAX < share)
     }
 
-    /// Bytes in the page cache when an epoch began, at most.
+    /// Most dataset bytes that the page cache held at the start of any epoch.
     pub fn resident_bytes(&self) -> Option<u64> {
         self.record.epochs.iter().filter_map(|epoch| epoch.host.resident_before_bytes).max()
     }
 
-    /// Sum of a figure of the machine over epochs; `None` unless each has it.
-    pub fn sum_of_host(&self, figure: fn(&HostEpoch) -> Option<u64>) -> Option<u64> {
-        sum_known(self.record, figure)
+    /// Sum of a machine's counter over epochs; `None` unless it is known for each epoch.
+    pub fn sum_of_host(&self, counter: fn(&HostEpoch) -> Option<u64>) -> Option<u64> {
+        sum_known(self.record, counter)
     }
 }
 
-fn is_half(emulated_s: f64, busy_ns: u64) -> bool {
+fn is_at_least_half(emulated_s: f64, busy_ns: u64) -> bool {
     emulated_s > 0.0 && emulated_s >= busy_ns as f64 / 2e9
 }
 
-fn sum_known(record: &Record, figure: fn(&HostEpoch) -> Option<u64>) -> Option<u64> {
+fn sum_known(record: &Record, counter: fn(&HostEpoch) -> Option<u64>) -> Option<u64> {
     let mut epochs = Scope::all(record).peekable();
     epochs.peek()?;
-    epochs.map(|scope| figure(&scope.epoch.host)).sum()
+    epochs.map(|scope| counter(&scope.epoch.host)).sum()
 }
 
 #[cfg(test)]
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_no_device_gave_came_from_the_cache() {
+    fn bytes_not_read_from_the_device_came_from_the_cache() {
         check(|_| {}, false, Some(0.8));
         check(|r| r.epochs[0].host.process_device_read_bytes = Some(0), false, Some(1.0));
         // Readahead fetches more than was read.
@@ -168,7 +170,7 @@ mod tests {
         check(|r| r.epochs.clear(), false, None);
     }
 
-    /// Twenty reads of 20 MB in all, of which a device gave an unknown part.
+    /// Twenty reads of 20 MB in all; the bytes from the device are unknown.
     fn check_unknown(change: impl Fn(&mut Record), cached_share_max: Option<f64>) {
         let mut record = simple(&vec![(500, 500, 0, 1_000_000); 20]);
         record.epochs[0].host.resident_before_bytes = Some(5_000_000);
@@ -180,24 +182,24 @@ mod tests {
     }
 
     #[test]
-    fn without_device_bytes_what_was_resident_may_have_come_from_the_cache() {
+    fn without_device_bytes_resident_bytes_may_have_come_from_the_cache() {
         check_unknown(|_| {}, Some(0.25));
         check_unknown(|r| r.epochs[0].host.resident_before_bytes = Some(0), Some(0.0));
         check_unknown(|r| r.epochs[0].host.resident_before_bytes = Some(1 << 40), Some(1.0));
-        // Files were looked at, and the kernel did not say.
+        // Residency was sampled, and the kernel reported nothing.
         let unknown = |r: &mut Record| {
             let host = &mut r.epochs[0].host;
             (host.resident_before_bytes, host.resident_sampled_share) = (None, 1.0);
         };
         check_unknown(unknown, Some(1.0));
-        // No page cache, none that reads pass, and none that matters.
+        // No page cache; reads bypass it; reads are emulated.
         check_unknown(|r| r.epochs[0].host.resident_before_bytes = None, None);
         check_unknown(|r| r.plan.storage.passes_page_cache = true, None);
         check_unknown(|r| r.plan.storage.throttle_bytes_per_second = Some(4e6), None);
     }
 
     #[test]
-    fn device_bytes_tell_without_residency() {
+    fn device_bytes_suffice_without_residency() {
         let unknown = |r: &mut Record| {
             let host = &mut r.epochs[0].host;
             (host.resident_before_bytes, host.resident_sampled_share) = (None, 0.1);
@@ -206,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_throttle_or_delay_that_takes_half_the_time_is_the_storage() {
+    fn reads_are_emulated_if_throttle_or_delay_take_half_of_their_time() {
         check(|r| r.plan.storage.throttle_bytes_per_second = Some(4e6), true, None);
         check(|r| r.plan.storage.throttle_bytes_per_second = Some(4.1e6), false, Some(0.8));
         let copied = |r: &mut Record| {
@@ -219,7 +221,7 @@ mod tests {
         check(|r| r.plan.storage.delay_s = 0.25, true, None);
         check(|r| r.plan.storage.delay_s = 0.24, false, Some(0.8));
         check(|r| r.plan.storage.read_delay_s = 0.25, true, None);
-        // A throttle serves one after another, so that two workers wait twice as long.
+        // The throttle's bandwidth is shared, so two workers wait twice as long.
         let two = |r: &mut Record| {
             r.plan.storage.throttle_bytes_per_second = Some(8e6);
             r.plan.loader.workers = 2;
@@ -230,9 +232,9 @@ mod tests {
     const PROCESS: Process =
         Process { node: 0, id: 1, accelerators: 1, clock_offset_ns: 0, clock_error_ns: 0 };
 
-    /// Ten readers for two places, so that five wait for each read of 50 ms.
+    /// Ten readers share two slots, so a read of 50 ms takes five times as long.
     #[test]
-    fn who_waits_for_a_place_waits_for_the_throttle() {
+    fn waiting_for_a_slot_counts_as_throttling() {
         fn ten(r: &mut Record) {
             r.plan.storage.throttle_latency_s = 0.05;
             r.plan.loader.workers = 10;
@@ -253,7 +255,7 @@ mod tests {
             r.plan.storage.throttle_concurrency = Some(20);
         };
         check(few_wait, false, Some(0.8));
-        // Reads take what they take, however few of them at a time.
+        // Without a latency, limited concurrency emulates nothing.
         let no_wait = |r: &mut Record| {
             limited(r);
             r.plan.storage.throttle_latency_s = 0.0;
@@ -262,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn delayed_opens_excuse_no_reads_from_the_cache() {
+    fn delayed_opens_do_not_make_reads_emulated() {
         check(|r| r.plan.storage.open_delay_s = 10.0, false, Some(0.8));
         // Twenty opens of 5 s in all, and reads of 10 s.
         let opens = |change: fn(&mut Record)| {
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_are_of_whole_epochs() {
+    fn totals_cover_only_whole_epochs() {
         let mut record = simple(&[(500, 500, 0, 1_000_000); 3]);
         record.epochs.push(record.epochs[0].clone());
         record.epochs[1].accelerators.clear();

@@ -1,14 +1,14 @@
-//! Facts behind a sentence, by name, and the sentence that a template makes of them. Units are told by names alone.
+//! Named facts, and rendering of sentences from templates that refer to them. The end of a fact's name determines its unit.
 
 use feedrate_spec::units;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Items of a list that a sentence names where its template does not say.
-const NAMED_MAX: usize = 5;
+/// Number of list items that a sentence shows if its template gives no number.
+const LISTED_MAX: usize = 5;
 
-/// Nouns that names of counts end with.
+/// Nouns that a count's name may end with, in the singular; the rendered count is followed by the noun.
 const NOUNS: [&str; 11] = [
     "accelerator",
     "batch",
@@ -26,7 +26,7 @@ const NOUNS: [&str; 11] = [
 /// A number, text, or list.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum Fact {
     Count(u64),
     Number(f64),
@@ -45,19 +45,19 @@ impl Facts {
         Facts::default()
     }
 
-    /// A list alone; `None` of nothing.
+    /// Facts with a single list; `None` if the list is empty.
     pub fn listed(name: &'static str, items: Vec<String>) -> Option<Self> {
         (!items.is_empty()).then(|| Facts::new().with(name, items))
     }
 
-    /// With one more.
+    /// Adds a fact.
     #[must_use]
     pub fn with(mut self, name: &'static str, fact: impl Into<Fact>) -> Self {
         self.0.insert(name, fact.into());
         self
     }
 
-    /// With one more, where it is known.
+    /// Adds a fact if it is known.
     #[must_use]
     pub fn with_known(self, name: &'static str, fact: Option<impl Into<Fact>>) -> Self {
         match fact {
@@ -66,15 +66,15 @@ impl Facts {
         }
     }
 
-    /// The fact of a name.
+    /// The fact with this name.
     pub fn get(&self, name: &str) -> Option<&Fact> {
         self.0.get(name)
     }
 
-    /// Fill in a template.
+    /// Fills in a template.
     ///
-    /// `{name}` is the fact with its unit, as people read it; `{name:.2}` the number alone with two decimals, or two items of a list at most.
-    /// `[this {name}|that {other}|else]` is the first alternative whose facts are all known, or nothing.
+    /// `{name}` stands for the fact with its unit; `{name:.2}` for the bare number with two decimals, or for at most two items of a list.
+    /// `[this {name}|that {other}|else]` stands for the first alternative whose facts are all known, or for nothing.
     pub fn render(&self, template: &str) -> String {
         let mut text = String::new();
         let mut rest = template;
@@ -87,7 +87,7 @@ impl Facts {
         text + &self.filled(rest).unwrap_or_default()
     }
 
-    /// `None` where a fact is not known.
+    /// The text of a template without alternatives; `None` if one of its facts is unknown.
     fn filled(&self, template: &str) -> Option<String> {
         let mut parts = template.split('{');
         let mut text = parts.next()?.to_string();
@@ -109,39 +109,41 @@ impl Fact {
     fn with_precision(&self, precision: usize) -> String {
         match self {
             Fact::Number(number) => format!("{number:.precision$}"),
-            Fact::List(items) => some_of(items, precision),
+            Fact::List(items) => shortened_list(items, precision),
             Fact::Count(_) | Fact::Text(_) => self.with_unit(""),
         }
     }
 
-    /// `name` ends with the unit.
+    /// The fact with the unit that `name` ends with.
     fn with_unit(&self, name: &str) -> String {
         match self {
             Fact::Count(count) if name.ends_with("_bytes") => units::bytes(*count),
             Fact::Count(count) => {
-                let noun = name.rsplit('_').next().unwrap_or_default();
-                match NOUNS.iter().find(|one| noun.strip_prefix(**one).is_some_and(is_plural)) {
+                let word = name.rsplit('_').next().unwrap_or_default();
+                let is_plural_of =
+                    |noun: &&&str| word.strip_prefix(**noun).is_some_and(is_plural_ending);
+                match NOUNS.iter().find(is_plural_of) {
                     Some(noun) => units::counted(*count, noun),
                     None => units::count(*count),
                 }
             }
             Fact::Number(number) => number_with_unit(*number, name),
             Fact::Text(text) => text.clone(),
-            Fact::List(items) => some_of(items, NAMED_MAX),
+            Fact::List(items) => shortened_list(items, LISTED_MAX),
         }
     }
 }
 
-/// The first few, the rest counted.
-fn some_of(items: &[String], most: usize) -> String {
-    let shown = items[..items.len().min(most)].join("; ");
-    match items.len().saturating_sub(most) {
+/// At most `items_max` items, followed by the number of the remaining ones.
+fn shortened_list(items: &[String], items_max: usize) -> String {
+    let shown = items[..items.len().min(items_max)].join("; ");
+    match items.len().saturating_sub(items_max) {
         0 => shown,
         more => format!("{shown}; and {more} more"),
     }
 }
 
-fn is_plural(ending: &str) -> bool {
+fn is_plural_ending(ending: &str) -> bool {
     ending == "s" || ending == "es"
 }
 
@@ -204,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_the_units_of_their_names() {
+    fn units_follow_from_names() {
         check("{au_percent}", "48.2 %");
         check("{read_bytes} at {delivered_bytes_per_second}", "240 MB at 400 MB/s");
         check("{whole_samples_per_second:.2}, {whole_samples_per_second}", "1.95, 1.9 samples/s");
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_told_where_its_facts_are_known() {
+    fn an_alternative_is_used_if_its_facts_are_known() {
         check("{epoch}[, {missing} more]", "2");
         check("[{missing} of {epoch}|{epoch}|none]: {why}", "2: interrupted");
         check("[{missing}|none]", "none");
@@ -223,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_are_plain_json() {
+    fn facts_serialize_as_plain_json() {
         let facts = Facts::new().with("b_s", 0.5).with("a_steps", 3_u64).with("why", "so");
         let text = serde_json::to_string(&facts).unwrap();
         assert_eq!(text, r#"{"a_steps":3,"b_s":0.5,"why":"so"}"#);

@@ -1,37 +1,37 @@
-//! A histogram of nanoseconds with log-linear buckets, as HdrHistogram has: eight to an octave, so that a value is known
-//! to one sixteenth. Recording allocates at most once; nothing here reads a clock.
+//! A histogram of durations with log-linear buckets, as in HdrHistogram: eight buckets per octave, so a value is known to one
+//! sixteenth. Recording allocates at most once. Reads no clock.
 
 use serde::{Deserialize, Serialize};
 
-/// Octaves have 2^3 buckets; the first two are exact.
+/// Logarithm of the number of buckets per octave: 2^3 = 8. Values of the first two octaves are exact.
 const OCTAVE_BITS: u32 = 3;
-/// Buckets of all `u64`, 496, rounded up so that an index needs no check.
+/// Number of buckets. All values of `u64` need 496; a power of two spares the bounds check.
 const BUCKETS: usize = 512;
 
-/// Counts of durations. Empty, it owns no memory.
+/// Counts of durations. The default is empty and owns no memory.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(try_from = "Sparse", into = "Sparse")]
 pub struct Histogram {
     counts: Option<Box<[u64; BUCKETS]>>,
-    /// Filled buckets and their counts, in order, where there is no array.
+    /// Non-empty buckets with their counts, in order; used instead of the array after [`Histogram::compact`].
     compact: Vec<(u16, u64)>,
     max_ns: u64,
 }
 
 impl Histogram {
-    /// An empty one with its memory (4 KiB), so that [`Histogram::record`] never allocates.
+    /// An empty histogram with its memory (4 KiB) allocated, so [`Histogram::record`] does not allocate.
     pub fn new() -> Self {
         Histogram { counts: Some(no_counts()), compact: Vec::new(), max_ns: 0 }
     }
 
-    /// Count one duration.
+    /// Counts one duration.
     #[inline]
     pub fn record(&mut self, ns: u64) {
         self.array()[bucket(ns) % BUCKETS] += 1;
         self.max_ns = self.max_ns.max(ns);
     }
 
-    /// Count everything that `other` counted.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Histogram) {
         if other.filled().next().is_none() {
             return;
@@ -43,17 +43,18 @@ impl Histogram {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// Durations counted.
+    /// Number of durations.
     pub fn count(&self) -> u64 {
         self.filled().map(|(_, count)| count).sum()
     }
 
-    /// The longest, exactly.
+    /// The longest duration, exact; `None` if empty.
     pub fn max(&self) -> Option<u64> {
         self.filled().next().map(|_| self.max_ns)
     }
 
-    /// The duration that a share `q` (0 to 1) of all does not exceed, to one sixteenth. `None` if empty.
+    /// The duration that a share `q` (0 to 1) of all durations does not exceed, to one sixteenth. `None` if empty or if `q` is out of
+    /// range.
     pub fn quantile(&self, q: f64) -> Option<u64> {
         let count = self.count();
         if count == 0 || !(0.0..=1.0).contains(&q) {
@@ -63,20 +64,20 @@ impl Histogram {
         if rank == count {
             return Some(self.max_ns);
         }
-        let mut below = 0;
+        let mut cumulated = 0;
         let (bucket, _) = self.filled().find(|(_, count)| {
-            below += count;
-            rank <= below
+            cumulated += count;
+            rank <= cumulated
         })?;
         Some(middle(bucket).min(self.max_ns))
     }
 
-    /// The counts, ascending: about how long, to one sixteenth, and how often.
+    /// Pairs of a duration, to one sixteenth, and its count; shortest first.
     pub fn counts(&self) -> Vec<(u64, u64)> {
         self.filled().map(|(bucket, count)| (middle(bucket).min(self.max_ns), count)).collect()
     }
 
-    /// Keep the filled buckets only. Returns an empty histogram in the memory that this frees.
+    /// Reduces the memory to the non-empty buckets. Returns an empty histogram that reuses the freed memory.
     pub fn compact(&mut self) -> Histogram {
         self.compact = self.filled().map(|(bucket, count)| (bucket as u16, count)).collect();
         let mut counts = self.counts.take();
@@ -110,20 +111,22 @@ fn no_counts() -> Box<[u64; BUCKETS]> {
     Box::new([0; BUCKETS])
 }
 
-/// 0 to 15 are their own buckets; above, the exponent and the three bits below the leading one.
+/// Bucket of a duration. Durations up to 15 ns have a bucket each; above, the bucket is given by the exponent and the three bits below
+/// the leading bit.
 #[inline]
 fn bucket(ns: u64) -> usize {
     let octave = (ns | 1).ilog2().saturating_sub(OCTAVE_BITS);
     ((octave as usize) << OCTAVE_BITS) + (ns >> octave) as usize
 }
 
+/// Middle of a bucket's durations.
 fn middle(bucket: usize) -> u64 {
     let octave = (bucket >> OCTAVE_BITS).saturating_sub(1);
     let least = ((bucket - (octave << OCTAVE_BITS)) as u64) << octave;
     least + (1 << octave) / 2
 }
 
-/// As written: the filled buckets only.
+/// Serialized form: the non-empty buckets only.
 #[derive(Serialize, Deserialize)]
 struct Sparse {
     max_ns: u64,
@@ -141,11 +144,12 @@ impl TryFrom<Sparse> for Histogram {
 
     fn try_from(sparse: Sparse) -> Result<Self, String> {
         let mut histogram = Histogram { max_ns: sparse.max_ns, ..Histogram::default() };
-        for (at, count) in sparse.counts {
+        for (bucket, count) in sparse.counts {
             let counts = histogram.counts.get_or_insert_with(no_counts);
-            let place =
-                counts.get_mut(at).ok_or_else(|| format!("a histogram has no bucket `{at}`"))?;
-            *place = place.checked_add(count).ok_or("a histogram counts beyond 2^64")?;
+            let sum = counts
+                .get_mut(bucket)
+                .ok_or_else(|| format!("a histogram has no bucket `{bucket}`"))?;
+            *sum = sum.checked_add(count).ok_or("a histogram counts beyond 2^64")?;
         }
         histogram.compact();
         Ok(histogram)
@@ -157,7 +161,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(values: &[u64]) -> Histogram {
+    fn histogram_of(values: &[u64]) -> Histogram {
         let mut histogram = Histogram::new();
         values.iter().for_each(|&ns| histogram.record(ns));
         histogram
@@ -185,7 +189,7 @@ mod tests {
     #[test]
     fn quantiles_of_a_hundred() {
         let hundred: Vec<u64> = (1..=100).map(|ms| ms * 1_000_000).collect();
-        let histogram = of(&hundred);
+        let histogram = histogram_of(&hundred);
         assert_eq!((histogram.count(), histogram.max()), (100, Some(100_000_000)));
         for (q, expected) in
             [(0.0, 1e6), (0.5, 50e6), (0.9, 90e6), (0.99, 99e6), (0.999, 100e6), (1.0, 100e6)]
@@ -194,16 +198,19 @@ mod tests {
             assert!((found / expected - 1.0).abs() <= 1.0 / 16.0, "{q}: {found}");
         }
         assert_eq!(histogram.quantile(1.0), Some(100_000_000));
-        assert_eq!(of(&[5, 20_000, 5]).counts(), [(5, 2), (19_456, 1)]);
+        assert_eq!(histogram_of(&[5, 20_000, 5]).counts(), [(5, 2), (19_456, 1)]);
         assert_eq!(histogram.quantile(f64::NAN), None);
         assert_eq!((Histogram::new().quantile(0.5), Histogram::new().max()), (None, None));
     }
 
     #[test]
-    fn what_is_written_is_small_and_comes_back() {
-        let text = serde_json::to_string(&of(&[5, 5, 20_000])).unwrap();
+    fn serialized_histograms_are_small_and_read_back() {
+        let text = serde_json::to_string(&histogram_of(&[5, 5, 20_000])).unwrap();
         assert_eq!(text, r#"{"max_ns":20000,"counts":[[5,2],[97,1]]}"#);
-        assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), of(&[5, 20_000, 5]));
+        assert_eq!(
+            serde_json::from_str::<Histogram>(&text).unwrap(),
+            histogram_of(&[5, 20_000, 5])
+        );
         assert_eq!(
             serde_json::to_string(&Histogram::default()).unwrap(),
             r#"{"max_ns":0,"counts":[]}"#
@@ -214,12 +221,12 @@ mod tests {
 
     #[test]
     fn compacting_frees_memory_for_the_next() {
-        let mut histogram = of(&[5, 20_000]);
+        let mut histogram = histogram_of(&[5, 20_000]);
         let mut next = histogram.compact();
         assert!(histogram.counts.is_none() && next.counts.is_some());
-        assert_eq!((&histogram, next.max()), (&of(&[5, 20_000]), None));
+        assert_eq!((&histogram, next.max()), (&histogram_of(&[5, 20_000]), None));
         next.record(7);
-        assert_eq!(next, of(&[7]));
+        assert_eq!(next, histogram_of(&[7]));
     }
 
     proptest! {
@@ -231,12 +238,12 @@ mod tests {
 
         #[test]
         fn merging_is_recording_both(a: Vec<u64>, b: Vec<u64>, compacts: bool) {
-            let mut merged = of(&a);
+            let mut merged = histogram_of(&a);
             if compacts {
                 merged.compact();
             }
-            merged.merge(&of(&b));
-            prop_assert_eq!(merged, of(&[a, b].concat()));
+            merged.merge(&histogram_of(&b));
+            prop_assert_eq!(merged, histogram_of(&[a, b].concat()));
         }
     }
 }

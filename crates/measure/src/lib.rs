@@ -1,7 +1,7 @@
-//! Measures: records, metrics, doubts, verdicts, and DLIO's result files.
+//! Records of runs and everything computed from them: metrics, doubts, verdicts, and DLIO's result files.
 //!
-//! A metric is a function of a [`record::Record`]; it can be recomputed years later from the file.
-//! Nothing here has a clock, and only `record::file` touches the disk.
+//! Every metric is a function of a [`record::Record`], so it can be recomputed from a stored record at any time.
+//! This crate reads no clock, and only `record::file` accesses the disk.
 
 pub mod stats;
 pub mod histogram;

@@ -1,4 +1,5 @@
-//! How a run fared by phase: in each epoch and evaluation, and before, during and after each checkpoint. From the record alone.
+//! Figures by phase of a run: staging, each epoch and evaluation, and the times before, during and after each checkpoint.
+//! Everything is computed from the record.
 
 use crate::metric::{AU_ALL_STEPS, SAMPLES_WHOLE};
 use crate::record::timeline::{Column, Timeline, samples_in};
@@ -11,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::ops::Range;
 
-/// Before and after a checkpoint are as long as it took times this, at most.
+/// Maximum length of the phases before and after a checkpoint, as a multiple of the checkpoint's duration.
 pub const AROUND_CHECKPOINT: u64 = 10;
 
 names! {
@@ -19,67 +20,69 @@ names! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum PhaseKind {
-        /// While the dataset was copied before training.
+        /// The dataset was copied before training.
         Staging = "staging",
-        /// From the first step's start to the last one's end, checkpoints between its steps included.
+        /// From the start of the first step to the end of the last one, including checkpoints between steps.
         Epoch = "epoch",
-        /// The same of an evaluation.
+        /// An evaluation, from the start of its first step to the end of its last one.
         Evaluation = "evaluation",
-        /// The end of the block, of training or evaluation, that had begun last when the checkpoint began: up to the block's end or the
-        /// checkpoint's start, and no longer than [`AROUND_CHECKPOINT`] times the checkpoint, nor back into the checkpoint before.
+        /// The last part of the block, of training or evaluation, that started last before the checkpoint. It ends with the block or at
+        /// the checkpoint's start, starts no earlier than the end of the previous checkpoint, and lasts at most [`AROUND_CHECKPOINT`]
+        /// times as long as the checkpoint.
         BeforeCheckpoint = "before_checkpoint",
-        /// While it was written or read.
+        /// The checkpoint was written or read.
         Checkpoint = "checkpoint",
-        /// The beginning of the next block, or of what is left of one that goes on meanwhile: as long as the phase before, at most
-        /// until the block's end or the next checkpoint.
+        /// The first part of the next block, or of the rest of a block that continued during the checkpoint. It lasts as long as the
+        /// phase before the checkpoint, but at most until the block's end or the next checkpoint.
         AfterCheckpoint = "after_checkpoint",
     }
 }
 
-/// One row. A figure is `None` where it cannot be known: what needs samples, where the timeline has none in the phase.
+/// Figures of one phase. A figure is `None` if it is unknown, for example because the timeline has no sample in the phase.
 ///
-/// A sample of the timeline belongs to the phase in which its middle lies; rates are over the time of the phase's samples. Of
-/// epochs and evaluations delivered and device bytes and processors are the record's own exact ones.
+/// A sample of the timeline belongs to the phase that contains the middle of the sample; rates are relative to the total duration of the
+/// phase's samples. For epochs and evaluations, delivered bytes, device bytes and processor shares are exact values from the record.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Phase {
-    /// Its kind.
+    /// Kind of the phase.
     pub phase: PhaseKind,
-    /// Number of the epoch, or the one before the evaluation or after the staging, or the checkpoint's.
+    /// Number of the epoch. For an evaluation, the epoch before it; for staging, the epoch after it; for a checkpoint, the epoch that
+    /// contains it.
     pub epoch: u32,
-    /// Whether the checkpoint was saved or loaded; `None` of others.
+    /// Whether the checkpoint was saved or loaded; `None` for phases of no checkpoint.
     pub checkpoint: Option<CheckpointKind>,
-    /// Steps of the epoch that were done when the checkpoint was written; `None` of others.
+    /// Steps of the epoch that were done before the checkpoint; `None` for phases of no checkpoint.
     pub after_step: Option<u64>,
-    /// From the start of the run.
+    /// Start, in seconds from the start of the run.
     pub start_s: f64,
-    /// How long.
+    /// Duration in seconds.
     pub duration_s: f64,
-    /// Steps that lie in it, of the accelerator that has fewest.
+    /// Steps within the phase, of the accelerator with the fewest.
     pub steps: u64,
-    /// Samples of the steps that lie in it ÷ time of these steps, summed over accelerators; of an epoch, `samples_per_second`. `None` where an
-    /// accelerator has no such step.
+    /// Samples of the steps within the phase ÷ time of these steps, summed over accelerators; for an epoch, `samples_per_second`. `None` if
+    /// an accelerator has no such step.
     pub samples_per_second: Option<f64>,
     /// Bytes that read calls returned.
     pub delivered_bytes_per_second: Option<f64>,
     /// Bytes that came from storage for this process.
     pub device_bytes_per_second: Option<f64>,
-    /// Bytes given to write calls.
+    /// Bytes passed to write calls.
     pub written_bytes: Option<u64>,
-    /// The same by time.
+    /// Bytes passed to write calls, per second.
     pub written_bytes_per_second: Option<f64>,
     /// Bytes written to the device under the dataset.
     pub device_written_bytes_per_second: Option<f64>,
-    /// Compute time ÷ all time of the steps that lie in it, mean over accelerators; of an epoch, `au_all_steps`.
+    /// Compute time ÷ total time of the steps within the phase, mean over accelerators; for an epoch, `au_all_steps`.
     pub au_percent: Option<f64>,
-    /// Share of the time in blocks that accelerators waited for data; `None` where no block is.
+    /// Share of the time in blocks that accelerators waited for data; `None` if no block overlaps the phase.
     pub stall_share: Option<f64>,
     /// Busy share of all cores.
     pub cpu_busy_share: Option<f64>,
-    /// Each GPU; `None` where there is none, or none that tells.
+    /// Figures of each GPU; `None` if no GPU could be sampled.
     pub gpus: Option<Vec<GpuPhase>>,
 }
 
-/// One GPU in a phase: means over the time of its samples.
+/// One GPU in a phase: means over samples, weighted by their durations.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "as in `GpuTimeline`")]
 pub struct GpuPhase {
@@ -88,24 +91,24 @@ pub struct GpuPhase {
     pub power_w: Option<f64>,
 }
 
-/// Nanoseconds from the start of the run.
+/// A time span, in nanoseconds from the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TimeRange {
     start_ns: u64,
     end_ns: u64,
 }
 
-/// Every phase of a record: staging, then epoch by epoch the epoch, its checkpoints, its evaluation.
+/// All phases of a record: staging first, then for each epoch the epoch itself, its checkpoints and its evaluation.
 pub fn phases(record: &Record) -> Vec<Phase> {
     let view = View::new(record);
     let mut rows: Vec<Phase> = view.staging().into_iter().collect();
     for epoch in &record.epochs {
-        rows.push(view.whole(PhaseKind::Epoch, epoch));
+        rows.push(view.epoch_phase(PhaseKind::Epoch, epoch));
         for checkpoint in &epoch.checkpoints {
-            view.around(epoch.number, checkpoint, &mut rows);
+            view.add_checkpoint_phases(epoch.number, checkpoint, &mut rows);
         }
-        let after = record.evaluations.iter().filter(|after| after.number == epoch.number);
-        rows.extend(after.map(|evaluation| view.whole(PhaseKind::Evaluation, evaluation)));
+        let evaluations = record.evaluations.iter().filter(|row| row.number == epoch.number);
+        rows.extend(evaluations.map(|row| view.epoch_phase(PhaseKind::Evaluation, row)));
     }
     rows
 }
@@ -113,49 +116,50 @@ pub fn phases(record: &Record) -> Vec<Phase> {
 /// The phases of one checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckpointPhases<'a> {
-    /// The end of the block before it, where there is one.
+    /// The phase before the checkpoint; `None` if no block precedes it.
     pub before: Option<&'a Phase>,
-    /// While it was written or read.
+    /// The checkpoint itself.
     pub during: &'a Phase,
-    /// The beginning of the block after it, where there is one.
+    /// The phase after the checkpoint; `None` if no block follows it.
     pub after: Option<&'a Phase>,
 }
 
-/// Each checkpoint of a kind among phases as [`phases`] makes them.
-pub fn of_checkpoints(
+/// Groups the phases of each checkpoint of a kind. `phases` must be in the order of [`phases`].
+pub fn checkpoint_phases(
     phases: &[Phase],
     kind: CheckpointKind,
 ) -> impl Iterator<Item = CheckpointPhases<'_>> {
-    let all = phases.iter().enumerate();
-    let during =
-        all.filter(move |(_, of)| of.phase == PhaseKind::Checkpoint && of.checkpoint == Some(kind));
-    during.map(|(at, during)| CheckpointPhases {
-        before: phases[..at].last().filter(|of| of.phase == PhaseKind::BeforeCheckpoint),
+    let is_checkpoint =
+        move |row: &Phase| row.phase == PhaseKind::Checkpoint && row.checkpoint == Some(kind);
+    let checkpoints = phases.iter().enumerate().filter(move |(_, row)| is_checkpoint(row));
+    checkpoints.map(|(index, during)| CheckpointPhases {
+        before: phases[..index].last().filter(|row| row.phase == PhaseKind::BeforeCheckpoint),
         during,
-        after: phases.get(at + 1).filter(|of| of.phase == PhaseKind::AfterCheckpoint),
+        after: phases.get(index + 1).filter(|row| row.phase == PhaseKind::AfterCheckpoint),
     })
 }
 
-/// For each sample of a timeline the share of the time in blocks that accelerators waited for data; `None` where no block is.
+/// Share of the time in blocks that accelerators waited for data, for each sample of a timeline; `None` if no block overlaps the sample.
 pub fn stall_shares(record: &Record, timeline: &Timeline) -> Vec<Option<f64>> {
     let ends_ns = timeline.ends_ns();
     let durations = ends_ns.iter().zip(&timeline.duration_ns);
     let samples: Vec<TimeRange> = durations
         .map(|(&end_ns, duration_ns)| TimeRange { start_ns: end_ns - duration_ns, end_ns })
         .collect();
-    let (mut load_ns, mut block_ns) = (vec![0; samples.len()], vec![0; samples.len()]);
+    let mut load_ns = vec![0; samples.len()];
+    let mut block_ns = vec![0; samples.len()];
     let always = TimeRange { start_ns: 0, end_ns: u64::MAX };
-    for accelerator in both(record).flat_map(|epoch| &epoch.accelerators) {
+    for accelerator in epochs_and_evaluations(record).flat_map(|epoch| &epoch.accelerators) {
         for step in steps_around(accelerator, always) {
-            spread(step.whole(), &samples, &mut block_ns);
-            spread(step.load(), &samples, &mut load_ns);
+            add_overlaps(step.time_range(), &samples, &mut block_ns);
+            add_overlaps(step.load_range(), &samples, &mut load_ns);
         }
     }
     load_ns.into_iter().zip(block_ns).map(|(load_ns, block_ns)| share(load_ns, block_ns)).collect()
 }
 
-/// Add a time to the sums of the samples that it lies in.
-fn spread(span: TimeRange, samples: &[TimeRange], sums: &mut [u64]) {
+/// Adds to each sample's sum the time that `span` shares with the sample.
+fn add_overlaps(span: TimeRange, samples: &[TimeRange], sums: &mut [u64]) {
     let first = samples.partition_point(|sample| sample.end_ns <= span.start_ns);
     for (sample, sum) in samples.iter().zip(sums).skip(first) {
         if span.end_ns <= sample.start_ns {
@@ -165,22 +169,23 @@ fn spread(span: TimeRange, samples: &[TimeRange], sums: &mut [u64]) {
     }
 }
 
-/// A record, with what several phases look for.
+/// A record with the sorted time spans from which phases are made.
 struct View<'a> {
     record: &'a Record,
     /// Middle of each sample of the timeline.
     middles_ns: Vec<u64>,
-    /// By their start.
+    /// Sorted by start.
     blocks: Vec<TimeRange>,
-    /// By their start.
+    /// Sorted by start.
     checkpoints: Vec<TimeRange>,
 }
 
 impl<'a> View<'a> {
     fn new(record: &'a Record) -> Self {
-        let mut blocks: Vec<TimeRange> = both(record).flat_map(blocks_of).collect();
-        let written = record.epochs.iter().flat_map(|epoch| &epoch.checkpoints);
-        let mut checkpoints: Vec<TimeRange> = written.map(span_of).collect();
+        let mut blocks: Vec<TimeRange> =
+            epochs_and_evaluations(record).flat_map(blocks_of).collect();
+        let all_checkpoints = record.epochs.iter().flat_map(|epoch| &epoch.checkpoints);
+        let mut checkpoints: Vec<TimeRange> = all_checkpoints.map(span_of).collect();
         blocks.sort_by_key(|span| span.start_ns);
         checkpoints.sort_by_key(|span| span.start_ns);
         let middles_ns = record.timeline.as_ref().map(Timeline::middles_ns);
@@ -197,65 +202,73 @@ impl<'a> View<'a> {
         })
     }
 
-    fn whole(&self, kind: PhaseKind, epoch: &EpochRecord) -> Phase {
+    /// The phase of an epoch or evaluation.
+    fn epoch_phase(&self, kind: PhaseKind, epoch: &EpochRecord) -> Phase {
         let span = TimeRange { start_ns: epoch.start_ns, end_ns: epoch.end_ns };
         let read_bytes =
             epoch.accelerators.iter().map(|accelerator| accelerator.io.read_bytes).sum();
         let scope = Scope::new(self.record, epoch);
-        // Of an epoch that not all have told of, nothing is known in all.
-        let told_ns = if scope.is_whole() { span.ns() } else { 0 };
+        // Totals are unknown if accelerators are missing from the record.
+        let known_ns = if scope.is_whole() { span.ns() } else { 0 };
         let device_bytes = epoch.host.process_device_read_bytes;
         Phase {
             steps: scope.steps(),
             samples_per_second: match kind {
-                // A rate of nothing is one of a batch that is not known.
-                PhaseKind::Epoch => SAMPLES_WHOLE.of_epoch(scope).filter(|rate| *rate > 0.0),
+                // The rate is 0 if the batch size is unknown.
+                PhaseKind::Epoch => SAMPLES_WHOLE.epoch_value(scope).filter(|rate| *rate > 0.0),
                 _ => None,
             },
             delivered_bytes_per_second: match self.record.watched {
                 Some(_) => None,
-                None => per_second(read_bytes, told_ns),
+                None => per_second(read_bytes, known_ns),
             },
-            device_bytes_per_second: device_bytes.and_then(|bytes| per_second(bytes, told_ns)),
-            au_percent: AU_ALL_STEPS.of_epoch(scope),
+            device_bytes_per_second: device_bytes.and_then(|bytes| per_second(bytes, known_ns)),
+            au_percent: AU_ALL_STEPS.epoch_value(scope),
             cpu_busy_share: if scope.is_whole() { epoch.host.cpu_busy_share } else { None },
             ..self.phase(kind, epoch.number, None, span)
         }
     }
 
-    /// The rows of a checkpoint.
-    fn around(&self, epoch: u32, checkpoint: &CheckpointRecord, rows: &mut Vec<Phase>) {
+    /// Appends the phases before, during and after a checkpoint.
+    fn add_checkpoint_phases(
+        &self,
+        epoch: u32,
+        checkpoint: &CheckpointRecord,
+        rows: &mut Vec<Phase>,
+    ) {
         let during = span_of(checkpoint);
-        let before = self.before(during);
+        let before = self.span_before(during);
         let length_ns = before.map_or(AROUND_CHECKPOINT * during.ns(), TimeRange::ns);
         for (kind, span) in [
             (PhaseKind::BeforeCheckpoint, before),
             (PhaseKind::Checkpoint, Some(during)),
-            (PhaseKind::AfterCheckpoint, self.after(during, length_ns)),
+            (PhaseKind::AfterCheckpoint, self.span_after(during, length_ns)),
         ] {
             rows.extend(span.map(|span| self.phase(kind, epoch, Some(checkpoint), span)));
         }
     }
 
-    fn before(&self, checkpoint: TimeRange) -> Option<TimeRange> {
-        let begun = self.blocks.partition_point(|block| block.start_ns < checkpoint.start_ns);
-        let block = self.blocks[..begun].last()?;
+    fn span_before(&self, checkpoint: TimeRange) -> Option<TimeRange> {
+        let blocks_started =
+            self.blocks.partition_point(|block| block.start_ns < checkpoint.start_ns);
+        let block = self.blocks[..blocks_started].last()?;
         let end_ns = block.end_ns.min(checkpoint.start_ns);
         let earlier =
             self.checkpoints.partition_point(|other| other.start_ns < checkpoint.start_ns);
-        let free_ns = self.checkpoints[..earlier].last().map_or(0, |other| other.end_ns);
+        let previous_end_ns = self.checkpoints[..earlier].last().map_or(0, |other| other.end_ns);
         let longest_ns = AROUND_CHECKPOINT * checkpoint.ns();
-        let start_ns = block.start_ns.max(free_ns).max(end_ns.saturating_sub(longest_ns));
+        let start_ns = block.start_ns.max(previous_end_ns).max(end_ns.saturating_sub(longest_ns));
         TimeRange { start_ns, end_ns }.unless_empty()
     }
 
-    fn after(&self, checkpoint: TimeRange, length_ns: u64) -> Option<TimeRange> {
-        let over = self.blocks.partition_point(|block| block.end_ns <= checkpoint.end_ns);
-        let block = self.blocks.get(over)?;
+    fn span_after(&self, checkpoint: TimeRange, length_ns: u64) -> Option<TimeRange> {
+        let blocks_ended = self.blocks.partition_point(|block| block.end_ns <= checkpoint.end_ns);
+        let block = self.blocks.get(blocks_ended)?;
         let start_ns = block.start_ns.max(checkpoint.end_ns);
-        let begun = self.checkpoints.partition_point(|other| other.start_ns <= checkpoint.start_ns);
-        let next_ns = self.checkpoints.get(begun).map_or(u64::MAX, |other| other.start_ns);
-        let end_ns = block.end_ns.min(next_ns).min(start_ns + length_ns);
+        let up_to_this =
+            self.checkpoints.partition_point(|other| other.start_ns <= checkpoint.start_ns);
+        let next_start_ns = self.checkpoints.get(up_to_this).map_or(u64::MAX, |next| next.start_ns);
+        let end_ns = block.end_ns.min(next_start_ns).min(start_ns + length_ns);
         TimeRange { start_ns, end_ns }.unless_empty()
     }
 
@@ -270,7 +283,7 @@ impl<'a> View<'a> {
             timeline: self.record.timeline.as_ref(),
             samples: samples_in(&self.middles_ns, span.start_ns..span.end_ns),
         };
-        let steps = StepsIn::new(self.record, span);
+        let steps = PhaseSteps::new(self.record, span);
         Phase {
             phase: kind,
             epoch,
@@ -298,47 +311,52 @@ impl<'a> View<'a> {
     }
 }
 
-/// Steps that lie in a phase.
-struct StepsIn {
+/// Figures of the steps within a phase.
+struct PhaseSteps {
     count: u64,
-    /// Steps of all accelerators together; `None` where one has no step.
+    /// Steps per second of all accelerators together; `None` if an accelerator has no step.
     per_second: Option<f64>,
     au_percent: Option<f64>,
     stall_share: Option<f64>,
 }
 
-impl StepsIn {
+impl PhaseSteps {
     fn new(record: &Record, span: TimeRange) -> Self {
-        let (mut load_ns, mut block_ns) = (0, 0);
-        let (mut counts, mut rates) = (Vec::new(), Vec::new());
+        let mut load_ns = 0;
+        let mut block_ns = 0;
+        let mut counts = Vec::new();
+        let mut rates = Vec::new();
         let mut utilisations = Vec::new();
-        let is_touched =
-            |epoch: &&EpochRecord| epoch.start_ns < span.end_ns && span.start_ns < epoch.end_ns;
-        // Batches of evaluations have another size.
-        let evaluates = record.evaluations.iter().any(|one| is_touched(&one));
-        let touched = both(record).filter(is_touched);
-        for accelerator in touched.flat_map(|epoch| &epoch.accelerators) {
-            let (mut count, mut compute_ns, mut all_ns) = (0, 0, 0);
+        let overlaps =
+            |epoch: &EpochRecord| epoch.start_ns < span.end_ns && span.start_ns < epoch.end_ns;
+        // The rate is left out, as batches of evaluations have a different size.
+        let has_evaluation = record.evaluations.iter().any(overlaps);
+        let overlapping = epochs_and_evaluations(record).filter(|epoch| overlaps(epoch));
+        for accelerator in overlapping.flat_map(|epoch| &epoch.accelerators) {
+            let mut count = 0;
+            let mut compute_ns = 0;
+            let mut steps_ns = 0;
             for step in steps_around(accelerator, span) {
-                load_ns += overlap_ns(step.load(), span);
-                block_ns += overlap_ns(step.whole(), span);
-                if span.start_ns <= step.start_ns && step.whole().end_ns <= span.end_ns {
+                let step_range = step.time_range();
+                load_ns += overlap_ns(step.load_range(), span);
+                block_ns += overlap_ns(step_range, span);
+                if span.start_ns <= step.start_ns && step_range.end_ns <= span.end_ns {
                     count += 1;
                     compute_ns += step.compute_ns;
-                    all_ns += step.whole().ns();
+                    steps_ns += step_range.ns();
                 }
             }
             counts.push(count);
-            rates.push(per_second(count, all_ns));
-            utilisations.extend(share(compute_ns, all_ns));
+            rates.push(per_second(count, steps_ns));
+            utilisations.extend(share(compute_ns, steps_ns));
         }
         let au = utilisations.iter().sum::<f64>() / utilisations.len() as f64 * 100.0;
-        StepsIn {
+        PhaseSteps {
             count: counts.into_iter().min().unwrap_or(0),
             per_second: rates
                 .into_iter()
                 .sum::<Option<f64>>()
-                .filter(|rate| *rate > 0.0 && !evaluates),
+                .filter(|rate| *rate > 0.0 && !has_evaluation),
             au_percent: (!utilisations.is_empty()).then_some(au),
             stall_share: share(load_ns, block_ns),
         }
@@ -355,25 +373,25 @@ struct TimedStep {
 }
 
 impl TimedStep {
-    fn whole(self) -> TimeRange {
+    fn time_range(self) -> TimeRange {
         let ns = self.load_ns + self.compute_ns + self.barrier_ns;
         TimeRange { start_ns: self.start_ns, end_ns: self.start_ns + ns }
     }
 
-    fn load(self) -> TimeRange {
+    fn load_range(self) -> TimeRange {
         TimeRange { start_ns: self.start_ns, end_ns: self.start_ns + self.load_ns }
     }
 }
 
-/// Those of blocks that share some time with `span`, up to its end.
+/// Steps of an accelerator that start before the end of `span`, from the blocks that overlap it.
 fn steps_around(
     accelerator: &AcceleratorEpoch,
     span: TimeRange,
 ) -> impl Iterator<Item = TimedStep> {
     let blocks = accelerator.blocks.iter();
-    let touched =
+    let overlapping =
         blocks.filter(move |block| block.start_ns < span.end_ns && span.start_ns < block.end_ns);
-    touched.flat_map(move |block| {
+    overlapping.flat_map(move |block| {
         let mut start_ns = block.start_ns;
         let steps = (0..block.steps()).map(move |i| {
             let step = TimedStep {
@@ -382,7 +400,7 @@ fn steps_around(
                 compute_ns: block.compute_ns[i],
                 barrier_ns: block.barrier_ns[i],
             };
-            start_ns = step.whole().end_ns;
+            start_ns = step.time_range().end_ns;
             step
         });
         steps.take_while(move |step| step.start_ns < span.end_ns)
@@ -403,11 +421,11 @@ fn span_of(checkpoint: &CheckpointRecord) -> TimeRange {
     TimeRange { start_ns: checkpoint.start_ns, end_ns: checkpoint.end_ns }
 }
 
-fn both(record: &Record) -> impl Iterator<Item = &EpochRecord> {
+fn epochs_and_evaluations(record: &Record) -> impl Iterator<Item = &EpochRecord> {
     record.epochs.iter().chain(&record.evaluations)
 }
 
-/// From the first accelerator's start to the last one's end.
+/// Time spans of an epoch's blocks, each from the first accelerator's start to the last one's end.
 fn blocks_of(epoch: &EpochRecord) -> impl Iterator<Item = TimeRange> {
     let count = epoch.accelerators.iter().map(|a| a.blocks.len()).max().unwrap_or(0);
     (0..count).filter_map(|i| {
@@ -422,7 +440,7 @@ fn overlap_ns(a: TimeRange, b: TimeRange) -> u64 {
     a.end_ns.min(b.end_ns).saturating_sub(a.start_ns.max(b.start_ns))
 }
 
-/// The samples of a timeline that lie in a phase.
+/// The samples of a timeline within a phase.
 struct Sampled<'a> {
     timeline: Option<&'a Timeline>,
     samples: Range<usize>,

@@ -1,15 +1,15 @@
-//! Data of plots: the timeline and the phases of a run as csv. Only forms are made here, no numbers.
+//! Formats the timeline and the phases of a run as CSV, the data of plots. All numbers are computed elsewhere.
 
 use crate::phase::{Phase, PhaseKind, phases, stall_shares};
 use crate::record::timeline::{Column, Timeline};
 use crate::record::{CheckpointKind, EpochRecord, Record};
-use crate::window::seconds;
+use crate::window::{seconds, share};
 use std::fmt::Write as _;
 
-/// Names of these files: a run without a timeline has the first alone.
+/// Names of the files. A run without a timeline has only the first.
 pub const NAMES: [&str; 2] = ["phases.csv", "timeline.csv"];
 
-/// Names and contents of the files: `timeline.csv`, where the run kept one, and `phases.csv`.
+/// Names and contents of the files: `phases.csv`, and `timeline.csv` if the run has a timeline.
 pub fn files(record: &Record) -> Vec<(String, Vec<u8>)> {
     let mut files = vec![(NAMES[0].to_string(), phases_csv(record).into_bytes())];
     if let Some(timeline) = &record.timeline {
@@ -18,7 +18,7 @@ pub fn files(record: &Record) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// A row for each phase; empty is unknown.
+/// One row per phase; an empty cell is an unknown value.
 fn phases_csv(record: &Record) -> String {
     let rows = phases(record);
     let gpus = rows.iter().find_map(|row| row.gpus.as_ref()).map_or(0, Vec::len);
@@ -26,7 +26,7 @@ fn phases_csv(record: &Record) -> String {
         "phase,epoch,checkpoint,after_step,start_s,duration_s,steps,samples_per_second,delivered_bytes_per_second,device_bytes_per_second,\
          written_bytes,written_bytes_per_second,device_written_bytes_per_second,au_percent,stall_share,cpu_busy_share",
     );
-    gpu_names(&mut text, gpus);
+    finish_header(&mut text, gpus);
     for row in &rows {
         phase_row(&mut text, row);
     }
@@ -58,21 +58,22 @@ fn phase_row(text: &mut String, row: &Phase) {
     text.push('\n');
 }
 
-/// A row for each sample; empty is unknown. `during` is what the sample's middle lies in: an epoch's steps, an evaluation, a
-/// checkpoint, or nothing.
+/// One row per sample; an empty cell is an unknown value. `during` names the phase that contains the middle of the sample: a checkpoint,
+/// an epoch, an evaluation, or none.
 fn timeline_csv(record: &Record, timeline: &Timeline) -> String {
     let mut text = String::from(
         "start_s,end_s,epoch,during,read_bytes,operations,written_bytes,stall_share,process_device_read_bytes,device_read_bytes,\
          device_written_bytes,cpu_busy_share,process_cpu_s,page_cache_bytes",
     );
-    gpu_names(&mut text, timeline.gpus.as_ref().map_or(0, Vec::len));
-    let [checkpoints, epochs] = marks(record);
+    finish_header(&mut text, timeline.gpus.as_ref().map_or(0, Vec::len));
+    let marks = Marks::new(record);
     let stalls = stall_shares(record, timeline);
     for (i, end_ns) in timeline.ends_ns().into_iter().enumerate() {
         let start_ns = end_ns - timeline.duration_ns[i];
         let middle_ns = end_ns - timeline.duration_ns[i] / 2;
-        // A checkpoint may lie within an epoch.
-        let mark = at_ns(&checkpoints, middle_ns).or_else(|| at_ns(&epochs, middle_ns));
+        // Checkpoints first, as an epoch may contain them.
+        let mark =
+            mark_at(&marks.checkpoints, middle_ns).or_else(|| mark_at(&marks.epochs, middle_ns));
         let busy = value(&timeline.cpu_busy_ticks, i).zip(value(&timeline.cpu_ticks, i));
         let _ = write!(text, "{},{}", seconds(start_ns), seconds(end_ns));
         put(&mut text, mark.map(|mark| mark.epoch));
@@ -84,7 +85,7 @@ fn timeline_csv(record: &Record, timeline: &Timeline) -> String {
         put(&mut text, value(&timeline.process_device_read_bytes, i));
         put(&mut text, value(&timeline.device_read_bytes, i));
         put(&mut text, value(&timeline.device_written_bytes, i));
-        put(&mut text, busy.and_then(|(busy, all)| (all > 0).then(|| busy as f64 / all as f64)));
+        put(&mut text, busy.and_then(|(busy, total)| share(busy, total)));
         put(&mut text, value(&timeline.process_cpu_ns, i).map(seconds));
         put(&mut text, value(&timeline.cached_bytes, i));
         for gpu in timeline.gpus.iter().flatten() {
@@ -101,7 +102,7 @@ fn value(column: &Column, sample: usize) -> Option<u64> {
     column.as_ref().map(|values| values[sample])
 }
 
-/// Something that began and ended.
+/// Time span of an epoch, an evaluation or a checkpoint, in nanoseconds from the start of the run.
 #[derive(Clone, Copy)]
 struct Mark {
     start_ns: u64,
@@ -110,35 +111,51 @@ struct Mark {
     during: PhaseKind,
 }
 
-/// Checkpoints; epochs and evaluations.
-fn marks(record: &Record) -> [Vec<Mark>; 2] {
-    let (mut checkpoints, mut epochs) = (Vec::new(), Vec::new());
-    for (all, during) in
-        [(&record.epochs, PhaseKind::Epoch), (&record.evaluations, PhaseKind::Evaluation)]
-    {
-        for EpochRecord { number, start_ns, end_ns, checkpoints: written, .. } in all {
-            let mark = Mark { start_ns: *start_ns, end_ns: *end_ns, epoch: *number, during };
-            checkpoints.extend(written.iter().map(|checkpoint| Mark {
-                start_ns: checkpoint.start_ns,
-                end_ns: checkpoint.end_ns,
-                during: PhaseKind::Checkpoint,
-                ..mark
-            }));
-            epochs.push(mark);
+/// Time spans of a run, sorted by start.
+struct Marks {
+    checkpoints: Vec<Mark>,
+    /// Epochs and evaluations.
+    epochs: Vec<Mark>,
+}
+
+impl Marks {
+    fn new(record: &Record) -> Self {
+        let mut marks = Marks { checkpoints: Vec::new(), epochs: Vec::new() };
+        for epoch in &record.epochs {
+            marks.add(epoch, PhaseKind::Epoch);
         }
-    }
-    [checkpoints, epochs].map(|mut marks| {
-        marks.sort_by_key(|mark| mark.start_ns);
+        for evaluation in &record.evaluations {
+            marks.add(evaluation, PhaseKind::Evaluation);
+        }
+        marks.checkpoints.sort_by_key(|mark| mark.start_ns);
+        marks.epochs.sort_by_key(|mark| mark.start_ns);
         marks
-    })
+    }
+
+    fn add(&mut self, epoch: &EpochRecord, during: PhaseKind) {
+        self.epochs.push(Mark {
+            start_ns: epoch.start_ns,
+            end_ns: epoch.end_ns,
+            epoch: epoch.number,
+            during,
+        });
+        self.checkpoints.extend(epoch.checkpoints.iter().map(|checkpoint| Mark {
+            start_ns: checkpoint.start_ns,
+            end_ns: checkpoint.end_ns,
+            epoch: epoch.number,
+            during: PhaseKind::Checkpoint,
+        }));
+    }
 }
 
-fn at_ns(marks: &[Mark], ns: u64) -> Option<&Mark> {
-    let begun = marks.partition_point(|mark| mark.start_ns <= ns);
-    marks[..begun].last().filter(|mark| ns < mark.end_ns)
+/// The last mark that started by `ns`, unless it has ended.
+fn mark_at(marks: &[Mark], ns: u64) -> Option<&Mark> {
+    let started = marks.partition_point(|mark| mark.start_ns <= ns);
+    marks[..started].last().filter(|mark| ns < mark.end_ns)
 }
 
-fn gpu_names(text: &mut String, gpus: usize) {
+/// Appends the columns of the GPUs and ends the line.
+fn finish_header(text: &mut String, gpus: usize) {
     for gpu in 0..gpus {
         let _ =
             write!(text, ",gpu{gpu}_utilisation_percent,gpu{gpu}_memory_bytes,gpu{gpu}_power_w");
@@ -146,6 +163,7 @@ fn gpu_names(text: &mut String, gpus: usize) {
     text.push('\n');
 }
 
+/// Appends a cell to a row that is not empty.
 fn put(text: &mut String, value: Option<impl std::fmt::Display>) {
     text.push(',');
     if let Some(value) = value {
@@ -163,7 +181,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn each_sample_says_what_it_lies_in() {
+    fn each_sample_names_its_phase() {
         let mut first =
             epoch(1, vec![vec![block(0, &[(25, 75, 0, 1000)]), block(300, &[(100, 0, 0, 1)])]]);
         let kind = CheckpointKind::Load;

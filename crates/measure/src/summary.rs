@@ -1,5 +1,5 @@
-//! The summary of a run, which `--json` prints with its answer. Every number follows from the record; `null` is "cannot be known".
-//! Metrics are at the paths of their rows, so that a new one is here without being named.
+//! The summary of a run, which `--json` prints together with the answer. Every number is computed from the record; `null` means unknown.
+//! Each metric is stored at the path that its table row declares, so a new metric needs no change here.
 
 use crate::access::AccessSummary;
 use crate::checkpoints::CheckpointSummary;
@@ -16,7 +16,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// One run, summed up.
+/// Summary of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Summary {
     /// The run's folder, as the caller knows it; `null` until set.
@@ -25,33 +25,33 @@ pub struct Summary {
     pub workload: String,
     /// Emulated accelerators.
     pub accelerators: u32,
-    /// Epochs of which all accelerators have told.
+    /// Number of epochs for which the record has all accelerators.
     pub epochs: u64,
-    /// Steps of an epoch: of the longest that ran, else as planned.
+    /// Steps of the longest epoch that ran, or the planned steps if none did.
     pub steps: u64,
     /// Metrics over the run.
     #[serde(flatten)]
     pub figures: Figures,
-    /// Reasons not to believe, the worst first.
+    /// Reasons to doubt the results, most severe first.
     pub doubts: Vec<Doubt>,
     /// The bound on the run's speed.
     pub verdict: Verdict,
-    /// The same for each epoch.
+    /// Summary of each epoch.
     pub per_epoch: Vec<EpochSummary>,
-    /// Staging, epochs, evaluations, and before, during and after checkpoints.
+    /// Phases: staging, epochs, evaluations, and the times before, during and after checkpoints.
     pub phases: Vec<Phase>,
-    /// The copy that was read instead of the dataset; only where there was one.
+    /// The copy that was read instead of the dataset; present only if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub staging: Option<StagingSummary>,
-    /// The evaluations; `null` where there were none.
+    /// Evaluations; `null` if there were none.
     pub evaluation: Option<EvaluationSummary>,
-    /// The checkpoints; `null` where there were none.
+    /// Checkpoints; `null` if there were none.
     pub checkpoint: Option<CheckpointSummary>,
     /// Whether the run reached its end.
     pub complete: bool,
 }
 
-/// One epoch, summed up.
+/// Summary of one epoch.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "as in `Summary` and `HostEpoch`")]
 pub struct EpochSummary {
@@ -62,7 +62,7 @@ pub struct EpochSummary {
     pub host: HostSummary,
 }
 
-/// All evaluations, summed up. Rates are whole.
+/// Summary of all evaluations. Rates include all steps.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "as in `Summary`")]
 pub struct EvaluationSummary {
@@ -70,30 +70,30 @@ pub struct EvaluationSummary {
     pub steps: u64,
     #[serde(flatten)]
     pub figures: Figures,
-    /// One for each; its epoch is the one it came after.
+    /// Summary of each evaluation; `epoch` is the epoch before it.
     pub per_evaluation: Vec<EpochSummary>,
 }
 
-/// All metrics of a run or an epoch, and what stands beside them.
+/// Metrics of a run or an epoch, with latencies and file accesses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figures {
-    /// Those that are known.
+    /// Values of the metrics that are known.
     pub values: Values,
-    /// Steps from which sustained utilisation can be measured.
+    /// Number of steps needed to measure sustained utilisation.
     pub sustained_needs_steps: u64,
-    /// The reason why there is none.
+    /// Reason why sustained utilisation is unknown; `None` if it is known.
     pub sustained_missing: Option<NotMeasurable>,
-    /// Quantiles of opens; `None` where nothing counted them.
+    /// Durations of open calls; `None` if they were not counted.
     pub open_latency: Option<Quantiles>,
-    /// Quantiles of reads, likewise.
+    /// Durations of read calls; `None` if they were not counted.
     pub read_latency: Option<Quantiles>,
-    /// Quantiles of samples, likewise.
+    /// Durations of whole samples; `None` if they were not counted.
     pub sample_latency: Option<Quantiles>,
-    /// How files were read; of runs only.
+    /// File accesses of a run; `None` for an epoch.
     pub access: Option<AccessSummary>,
 }
 
-/// The machine meanwhile.
+/// The machine during an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "as in `HostEpoch`")]
 pub struct HostSummary {
@@ -106,7 +106,7 @@ pub struct HostSummary {
 }
 
 impl Summary {
-    /// Sum up a record.
+    /// Summarises a record.
     pub fn new(record: &Record) -> Self {
         let derived = Derived::new(record);
         let doubts = doubt::doubts(&derived);
@@ -122,13 +122,13 @@ impl Summary {
             accelerators: record.plan.accelerators,
             epochs: Scope::all(record).count() as u64,
             steps,
-            figures: Figures::of_run(&derived),
+            figures: Figures::for_run(&derived),
             doubts,
             verdict,
             per_epoch: record.epochs.iter().map(|epoch| EpochSummary::new(record, epoch)).collect(),
             phases: phase::phases(record),
             staging: record.staging.as_ref().map(StagingSummary::new),
-            evaluation: record.of_evaluations().as_ref().map(EvaluationSummary::new),
+            evaluation: record.evaluation_record().as_ref().map(EvaluationSummary::new),
             checkpoint: CheckpointSummary::new(record),
             complete: record.complete,
         }
@@ -136,27 +136,27 @@ impl Summary {
 }
 
 impl EvaluationSummary {
-    /// `record`: as [`Record::of_evaluations`] makes it.
+    /// Summarises the evaluations in `record`, which [`Record::evaluation_record`] returned.
     fn new(record: &Record) -> Self {
         let derived = Derived::new(record);
         EvaluationSummary {
             evaluations: Scope::all(record).count() as u64,
             steps: derived.steps,
-            figures: Figures::of_run(&derived),
+            figures: Figures::for_run(&derived),
             per_evaluation: record.epochs.iter().map(|e| EpochSummary::new(record, e)).collect(),
         }
     }
 }
 
 impl EpochSummary {
-    /// Sum up an epoch of a record.
+    /// Summarises an epoch of a record.
     pub fn new(record: &Record, epoch: &EpochRecord) -> Self {
         let scope = Scope::new(record, epoch);
         let host = if scope.is_whole() { epoch.host.clone() } else { HostEpoch::default() };
         EpochSummary {
             epoch: epoch.number,
             steps: scope.steps(),
-            figures: Figures::of_epoch(scope),
+            figures: Figures::for_epoch(scope),
             host: HostSummary {
                 cpu_busy_share: host.cpu_busy_share,
                 process_cpu_s: host.process_cpu_ns.map(seconds),
@@ -170,12 +170,12 @@ impl EpochSummary {
 }
 
 impl Figures {
-    fn of_run(derived: &Derived) -> Self {
+    fn for_run(derived: &Derived) -> Self {
         let record = derived.record;
         let is_sustained = derived.value(&metric::AU_SUSTAINED).is_some();
         let missing = Scope::all(record).find_map(|scope| metric::sustained(scope).err());
         let is_counted = record.watched.is_none();
-        let quantiles = |of: &Histogram| is_counted.then(|| Quantiles::new(of));
+        let quantiles = |latency: &Histogram| is_counted.then(|| Quantiles::new(latency));
         Figures {
             values: derived.values.clone(),
             sustained_needs_steps: metric::sustained_needs_steps(&record.plan),
@@ -187,12 +187,12 @@ impl Figures {
         }
     }
 
-    /// Those of a record that tells of reads and nothing else.
-    pub fn of_reads(record: &Record) -> Self {
+    /// Figures of a record that contains reads and nothing else, such as an imported log.
+    pub fn from_reads_only(record: &Record) -> Self {
         let io = metric::counters_of_run(record);
         let mut values = metric::recomputed(record, &[Basis::Reads]);
         if io.read_ns == 0 {
-            // Its calls were not timed.
+            // The log has no durations of calls.
             values.remove(&metric::IN_FLIGHT.id);
             values.remove(&metric::IO_TIME_PERCENT.id);
         }
@@ -207,9 +207,9 @@ impl Figures {
         }
     }
 
-    fn of_epoch(scope: Scope) -> Self {
+    fn for_epoch(scope: Scope) -> Self {
         let io = metric::counters([scope].into_iter().filter(|scope| scope.is_whole()));
-        let quantiles = |of: &Histogram| (!scope.is_watched).then(|| Quantiles::new(of));
+        let quantiles = |latency: &Histogram| (!scope.is_watched).then(|| Quantiles::new(latency));
         Figures {
             values: metric::values_of_epoch(scope),
             sustained_needs_steps: metric::sustained_needs_steps(scope.plan),
@@ -221,7 +221,7 @@ impl Figures {
         }
     }
 
-    /// The value of a metric.
+    /// Value of a metric; `None` if unknown.
     pub fn value(&self, metric: &Metric) -> Option<f64> {
         self.values.get(&metric.id).map(|value| value.number)
     }
@@ -245,8 +245,8 @@ impl Serialize for Figures {
         put(&mut tree, "latency.sample", json!(self.sample_latency));
         match &self.access {
             Some(access) => {
-                let own = serde_json::to_value(access).map_err(serde::ser::Error::custom)?;
-                for (key, value) in own.as_object().into_iter().flatten() {
+                let object = serde_json::to_value(access).map_err(serde::ser::Error::custom)?;
+                for (key, value) in object.as_object().into_iter().flatten() {
                     put(&mut tree, &format!("access.{key}"), value.clone());
                 }
             }
@@ -256,7 +256,7 @@ impl Serialize for Figures {
     }
 }
 
-/// Put a value at a path of keys with dots between.
+/// Inserts a value at a path of keys separated by dots.
 fn put(tree: &mut Map<String, serde_json::Value>, path: &str, json: Value) {
     let Some((key, rest)) = path.split_once('.') else {
         tree.insert(path.into(), json);
@@ -289,13 +289,15 @@ impl JsonSchema for Figures {
         for (key, leaf) in access["properties"].as_object().into_iter().flatten() {
             put_schema(&mut tree, &format!("access.{key}"), leaf.clone());
         }
-        // Epochs have none.
-        tree["required"].as_array_mut().into_iter().for_each(|of| of.retain(|key| key != "access"));
+        // Figures of epochs have no `access`.
+        if let Some(required) = tree["required"].as_array_mut() {
+            required.retain(|key| key != "access");
+        }
         Schema::try_from(tree).unwrap_or_default()
     }
 }
 
-/// The schema of a value at a path, as [`put`] puts it there.
+/// Inserts the schema of a value at the path where [`put`] inserts the value.
 fn put_schema(schema: &mut Value, path: &str, leaf: Value) {
     let (key, rest) = path.split_once('.').map_or((path, None), |(key, rest)| (key, Some(rest)));
     schema["type"] = json!("object");
@@ -347,11 +349,11 @@ mod tests {
         "complete",
     ];
 
-    /// The object at `place` has these keys, and no others but of metrics, which their rows promise.
+    /// Checks that the object at `place` has the promised keys. Further keys must be paths of metrics.
     #[track_caller]
     fn check_keys(summary: &serde_json::Value, place: &str, promised: &[&str]) {
         let object =
-            place.split('.').filter(|key| !key.is_empty()).fold(summary, |at, key| &at[key]);
+            place.split('.').filter(|key| !key.is_empty()).fold(summary, |value, key| &value[key]);
         let mut found = keys(object);
         found.retain(|key| {
             let path = if place.is_empty() { key.to_string() } else { format!("{place}.{key}") };
@@ -420,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_known_is_null() {
+    fn unknown_values_are_null() {
         let value = serde_json::to_value(Summary::new(&simple(&[(1000, 1000, 0, 5)]))).unwrap();
         assert!(
             value["au"]["windowed_percent"].is_null() && value["au"]["sustained_percent"].is_null()
@@ -441,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_follows_from_the_file() {
+    fn a_record_read_from_its_file_has_the_same_summary() {
         let steps: Vec<_> =
             (0..40).map(|i| (i * 37 % 91, 300 + i % 3, i * 13 % 7, 999_983)).collect();
         let blocks = |at| vec![vec![block(at, &steps)], vec![block(at, &steps)]];

@@ -1,4 +1,5 @@
-//! What a record shows about how its accelerators were supplied: facts that an answer rests on and that need every step. No judgement but the verdict's.
+//! How well a run's accelerators were supplied with data: the facts that answers are based on and that need the times of every step.
+//! The only judgement here is the verdict.
 
 use crate::derived::Derived;
 use crate::doubt::Doubt;
@@ -14,59 +15,59 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::iter;
 
-/// Chance that the interval of a utilisation holds the true one.
+/// Confidence level of the interval of a utilisation.
 const CONFIDENCE: f64 = 0.95;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunEnd {
-    /// It did all that was planned.
+    /// The run finished as planned.
     Complete,
-    /// A signal or a limit stopped it.
+    /// A signal or a limit stopped the run.
     Interrupted,
-    /// It failed, was killed, or is still going on.
+    /// The run failed, was killed, or is still going on.
     Incomplete,
 }
 
-/// How the accelerators of a run were supplied with data. What is not known is `None`.
+/// How the accelerators of a run were supplied with data. `None` means unknown.
 #[derive(Clone, Debug)]
 pub struct Supply {
     /// How the run ended.
     pub end: RunEnd,
-    /// Whether it was to train, and not to write or read checkpoints alone.
+    /// Whether the run trained, rather than only writing or reading checkpoints.
     pub trains: bool,
-    /// What bound the run, by the doubts of the record.
+    /// The bottleneck, with the doubts of the record taken into account.
     pub verdict: Verdict,
-    /// The utilisation that decides: the sustained one, or that over all steps where it cannot be measured. `None` if no accelerator
-    /// computed, or none is known to have.
+    /// The utilisation that decides whether accelerators were fed: the sustained one, or the one over all steps if the sustained one
+    /// cannot be measured. `None` if no accelerator is known to have computed.
     pub deciding: Option<&'static Metric>,
-    /// Whether memory served more than half of the bytes, or may have.
+    /// Whether memory served, or may have served, more than half of the bytes.
     pub is_memory_served: bool,
-    /// The 95 % interval of `au_all_steps` where that decides, as if its steps were independent; `None` for fewer than two steps.
+    /// The 95 % interval of `au_all_steps` if that decides. It assumes independent steps; `None` for fewer than two steps.
     pub interval: Option<[f64; 2]>,
-    /// The rate at which no accelerator would wait.
+    /// The read rate at which no accelerator would wait.
     pub needed_bytes_per_second: Option<f64>,
-    /// The rate of reads in the window.
+    /// The read rate in the window.
     pub delivered_bytes_per_second: Option<f64>,
-    /// The largest part of the wait.
+    /// The largest part of the waiting time.
     pub wait: Option<WaitPart>,
-    /// Where rates were measured.
+    /// The part of the run in which rates were measured.
     pub window: Option<AnswerWindow>,
 }
 
-/// Part of a run.
+/// The part of a run in which rates were measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct AnswerWindow {
-    /// Epochs that were measured.
+    /// Number of measured epochs.
     pub epochs: u64,
-    /// Steps of an accelerator in all of them.
+    /// Steps of one accelerator in all measured epochs.
     pub steps: u64,
-    /// How long they took, in the mean over accelerators.
+    /// Duration of these steps, mean over accelerators.
     pub seconds: f64,
 }
 
 impl Supply {
-    /// Supply of a record with its doubts.
+    /// Analyses a record with its doubts.
     pub fn new(derived: &Derived, doubts: &[Doubt]) -> Self {
         let record = derived.record;
         let deciding = deciding(derived);
@@ -97,18 +98,19 @@ fn deciding(derived: &Derived) -> Option<&'static Metric> {
     [&AU_SUSTAINED, &AU_ALL_STEPS].into_iter().find(known)
 }
 
-/// Interval of the utilisation over all steps. Each step is summed over accelerators.
+/// Confidence interval of the utilisation over all steps. The times of each step are summed over accelerators.
 fn interval(record: &Record) -> Option<[f64; 2]> {
-    let (mut computes, mut lengths) = (Vec::new(), Vec::new());
+    let mut computes = Vec::new();
+    let mut lengths = Vec::new();
     for scope in Scope::all(record) {
-        let begin = computes.len();
+        let first_index = computes.len();
         for accelerator in &scope.epoch.accelerators {
             let steps = accelerator.blocks.iter().flat_map(|block| {
                 let barriers = block.barrier_ns.iter().chain(iter::repeat(&0));
                 let times = block.load_ns.iter().zip(&block.compute_ns).zip(barriers);
                 times.map(|((load, compute), barrier)| (*compute, load + compute + barrier))
             });
-            for (index, (compute, length)) in (begin..).zip(steps) {
+            for (index, (compute, length)) in (first_index..).zip(steps) {
                 if computes.len() == index {
                     computes.push(0.0);
                     lengths.push(0.0);
@@ -122,19 +124,19 @@ fn interval(record: &Record) -> Option<[f64; 2]> {
     Some([interval.low, interval.high])
 }
 
-/// Sums over the epochs that decide. Times are means over accelerators.
+/// Sums over the measured epochs. Times are means over accelerators.
 #[derive(Clone, Copy)]
 struct Rates {
     window: AnswerWindow,
-    /// Read by all accelerators in the window.
+    /// Bytes that all accelerators read in the window.
     bytes: u64,
-    /// Read by all accelerators in these epochs.
+    /// Bytes that all accelerators read in the measured epochs.
     epochs_bytes: u64,
     compute_s: f64,
 }
 
 impl Rates {
-    /// Over the windows of the sustained utilisation, or over all steps. `None` where no step was finished.
+    /// Sums over the windows of the sustained utilisation, or over all steps. `None` if no step was finished.
     fn new(record: &Record, is_sustained: bool) -> Option<Self> {
         let window = AnswerWindow { epochs: 0, steps: 0, seconds: 0.0 };
         let mut sums = Rates { window, bytes: 0, epochs_bytes: 0, compute_s: 0.0 };
@@ -176,20 +178,20 @@ impl Rates {
         per_second(self.bytes, self.window.seconds)
     }
 
-    /// The rate at which reading takes no longer than computing.
+    /// The rate at which reading takes as long as computing.
     fn needed(self) -> Option<f64> {
         per_second(self.epochs_bytes, self.compute_s)
     }
 }
 
-/// All that an accelerator read, over its blocks.
+/// Reads of an accelerator over all its blocks.
 fn read_in_blocks(accelerator: &AcceleratorEpoch) -> Option<SteadyReads> {
     let blocks = accelerator.blocks.iter();
     let ns = blocks.map(|block| block.end_ns.checked_sub(block.start_ns)).sum::<Option<u64>>()?;
     Some(SteadyReads { steps: accelerator.steps(), bytes: accelerator.io.read_bytes, ns })
 }
 
-/// `None` if nothing was read, or in no time.
+/// `None` if nothing was read or no time passed.
 fn per_second(bytes: u64, seconds: f64) -> Option<f64> {
     (bytes > 0 && seconds > 0.0).then(|| bytes as f64 / seconds)
 }

@@ -1,4 +1,4 @@
-//! The verdict: what held the accelerators up, with the evidence in bytes and seconds. No advice here.
+//! The verdict: the bottleneck of a run, with evidence in bytes and seconds. Advice is given elsewhere.
 
 use crate::checkpoints::{CheckpointSummary, Checkpoints};
 use crate::derived::Derived;
@@ -19,7 +19,7 @@ names! {
     pub enum Bound {
         /// Reading from the storage held the accelerators up.
         StorageBound = "storage-bound",
-        /// Opening files, asking for their lengths and closing them held the accelerators up.
+        /// Opening and closing files and querying their lengths held the accelerators up.
         MetadataBound = "metadata-bound",
         /// Checking, decoding and handing over samples on this machine held the accelerators up.
         DecodeBound = "decode-bound",
@@ -27,7 +27,7 @@ names! {
         ClientBound = "client-bound",
         /// The accelerators were fed: compute takes the time.
         ComputeBound = "compute-bound",
-        /// The loader held the accelerators up; a loop that was watched does not tell what it waited for.
+        /// The loader held the accelerators up. For a watched training loop, the cause is unknown.
         InputBound = "input-bound",
         /// The accelerators waited for each other.
         BarrierBound = "barrier-bound",
@@ -35,24 +35,24 @@ names! {
         CacheFed = "cache-fed",
         /// The cores of this machine were busy: reading may have waited for them, so nothing is known about the storage.
         CpuSaturated = "cpu-saturated",
-        /// Only checkpoints were written or read: nothing was trained.
+        /// The run only wrote or read checkpoints and trained nothing.
         CheckpointsOnly = "checkpoints-only",
-        /// There is no result that may be judged.
+        /// The run has no valid result.
         Invalid = "invalid",
     }
 }
 
-/// A bound and why.
+/// A bottleneck with its evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Verdict {
-    /// In a word.
+    /// The bottleneck.
     pub name: Bound,
-    /// In sentences.
+    /// The evidence, in sentences.
     pub evidence: String,
 }
 
 impl Bound {
-    /// Template of the reason: see [`Facts::render`].
+    /// Template of the sentence that gives the reason; see [`Facts::render`].
     fn reason(self) -> &'static str {
         match self {
             Bound::StorageBound => {
@@ -68,26 +68,26 @@ impl Bound {
                 "The client's own work was {part_percent:.0} % of the wait for data ({part_s}), reading {reading_s}: {read_bytes} were read{from}."
             }
             Bound::ComputeBound => {
-                "The storage kept up with the {target_percent:.0} % asked for: {read_bytes} were read{from}."
+                "The storage kept up with the target of {target_percent:.0} %: {read_bytes} were read{from}."
             }
             Bound::InputBound => {
-                "What the loader was busy with is not known: the loop was watched.[ Its processes got {read_call_bytes} from read calls, and {device_bytes} came from a device.|]"
+                "It is unknown what the loader spent its time on, as the training loop was only watched.[ Its processes got {read_call_bytes} from read calls, and {device_bytes} came from a device.|]"
             }
             Bound::BarrierBound => {
-                "They waited longer for the slowest among them than for data{slowest}."
+                "Accelerators waited longer for the slowest one than for data{slowest}."
             }
             Bound::CacheFed => {
-                "{read_bytes} were read[, {device_bytes} of them from the device: memory served the rest, and|: how many of them came from the device is unknown, memory may have served them, and] nothing is shown about the storage."
+                "{read_bytes} were read[, {device_bytes} of them from the device. Memory served the rest, so|. It is unknown how many of them came from the device; memory may have served them, so] the run shows nothing about the storage."
             }
             Bound::CpuSaturated => {
-                "Most of the wait was opening and reading, but {saturated}: these may have waited for a core, and nothing is shown about the storage."
+                "Most of the wait was opening and reading, but {saturated}: these may have waited for a core, so the run shows nothing about the storage."
             }
             Bound::CheckpointsOnly | Bound::Invalid => "",
         }
     }
 }
 
-/// Judge a record whose doubts are known.
+/// Determines the bottleneck of a record, given its doubts.
 pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
     if let Some(verdict) = invalid(doubts) {
         return verdict;
@@ -96,7 +96,7 @@ pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
         return Verdict { name: Bound::CheckpointsOnly, evidence: checkpoints(derived.record) };
     }
     if derived.record.watched.is_some() && derived.steps > 0 {
-        return of_watched(derived);
+        return watched_verdict(derived);
     }
     let Some(waits) = Waits::new(derived) else {
         return Verdict { name: Bound::Invalid, evidence: "No step was finished.".into() };
@@ -109,7 +109,7 @@ pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
     let bound = bound(derived, &waits);
     let name = match bound {
         Bound::ComputeBound | Bound::StorageBound if derived.is_memory_served() => Bound::CacheFed,
-        // A throttle or delay takes as long on an idle machine.
+        // A throttle or delay takes the same time on an idle machine.
         Bound::StorageBound if saturated.is_some() && !derived.reads_are_emulated() => {
             Bound::CpuSaturated
         }
@@ -118,12 +118,14 @@ pub fn judge(derived: &Derived, doubts: &[Doubt]) -> Verdict {
         }
         other => other,
     };
-    let for_what = match derived.value(&STALL_SKEW) {
-        Some(_) => "for data, its own or that of the last in a step, and {skew_s} for slower ones",
-        None => "for data and {skew_s} for the others",
+    let waits_template = match derived.value(&STALL_SKEW) {
+        Some(_) => {
+            "for data (its own or that of the slowest accelerator in a step) and {skew_s} for slower accelerators"
+        }
+        None => "for data and {skew_s} for other accelerators",
     };
     let template = format!(
-        "An accelerator computed for {{compute_s}}, waited {{data_s}} {for_what}. {}",
+        "An accelerator computed for {{compute_s}} and waited {{data_s}} {waits_template}. {}",
         name.reason()
     );
     let facts = facts(name, derived, &waits);
@@ -137,23 +139,23 @@ pub fn invalid(doubts: &[Doubt]) -> Option<Verdict> {
     Some(Verdict { name: Bound::Invalid, evidence: sentence(&doubt.evidence) })
 }
 
-/// Whether the epochs of busy cores took half of the time of all, or more.
+/// Whether epochs with busy cores account for at least half of the time of all epochs.
 fn is_mostly_saturated(record: &Record) -> bool {
-    let all: u64 = record.epochs.iter().map(duration_ns).sum();
-    let busy = record.epochs.iter().filter(|epoch| is_saturated(epoch));
-    let busy: u64 = busy.map(duration_ns).sum();
-    all <= busy.saturating_mul(2)
+    let total_ns: u64 = record.epochs.iter().map(duration_ns).sum();
+    let busy_epochs = record.epochs.iter().filter(|epoch| is_saturated(epoch));
+    let busy_ns: u64 = busy_epochs.map(duration_ns).sum();
+    total_ns <= busy_ns.saturating_mul(2)
 }
 
 fn duration_ns(epoch: &EpochRecord) -> u64 {
     epoch.end_ns.saturating_sub(epoch.start_ns)
 }
 
-/// Waits for others are in the compute time.
-fn of_watched(derived: &Derived) -> Verdict {
+/// The verdict on a watched training loop, whose compute time includes waits for other accelerators.
+fn watched_verdict(derived: &Derived) -> Verdict {
     let name = if is_fed(derived) { Bound::ComputeBound } else { Bound::InputBound };
     let reason = match name {
-        Bound::ComputeBound => "The loader kept up with the {target_percent:.0} % asked for.",
+        Bound::ComputeBound => "The loader kept up with the target of {target_percent:.0} %.",
         other => other.reason(),
     };
     let watched = derived.record.watched.as_ref();
@@ -164,12 +166,12 @@ fn of_watched(derived: &Derived) -> Verdict {
         .with_known("read_call_bytes", watched.and_then(|watched| watched.read_call_bytes))
         .with_known("device_bytes", derived.device_bytes);
     let template = format!(
-        "An accelerator waited {{load_s}} for batches, and {{compute_s}} lay between them. {reason}"
+        "An accelerator waited {{load_s}} for batches and spent {{compute_s}} between them. {reason}"
     );
     Verdict { name, evidence: facts.render(&template) }
 }
 
-/// Whether the sustained utilisation, or without one that of all steps, reaches what the workload asks for.
+/// Whether the sustained utilisation reaches the workload's target. Uses the utilisation over all steps if the sustained one is unknown.
 fn is_fed(derived: &Derived) -> bool {
     let target = derived.record.plan.metric.au_target_percent;
     let au = derived.value(&AU_SUSTAINED).or(derived.value(&AU_ALL_STEPS));
@@ -177,7 +179,7 @@ fn is_fed(derived: &Derived) -> bool {
     derived.value(&COMPUTE_S).is_some_and(|compute_s| compute_s > 0.0) && reached
 }
 
-/// Compute where the accelerators were fed, otherwise what was waited for.
+/// Compute if the accelerators were fed, otherwise the main cause of waiting.
 fn bound(derived: &Derived, waits: &Waits) -> Bound {
     if is_fed(derived) {
         return Bound::ComputeBound;
@@ -200,7 +202,7 @@ fn facts(name: Bound, derived: &Derived, waits: &Waits) -> Facts {
         _ => waits.read_s,
     };
     let from = match derived.device_bytes {
-        _ if derived.reads_are_emulated() => " through the throttle or delay asked for".into(),
+        _ if derived.reads_are_emulated() => " through the configured throttle or delay".into(),
         Some(device) => format!(", {} of them from the device", units::bytes(device)),
         None => String::new(),
     };
@@ -220,7 +222,7 @@ fn facts(name: Bound, derived: &Derived, waits: &Waits) -> Facts {
         .with("target_percent", derived.record.plan.metric.au_target_percent)
 }
 
-/// Who came last in most steps, where the record tells.
+/// Names the accelerator that came last in most steps; `None` if the record does not have it.
 fn slowest(record: &Record) -> Option<String> {
     let causes = record.epochs.iter().filter_map(|epoch| epoch.causes.as_ref());
     let mut steps_last = BTreeMap::new();
@@ -233,26 +235,28 @@ fn slowest(record: &Record) -> Option<String> {
     Some(format!(": accelerator {last} came last in {percent:.0} % of the steps"))
 }
 
-/// How many were written and read, and how fast: all bytes over all the time.
+/// Sentences with the number, size, total time and rate of the checkpoints that were written and read.
 fn checkpoints(record: &Record) -> String {
-    let all = CheckpointSummary::new(record);
-    let written = all.and_then(|all| checkpoints_done(&all.save?, "written"));
-    let read = all.and_then(|all| checkpoints_done(&all.load?, "read"));
+    let Some(summary) = CheckpointSummary::new(record) else { return String::new() };
+    let written = summary.save.and_then(|save| checkpoint_sentence(&save, "written"));
+    let read = summary.load.and_then(|load| checkpoint_sentence(&load, "read"));
     [written, read].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-fn checkpoints_done(all: &Checkpoints, done: &str) -> Option<String> {
-    let took_s = all.duration_s?;
-    let rate = if took_s > 0.0 {
-        units::bytes_per_second_binary(all.bytes as f64 / took_s)
+fn checkpoint_sentence(checkpoints: &Checkpoints, verb: &str) -> Option<String> {
+    let mean_s = checkpoints.duration_s?;
+    let rate = if mean_s > 0.0 {
+        units::bytes_per_second_binary(checkpoints.bytes as f64 / mean_s)
     } else {
-        "too short to tell a rate".into()
+        "too short to measure a rate".into()
     };
-    let count = units::counted(all.count, "checkpoint");
-    let (bytes, all_s) = (units::bytes_binary(all.bytes), took_s * all.count as f64);
-    Some(format!("{count} of {bytes} {done} in {}, {rate}.", units::seconds(all_s)))
+    let count = units::counted(checkpoints.count, "checkpoint");
+    let bytes = units::bytes_binary(checkpoints.bytes);
+    let total_s = units::seconds(mean_s * checkpoints.count as f64);
+    Some(format!("{count} of {bytes} {verb} in {total_s}, {rate}."))
 }
 
+/// Capitalises a clause and adds a full stop.
 fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     let first: String = chars.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
@@ -277,7 +281,7 @@ mod tests {
         assert_eq!(serde_json::to_value(verdict.name).unwrap(), verdict.name.name());
     }
 
-    /// All 10 seconds that were waited for data.
+    /// Divides the 10 seconds of waiting for data.
     fn stall(record: &mut Record, open_s: u64, read_s: u64, decode_s: u64, queue_s: u64) {
         let ns = |s: u64| s * 1_000_000_000;
         let stall = Stall {
@@ -315,9 +319,9 @@ mod tests {
         );
     }
 
-    /// 8 s of decoding on a processor, for which the client owes 20 s, or 4.
+    /// Decoding took 8 s of processor time; the client would have taken 20 s, 4 s or 1 s for it.
     #[test]
-    fn decoding_that_the_client_owes_is_the_clients() {
+    fn decoding_counts_as_the_clients_work_up_to_the_time_it_would_have_taken() {
         let with = |record: &mut Record, per_sample_s: f64| {
             let ns = |s: u64| s * 1_000_000_000;
             client(record, Stall { decode_ns: ns(8), client_ns: ns(2), ..Stall::default() });
@@ -327,11 +331,11 @@ mod tests {
         };
         check(Bound::ClientBound, "was 100 % of the wait", |r| with(r, 1.0));
         check(Bound::ClientBound, "was 60 % of the wait", |r| with(r, 0.2));
-        // A client that decodes faster than the loader does has no part in most of it.
+        // If the client is faster than the loader, most of the decoding counts as the loader's.
         check(Bound::DecodeBound, "was 70 % of the wait", |r| with(r, 0.05));
     }
 
-    /// Two accelerators of 20 steps; the first loads for half a second, and in the barrier is as long as its steps say.
+    /// Replaces the epoch by one of two accelerators with 20 equal steps each.
     fn two(record: &mut Record, first: (u64, u64, u64, u64), second: (u64, u64, u64, u64)) {
         record.plan.accelerators = 2;
         let blocks = [first, second].map(|steps| vec![block(0, &vec![steps; 20])]);
@@ -339,23 +343,23 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_one_that_waits_for_data_waits_for_data() {
+    fn waiting_for_an_accelerator_that_waits_for_data_counts_as_waiting_for_data() {
         let late_read = |r: &mut Record| two(r, (100, 500, 900, 1), (1000, 500, 0, 1));
         check(
             Bound::StorageBound,
-            "waited 20 s for data, its own or that of the last in a step, and 0 s for slower ones. \
+            "waited 20 s for data (its own or that of the slowest accelerator in a step) and 0 s for slower accelerators. \
              Reading was 100 % of the wait for data (20 s)",
             late_read,
         );
         check(
             Bound::BarrierBound,
-            "waited 2 s for data, its own or that of the last in a step, and 9 s for slower ones. They waited longer \
-             for the slowest among them than for data: accelerator 1 came last in 100 % of the steps.",
+            "waited 2 s for data (its own or that of the slowest accelerator in a step) and 9 s for slower accelerators. \
+             Accelerators waited longer for the slowest one than for data: accelerator 1 came last in 100 % of the steps.",
             |r| two(r, (100, 500, 900, 1), (100, 1400, 0, 1)),
         );
-        // Nothing tells that the last waited for data.
-        let told_by_old = "waited 4 s for data and 6 s for the others. They waited longer for the slowest among them than for data.";
-        check(Bound::BarrierBound, told_by_old, |r| {
+        // An older record does not show that the last accelerator waited for data.
+        let without_causes = "waited 4 s for data and 6 s for other accelerators. Accelerators waited longer for the slowest one than for data.";
+        check(Bound::BarrierBound, without_causes, |r| {
             two(r, (0, 500, 600, 1), (400, 700, 0, 1));
             r.epochs[0].causes = None;
         });
@@ -367,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn queueing_is_for_what_workers_do() {
+    fn queueing_counts_as_the_work_of_the_workers() {
         check(Bound::ClientBound, "90 %", |r| {
             client(r, Stall { queue_ns: 10_000_000_000, ..Stall::default() });
             let io = &mut r.epochs[0].accelerators[0].io;
@@ -381,8 +385,8 @@ mod tests {
     }
 
     #[test]
-    fn who_reaches_the_target_is_fed() {
-        check(Bound::ComputeBound, "kept up with the 50 % asked for", |r| {
+    fn accelerators_that_reach_the_target_are_fed() {
+        check(Bound::ComputeBound, "kept up with the target of 50 %", |r| {
             r.plan.metric.au_target_percent = 50.0
         });
         check(Bound::StorageBound, "", |r| {
@@ -398,7 +402,7 @@ mod tests {
             r.epochs[0].host.resident_before_bytes = Some(16_000_000);
         };
         check(Bound::CacheFed, "20 MB were read, 4 MB of them from the device", cached);
-        check(Bound::CacheFed, "how many of them came from the device is unknown", |r| {
+        check(Bound::CacheFed, "It is unknown how many of them came from the device", |r| {
             cached(r);
             r.epochs[0].host.process_device_read_bytes = None;
         });
@@ -406,7 +410,7 @@ mod tests {
             cached(r);
             r.plan.metric.au_target_percent = 10.0;
         });
-        check(Bound::StorageBound, "20 MB were read through the throttle", |r| {
+        check(Bound::StorageBound, "20 MB were read through the configured throttle", |r| {
             cached(r);
             r.plan.storage.throttle_bytes_per_second = Some(1e6);
         });
@@ -417,16 +421,16 @@ mod tests {
     }
 
     #[test]
-    fn busy_cores_leave_open_what_a_read_waited_for() {
+    fn with_busy_cores_reads_may_have_waited_for_a_core() {
         let busy = |r: &mut Record, share| r.epochs[0].host.cpu_busy_share = Some(share);
         check(Bound::StorageBound, "", |r| busy(r, 0.95));
-        let why = "the 8 cores were 97 % busy in an epoch: these may have waited for a core";
-        check(Bound::CpuSaturated, why, |r| busy(r, 0.97));
-        check(Bound::CpuSaturated, why, |r| {
+        let reason = "the 8 cores were 97 % busy in an epoch: these may have waited for a core";
+        check(Bound::CpuSaturated, reason, |r| busy(r, 0.97));
+        check(Bound::CpuSaturated, reason, |r| {
             busy(r, 0.97);
             stall(r, 6, 3, 1, 0);
         });
-        // Of these the cores are the part that is slow, or nothing is.
+        // Decoding is slow because of the cores, and a fed run has no bottleneck.
         check(Bound::DecodeBound, "", |r| {
             busy(r, 0.97);
             stall(r, 1, 2, 7, 0);
@@ -435,7 +439,7 @@ mod tests {
             busy(r, 0.97);
             r.plan.metric.au_target_percent = 50.0;
         });
-        // Most of the time they were idle.
+        // The cores were idle most of the time.
         check(Bound::StorageBound, "", |r| {
             busy(r, 0.97);
             let mut idle = r.epochs[0].clone();
@@ -443,7 +447,7 @@ mod tests {
             (idle.start_ns, idle.end_ns) = (idle.end_ns, 3 * idle.end_ns);
             r.epochs.push(idle);
         });
-        // 20 MB take 10 s of the throttle.
+        // The throttle takes 10 s for 20 MB.
         check(Bound::StorageBound, "", |r| {
             busy(r, 0.97);
             r.plan.storage.throttle_bytes_per_second = Some(2e6);
@@ -462,8 +466,8 @@ mod tests {
         record.epochs[0].checkpoints = vec![checkpoint(0, 1000, 1 << 30, 0); 2];
         assert_eq!(checkpoints(&record), "2 checkpoints of 1 GiB written in 2 s, 1 GiB/s.");
         record.epochs[0].checkpoints = vec![checkpoint(7, 7, 1 << 30, 0)];
-        let none = "1 checkpoint of 1 GiB written in 0 s, too short to tell a rate.";
-        assert_eq!(checkpoints(&record), none);
+        let without_rate = "1 checkpoint of 1 GiB written in 0 s, too short to measure a rate.";
+        assert_eq!(checkpoints(&record), without_rate);
     }
 
     #[test]

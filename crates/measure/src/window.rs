@@ -1,63 +1,64 @@
-//! The steps that count: DLIO's window of a block (`statscounter.py:compute_metrics_train`), in nanoseconds.
-//! Counts and sums only; what they mean is a metric's business.
+//! Access to the measured steps: epochs as [`Scope`], and DLIO's window of a block (`statscounter.py:compute_metrics_train`), which
+//! excludes steps at its start and end. It provides counts and sums in nanoseconds, from which metrics compute their values.
 
 use crate::record::timeline::Timeline;
 use crate::record::{AcceleratorEpoch, Block, EpochRecord, Record};
 use feedrate_spec::plan::Plan;
 
-/// One epoch, and the plan it followed.
+/// An epoch or evaluation with its plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
-    /// The plan it followed.
+    /// The plan of the run.
     pub plan: &'a Plan,
     /// The epoch.
     pub epoch: &'a EpochRecord,
-    /// Samples of the whole run, where it kept them.
+    /// The timeline of the whole run, if the record has one.
     pub timeline: Option<&'a Timeline>,
-    /// Whether it is of a loop that was watched, of which less is known.
+    /// Whether the record is of a watched training loop, where only the times between batches are known.
     pub is_watched: bool,
 }
 
 impl<'a> Scope<'a> {
-    /// An epoch or evaluation of a record.
+    /// The scope of an epoch or evaluation of a record.
     pub fn new(record: &'a Record, epoch: &'a EpochRecord) -> Self {
         let is_watched = record.watched.is_some();
         Scope { plan: &record.plan, epoch, timeline: record.timeline.as_ref(), is_watched }
     }
 
-    /// Every epoch of a record that all accelerators have told of: those that metrics are of.
+    /// All whole epochs of a record (see [`Scope::is_whole`]); metrics cover only these.
     pub fn all(record: &'a Record) -> impl Iterator<Item = Scope<'a>> {
         Scope::each(record).filter(|scope| scope.is_whole())
     }
 
-    /// Every epoch of a record, whoever told of it.
+    /// All epochs of a record, whole or not.
     pub fn each(record: &'a Record) -> impl Iterator<Item = Scope<'a>> {
         record.epochs.iter().map(|epoch| Scope::new(record, epoch))
     }
 
-    /// Whether all accelerators have told of it. Where a run of several processes was broken off, the record has those of rank 0
-    /// only: their share is not the run's.
+    /// Whether the record has every accelerator of the epoch. If a run of several processes is interrupted, its record has only the
+    /// accelerators of rank 0, which do not represent the run.
     pub fn is_whole(self) -> bool {
         self.plan.accelerators as usize <= self.epoch.accelerators.len()
     }
 
-    /// Seconds the epoch lasted; `None` if it had no length.
+    /// Duration of the epoch in seconds; `None` if it is zero.
     pub fn wall_s(self) -> Option<f64> {
         positive(self.epoch.end_ns.checked_sub(self.epoch.start_ns)?).map(seconds)
     }
 
-    /// Steps that each accelerator finished.
+    /// Number of steps that every accelerator finished.
     pub fn steps(self) -> u64 {
         self.epoch.accelerators.iter().map(AcceleratorEpoch::steps).min().unwrap_or(0)
     }
 
-    /// Mean of a value of the windows that have one, each weighted by the steps of its block, as DLIO weights them.
+    /// Mean of a value over the windows that have it, weighted by the number of steps of each block, as in DLIO.
     pub(crate) fn weighted_by_steps(
         self,
         accelerator: &'a AcceleratorEpoch,
         value: impl Fn(Window<'a>) -> Option<f64>,
     ) -> Option<f64> {
-        let (mut weighted, mut steps) = (0.0, 0.0);
+        let mut weighted = 0.0;
+        let mut steps = 0.0;
         for window in self.windows(accelerator) {
             if let Some(value) = value(window) {
                 weighted += value * window.block_steps() as f64;
@@ -74,27 +75,27 @@ impl<'a> Scope<'a> {
 }
 
 impl Block {
-    /// Loading and computing of all steps.
+    /// Load and compute time of all steps.
     pub fn busy_ns(&self) -> u64 {
         self.load_ns.iter().chain(&self.compute_ns).sum()
     }
 }
 
 impl AcceleratorEpoch {
-    /// Loading and computing of all steps.
+    /// Load and compute time of all steps.
     pub fn busy_ns(&self) -> u64 {
         self.blocks.iter().map(Block::busy_ns).sum()
     }
 
-    /// Steps over all blocks.
+    /// Number of steps in all blocks.
     pub fn steps(&self) -> u64 {
         self.blocks.iter().map(|block| block.steps() as u64).sum()
     }
 }
 
-/// The judged steps of one block: `first..end`, counted from the block's first step.
+/// The measured steps of one block: `first..end`, counted from the block's first step.
 ///
-/// Steps left out at the end are counted back from the epoch's last step, as DLIO does, so that only a block that reaches it loses them.
+/// Steps excluded at the end are counted back from the epoch's last planned step, as in DLIO, so only a block that reaches it loses them.
 #[derive(Clone, Copy, Debug)]
 pub struct Window<'a> {
     block: &'a Block,
@@ -106,33 +107,33 @@ impl<'a> Window<'a> {
     fn new(scope: Scope, block: &'a Block) -> Self {
         let metric = &scope.plan.metric;
         let planned = scope.plan.train.steps_in_epoch(scope.epoch.number.max(1));
-        let end = usize::try_from(planned.saturating_sub(metric.exclude_end_steps));
-        let end = block.steps().min(end.unwrap_or(usize::MAX));
+        let end_of_epoch = usize::try_from(planned.saturating_sub(metric.exclude_end_steps));
+        let end = block.steps().min(end_of_epoch.unwrap_or(usize::MAX));
         let first = usize::try_from(metric.exclude_start_steps).unwrap_or(usize::MAX);
         Window { block, first: first.min(end), end }
     }
 
-    /// Steps inside.
+    /// Number of steps in the window.
     pub fn steps(self) -> usize {
         self.end - self.first
     }
 
-    /// Steps of the whole block, inside or not: DLIO's weight of a block.
+    /// Number of steps in the whole block, which is DLIO's weight of a block.
     pub fn block_steps(self) -> usize {
         self.block.steps()
     }
 
-    /// Compute time of the steps inside.
+    /// Total compute time of the steps in the window.
     pub fn compute_ns(self) -> u64 {
         self.block.compute_ns[self.first..self.end].iter().sum()
     }
 
-    /// Compute time of each step inside.
+    /// Compute time of each step in the window.
     pub fn computes_ns(self) -> &'a [u64] {
         &self.block.compute_ns[self.first..self.end]
     }
 
-    /// The block's length less load and compute of the steps outside. `None` if no step is inside or no time is left.
+    /// Duration of the block minus load and compute time of the steps outside the window. `None` if the window is empty or no time remains.
     pub fn time_ns(self) -> Option<u64> {
         if self.steps() == 0 {
             return None;
@@ -145,36 +146,36 @@ impl<'a> Window<'a> {
         positive(length_ns.checked_sub(outside_ns)?)
     }
 
-    /// Bytes read, and the time from the end of the step before the window to the end of its last step.
-    /// `before_bytes` had been read when the block began. `None` if no step is inside.
+    /// Bytes read, and the time from the end of the step before the window to the end of its last step, in nanoseconds.
+    /// `before_bytes` is the number of bytes read before the block. `None` if the window is empty.
     pub fn read(self, before_bytes: u64) -> Option<(u64, u64)> {
         let read_bytes = &self.block.read_bytes;
         let last_bytes = read_bytes[self.first..self.end].last()?;
-        let at_first = self.first.checked_sub(1).map_or(before_bytes, |step| read_bytes[step]);
-        let bytes = last_bytes.checked_sub(at_first)?;
+        let first_bytes = self.first.checked_sub(1).map_or(before_bytes, |step| read_bytes[step]);
+        let bytes = last_bytes.checked_sub(first_bytes)?;
         let ns =
             step_end_ns(self.block, self.end).checked_sub(step_end_ns(self.block, self.first))?;
         Some((bytes, positive(ns)?))
     }
 }
 
-/// When the first `steps` steps of a block were over, from the start of the run.
+/// End of the first `steps` steps of a block, in nanoseconds from the start of the run.
 pub fn step_end_ns(block: &Block, steps: usize) -> u64 {
     let times = [&block.load_ns, &block.compute_ns, &block.barrier_ns];
     block.start_ns + times.iter().flat_map(|times| times.iter().take(steps)).sum::<u64>()
 }
 
-/// Nanoseconds as seconds.
+/// Converts nanoseconds to seconds.
 pub fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// `None` of nothing.
-pub(crate) fn share(part: u64, all: u64) -> Option<f64> {
-    (all > 0).then(|| part as f64 / all as f64)
+/// `part` ÷ `total`; `None` if the total is 0.
+pub(crate) fn share(part: u64, total: u64) -> Option<f64> {
+    (total > 0).then(|| part as f64 / total as f64)
 }
 
-/// By time; `None` in no time.
+/// `amount` per second; `None` if no time passed.
 pub(crate) fn per_second(amount: u64, ns: u64) -> Option<f64> {
     Some(amount as f64 / seconds(positive(ns)?))
 }
@@ -188,7 +189,8 @@ mod tests {
     use super::*;
     use crate::example::{block, epoch, plan};
 
-    /// Steps of the epoch, steps of the block, (excluded at the start, at the end) → first and end of the window.
+    /// `planned` is the number of steps of the epoch, `steps` that of the block. `excluded` are the steps at its start and end, `expected`
+    /// the first step and the end of the window.
     fn check(planned: u64, steps: usize, excluded: (u64, u64), expected: (usize, usize)) {
         let mut plan = plan(1, planned);
         (plan.metric.exclude_start_steps, plan.metric.exclude_end_steps) = excluded;

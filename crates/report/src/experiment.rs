@@ -5,7 +5,7 @@ use feedrate_analysis::estimate::Middle;
 use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, DURATION_S, Metric, SAMPLES_WHOLE,
 };
-use feedrate_measure::phase::{CheckpointPhases, Phase, of_checkpoints};
+use feedrate_measure::phase::{CheckpointPhases, Phase, checkpoint_phases};
 use feedrate_measure::record::CheckpointKind;
 use feedrate_measure::stats::mean;
 use feedrate_results::run::Run;
@@ -164,7 +164,7 @@ impl PhaseMiddles {
 }
 
 fn saves(run: &Run) -> impl Iterator<Item = CheckpointPhases<'_>> {
-    of_checkpoints(&run.phases, CheckpointKind::Save)
+    checkpoint_phases(&run.phases, CheckpointKind::Save)
 }
 
 /// The middle of something that varies as `metric` does.

@@ -235,7 +235,7 @@ impl RunnerEnv for ThisMachine {
     }
 
     fn value(&mut self, run_dir: &Path, response: &Metric) -> Option<f64> {
-        response.of_run(&load_run(run_dir).ok()?)
+        response.run_value(&load_run(run_dir).ok()?)
     }
 
     fn observe(&mut self, run_dir: &Path) -> Observation {

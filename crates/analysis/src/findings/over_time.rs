@@ -7,7 +7,7 @@ use crate::estimate::{ResponseScale, mean_of_cells, scaled, unweighted_mean};
 use crate::finding::{Caveat, EffectSize, EffectUnit, Finding, FindingKind, Quantity, Subject};
 use crate::precision::ALPHA;
 use feedrate_measure::metric::{AU_ALL_STEPS, DURATION_S, Metric, SAMPLES_WHOLE};
-use feedrate_measure::phase::{CheckpointPhases, Phase, PhaseKind, of_checkpoints};
+use feedrate_measure::phase::{CheckpointPhases, Phase, PhaseKind, checkpoint_phases};
 use feedrate_measure::record::CheckpointKind;
 use feedrate_measure::stats::{Cell, Difference, Interval, holm, mean};
 use feedrate_results::run::Run;
@@ -64,7 +64,7 @@ pub(super) fn over_time(group: &UsedRuns) -> Vec<Finding> {
 type PartOf = for<'p> fn(CheckpointPhases<'p>) -> Option<&'p Phase>;
 
 fn saves(run: &Run) -> impl Iterator<Item = CheckpointPhases<'_>> {
-    of_checkpoints(&run.phases, CheckpointKind::Save)
+    checkpoint_phases(&run.phases, CheckpointKind::Save)
 }
 
 /// The first epoch less the mean of all later ones, on the scale of the response.

@@ -67,7 +67,7 @@ fn run(plan: &Plan, storage: SimulatedStorage) -> Record {
 }
 
 fn au(record: &Record) -> f64 {
-    AU_ALL_STEPS.of_run(record).unwrap()
+    AU_ALL_STEPS.run_value(record).unwrap()
 }
 
 fn fitted(workers: u32, storage: SimulatedStorage) -> Vec<StorageModel> {

@@ -177,7 +177,7 @@ fn split_stall(asked_ns: u64, load_ns: u64, times: ReadTimes) -> Stall {
     let load_ns = load_ns - of_training_ns;
     let queued_ns = times.begun_ns.saturating_sub(asked_ns + times.start_ns).min(load_ns);
     let worked_ns = (load_ns - queued_ns).min(worked.total_ns());
-    let mut stall = worked.shared_out(worked_ns);
+    let mut stall = worked.scaled_to(worked_ns);
     stall.queue_ns += load_ns - worked_ns;
     stall.client_ns += of_training_ns;
     stall

@@ -46,9 +46,9 @@ fn check(case: Case, client: ClientPlan, model: SimulatedStorage, expected_ms: f
     let load_ns = epochs[0].blocks[0].load_ns.iter().sum::<u64>();
     assert_eq!((expected_ms * 1e6) as u64, load_ns + case.steps * 5_000_000);
     let decodes = model.decode_bytes_per_second.is_some();
-    let (stall, of_last) = (epochs[0].stall, causes.totals_ns().0);
+    let stall = epochs[0].stall;
     assert_eq!((stall.client_ns + stall.decode_ns, stall.decode_ns > 0), (load_ns, decodes));
-    assert_eq!(of_last, stall);
+    assert_eq!(causes.total_stall(), stall);
     assert!(stall.client_ns <= epochs[0].io.client_ns + epochs[0].io.receive_ns);
 }
 

@@ -114,7 +114,7 @@ fn too_short_epochs_say_how_long_they_must_be() {
 fn a_window_that_lives_off_the_stock_is_doubted() {
     let case = Case { loader: "pytorch", accelerators: 1, workers: 4, steps: 6, compute_s: 0.002 };
     let record = record(case, 1e8);
-    let all_steps = metric::AU_ALL_STEPS.of_run(&record).unwrap();
+    let all_steps = metric::AU_ALL_STEPS.run_value(&record).unwrap();
     // Six reads of 10 ms, then the last compute: 62 ms, 12 of them computing.
     assert!((all_steps - 100.0 * 12.0 / 62.0).abs() < 1e-6, "{all_steps}");
     let doubts = Summary::new(&record).doubts;

@@ -58,7 +58,7 @@ pub(super) fn import(arguments: &ImportArguments) -> anyhow::Result<Exit> {
     if let Some(file) = &arguments.output {
         write_output(file, emulation.yaml.as_bytes(), Some(arguments.force))?;
     }
-    let figures = Figures::of_reads(&log.record);
+    let figures = Figures::from_reads_only(&log.record);
     if arguments.json {
         let output = ImportOutput {
             log: &arguments.log,

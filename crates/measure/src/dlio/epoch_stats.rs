@@ -1,37 +1,39 @@
-//! `<rank>_per_epoch_stats.json`: when epochs and blocks began and ended. Durations are text with two decimals, as DLIO's.
+//! `<rank>_per_epoch_stats.json`: start, end and duration of epochs and blocks. As in DLIO, durations are text with two decimals.
 
-use super::{Evaluations, known, timestamp};
+use super::{Evaluations, timestamp, without_unknown};
 use crate::record::{CheckpointKind, EpochRecord, Record};
 use crate::window::seconds;
 use serde_json::{Map, Value, json};
 
 pub(super) fn epoch_stats_json(record: &Record, evaluations: &Evaluations, rank: usize) -> Value {
     let epochs = record.epochs.iter().map(|training| {
-        let evaluation = record.evaluations.iter().find(|one| one.number == training.number);
-        let mut stats = epoch(training, rank);
-        let evaluation = evaluation.map(|evaluation| {
-            known(json!({
+        let mut stats = epoch_stats(training, rank);
+        let mut all_evaluations = record.evaluations.iter();
+        let evaluation = match all_evaluations.find(|row| row.number == training.number) {
+            Some(evaluation) => without_unknown(json!({
                 "start": evaluation.started,
                 "end": evaluation.ended,
                 "duration": duration(evaluation.start_ns, evaluation.end_ns),
-            }))
-        });
-        let empty = evaluations.is_empty_after(training.number).then(|| {
-            let (_, at) = end_of(training);
-            known(json!({ "start": at, "end": at, "duration": duration(0, 0) }))
-        });
-        stats.insert("eval".into(), json!(evaluation.or(empty)));
-        (training.number.to_string(), known(stats))
+            })),
+            None if evaluations.is_empty_after(training.number) => {
+                let stamp = epoch_end(training).stamp;
+                without_unknown(json!({ "start": stamp, "end": stamp, "duration": duration(0, 0) }))
+            }
+            None => Value::Null,
+        };
+        stats.insert("eval".into(), evaluation);
+        (training.number.to_string(), without_unknown(stats))
     });
     epochs.collect()
 }
 
-/// Numbers of checkpoints are not text, as in DLIO. Their throughput is in GiB/s, which DLIO calls GB.
-fn epoch(epoch: &EpochRecord, rank: usize) -> Map<String, Value> {
+/// The entry of an epoch without its evaluation. As in DLIO, figures of checkpoints are numbers, not text, and their throughput is in
+/// GiB/s, which DLIO calls GB.
+fn epoch_stats(epoch: &EpochRecord, rank: usize) -> Map<String, Value> {
     let mut stats = Map::new();
     stats.insert("start".into(), json!(epoch.started));
     for (i, block) in epoch.accelerators.get(rank).iter().flat_map(|a| &a.blocks).enumerate() {
-        let block = known(json!({
+        let block = without_unknown(json!({
             "start": wall_at(epoch, block.start_ns),
             "end": wall_at(epoch, block.end_ns),
             "duration": duration(block.start_ns, block.end_ns),
@@ -40,7 +42,7 @@ fn epoch(epoch: &EpochRecord, rank: usize) -> Map<String, Value> {
     }
     for kind in [CheckpointKind::Save, CheckpointKind::Load] {
         for (i, checkpoint) in epoch.checkpoints_of(kind).enumerate() {
-            let checkpoint = known(json!({
+            let checkpoint = without_unknown(json!({
                 "start": wall_at(epoch, checkpoint.start_ns),
                 "end": wall_at(epoch, checkpoint.end_ns),
                 "duration": checkpoint.duration_s(),
@@ -49,30 +51,38 @@ fn epoch(epoch: &EpochRecord, rank: usize) -> Map<String, Value> {
             stats.insert(format!("{}_ckpt{}", kind.name(), i + 1), checkpoint);
         }
     }
-    let (end_ns, ended) = end_of(epoch);
-    stats.insert("end".into(), json!(ended));
-    stats.insert("duration".into(), json!(duration(epoch.start_ns, end_ns)));
+    let end = epoch_end(epoch);
+    stats.insert("end".into(), json!(end.stamp));
+    stats.insert("duration".into(), json!(duration(epoch.start_ns, end.ns)));
     stats
 }
 
-/// The end of an epoch as DLIO has it, checkpoints included: on our clock and on the wall's.
-pub(super) fn end_of(epoch: &EpochRecord) -> (u64, String) {
-    // Training does not wait for the end of those that are written in the background.
+/// End of an epoch.
+pub(super) struct EpochEnd {
+    /// From the start of the run.
+    pub(super) ns: u64,
+    /// Local wall-clock time; empty if unknown.
+    pub(super) stamp: String,
+}
+
+/// The end of an epoch by DLIO's definition, which includes its checkpoints.
+pub(super) fn epoch_end(epoch: &EpochRecord) -> EpochEnd {
+    // Training does not wait for checkpoints that are written in the background.
     let waited_for = epoch.checkpoints.iter().filter(|checkpoint| checkpoint.stall_ns.is_none());
     match waited_for.map(|checkpoint| checkpoint.end_ns).max() {
         Some(end_ns) if end_ns > epoch.end_ns => {
-            (end_ns, wall_at(epoch, end_ns).unwrap_or_default())
+            EpochEnd { ns: end_ns, stamp: wall_at(epoch, end_ns).unwrap_or_default() }
         }
-        _ => (epoch.end_ns, epoch.ended.clone()),
+        _ => EpochEnd { ns: epoch.end_ns, stamp: epoch.ended.clone() },
     }
 }
 
-/// Local wall-clock time of a moment of an epoch.
+/// Local wall-clock time at `ns` of an epoch; `None` if unknown.
 pub(super) fn wall_at(epoch: &EpochRecord, ns: u64) -> Option<String> {
     timestamp::later(&epoch.started, i64::try_from(ns).ok()?.checked_sub_unsigned(epoch.start_ns)?)
 }
 
-/// `23.73`, in seconds.
+/// Duration in seconds with two decimals, such as `23.73`.
 pub(super) fn duration(start_ns: u64, end_ns: u64) -> String {
     format!("{:.2}", seconds(end_ns.saturating_sub(start_ns)))
 }

@@ -1,5 +1,5 @@
-//! DLIO's result files: the same names, keys, order, types and units, with values computed correctly. What cannot be known is
-//! left out, as strict JSON has no NaN. Only forms are made here, no numbers.
+//! DLIO's result files: the same names, keys, order, types and units, with corrected values. Unknown values are omitted, as strict
+//! JSON has no NaN. This module only formats; metrics are computed elsewhere.
 
 mod timestamp;
 mod host;
@@ -23,35 +23,35 @@ use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
 
-/// How a run was asked for, which its record does not know.
+/// How a run was requested. The record of the run does not contain this.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Invocation {
-    /// `hydra.output_subdir`, `.hydra`; empty where none is wanted.
+    /// Folder of Hydra's files (`hydra.output_subdir`), usually `.hydra`; empty to write none.
     pub subfolder: String,
-    /// Its files, as YAML.
+    /// Contents of Hydra's files.
     pub hydra: HydraText,
-    /// The parts of the workflow, as DLIO names them; those of the plan where it is empty.
-    pub doing: Vec<String>,
-    /// When the making of the dataset began and ended, where it was asked for.
+    /// Parts of the workflow, with DLIO's names; if empty, the parts of the plan.
+    pub workflow: Vec<String>,
+    /// Timestamps of the start and end of dataset generation, if it was requested; the end is empty until then.
     pub generation: Option<(String, String)>,
-    /// Lines before the first epoch.
+    /// Warnings to log before the first epoch.
     pub warnings: Vec<String>,
-    /// Evaluations that were asked for, and have no files: as in DLIO they leave zeros.
+    /// Requested evaluations without any file; as in DLIO, their values are 0.
     pub empty_evaluations: Option<EmptyEvaluations>,
-    /// Leave out the two files of each rank.
+    /// Whether to omit the two files of each rank.
     pub omits_rank_files: bool,
 }
 
-/// When evaluations without files come.
+/// Schedule of evaluations without files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EmptyEvaluations {
-    /// The first comes after this epoch.
+    /// Epoch after which the first evaluation takes place.
     pub after_epoch: u32,
-    /// Epochs from one to the next.
+    /// Epochs from one evaluation to the next.
     pub epochs_between: u32,
 }
 
-/// Files of `.hydra/`, as YAML.
+/// Contents of the files in `.hydra/`, as YAML.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HydraText {
     /// `config.yaml`: the resolved workload.
@@ -64,24 +64,24 @@ pub struct HydraText {
 
 const SUMMARY: &str = "summary.json";
 const LOG: &str = "dlio.log";
-/// The file that DLIO has `iostat` write.
+/// File that DLIO makes `iostat` write.
 pub const IOSTAT: &str = "iostat.json";
 /// Files in Hydra's folder.
 pub const HYDRA_FILES: [&str; 3] = ["config.yaml", "overrides.yaml", "hydra.yaml"];
 
-/// Those of one of DLIO's ranks: its steps, and its blocks.
+/// Names of the two files of a rank: the first has its steps, the second its blocks.
 fn rank_names(rank: usize) -> [String; 2] {
-    ["output", "per_epoch_stats"].map(|what| format!("{rank}_{what}.json"))
+    ["output", "per_epoch_stats"].map(|name| format!("{rank}_{name}.json"))
 }
 
-/// Names of DLIO's files that [`write()`] makes of a record, but for Hydra's.
+/// Names of the files that [`write()`] creates for a record, except Hydra's.
 pub fn file_names(record: &Record) -> impl Iterator<Item = String> {
     let ranks = (0..record.plan.accelerators as usize).flat_map(rank_names);
     let profile = record.plan.iostat_devices.as_ref().map(|_| IOSTAT);
     ranks.chain([SUMMARY, LOG].into_iter().chain(profile).map(str::to_string))
 }
 
-/// Write all of DLIO's files of a run among `files`. An accelerator is one of DLIO's ranks.
+/// Writes all DLIO files of a run into `files`. Each accelerator is a rank in the sense of DLIO.
 ///
 /// # Errors
 /// A file cannot be written.
@@ -105,7 +105,7 @@ pub fn write(
     write_log(files, record, invocation)
 }
 
-/// Write DLIO's log and Hydra's files among `files`: those that are there from the start of a run.
+/// Writes DLIO's log and Hydra's files into `files`; they exist from the start of a run.
 ///
 /// # Errors
 /// A file cannot be written.
@@ -119,7 +119,7 @@ pub fn write_log(
     write_hydra(files, invocation)
 }
 
-/// Write what a run leaves that only makes data.
+/// Writes the files of a run that only generates data.
 ///
 /// # Errors
 /// A file cannot be written.
@@ -148,32 +148,32 @@ fn write_hydra(files: &mut NewFiles, invocation: &Invocation) -> Result<(), Reco
 
 /// The evaluations of a run.
 struct Evaluations {
-    /// As a record of their own.
+    /// See [`Record::evaluation_record`].
     record: Option<Record>,
     empty: Option<EmptyEvaluations>,
 }
 
 impl Evaluations {
     fn new(record: &Record, empty: Option<EmptyEvaluations>) -> Self {
-        Evaluations { record: record.of_evaluations(), empty }
+        Evaluations { record: record.evaluation_record(), empty }
     }
 
-    /// The one that came after epoch `number`.
+    /// The evaluation after epoch `number`.
     fn after(&self, number: u32) -> Option<Scope<'_>> {
         Scope::each(self.record.as_ref()?).find(|scope| scope.epoch.number == number)
     }
 
-    /// Whether one of no files came after epoch `number`.
+    /// Whether an evaluation without files took place after epoch `number`.
     fn is_empty_after(&self, number: u32) -> bool {
         self.empty.is_some_and(|empty| {
-            let since = number.checked_sub(empty.after_epoch);
-            since.is_some_and(|since| since.is_multiple_of(empty.epochs_between.max(1)))
+            let epochs_since = number.checked_sub(empty.after_epoch);
+            epochs_since.is_some_and(|epochs| epochs.is_multiple_of(empty.epochs_between.max(1)))
         })
     }
 }
 
-/// An object without what is not known: `null`, or empty text.
-fn known(object: impl Into<Value>) -> Value {
+/// Removes unknown entries from an object: those that are `null` or empty text.
+fn without_unknown(object: impl Into<Value>) -> Value {
     let mut object = object.into();
     if let Some(map) = object.as_object_mut() {
         map.retain(|_, value| !value.is_null() && value != "");
@@ -181,7 +181,7 @@ fn known(object: impl Into<Value>) -> Value {
     object
 }
 
-/// A file as Python's `json.dump(…, indent=4)` writes it.
+/// Formats JSON like Python's `json.dump(…, indent=4)`.
 fn python_json(value: &Value) -> Vec<u8> {
     let mut bytes = Vec::new();
     let formatter = serde_json::ser::PrettyFormatter::with_indent(b"    ");

@@ -1,6 +1,6 @@
-//! `<rank>_output.json`: every step of one accelerator.
+//! `<rank>_output.json`: the times of every step of one accelerator.
 
-use super::{Evaluations, host, known};
+use super::{Evaluations, host, without_unknown};
 use crate::derived::Derived;
 use crate::metric::{block_au_percent, block_samples_per_second};
 use crate::record::{AcceleratorEpoch, Block, EpochRecord};
@@ -11,7 +11,7 @@ pub(super) fn output_json(derived: &Derived, evaluations: &Evaluations, rank: us
     let record = derived.record;
     let node = record.machine_of(rank);
     let system = record.machines().get(node).unwrap_or(&record.system);
-    let mut output = known(json!({
+    let mut output = without_unknown(json!({
         "host_memory_GB": system.memory_bytes.map(host::gib),
         "host_cpu_count": host::cpu_count(system),
         "host_processor_name": system.processor,
@@ -21,17 +21,19 @@ pub(super) fn output_json(derived: &Derived, evaluations: &Evaluations, rank: us
     }));
     for scope in Scope::each(record) {
         if let Some(accelerator) = scope.epoch.accelerators.get(rank) {
-            let mut own = epoch(scope, accelerator, node);
-            let evaluation = evaluations.after(scope.epoch.number);
-            let evaluation = evaluation.and_then(|evaluation| of_evaluation(evaluation, rank));
-            let is_empty = evaluations.is_empty_after(scope.epoch.number);
-            let empty = is_empty.then(|| [json!([]), json!([]), json!(0.0), json!(0.0), json!([])]);
-            for (key, value) in KEYS.into_iter().zip(empty.or(evaluation).unwrap_or_default()) {
+            let mut entry = epoch_entry(scope, accelerator, node);
+            let evaluation = if evaluations.is_empty_after(scope.epoch.number) {
+                Some([json!([]), json!([]), json!(0.0), json!(0.0), json!([])])
+            } else {
+                let evaluation = evaluations.after(scope.epoch.number);
+                evaluation.and_then(|evaluation| evaluation_values(evaluation, rank))
+            };
+            for (key, value) in KEYS.into_iter().zip(evaluation.unwrap_or_default()) {
                 if !value.is_null() {
-                    own[key]["eval"] = value;
+                    entry[key]["eval"] = value;
                 }
             }
-            output[scope.epoch.number.to_string()] = own;
+            output[scope.epoch.number.to_string()] = entry;
         }
     }
     if !system.hostname.is_empty() {
@@ -40,53 +42,54 @@ pub(super) fn output_json(derived: &Derived, evaluations: &Evaluations, rank: us
     output
 }
 
-fn epoch(scope: Scope, accelerator: &AcceleratorEpoch, node: usize) -> Value {
+fn epoch_entry(scope: Scope, accelerator: &AcceleratorEpoch, node: usize) -> Value {
     let EpochRecord { host, nodes, ended, .. } = scope.epoch;
     let machine = nodes.get(node).unwrap_or(host);
     let blocks = accelerator.blocks.iter();
     let windows = scope.windows(accelerator);
     let rates = windows.map(|window| block_samples_per_second(scope, window).map(Value::from));
     let au = scope.windows(accelerator).map(|window| block_au_percent(window).map(Value::from));
-    known(json!({
-        "load": by_block(blocks.clone().map(|block| Some(all_s(&block.load_ns)))),
+    without_unknown(json!({
+        "load": by_block(blocks.clone().map(|block| Some(list_of_seconds(&block.load_ns)))),
         "proc": by_block(blocks.clone().map(|block| Some(proc_s(block)))),
         "throughput": by_block(rates),
         "au": by_block(au),
-        "compute": by_block(blocks.map(|block| Some(all_s(&block.compute_ns)))),
+        "compute": by_block(blocks.map(|block| Some(list_of_seconds(&block.compute_ns)))),
         "host_meminfo": host::lines(&machine.meminfo),
         "end": ended,
     }))
 }
 
-/// Keys of an epoch that have an entry for each block, and `eval` for its evaluation.
+/// Keys of an epoch whose value has an entry for each block, and `eval` for the evaluation.
 const KEYS: [&str; 5] = ["load", "proc", "throughput", "au", "compute"];
 
-/// Entries of an evaluation by these keys; `null` where they are not known.
-fn of_evaluation(scope: Scope, rank: usize) -> Option<[Value; 5]> {
+/// Values of an evaluation in the order of [`KEYS`]; `null` if unknown.
+fn evaluation_values(scope: Scope, rank: usize) -> Option<[Value; 5]> {
     let accelerator = scope.epoch.accelerators.get(rank)?;
-    let (block, window) = (accelerator.blocks.first()?, scope.windows(accelerator).next()?);
+    let block = accelerator.blocks.first()?;
+    let window = scope.windows(accelerator).next()?;
     let batch_size = scope.plan.loader.batch_size as f64;
     let rate = scope.wall_s().map(|wall_s| block.steps() as f64 * batch_size / wall_s);
     Some([
-        all_s(&block.load_ns),
+        list_of_seconds(&block.load_ns),
         proc_s(block),
         json!(rate),
         json!(block_au_percent(window)),
-        all_s(&block.compute_ns),
+        list_of_seconds(&block.compute_ns),
     ])
 }
 
-fn all_s(times_ns: &[u64]) -> Value {
+fn list_of_seconds(times_ns: &[u64]) -> Value {
     times_ns.iter().map(|&ns| seconds(ns)).collect()
 }
 
-/// DLIO's `proc` is load and compute together.
+/// DLIO's `proc` of each step: load and compute time together.
 fn proc_s(block: &Block) -> Value {
     let times = block.load_ns.iter().zip(&block.compute_ns);
     times.map(|(load_ns, compute_ns)| seconds(load_ns + compute_ns)).collect()
 }
 
-/// `block1`, `block2`, …; a block without a value has no key.
+/// An object with the keys `block1`, `block2` and so on; blocks without a value are omitted.
 fn by_block(values: impl Iterator<Item = Option<Value>>) -> Value {
     (1..).zip(values).filter_map(|(i, value)| Some((format!("block{i}"), value?))).collect()
 }

@@ -1,5 +1,5 @@
-//! The report that DLIO's postprocessor makes of a run: load and processing times and rates, by epoch and phase, over all
-//! accelerators. What is not known is left out.
+//! The report of DLIO's postprocessor: load and processing times and rates of all accelerators, by epoch and phase. Unknown values are
+//! omitted.
 
 use super::Evaluations;
 use crate::metric::{Metric, NOMINAL_WINDOWED, SAMPLES_WINDOWED};
@@ -8,10 +8,10 @@ use crate::stats::{mean, stdev};
 use crate::window::{Scope, seconds};
 use feedrate_spec::units::MIB;
 
-/// The postprocessor's own columns.
+/// The columns of DLIO's postprocessor.
 const COLUMNS: [&str; 7] = ["mean", "std", "min", "median", "p90", "p99", "max"];
 
-/// The text of the report.
+/// Text of the report.
 pub fn report(record: &Record) -> String {
     let evaluations = Evaluations::new(record, None);
     let plan = &record.plan;
@@ -33,29 +33,32 @@ pub fn report(record: &Record) -> String {
     ];
     for scope in Scope::all(record) {
         lines.push(format!("\nEpoch {}", scope.epoch.number));
-        let blocks = scope.epoch.accelerators.iter().map(|one| one.blocks.len()).min().unwrap_or(0);
+        let accelerators = scope.epoch.accelerators.iter();
+        let blocks = accelerators.map(|accelerator| accelerator.blocks.len()).min().unwrap_or(0);
         for block in 0..blocks {
-            lines.extend(phase(&format!("block{}", block + 1), scope, block));
+            lines.extend(phase_lines(&format!("block{}", block + 1), scope, block));
         }
         if let Some(evaluation) = evaluations.after(scope.epoch.number) {
-            lines.extend(phase("eval", evaluation, 0));
+            lines.extend(phase_lines("eval", evaluation, 0));
         }
     }
     lines.join("\n") + "\n"
 }
 
 fn each_epoch(record: &Record, metric: &Metric, unit: f64) -> Vec<f64> {
-    metric.of_epochs(record).into_iter().flatten().map(|value| value / unit).collect()
+    metric.epoch_values(record).into_iter().flatten().map(|value| value / unit).collect()
 }
 
-/// One block of all accelerators.
-fn phase(name: &str, scope: Scope, number: usize) -> [String; 6] {
+/// Lines about one block, over all accelerators.
+fn phase_lines(name: &str, scope: Scope, block: usize) -> [String; 6] {
     let accelerators = scope.epoch.accelerators.iter();
-    let blocks: Vec<&Block> = accelerators.filter_map(|one| one.blocks.get(number)).collect();
+    let blocks: Vec<&Block> =
+        accelerators.filter_map(|accelerator| accelerator.blocks.get(block)).collect();
     let steps = blocks.iter().map(|block| block.steps()).min().unwrap_or(0);
     let batch = scope.plan.loader.batch_size as f64;
-    let rates = (0..steps).map(|step| blocks.iter().map(|block| rate(block, step)).sum::<f64>());
-    let samples: Vec<f64> = rates.map(|batches_per_second| batches_per_second * batch).collect();
+    let rates = (0..steps)
+        .map(|step| blocks.iter().map(|block| batches_per_second(block, step)).sum::<f64>());
+    let samples: Vec<f64> = rates.map(|rate| rate * batch).collect();
     let record_mib = scope.plan.dataset.record_bytes / MIB;
     let bytes: Vec<f64> = samples.iter().map(|rate| rate * record_mib).collect();
     let loading_s = mean_s(&blocks, |block| &block.load_ns);
@@ -70,8 +73,8 @@ fn phase(name: &str, scope: Scope, number: usize) -> [String; 6] {
     ]
 }
 
-/// Batches per second in a step; 0 of one that took no time.
-fn rate(block: &Block, step: usize) -> f64 {
+/// Batches per second in a step; 0 if the step took no time.
+fn batches_per_second(block: &Block, step: usize) -> f64 {
     match block.load_ns[step] + block.compute_ns[step] {
         0 => 0.0,
         processing_ns => 1.0 / seconds(processing_ns),
@@ -79,8 +82,8 @@ fn rate(block: &Block, step: usize) -> f64 {
 }
 
 fn mean_s(blocks: &[&Block], times: fn(&Block) -> &[u64]) -> f64 {
-    let all_ns: u64 = blocks.iter().flat_map(|block| times(block)).sum();
-    seconds(all_ns) / blocks.len().max(1) as f64
+    let total_ns: u64 = blocks.iter().flat_map(|block| times(block)).sum();
+    seconds(total_ns) / blocks.len().max(1) as f64
 }
 
 fn header() -> String {
@@ -95,21 +98,24 @@ fn row(name: &str, series: &[f64]) -> String {
     })
 }
 
-/// In the order of [`COLUMNS`], as Python's `statistics` has them: the sample's deviation, and quantiles that include both ends.
+/// Statistics in the order of [`COLUMNS`], computed as in Python's `statistics` module: the sample standard deviation, and quantiles with
+/// `method='inclusive'`. All are `None` for fewer than two values.
 fn statistics(series: &[f64]) -> [Option<f64>; 7] {
     let mut sorted = series.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let [least, .., most] = sorted[..] else { return [None; 7] };
-    let [median, p90, p99] = [0.5, 0.9, 0.99].map(|share| Some(quantile(&sorted, share)));
-    [mean(&sorted), stdev(&sorted), Some(least), median, p90, p99, Some(most)]
+    let [min, .., max] = sorted[..] else { return [None; 7] };
+    let median = Some(quantile(&sorted, 0.5));
+    let p90 = Some(quantile(&sorted, 0.9));
+    let p99 = Some(quantile(&sorted, 0.99));
+    [mean(&sorted), stdev(&sorted), Some(min), median, p90, p99, Some(max)]
 }
 
-/// A quantile of two sorted values or more.
+/// A quantile of at least two sorted values, interpolated linearly.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let at = share * (sorted.len() - 1) as f64;
-    let (below, part) = (at as usize, at.fract());
+    let position = share * (sorted.len() - 1) as f64;
+    let below = position as usize;
     let above = (below + 1).min(sorted.len() - 1);
-    sorted[below] + part * (sorted[above] - sorted[below])
+    sorted[below] + position.fract() * (sorted[above] - sorted[below])
 }
 
 #[cfg(test)]
@@ -117,9 +123,9 @@ mod tests {
     use super::*;
     use crate::example::simple;
 
-    /// `statistics.quantiles(range(1, 12), n=100, method='inclusive')` and its friends of Python 3.11.
+    /// Expected values are from Python 3.11: `statistics.quantiles(range(1, 12), n=100, method='inclusive')`, `mean` and `stdev`.
     #[test]
-    fn statistics_are_pythons() {
+    fn statistics_equal_pythons() {
         let series: Vec<f64> = (1..12).map(f64::from).collect();
         let expected = [6.0, 3.3166247903554, 1.0, 6.0, 10.0, 10.9, 11.0];
         for (value, expected) in statistics(&series).into_iter().zip(expected) {
@@ -129,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn each_phase_of_each_epoch_is_there() {
+    fn the_report_has_each_epoch() {
         let record = simple(&[(10, 10, 0, 1), (5, 10, 5, 2), (0, 10, 0, 3)]);
         let text = report(&record);
         for epoch in &record.epochs {

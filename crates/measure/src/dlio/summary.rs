@@ -1,7 +1,7 @@
-//! `summary.json`: the hosts, the run's averages.
+//! `summary.json`: the machines and the averages of a run.
 
-use super::{Evaluations, host, known};
-use crate::checkpoints::dlio_four;
+use super::{Evaluations, host, without_unknown};
+use crate::checkpoints::dlio_figures;
 use crate::derived::Derived;
 use crate::metric::{
     AU_WINDOWED, METRICS, Metric, NOMINAL_WHOLE, NOMINAL_WINDOWED, SAMPLES_WHOLE, SAMPLES_WINDOWED,
@@ -14,13 +14,14 @@ use serde_json::{Map, Value, json};
 
 pub(super) fn summary_json(derived: &Derived, evaluations: &Evaluations) -> Value {
     let record = derived.record;
-    let (system, dataset) = (&record.system, &record.plan.dataset);
-    known(json!({
+    let system = &record.system;
+    let dataset = &record.plan.dataset;
+    without_unknown(json!({
         "start": record.started,
         "num_accelerators": record.plan.accelerators,
         "num_hosts": record.machines().len(),
         "hostname": system.hostname,
-        "metric": metric(derived, evaluations),
+        "metric": metric_entry(derived, evaluations),
         "num_files_train": dataset.files_train,
         "num_files_eval": dataset.files_eval,
         "num_samples_per_file": dataset.samples_per_file,
@@ -37,21 +38,21 @@ pub(super) fn summary_json(derived: &Derived, evaluations: &Evaluations) -> Valu
     }))
 }
 
-/// DLIO's keys first, then ours.
-fn metric(derived: &Derived, evaluations: &Evaluations) -> Value {
+/// The value of `metric`: DLIO's keys first, then those that feedrate adds.
+fn metric_entry(derived: &Derived, evaluations: &Evaluations) -> Value {
     let mut object = Map::new();
-    checkpoints(&mut object, derived.record);
-    insert(&mut object, "train", averages(derived, [&SAMPLES_WINDOWED, &NOMINAL_WINDOWED]));
+    insert_checkpoints(&mut object, derived.record);
+    insert(&mut object, "train", averages(derived, &SAMPLES_WINDOWED, &NOMINAL_WINDOWED));
     if let Some(evaluations) = &evaluations.record {
-        // DLIO leaves no step of an evaluation out of its throughput.
-        let whole = averages(&Derived::new(evaluations), [&SAMPLES_WHOLE, &NOMINAL_WHOLE]);
-        insert(&mut object, "eval", whole);
+        // DLIO's throughput of an evaluation includes all of its steps.
+        let values = averages(&Derived::new(evaluations), &SAMPLES_WHOLE, &NOMINAL_WHOLE);
+        insert(&mut object, "eval", values);
     }
     let epochs = Scope::all(derived.record).map(|scope| scope.epoch.number);
     let empty = epochs.filter(|number| evaluations.is_empty_after(*number)).count();
     if 0 < empty {
         let target_percent = derived.record.plan.metric.au_target_percent;
-        insert(&mut object, "eval", of_nothing(empty, target_percent));
+        insert(&mut object, "eval", empty_averages(empty, target_percent));
     }
     for metric in METRICS {
         let value = derived.value(metric);
@@ -61,10 +62,10 @@ fn metric(derived: &Derived, evaluations: &Evaluations) -> Value {
             object.insert(format!("train_{}", metric.id.name()), json!(value));
         }
     }
-    known(object)
+    without_unknown(object)
 }
 
-/// Ends of the keys of training and evaluation, as DLIO names them.
+/// DLIO's keys of training and evaluation, without their prefix.
 const KEYS: [&str; 9] = [
     "au_percentage",
     "au_mean_percentage",
@@ -77,8 +78,8 @@ const KEYS: [&str; 9] = [
     "io_stdev_MB_per_second",
 ];
 
-/// Utilisation and rates of training or evaluation.
-fn averages(derived: &Derived, [samples, bytes]: [&Metric; 2]) -> [Value; 9] {
+/// Utilisation and rates of training or evaluation, in the order of [`KEYS`].
+fn averages(derived: &Derived, samples: &Metric, bytes: &Metric) -> [Value; 9] {
     let record = derived.record;
     [
         json!(each_epoch(record, &AU_WINDOWED)),
@@ -86,15 +87,15 @@ fn averages(derived: &Derived, [samples, bytes]: [&Metric; 2]) -> [Value; 9] {
         json!(meets_expectation(derived)),
         json!(AU_WINDOWED.stdev_over_epochs(record)),
         json!(each_epoch(record, samples)),
-        json!(samples.of_run(record)),
+        json!(samples.run_value(record)),
         json!(samples.stdev_over_epochs(record)),
-        json!(bytes.of_run(record).map(|mean| mean / MIB)),
-        json!(bytes.stdev_over_epochs(record).map(|all| all / MIB)),
+        json!(bytes.run_value(record).map(|mean| mean / MIB)),
+        json!(bytes.stdev_over_epochs(record).map(|stdev| stdev / MIB)),
     ]
 }
 
-/// The same of so many evaluations without a file.
-fn of_nothing(evaluations: usize, target_percent: f64) -> [Value; 9] {
+/// The same values for a number of evaluations without files.
+fn empty_averages(evaluations: usize, target_percent: f64) -> [Value; 9] {
     KEYS.map(|key| match key {
         "au_percentage" | "throughput_samples_per_second" => json!(vec![0.0; evaluations]),
         "au_meet_expectation" => json!(meets(target_percent, 0.0)),
@@ -102,34 +103,35 @@ fn of_nothing(evaluations: usize, target_percent: f64) -> [Value; 9] {
     })
 }
 
-fn insert(object: &mut Map<String, Value>, what: &str, values: [Value; 9]) {
-    object.extend(KEYS.iter().map(|key| format!("{what}_{key}")).zip(values));
+fn insert(object: &mut Map<String, Value>, prefix: &str, values: [Value; 9]) {
+    object.extend(KEYS.iter().map(|key| format!("{prefix}_{key}")).zip(values));
 }
 
-/// In GiB, which DLIO calls GB.
-fn checkpoints(object: &mut Map<String, Value>, record: &Record) {
+/// Inserts figures of checkpoints. Their GB are GiB, as in DLIO.
+fn insert_checkpoints(object: &mut Map<String, Value>, record: &Record) {
     for kind in [CheckpointKind::Save, CheckpointKind::Load] {
-        let [rate, rate_stdev, duration_s, stdev_s] = dlio_four(record, kind);
+        let figures = dlio_figures(record, kind);
         for (key, value) in [
-            ("io_mean_GB_per_second", rate),
-            ("io_stdev_GB_per_second", rate_stdev),
-            ("duration_mean_seconds", duration_s),
-            ("duration_stdev_seconds", stdev_s),
+            ("io_mean_GB_per_second", figures.gib_per_second),
+            ("io_stdev_GB_per_second", figures.gib_per_second_stdev),
+            ("duration_mean_seconds", figures.duration_s),
+            ("duration_stdev_seconds", figures.duration_stdev_s),
         ] {
             object.insert(format!("{}_checkpoint_{key}", kind.name()), json!(value));
         }
     }
     let first = record.epochs.iter().flat_map(|epoch| &epoch.checkpoints).next();
-    object.insert("checkpoint_size_GB".into(), json!(first.map(|one| host::gib(one.bytes))));
+    let size = first.map(|checkpoint| host::gib(checkpoint.bytes));
+    object.insert("checkpoint_size_GB".into(), json!(size));
 }
 
-/// A list has an entry for each epoch, or is left out.
+/// Values of all epochs; `None` if any of them is unknown, as lists in DLIO's file have an entry for each epoch.
 fn each_epoch(record: &Record, metric: &Metric) -> Option<Vec<f64>> {
-    let list: Vec<f64> = metric.of_epochs(record).into_iter().collect::<Option<_>>()?;
+    let list: Vec<f64> = metric.epoch_values(record).into_iter().collect::<Option<_>>()?;
     (!list.is_empty()).then_some(list)
 }
 
-/// `success` if the windowed utilisation reaches `metric.au`.
+/// `success` if the windowed utilisation reaches `metric.au`, otherwise `fail`; `None` if it is unknown.
 pub(super) fn meets_expectation(derived: &Derived) -> Option<&'static str> {
     let target = derived.record.plan.metric.au_target_percent;
     derived.value(&AU_WINDOWED).map(|au| meets(target, au))

@@ -1,4 +1,4 @@
-//! DLIO's files key by key against the list in DLIO's own code: names, order, types, units.
+//! DLIO's files: their keys, order, types and units as in DLIO's code, and their values.
 
 use super::*;
 use crate::example::{block, checkpoints_alone, epoch, plan, record};
@@ -16,10 +16,11 @@ fn write_into(folder: &Path, record: &Record, invocation: &Invocation) {
 fn example() -> Record {
     let first = [(4000, 500, 0, 1_000_000), (500, 500, 0, 1_000_000), (0, 500, 500, 1_000_000)];
     let second = [(250, 500, 0, 1_000_000), (250, 500, 0, 1_000_000)];
-    let both = || vec![block(1000, &first), block(8500, &second)];
-    let one = || vec![block(20_000, &[&first[..], &second[..]].concat())];
-    let mut record =
-        record(plan(2, 5), vec![epoch(1, vec![both(), both()]), epoch(2, vec![one(), one()])]);
+    let two_blocks = || vec![block(1000, &first), block(8500, &second)];
+    let one_block = || vec![block(20_000, &[&first[..], &second[..]].concat())];
+    let epochs =
+        vec![epoch(1, vec![two_blocks(), two_blocks()]), epoch(2, vec![one_block(), one_block()])];
+    let mut record = record(plan(2, 5), epochs);
     record.epochs[0].host.meminfo = vec![("MemFree".into(), "1 kB".into())];
     record.plan.dataset.files_train = 10;
     record
@@ -41,7 +42,7 @@ fn written(record: &Record) -> tempfile::TempDir {
 }
 
 #[test]
-fn files_of_ranks_can_be_left_out() {
+fn files_of_ranks_can_be_omitted() {
     let folder = tempfile::tempdir().unwrap();
     let invocation = Invocation { omits_rank_files: true, ..hydra() };
     write_into(folder.path(), &example(), &invocation);
@@ -57,8 +58,8 @@ fn json(folder: &Path, name: &str) -> Value {
     serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap()
 }
 
-/// `key type` of each entry, in order.
-fn form(value: &Value) -> Vec<String> {
+/// Key and type of each entry, in order.
+fn keys_and_types(value: &Value) -> Vec<String> {
     let kind = |value: &Value| match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -78,7 +79,7 @@ fn summary_json() {
     let record = example();
     let summary = json(written(&record).path(), "summary.json");
     assert_eq!(
-        form(&summary),
+        keys_and_types(&summary),
         [
             "start str",
             "num_accelerators int",
@@ -100,9 +101,9 @@ fn summary_json() {
             "hosts [?]",
         ]
     );
-    assert_eq!(form(&summary["hosts"][0]), ["hostname str", "cpus_usable int"]);
+    assert_eq!(keys_and_types(&summary["hosts"][0]), ["hostname str", "cpus_usable int"]);
     assert_eq!(
-        form(&summary["metric"]),
+        keys_and_types(&summary["metric"]),
         [
             "train_au_percentage [float]",
             "train_au_mean_percentage float",
@@ -117,14 +118,14 @@ fn summary_json() {
             "train_io_delivered_mean_MB_per_second float",
         ]
     );
-    assert_eq!(form(&summary["host_cpuinfo"]), ["model name str"]);
+    assert_eq!(keys_and_types(&summary["host_cpuinfo"]), ["model name str"]);
     assert_eq!(summary["host_memory_GB"][0], 16.0);
-    // Ten files of a thousand by a thousand bytes.
+    // Ten files of 1 MB.
     assert_eq!(summary["data_size_per_host_GB"], 1e7 / 1_073_741_824.0);
     assert_eq!(summary["potential_caching"][0], 1);
 }
 
-/// By hand. Epoch 1: (0.5 + 0.5) / (6.5 − 4.5) over three steps, 0.5 / (1.5 − 0.75) over two. Epoch 2: 4 · 0.5 / (8 − 4.5).
+/// Utilisation by hand. Epoch 1: (0.5 + 0.5) / (6.5 − 4.5) over three steps, 0.5 / (1.5 − 0.75) over two. Epoch 2: 4 · 0.5 / (8 − 4.5).
 #[test]
 fn the_numbers_of_summary_json() {
     let record = example();
@@ -144,7 +145,7 @@ fn the_numbers_of_summary_json() {
     close("train_throughput_mean_samples_per_second", mean_rate);
     close("train_io_mean_MB_per_second", mean_rate * 1e6 / 1_048_576.0);
     close("train_au_all_steps_percentage", f64::midpoint(2.5 / 8.0, 2.5 / 8.0) * 100.0);
-    // Each accelerator: 3 MB in 2 s and 0.75 s, then 4 MB in 3.5 s.
+    // Each accelerator reads 3 MB in 2 s and 0.75 s, then 4 MB in 3.5 s.
     close(
         "train_io_delivered_mean_MB_per_second",
         f64::midpoint(2.0 * 3.0 / 2.75, 2.0 * 4.0 / 3.5) * 1e6 / 1_048_576.0,
@@ -157,7 +158,7 @@ fn output_json() {
     for rank in ["0", "1"] {
         let output = json(folder.path(), &format!("{rank}_output.json"));
         assert_eq!(
-            form(&output),
+            keys_and_types(&output),
             [
                 "host_memory_GB float",
                 "host_cpu_count int",
@@ -171,7 +172,7 @@ fn output_json() {
             ]
         );
         assert_eq!(
-            form(&output["1"]),
+            keys_and_types(&output["1"]),
             [
                 "load {}",
                 "proc {}",
@@ -183,10 +184,10 @@ fn output_json() {
             ]
         );
         for list in ["load", "proc", "compute"] {
-            assert_eq!(form(&output["1"][list]), ["block1 [float]", "block2 [float]"]);
+            assert_eq!(keys_and_types(&output["1"][list]), ["block1 [float]", "block2 [float]"]);
         }
         for number in ["throughput", "au"] {
-            assert_eq!(form(&output["1"][number]), ["block1 float", "block2 float"]);
+            assert_eq!(keys_and_types(&output["1"][number]), ["block1 float", "block2 float"]);
         }
         assert_eq!(output["1"]["load"]["block1"], serde_json::json!([4.0, 0.5, 0.0]));
         assert_eq!(output["1"]["proc"]["block1"], serde_json::json!([4.5, 1.0, 0.5]));
@@ -201,13 +202,13 @@ fn output_json() {
 #[test]
 fn per_epoch_stats_json() {
     let stats = json(written(&example()).path(), "1_per_epoch_stats.json");
-    assert_eq!(form(&stats), ["1 {}", "2 {}"]);
+    assert_eq!(keys_and_types(&stats), ["1 {}", "2 {}"]);
     assert_eq!(
-        form(&stats["1"]),
+        keys_and_types(&stats["1"]),
         ["start str", "block1 {}", "block2 {}", "end str", "duration str"]
     );
-    assert_eq!(form(&stats["1"]["block2"]), ["start str", "end str", "duration str"]);
-    // The epoch began at 1 s of the run and 23:59:59.5 of the day.
+    assert_eq!(keys_and_types(&stats["1"]["block2"]), ["start str", "end str", "duration str"]);
+    // The epoch started 1 s after the run, at 23:59:59.5 local time.
     assert_eq!(stats["1"]["block1"]["start"], "2026-11-21T23:59:59.500000");
     assert_eq!(stats["1"]["block1"]["end"], "2026-11-22T00:00:06.000000");
     assert_eq!(stats["1"]["block2"]["start"], "2026-11-22T00:00:07.000000");
@@ -269,13 +270,13 @@ fn hydra_files_are_as_given() {
         },
         hydra().hydra
     );
-    let left: Vec<_> =
-        fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert!(left.iter().all(|name| !name.to_string_lossy().ends_with(".part")), "{left:?}");
+    let names: Vec<_> =
+        fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(names.iter().all(|name| !name.to_string_lossy().ends_with(".part")), "{names:?}");
 }
 
 #[test]
-fn what_cannot_be_known_has_no_key() {
+fn unknown_values_have_no_key() {
     let mut record = record(plan(1, 1), vec![epoch(1, vec![vec![block(0, &[(10, 10, 0, 1)])]])]);
     record.system = crate::record::System::default();
     (record.started, record.ended, record.epochs[0].started) = Default::default();
@@ -284,7 +285,7 @@ fn what_cannot_be_known_has_no_key() {
     let folder = written(&record);
     let summary = json(folder.path(), "summary.json");
     assert_eq!(
-        form(&summary),
+        keys_and_types(&summary),
         [
             "num_accelerators int",
             "num_hosts int",
@@ -296,10 +297,13 @@ fn what_cannot_be_known_has_no_key() {
             "epochs int",
         ]
     );
-    assert_eq!(form(&summary["metric"]), ["train_au_all_steps_percentage float"]);
-    assert_eq!(form(&json(folder.path(), "0_output.json")["1"]["au"]), Vec::<String>::new());
+    assert_eq!(keys_and_types(&summary["metric"]), ["train_au_all_steps_percentage float"]);
     assert_eq!(
-        form(&json(folder.path(), "0_per_epoch_stats.json")["1"]["block1"]),
+        keys_and_types(&json(folder.path(), "0_output.json")["1"]["au"]),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        keys_and_types(&json(folder.path(), "0_per_epoch_stats.json")["1"]["block1"]),
         ["duration str"]
     );
     let log = fs::read_to_string(folder.path().join("dlio.log")).unwrap();
@@ -310,7 +314,7 @@ fn what_cannot_be_known_has_no_key() {
 }
 
 #[test]
-fn an_empty_record_writes_too() {
+fn an_empty_record_can_be_written() {
     let folder = written(&record(plan(1, 1), vec![]));
     assert_eq!(json(folder.path(), "summary.json")["metric"], serde_json::json!({}));
     assert_eq!(json(folder.path(), "0_per_epoch_stats.json"), serde_json::json!({}));
@@ -336,18 +340,18 @@ fn checkpoints_are_logged_as_they_end() {
 }
 
 #[test]
-fn warnings_stand_before_what_comes_later() {
+fn the_log_after_generation_extends_the_one_at_its_start() {
     let generation = Some(("T1".to_string(), String::new()));
-    let begun = Invocation { warnings: vec!["w".into()], generation, ..hydra() };
-    let generation = Some(("T1".to_string(), "T2".to_string()));
-    let done = Invocation { generation, ..begun.clone() };
-    let (begun, done) = (generation_log(1, &begun), generation_log(1, &done));
-    assert!(done.starts_with(&begun) && done.ends_with("T2 Generation done\n"), "{done}");
-    assert!(begun.contains("[WARNING] w"));
+    let mut invocation = Invocation { warnings: vec!["w".into()], generation, ..hydra() };
+    let at_start = generation_log(1, &invocation);
+    invocation.generation = Some(("T1".to_string(), "T2".to_string()));
+    let at_end = generation_log(1, &invocation);
+    assert!(at_end.starts_with(&at_start) && at_end.ends_with("T2 Generation done\n"), "{at_end}");
+    assert!(at_start.contains("[WARNING] w"));
 }
 
 #[test]
-fn the_log_tells_what_checkpoints_are_and_took() {
+fn the_log_has_sizes_and_durations_of_checkpoints() {
     let record = Record { complete: true, ..checkpoints_alone(3) };
     let text = log(&record, &hydra(), Some(Path::new("DIR")));
     let at = text.find("[METRIC]").unwrap();
@@ -359,7 +363,7 @@ fn the_log_tells_what_checkpoints_are_and_took() {
     ] {
         assert!(before.contains(line), "{line}{before}");
     }
-    // 1 GiB in 2 s and in 1 s, and in half a second.
+    // 1 GiB was saved in 2 s and in 1 s, and loaded in half a second.
     for line in [
         "[METRIC] Checkpoint save duration (seconds): 1.5000 (0.5000)\n",
         "[METRIC] Checkpoint save I/O Throughput (GB/second): 0.7500 (0.2500)\n",
@@ -372,12 +376,13 @@ fn the_log_tells_what_checkpoints_are_and_took() {
 
 /// Rank 0 wrote its files within 400 ms, of which 150 ms were the optimizer's.
 #[test]
-fn the_log_tells_model_and_optimizer_of_rank_0_apart() {
+fn the_log_separates_model_and_optimizer_of_rank_0() {
     let mut record = checkpoints_alone(3);
-    for one in &mut record.epochs[0].checkpoints {
-        let (start_ns, end_ns) = (one.start_ns, one.start_ns + 400_000_000);
-        one.ranks = vec![RankCheckpoint { rank: 0, start_ns, end_ns, bytes: 1, sync_ns: 0 }];
-        one.optimizer_ns = Some(150_000_000);
+    for checkpoint in &mut record.epochs[0].checkpoints {
+        let start_ns = checkpoint.start_ns;
+        let end_ns = start_ns + 400_000_000;
+        checkpoint.ranks = vec![RankCheckpoint { rank: 0, start_ns, end_ns, bytes: 1, sync_ns: 0 }];
+        checkpoint.optimizer_ns = Some(150_000_000);
     }
     let count = |record: &Record, line: &str| {
         let text = log(record, &hydra(), None);
@@ -390,7 +395,7 @@ fn the_log_tells_model_and_optimizer_of_rank_0_apart() {
         ("Loaded optimizer checkpoint in 0.1500", 1),
     ] {
         assert_eq!(count(&record, line), lines, "{line}");
-        // Records of before do not tell.
+        // Older records do not have the optimizer's time.
         assert_eq!(count(&checkpoints_alone(3), line), 0);
     }
 }

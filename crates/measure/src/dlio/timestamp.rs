@@ -1,18 +1,18 @@
-//! DLIO's timestamps, `2026-11-21T10:00:00.000000`, moved by a measured duration. Civil arithmetic only: no clock, no time zone.
+//! Arithmetic with DLIO's timestamps, such as `2026-11-21T10:00:00.000000`. They are local times, used without a clock or a time zone.
 
 use jiff::SignedDuration;
 use jiff::civil::{DateTime, date};
 
-const FORM: &str = "%Y-%m-%dT%H:%M:%S.%6f";
+const FORMAT: &str = "%Y-%m-%dT%H:%M:%S.%6f";
 const LENGTH: usize = "2026-11-21T10:00:00.000000".len();
 
-/// `stamp` later by `ns` (earlier if negative). `None` if it is no timestamp.
+/// Adds `ns`, which may be negative, to a timestamp. `None` if `stamp` is no timestamp.
 pub(super) fn later(stamp: &str, ns: i64) -> Option<String> {
     let moved = parse(stamp)?.checked_add(SignedDuration::from_nanos(ns)).ok()?;
-    Some(moved.strftime(FORM).to_string())
+    Some(moved.strftime(FORMAT).to_string())
 }
 
-/// Microseconds from a fixed day to a timestamp of DLIO's files: only differences mean something. `None` if it is no timestamp.
+/// Microseconds from an arbitrary fixed day to a timestamp of DLIO's files, for computing differences. `None` if `stamp` is no timestamp.
 pub fn micros(stamp: &str) -> Option<i64> {
     let since = parse(stamp)?.duration_since(date(1970, 1, 1).at(0, 0, 0, 0));
     i64::try_from(since.as_micros()).ok()
@@ -22,7 +22,7 @@ fn parse(stamp: &str) -> Option<DateTime> {
     if stamp.len() != LENGTH {
         return None;
     }
-    DateTime::strptime(FORM, stamp).ok()
+    DateTime::strptime(FORMAT, stamp).ok()
 }
 
 #[cfg(test)]
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn timestamps_are_apart_by_microseconds() {
+    fn differences_are_in_microseconds() {
         for (earlier, later, expected) in [
             ("2026-11-21T10:00:00.000000", "2026-11-21T10:00:00.000001", Some(1)),
             ("2026-12-31T23:59:59.500000", "2027-01-01T00:00:01.000000", Some(1_500_000)),

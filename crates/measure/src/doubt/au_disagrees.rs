@@ -1,10 +1,10 @@
-//! The window hides, or shows, what the whole run does not.
+//! Utilisation in the window differs from utilisation over all steps.
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 use crate::metric::{AU_ALL_STEPS, AU_WINDOWED};
 
-/// Percentage points.
+/// Largest difference without a doubt, in percentage points.
 const DIFFERENCE_MAX: f64 = 1.0;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
@@ -13,7 +13,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         severity: Severity::Warning,
         meaning: "au_windowed and au_all_steps differ by more than a point: leaving out the first steps changes the answer.",
         evidence: "{au_windowed_percent} in the window, {au_all_steps_percent} over all steps",
-        advice: "run more steps, until AU in the window and over all steps agree; until then, au_all_steps is what happened and au_sustained what would go on",
+        advice: "run more steps, until AU in the window and over all steps agree; until then, au_all_steps describes the run and au_sustained a longer one",
     },
     needs_loader: false,
     check: Some(|derived| {

@@ -1,4 +1,4 @@
-//! Memory served checkpoints that storage should have.
+//! Checkpoints were loaded from memory instead of the storage.
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
@@ -6,7 +6,7 @@ use crate::record::CheckpointKind;
 #[cfg(test)]
 use crate::record::{CheckpointRecord, Record};
 
-/// Share of the bytes; the kernel may hold back a few pages.
+/// Largest cached share of the bytes without a doubt; the kernel may keep a few pages.
 const CACHED_SHARE_MAX: f64 = 0.01;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
@@ -15,20 +15,21 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         severity: Severity::Warning,
         meaning: "Part of the checkpoints was read from the page cache, not from the storage: rates of loading can exceed what the storage can do.",
         evidence: "{read_bytes} of checkpoints were read and {device_bytes} came from the device ({from_memory_percent:.0} % from memory)",
-        advice: "use `--cold`, which puts each checkpoint out of the page cache before it is read",
+        advice: "use `--cold`, which removes each checkpoint from the page cache before it is read",
     },
     needs_loader: false,
     check: Some(|derived| {
-        let (mut read, mut from_device) = (0, 0);
+        let mut read_bytes = 0;
+        let mut device_bytes = 0;
         for load in derived.record.checkpoints_of(CheckpointKind::Load) {
-            // What read more than it has read it ahead.
-            from_device += load.process_device_read_bytes?.min(load.bytes);
-            read += load.bytes;
+            // Readahead may fetch more than the checkpoint.
+            device_bytes += load.process_device_read_bytes?.min(load.bytes);
+            read_bytes += load.bytes;
         }
-        let share = (read > 0).then(|| 1.0 - from_device as f64 / read as f64)?;
+        let share = (read_bytes > 0).then(|| 1.0 - device_bytes as f64 / read_bytes as f64)?;
         let facts = Facts::new()
-            .with("read_bytes", read)
-            .with("device_bytes", from_device)
+            .with("read_bytes", read_bytes)
+            .with("device_bytes", device_bytes)
             .with("from_memory_percent", share * 100.0);
         (CACHED_SHARE_MAX < share).then_some(facts)
     }),
@@ -50,7 +51,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     ],
 };
 
-/// Loads of 1 GB each, of which so many bytes came from the device.
+/// Loads of 1 GB each, with the bytes that came from the device.
 #[cfg(test)]
 fn loads(record: &mut Record, from_device: &[Option<u64>]) {
     let load = crate::example::checkpoint(0, 1000, 1_000_000_000, 0);

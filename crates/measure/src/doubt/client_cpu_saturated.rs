@@ -1,15 +1,16 @@
-//! This machine had no processor left.
+//! All processors of the machine were busy.
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 use crate::record::{EpochRecord, System};
 
-/// Its name.
+/// Name of the doubt.
 pub const NAME: &str = "client_cpu_saturated";
 
+/// Largest busy share of all cores without a doubt.
 const BUSY_SHARE_MAX: f64 = 0.95;
 
-/// Whether an epoch had all cores busy.
+/// Whether all cores were busy in an epoch.
 pub(crate) fn is_saturated(epoch: &EpochRecord) -> bool {
     epoch.host.cpu_busy_share.is_some_and(|share| BUSY_SHARE_MAX < share)
 }

@@ -13,7 +13,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         severity: Severity::Note,
         meaning: "The wall clock was set during an epoch: timestamps are off, durations are not, as they come from the monotonic clock.",
         evidence: "it moved by {moved_s} in epoch {epoch}",
-        advice: "trust the durations; do not compare timestamps with other machines' logs",
+        advice: "use the durations; do not compare timestamps with logs of other machines",
     },
     needs_loader: false,
     check: Some(|derived| {

@@ -1,4 +1,4 @@
-//! The waits or device steps that stand for compute were longer than asked for.
+//! Emulated compute steps took longer than configured.
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::derived::Derived;
@@ -10,17 +10,17 @@ use feedrate_spec::plan::ClientPlan;
 #[cfg(test)]
 use feedrate_spec::workload::TimeSpec;
 
-/// Share of the configured time.
+/// Largest overshoot without a doubt, as a share of the configured time.
 const OVERSHOOT_MAX: f64 = 0.01;
-/// By which a training's process that sleeps wakes late, and by which one that is emulated does.
+/// Time by which a sleeping training process wakes up late; an emulated process behaves the same.
 const WAKES_LATE_S: f64 = 1e-4;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "compute_overshoot",
         severity: Severity::Warning,
-        meaning: "Steps' compute lasted more than one percent longer than configured, and beside a client 0.1 ms more than that: the accelerators asked for less data than they should have.",
-        evidence: "a step's compute lasted {step_compute_s} in the mean, {configured_s} is configured",
+        meaning: "Compute steps took more than one percent longer than configured (with a client, 0.1 ms more than that): the accelerators requested data at a lower rate than they should have.",
+        evidence: "a step's compute took {step_compute_s} in the mean, {configured_s} is configured",
         advice: "[on {device}, a step lasts at least as long as the copy of its batch: use smaller batches, longer steps, or a device for each accelerator\
                  |leave a core idle: use fewer accelerators or workers on this machine, or stop other programs]",
     },
@@ -28,7 +28,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     check: Some(check),
     #[cfg(test)]
     cases: &[
-        super::tests::fires("lasted 500 ms in the mean, 490 ms is configured", |r| {
+        super::tests::fires("took 500 ms in the mean, 490 ms is configured", |r| {
             r.plan.train.compute = TimeSpec::Constant { mean: 0.49 };
         }),
         super::tests::silent(|r| r.plan.train.compute = TimeSpec::Constant { mean: 0.496 }),
@@ -49,21 +49,21 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
 
 fn check(derived: &Derived) -> Option<Facts> {
     let train = &derived.record.plan.train;
-    // A drawn time has no configured value to compare with.
+    // Random compute times have no configured value to compare with.
     let configured_s = train.constant_compute_s(derived.record.plan.accelerators)?;
     let first = derived.record.epochs.iter().filter_map(|epoch| epoch.accelerators.first());
     let steps: u64 = first.map(AcceleratorEpoch::steps).sum();
     if steps == 0 || configured_s <= 0.0 {
         return None;
     }
-    let lasted_s = derived.value(&COMPUTE_S)? / steps as f64;
+    let step_s = derived.value(&COMPUTE_S)? / steps as f64;
     let sleeps = derived.record.plan.loader.client.is_some() && train.on_devices.is_none();
     let wakes_late_s = if sleeps { WAKES_LATE_S } else { 0.0 };
-    if lasted_s <= configured_s * (1.0 + OVERSHOOT_MAX) + wakes_late_s {
+    if step_s <= configured_s * (1.0 + OVERSHOOT_MAX) + wakes_late_s {
         return None;
     }
     let facts = Facts::new()
-        .with("step_compute_s", lasted_s)
+        .with("step_compute_s", step_s)
         .with("configured_s", configured_s)
         .with_known("device", train.on_devices.clone());
     Some(facts)

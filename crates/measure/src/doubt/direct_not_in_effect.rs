@@ -1,16 +1,16 @@
-//! O_DIRECT was asked for, and the device was not read.
+//! O_DIRECT was requested, but reads did not come from the device.
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 
-/// Whole blocks make the device give rather more than less.
+/// Largest share of cached bytes without a doubt. Reads of whole blocks make the device return slightly more than requested.
 const CACHED_SHARE_MAX: f64 = 0.1;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "direct_not_in_effect",
         severity: Severity::Warning,
-        meaning: "Reads were to go past the page cache (O_DIRECT), and fewer bytes came from the device: the file system takes no notice, or lies in memory.",
+        meaning: "Reads should have bypassed the page cache (O_DIRECT), but fewer bytes came from the device: the file system ignores the flag, or is in memory.",
         evidence: "{read_bytes} were read and {device_bytes} came from the device",
         advice: "point `--data` at a file system on a device, or use `storage.engine=psync` with `--cold`",
     },

@@ -1,10 +1,10 @@
-//! The first epoch is unlike the rest.
+//! The first epoch has another rate than the rest.
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 use crate::metric::{SAMPLES_WHOLE, mean};
 
-/// Share of the rest's rate.
+/// Largest difference without a doubt, as a share of the rate of the other epochs.
 const DIFFERENCE_MAX: f64 = 0.05;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
@@ -13,18 +13,20 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         severity: Severity::Note,
         meaning: "The first epoch's rate differs from that of the others by more than 5 %: a cache filled, or something started up.",
         evidence: "{first_samples_per_second} in the first epoch, {others_samples_per_second:.1} in the others",
-        advice: "look at the epochs one by one; with `--cold` all are alike if the page cache was the cause",
+        advice: "look at each epoch; with `--cold`, all epochs have the same rate if the page cache was the cause",
     },
     needs_loader: false,
     check: Some(|derived| {
-        let rates = SAMPLES_WHOLE.of_epochs(derived.record);
-        let (first, rest) = rates.split_first()?;
-        let (first, rest) = ((*first)?, mean(&rest.iter().copied().flatten().collect::<Vec<_>>())?);
-        if (first - rest).abs() <= DIFFERENCE_MAX * rest {
+        let rates = SAMPLES_WHOLE.epoch_values(derived.record);
+        let (first, others) = rates.split_first()?;
+        let first_rate = (*first)?;
+        let other_rates: Vec<f64> = others.iter().copied().flatten().collect();
+        let others_rate = mean(&other_rates)?;
+        if (first_rate - others_rate).abs() <= DIFFERENCE_MAX * others_rate {
             return None;
         }
-        let facts = Facts::new().with("first_samples_per_second", first);
-        Some(facts.with("others_samples_per_second", rest))
+        let facts = Facts::new().with("first_samples_per_second", first_rate);
+        Some(facts.with("others_samples_per_second", others_rate))
     }),
     #[cfg(test)]
     cases: &[

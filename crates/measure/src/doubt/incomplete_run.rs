@@ -9,7 +9,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "incomplete_run",
         severity: Severity::Invalid,
-        meaning: "The run was interrupted or failed: what it measured is kept, and is no result.",
+        meaning: "The run was interrupted or failed: its measurements are kept, but they are no result.",
         evidence: "[{checkpoints} were written and read|{epochs_done} of {epochs_planned} epochs are there|steps of {begun_epochs} are there]: {why}",
         advice: "run again to the end",
     },
@@ -33,15 +33,15 @@ fn check(derived: &Derived) -> Option<Facts> {
     if record.complete {
         return None;
     }
-    let why = record.stopped_because.as_deref().unwrap_or("it was killed, or is still going on");
-    let facts = Facts::new().with("why", why);
+    let reason = record.stopped_because.as_deref().unwrap_or("it was killed, or is still going on");
+    let facts = Facts::new().with("why", reason);
     if record.plan.is_checkpoint_only() {
         let done: usize = record.epochs.iter().map(|epoch| epoch.checkpoints.len()).sum();
         return Some(facts.with("checkpoints", done));
     }
     let done = Scope::all(record).count();
     if record.watched.is_some() {
-        // How often the loop would have begun again nobody told.
+        // The planned number of epochs of a watched loop is unknown.
         return Some(facts.with("begun_epochs", done));
     }
     Some(facts.with("epochs_done", done).with("epochs_planned", record.plan.train.epochs_run()))

@@ -1,4 +1,4 @@
-//! Pictures inside containers came as they lie there, and cost no decoding.
+//! Samples inside containers were not decoded, so decoding took no time.
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
@@ -8,25 +8,25 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "members_not_decoded",
         severity: Severity::Warning,
-        meaning: "Samples are encoded in a way that is not known, or are broken, and were not decoded: a framework's reader is slower, or stops.",
+        meaning: "Samples have an unknown encoding or are broken, and were not decoded: a framework's reader would be slower, or would stop.",
         evidence: "{undecoded_samples} of {read_samples} were not decoded: {kinds}",
-        advice: "believe what is said of reading alone, or convert them to jpeg, png or npy; `reader.decode=false` reads without decoding",
+        advice: "use only the figures of reading, or convert the samples to jpeg, png or npy; `reader.decode=false` reads without decoding",
     },
     needs_loader: false,
     check: Some(|derived| {
-        let epochs = derived.record.epochs.iter().flat_map(|epoch| &epoch.accelerators);
-        let mut all = IoCounters::default();
-        epochs.for_each(|accelerator| all.add(&accelerator.io));
-        if all.undecoded.is_empty() {
+        let accelerators = derived.record.epochs.iter().flat_map(|epoch| &epoch.accelerators);
+        let mut total = IoCounters::default();
+        accelerators.for_each(|accelerator| total.add(&accelerator.io));
+        if total.undecoded.is_empty() {
             return None;
         }
-        all.undecoded.sort_by_key(|known| std::cmp::Reverse(known.samples));
-        let kinds = all.undecoded.iter().map(|known| format!("{} {}", known.samples, known.kind));
-        let samples: u64 = all.undecoded.iter().map(|known| known.samples).sum();
+        total.undecoded.sort_by_key(|row| std::cmp::Reverse(row.samples));
+        let kinds = total.undecoded.iter().map(|row| format!("{} {}", row.samples, row.kind));
+        let samples: u64 = total.undecoded.iter().map(|row| row.samples).sum();
         let facts = Facts::new().with("undecoded_samples", samples);
         Some(
             facts
-                .with("read_samples", all.access.samples_read)
+                .with("read_samples", total.access.samples_read)
                 .with("kinds", kinds.collect::<Vec<_>>()),
         )
     }),

@@ -1,19 +1,20 @@
-//! Files were opened before, so that memory served what was asked of them.
+//! The metadata of files was already in memory, because files had been opened before.
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
+use crate::record::EpochRecord;
 #[cfg(test)]
 use crate::record::Record;
 
-/// Share of the training files.
+/// Largest share of training files that were opened before, without a doubt.
 const OPENED_SHARE_MAX: f64 = 0.01;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "metadata_warm",
         severity: Severity::Note,
-        meaning: "Files had been opened or made on this machine since it last dropped dentries and inodes: opening them again can be faster than the storage is.",
-        evidence: "when epoch {epoch} began, {opened_files:.0} of {dataset_files} ({opened_percent:.1} %) or more had been opened or made on a machine since its dentries and inodes were last dropped[; `--cold` was not allowed to drop them before {not_dropped_epochs}]",
+        meaning: "Files had been opened or created on this machine since it last dropped dentries and inodes: opening them again can be faster than the storage is.",
+        evidence: "when epoch {epoch} began, {opened_files:.0} of {dataset_files} ({opened_percent:.1} %) or more had been opened or created on a machine since its dentries and inodes were last dropped[; `--cold` was not allowed to drop them before {not_dropped_epochs}]",
         advice: "use `--cold` where the process may write /proc/sys/vm/drop_caches, as root may",
     },
     needs_loader: false,
@@ -23,18 +24,18 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
             return None;
         }
         let epochs = &derived.record.epochs;
-        let (number, opened, share) = epochs.iter().find_map(|epoch| {
+        let opened_share = |opened: u64| opened as f64 / files as f64;
+        let (epoch, opened) = epochs.iter().find_map(|epoch| {
             let opened = epoch.host.metadata_opened_files?;
-            let share = opened as f64 / files as f64;
-            (share > OPENED_SHARE_MAX).then_some((epoch.number, opened, share))
+            (opened_share(opened) > OPENED_SHARE_MAX).then_some((epoch.number, opened))
         })?;
-        let refused = epochs.iter().filter(|epoch| epoch.host.metadata_dropped == Some(false));
-        let refused = refused.count() as u64;
+        let is_refused = |epoch: &&EpochRecord| epoch.host.metadata_dropped == Some(false);
+        let refused = epochs.iter().filter(is_refused).count() as u64;
         let facts = Facts::new()
-            .with("epoch", u64::from(number))
+            .with("epoch", u64::from(epoch))
             .with("opened_files", opened)
             .with("dataset_files", files)
-            .with("opened_percent", share * 100.0)
+            .with("opened_percent", opened_share(opened) * 100.0)
             .with_known("not_dropped_epochs", (refused > 0).then_some(refused));
         Some(facts)
     }),

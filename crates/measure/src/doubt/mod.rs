@@ -1,7 +1,7 @@
-//! Doubts: named reasons not to believe a number. One file a doubt, one row in [`DOUBTS`].
+//! Doubts: named reasons not to trust a number. Each has a row in [`DOUBTS`], and a file if it is found from a record.
 //!
-//! To add one: write its file with a `pub(super) static DOUBT`, which holds a case where it fires and one where it does not; add its
-//! `mod` line and row here. `feedrate list` and the contract tests read the table.
+//! To add one, write its file with a `pub(super) static DOUBT`, which contains a case where the doubt fires and one where it does not, and
+//! add its `mod` line and row here. `feedrate list` and the contract tests read the table.
 
 mod incomplete_run;
 mod stale_data;
@@ -36,22 +36,22 @@ use feedrate_spec::plan::PlanDoubt;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Every doubt of records, in the order they are shown within a severity.
+/// All doubts about records, in the order in which they are shown within a severity.
 pub static DOUBTS: &[&RecordDoubt] = &[
     &incomplete_run::DOUBT,
     &stale_data::DOUBT,
     &warning(
         "records_shrunk",
-        "Records were made smaller than the workload's: this is another workload.",
+        "Samples were made smaller than the workload's: this is another workload.",
     ),
-    &warning("not_cold", "The page cache should have been emptied of the dataset, and was not."),
+    &warning("not_cold", "The dataset should have been removed from the page cache, but was not."),
     &warning(
         "not_warm",
-        "The dataset should have been in the page cache when training began, and part of it was not.",
+        "The dataset should have been in the page cache when training began, but part of it was not.",
     ),
     &warning(
         "device_not_quiet",
-        "Others used the device or the processors shortly before a run of a study began.",
+        "Other processes used the device or the processors shortly before a run of a study began.",
     ),
     &window_shorter_than_stock::DOUBT,
     &too_few_steps::DOUBT,
@@ -74,78 +74,78 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     ),
     &note(
         "dataset_subset",
-        "The dataset has more files than the workload names, and the first of them were used: numbers are of a part of it.",
+        "The dataset has more files than the workload requires, and only the first ones were used: numbers describe a part of the dataset.",
     ),
     &note(
         "dataset_fits_page_cache",
-        "The dataset is smaller than the memory, so that later epochs may not touch the storage; page_cache says whether that happened.",
+        "The dataset is smaller than the memory, so later epochs may not use the storage; the doubt page_cache reports whether that happened.",
     ),
     &note(
         "checkpoint_not_reached",
-        "Checkpoints are asked for, and the run ended before the first: what they cost is not in the numbers.",
+        "Checkpoints are configured, but the run ended before the first one: the numbers do not include their cost.",
     ),
     &note(
         "evaluation_not_reached",
-        "Evaluation is asked for, and the run ended before the first: what it costs is not in the numbers.",
+        "Evaluation is configured, but the run ended before the first one: the numbers do not include its cost.",
     ),
     &note(
         "samples_in_memory",
-        "Samples stay in the process's memory after they were read once: later epochs say nothing about the storage.",
+        "Samples stay in the process's memory after they are read once: later epochs show nothing about the storage.",
     ),
     &note(
         "staged",
-        "Samples were read from a copy of the dataset, not where it lies: steps say what the copy's storage gives.",
+        "Samples were read from a copy of the dataset: steps show the speed of the copy's storage.",
     ),
     &note(
         "emulated",
-        "Storage or accelerators were made slower than they are: the numbers are of what was emulated.",
+        "Storage or accelerators were made slower than they are: the numbers describe the emulated hardware.",
     ),
     &warning(
         "workers_outnumber_shards",
-        "Some workers had no file to read, where each reads whole files: fewer were at work than the settings say.",
+        "Each worker reads whole files, and some had no file to read: fewer workers were active than configured.",
     ),
     &warning(
         "ranks_share_no_memory",
-        "Ranks of a machine waited for each other by the MPI library instead of memory that they share, which tells them late that a step may begin: barriers are too long.",
+        "Ranks of a machine waited for each other through the MPI library instead of shared memory, so steps started late: barriers are too long.",
     ),
     &note(
         "raw_checkpoint",
-        "Checkpoints are the bytes of the tensors alone: their size is right, and no framework can load them.",
+        "Checkpoints contain only the bytes of the tensors: their size is correct, but no framework can load them.",
     ),
     &note(
         "shared_gpu",
-        "Emulated accelerators shared a GPU: what it shows is of all of them together, and copies of one delay another's.",
+        "Emulated accelerators shared a GPU: its figures are those of all of them together, and their copies delay each other.",
     ),
     &warning(
         "client_of_others",
-        "The client's costs were measured with another loader, or on files of another format, than this run has.",
+        "The client's costs were measured with another loader or another file format than those of this run.",
     ),
     &warning(
         "checkpoints_exceed_disk",
-        "All checkpoints together are larger than what is free where they are to be written.",
+        "All checkpoints together are larger than the free space of the file system they are written to.",
     ),
     &results_on_device_under_test::DOUBT,
     &clock_step::DOUBT,
     &warning(
         "replicates_differ",
-        "Runs that replicate each other by their rows were made by different plans: a workload file or a default changed in between.",
+        "Runs whose rows make them replicates had different plans: a workload file or a default changed in between.",
     ),
     &note(
         "no_replicates",
-        "A difference between runs that were made once: how far they vary from one time to the next is not known. Epochs of one run are no replicates.",
+        "The compared runs were made once each, so their variation from run to run is unknown. Epochs of one run are not replicates.",
     ),
 ];
 
 const fn warning(name: &'static str, meaning: &'static str) -> RecordDoubt {
-    noticed(name, Severity::Warning, meaning)
+    reported(name, Severity::Warning, meaning)
 }
 
 const fn note(name: &'static str, meaning: &'static str) -> RecordDoubt {
-    noticed(name, Severity::Note, meaning)
+    reported(name, Severity::Note, meaning)
 }
 
-/// Noticed while planning or running, and shown by no figure of a record: passed on with the text of whoever noticed it.
-const fn noticed(name: &'static str, severity: Severity, meaning: &'static str) -> RecordDoubt {
+/// A doubt that planning or running reports and that cannot be found from a record. It is shown with the text of the report.
+const fn reported(name: &'static str, severity: Severity, meaning: &'static str) -> RecordDoubt {
     RecordDoubt {
         kind: DoubtKind { name, severity, meaning, evidence: "", advice: "" },
         needs_loader: false,
@@ -157,34 +157,34 @@ const fn noticed(name: &'static str, severity: Severity, meaning: &'static str) 
 
 /// A row of the table.
 pub struct RecordDoubt {
-    /// Name, severity and text.
+    /// Name, severity and texts.
     pub kind: DoubtKind,
-    /// Whether it rests on how many batches the loader holds, which settings decide.
+    /// Whether the doubt depends on the number of batches that the loader holds.
     pub needs_loader: bool,
-    /// Looks for it in what follows from a record; `None` for what is noticed while planning or running.
+    /// Finds the doubt from a record; `None` for doubts that are reported while planning or running.
     pub check: Option<fn(&Derived) -> Option<Facts>>,
-    /// Records where it fires and where it does not.
+    /// Records for which the doubt fires, and records without doubts.
     #[cfg(test)]
     cases: &'static [tests::Case],
 }
 
-/// Whatever has this name means the same: in records, imports and sets of runs.
+/// Name, severity and texts of a doubt. They are shared by records, imported results and sets of runs.
 pub struct DoubtKind {
     /// Stable name in snake_case.
     pub name: &'static str,
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// The reason not to believe, in one sentence.
+    /// The reason for the doubt, in one sentence.
     pub meaning: &'static str,
-    /// Template of the evidence: see [`Facts::render`].
+    /// Template of the evidence; see [`Facts::render`].
     pub evidence: &'static str,
-    /// Template of the advice.
+    /// Template of the advice; see [`Facts::render`].
     pub advice: &'static str,
 }
 
 impl DoubtKind {
-    /// The doubt that these facts make.
-    pub fn seen(&self, facts: Facts) -> Doubt {
+    /// Creates a doubt of this kind from its facts.
+    pub fn with_facts(&self, facts: Facts) -> Doubt {
         Doubt {
             name: self.name.into(),
             severity: self.severity,
@@ -196,7 +196,7 @@ impl DoubtKind {
 }
 
 names! {
-    /// How much a doubt takes from the numbers. The worst comes first.
+    /// Severity of a doubt, most severe first.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Severity {
@@ -204,48 +204,48 @@ names! {
         Invalid = "invalid",
         /// At least one number may mislead.
         Warning = "warning",
-        /// Worth knowing.
+        /// Context that does not change the numbers.
         Note = "note",
     }
 }
 
-/// A doubt that a run deserves, whoever wrote its results.
+/// A doubt about a run, of feedrate or of another program.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Doubt {
-    /// That of its row.
+    /// Name of its kind.
     pub name: String,
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
     /// The facts in a sentence.
     pub evidence: String,
-    /// How to get rid of it.
+    /// How to remove the cause.
     pub advice: String,
-    /// None of a doubt that came as text: from a plan, or from a record of an older version.
+    /// The facts. Empty if the doubt was recorded as text, by a plan or by an older version.
     pub facts: Facts,
 }
 
-/// All doubts a record deserves, the worst first: those that its figures show, those of its plan, those seen while it ran.
+/// All doubts about a record, most severe first: those found from the record, and those reported while planning or running.
 pub fn doubts(derived: &Derived) -> Vec<Doubt> {
-    let mut seen: Vec<Doubt> = Vec::new();
+    let mut found: Vec<Doubt> = Vec::new();
     for row in DOUBTS {
         let facts = row.check.and_then(|check| check(derived));
-        seen.extend(facts.map(|facts| row.kind.seen(facts)));
+        found.extend(facts.map(|facts| row.kind.with_facts(facts)));
     }
-    for known in derived.record.doubts.iter().chain(&derived.record.plan.doubts) {
-        if seen.iter().all(|doubt| doubt.name != known.name) {
-            seen.push(passed_on(known));
+    for reported in derived.record.doubts.iter().chain(&derived.record.plan.doubts) {
+        if found.iter().all(|doubt| doubt.name != reported.name) {
+            found.push(from_report(reported));
         }
     }
-    seen.sort_by_key(|doubt| (doubt.severity, place(&doubt.name)));
-    seen
+    found.sort_by_key(|doubt| (doubt.severity, place(&doubt.name)));
+    found
 }
 
-/// The kind of a name.
+/// The kind with this name.
 pub fn find(name: &str) -> Option<&'static DoubtKind> {
     DOUBTS.iter().map(|row| &row.kind).find(|kind| kind.name == name)
 }
 
-/// Whether the doubt of this name rests on the settings of the loader.
+/// Whether the doubt with this name depends on the number of batches that the loader holds.
 pub fn needs_loader(name: &str) -> bool {
     DOUBTS.iter().any(|row| row.kind.name == name && row.needs_loader)
 }
@@ -255,13 +255,13 @@ pub fn place(name: &str) -> usize {
     DOUBTS.iter().position(|row| row.kind.name == name).unwrap_or(DOUBTS.len())
 }
 
-/// A name that this table does not have is another version's, and is taken seriously.
-fn passed_on(known: &PlanDoubt) -> Doubt {
+/// Converts a reported doubt. A name that is not in the table comes from another version and counts as a warning.
+fn from_report(reported: &PlanDoubt) -> Doubt {
     Doubt {
-        name: known.name.clone(),
-        severity: find(&known.name).map_or(Severity::Warning, |kind| kind.severity),
-        evidence: known.evidence.clone(),
-        advice: known.advice.clone(),
+        name: reported.name.clone(),
+        severity: find(&reported.name).map_or(Severity::Warning, |kind| kind.severity),
+        evidence: reported.evidence.clone(),
+        advice: reported.advice.clone(),
         facts: Facts::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! An older record: what accelerators waited for in the barrier is not known.
+//! An older record does not contain the causes of waits at the barrier.
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
@@ -8,19 +8,20 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "no_step_causes",
         severity: Severity::Note,
-        meaning: "The record does not tell who came last in each step and why: waits for others are taken for skew, though the last may have waited for data.",
+        meaning: "The record does not contain which accelerator came last in each step and why: waits for others count as skew, although the last accelerator may have waited for data.",
         evidence: "an older feedrate wrote the record, without the causes of the waits of {steps}",
-        advice: "run again to learn what was waited for in the barrier",
+        advice: "run again to learn the causes of waits at the barrier",
     },
     needs_loader: false,
     check: Some(|derived| {
-        // Records that are made of another program's files are no older ones.
+        // Records created from another program's files are not from an older version.
         let is_ours = derived.record.watched.is_none();
         if !(is_ours && derived.record.program.starts_with("feedrate")) {
             return None;
         }
-        let silent = Scope::each(derived.record).filter(|scope| scope.epoch.causes.is_none());
-        let steps: u64 = silent.map(Scope::steps).sum();
+        let without_causes =
+            Scope::each(derived.record).filter(|scope| scope.epoch.causes.is_none());
+        let steps: u64 = without_causes.map(Scope::steps).sum();
         (steps > 0).then(|| Facts::new().with("steps", steps))
     }),
     #[cfg(test)]

@@ -1,13 +1,13 @@
-//! Somebody else used the device.
+//! Other processes used the device.
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::derived::Derived;
 use crate::facts::Facts;
 use crate::record::CheckpointKind;
 
-/// Less than this is the system's own.
+/// Fewer bytes are attributed to the operating system.
 const OTHERS_MIN_BYTES: u64 = 16 << 20;
-/// Share of what the device moved in all.
+/// Largest share of others in all bytes that the device moved, without a doubt.
 const OTHERS_SHARE_MAX: f64 = 0.1;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
@@ -16,7 +16,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         severity: Severity::Warning,
         meaning: "The device under the dataset moved many bytes for others during the epochs: the rates are lower than the storage's.",
         evidence: "besides the {own_bytes} of this run, the device read {others_read_bytes} and wrote {others_written_bytes} during the epochs",
-        advice: "wait until other jobs, and the writeback of freshly generated files (`sync`), are done; then run again",
+        advice: "wait until other jobs and the writeback of newly generated files (`sync`) are done, then run again",
     },
     needs_loader: false,
     check: Some(check),
@@ -40,22 +40,24 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
 };
 
 fn check(derived: &Derived) -> Option<Facts> {
-    let ours = derived.device_bytes?;
-    let read = derived.sum_of_host(|host| host.device_read_bytes)?;
-    let written = derived.sum_of_host(|host| host.device_write_bytes).unwrap_or(0);
+    let own_bytes = derived.device_bytes?;
+    let read_bytes = derived.sum_of_host(|host| host.device_read_bytes)?;
+    let written_bytes = derived.sum_of_host(|host| host.device_write_bytes).unwrap_or(0);
     let saves = derived.record.checkpoints_of(CheckpointKind::Save);
-    let saved: u64 = saves.map(|checkpoint| checkpoint.bytes).sum();
-    // A file system writes a little more than it was given.
-    let written_by_others = written.saturating_sub(saved + saved / 10);
-    let read_by_others = read.saturating_sub(ours);
-    let others = read_by_others + written_by_others;
-    let all = ours + others;
-    if others < OTHERS_MIN_BYTES || others as f64 <= OTHERS_SHARE_MAX * all as f64 {
+    let saved_bytes: u64 = saves.map(|checkpoint| checkpoint.bytes).sum();
+    // A file system writes slightly more than the bytes passed to it.
+    let others_written_bytes = written_bytes.saturating_sub(saved_bytes + saved_bytes / 10);
+    let others_read_bytes = read_bytes.saturating_sub(own_bytes);
+    let others_bytes = others_read_bytes + others_written_bytes;
+    let total_bytes = own_bytes + others_bytes;
+    let is_small = others_bytes < OTHERS_MIN_BYTES
+        || others_bytes as f64 <= OTHERS_SHARE_MAX * total_bytes as f64;
+    if is_small {
         return None;
     }
     let facts = Facts::new()
-        .with("own_bytes", ours)
-        .with("others_read_bytes", read_by_others)
-        .with("others_written_bytes", written_by_others);
+        .with("own_bytes", own_bytes)
+        .with("others_read_bytes", others_read_bytes)
+        .with("others_written_bytes", others_written_bytes);
     Some(facts)
 }

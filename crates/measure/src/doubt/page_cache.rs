@@ -1,12 +1,13 @@
-//! Memory served what storage should have.
+//! The dataset was read from memory instead of the storage.
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 
-/// Share of the bytes; reads are rounded to pages, so that the device gives rather more than less.
+/// Largest cached share of the bytes without a doubt. Reads are rounded to pages, so the device usually returns slightly more than was
+/// read.
 const CACHED_SHARE_MAX: f64 = 0.01;
 
-/// Its name.
+/// Name of the doubt.
 pub const NAME: &str = "page_cache";
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
@@ -85,7 +86,7 @@ fn device_bytes_unknown(record: &mut crate::record::Record) {
     record.epochs.iter_mut().for_each(|epoch| epoch.host.process_device_read_bytes = None);
 }
 
-/// Files were looked at, and the kernel did not say.
+/// Residency was sampled, but the kernel did not report it.
 #[cfg(test)]
 fn residency_unknown(record: &mut crate::record::Record) {
     record.epochs.iter_mut().for_each(|epoch| epoch.host.resident_before_bytes = None);

@@ -1,4 +1,4 @@
-//! Results are written to the device that is measured.
+//! Results are written to the measured device.
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
@@ -8,13 +8,14 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         name: "results_on_device_under_test",
         severity: Severity::Note,
         meaning: "Results are written to the device under the dataset; they are small, and written between epochs.",
-        evidence: "both lie on `{source}` ({device}), mounted at `{mount_point}`",
-        advice: "give `--results` a folder on another device",
+        evidence: "both are on `{source}` ({device}), mounted at `{mount_point}`",
+        advice: "set `--results` to a folder on another device",
     },
     needs_loader: false,
     check: Some(|derived| {
         let system = &derived.record.system;
-        let (data, results) = (system.data_mount.as_ref()?, system.results_mount.as_ref()?);
+        let data = system.data_mount.as_ref()?;
+        let results = system.results_mount.as_ref()?;
         if data.device.is_empty() || data.device != results.device {
             return None;
         }
@@ -31,8 +32,8 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         }),
         super::tests::silent(|r| r.system.results_mount = None),
         super::tests::silent(|r| {
-            let nowhere = Some(crate::record::Mount::default());
-            (r.system.results_mount, r.system.data_mount) = (nowhere.clone(), nowhere);
+            r.system.results_mount = Some(crate::record::Mount::default());
+            r.system.data_mount = Some(crate::record::Mount::default());
         }),
     ],
 };

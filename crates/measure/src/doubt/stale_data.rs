@@ -1,4 +1,4 @@
-//! The run read a dataset that was made with other settings than its plan has.
+//! The dataset was generated with other settings than those of the plan.
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
@@ -8,20 +8,19 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "stale_data",
         severity: Severity::Invalid,
-        meaning: "The run read files that were made with other settings: its numbers are those of another dataset, and its nominal MB/s are of a size it did not read. For results of DLIO this is a warning, because their logs and configs only suggest it.",
+        meaning: "The run read files that were generated with other settings: its numbers are those of another dataset, and its nominal MB/s assume a sample size that it did not read. For results of DLIO this is a warning, because their logs and configs only suggest it.",
         evidence: "the manifest of the dataset and the plan disagree: {differs:.99}",
-        advice: "make the dataset again before each run whose settings change it, in a folder of its own, and repeat the run",
+        advice: "generate the dataset again before each run whose settings change it, in a separate folder, and repeat the run",
     },
     needs_loader: false,
     check: Some(|derived| {
         let record = derived.record;
         let found = settings(record.found_dataset.as_ref()?);
-        let both = found.into_iter().zip(settings(&record.plan.dataset));
-        let differs =
-            both.filter(|(found, planned)| found != planned).map(|((key, found), (_, planned))| {
-                format!("{key} is {found}, and {planned} was planned")
-            });
-        Facts::listed("differs", differs.collect())
+        let pairs = found.into_iter().zip(settings(&record.plan.dataset));
+        let differences = pairs.filter(|(found, planned)| found != planned).map(
+            |((key, found), (_, planned))| format!("{key} is {found}, and {planned} was planned"),
+        );
+        Facts::listed("differs", differences.collect())
     }),
     #[cfg(test)]
     cases: &[
@@ -47,10 +46,11 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     ],
 };
 
-/// Settings that decide how many bytes a sample has and how they are stored, by their keys in section `dataset`. The format is not among
-/// them: files are found by its extension, so that those of another format are refused.
+/// Keys (of section `dataset`) and values of the settings that determine the size of a sample and how it is stored. The format is not
+/// included: files are found by their extension, so files of another format are refused.
 fn settings(dataset: &DatasetPlan) -> [(&'static str, String); 13] {
-    let (encoding, redundancy) = (&dataset.encoding, &dataset.redundancy);
+    let encoding = &dataset.encoding;
+    let redundancy = &dataset.redundancy;
     [
         ("num_samples_per_file", dataset.samples_per_file.to_string()),
         ("record_length_bytes", dataset.record_bytes.to_string()),

@@ -1,11 +1,11 @@
-//! One accelerator holds up all others.
+//! One accelerator holds up all the others.
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
 use crate::record::Record;
 use crate::window::{Scope, seconds};
 
-/// Multiple of the median.
+/// Largest time without a doubt, as a multiple of the median.
 const SLOWER_MAX: f64 = 1.2;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
@@ -14,14 +14,14 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         severity: Severity::Warning,
         meaning: "One accelerator took much longer to load and compute than the others, which waited for it at the barrier.",
         evidence: "accelerator {accelerator} loaded and computed for {busy_s}, the median one for {median_busy_s}",
-        advice: "look at the files it reads and the workers it has; with drawn record sizes, use more steps",
+        advice: "check the files it reads and its number of workers; with random record sizes, use more steps",
     },
     needs_loader: false,
     check: Some(|derived| {
-        let mut busy_s: Vec<(f64, usize)> = busy_s(derived.record).into_iter().zip(0..).collect();
-        busy_s.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (slowest_s, slowest) = *busy_s.last()?;
-        let (median_s, _) = busy_s[(busy_s.len() - 1) / 2];
+        let mut sorted: Vec<(f64, usize)> = busy_s(derived.record).into_iter().zip(0..).collect();
+        sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (slowest_s, slowest) = *sorted.last()?;
+        let (median_s, _) = sorted[(sorted.len() - 1) / 2];
         if slowest_s <= SLOWER_MAX * median_s {
             return None;
         }
@@ -41,19 +41,19 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     ],
 };
 
-/// Load and compute of each accelerator over the run.
+/// Load and compute time of each accelerator over the run, in seconds.
 fn busy_s(record: &Record) -> Vec<f64> {
     let count = Scope::all(record).map(|scope| scope.epoch.accelerators.len()).max().unwrap_or(0);
-    let mut busy_s = vec![0.0; count];
+    let mut sums_s = vec![0.0; count];
     for scope in Scope::all(record) {
-        for (busy_s, accelerator) in busy_s.iter_mut().zip(&scope.epoch.accelerators) {
-            *busy_s += seconds(accelerator.busy_ns());
+        for (sum_s, accelerator) in sums_s.iter_mut().zip(&scope.epoch.accelerators) {
+            *sum_s += seconds(accelerator.busy_ns());
         }
     }
-    busy_s
+    sums_s
 }
 
-/// Time of each step moves from the barrier of the others to the load of accelerator 1.
+/// Adds time to the load of accelerator 1 in each step, and to the barriers of the others.
 #[cfg(test)]
 fn slower(record: &mut Record, by_ms: u64) {
     for epoch in &mut record.epochs {

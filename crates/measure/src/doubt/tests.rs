@@ -1,11 +1,11 @@
-//! Each doubt where it fires and where it does not, and the contract of the table.
+//! Runs the cases of every doubt in the table, and checks the table itself.
 
 use super::*;
 use crate::example::{block, epoch, plan, record, simple};
 use crate::record::{HostEpoch, Mount, Record};
 use feedrate_spec::workload::TimeSpec;
 
-/// Three epochs of two accelerators, half of the time computing, 40 steps, half a second of compute.
+/// A record without doubts: three epochs of two accelerators with 40 steps; each step has half a second of load and of compute.
 fn good() -> Record {
     let steps = vec![(500, 500, 0, 1_000_000); 40];
     let accelerators = |start| vec![vec![block(start, &steps)], vec![block(start, &steps)]];
@@ -35,19 +35,19 @@ fn names(record: &Record) -> Vec<String> {
     doubts(&Derived::new(record)).into_iter().map(|doubt| doubt.name).collect()
 }
 
-/// A record in which a doubt fires, or all are silent.
+/// A changed record, for which a doubt fires or for which no doubt fires.
 pub(super) struct Case {
-    /// Part of the doubt's evidence; `None` where all are silent.
+    /// Part of the doubt's evidence; `None` if no doubt fires.
     evidence: Option<&'static str>,
     change: fn(&mut Record),
 }
 
-/// After `change` the doubt of the row is there, with this in its evidence.
+/// Expects the doubt of the row after `change`, with `evidence` as a part of its evidence.
 pub(super) const fn fires(evidence: &'static str, change: fn(&mut Record)) -> Case {
     Case { evidence: Some(evidence), change }
 }
 
-/// After `change` there is no doubt at all.
+/// Expects no doubt at all after `change`.
 pub(super) const fn silent(change: fn(&mut Record)) -> Case {
     Case { evidence: None, change }
 }
@@ -59,12 +59,12 @@ pub(super) fn nothing_from_device(record: &mut Record) {
     }
 }
 
-/// After `change` the doubt of the name is there, with this in its evidence.
+/// Checks that the doubt fires after `change`, with `evidence` as a part of its evidence and without a repeated word.
 fn check_fires(kind: &DoubtKind, evidence: &str, change: impl Fn(&mut Record)) {
     let mut record = good();
     change(&mut record);
-    let seen = doubts(&Derived::new(&record));
-    let Some(doubt) = seen.iter().find(|doubt| doubt.name == kind.name) else {
+    let found = doubts(&Derived::new(&record));
+    let Some(doubt) = found.iter().find(|doubt| doubt.name == kind.name) else {
         panic!("`{}` did not fire, only {:?}", kind.name, names(&record))
     };
     assert!(doubt.evidence.contains(evidence), "{}", doubt.evidence);
@@ -83,9 +83,9 @@ fn each_doubt_fires_on_its_case_and_is_silent_on_another() {
     for row in DOUBTS {
         let name = row.kind.name;
         let silent: Vec<&Case> = row.cases.iter().filter(|case| case.evidence.is_none()).collect();
-        let is_found_here = row.check.is_some();
-        assert_eq!(is_found_here, !silent.is_empty(), "`{name}` needs a silent case");
-        assert_eq!(is_found_here, silent.len() < row.cases.len(), "`{name}` needs one that fires");
+        let has_check = row.check.is_some();
+        assert_eq!(has_check, !silent.is_empty(), "`{name}` needs a silent case");
+        assert_eq!(has_check, silent.len() < row.cases.len(), "`{name}` needs a case that fires");
         for case in row.cases.iter().filter(|case| case.evidence.is_some()) {
             check_fires(&row.kind, case.evidence.unwrap(), case.change);
         }
@@ -98,12 +98,12 @@ fn each_doubt_fires_on_its_case_and_is_silent_on_another() {
 }
 
 #[test]
-fn facts_stand_beside_the_text() {
+fn doubts_have_facts_and_text() {
     let mut record = good();
     record.plan.loader.batches_in_flight = 38;
-    let seen = doubts(&Derived::new(&record));
+    let found = doubts(&Derived::new(&record));
     assert_eq!(names(&record), ["too_few_steps"]);
-    let json = serde_json::to_string(&seen[0].facts).unwrap();
+    let json = serde_json::to_string(&found[0].facts).unwrap();
     assert_eq!(json, r#"{"epoch_steps":40,"steps_needed":152}"#);
 }
 
@@ -112,15 +112,15 @@ fn advice_on_overshoot_depends_on_the_device() {
     let mut on_devices = good();
     on_devices.plan.train.compute = TimeSpec::Constant { mean: 0.49 };
     on_devices.plan.train.on_devices = Some("cuda".into());
-    let seen = doubts(&Derived::new(&on_devices));
-    assert!(seen[0].advice.contains("copy of its batch"), "{seen:?}");
+    let found = doubts(&Derived::new(&on_devices));
+    assert!(found[0].advice.contains("copy of its batch"), "{found:?}");
 }
 
 #[test]
-fn known_doubts_are_passed_on_once() {
-    let known = |name: &str| PlanDoubt {
+fn reported_doubts_appear_once() {
+    let reported = |name: &str| PlanDoubt {
         name: name.into(),
-        evidence: format!("{name} was seen"),
+        evidence: format!("{name} was found"),
         advice: "do".into(),
     };
     for name in [
@@ -138,15 +138,18 @@ fn known_doubts_are_passed_on_once() {
         "checkpoints_exceed_disk",
         "no_replicates",
     ] {
-        check_fires(find(name).unwrap(), "was seen", |r| r.plan.doubts = vec![known(name)]);
-        check_fires(find(name).unwrap(), "was seen", |r| r.doubts = vec![known(name), known(name)]);
+        check_fires(find(name).unwrap(), "was found", |r| r.plan.doubts = vec![reported(name)]);
+        check_fires(find(name).unwrap(), "was found", |r| {
+            r.doubts = vec![reported(name), reported(name)]
+        });
     }
     let mut record = good();
-    record.plan.doubts = vec![known("scaled"), known("of_the_future"), known("no_replicates")];
-    record.doubts = vec![known("scaled"), known("not_cold")];
+    record.plan.doubts =
+        vec![reported("scaled"), reported("of_the_future"), reported("no_replicates")];
+    record.doubts = vec![reported("scaled"), reported("not_cold")];
     record.epochs.truncate(1);
     record.complete = false;
-    let seen = doubts(&Derived::new(&record));
+    let found = doubts(&Derived::new(&record));
     let expected = [
         ("incomplete_run", Severity::Invalid),
         ("not_cold", Severity::Warning),
@@ -154,14 +157,14 @@ fn known_doubts_are_passed_on_once() {
         ("scaled", Severity::Note),
         ("no_replicates", Severity::Note),
     ];
-    assert_eq!(seen.iter().map(|d| (d.name.as_str(), d.severity)).collect::<Vec<_>>(), expected);
+    assert_eq!(found.iter().map(|d| (d.name.as_str(), d.severity)).collect::<Vec<_>>(), expected);
 }
 
 #[test]
-fn a_record_of_nothing_is_only_incomplete() {
-    let mut nothing = record(plan(1, 5), vec![]);
-    nothing.complete = false;
-    assert_eq!(names(&nothing), ["incomplete_run"]);
+fn a_record_without_epochs_is_only_incomplete() {
+    let mut empty = record(plan(1, 5), vec![]);
+    empty.complete = false;
+    assert_eq!(names(&empty), ["incomplete_run"]);
     assert!(!names(&simple(&[])).contains(&"window_shorter_than_stock".to_string()));
 }
 

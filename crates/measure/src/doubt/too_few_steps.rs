@@ -1,4 +1,4 @@
-//! No steady state can be seen in so few steps.
+//! Epochs have too few steps for a steady state.
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
@@ -8,14 +8,14 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "too_few_steps",
         severity: Severity::Warning,
-        meaning: "An epoch has fewer steps than four times the batches in flight: au_sustained is not measurable, and start-up weighs on the other figures.",
-        evidence: "{epoch_steps} an epoch, and at least {steps_needed} are needed to see a steady state",
+        meaning: "An epoch has fewer steps than four times the batches in flight: au_sustained is not measurable, and the other figures include the start-up.",
+        evidence: "{epoch_steps} an epoch, and at least {steps_needed} are needed to reach a steady state",
         advice: "use more files (a larger `--scale`, or `dataset.num_files_train`), a smaller batch, or fewer reading threads",
     },
     needs_loader: true,
     check: Some(|derived| {
         let needed = sustained_needs_steps(&derived.record.plan);
-        // It is about au_sustained, which such a record cannot tell.
+        // Records of watched loops never have au_sustained.
         if derived.record.watched.is_some() {
             return None;
         }

@@ -1,4 +1,4 @@
-//! The loop was somebody's own: what it did besides asking for batches is not known.
+//! The record is of a watched training loop, so only the times between its batches are known.
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
@@ -7,35 +7,32 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "watched",
         severity: Severity::Note,
-        meaning: "A loop of somebody's own was watched: load and compute of its steps are measured, files, reads and decoding are not known.",
-        evidence: "batches of `{loader}` were timed; all that lies between two of them counts as compute[, of the {unsynchronised}|]",
-        advice: "to learn what the loader waits for, run a workload like it: `feedrate run`",
+        meaning: "The training loop was not feedrate's and was only watched: load and compute time of its steps are measured; files, reads and decoding are unknown.",
+        evidence: "batches of `{loader}` were timed; all time between two of them counts as compute[, of the {unsynchronised}|]",
+        advice: "to learn what the loader waits for, run a similar workload: `feedrate run`",
     },
     needs_loader: false,
     check: Some(|derived| {
         let watched = derived.record.watched.as_ref()?;
         let is_ahead = watched.synchronised == Some(false);
-        let host = is_ahead.then_some("processor alone, which may be ahead of its GPU");
-        Some(
-            Facts::new().with("loader", watched.loader.as_str()).with_known("unsynchronised", host),
-        )
+        let unsynchronised = is_ahead.then_some("processor alone, which may be ahead of its GPU");
+        let facts = Facts::new().with("loader", watched.loader.as_str());
+        Some(facts.with_known("unsynchronised", unsynchronised))
     }),
     #[cfg(test)]
     cases: &[
         super::tests::fires(
-            "`DataLoader` were timed; all that lies between two of them counts as compute",
-            |r| {
-                r.watched = Some(of(None));
-            },
+            "`DataLoader` were timed; all time between two of them counts as compute",
+            |r| r.watched = Some(watched(None)),
         ),
         super::tests::fires("counts as compute, of the processor alone", |r| {
-            r.watched = Some(of(Some(false)));
+            r.watched = Some(watched(Some(false)));
         }),
         super::tests::silent(|_| {}),
     ],
 };
 
 #[cfg(test)]
-fn of(synchronised: Option<bool>) -> crate::record::Watched {
+fn watched(synchronised: Option<bool>) -> crate::record::Watched {
     crate::record::Watched { loader: "DataLoader".into(), synchronised, ..Default::default() }
 }

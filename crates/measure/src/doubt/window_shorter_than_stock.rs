@@ -1,4 +1,4 @@
-//! The window is so short that it may live off the batches stocked up while step 1 waited.
+//! The window is so short that batches loaded during step 1 may suffice for it.
 
 use super::{DoubtKind, RecordDoubt, Severity};
 use crate::facts::Facts;
@@ -7,7 +7,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "window_shorter_than_stock",
         severity: Severity::Warning,
-        meaning: "The steps in the window are no more than the batches the loader may have stocked by then: au_windowed can be near 100 % where accelerators mostly idled.",
+        meaning: "The window has no more steps than the loader may have loaded in advance: au_windowed can be near 100 % although accelerators were mostly idle.",
         evidence: "{window_steps} are judged, and the loader may hold {in_flight_batches} by then",
         advice: "use more files, fewer accelerators, or fewer reading threads; believe au_all_steps",
     },
@@ -18,7 +18,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
             plan.metric.exclude_start_steps.saturating_add(plan.metric.exclude_end_steps);
         let window_steps = derived.steps.saturating_sub(excluded);
         let in_flight_batches = plan.loader.batches_in_flight;
-        // A loader that was watched may not tell its stock.
+        // The number of batches in flight may be unknown for a watched loop.
         let is_known = derived.record.watched.is_none() || in_flight_batches > 0;
         if derived.steps == 0 || !is_known || u64::from(in_flight_batches) < window_steps {
             return None;

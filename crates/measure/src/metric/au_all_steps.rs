@@ -1,4 +1,4 @@
-//! Accelerator utilisation over every step: what really happened.
+//! Accelerator utilisation over all steps.
 
 use super::{Basis, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
 use crate::record::AcceleratorEpoch;
@@ -15,12 +15,13 @@ pub static AU_ALL_STEPS: Metric = Metric {
     path: "au.all_steps_percent",
     basis: &[Basis::Steps],
     added_as: Some(("train_au_all_steps_percentage", 1.0)),
-    figure: Figure::OfAccelerators(of_accelerator, Fold::Mean, Fold::Mean),
+    figure: Figure::OfAccelerators(utilisation_percent, Fold::Mean, Fold::Mean),
     ..COMPOSED
 };
 
-fn of_accelerator(_: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
-    let (mut compute_ns, mut length_ns) = (0u64, 0u64);
+fn utilisation_percent(_: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
+    let mut compute_ns = 0u64;
+    let mut length_ns = 0u64;
     for block in accelerator.blocks.iter().filter(|block| block.steps() > 0) {
         compute_ns += block.compute_ns.iter().sum::<u64>();
         length_ns += block.end_ns.checked_sub(block.start_ns)?;

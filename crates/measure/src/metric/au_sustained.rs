@@ -1,6 +1,6 @@
-//! Utilisation that the pipeline can go on delivering: the rate of reading against the rate that full utilisation needs.
+//! The utilisation that the pipeline can sustain: the rate of reading relative to the rate that full utilisation needs.
 //!
-//! Neither the stock filled while step 1 waited nor living off it at the end is credited. Pauses between blocks are cut out.
+//! Neither batches loaded in advance during step 1 nor their consumption at the end count. Pauses between blocks are excluded.
 
 use super::{Basis, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
 use crate::record::AcceleratorEpoch;
@@ -15,7 +15,7 @@ pub static AU_SUSTAINED: Metric = Metric {
     axis: "AU, sustained",
     unit: Unit::Percent,
     definition: "min(1, batches read per second by all loaders × mean compute time ÷ accelerators), reading taken between the end of the excluded \
-                 steps and the last step that ends before the loaders start their last read, pauses between blocks cut out; mean over the epochs that have enough steps",
+                 steps and the last step that ends before the loaders start their last read, without pauses between blocks; mean over the epochs that have enough steps",
     path: "au.sustained_percent",
     basis: &[Basis::Steps, Basis::Reads],
     added_as: Some(("train_au_sustained_percentage", 1.0)),
@@ -23,29 +23,29 @@ pub static AU_SUSTAINED: Metric = Metric {
     ..COMPOSED
 };
 
-/// Reason why an epoch has no sustained utilisation.
+/// Reason why the sustained utilisation of an epoch is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotMeasurable {
-    /// Fewer than [`sustained_needs_steps`].
+    /// The epoch has fewer steps than [`sustained_needs_steps`].
     TooFewSteps,
-    /// A loop was watched, whose reads are not known.
+    /// The reads are unknown, as in a watched training loop.
     ReadsNotKnown,
     /// The loaders read no bytes.
     NothingRead,
-    /// Reading was over when the excluded steps were.
+    /// Reading ended before the excluded steps did.
     NoWindow,
 }
 
-/// Steps of an epoch from which [`AU_SUSTAINED`] can be measured: four times the batches in flight.
+/// Number of steps that an epoch needs for [`AU_SUSTAINED`]: four times the batches in flight.
 pub fn sustained_needs_steps(plan: &Plan) -> u64 {
-    let stock = u64::from(plan.loader.batches_in_flight);
-    (4 * stock).max(plan.metric.exclude_start_steps.saturating_add(2))
+    let in_flight = u64::from(plan.loader.batches_in_flight);
+    (4 * in_flight).max(plan.metric.exclude_start_steps.saturating_add(2))
 }
 
 /// Sustained utilisation of one epoch, in percent.
 ///
 /// # Errors
-/// It cannot be measured.
+/// Returns the reason if it cannot be measured.
 pub fn sustained(scope: Scope) -> Result<f64, NotMeasurable> {
     let accelerators = &scope.epoch.accelerators;
     if scope.is_watched {
@@ -62,14 +62,14 @@ pub fn sustained(scope: Scope) -> Result<f64, NotMeasurable> {
     }
 }
 
-/// Batches per second × mean compute time, not capped: loaders that are ahead make up for those behind.
+/// Batches read per second × mean compute time. Not capped at 1, as fast loaders compensate for slow ones in the mean over accelerators.
 fn utilisation(scope: Scope, accelerator: &AcceleratorEpoch) -> Result<f64, NotMeasurable> {
     let steps = accelerator.steps();
     if steps < sustained_needs_steps(scope.plan) {
         return Err(NotMeasurable::TooFewSteps);
     }
     let io = &accelerator.io;
-    // Samples that came from memory say nothing about what the storage can keep up.
+    // Samples served from memory do not show what the storage can sustain.
     if io.read_bytes == 0 || io.samples == 0 || io.memory_bytes > 0 {
         return Err(NotMeasurable::NothingRead);
     }
@@ -80,7 +80,7 @@ fn utilisation(scope: Scope, accelerator: &AcceleratorEpoch) -> Result<f64, NotM
     Ok(batches_read / seconds(window.ns) * seconds(compute_ns) / steps as f64)
 }
 
-/// Bytes read while reading went on steadily, pauses cut out.
+/// Steps and bytes of the part of an epoch with steady reading, and its duration without pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SteadyReads {
     pub(crate) steps: u64,
@@ -88,14 +88,15 @@ pub(crate) struct SteadyReads {
     pub(crate) ns: u64,
 }
 
-/// The window of the sustained utilisation.
+/// Reads within the window of the sustained utilisation.
 ///
-/// Both ends are ends of steps. They come at the same point of a reader's round, so that a read under way at either end is
-/// missed at both; the last read's own start would miss it at one only.
+/// The window starts and ends with the end of a step, so at both ends an unfinished read is not counted. Ending at the start of the last
+/// read would leave out an unfinished read at one end only.
 pub(crate) fn read_in_window(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<SteadyReads> {
     let last_read_ns = accelerator.last_read_start_ns?;
-    let mut before = scope.plan.metric.exclude_start_steps;
-    let (mut pauses_ns, mut steps) = (0, 0);
+    let mut excluded_left = scope.plan.metric.exclude_start_steps;
+    let mut pauses_ns = 0;
+    let mut steps = 0;
     let mut previous_end_ns = None;
     let mut start: Option<StepEnd> = None;
     let mut end: Option<StepEnd> = None;
@@ -103,7 +104,7 @@ pub(crate) fn read_in_window(scope: Scope, accelerator: &AcceleratorEpoch) -> Op
         pauses_ns += previous_end_ns.map_or(0, |end_ns| block.start_ns.saturating_sub(end_ns));
         previous_end_ns = Some(block.end_ns);
         let mut now_ns = step_end_ns(block, 0);
-        if before == 0 && start.is_none() {
+        if excluded_left == 0 && start.is_none() {
             start = Some(StepEnd { steps, ns: now_ns - pauses_ns, bytes: 0 });
         }
         let times = block.load_ns.iter().zip(&block.compute_ns).zip(&block.barrier_ns);
@@ -111,21 +112,22 @@ pub(crate) fn read_in_window(scope: Scope, accelerator: &AcceleratorEpoch) -> Op
             now_ns += load + compute + barrier;
             steps += 1;
             let point = StepEnd { steps, ns: now_ns.saturating_sub(pauses_ns), bytes };
-            match before {
+            match excluded_left {
                 0 if now_ns <= last_read_ns => end = Some(point),
                 1 => start = Some(point),
                 _ => {}
             }
-            before = before.saturating_sub(1);
+            excluded_left = excluded_left.saturating_sub(1);
         }
     }
-    let (start, end) = (start?, end?);
+    let start = start?;
+    let end = end?;
     let ns = end.ns.checked_sub(start.ns).filter(|&ns| ns > 0)?;
     let bytes = end.bytes.checked_sub(start.bytes)?;
     Some(SteadyReads { steps: end.steps - start.steps, bytes, ns })
 }
 
-/// The end of a step, pauses before it cut out.
+/// The end of a step: steps so far, time without pauses, and bytes read so far.
 #[derive(Clone, Copy)]
 struct StepEnd {
     steps: u64,

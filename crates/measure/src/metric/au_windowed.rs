@@ -1,4 +1,4 @@
-//! DLIO's and MLPerf Storage's accelerator utilisation: the steps in the window only.
+//! Accelerator utilisation by the definition of DLIO and MLPerf Storage: only the steps in the window count.
 
 use super::{Basis, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
 use crate::record::AcceleratorEpoch;
@@ -11,22 +11,22 @@ pub static AU_WINDOWED: Metric = Metric {
     title: "windowed utilisation",
     axis: "AU, windowed",
     unit: Unit::Percent,
-    definition: "Compute time of the steps in the window ÷ (length of the block − load and compute time of the steps left out), blocks \
+    definition: "Compute time of the steps in the window ÷ (length of the block − load and compute time of the excluded steps), blocks \
                  weighted by their steps, mean over accelerators and epochs",
     source: "DLIO, statscounter.py; MLPerf Storage's AU",
     path: "au.windowed_percent",
     basis: &[Basis::Steps],
     reported_as: Some(("train_au_mean_percentage", 1.0)),
-    figure: Figure::OfAccelerators(of_accelerator, Fold::Mean, Fold::Mean),
+    figure: Figure::OfAccelerators(utilisation_percent, Fold::Mean, Fold::Mean),
     ..COMPOSED
 };
 
-/// Utilisation of one block; `None` if no step is in its window.
+/// Utilisation of one block in percent; `None` if its window is empty.
 pub fn block_au_percent(window: Window) -> Option<f64> {
     Some(window.compute_ns() as f64 / window.time_ns()? as f64 * 100.0)
 }
 
-/// Blocks without a window have no say.
-fn of_accelerator(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
+/// Blocks with an empty window do not count.
+fn utilisation_percent(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
     scope.weighted_by_steps(accelerator, block_au_percent)
 }

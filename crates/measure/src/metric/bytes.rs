@@ -1,4 +1,4 @@
-//! Bytes that training read, and bytes that the device gave for it.
+//! Bytes that training read, and bytes that came from the device.
 
 use super::{Basis, Better, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
 
@@ -17,7 +17,7 @@ pub static LOGICAL_BYTES: Metric = Metric {
     ..BYTES
 };
 
-/// Bytes that came from storage. Unknown where the kernel does not say.
+/// Bytes that came from storage. Unknown if the kernel does not report them.
 pub static DEVICE_BYTES: Metric = Metric {
     id: MetricId("device_bytes"),
     title: "bytes from the device",

@@ -1,4 +1,4 @@
-//! Bytes per second that read calls really returned.
+//! Bytes per second that read calls returned.
 
 use super::{Basis, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
 use crate::record::AcceleratorEpoch;
@@ -34,7 +34,9 @@ const DELIVERED: Metric =
     Metric { unit: Unit::BytesPerSecond, basis: &[Basis::Steps, Basis::Reads], ..COMPOSED };
 
 fn windowed(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
-    let (mut bytes, mut ns, mut before_bytes) = (0, 0, 0);
+    let mut bytes = 0;
+    let mut ns = 0;
+    let mut before_bytes = 0;
     for (window, block) in scope.windows(accelerator).zip(&accelerator.blocks) {
         if let Some((read_bytes, read_ns)) = window.read(before_bytes) {
             bytes += read_bytes;

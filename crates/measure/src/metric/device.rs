@@ -1,4 +1,4 @@
-//! Devices meanwhile: the one that files come from, and GPUs.
+//! Metrics of devices: the one under the dataset, and GPUs.
 
 use super::{
     Basis, COMPOSED, DEVICE_BYTES, DURATION_S, Figure, Fold, Metric, MetricId, Unit, mean,
@@ -21,12 +21,12 @@ pub static DEVICE_PER_SECOND: Metric = Metric {
     ..DEVICE
 };
 
-/// Use of GPUs. Unknown where there is none, or none that tells.
+/// Utilisation of GPUs. Unknown if there is no GPU or if it could not be sampled.
 pub static GPU_UTILISATION: Metric = Metric {
     id: MetricId("gpu_utilisation_percent"),
     title: "GPU utilisation",
     unit: Unit::Percent,
-    definition: "Utilisation that GPUs tell, over the time of the timeline's samples whose middle lies in the epoch, mean over GPUs, then over epochs",
+    definition: "Utilisation that GPUs report, over the time of the timeline's samples whose middle is in the epoch, mean over GPUs, then over epochs",
     path: "gpu_utilisation_percent",
     figure: Figure::OfEpochs(|scope| gpu_percent(scope, scope.timeline?), Fold::Mean),
     ..DEVICE
@@ -48,10 +48,10 @@ mod tests {
     use crate::record::timeline::{GpuSample, Sample};
 
     #[test]
-    fn gpus_are_used_as_their_samples_in_the_epoch_say() {
-        // Four steps of 200 ms; a sample before the end of the epoch, one that lasts three times as long, and one after it.
+    fn gpu_utilisation_is_weighted_by_the_durations_of_samples_in_the_epoch() {
+        // Four steps of 200 ms. The first two samples are in the epoch; the third is not.
         let mut record = simple(&[(100, 100, 0, 1000); 4]);
-        assert_eq!(GPU_UTILISATION.of_run(&record), None, "no timeline, no GPU");
+        assert_eq!(GPU_UTILISATION.run_value(&record), None, "no timeline, no GPU");
         let mut timeline = Timeline::new(0);
         timeline.set_gpus(&["A".into(), "B".into()]);
         for (ms, a, b) in [(200, Some(80), None), (600, Some(40), None), (500, Some(0), Some(9))] {
@@ -61,16 +61,16 @@ mod tests {
             timeline.push(&sample, &[gpu(a), gpu(b)]);
         }
         record.timeline = Some(timeline);
-        // The second GPU told nothing in time.
-        assert_eq!(GPU_UTILISATION.of_run(&record), Some((80.0 + 3.0 * 40.0) / 4.0));
+        // The second GPU has no value during the epoch.
+        assert_eq!(GPU_UTILISATION.run_value(&record), Some((80.0 + 3.0 * 40.0) / 4.0));
     }
 
     #[test]
-    fn what_the_device_gave_is_by_the_length_of_the_epochs() {
+    fn device_throughput_is_relative_to_the_length_of_the_epochs() {
         let mut record = simple(&[(100, 100, 0, 1000); 4]);
-        assert_eq!(DEVICE_PER_SECOND.of_run(&record), None, "the kernel did not say");
+        assert_eq!(DEVICE_PER_SECOND.run_value(&record), None, "the kernel reported nothing");
         record.epochs[0].host.process_device_read_bytes = Some(1600);
-        assert_eq!(DEVICE_PER_SECOND.of_run(&record), Some(2000.0));
-        assert_eq!(DEVICE_PER_SECOND.of_epochs(&record), [Some(2000.0)]);
+        assert_eq!(DEVICE_PER_SECOND.run_value(&record), Some(2000.0));
+        assert_eq!(DEVICE_PER_SECOND.epoch_values(&record), [Some(2000.0)]);
     }
 }

@@ -1,4 +1,4 @@
-//! How long training took.
+//! The duration of training.
 
 use super::{Basis, Better, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
 
@@ -9,7 +9,7 @@ pub static DURATION_S: Metric = Metric {
     axis: "Duration",
     unit: Unit::Seconds,
     better: Better::Lower,
-    definition: "Length of all epochs, evaluations and pauses between epochs left out",
+    definition: "Length of all epochs, without evaluations and pauses between epochs",
     path: "duration_s",
     basis: &[Basis::Steps, Basis::AllRanks],
     figure: Figure::OfEpochs(|scope| scope.wall_s(), Fold::Sum),

@@ -1,4 +1,4 @@
-//! How long single opens, reads and samples took: quantiles of the merged histograms.
+//! Durations of single open calls, read calls and samples: quantiles of histograms merged over accelerators and epochs.
 
 use super::{Basis, Better, COMPOSED, Figure, Metric, MetricId, Unit};
 use crate::histogram::Histogram;
@@ -39,12 +39,12 @@ pub static SAMPLE_LATENCY: Metric = Metric {
 const LATENCY: Metric = Metric {
     unit: Unit::Seconds,
     better: Better::Lower,
-    source: "feedrate; p50, p90, p99.9 and max stand beside it",
+    source: "feedrate; p50, p90, p99.9 and max are listed beside it",
     basis: &[Basis::Reads],
     ..COMPOSED
 };
 
-/// Quantiles in seconds; `None` where nothing was counted.
+/// Quantiles in seconds; `None` if nothing was counted.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "the names are the quantiles")]
 pub struct Quantiles {
@@ -58,11 +58,16 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// Those of a histogram.
+    /// Quantiles of a histogram.
     pub fn new(histogram: &Histogram) -> Self {
-        let [p50_s, p90_s, p99_s, p999_s] =
-            [0.5, 0.9, 0.99, 0.999].map(|share| histogram.quantile(share).map(seconds));
-        let max_s = histogram.max().map(seconds);
-        Quantiles { count: histogram.count(), p50_s, p90_s, p99_s, p999_s, max_s }
+        let quantile_s = |share| histogram.quantile(share).map(seconds);
+        Quantiles {
+            count: histogram.count(),
+            p50_s: quantile_s(0.5),
+            p90_s: quantile_s(0.9),
+            p99_s: quantile_s(0.99),
+            p999_s: quantile_s(0.999),
+            max_s: histogram.max().map(seconds),
+        }
     }
 }

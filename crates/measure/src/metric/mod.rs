@@ -1,7 +1,7 @@
-//! Metrics: one file a metric, one row (or one for each variant) in [`METRICS`]. A metric reads a record and nothing else.
+//! Metrics, each with a row in [`METRICS`]. The variants of a metric share a file. A metric is computed from a record and nothing else.
 //!
-//! To add one: write its file with a `pub static` [`Metric`], add its `mod` line and row here, and its entry in docs/guide/numbers.md.
-//! It is then in `run`, `show`, `--json`, DLIO's `summary.json`, `list`, the csv of reports, `--response` and on the axes of plots.
+//! To add one, write its file with a `pub static` [`Metric`], add its `mod` line and row here, and its entry in docs/guide/numbers.md.
+//! It then appears in `run`, `show`, `--json`, DLIO's `summary.json`, `list`, the CSV of reports, `--response` and on the axes of plots.
 
 mod au_windowed;
 mod au_all_steps;
@@ -52,7 +52,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Every metric, in the order the docs show them.
+/// All metrics, in the order of the documentation.
 pub static METRICS: &[&Metric] = &[
     &AU_ALL_STEPS,
     &AU_WINDOWED,
@@ -91,41 +91,41 @@ pub static METRICS: &[&Metric] = &[
     &OVERLAP,
 ];
 
-/// A number that follows from a record. `None` is "cannot be known", and never stands for 0.
+/// A number computed from a record. An unknown value is `None`, never 0.
 #[derive(Debug)]
 pub struct Metric {
     /// Name in `--response`, columns and JSON.
     pub id: MetricId,
-    /// Name in lists, which have the unit beside it; empty where it is that of `id`.
+    /// Name in lists that show the unit separately; empty if it equals the name of `id`.
     pub label: &'static str,
     /// Subject of sentences.
     pub title: &'static str,
-    /// Name on axes and over plots; empty where it is `title`.
+    /// Name on axes and above plots; empty if it equals `title`.
     pub axis: &'static str,
-    /// How values are written, and how they vary.
+    /// Unit, which determines how values are formatted and averaged.
     pub unit: Unit,
-    /// Whether more or less is good.
+    /// Whether higher or lower values are better.
     pub better: Better,
     /// One sentence without its full stop.
     pub definition: &'static str,
-    /// Paper or program that defines it so; feedrate itself where a row does not say.
+    /// Paper or program that defines the metric; `feedrate` by default.
     pub source: &'static str,
-    /// Place in the JSON of a summary, by keys with dots between.
+    /// Path in the JSON of a summary: keys separated by dots.
     pub path: &'static str,
-    /// All of this must be known.
+    /// Parts of a record that must be known.
     pub basis: &'static [Basis],
     /// Place on the page of a run.
     pub shown: Shown,
-    /// How values follow from a record.
+    /// How values are computed.
     pub figure: Figure,
-    /// Key of DLIO's `summary.json`, and what to multiply its number by.
+    /// Key of DLIO's `summary.json`, and the factor from its number to this metric.
     pub reported_as: Option<(&'static str, f64)>,
-    /// Key that our `summary.json` has beside DLIO's, and what to divide the number by. Without one, a metric that has a line of its own
-    /// is there as `train_` and its name.
+    /// Key that feedrate adds to DLIO's `summary.json`, and the divisor of the number. A metric without one is added as `train_` and its
+    /// name if it is shown on a line of its own.
     pub added_as: Option<(&'static str, f64)>,
 }
 
-/// Fields that most rows leave as they are here.
+/// Default values of a row's fields.
 const METRIC: Metric = Metric {
     id: MetricId(""),
     label: "",
@@ -143,46 +143,46 @@ const METRIC: Metric = Metric {
     added_as: None,
 };
 
-/// The same of those that stand on a line with others: the page of a run and `summary.json` have no line of their own for them.
+/// Default values for metrics without a line of their own on the page of a run and in `summary.json`.
 const COMPOSED: Metric = Metric { shown: Shown::Composed, ..METRIC };
 
-/// How values of accelerators, epochs and the run follow from a record.
+/// How values of accelerators, epochs and the run are computed from a record.
 #[derive(Debug)]
 pub enum Figure {
-    /// A value of each accelerator in each epoch, put together over accelerators, then over epochs.
+    /// A value for each accelerator in each epoch, combined over accelerators and then over epochs.
     OfAccelerators(fn(Scope, &AcceleratorEpoch) -> Option<f64>, Fold, Fold),
-    /// A value of each epoch as a whole, put together over epochs.
+    /// A value for each epoch, combined over epochs.
     OfEpochs(fn(Scope) -> Option<f64>, Fold),
-    /// An amount of each accelerator in each epoch, by the length of epochs.
+    /// An amount for each accelerator in each epoch, divided by the length of epochs.
     PerSecond(fn(Scope, &AcceleratorEpoch) -> f64),
-    /// From the counters of workers, all counted together.
+    /// A value computed from the added counters of workers.
     OfCounters(fn(&IoCounters) -> Option<f64>),
-    /// From the plan and other metrics.
+    /// A value computed from the plan and other metrics.
     Derived(fn(&Plan, ValueOf) -> Option<f64>),
 }
 
-/// Values of other metrics, of the same accelerator, epoch or run.
+/// Looks up other metrics of the same accelerator, epoch or run.
 type ValueOf<'a> = &'a dyn Fn(&Metric) -> Option<f64>;
 
-/// How several values become one.
+/// How several values are combined into one.
 #[derive(Clone, Copy, Debug)]
 pub enum Fold {
-    /// Over epochs, the mean of those that have a value.
+    /// The mean. Over epochs, unknown values are ignored.
     Mean,
-    /// If each has a value.
+    /// The sum; unknown if any value is.
     Sum,
-    /// If each has a value.
-    Most,
-    /// The last epoch's, of what is counted from the start of the run.
+    /// The largest; unknown if any value is.
+    Max,
+    /// The value of the last epoch, for counters that run from the start of the run.
     Last,
 }
 
 impl Fold {
-    fn of_all(self, values: &[f64]) -> Option<f64> {
+    fn combine(self, values: &[f64]) -> Option<f64> {
         match self {
             Fold::Mean => mean(values),
             Fold::Sum => (!values.is_empty()).then(|| values.iter().sum()),
-            Fold::Most => values.iter().copied().reduce(f64::max),
+            Fold::Max => values.iter().copied().reduce(f64::max),
             Fold::Last => values.last().copied(),
         }
     }
@@ -203,7 +203,7 @@ impl MetricId {
 names! {
     /// Unit of a metric.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[expect(missing_docs, reason = "the names say it")]
+    #[expect(missing_docs, reason = "the names are self-explanatory")]
     pub enum Unit {
         Percent = "percent",
         SamplesPerSecond = "samples/s",
@@ -217,7 +217,7 @@ names! {
 }
 
 impl Unit {
-    /// A value as people read it.
+    /// Formats a value with its unit.
     pub fn text(self, value: f64) -> String {
         match self {
             Unit::Percent => format!("{value:.1} %"),
@@ -242,9 +242,9 @@ impl Unit {
     }
 }
 
-/// Whether more or less is good.
+/// Whether higher or lower values are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum Better {
     Higher,
     Lower,
@@ -253,24 +253,24 @@ pub enum Better {
 /// Place of a metric on the page of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
-    /// On a line of its own.
+    /// On a separate line.
     OwnLine,
-    /// On a line that is composed of several, or on none.
+    /// On a line with other metrics, or not at all.
     Composed,
 }
 
-/// Knowledge of a run that a metric needs. A record of ours has all of it.
+/// A part of a record that a metric needs. Records written by feedrate have all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// Load and compute time of each step, and when blocks began and ended.
+    /// Load and compute time of each step, and start and end of blocks.
     Steps,
-    /// Waits at the barrier.
+    /// Waiting time at barriers.
     Barriers,
-    /// The steps of every rank.
+    /// The steps of all ranks.
     AllRanks,
-    /// Samples in a batch.
+    /// Number of samples in a batch.
     BatchSize,
-    /// Configured bytes of a sample.
+    /// Configured bytes per sample.
     RecordLength,
     /// Counters and times of opens, reads and decoding.
     Reads,
@@ -279,51 +279,51 @@ pub enum Basis {
 }
 
 names! {
-    /// How a number came to be known.
+    /// Origin of a number.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Provenance {
-        /// From what a run of ours counted and timed.
+        /// Measured in a run of feedrate.
         Measured = "measured",
-        /// From the step times or totals that another program left.
+        /// Computed from the step times or totals of another program.
         Recomputed = "recomputed",
-        /// From a model of what was not counted.
+        /// Estimated by a model.
         Estimated = "estimated",
-        /// As another program or a publication says.
+        /// Taken over from another program or a publication.
         Reported = "reported",
     }
 }
 
-/// A number, and how it came to be known.
+/// A number with its origin.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct Value {
     pub number: f64,
     pub provenance: Provenance,
 }
 
-/// Values of a run; without those that cannot be known.
+/// The known values of a run.
 pub type Values = BTreeMap<MetricId, Value>;
 
-/// Values of a record of ours.
+/// Values of a record written by feedrate.
 pub fn values(record: &Record) -> Values {
-    collect(Provenance::Measured, |metric| metric.of_run(record))
+    collect(Provenance::Measured, |metric| metric.run_value(record))
 }
 
-/// Values of one epoch of a record of ours.
+/// Values of one epoch of a record written by feedrate.
 pub fn values_of_epoch(scope: Scope) -> Values {
-    collect(Provenance::Measured, |metric| metric.of_epoch(scope))
+    collect(Provenance::Measured, |metric| metric.epoch_value(scope))
 }
 
-/// Values of a record that is made of another program's step times, as far as `known` is enough for them.
+/// Values of a record created from another program's step times. A metric is included if its basis is among `known`.
 pub fn recomputed(record: &Record, known: &[Basis]) -> Values {
     collect(Provenance::Recomputed, |metric| {
         let is_known = metric.basis.iter().all(|basis| known.contains(basis));
-        if is_known { metric.of_run(record) } else { None }
+        if is_known { metric.run_value(record) } else { None }
     })
 }
 
-/// Values that DLIO's `summary.json` reports; `number` looks up a key.
+/// Values reported by DLIO's `summary.json`, where `number` looks up a key.
 pub fn reported(number: impl Fn(&str) -> Option<f64>) -> Values {
     collect(Provenance::Reported, |metric| {
         let (key, factor) = metric.reported_as?;
@@ -341,7 +341,7 @@ fn collect(provenance: Provenance, number: impl Fn(&Metric) -> Option<f64>) -> V
     values
 }
 
-/// No metric has this name.
+/// Error: no metric has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no response `{0}`")]
 pub struct UnknownMetric(pub String);
@@ -353,7 +353,7 @@ impl From<UnknownMetric> for Refusal {
 }
 
 impl UnknownMetric {
-    /// Names that there are.
+    /// Lists the names of all metrics.
     pub fn hint(&self) -> String {
         let names: Vec<&str> = METRICS.iter().map(|metric| metric.id.name()).collect();
         format!("one of {}", names.join(", "))
@@ -361,7 +361,7 @@ impl UnknownMetric {
 }
 
 impl Metric {
-    /// By its name in responses or lists, with or without `_percent`.
+    /// Finds a metric by its id or label; `_percent` may be omitted.
     ///
     /// # Errors
     /// The name is unknown.
@@ -373,7 +373,7 @@ impl Metric {
         found.ok_or_else(|| UnknownMetric(name.into()))
     }
 
-    /// Name in lists, which have the unit beside it.
+    /// Name in lists that show the unit separately.
     pub fn label(&self) -> &'static str {
         if self.label.is_empty() { self.id.name() } else { self.label }
     }
@@ -383,8 +383,8 @@ impl Metric {
         format!("{} ({}).", self.definition, self.source)
     }
 
-    /// The middle of several runs, and its interval: the mean of percentages, the geometric mean of rates and durations, which vary by
-    /// factors. `None` of fewer than two runs.
+    /// The average of several runs with its confidence interval: the mean of percentages, the geometric mean of rates and durations, whose
+    /// variation is multiplicative. `None` for fewer than two runs.
     pub fn middle(&self, values: &[f64], confidence: f64) -> Option<Interval> {
         match self.unit {
             Unit::Percent => stats::percent_interval(values, confidence),
@@ -392,8 +392,8 @@ impl Metric {
         }
     }
 
-    /// Whether all that it needs is known. Of a loop that was watched it is what lies between two batches, the size of these where the
-    /// plan has it, and the machine.
+    /// Whether the metric's basis is known. A record of a watched loop has the steps and the machine, and the batch size if the plan has
+    /// it.
     fn is_known(&self, is_watched: bool, plan: &Plan) -> bool {
         !is_watched
             || self.basis.iter().all(|basis| match basis {
@@ -404,7 +404,7 @@ impl Metric {
     }
 
     /// Value of one accelerator in one epoch.
-    pub fn of_accelerator(&self, scope: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
+    pub fn accelerator_value(&self, scope: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
         if !self.is_known(scope.is_watched, scope.plan) {
             return None;
         }
@@ -414,13 +414,13 @@ impl Metric {
             Figure::PerSecond(amount) => Some(amount(scope, accelerator) / scope.wall_s()?),
             Figure::OfCounters(value) => value(&accelerator.io),
             Figure::Derived(value) => {
-                value(scope.plan, &|metric| metric.of_accelerator(scope, accelerator))
+                value(scope.plan, &|metric| metric.accelerator_value(scope, accelerator))
             }
         }
     }
 
-    /// Value of one epoch, over its accelerators; `None` where not all have told.
-    pub fn of_epoch(&self, scope: Scope) -> Option<f64> {
+    /// Value of one epoch over its accelerators; `None` unless the epoch is whole (see [`Scope::is_whole`]).
+    pub fn epoch_value(&self, scope: Scope) -> Option<f64> {
         if !scope.is_whole() || !self.is_known(scope.is_watched, scope.plan) {
             return None;
         }
@@ -430,65 +430,69 @@ impl Metric {
             Figure::PerSecond(_) => Fold::Sum,
             Figure::OfCounters(value) => return value(&counters([scope])),
             Figure::Derived(value) => {
-                return value(scope.plan, &|metric| metric.of_epoch(scope));
+                return value(scope.plan, &|metric| metric.epoch_value(scope));
             }
         };
-        let each = scope.epoch.accelerators.iter().map(|one| self.of_accelerator(scope, one));
-        over_accelerators.of_all(&each.collect::<Option<Vec<_>>>()?)
+        let accelerators = scope.epoch.accelerators.iter();
+        let values: Option<Vec<f64>> =
+            accelerators.map(|accelerator| self.accelerator_value(scope, accelerator)).collect();
+        over_accelerators.combine(&values?)
     }
 
-    /// Value of the run, over the epochs of which all accelerators have told.
-    pub fn of_run(&self, record: &Record) -> Option<f64> {
+    /// Value of the run over its whole epochs.
+    pub fn run_value(&self, record: &Record) -> Option<f64> {
         if !self.is_known(record.watched.is_some(), &record.plan) {
             return None;
         }
         match self.figure {
             Figure::OfAccelerators(_, _, Fold::Mean) | Figure::OfEpochs(_, Fold::Mean) => {
-                mean(&self.of_epochs(record).into_iter().flatten().collect::<Vec<_>>())
+                mean(&self.epoch_values(record).into_iter().flatten().collect::<Vec<_>>())
             }
-            Figure::OfEpochs(_, Fold::Last) => self.of_epochs(record).pop()?,
+            Figure::OfEpochs(_, Fold::Last) => self.epoch_values(record).pop()?,
             Figure::OfAccelerators(_, _, over_epochs) | Figure::OfEpochs(_, over_epochs) => {
-                let epochs: Option<Vec<f64>> = self.of_epochs(record).into_iter().collect();
-                over_epochs.of_all(&epochs?)
+                let epochs: Option<Vec<f64>> = self.epoch_values(record).into_iter().collect();
+                over_epochs.combine(&epochs?)
             }
             Figure::PerSecond(amount) => {
-                let (mut amounts, mut wall_s) = (0.0, 0.0);
+                let mut total = 0.0;
+                let mut wall_s = 0.0;
                 for scope in Scope::all(record) {
-                    let each = scope.epoch.accelerators.iter().map(|one| amount(scope, one));
-                    amounts += each.sum::<f64>();
+                    let accelerators = scope.epoch.accelerators.iter();
+                    total +=
+                        accelerators.map(|accelerator| amount(scope, accelerator)).sum::<f64>();
                     wall_s += scope.wall_s().unwrap_or(0.0);
                 }
-                (wall_s > 0.0).then(|| amounts / wall_s)
+                (wall_s > 0.0).then(|| total / wall_s)
             }
             Figure::OfCounters(value) => value(&counters_of_run(record)),
-            Figure::Derived(value) => value(&record.plan, &|metric| metric.of_run(record)),
+            Figure::Derived(value) => value(&record.plan, &|metric| metric.run_value(record)),
         }
     }
 
-    /// The value of each epoch of which all accelerators have told.
-    pub fn of_epochs(&self, record: &Record) -> Vec<Option<f64>> {
-        Scope::all(record).map(|scope| self.of_epoch(scope)).collect()
+    /// Value of each whole epoch.
+    pub fn epoch_values(&self, record: &Record) -> Vec<Option<f64>> {
+        Scope::all(record).map(|scope| self.epoch_value(scope)).collect()
     }
 
-    /// Population deviation over the epochs that have a value.
+    /// Population standard deviation over the epochs with a known value.
     pub fn stdev_over_epochs(&self, record: &Record) -> Option<f64> {
-        stdev(&self.of_epochs(record).into_iter().flatten().collect::<Vec<_>>())
+        stdev(&self.epoch_values(record).into_iter().flatten().collect::<Vec<_>>())
     }
 }
 
-/// Population standard deviation, as `numpy.std`; `None` of nothing.
+/// Population standard deviation, like `numpy.std`; `None` without values.
 pub fn stdev(values: &[f64]) -> Option<f64> {
     let mean_value = mean(values)?;
     let squares: Vec<f64> = values.iter().map(|value| (value - mean_value).powi(2)).collect();
     mean(&squares).map(f64::sqrt)
 }
 
-/// Counters of all accelerators over the run.
+/// Counters of all accelerators, added over the whole epochs of a run.
 pub fn counters_of_run(record: &Record) -> IoCounters {
     counters(Scope::all(record))
 }
 
-/// Counters of all accelerators over some epochs.
+/// Counters of all accelerators, added over some epochs.
 pub(crate) fn counters<'a>(epochs: impl IntoIterator<Item = Scope<'a>>) -> IoCounters {
     let mut sum = IoCounters::default();
     for scope in epochs {

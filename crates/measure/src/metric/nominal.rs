@@ -1,4 +1,4 @@
-//! Bytes per second by the configured record length: DLIO's figure, whatever was really read.
+//! Bytes per second computed from the configured record length, as in DLIO. The bytes that were actually read do not matter.
 
 use super::{Basis, COMPOSED, Figure, Metric, MetricId, SAMPLES_WHOLE, SAMPLES_WINDOWED, Unit};
 use feedrate_spec::units::MIB;

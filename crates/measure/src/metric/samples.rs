@@ -1,16 +1,16 @@
-//! Samples trained on per second.
+//! Samples per second of training.
 
 use super::{Basis, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
 use crate::record::AcceleratorEpoch;
 use crate::window::{Scope, Window, seconds};
 
-/// DLIO's `train_throughput_samples_per_second`, with the steps counted right.
+/// DLIO's `train_throughput_samples_per_second`, with a corrected number of steps.
 pub static SAMPLES_WINDOWED: Metric = Metric {
     id: MetricId("samples_per_second_windowed"),
     title: "throughput in the window",
-    definition: "Steps in the window × batch size ÷ (length of the block − load and compute time of the steps left out), blocks weighted by \
+    definition: "Steps in the window × batch size ÷ (length of the block − load and compute time of the excluded steps), blocks weighted by \
                  their steps, summed over accelerators, mean over epochs",
-    source: "DLIO's definition; DLIO counts two steps too few, whatever is left out",
+    source: "DLIO's definition; DLIO always counts two steps less than the block has, regardless of the excluded steps",
     path: "throughput.samples_per_second.windowed",
     reported_as: Some(("train_throughput_mean_samples_per_second", 1.0)),
     figure: Figure::OfAccelerators(windowed, Fold::Sum, Fold::Mean),
@@ -37,12 +37,12 @@ const SAMPLES: Metric = Metric {
     ..COMPOSED
 };
 
-/// Rate of one block; `None` if no step is in its window.
+/// Rate of one block; `None` if its window is empty.
 pub fn block_samples_per_second(scope: Scope, window: Window) -> Option<f64> {
     Some(window.steps() as f64 / seconds(window.time_ns()?) * scope.plan.loader.batch_size as f64)
 }
 
-/// Blocks without a window have no say.
+/// Blocks with an empty window do not count.
 fn windowed(scope: Scope, accelerator: &AcceleratorEpoch) -> Option<f64> {
     scope.weighted_by_steps(accelerator, |window| block_samples_per_second(scope, window))
 }

@@ -1,5 +1,6 @@
-//! Where the waits went, for data and for others, by what the last accelerator of each step waited for. The parts sum up to `load_s` and
-//! `barrier_s`; of records that do not tell who was last, each accelerator's own wait for data is split, and they sum up to `load_s`.
+//! Waiting time by cause. Waits for data and for other accelerators are split by what the last accelerator of each step waited for, so the
+//! parts add up to `load_s + barrier_s`. In records without the last accelerators, only each accelerator's own wait for data is split, and
+//! the parts add up to `load_s`.
 
 use super::{
     BARRIER_S, Basis, Better, COMPOSED, COMPUTE_S, Figure, Fold, LOAD_S, Metric, MetricId, Unit,
@@ -7,7 +8,7 @@ use super::{
 use crate::record::Stall;
 use crate::window::{Scope, seconds};
 
-/// The share of an accelerator's time.
+/// Share of an accelerator's time spent waiting for data.
 pub static STALL_PERCENT: Metric = Metric {
     id: MetricId("stall_percent"),
     title: "stall",
@@ -19,23 +20,23 @@ pub static STALL_PERCENT: Metric = Metric {
     basis: &[Basis::Steps, Basis::Barriers],
     figure: Figure::Derived(|_, value| {
         let load_s = value(&LOAD_S)?;
-        let all_s = load_s + value(&COMPUTE_S)? + value(&BARRIER_S)?;
-        (all_s > 0.0).then(|| 100.0 * load_s / all_s)
+        let total_s = load_s + value(&COMPUTE_S)? + value(&BARRIER_S)?;
+        (total_s > 0.0).then(|| 100.0 * load_s / total_s)
     }),
     ..COMPOSED
 };
 
-/// Metadata.
+/// Waits for metadata operations.
 pub static STALL_OPEN: Metric = Metric {
     id: MetricId("stall_open_s"),
     title: "stall on metadata",
-    definition: "Part of load_s and barrier_s in which the last accelerator of the step waited for opening, asking lengths or closing",
+    definition: "Part of load_s and barrier_s in which the last accelerator of the step waited for opening or closing files or querying their lengths",
     path: "stall.open_s",
     figure: Figure::OfEpochs(|scope| part_s(scope, |stall| stall.open_ns), Fold::Sum),
     ..STALL
 };
 
-/// Storage.
+/// Waits for reads.
 pub static STALL_READ: Metric = Metric {
     id: MetricId("stall_read_s"),
     title: "stall on reads",
@@ -45,7 +46,7 @@ pub static STALL_READ: Metric = Metric {
     ..STALL
 };
 
-/// This machine's processors.
+/// Waits for decoding by this machine's processors.
 pub static STALL_DECODE: Metric = Metric {
     id: MetricId("stall_decode_s"),
     title: "stall on decoding",
@@ -55,11 +56,11 @@ pub static STALL_DECODE: Metric = Metric {
     ..STALL
 };
 
-/// The job's own code.
+/// Waits for the job's own code.
 pub static STALL_CLIENT: Metric = Metric {
     id: MetricId("stall_client_s"),
     title: "stall on the client",
-    definition: "Part of load_s and barrier_s in which the last accelerator of the step waited for the client's own work; where the workload gives it none, there is no value",
+    definition: "Part of load_s and barrier_s in which the last accelerator of the step waited for the client's own work; no value if the workload configures none",
     path: "stall.client_s",
     figure: Figure::OfEpochs(
         |scope| {
@@ -71,7 +72,7 @@ pub static STALL_CLIENT: Metric = Metric {
     ..STALL
 };
 
-/// Too few workers, or all of them behind.
+/// Waits for a free worker.
 pub static STALL_QUEUE: Metric = Metric {
     id: MetricId("stall_queue_s"),
     title: "stall in the queue",
@@ -81,14 +82,14 @@ pub static STALL_QUEUE: Metric = Metric {
     ..STALL
 };
 
-/// The others.
+/// Waits for slower accelerators.
 pub static STALL_SKEW: Metric = Metric {
     id: MetricId("stall_skew_s"),
     title: "stall on slower accelerators",
     definition: "Part of load_s and barrier_s in which the last accelerator of the step had its batch: it computed longer, or the processes took time to meet",
     path: "stall.skew_s",
     figure: Figure::OfEpochs(
-        |scope| mean_s(scope, scope.epoch.causes.as_ref()?.totals_ns().1),
+        |scope| mean_s(scope, scope.epoch.causes.as_ref()?.total_skew_ns()),
         Fold::Sum,
     ),
     ..STALL
@@ -97,13 +98,16 @@ pub static STALL_SKEW: Metric = Metric {
 const STALL: Metric =
     Metric { unit: Unit::Seconds, better: Better::Lower, basis: &[Basis::Reads], ..COMPOSED };
 
+/// Mean over accelerators of one part of the waiting time.
 fn part_s(scope: Scope, part: fn(&Stall) -> u64) -> Option<f64> {
-    let own = scope.epoch.accelerators.iter().map(|accelerator| part(&accelerator.stall));
-    let causes = scope.epoch.causes.as_ref();
-    mean_s(scope, causes.map_or_else(|| own.sum(), |causes| part(&causes.totals_ns().0)))
+    let total_ns = match &scope.epoch.causes {
+        Some(causes) => part(&causes.total_stall()),
+        None => scope.epoch.accelerators.iter().map(|row| part(&row.stall)).sum(),
+    };
+    mean_s(scope, total_ns)
 }
 
-/// The mean of an accelerator, where all together waited for `ns`.
+/// Mean over accelerators, in seconds, of a time that is summed over them.
 fn mean_s(scope: Scope, ns: u64) -> Option<f64> {
     let accelerators = scope.epoch.accelerators.len();
     (accelerators > 0).then(|| seconds(ns) / accelerators as f64)

@@ -1,4 +1,4 @@
-//! Metrics on step lists made by hand, their laws, and the contract of every row.
+//! Metrics of hand-made step times, and properties of metrics.
 
 mod rows;
 
@@ -8,18 +8,18 @@ use crate::record::{Block, EpochRecord};
 use proptest::prelude::*;
 
 fn run(metric: &Metric, record: &Record) -> Option<f64> {
-    metric.of_run(record)
+    metric.run_value(record)
 }
 
-/// Loads 10, 2, 3 s, compute 1 s each, barriers 0.5 s: a block of 19.5 s.
+/// Three steps with loads of 10, 2 and 3 s, compute of 1 s and barriers of 0.5 s: a block of 19.5 s.
 fn three_steps() -> Record {
     simple(&[(10_000, 1000, 500, 4), (2000, 1000, 500, 2), (3000, 1000, 500, 0)])
 }
 
 #[test]
-fn one_block_by_hand() {
+fn one_block_matches_values_computed_by_hand() {
     let record = three_steps();
-    // 100 · (1 + 1) / (19.5 − 10 − 1); the barrier of step 1 stays inside, as with DLIO.
+    // 100 · (1 + 1) / (19.5 − 10 − 1). As in DLIO, the barrier of step 1 is not excluded.
     assert_eq!(run(&AU_WINDOWED, &record), Some(2.0 / 8.5 * 100.0));
     assert_eq!(run(&AU_ALL_STEPS, &record), Some(3.0 / 19.5 * 100.0));
     // Weighted by the block's three steps, as DLIO does.
@@ -27,7 +27,7 @@ fn one_block_by_hand() {
     assert_eq!(run(&SAMPLES_WINDOWED, &record), Some(windowed));
     assert_eq!(run(&SAMPLES_WHOLE, &record), Some(3.0 / 19.5));
     assert_eq!(run(&NOMINAL_WINDOWED, &record), Some(windowed * 1e6));
-    // Two bytes between 11.5 s and 19.5 s, six in all.
+    // Two bytes between 11.5 s and 19.5 s, six in total.
     assert_eq!(run(&DELIVERED_WINDOWED, &record), Some(2.0 / 8.0));
     assert_eq!(run(&DELIVERED_WHOLE, &record), Some(6.0 / 19.5));
     assert_eq!(
@@ -37,7 +37,7 @@ fn one_block_by_hand() {
     assert_eq!((run(&LOGICAL_BYTES, &record), run(&DEVICE_BYTES, &record)), (Some(6.0), None));
 }
 
-/// DLIO divides (steps − 2) by the time of the window: with one step left out one too few.
+/// DLIO divides (steps − 2) by the time of the window. With one excluded step, that is one step too few.
 #[test]
 fn throughput_counts_the_steps_in_the_window() {
     let record = simple(&vec![(0, 1000, 0, 1); 11]);
@@ -46,12 +46,15 @@ fn throughput_counts_the_steps_in_the_window() {
     assert_eq!(dlio, 0.9);
 }
 
-/// `statscounter.py` in its own words: seconds as floats, lists per block.
+/// The utilisation of an epoch as in DLIO's `statscounter.py`: seconds as floats, lists per block.
 fn dlio_au_epoch(blocks: &[Block], first: usize, last: usize) -> f64 {
-    let (mut weighted, mut total) = (0.0, 0.0);
+    let mut weighted = 0.0;
+    let mut total = 0.0;
     for block in blocks {
-        let s = |times: &[u64]| times.iter().map(|&ns| ns as f64 / 1e9).collect::<Vec<f64>>();
-        let (load, compute) = (s(&block.load_ns), s(&block.compute_ns));
+        let in_seconds =
+            |times: &[u64]| times.iter().map(|&ns| ns as f64 / 1e9).collect::<Vec<f64>>();
+        let load = in_seconds(&block.load_ns);
+        let compute = in_seconds(&block.compute_ns);
         let proc: Vec<f64> =
             load.iter().zip(&compute).map(|(load, compute)| load + compute).collect();
         let n = proc.len();
@@ -66,9 +69,9 @@ fn dlio_au_epoch(blocks: &[Block], first: usize, last: usize) -> f64 {
     weighted / total
 }
 
-/// Times in eighths of a second, exact in binary, so that the order of sums cannot matter.
+/// All times are multiples of an eighth of a second, which are exact in binary, so the order of additions does not matter.
 #[test]
-fn au_windowed_is_dlios_to_the_last_digit() {
+fn au_windowed_equals_dlios_exactly() {
     let first = [(8000, 500, 0, 9), (125, 500, 250, 1), (0, 625, 125, 1), (2500, 500, 0, 1)];
     let second = [(1000, 500, 0, 1), (375, 500, 0, 1), (250, 875, 125, 1)];
     for (exclude, blocks) in [
@@ -88,7 +91,7 @@ fn au_windowed_is_dlios_to_the_last_digit() {
 }
 
 #[test]
-fn accelerators_are_averaged_and_epochs_too() {
+fn values_are_averaged_over_accelerators_and_epochs() {
     let fast = block(0, &[(0, 1000, 1000, 1), (0, 1000, 1000, 1)]);
     let slow = block(0, &[(1000, 1000, 0, 1), (1000, 1000, 0, 1)]);
     let later = |block: &Block| Block {
@@ -106,14 +109,14 @@ fn accelerators_are_averaged_and_epochs_too() {
     );
     // Fast: 1/(4 − 1), slow: 1/(4 − 2).
     let first = (1.0 / 3.0 * 100.0 + 50.0) / 2.0;
-    assert_eq!(AU_WINDOWED.of_epochs(&record), [Some(first), Some(100.0)]);
+    assert_eq!(AU_WINDOWED.epoch_values(&record), [Some(first), Some(100.0)]);
     assert_eq!(run(&AU_WINDOWED, &record), Some(f64::midpoint(first, 100.0)));
     let deviation = AU_WINDOWED.stdev_over_epochs(&record).unwrap();
     assert!((deviation - (100.0 - first) / 2.0).abs() < 1e-12);
     assert_eq!(run(&AU_ALL_STEPS, &record), Some(75.0));
-    assert_eq!(AU_ALL_STEPS.of_epochs(&record), [Some(50.0), Some(100.0)]);
-    // Two accelerators: 1/3 + 1/2 and 2 · 1/2 samples a second in the windows; 4 samples in 4 s, twice.
-    assert_eq!(SAMPLES_WINDOWED.of_epochs(&record), [Some(1.0 / 3.0 + 0.5), Some(1.0)]);
+    assert_eq!(AU_ALL_STEPS.epoch_values(&record), [Some(50.0), Some(100.0)]);
+    // The two accelerators process 1/3 + 1/2 and 2 · 1/2 samples per second in the windows, and 4 samples in 4 s in each epoch.
+    assert_eq!(SAMPLES_WINDOWED.epoch_values(&record), [Some(1.0 / 3.0 + 0.5), Some(1.0)]);
     assert_eq!(run(&SAMPLES_WHOLE, &record), Some(1.0));
     assert_eq!((run(&LOAD_S, &record), run(&BARRIER_S, &record)), (Some(1.0), Some(1.0)));
 }
@@ -122,43 +125,45 @@ fn accelerators_are_averaged_and_epochs_too() {
 fn a_missing_value_is_missing() {
     let no_steps = simple(&[]);
     let one_step = simple(&[(1000, 1000, 0, 7)]);
-    let nothing = record(plan(1, 5), vec![]);
+    let no_epochs = record(plan(1, 5), vec![]);
     for metric in
         [&AU_WINDOWED, &SAMPLES_WINDOWED, &NOMINAL_WINDOWED, &DELIVERED_WINDOWED, &AU_SUSTAINED]
     {
-        for record in [&no_steps, &one_step, &nothing] {
+        for record in [&no_steps, &one_step, &no_epochs] {
             assert_eq!(run(metric, record), None, "{}", metric.id.name());
         }
     }
     assert_eq!(run(&AU_ALL_STEPS, &one_step), Some(50.0));
     assert_eq!(run(&SAMPLES_WHOLE, &one_step), Some(0.5));
-    assert_eq!((run(&AU_ALL_STEPS, &no_steps), run(&AU_ALL_STEPS, &nothing)), (None, None));
-    assert_eq!(AU_WINDOWED.stdev_over_epochs(&nothing), None);
+    assert_eq!((run(&AU_ALL_STEPS, &no_steps), run(&AU_ALL_STEPS, &no_epochs)), (None, None));
+    assert_eq!(AU_WINDOWED.stdev_over_epochs(&no_epochs), None);
 }
 
-/// The last epoch was cut to one step: it has no window, and no say.
+/// The last epoch has only one step, so its window is empty.
 #[test]
-fn an_epoch_without_a_window_has_no_say() {
+fn an_epoch_with_an_empty_window_does_not_count() {
     let mut plan = plan(1, 3);
     plan.train.total_steps = Some(4);
     let whole =
         epoch(1, vec![vec![block(0, &[(0, 500, 0, 1), (500, 500, 0, 1), (500, 500, 0, 1)])]]);
     let cut = epoch(2, vec![vec![block(9000, &[(500, 500, 0, 1)])]]);
     let record = record(plan, vec![whole, cut]);
-    assert_eq!(AU_WINDOWED.of_epochs(&record), [Some(50.0), None]);
+    assert_eq!(AU_WINDOWED.epoch_values(&record), [Some(50.0), None]);
     assert_eq!(run(&AU_WINDOWED, &record), Some(50.0));
 }
 
-/// One accelerator, one worker: a batch takes `read_ms`, and the first step waits for one. A read starts as soon as the one
-/// before is done and fewer than `stock` wait.
+/// A simulated run of one accelerator with one worker, where reading a batch takes `read_ms`. A read starts as soon as the previous one is
+/// done and fewer than `stock` batches are waiting.
 fn pipeline(steps: usize, read_ms: u64, compute_ms: u64, stock: usize) -> Record {
-    let (mut read_end, mut taken) = (Vec::<u64>::new(), Vec::<u64>::new());
-    let (mut now, mut rows) = (0, Vec::new());
+    let mut read_end: Vec<u64> = Vec::new();
+    let mut taken: Vec<u64> = Vec::new();
+    let mut now = 0;
+    let mut rows = Vec::new();
     let mut starts = Vec::new();
     for step in 0..steps {
         while read_end.len() < steps && read_end.len() <= step + stock {
-            let place_free = read_end.len().checked_sub(stock + 1).map_or(0, |i| taken[i]);
-            let start = place_free.max(read_end.last().copied().unwrap_or(0));
+            let slot_free = read_end.len().checked_sub(stock + 1).map_or(0, |i| taken[i]);
+            let start = slot_free.max(read_end.last().copied().unwrap_or(0));
             starts.push(start);
             read_end.push(start + read_ms);
         }
@@ -169,25 +174,25 @@ fn pipeline(steps: usize, read_ms: u64, compute_ms: u64, stock: usize) -> Record
         rows.push((load, compute_ms, now));
     }
     let read_by = |ms: u64| read_end.iter().filter(|&&end| end <= ms).count() as u64 * 1_000_000;
-    let mut at = 0;
-    let rows: Vec<_> = rows
+    let mut bytes_before = 0;
+    let steps_of_block: Vec<_> = rows
         .into_iter()
         .map(|(load, compute, end)| {
-            let bytes = read_by(end) - at;
-            at += bytes;
+            let bytes = read_by(end) - bytes_before;
+            bytes_before += bytes;
             (load, compute, 0, bytes)
         })
         .collect();
     let mut plan = plan(1, steps as u64);
     plan.loader.batches_in_flight = stock as u32;
-    let mut epoch = epoch(1, vec![vec![block(0, &rows)]]);
+    let mut epoch = epoch(1, vec![vec![block(0, &steps_of_block)]]);
     let last = starts.last().copied().unwrap_or(0);
     epoch.accelerators[0].last_read_start_ns = Some(last * 1_000_000);
     epoch.accelerators[0].last_read_start_bytes = read_by(last);
     record(plan, vec![epoch])
 }
 
-/// The law of the issue: within a point of min(1, R·C/B), or not measurable.
+/// The value is within one point of min(1, compute time ÷ read time), or it is not measurable.
 #[test]
 fn au_sustained_is_rate_times_compute() {
     for stock in [2, 8, 32, 128] {
@@ -214,9 +219,9 @@ fn au_sustained_is_rate_times_compute() {
     }
 }
 
-/// Six steps with eight batches of stock read 99 % in the window, and 22 % over all steps.
+/// Six steps with up to eight batches in flight have 99 % in the window, but less than 26 % over all steps.
 #[test]
-fn a_short_window_lives_off_the_stock() {
+fn a_short_window_uses_batches_loaded_in_advance() {
     let record = simple(&[
         (1700, 100, 0, 6),
         (1, 99, 0, 0),
@@ -233,9 +238,9 @@ fn a_short_window_lives_off_the_stock() {
     assert_eq!(sustained_needs_steps(&record.plan), 32);
 }
 
-/// Two blocks with a checkpoint of 7 s between: the same as without.
+/// A checkpoint of 7 s between two blocks does not change the value.
 #[test]
-fn pauses_between_blocks_are_cut_out() {
+fn pauses_between_blocks_are_excluded() {
     let steps = vec![(500, 500, 0, 1_000_000); 10];
     let whole = simple(&[&steps[..], &steps[..]].concat());
     let blocks = vec![block(0, &steps), block(17_000, &steps)];
@@ -246,37 +251,37 @@ fn pauses_between_blocks_are_cut_out() {
 }
 
 #[test]
-fn sustained_says_why_not() {
-    let why = |change: fn(&mut Record)| {
+fn sustained_returns_the_reason_why_it_is_unknown() {
+    let result = |change: fn(&mut Record)| {
         let mut record = simple(&vec![(500, 500, 0, 1_000_000); 20]);
         change(&mut record);
         let scope = Scope::new(&record, &record.epochs[0]);
         sustained(scope).map(f64::round)
     };
-    assert_eq!(why(|_| {}), Ok(50.0));
+    assert_eq!(result(|_| {}), Ok(50.0));
     assert_eq!(
-        why(|r| r.epochs[0].accelerators[0].io.read_bytes = 0),
+        result(|r| r.epochs[0].accelerators[0].io.read_bytes = 0),
         Err(NotMeasurable::NothingRead)
     );
     assert_eq!(
-        why(|r| r.epochs[0].accelerators[0].last_read_start_ns = Some(5)),
+        result(|r| r.epochs[0].accelerators[0].last_read_start_ns = Some(5)),
         Err(NotMeasurable::NoWindow)
     );
     assert_eq!(
-        why(|r| r.epochs[0].accelerators[0].last_read_start_ns = None),
+        result(|r| r.epochs[0].accelerators[0].last_read_start_ns = None),
         Err(NotMeasurable::NoWindow)
     );
-    assert_eq!(why(|r| r.plan.loader.batches_in_flight = 6), Err(NotMeasurable::TooFewSteps));
-    assert_eq!(why(|r| r.epochs[0].accelerators.clear()), Err(NotMeasurable::TooFewSteps));
+    assert_eq!(result(|r| r.plan.loader.batches_in_flight = 6), Err(NotMeasurable::TooFewSteps));
+    assert_eq!(result(|r| r.epochs[0].accelerators.clear()), Err(NotMeasurable::TooFewSteps));
 }
 
-/// A loader that is ahead makes up for one behind, and the mean compute counts.
+/// A fast loader compensates for a slow one.
 #[test]
-fn sustained_sums_over_accelerators() {
+fn sustained_is_a_mean_over_accelerators() {
     let steps = |bytes| vec![(500, 500, 0, bytes); 20];
     let mut epoch =
         epoch(1, vec![vec![block(0, &steps(1_000_000))], vec![block(0, &steps(1_000_000))]]);
-    // The second has read all of its 20 batches when its tenth step ends.
+    // The second accelerator has read all of its 20 batches at the end of its tenth step.
     let second = &mut epoch.accelerators[1];
     for (i, bytes) in second.blocks[0].read_bytes.iter_mut().enumerate() {
         *bytes = 20_000_000.min(2_000_000 * (i as u64 + 1));
@@ -287,7 +292,7 @@ fn sustained_sums_over_accelerators() {
 }
 
 #[test]
-fn histograms_of_all_accelerators_count() {
+fn latencies_cover_all_accelerators() {
     let mut record = simple(&[(1, 1, 1, 1)]);
     let mut second = accelerator(vec![block(0, &[(1, 1, 1, 1)])]);
     (1..=99).for_each(|_| second.io.open_latency.record(1000));
@@ -296,11 +301,11 @@ fn histograms_of_all_accelerators_count() {
     let quantiles = Quantiles::new(&counters_of_run(&record).open_latency);
     assert_eq!((quantiles.count, quantiles.max_s), (100, Some(0.005)));
     assert!((quantiles.p99_s.unwrap() / 1e-6 - 1.0).abs() < 1.0 / 16.0);
-    assert_eq!(OPEN_LATENCY.of_run(&record), quantiles.p99_s);
-    assert_eq!(READ_LATENCY.of_run(&record), None);
+    assert_eq!(OPEN_LATENCY.run_value(&record), quantiles.p99_s);
+    assert_eq!(READ_LATENCY.run_value(&record), None);
 }
 
-/// Records of 0 to 3 epochs, 1 to 3 accelerators, 0 to 2 blocks, steps of 0 to 5 s.
+/// Records with 0 to 3 epochs, 1 to 3 accelerators, 0 to 2 blocks, and steps of 0 to 5 s.
 fn records() -> impl Strategy<Value = Record> {
     let step = (0..5000u64, 0..5000u64, 0..500u64, 0..2_000_000u64);
     let steps = prop::collection::vec(step, 0..20);
@@ -319,12 +324,12 @@ type Steps = Vec<(u64, u64, u64, u64)>;
 fn timed(number: u32, accelerators: Vec<Vec<Steps>>) -> EpochRecord {
     let start_ms = u64::from(number) * 1_000_000;
     let blocks = |steps: Vec<Steps>| {
-        let mut at = start_ms;
+        let mut block_start_ms = start_ms;
         steps
             .into_iter()
             .map(|steps| {
-                let block = block(at, &steps);
-                at = block.end_ns / 1_000_000 + 3000;
+                let block = block(block_start_ms, &steps);
+                block_start_ms = block.end_ns / 1_000_000 + 3000;
                 block
             })
             .collect()
@@ -338,7 +343,8 @@ fn shifted(record: &Record, ns: u64) -> Record {
         epoch.start_ns += ns;
         epoch.end_ns += ns;
         for accelerator in &mut epoch.accelerators {
-            accelerator.last_read_start_ns = accelerator.last_read_start_ns.map(|at| at + ns);
+            accelerator.last_read_start_ns =
+                accelerator.last_read_start_ns.map(|start_ns| start_ns + ns);
             for block in &mut accelerator.blocks {
                 block.start_ns += ns;
                 block.end_ns += ns;
@@ -353,60 +359,65 @@ proptest! {
     fn every_value_is_finite_and_not_negative(record in records()) {
         for metric in METRICS {
             let epochs = Scope::all(&record).flat_map(|scope| {
-                let each = scope.epoch.accelerators.iter().map(move |a| metric.of_accelerator(scope, a));
-                each.chain([metric.of_epoch(scope)])
+                let each = scope.epoch.accelerators.iter().map(move |a| metric.accelerator_value(scope, a));
+                each.chain([metric.epoch_value(scope)])
             });
-            for value in epochs.chain([metric.of_run(&record)]).flatten() {
+            for value in epochs.chain([metric.run_value(&record)]).flatten() {
                 prop_assert!(value.is_finite() && 0.0 <= value, "{}: {}", metric.id.name(), value);
             }
         }
     }
 
     #[test]
-    fn utilisation_is_at_most_whole(record in records()) {
+    fn utilisation_is_at_most_100_percent(record in records()) {
         for metric in [&AU_ALL_STEPS, &AU_WINDOWED, &AU_SUSTAINED] {
-            prop_assert!(metric.of_run(&record).is_none_or(|au| au <= 100.0 + 1e-9), "{}", metric.id.name());
+            prop_assert!(metric.run_value(&record).is_none_or(|au| au <= 100.0 + 1e-9), "{}", metric.id.name());
         }
     }
 
     #[test]
-    fn the_time_of_day_does_not_matter(record in records(), ns in 0..u64::MAX / 4) {
+    fn the_start_time_does_not_matter(record in records(), ns in 0..u64::MAX / 4) {
         let later = shifted(&record, ns);
         for metric in METRICS {
-            prop_assert_eq!(metric.of_run(&record), metric.of_run(&later), "{}", metric.id.name());
+            prop_assert_eq!(metric.run_value(&record), metric.run_value(&later), "{}", metric.id.name());
         }
     }
 }
 
-/// As an interrupt leaves it: rank 0 tells of its own accelerator only.
+/// After an interrupt, the last epoch has only the accelerator of rank 0.
 #[test]
-fn an_epoch_of_which_not_all_told_counts_for_nothing() {
+fn an_epoch_without_all_accelerators_does_not_count() {
     let steps = [(10, 10, 0, 100); 5];
-    let of = |accelerators| {
+    let epoch_with = |accelerators| {
         let blocks = vec![vec![block(0, &steps)]; accelerators];
         epoch(1, blocks)
     };
-    let both = record(plan(2, 5), vec![of(2), of(2)]);
-    let mut broken = both.clone();
-    broken.epochs.push(EpochRecord { number: 3, ..of(1) });
-    broken.epochs[2].host.process_device_read_bytes = Some(7);
-    let last = Scope::new(&broken, &broken.epochs[2]);
+    let whole = record(plan(2, 5), vec![epoch_with(2), epoch_with(2)]);
+    let mut interrupted = whole.clone();
+    interrupted.epochs.push(EpochRecord { number: 3, ..epoch_with(1) });
+    interrupted.epochs[2].host.process_device_read_bytes = Some(7);
+    let last = Scope::new(&interrupted, &interrupted.epochs[2]);
     for metric in METRICS {
-        assert_eq!(metric.of_epoch(last), None, "{}", metric.id.name());
-        assert_eq!(metric.of_run(&broken), metric.of_run(&both), "{}", metric.id.name());
-        assert_eq!(metric.of_epochs(&broken).len(), 2, "{}", metric.id.name());
+        assert_eq!(metric.epoch_value(last), None, "{}", metric.id.name());
+        assert_eq!(
+            metric.run_value(&interrupted),
+            metric.run_value(&whole),
+            "{}",
+            metric.id.name()
+        );
+        assert_eq!(metric.epoch_values(&interrupted).len(), 2, "{}", metric.id.name());
     }
-    broken.plan.train.epochs = 3;
-    broken.complete = false;
-    let summary = crate::summary::Summary::new(&broken);
+    interrupted.plan.train.epochs = 3;
+    interrupted.complete = false;
+    let summary = crate::summary::Summary::new(&interrupted);
     assert_eq!((summary.epochs, summary.per_epoch.len()), (2, 3));
     assert_eq!(summary.per_epoch[2].figures.value(&LOGICAL_BYTES), None);
     assert!(summary.doubts[0].evidence.starts_with("2 of 3 epochs"), "{:?}", summary.doubts);
     assert_eq!(summary.phases[2].delivered_bytes_per_second, None);
-    broken.epochs.drain(..2);
+    interrupted.epochs.drain(..2);
     assert_eq!(
-        crate::summary::Summary::new(&broken).figures.value(&LOGICAL_BYTES),
+        crate::summary::Summary::new(&interrupted).figures.value(&LOGICAL_BYTES),
         None,
-        "none is whole"
+        "no epoch is whole"
     );
 }

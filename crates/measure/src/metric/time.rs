@@ -1,4 +1,4 @@
-//! Where the accelerators' time went: loading, computing, waiting for each other.
+//! The accelerators' time in loading, computing and waiting for each other.
 
 use super::{Basis, Better, COMPOSED, Figure, Fold, Metric, MetricId, Unit};
 use crate::record::{AcceleratorEpoch, Block};
@@ -8,7 +8,7 @@ use crate::window::{Scope, seconds};
 pub static LOAD_S: Metric = Metric {
     id: MetricId("load_s"),
     title: "time waiting for data",
-    definition: "Time from asking for batches to having them, summed over steps and epochs, mean over accelerators",
+    definition: "Time from requesting batches to receiving them, summed over steps and epochs, mean over accelerators",
     source: "feedrate; the steps are DLIO's `load`",
     path: "time.load_s",
     figure: mean_sum(|_, accelerator| sum_s(accelerator, |block| &block.load_ns)),
@@ -19,7 +19,7 @@ pub static LOAD_S: Metric = Metric {
 pub static COMPUTE_S: Metric = Metric {
     id: MetricId("compute_s"),
     title: "compute time",
-    definition: "Time of the compute waits as they really lasted, summed over steps and epochs, mean over accelerators",
+    definition: "Actual duration of the emulated compute steps, summed over steps and epochs, mean over accelerators",
     source: "feedrate; the steps are DLIO's `compute`",
     path: "time.compute_s",
     figure: mean_sum(|_, accelerator| sum_s(accelerator, |block| &block.compute_ns)),
@@ -31,7 +31,7 @@ pub static BARRIER_S: Metric = Metric {
     id: MetricId("barrier_s"),
     title: "time waiting for others",
     definition: "Time from the end of compute to the opening of the barrier, summed over steps and epochs, mean over accelerators",
-    source: "feedrate; in none of DLIO's lists",
+    source: "feedrate; DLIO does not report it",
     path: "time.barrier_s",
     basis: &[Basis::Steps, Basis::Barriers],
     figure: mean_sum(|_, accelerator| sum_s(accelerator, |block| &block.barrier_ns)),
@@ -41,9 +41,9 @@ pub static BARRIER_S: Metric = Metric {
 const TIME: Metric =
     Metric { unit: Unit::Seconds, better: Better::Lower, basis: &[Basis::Steps], ..COMPOSED };
 
-/// The mean of accelerators, summed over epochs.
-const fn mean_sum(of: fn(Scope, &AcceleratorEpoch) -> Option<f64>) -> Figure {
-    Figure::OfAccelerators(of, Fold::Mean, Fold::Sum)
+/// The mean over accelerators, summed over epochs.
+const fn mean_sum(value: fn(Scope, &AcceleratorEpoch) -> Option<f64>) -> Figure {
+    Figure::OfAccelerators(value, Fold::Mean, Fold::Sum)
 }
 
 fn sum_s(accelerator: &AcceleratorEpoch, times: fn(&Block) -> &[u64]) -> Option<f64> {

@@ -1,4 +1,4 @@
-//! Timelines made by hand, and what follows from them.
+//! Phases of hand-made records and timelines, compared with figures computed by hand.
 
 use super::*;
 use crate::example::{block, checkpoint, epoch, plan, record};
@@ -6,7 +6,7 @@ use crate::record::timeline::{GpuSample, Sample};
 
 const MS: u64 = 1_000_000;
 
-/// Samples of (ms, bytes read, bytes written, busy of 10 ticks), from the start of the run.
+/// A timeline from samples of (milliseconds, bytes read, bytes written, busy ticks of 10).
 fn timeline(samples: &[(u64, u64, u64, u64)]) -> Timeline {
     let mut timeline = Timeline::new(0);
     timeline.set_gpus(&["A".into()]);
@@ -26,8 +26,8 @@ fn timeline(samples: &[(u64, u64, u64, u64)]) -> Timeline {
     timeline
 }
 
-/// Two blocks of two steps of 100 ms, a quarter of it load, with a checkpoint of 20 ms between them and one after; an evaluation of
-/// one step 10 ms later. Two accelerators, of which the second waits twice as long.
+/// Two accelerators with two blocks of two steps of 100 ms each. The first loads for a quarter of a step, the second for half of it.
+/// A checkpoint of 20 ms follows each block, and an evaluation of one step starts 10 ms after the last checkpoint.
 fn run() -> Record {
     let fast = |at| block(at, &[(25, 70, 5, 1000), (25, 70, 5, 1000)]);
     let slow = |at| block(at, &[(50, 50, 0, 1000), (50, 50, 0, 1000)]);
@@ -51,7 +51,7 @@ fn run() -> Record {
 }
 
 #[test]
-fn phases_are_what_was_computed_by_hand() {
+fn phases_match_figures_computed_by_hand() {
     use PhaseKind::*;
     let rows = phases(&run());
     let spans: Vec<_> = rows
@@ -74,16 +74,16 @@ fn phases_are_what_was_computed_by_hand() {
             (Evaluation, None, 450, 100, 1),
         ]
     );
-    let (whole, before, during, after) = (&rows[0], &rows[1], &rows[2], &rows[3]);
-    assert_eq!(whole.delivered_bytes_per_second, Some(8000.0 / 0.42));
-    assert_eq!(whole.written_bytes, Some(500), "the one between its blocks");
-    // Two accelerators of a step in 100 ms, with the batch of the plan.
+    let [training, before, during, after, ..] = &rows[..] else { panic!("too few phases") };
+    assert_eq!(training.delivered_bytes_per_second, Some(8000.0 / 0.42));
+    assert_eq!(training.written_bytes, Some(500), "the checkpoint between its blocks");
+    // Each of the two accelerators takes 100 ms for a batch.
     let batch = run().plan.loader.batch_size as f64;
     assert_eq!(before.samples_per_second, Some(20.0 * batch));
-    assert_eq!(whole.samples_per_second, Some(8.0 * batch / 0.42));
+    assert_eq!(training.samples_per_second, Some(8.0 * batch / 0.42));
     assert_eq!((during.samples_per_second, rows[6].samples_per_second), (None, None));
-    assert_eq!(whole.au_percent, Some((70.0 + 50.0) / 2.0));
-    assert_eq!(whole.stall_share, Some(0.375));
+    assert_eq!(training.au_percent, Some((70.0 + 50.0) / 2.0));
+    assert_eq!(training.stall_share, Some(0.375));
     assert_eq!(before.delivered_bytes_per_second, Some(4000.0 / 0.2));
     assert_eq!((before.written_bytes, before.cpu_busy_share), (Some(0), Some(0.55)));
     assert_eq!((before.au_percent, before.stall_share), (Some(60.0), Some(0.375)));
@@ -91,63 +91,64 @@ fn phases_are_what_was_computed_by_hand() {
     assert_eq!(after.gpus.as_ref().unwrap()[0].utilisation_percent, Some(7.5));
     assert_eq!(during.written_bytes_per_second, Some(500.0 / 0.02));
     assert_eq!((during.delivered_bytes_per_second, during.steps), (Some(0.0), 0));
-    assert_eq!((during.au_percent, during.stall_share), (None, None), "no step is in it");
-    assert_eq!(during.device_bytes_per_second, None, "not known");
+    assert_eq!((during.au_percent, during.stall_share), (None, None), "it contains no step");
+    assert_eq!(during.device_bytes_per_second, None, "unknown");
     let evaluation = &rows[7];
     assert_eq!(evaluation.au_percent, Some(90.0));
     assert_eq!(evaluation.stall_share, Some(0.1));
 }
 
 #[test]
-fn a_checkpoint_has_its_own_phases_beside_it() {
+fn phases_of_a_checkpoint_are_grouped() {
     let mut record = run();
     record.epochs[0].checkpoints.push(checkpoint(441, 449, 500, 4));
     let rows = phases(&record);
-    let found: Vec<_> = of_checkpoints(&rows, CheckpointKind::Save)
-        .map(|one| {
-            let start = |of: Option<&Phase>| of.map(|of| (of.start_s * 1000.0).round() as u64);
-            (start(one.before), start(Some(one.during)), start(one.after))
+    let found: Vec<_> = checkpoint_phases(&rows, CheckpointKind::Save)
+        .map(|group| {
+            let start_ms =
+                |row: Option<&Phase>| row.map(|row| (row.start_s * 1000.0).round() as u64);
+            (start_ms(group.before), start_ms(Some(group.during)), start_ms(group.after))
         })
         .collect();
     let expected = [
         (Some(0), Some(200), Some(220)),
         (Some(220), Some(420), None),
-        // Nothing is trained between these two.
+        // No step runs between the last two checkpoints.
         (None, Some(441), Some(450)),
     ];
     assert_eq!(found, expected);
 }
 
 #[test]
-fn before_is_no_longer_than_ten_times_the_checkpoint() {
+fn the_phase_before_is_at_most_ten_times_as_long_as_the_checkpoint() {
     let mut record = run();
     record.epochs[0].checkpoints[0].end_ns = 205 * MS;
     let rows = phases(&record);
     assert_eq!(rows[1].start_s, 0.15);
-    assert_eq!((rows[1].steps, rows[1].au_percent), (0, None), "no step lies in it whole");
-    assert_eq!(rows[1].stall_share, Some(0.0), "of the halves of two steps, which had been loaded");
+    assert_eq!((rows[1].steps, rows[1].au_percent), (0, None), "it contains no whole step");
+    assert_eq!(rows[1].stall_share, Some(0.0), "both steps had finished loading");
     assert_eq!(
         rows[1].delivered_bytes_per_second,
         Some(10_000.0),
-        "the sample with its middle there"
+        "from the sample whose middle is in the phase"
     );
     assert!((rows[3].duration_s - 0.05).abs() < 1e-9);
     assert_eq!(rows[3].stall_share, Some(0.75));
 }
 
 #[test]
-fn a_checkpoint_may_be_written_while_training_goes_on() {
+fn a_checkpoint_may_overlap_training() {
     let mut record = run();
     record.epochs[0].checkpoints = vec![checkpoint(240, 260, 500, 2)];
     let rows = phases(&record);
     let spans = rows[1..4].iter().map(|row| (row.start_s, row.duration_s));
     assert_eq!(spans.collect::<Vec<_>>(), [(0.22, 0.02), (0.24, 0.02), (0.26, 0.02)]);
-    // One waits until 245, the other until 270.
+    // One accelerator waits until 245 ms, the other until 270 ms.
     assert_eq!(rows[2].stall_share, Some(0.625));
 }
 
 #[test]
-fn without_a_timeline_there_is_what_the_epochs_tell() {
+fn without_a_timeline_figures_come_from_epochs_alone() {
     let with = phases(&run());
     let without = phases(&Record { timeline: None, ..run() });
     assert_eq!(without.len(), with.len());
@@ -158,7 +159,7 @@ fn without_a_timeline_there_is_what_the_epochs_tell() {
 }
 
 #[test]
-fn samples_know_who_waited_in_them() {
+fn stall_shares_of_samples_match_figures_computed_by_hand() {
     let record = run();
     let shares = stall_shares(&record, record.timeline.as_ref().unwrap());
     let expected = [0.375, 0.375, -1.0, 0.375, 0.375, -1.0, -1.0, 0.1];

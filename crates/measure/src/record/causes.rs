@@ -1,21 +1,22 @@
-//! The steps of a run, and what all of its accelerators waited for in each: the critical path.
+//! Causes of waits in each step, by the critical path: the wait of every accelerator is attributed to what the last accelerator of the
+//! step waited for.
 
 use super::{AcceleratorEpoch, EpochRecord};
 use serde::{Deserialize, Serialize};
 
-/// Where the time that an accelerator waited for batches went. The sum is the sum of its `load_ns`.
+/// Time that an accelerator waited for batches, by what the worker of the batch was doing. The parts add up to the sum of `load_ns`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
-    /// The batch's worker was opening, asking lengths or closing.
+    /// The worker was opening or closing files or querying their lengths.
     pub open_ns: u64,
-    /// Its worker was reading.
+    /// The worker was reading.
     pub read_ns: u64,
-    /// Its worker was decoding or checking.
+    /// The worker was decoding or checking.
     pub decode_ns: u64,
-    /// Its worker, or the training's own process, did the client's work.
+    /// The worker or the training process did the client's work.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub client_ns: u64,
-    /// No worker had begun it, or its worker waited for something else.
+    /// No worker had started the batch, or the worker waited for something else.
     pub queue_ns: u64,
 }
 
@@ -25,7 +26,7 @@ pub(super) fn is_zero(ns: &u64) -> bool {
 }
 
 impl Stall {
-    /// Count what `other` counted too.
+    /// Adds the times of `other`.
     pub fn add(&mut self, other: &Stall) {
         self.open_ns += other.open_ns;
         self.read_ns += other.read_ns;
@@ -34,46 +35,53 @@ impl Stall {
         self.queue_ns += other.queue_ns;
     }
 
-    /// The wait as a whole.
+    /// The total waiting time.
     pub fn total_ns(&self) -> u64 {
         self.open_ns + self.read_ns + self.decode_ns + self.client_ns + self.queue_ns
     }
 
-    /// `ns` in the same proportions; what is left over by rounding is queueing.
-    pub fn shared_out(&self, ns: u64) -> Stall {
-        let all = u128::from(self.total_ns().max(1));
-        let [open_ns, read_ns, decode_ns, client_ns] =
-            [self.open_ns, self.read_ns, self.decode_ns, self.client_ns]
-                .map(|part_ns| (u128::from(ns) * u128::from(part_ns) / all) as u64);
-        let queue_ns = ns - open_ns - read_ns - decode_ns - client_ns;
-        Stall { open_ns, read_ns, decode_ns, client_ns, queue_ns }
+    /// Divides `ns` in the same proportions. The remainder from rounding counts as queueing.
+    pub fn scaled_to(&self, ns: u64) -> Stall {
+        let total_ns = u128::from(self.total_ns().max(1));
+        let scaled = |part_ns: u64| (u128::from(ns) * u128::from(part_ns) / total_ns) as u64;
+        let mut stall = Stall {
+            open_ns: scaled(self.open_ns),
+            read_ns: scaled(self.read_ns),
+            decode_ns: scaled(self.decode_ns),
+            client_ns: scaled(self.client_ns),
+            queue_ns: 0,
+        };
+        stall.queue_ns = ns - stall.total_ns();
+        stall
     }
 }
 
-/// For each time that all accelerators waited for the last of them (after each step; of evaluations, at their end) who that was, and
-/// what their waits, for batches and for others, are charged to. A wait is charged to what the last waited for meanwhile, and what is
-/// longer than its wait to the skew. In each step the sum is that of `load_ns` and `barrier_ns` over all accelerators.
+/// The last accelerator of each step and the causes of all accelerators' waits, for batches and for others.
+///
+/// A wait is charged to what the last accelerator waited for; the part that exceeds the last accelerator's own wait is charged to skew. The
+/// causes of a step add up to `load_ns` and `barrier_ns` of all accelerators. Evaluations have a single entry, as accelerators meet only at
+/// their end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepCauses {
     /// Number of the last accelerator.
     pub last: Vec<u32>,
-    /// Its worker was opening, asking lengths or closing.
+    /// The worker of its batch was opening or closing files or querying their lengths.
     pub open_ns: Vec<u64>,
-    /// Its worker was reading.
+    /// The worker was reading.
     pub read_ns: Vec<u64>,
-    /// Its worker was decoding or checking.
+    /// The worker was decoding or checking.
     pub decode_ns: Vec<u64>,
-    /// Its worker, or the training's own process, did the client's work; empty before the first step of which that is so.
+    /// The worker or the training process did the client's work; empty if no step has such a wait.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_ns: Vec<u64>,
-    /// No worker had begun its batch, or its worker waited for something else.
+    /// No worker had started its batch, or the worker waited for something else.
     pub queue_ns: Vec<u64>,
-    /// It had its batch and computed longer, or the processes took time to meet.
+    /// It had its batch and computed longer, or synchronising the processes took time.
     pub skew_ns: Vec<u64>,
 }
 
 impl StepCauses {
-    /// With memory for `steps` steps.
+    /// Empty, with memory for `steps` steps.
     pub fn with_capacity(steps: usize) -> Self {
         let column = || Vec::with_capacity(steps);
         StepCauses {
@@ -87,27 +95,28 @@ impl StepCauses {
         }
     }
 
-    /// Steps.
+    /// Number of steps.
     pub fn steps(&self) -> usize {
         self.last.len()
     }
 
-    /// Whether each step has all its figures.
+    /// Whether all columns have an entry for each step.
     pub fn is_even(&self) -> bool {
-        let columns = self.columns();
-        let whole = columns.iter().all(|column| column.len() == self.steps());
-        whole && [0, self.steps()].contains(&self.client_ns.len())
+        let steps = self.steps();
+        let is_even = self.columns().iter().all(|column| column.len() == steps);
+        is_even && [0, steps].contains(&self.client_ns.len())
     }
 
-    /// A step of which `last` waited for its batch as `stall` says, and each accelerator as long as `waits_ns` says.
+    /// Appends a step. `stall` is the wait for data of the last accelerator, and `waits_ns` are the total waits of all accelerators.
     pub fn push(&mut self, last: u32, stall: Stall, waits_ns: impl Iterator<Item = u64>) {
         let last_ns = stall.total_ns();
-        let (mut charged_ns, mut skew_ns) = (0, 0);
+        let mut charged_ns = 0;
+        let mut skew_ns = 0;
         for wait_ns in waits_ns {
             charged_ns += wait_ns.min(last_ns);
             skew_ns += wait_ns.saturating_sub(last_ns);
         }
-        let charged = stall.shared_out(charged_ns);
+        let charged = stall.scaled_to(charged_ns);
         self.last.push(last);
         self.open_ns.push(charged.open_ns);
         self.read_ns.push(charged.read_ns);
@@ -120,40 +129,49 @@ impl StepCauses {
         self.skew_ns.push(skew_ns);
     }
 
-    /// Sums over all steps: the waits of all accelerators by what the last waited for, and the skew.
-    pub fn totals_ns(&self) -> (Stall, u64) {
-        let [open_ns, read_ns, decode_ns, queue_ns, skew_ns] =
-            self.columns().map(|column| column.iter().sum());
-        let client_ns = self.client_ns.iter().sum();
-        (Stall { open_ns, read_ns, decode_ns, client_ns, queue_ns }, skew_ns)
+    /// Waits for data of all accelerators over all steps, by cause.
+    pub fn total_stall(&self) -> Stall {
+        let sum = |column: &[u64]| column.iter().sum();
+        Stall {
+            open_ns: sum(&self.open_ns),
+            read_ns: sum(&self.read_ns),
+            decode_ns: sum(&self.decode_ns),
+            client_ns: sum(&self.client_ns),
+            queue_ns: sum(&self.queue_ns),
+        }
     }
 
-    /// Put together a run of several processes, each of which wrote down its own accelerators. Whoever waited least for the others was last:
-    /// no clock need be compared. `None` where one does not tell.
-    pub(super) fn of_processes(parts: &[EpochRecord]) -> Option<Self> {
-        let causes = parts.iter().map(|part| part.causes.as_ref());
-        let causes = causes.collect::<Option<Vec<_>>>()?;
-        let steps = causes.iter().map(|own| own.steps()).min()?;
-        let mut lanes: Vec<Vec<StepWait>> = Vec::new();
-        let mut firsts = Vec::new();
+    /// Waits for slower accelerators of all accelerators over all steps.
+    pub fn total_skew_ns(&self) -> u64 {
+        self.skew_ns.iter().sum()
+    }
+
+    /// Combines the causes recorded by several processes, each for its own accelerators. The last accelerator of a step is the one that
+    /// waited least at the barrier, so clocks of processes need not be compared. `None` if a process has no causes.
+    pub(super) fn from_processes(parts: &[EpochRecord]) -> Option<Self> {
+        let causes: Vec<&StepCauses> =
+            parts.iter().map(|part| part.causes.as_ref()).collect::<Option<_>>()?;
+        let steps = causes.iter().map(|causes| causes.steps()).min()?;
+        let mut waits: Vec<Vec<StepWait>> = Vec::new();
+        let mut first_accelerators = Vec::new();
         for part in parts {
-            firsts.push(lanes.len() as u32);
-            lanes.extend(part.accelerators.iter().map(|own| waits(own, steps)));
+            first_accelerators.push(waits.len() as u32);
+            waits.extend(part.accelerators.iter().map(|row| step_waits(row, steps)));
         }
-        let mut all = StepCauses::with_capacity(steps);
+        let mut combined = StepCauses::with_capacity(steps);
         for step in 0..steps {
-            let last_of = |process: usize| firsts[process] + causes[process].last[step];
-            let wait_of = |last: u32| lanes[last as usize][step];
+            let last_of = |process: usize| first_accelerators[process] + causes[process].last[step];
+            let wait_of = |accelerator: u32| waits[accelerator as usize][step];
             let process =
                 (0..parts.len()).min_by_key(|process| wait_of(last_of(*process)).barrier_ns)?;
             let last = last_of(process);
-            let stall = causes[process].stall(step).shared_out(wait_of(last).load_ns);
-            all.push(last, stall, lanes.iter().map(|lane| lane[step].total_ns()));
+            let stall = causes[process].stall(step).scaled_to(wait_of(last).load_ns);
+            combined.push(last, stall, waits.iter().map(|waits| waits[step].total_ns()));
         }
-        Some(all)
+        Some(combined)
     }
 
-    /// Those that every record has.
+    /// The columns that every record has.
     fn columns(&self) -> [&Vec<u64>; 5] {
         [&self.open_ns, &self.read_ns, &self.decode_ns, &self.queue_ns, &self.skew_ns]
     }
@@ -169,7 +187,7 @@ impl StepCauses {
     }
 }
 
-/// Waits of an accelerator until all met.
+/// Waits of an accelerator in one step.
 #[derive(Clone, Copy, Default)]
 struct StepWait {
     load_ns: u64,
@@ -182,18 +200,19 @@ impl StepWait {
     }
 }
 
-/// Those of the `steps` times that all met. Where that was at the end only, what came before is one wait.
-fn waits(accelerator: &AcceleratorEpoch, steps: usize) -> Vec<StepWait> {
+/// Waits of an accelerator for each of `steps` causes. If accelerators met only at the end, all waits are added up in the first entry.
+fn step_waits(accelerator: &AcceleratorEpoch, steps: usize) -> Vec<StepWait> {
     let blocks = accelerator.blocks.iter();
     let times = blocks.flat_map(|block| block.load_ns.iter().zip(&block.barrier_ns));
-    let mut met = vec![StepWait::default(); steps];
-    for (at, (load_ns, barrier_ns)) in times.enumerate() {
-        if let Some(wait) = met.get_mut(if accelerator.steps() == steps as u64 { at } else { 0 }) {
+    let meets_each_step = accelerator.steps() == steps as u64;
+    let mut waits = vec![StepWait::default(); steps];
+    for (i, (load_ns, barrier_ns)) in times.enumerate() {
+        if let Some(wait) = waits.get_mut(if meets_each_step { i } else { 0 }) {
             wait.load_ns += load_ns;
             wait.barrier_ns += barrier_ns;
         }
     }
-    met
+    waits
 }
 
 #[cfg(test)]
@@ -211,47 +230,47 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_for_the_last_is_charged_to_what_the_last_waited_for() {
+    fn waits_are_charged_to_what_the_last_accelerator_waited_for() {
         let mut causes = StepCauses::default();
-        // All compute alike: each waits as long as the last, wherever.
+        // With equal compute times, every accelerator waits as long as the last one.
         causes.push(1, stall([10, 80, 10, 0]), [100, 100, 100].into_iter());
         assert_eq!(row(&causes, 0), (1, [30, 240, 30, 0, 0]));
-        // The last waited for 10, and computed longer than the others by 90 and 95.
+        // The last accelerator waits for 10 ns and computes 90 and 95 ns longer than the others.
         causes.push(2, stall([0, 10, 0, 0]), [100, 105, 10].into_iter());
         assert_eq!(row(&causes, 1), (2, [0, 30, 0, 0, 185]));
-        // One that computes for long does not wait for all that the last waits for.
+        // An accelerator with a longer compute time waits less than the last one.
         causes.push(0, stall([0, 0, 60, 0]), [60, 10].into_iter());
         assert_eq!(row(&causes, 2), (0, [0, 0, 70, 0, 0]));
         causes.push(0, stall([0; 4]), [0, 0].into_iter());
         assert_eq!(row(&causes, 3), (0, [0; 5]));
         assert!(causes.is_even() && causes.steps() == 4);
-        assert_eq!(causes.totals_ns(), (stall([30, 270, 100, 0]), 185));
+        assert_eq!((causes.total_stall(), causes.total_skew_ns()), (stall([30, 270, 100, 0]), 185));
     }
 
-    /// Records of runs without a client have no column of it.
+    /// Records of runs without a client do not have its column.
     #[test]
-    fn a_client_is_told_from_its_first_step_on() {
+    fn the_column_of_the_client_starts_with_its_first_wait() {
         let mut causes = StepCauses::default();
         causes.push(0, stall([0, 10, 0, 0]), [10, 20].into_iter());
         assert!(causes.client_ns.is_empty() && causes.is_even());
-        let own = Stall { read_ns: 10, client_ns: 30, ..Stall::default() };
-        causes.push(0, own, [40, 80].into_iter());
+        let with_client = Stall { read_ns: 10, client_ns: 30, ..Stall::default() };
+        causes.push(0, with_client, [40, 80].into_iter());
         causes.push(0, stall([0, 5, 0, 0]), [5, 5].into_iter());
         assert_eq!((causes.client_ns.as_slice(), causes.skew_ns[1]), ([0, 60, 0].as_slice(), 40));
-        assert_eq!((causes.totals_ns().0.client_ns, causes.is_even()), (60, true));
+        assert_eq!((causes.total_stall().client_ns, causes.is_even()), (60, true));
         causes.client_ns.pop();
         assert!(!causes.is_even());
     }
 
     #[test]
-    fn what_is_left_over_by_rounding_is_queueing() {
-        assert_eq!(stall([1, 1, 1, 0]).shared_out(10), stall([3, 3, 3, 1]));
-        assert_eq!(stall([0; 4]).shared_out(7), stall([0, 0, 0, 7]));
-        assert_eq!(stall([0, u64::MAX / 2, 0, 0]).shared_out(u64::MAX).read_ns, u64::MAX);
+    fn the_remainder_from_rounding_is_queueing() {
+        assert_eq!(stall([1, 1, 1, 0]).scaled_to(10), stall([3, 3, 3, 1]));
+        assert_eq!(stall([0; 4]).scaled_to(7), stall([0, 0, 0, 7]));
+        assert_eq!(stall([0, u64::MAX / 2, 0, 0]).scaled_to(u64::MAX).read_ns, u64::MAX);
     }
 
-    /// An accelerator of steps (load, compute, barrier) in milliseconds.
-    fn lane(steps: &[(u64, u64, u64)]) -> AcceleratorEpoch {
+    /// An accelerator with steps of (load, compute, barrier) in milliseconds.
+    fn with_steps(steps: &[(u64, u64, u64)]) -> AcceleratorEpoch {
         let steps: Vec<_> =
             steps.iter().map(|(load, compute, barrier)| (*load, *compute, *barrier, 0)).collect();
         accelerator(vec![block(0, &steps)])
@@ -265,40 +284,44 @@ mod tests {
         stall(parts_ms.map(|part_ms| part_ms * 1_000_000))
     }
 
-    /// Two accelerators in one process, one in the other: step 0 waits for a read of the other, step 1 for the first's compute.
+    /// The first process has two accelerators, the second has one. Step 0 waits for a read of the second process, step 1 for the compute
+    /// time of the first accelerator.
     #[test]
-    fn of_several_processes_the_last_is_who_waited_least_for_the_others() {
+    fn the_last_of_several_processes_waited_least_at_the_barrier() {
         let mut first = StepCauses::default();
         first.push(1, ms([0, 0, 20, 0]), [100, 100].map(|ms| ms * 1_000_000).into_iter());
         first.push(0, ms([0, 5, 0, 0]), [5, 65].map(|ms| ms * 1_000_000).into_iter());
         let mut second = StepCauses::default();
         second.push(0, ms([25, 75, 0, 0]), [100].map(|ms| ms * 1_000_000).into_iter());
         second.push(0, ms([0, 60, 0, 0]), [65].map(|ms| ms * 1_000_000).into_iter());
-        let here = vec![lane(&[(10, 50, 90), (5, 110, 0)]), lane(&[(20, 50, 80), (60, 50, 5)])];
-        let there = vec![lane(&[(100, 50, 0), (60, 50, 5)])];
-        let parts = [part(here, first), part(there, second)];
-        let all = StepCauses::of_processes(&parts).unwrap();
+        let of_first = vec![
+            with_steps(&[(10, 50, 90), (5, 110, 0)]),
+            with_steps(&[(20, 50, 80), (60, 50, 5)]),
+        ];
+        let of_second = vec![with_steps(&[(100, 50, 0), (60, 50, 5)])];
+        let parts = [part(of_first, first), part(of_second, second)];
+        let all = StepCauses::from_processes(&parts).unwrap();
         assert_eq!(row(&all, 0), (2, [75, 225, 0, 0, 0].map(|ms| ms * 1_000_000)));
         assert_eq!(row(&all, 1), (0, [0, 15, 0, 0, 120].map(|ms| ms * 1_000_000)));
-        let (waited, skew_ns) = all.totals_ns();
-        assert_eq!(waited.total_ns() + skew_ns, 435_000_000, "all loads and barriers");
-        let mut silent = parts.clone();
-        silent[1].causes = None;
-        assert_eq!(StepCauses::of_processes(&silent), None);
+        let total_ns = all.total_stall().total_ns() + all.total_skew_ns();
+        assert_eq!(total_ns, 435_000_000, "all loads and barriers");
+        let mut incomplete = parts.clone();
+        incomplete[1].causes = None;
+        assert_eq!(StepCauses::from_processes(&incomplete), None);
     }
 
     /// As in evaluations.
     #[test]
-    fn who_meets_at_the_end_only_has_one_wait() {
+    fn accelerators_that_meet_only_at_the_end_have_one_wait() {
         let mut first = StepCauses::default();
         first.push(0, ms([0, 30, 0, 0]), std::iter::once(45_000_000));
         let mut second = StepCauses::default();
         second.push(0, ms([0, 0, 40, 0]), std::iter::once(40_000_000));
         let parts = [
-            part(vec![lane(&[(10, 50, 0), (20, 50, 15)])], first),
-            part(vec![lane(&[(20, 50, 0), (20, 55, 0)])], second),
+            part(vec![with_steps(&[(10, 50, 0), (20, 50, 15)])], first),
+            part(vec![with_steps(&[(20, 50, 0), (20, 55, 0)])], second),
         ];
-        let all = StepCauses::of_processes(&parts).unwrap();
+        let all = StepCauses::from_processes(&parts).unwrap();
         assert_eq!((all.steps(), row(&all, 0)), (1, (1, [0, 0, 80_000_000, 0, 5_000_000])));
     }
 }

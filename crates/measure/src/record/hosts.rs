@@ -85,7 +85,7 @@ impl EpochRecord {
         let start_ns = parts.iter().map(|part| part.start_ns).min();
         let end_ns = parts.iter().map(|part| part.end_ns).max();
         let number = parts.first().map_or(1, |part| part.number);
-        let causes = StepCauses::of_processes(&parts);
+        let causes = StepCauses::from_processes(&parts);
         EpochRecord {
             number,
             start_ns: start_ns.unwrap_or_default(),

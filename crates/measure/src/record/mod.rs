@@ -95,8 +95,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// The evaluations as a record of their own, so that every metric can be had of them. `None` where there are none.
-    pub fn of_evaluations(&self) -> Option<Record> {
+    /// A record whose epochs are the evaluations of this one, so metrics can be computed for them. `None` if there are no evaluations.
+    pub fn evaluation_record(&self) -> Option<Record> {
         if self.evaluations.is_empty() {
             return None;
         }

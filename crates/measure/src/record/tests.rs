@@ -43,10 +43,10 @@ fn all_cpus_are_those_online_where_that_is_known() {
 #[test]
 fn without_evaluations_there_is_no_record_of_them() {
     let mut record = simple(&[(1, 1, 1, 1)]);
-    assert_eq!(record.of_evaluations(), None);
+    assert_eq!(record.evaluation_record(), None);
     // Some were made, and the plan knows of none.
     record.evaluations = vec![record.epochs[0].clone()];
-    assert_eq!(record.of_evaluations(), None);
+    assert_eq!(record.evaluation_record(), None);
 }
 
 #[test]

@@ -100,8 +100,8 @@ pub enum Check {
 /// Those that a run deserves by itself. `imported`: its DLIO folder, where it has no record.
 pub fn of_run(run: &Run, imported: Option<&Imported>) -> Vec<Doubt> {
     let rows = DOUBTS.iter().filter_map(|row| match row.check {
-        Check::OfRun(check) => Some(row.kind.seen(check(run)?)),
-        Check::OfImport(check) => Some(row.kind.seen(check(run, imported?)?)),
+        Check::OfRun(check) => Some(row.kind.with_facts(check(run)?)),
+        Check::OfImport(check) => Some(row.kind.with_facts(check(run, imported?)?)),
         Check::AmongRuns(_) => None,
     });
     rows.collect()
@@ -110,7 +110,7 @@ pub fn of_run(run: &Run, imported: Option<&Imported>) -> Vec<Doubt> {
 /// Those that a run deserves among others.
 pub fn among_runs(relations: &Relations, index: usize) -> Vec<Doubt> {
     let rows = DOUBTS.iter().filter_map(|row| match row.check {
-        Check::AmongRuns(check) => Some(row.kind.seen(check(relations, index)?)),
+        Check::AmongRuns(check) => Some(row.kind.with_facts(check(relations, index)?)),
         _ => None,
     });
     rows.collect()

@@ -59,7 +59,7 @@ fn strace_is_followed_through_processes() {
     assert_eq!((io.opens, io.reads, io.read_bytes), (3, 5, 4500));
     assert_eq!((io.access.following, io.access.sequential, io.access.consecutive), (2, 1, 0));
     assert_eq!(io.read_ns, 3_499_900_000);
-    let figures = feedrate_measure::summary::Figures::of_reads(&log.record);
+    let figures = feedrate_measure::summary::Figures::from_reads_only(&log.record);
     assert_eq!((figures.value(&SEQUENTIAL), figures.value(&CONSECUTIVE)), (Some(0.5), Some(0.0)));
     // 3.4999 s of reads in 3.7999 s, from the first opening to the end of the last read.
     assert!((figures.value(&IN_FLIGHT).unwrap() - 3.4999 / 3.7999).abs() < 1e-9);
@@ -115,7 +115,8 @@ fn paths_of_descriptors_tell_what_was_opened_before() {
     assert_eq!((log.job.files, log.job.file_bytes), (1, 32_768.0));
     let io = counters_of_run(&log.record);
     assert_eq!((io.opens, io.reads, io.read_bytes), (0, 2, 28_682));
-    let figures = |log: &ImportedLog| feedrate_measure::summary::Figures::of_reads(&log.record);
+    let figures =
+        |log: &ImportedLog| feedrate_measure::summary::Figures::from_reads_only(&log.record);
     assert!(figures(&log).value(&IN_FLIGHT).is_some());
     let untimed = import("t", &text.replace(" <0.1>", "")).unwrap();
     assert_eq!(figures(&untimed).value(&IN_FLIGHT), None, "without -T no time in calls is known");

@@ -121,7 +121,7 @@ impl Run {
             self.values.remove(&NOMINAL_WINDOWED.id);
         }
         let known = METRICS.iter().filter(|metric| self.values.contains_key(&metric.id));
-        self.series = known.map(|metric| (metric.id, metric.of_epochs(record))).collect();
+        self.series = known.map(|metric| (metric.id, metric.epoch_values(record))).collect();
     }
 
     pub(super) fn set(&mut self, metric: &Metric, number: Option<f64>, provenance: Provenance) {

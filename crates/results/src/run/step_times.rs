@@ -89,7 +89,7 @@ fn skew(record: &Record) -> StepTimeSummary {
         let (mut of_epochs, mut rank_s) = (Vec::new(), 0.0);
         for scope in Scope::all(record) {
             let one = &scope.epoch.accelerators[rank];
-            of_epochs.extend(AU_WINDOWED.of_accelerator(scope, one));
+            of_epochs.extend(AU_WINDOWED.accelerator_value(scope, one));
             rank_s += seconds(one.busy_ns());
         }
         windowed.extend(mean(&of_epochs));

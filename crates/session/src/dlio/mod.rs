@@ -305,5 +305,5 @@ fn invocation(
     ];
     let doing = doing.into_iter().filter(|(does, _)| *does).map(|(_, name)| name.to_string());
     let doing = doing.collect();
-    Ok(Invocation { subfolder, hydra, doing, warnings, ..Invocation::default() })
+    Ok(Invocation { subfolder, hydra, workflow: doing, warnings, ..Invocation::default() })
 }

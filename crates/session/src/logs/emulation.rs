@@ -55,7 +55,7 @@ impl Emulation {
     /// Make it, of a log called `name`, and of the files that the job read where these are known.
     pub fn new(name: &str, log: &ImportedLog, found: Option<&FoundFolder>) -> anyhow::Result<Self> {
         let mut assumed = Vec::new();
-        let figures = Figures::of_reads(&log.record);
+        let figures = Figures::from_reads_only(&log.record);
         let is_stream = figures.value(&CONSECUTIVE).is_none_or(|share| share >= STREAM_SHARE);
         let (samples, dataset) = match found {
             Some(found) => (found_samples(&log.job, found, &mut assumed), found.dataset()),
@@ -260,7 +260,7 @@ fn workload(
         }
         None => {}
     }
-    let is_in_order = Figures::of_reads(&log.record).value(&SEQUENTIAL) >= Some(IN_ORDER);
+    let is_in_order = Figures::from_reads_only(&log.record).value(&SEQUENTIAL) >= Some(IN_ORDER);
     if samples.per_file > 1 && !is_stream && !is_in_order {
         yaml += "  sample_shuffle: seed\n";
     }

@@ -1,4 +1,4 @@
-//! The contract of every row, and values by whoever made the run.
+//! Rules for the rows of the table, and values of runs from different sources.
 
 use crate::example::{block, epoch, plan, record, simple};
 use crate::metric::{
@@ -24,11 +24,12 @@ fn every_row_is_complete() {
         assert!(!metric.title.is_empty() && !metric.basis.is_empty(), "{name}");
         let sources = ["feedrate", "DLIO", "proc(5)", "Darshan"];
         let source = metric.source;
-        assert!(sources.iter().any(|one| source.contains(one)), "{name}: one of {sources:?}");
+        let is_known = sources.iter().any(|known| source.contains(known));
+        assert!(is_known, "{name}: one of {sources:?}");
     }
 }
 
-/// A metric needs no more than its row to be in the JSON of a run and of each epoch.
+/// Every row appears in the JSON of a run and of each epoch without further code.
 #[test]
 fn every_metric_is_in_the_summary() {
     let record = simple(&[(1000, 1000, 0, 1_000_000); 40]);
@@ -36,7 +37,7 @@ fn every_metric_is_in_the_summary() {
     for metric in METRICS {
         let path = format!("/{}", metric.path.replace('.', "/"));
         let value = json.pointer(&path).unwrap_or_else(|| panic!("{path} is missing"));
-        assert_eq!(value.as_f64(), metric.of_run(&record), "{path}");
+        assert_eq!(value.as_f64(), metric.run_value(&record), "{path}");
         if !path.starts_with("/access") {
             assert!(json["per_epoch"][0].pointer(&path).is_some(), "{path}");
         }
@@ -78,39 +79,39 @@ fn a_run_of_two_epochs_has_one_value() {
 }
 
 #[test]
-fn a_run_that_measured_nothing_has_no_value() {
-    let nothing = record(plan(1, 2), vec![epoch(1, vec![vec![block(0, &[(0, 0, 0, 0)])]])]);
-    assert_eq!((STALL_PERCENT.of_run(&nothing), DURATION_S.of_run(&nothing)), (None, None));
-    assert_eq!(DURATION_S.of_run(&record(plan(1, 2), vec![])), None);
+fn a_run_without_measurements_has_no_value() {
+    let empty = record(plan(1, 2), vec![epoch(1, vec![vec![block(0, &[(0, 0, 0, 0)])]])]);
+    assert_eq!((STALL_PERCENT.run_value(&empty), DURATION_S.run_value(&empty)), (None, None));
+    assert_eq!(DURATION_S.run_value(&record(plan(1, 2), vec![])), None);
 }
 
 #[test]
-fn rates_have_a_geometric_middle() {
+fn rates_have_a_geometric_mean() {
     let middle = |name: &str| Metric::find(name).unwrap().middle(&[50.0, 200.0], 0.95);
     assert_eq!(middle("au_all_steps").unwrap().estimate, 125.0);
     assert!((middle("samples_per_second").unwrap().estimate - 100.0).abs() < 1e-9);
     assert_eq!(Metric::find("duration_s").unwrap().middle(&[50.0], 0.95), None);
 }
 
-/// Who knows less of a run has fewer values, and they say where they are from.
+/// Incomplete sources have fewer values.
 #[test]
-fn values_of_others_say_where_they_are_from() {
+fn values_have_a_provenance() {
     let record = simple(&[(1000, 1000, 0, 1_000_000); 4]);
     assert!(values(&record).values().all(|value| value.provenance == Provenance::Measured));
-    let of_steps = recomputed(&record, &[Basis::Steps]);
-    let names: Vec<&str> = of_steps.keys().map(|id| id.name()).collect();
+    let from_steps = recomputed(&record, &[Basis::Steps]);
+    let names: Vec<&str> = from_steps.keys().map(|id| id.name()).collect();
     assert_eq!(names, ["au_all_steps_percent", "au_windowed_percent", "compute_s", "load_s"]);
-    assert_eq!(of_steps[&AU_ALL_STEPS.id].provenance, Provenance::Recomputed);
+    assert_eq!(from_steps[&AU_ALL_STEPS.id].provenance, Provenance::Recomputed);
     let all: Vec<Basis> = METRICS.iter().flat_map(|metric| metric.basis).copied().collect();
-    let of_all = recomputed(&record, &all);
-    assert_eq!(of_all.keys().collect::<Vec<_>>(), values(&record).keys().collect::<Vec<_>>());
+    let from_all = recomputed(&record, &all);
+    assert_eq!(from_all.keys().collect::<Vec<_>>(), values(&record).keys().collect::<Vec<_>>());
     let reported = reported(|key| (key == "train_io_mean_MB_per_second").then_some(2.0));
     let expected = Value { number: 2.0 * 1_048_576.0, provenance: Provenance::Reported };
     assert_eq!(reported.into_iter().collect::<Vec<_>>(), [(NOMINAL_WINDOWED.id, expected)]);
 }
 
 #[test]
-fn values_are_written_with_their_unit() {
+fn values_are_formatted_with_their_unit() {
     for (unit, value, text, is_count) in [
         (Unit::Percent, 99.96, "100.0 %", false),
         (Unit::SamplesPerSecond, 12.5, "12.5 samples/s", false),
@@ -126,7 +127,7 @@ fn values_are_written_with_their_unit() {
     }
 }
 
-/// Keys beside DLIO's are ours alone, and in its file where the value is known.
+/// Keys that feedrate adds are not among DLIO's, and appear in its file if the value is known.
 #[test]
 fn added_keys_are_in_dlios_summary() {
     let record = simple(&[(1000, 1000, 0, 1_000_000); 40]);
@@ -141,7 +142,7 @@ fn added_keys_are_in_dlios_summary() {
     for metric in METRICS {
         assert!(metric.added_as.is_none() || metric.reported_as.is_none());
         if let Some((key, unit)) = metric.added_as {
-            let expected = metric.of_run(&record).unwrap() / unit;
+            let expected = metric.run_value(&record).unwrap() / unit;
             assert_eq!(json["metric"][key], expected, "{key}");
             added += 1;
         }

@@ -26,10 +26,10 @@ fn the_numbers_follow_from_the_steps() {
     let record = imported.record.as_ref().unwrap();
     // Six steps of 0.3 s; the slowest rank waits 4.3 s and five times 0.01 s.
     let epoch_s = 6.0 * 0.3 + 4.3 + 0.05;
-    near(AU_ALL_STEPS.of_run(record), 180.0 / epoch_s);
+    near(AU_ALL_STEPS.run_value(record), 180.0 / epoch_s);
     let windowed: f64 = (0..4).map(|rank| 150.0 / (epoch_s - 4.3 - 0.1 * f64::from(rank))).sum();
-    near(AU_WINDOWED.of_run(record), windowed / 4.0);
-    near(SAMPLES_WHOLE.of_run(record), 168.0 / epoch_s);
+    near(AU_WINDOWED.run_value(record), windowed / 4.0);
+    near(SAMPLES_WHOLE.run_value(record), 168.0 / epoch_s);
     assert_eq!(imported.ranks_expected, Some(4));
     assert_eq!(record.plan.loader.batches_in_flight, 4);
     assert_eq!(imported.log.folder.as_deref(), Some("/scratch/job/hydra_log/fake/2025"));
@@ -74,7 +74,7 @@ fn older_files_are_read_too() {
     let text = fs::read_to_string(&output).unwrap().replace("\"compute\"", "\"other\"");
     fs::write(&output, text).unwrap();
     fs::rename(run.join("0_per_epoch_stats.json"), run.join("per_epoch_stats.json")).unwrap();
-    near(AU_ALL_STEPS.of_run(&record_of(load_dlio(&run))), 180.0 / (1.8 + 4.05));
+    near(AU_ALL_STEPS.run_value(&record_of(load_dlio(&run))), 180.0 / (1.8 + 4.05));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn without_a_config_the_rates_tell_batch_and_record_length() {
     let record = record_of(load_dlio(&run));
     assert_eq!(record.plan.loader.batch_size, 7);
     near(Some(record.plan.dataset.record_bytes), 1e8);
-    near(SAMPLES_WHOLE.of_run(&record), 168.0 / 6.15);
+    near(SAMPLES_WHOLE.run_value(&record), 168.0 / 6.15);
 }
 
 /// A run whose folder was changed, and what is told of it.
@@ -201,8 +201,8 @@ fn ranks_that_cannot_be_used_leave_the_others() {
         let (imported, told) = left(change);
         assert_eq!(imported.ranks_missing(), [2], "{told}");
         let record = record_of(imported);
-        near(AU_ALL_STEPS.of_run(&record), whole);
-        let windowed = AU_WINDOWED.of_run(&record);
+        near(AU_ALL_STEPS.run_value(&record), whole);
+        let windowed = AU_WINDOWED.run_value(&record);
         near(windowed, utilisation_of([0, 1, 3].into_iter()));
         assert!(record.epochs.iter().all(|epoch| epoch.accelerators.len() == 3), "{told}");
     }
@@ -249,12 +249,12 @@ fn what_the_run_says_of_itself_counts_more_than_a_config_that_was_changed() {
         let record = record_of(left(change).0);
         let plan = (record.plan.dataset.files_train, record.plan.loader.batch_size);
         assert_eq!((plan, record.plan.train.steps_per_epoch), ((168, 7), 6), "{to}");
-        near(AU_WINDOWED.of_run(&record), windowed);
-        near(SAMPLES_WHOLE.of_run(&record), 168.0 / 6.15);
+        near(AU_WINDOWED.run_value(&record), windowed);
+        near(SAMPLES_WHOLE.run_value(&record), 168.0 / 6.15);
     }
     let (imported, _) =
         left(|run| replace(&run.join("summary.json"), "accelerators\": 4", "accelerators\": 8"));
-    near(AU_WINDOWED.of_run(imported.record.as_ref().unwrap()), windowed);
+    near(AU_WINDOWED.run_value(imported.record.as_ref().unwrap()), windowed);
 }
 
 #[test]
@@ -294,14 +294,14 @@ fn an_epoch_that_no_rank_can_use_leaves_the_others() {
 fn the_log_tells_when_blocks_were_where_nothing_else_does() {
     let (imported, told) = left(|run| fs::remove_file(run.join("0_per_epoch_stats.json")).unwrap());
     assert_eq!((imported.ranks_missing(), told.as_str()), (vec![], ""));
-    near(AU_WINDOWED.of_run(imported.record.as_ref().unwrap()), utilisation_of(0..4));
+    near(AU_WINDOWED.run_value(imported.record.as_ref().unwrap()), utilisation_of(0..4));
     let (imported, told) = left(|run| {
         (0..4)
             .for_each(|r| fs::remove_file(run.join(format!("{r}_per_epoch_stats.json"))).unwrap());
     });
     assert_eq!((imported.ranks_missing(), told.as_str()), (vec![], ""));
     assert_eq!(imported.times_of_rank_0, Some("dlio.log"));
-    near(AU_WINDOWED.of_run(imported.record.as_ref().unwrap()), utilisation_of(0..4));
+    near(AU_WINDOWED.run_value(imported.record.as_ref().unwrap()), utilisation_of(0..4));
 }
 
 #[test]
