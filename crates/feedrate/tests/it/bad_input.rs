@@ -67,20 +67,20 @@ fn an_unknown_workload_is_refused_with_the_nearest() {
 
 #[test]
 fn numbers_that_make_no_sense_are_refused() {
-    refused(TINY, &["dataset.num_files_train=0"], &["nothing to train on"]);
+    refused(TINY, &["dataset.num_files_train=0"], &["`0` training files"]);
     refused(TINY, &["reader.batch_size=9"], &["batches of `9`", "the dataset has 8", "hint:"]);
     refused(TINY, &["-n", "9"], &["`9` accelerators share 8 samples"]);
     refused(
         TINY,
         &["dataset.num_files_train=1000000000000000000"],
-        &["more than any file system holds"],
+        &["more than a file system can store"],
     );
     refused(TINY, &["--scale", "0"], &["--scale 0"]);
     refused(TINY, &["dataset.format=hdf5_opt"], &["there is no format `hdf5_opt`"]);
     refused(
         TINY,
         &["dataset.format=safetensors"],
-        &["there is no format `safetensors`", "hint: formats there are: npz, npy, raw"],
+        &["there is no format `safetensors`", "hint: available formats: npz, npy, raw"],
     );
     refused(
         TINY,

@@ -97,7 +97,10 @@ fn models_that_do_not_fit_their_ranks_are_refused() {
     let test = Test::with(TINY);
     for (settings, words) in [
         (&["model.parallelism.tensor=8"][..], "a copy of the model needs `8` ranks"),
-        (&["model.parallelism.data=3"], "`3` copies of the model on 1 ranks"),
+        (
+            &["model.parallelism.data=3"],
+            "`3` copies of the model of 1 ranks each do not match 1 ranks",
+        ),
         (&["model.parallelism.tensor=0"], "`0` ranks"),
         (&["model.parallelism.zero_stage=4"], "from 0 to 3, found `4`"),
         (&["model.transformer.num_attention_heads=0"], "`0` attention heads"),
@@ -283,7 +286,10 @@ fn checkpoints_of_an_earlier_run_are_read() {
     let (read, device) = (&doubt["facts"]["read_bytes"], &doubt["facts"]["device_bytes"]);
     assert_eq!((read, device.as_u64()), (&json["checkpoint"]["load"]["bytes"], Some(0)));
     let more = ["checkpoint.num_checkpoints_write=1", "checkpoint.num_checkpoints_read=2"];
-    run(&more).refuses(2, &["checkpoint.num_checkpoints_read", "`2` checkpoints are read, 1"]);
+    run(&more).refuses(
+        2,
+        &["checkpoint.num_checkpoints_read", "`2` checkpoints to read, but only 1 to write"],
+    );
 }
 
 /// In less than a second and little memory, whatever the size: 5292 GiB over all ranks (DLIO's own figure).

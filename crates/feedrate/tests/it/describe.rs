@@ -227,7 +227,7 @@ fn a_name_alone_is_enough_and_one_of_several_is_listed() {
         answer.stdout
     };
     let key = told(&["reader.read_threads"]);
-    assert!(key.contains("Workers of each accelerator"), "{key}");
+    assert!(key.contains("Number of reading workers per accelerator"), "{key}");
     assert_eq!(told(&["read_threads"]), key);
     assert_eq!(told(&["record_length"]), told(&["dataset.record_length_bytes"]), "its second name");
     for (words, says) in [

@@ -76,5 +76,5 @@ fn an_evaluation_without_files_is_none_and_says_so() {
 fn batches_that_no_evaluation_fills_are_refused() {
     let test = Test::with(TINY);
     let more = [&["run", "workload.yaml"], &EVALUATION[..], &["reader.batch_size_eval=7"]].concat();
-    test.feedrate(&more).refuses(2, &["reader.batch_size_eval", "needs 7 samples, there are 6"]);
+    test.feedrate(&more).refuses(2, &["reader.batch_size_eval", "needs 7, and the files have 6"]);
 }

@@ -244,10 +244,11 @@ fn settings_without_effect_are_named() {
     plan(&["reader.transfer_size=200", "storage.engine=direct"])
         .warns(&["reader.transfer_size", "become 4096"]);
     plan(&["reader.head.bytes=4096"]).refuses(2, &["`0` reads of `4096` bytes", "hint:"]);
-    plan(&["reader.reread_share=0.5", "-n=9"]).refuses(2, &["`9` accelerators have 8 files"]);
-    let whole = "`0.5` becomes 1.00: each accelerator reads 2 files, of 8 in all";
+    plan(&["reader.reread_share=0.5", "-n=9"]).refuses(2, &["`9` accelerators share 8 files"]);
+    let whole = "`0.5` becomes 1.00, since each accelerator reads 2 of 8 files";
     plan(&["reader.reread_share=0.5", "reader.batch_size=1", "-n=8"]).warns(&[whole]);
-    plan(&["reader.reread_share=0.4", "-n=8"]).refuses(2, &["none would be read again", "hint:"]);
+    plan(&["reader.reread_share=0.4", "-n=8"])
+        .refuses(2, &["no file would be read twice", "hint:"]);
     let block = ["reader.sample_shuffle=seed", "reader.shuffle_block=8"];
     plan(&block).warns(&["reader.shuffle_block", "a block holds all 8 samples"]);
     let hdf5 = ["dataset.format=hdf5", "reader.transfer_size=1MiB"];

@@ -94,14 +94,18 @@ fn what_cannot_be_copied_is_refused_before_a_run() {
     let test = Test::with(TINY);
     let plan = |more: &[&str]| test.feedrate(&[&["plan", "workload.yaml"], more].concat());
     plan(&[STAGE, "storage.storage_type=memory"])
-        .refuses(2, &["reader.stage", "no folder of files"]);
-    plan(&["reader.stage=''"]).refuses(2, &["reader.stage", "without a name"]);
+        .refuses(2, &["reader.stage", "no files that can be copied"]);
+    plan(&["reader.stage=''"]).refuses(2, &["reader.stage", "the name of the folder is empty"]);
     plan(&[STAGE, "reader.file_access=mpio"]).refuses(2, &["reader.stage", "MPI-IO"]);
     let library = ["dataset.format=hdf5", "storage.engine=libhdf5"];
     plan(&[STAGE, "reader.stage_when=first_read"]).refuses(2, &["reader.stage_when", "hint:"]);
     assert_eq!(plan(&[&library[..], &[STAGE]].concat()).code, 0);
     let alone = plan(&["reader.stage_keep=true"]);
-    assert!(alone.code == 0 && alone.stderr.contains("nothing is copied"), "{}", alone.stderr);
+    assert!(
+        alone.code == 0 && alone.stderr.contains("the dataset is not copied"),
+        "{}",
+        alone.stderr
+    );
 }
 
 #[test]

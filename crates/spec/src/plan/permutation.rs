@@ -1,42 +1,45 @@
-//! Orders without a list: a permutation of a range as a function of an index, of numbers or of blocks of them.
+//! Permutations of a range as functions of an index, without a table: of single numbers, and of blocks of consecutive numbers.
 
 use super::seeds::scatter;
 use std::ops::Range;
 
-/// Shuffled blocks of samples that stay in a row. The last block may be shorter: its place is drawn too.
+/// A permutation of blocks of consecutive samples. The last block may be shorter; its place is drawn too.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
     len: u64,
-    whole: Permutation,
+    /// Order of the complete blocks.
+    complete: Permutation,
     /// Positions of the short block.
     short: Range<u64>,
-    /// The sample it begins with.
+    /// First sample of the short block.
     short_start: u64,
 }
 
 impl Blocks {
-    pub(super) fn new(samples: u64, len: u64, seed: u64) -> Self {
-        let len = len.max(1);
-        let whole = samples / len;
-        let short_start = whole * len;
-        let start = mix(seed, 1) % (whole + 1) * len;
+    /// The order of `samples` samples in blocks of `block_samples` that belongs to `seed`.
+    pub(super) fn new(samples: u64, block_samples: u64, seed: u64) -> Self {
+        let len = block_samples.max(1);
+        let complete_blocks = samples / len;
+        let short_start = complete_blocks * len;
+        let start = mix(seed, 1) % (complete_blocks + 1) * len;
         let short = start..start + (samples - short_start);
-        Blocks { len, whole: Permutation::new(whole, seed), short, short_start }
+        Blocks { len, complete: Permutation::new(complete_blocks, seed), short, short_start }
     }
 
+    /// The sample at `position`.
     pub(super) fn at(&self, position: u64) -> u64 {
         if self.short.contains(&position) {
             return self.short_start + (position - self.short.start);
         }
-        let before =
+        let short_before =
             if position < self.short.start { 0 } else { self.short.end - self.short.start };
-        let position = position - before;
-        self.whole.at(position / self.len) * self.len + position % self.len
+        let index = position - short_before;
+        self.complete.at(index / self.len) * self.len + index % self.len
     }
 }
 
-/// A permutation of `0..n` without a table: a Feistel network over the next power of four, walked until
-/// it lands inside (Black and Rogaway 2002).
+/// A permutation of `0..n`: a Feistel network over the next power of four, applied until the result is below `n` (cycle walking; Black
+/// and Rogaway 2002).
 #[derive(Clone, Debug)]
 pub struct Permutation {
     n: u64,
@@ -54,7 +57,7 @@ impl Permutation {
         Permutation { n, half_bits: bits.div_ceil(2).max(1), keys }
     }
 
-    /// Where `i` goes.
+    /// The number at position `i`.
     pub fn at(&self, i: u64) -> u64 {
         debug_assert!(i < self.n);
         let mut value = i;
@@ -68,7 +71,8 @@ impl Permutation {
 
     fn scramble(&self, value: u64) -> u64 {
         let mask = (1u64 << self.half_bits) - 1;
-        let (mut left, mut right) = (value >> self.half_bits, value & mask);
+        let mut left = value >> self.half_bits;
+        let mut right = value & mask;
         for key in self.keys {
             (left, right) = (right, left ^ (mix(key, right) & mask));
         }
@@ -76,7 +80,7 @@ impl Permutation {
     }
 }
 
-/// A seed that belongs to a seed and a value: SplitMix64's finaliser over both.
+/// Derives a seed from a seed and a value, by the finaliser of SplitMix64.
 pub fn mix(seed: u64, value: u64) -> u64 {
     scatter(seed.wrapping_add(value.wrapping_mul(0xd1b5_4a32_d192_ed03)))
 }
@@ -100,11 +104,11 @@ mod tests {
     }
 
     #[test]
-    fn blocks_stay_in_a_row() {
+    fn samples_of_a_block_stay_consecutive() {
         let blocks = Blocks::new(11, 4, 7);
         let order: Vec<u64> = (0..11).map(|position| blocks.at(position)).collect();
-        let begin: Vec<u64> = order.iter().copied().filter(|sample| sample % 4 == 0).collect();
-        assert_eq!(begin.len(), 3, "{order:?}");
+        let starts: Vec<u64> = order.iter().copied().filter(|sample| sample % 4 == 0).collect();
+        assert_eq!(starts.len(), 3, "{order:?}");
         assert!(order.windows(2).all(|two| two[1] % 4 == 0 || two[1] == two[0] + 1), "{order:?}");
     }
 

@@ -1,15 +1,15 @@
-//! How many steps each epoch has.
+//! Number of steps in each epoch and in the run.
 
 use super::{DatasetPlan, FileAccess, LoaderPlan, TrainPlan};
 
-/// Steps of a whole epoch of training: what is read again makes an epoch longer.
+/// Number of steps in a complete training epoch. Files that two accelerators read make it longer.
 pub fn steps_of_training(dataset: &DatasetPlan, loader: &LoaderPlan, accelerators: u32) -> u64 {
     let sharing = if loader.file_access == FileAccess::Same { 1 } else { accelerators };
     let samples = samples_of_epoch(dataset, loader, accelerators);
     steps_per_epoch(samples, loader.batch_size, sharing)
 }
 
-/// Samples that accelerators share out in an epoch, those that two read counted twice.
+/// Number of samples that the accelerators read in an epoch. Samples that two accelerators read count twice.
 pub fn samples_of_epoch(dataset: &DatasetPlan, loader: &LoaderPlan, accelerators: u32) -> u64 {
     let files = match loader.files_each(dataset.files_train, accelerators) {
         Some(each) => each.saturating_mul(accelerators.into()),
@@ -18,7 +18,7 @@ pub fn samples_of_epoch(dataset: &DatasetPlan, loader: &LoaderPlan, accelerators
     files.saturating_mul(dataset.samples_per_file)
 }
 
-/// Steps of a whole epoch: whole batches only, as many on each accelerator.
+/// Number of steps in a complete epoch: each accelerator has the same number of full batches.
 pub fn steps_per_epoch(samples: u64, batch_size: u64, accelerators: u32) -> u64 {
     match batch_size.checked_mul(u64::from(accelerators)) {
         Some(0) | None => 0,
@@ -27,23 +27,24 @@ pub fn steps_per_epoch(samples: u64, batch_size: u64, accelerators: u32) -> u64 
 }
 
 impl TrainPlan {
-    /// Steps of epoch `epoch` (from 1): `total_steps` holds over the run, as its name says.
+    /// Number of steps in epoch `epoch`, counted from 1. `total_steps` limits the steps of the whole run.
     pub fn steps_in_epoch(&self, epoch: u32) -> u64 {
         let before = self.steps_per_epoch.saturating_mul(u64::from(epoch) - 1);
         let left = self.total_steps.map_or(u64::MAX, |total| total.saturating_sub(before));
         left.min(self.steps_per_epoch)
     }
 
-    /// Epochs that have at least one step.
+    /// Number of epochs with at least one step.
     pub fn epochs_run(&self) -> u32 {
         if self.steps_per_epoch == 0 {
             return 0;
         }
-        let whole = self.total_steps.map_or(u64::MAX, |total| total.div_ceil(self.steps_per_epoch));
-        whole.min(u64::from(self.epochs)) as u32
+        let epochs =
+            self.total_steps.map_or(u64::MAX, |total| total.div_ceil(self.steps_per_epoch));
+        epochs.min(u64::from(self.epochs)) as u32
     }
 
-    /// Steps over the run.
+    /// Number of steps in the run.
     pub fn steps(&self) -> u64 {
         let all = self.steps_per_epoch.saturating_mul(u64::from(self.epochs));
         self.total_steps.map_or(all, |total| total.min(all))
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn total_steps_hold_over_the_run() {
+    fn total_steps_limit_the_run() {
         check(3, 2, None, &[2, 2, 2]);
         check(3, 2, Some(3), &[2, 1]);
         check(3, 2, Some(100), &[2, 2, 2]);

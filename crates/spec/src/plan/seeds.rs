@@ -1,24 +1,24 @@
-//! Seeds of content. Those of orders are in `order.rs`.
+//! Seeds for the content of files and checkpoints. `order.rs` has the seeds for orders.
 
 const CHECKPOINT_SEED: u64 = 10;
 
-/// Seed of the content of file `file` in a dataset of `content_seed`.
+/// Seed for the content of file number `file` in a dataset with `content_seed`.
 pub fn content_of_file(content_seed: u64, file: u64) -> u64 {
     seed_of_part(scatter(content_seed), file)
 }
 
-/// Seed of the content of a checkpoint's files.
+/// Seed for the content of the files of a checkpoint.
 pub fn content_of_checkpoint(epoch: u32, step: u64) -> u64 {
     seed_of_part(seed_of_part(CHECKPOINT_SEED, epoch.into()), step)
 }
 
-/// Seed of one part of what `seed` is for: a sample of a file, a block of a sample.
+/// Seed for a part of the content that `seed` stands for: a sample of a file, or a block of a sample.
 #[inline]
 pub fn seed_of_part(seed: u64, part: u64) -> u64 {
     scatter(seed ^ part)
 }
 
-/// One step of SplitMix64 (Steele, Lea, Flood 2014): a bijection that scatters neighbouring numbers.
+/// One step of SplitMix64 (Steele, Lea, Flood 2014): a bijection that maps neighbouring numbers to distant ones.
 #[inline]
 pub(super) fn scatter(x: u64) -> u64 {
     let mut z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -42,10 +42,10 @@ mod tests {
     }
 
     #[test]
-    fn files_and_seeds_have_content_of_their_own() {
-        let seeds = [(10, 0), (10, 1), (11, 0), (0, 10), (10, u64::MAX)];
-        let seeds = seeds.map(|(seed, file)| content_of_file(seed, file));
-        let distinct: std::collections::HashSet<u64> = seeds.into_iter().collect();
+    fn content_differs_by_file_and_seed() {
+        let files = [(10, 0), (10, 1), (11, 0), (0, 10), (10, u64::MAX)];
+        let contents = files.map(|(seed, file)| content_of_file(seed, file));
+        let distinct: std::collections::HashSet<u64> = contents.into_iter().collect();
         assert_eq!(distinct.len(), 5);
     }
 }

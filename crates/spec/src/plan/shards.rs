@@ -1,10 +1,10 @@
-//! Whole files for each worker: the samples it reads, and the batches they fill, as a function of an index.
+//! Division of whole files among workers: the samples that each worker reads and the batches that they fill, as functions of an index.
 //!
-//! Shards: a file that must be read from its start on is read by one worker, in order. A worker fills batches with samples of its own
-//! files, and workers that still have whole batches take turns. What is left of each at the end fills the last batches together,
-//! so that an epoch reads each sample once, as many as fill its steps.
+//! Shards: each file is read by one worker, in order. A worker fills complete batches from its own files, and the workers that still
+//! have complete batches take turns. The remaining samples of all workers together fill the last batches, so that each sample is read
+//! at most once per epoch.
 //!
-//! Interleave: workers take turns, sample by sample, and each keeps its file until the file ends.
+//! Interleave: workers take turns sample by sample, and each reads its file to the end.
 
 pub use super::interleave::{FilePiece, Interleave};
 
@@ -12,17 +12,17 @@ use super::order::shard;
 use super::{Plan, WorkerSplit};
 use std::ops::Range;
 
-/// How the workers of an accelerator share its files, where no two read the same file.
+/// Division of an accelerator's files among its workers, each file to one worker.
 #[derive(Clone, Debug)]
 pub enum FileSplit {
-    /// Batches of a worker are from its own files.
+    /// Each worker fills batches from its own files.
     Shards(ShardSplit),
-    /// Batches have samples of all workers.
+    /// Each batch has samples of all workers.
     Interleave(Interleave),
 }
 
 impl FileSplit {
-    /// That of `accelerator`; `None` where workers share files.
+    /// The division of the files of `accelerator`; `None` if workers share files.
     pub fn new(plan: &Plan, accelerator: u32) -> Option<Self> {
         match plan.loader.split {
             WorkerSplit::Shards => Some(FileSplit::Shards(ShardSplit::new(plan, accelerator))),
@@ -30,7 +30,7 @@ impl FileSplit {
         }
     }
 
-    /// Piece `piece` of `worker`, in the order in which it reads; `None` behind its last.
+    /// Piece number `piece` of `worker`, in the order in which it reads them; `None` after its last.
     pub fn piece(&self, worker: u32, piece: u64) -> Option<FilePiece> {
         match self {
             FileSplit::Shards(shards) => shards.piece(worker, piece),
@@ -38,7 +38,7 @@ impl FileSplit {
         }
     }
 
-    /// Pieces of the first `steps` steps.
+    /// Number of pieces in the first `steps` steps.
     pub fn pieces(&self, steps: u64) -> u64 {
         match self {
             FileSplit::Shards(shards) => shards.pieces(steps),
@@ -46,7 +46,7 @@ impl FileSplit {
         }
     }
 
-    /// Workers that have no file.
+    /// Number of workers without a file.
     pub fn idle_workers(&self) -> u64 {
         match self {
             FileSplit::Shards(shards) => shards.idle_workers(),
@@ -55,33 +55,34 @@ impl FileSplit {
     }
 }
 
-/// The files of one accelerator, shared out among its workers.
+/// The files of one accelerator, divided among its workers.
 #[derive(Clone, Debug)]
 pub struct ShardSplit {
-    /// Positions of an epoch that belong to the accelerator.
-    own: Range<u64>,
+    /// The accelerator's positions in the epoch.
+    positions: Range<u64>,
     samples_per_file: u64,
     workers: u32,
     batch_size: u64,
     steps: u64,
-    /// Batches that one worker fills alone.
-    whole: u64,
+    /// Number of batches that are filled by one worker.
+    complete_batches: u64,
 }
 
 impl ShardSplit {
-    /// Those of `accelerator`.
+    /// The files of `accelerator`.
     fn new(plan: &Plan, accelerator: u32) -> Self {
-        let (dataset, loader) = (&plan.dataset, &plan.loader);
+        let dataset = &plan.dataset;
+        let loader = &plan.loader;
         let samples = dataset.files_train * dataset.samples_per_file;
         let mut split = ShardSplit {
-            own: shard(samples, plan.accelerators, accelerator),
+            positions: shard(samples, plan.accelerators, accelerator),
             samples_per_file: dataset.samples_per_file.max(1),
             workers: loader.workers.max(1),
             batch_size: loader.batch_size.max(1),
             steps: plan.train.steps_per_epoch,
-            whole: 0,
+            complete_batches: 0,
         };
-        split.whole = split.ends().map(|end| end.whole).sum();
+        split.complete_batches = split.worker_batches().map(|worker| worker.complete).sum();
         split
     }
 
@@ -90,88 +91,91 @@ impl ShardSplit {
     }
 
     fn files(&self) -> u64 {
-        self.own.end.div_ceil(self.samples_per_file) - self.own.start / self.samples_per_file
+        self.positions.end.div_ceil(self.samples_per_file)
+            - self.positions.start / self.samples_per_file
     }
 
-    /// Positions that `worker` reads, in order. An accelerator may begin and end within a file.
-    fn run_of(&self, worker: u32) -> Range<u64> {
-        let first = self.own.start / self.samples_per_file;
+    /// The positions of `worker`, in the order in which it reads them. An accelerator's positions may begin and end within a file.
+    fn worker_positions(&self, worker: u32) -> Range<u64> {
+        let first_file = self.positions.start / self.samples_per_file;
         let files = shard(self.files(), self.workers, worker);
-        let [start, end] = [files.start, files.end].map(|file| {
-            ((first + file) * self.samples_per_file).clamp(self.own.start, self.own.end)
-        });
-        start..end
+        let position = |file: u64| {
+            let start = (first_file + file) * self.samples_per_file;
+            start.clamp(self.positions.start, self.positions.end)
+        };
+        position(files.start)..position(files.end)
     }
 
-    /// Whole batches of each worker, and what is left.
-    fn ends(&self) -> impl Iterator<Item = RunEnd> {
-        let mut left_before = 0;
+    /// The batches of each worker, in the order of workers.
+    fn worker_batches(&self) -> impl Iterator<Item = WorkerBatches> {
+        let mut rest_before = 0;
         (0..self.workers).map(move |worker| {
-            let run = self.run_of(worker);
-            let samples = run.end - run.start;
-            let end = RunEnd {
-                start: run.start,
-                whole: samples / self.batch_size,
-                left: samples % self.batch_size,
-                left_before,
+            let positions = self.worker_positions(worker);
+            let samples = positions.end - positions.start;
+            let batches = WorkerBatches {
+                start: positions.start,
+                complete: samples / self.batch_size,
+                rest: samples % self.batch_size,
+                rest_before,
             };
-            left_before += end.left;
-            end
+            rest_before += batches.rest;
+            batches
         })
     }
 
     fn piece(&self, worker: u32, piece: u64) -> Option<FilePiece> {
-        let own = self.ends().nth(worker as usize)?;
-        let found = if piece < own.whole {
-            let before = self.ends().enumerate().map(|(other, end)| {
-                end.whole.min(piece) + u64::from(other < worker as usize && end.whole > piece)
+        let batches = self.worker_batches().nth(worker as usize)?;
+        let found = if piece < batches.complete {
+            let steps_before = self.worker_batches().enumerate().map(|(other, batches)| {
+                let is_earlier = other < worker as usize && batches.complete > piece;
+                batches.complete.min(piece) + u64::from(is_earlier)
             });
             FilePiece {
-                step: before.sum(),
+                step: steps_before.sum(),
                 samples: 0..self.batch_size,
-                position: own.start + piece * self.batch_size,
+                position: batches.start + piece * self.batch_size,
             }
         } else {
-            self.left_of(&own, piece - own.whole)?
+            self.rest_piece(&batches, piece - batches.complete)?
         };
         (found.step < self.steps).then_some(found)
     }
 
-    /// Samples that fill no batch lie in one or two of the batches that are filled together.
-    fn left_of(&self, own: &RunEnd, piece: u64) -> Option<FilePiece> {
-        let first = own.left_before % self.batch_size;
-        let cut = own.left.min(self.batch_size - first);
-        let (samples, passed) = match piece {
-            0 => (first..first + cut, 0),
-            1 => (0..own.left - cut, cut),
+    /// Piece number `piece` of the samples that do not fill a batch of the worker. They belong to one or two shared batches.
+    fn rest_piece(&self, batches: &WorkerBatches, piece: u64) -> Option<FilePiece> {
+        let first = batches.rest_before % self.batch_size;
+        let first_samples = batches.rest.min(self.batch_size - first);
+        let (samples, samples_before) = match piece {
+            0 => (first..first + first_samples, 0),
+            1 => (0..batches.rest - first_samples, first_samples),
             _ => return None,
         };
         (!samples.is_empty()).then(|| FilePiece {
-            step: self.whole + own.left_before / self.batch_size + piece,
+            step: self.complete_batches + batches.rest_before / self.batch_size + piece,
             samples,
-            position: own.start + own.whole * self.batch_size + passed,
+            position: batches.start + batches.complete * self.batch_size + samples_before,
         })
     }
 
     fn pieces(&self, steps: u64) -> u64 {
-        let left = self.ends().map(|end| {
-            let pieces = (0..2).filter_map(|piece| self.left_of(&end, piece));
+        let rest_pieces = self.worker_batches().map(|batches| {
+            let pieces = (0..2).filter_map(|piece| self.rest_piece(&batches, piece));
             pieces.filter(|piece| piece.step < steps).count() as u64
         });
-        self.whole.min(steps) + left.sum::<u64>()
+        self.complete_batches.min(steps) + rest_pieces.sum::<u64>()
     }
 }
 
-/// The files of a worker, as batches.
-struct RunEnd {
-    /// Its first position.
+/// The samples of a worker, divided into batches.
+struct WorkerBatches {
+    /// First position of the worker.
     start: u64,
-    /// Batches that it fills alone.
-    whole: u64,
-    /// Samples behind those.
-    left: u64,
-    /// Such samples of the workers before it.
-    left_before: u64,
+    /// Number of batches that it fills alone.
+    complete: u64,
+    /// Number of samples after those.
+    rest: u64,
+    /// Sum of `rest` over the workers before it.
+    rest_before: u64,
 }
 
 #[cfg(test)]
@@ -206,13 +210,13 @@ mod tests {
 
     /// The pieces of each worker of an accelerator.
     fn pieces(split: &ShardSplit) -> Vec<Vec<FilePiece>> {
-        let of = |worker| (0..).map_while(|piece| split.piece(worker, piece)).collect();
-        (0..split.workers).map(of).collect()
+        let worker_pieces = |worker| (0..).map_while(|piece| split.piece(worker, piece)).collect();
+        (0..split.workers).map(worker_pieces).collect()
     }
 
     proptest! {
-        /// Over all accelerators and workers: each place of each batch once, no sample twice, none but what fills no step left
-        /// out; each worker goes forward, and each file but those where accelerators meet has one worker.
+        /// Over all accelerators and workers: each place in a batch is filled once; no sample is read twice, and only those that fill no
+        /// step are left out; each worker reads forward; each file has one worker, except where two accelerators meet.
         #[test]
         fn an_epoch_reads_each_sample_once_and_each_file_by_one_worker(
             files in 1u64..30,
@@ -223,22 +227,23 @@ mod tests {
         ) {
             let plan = plan(files, samples_per_file, accelerators, workers, batch);
             let steps = plan.train.steps_per_epoch;
-            let (mut seen, mut places) = (HashSet::new(), HashSet::new());
+            let mut seen = HashSet::new();
+            let mut places = HashSet::new();
             for accelerator in 0..accelerators {
                 let split = ShardSplit::new(&plan, accelerator);
                 let mut reader_of: HashMap<u64, usize> = HashMap::new();
                 let all = pieces(&split);
                 let count: usize = all.iter().map(Vec::len).sum();
                 prop_assert_eq!(split.pieces(steps), count as u64);
-                for (worker, own) in all.iter().enumerate() {
-                    prop_assert!(own.windows(2).all(|two| two[0].step < two[1].step));
+                for (worker, worker_pieces) in all.iter().enumerate() {
+                    prop_assert!(worker_pieces.windows(2).all(|two| two[0].step < two[1].step));
                     let mut next = 0;
-                    for piece in own {
+                    for piece in worker_pieces {
                         prop_assert!(piece.step < steps && piece.position >= next);
                         for sample in piece.samples.clone() {
                             prop_assert!(places.insert((accelerator, piece.step, sample)));
                             let position = piece.position + sample - piece.samples.start;
-                            prop_assert!(split.own.contains(&position) && seen.insert(position));
+                            prop_assert!(split.positions.contains(&position) && seen.insert(position));
                             let file = position / samples_per_file;
                             prop_assert_eq!(*reader_of.entry(file).or_insert(worker), worker);
                             next = position + 1;
@@ -252,19 +257,19 @@ mod tests {
     }
 
     #[test]
-    fn batches_of_workers_take_turns_and_their_ends_are_put_together() {
+    fn workers_take_turns_and_their_remaining_samples_share_batches() {
         // Workers have 1, 1 and 2 files of five samples: 1, 1 and 2 batches of four, and 1, 1 and 2 samples.
         let split = ShardSplit::new(&plan(4, 5, 1, 3, 4), 0);
-        let whole = |step, position| FilePiece { step, samples: 0..4, position };
+        let complete = |step, position| FilePiece { step, samples: 0..4, position };
         let part = |samples, position| FilePiece { step: 4, samples, position };
-        let runs: Vec<u64> = (0..3).map(|worker| split.run_of(worker).start).collect();
-        assert_eq!(runs, [0, 5, 10]);
+        let starts: Vec<u64> = (0..3).map(|worker| split.worker_positions(worker).start).collect();
+        assert_eq!(starts, [0, 5, 10]);
         assert_eq!(
             pieces(&split),
             [
-                vec![whole(0, 0), part(0..1, 4)],
-                vec![whole(1, 5), part(1..2, 9)],
-                vec![whole(2, 10), whole(3, 14), part(2..4, 18)],
+                vec![complete(0, 0), part(0..1, 4)],
+                vec![complete(1, 5), part(1..2, 9)],
+                vec![complete(2, 10), complete(3, 14), part(2..4, 18)],
             ]
         );
         assert_eq!(ShardSplit::new(&plan(2, 9, 1, 5, 2), 0).idle_workers(), 3);

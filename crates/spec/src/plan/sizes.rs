@@ -1,18 +1,18 @@
-//! The dimensions of each file's samples, as DLIO draws them from seed 10.
+//! Dimensions of each file's samples, drawn as in DLIO with seed 10.
 //!
-//! A drawn sequence is sequential by definition (the polar method rejects): small datasets keep all
-//! of it, large ones keep the generator's state every 4096 files.
+//! The sequence can only be drawn in order, since the polar method rejects some draws. Small datasets therefore store all dimensions, and
+//! large ones store the generator's state every 4096 files.
 
 use super::mt19937::LegacyRandom;
 
 /// DLIO's `np.random.seed(10)` (`data_generator.py`).
 const DLIO_SEED: u32 = 10;
-/// Up to this many files all dimensions are kept.
+/// Maximum number of files whose dimensions are all stored.
 const KEPT_FILES_MAX: u64 = 1 << 24;
-/// Files between two kept generator states.
+/// Number of files between two stored generator states.
 const SPACING: u64 = 4096;
 
-/// Two dimensions of each of a sequence of files.
+/// The two dimensions of the samples of each file.
 pub struct DrawnSizes {
     mean: f64,
     stdev: f64,
@@ -25,7 +25,7 @@ enum KeptSizes {
 }
 
 impl DrawnSizes {
-    /// `files` pairs from N(`mean`, `stdev`), cut to integers, at least 1.
+    /// Draws `files` pairs from N(`mean`, `stdev`²), truncated to integers of at least 1.
     pub fn new(mean: f64, stdev: f64, files: u64) -> Self {
         let mut random = LegacyRandom::new(DLIO_SEED);
         let fits = mean + 40.0 * stdev < f64::from(u32::MAX);
@@ -38,7 +38,7 @@ impl DrawnSizes {
         DrawnSizes { mean, stdev, kept }
     }
 
-    /// Dimensions of the samples of file `file`.
+    /// Dimensions of the samples of file number `file`.
     pub fn at(&self, file: u64) -> [u64; 2] {
         match &self.kept {
             KeptSizes::All(all) => all[file as usize].map(u64::from),
@@ -52,21 +52,21 @@ impl DrawnSizes {
         }
     }
 
-    /// All dimensions in order; cheaper than [`DrawnSizes::at`] one by one.
+    /// The dimensions of files `0..files` in order. This is faster than calling [`DrawnSizes::at`] for each.
     pub fn iter(&self, files: u64) -> impl Iterator<Item = [u64; 2]> {
         let kept = match &self.kept {
             KeptSizes::All(all) => &all[..files.min(all.len() as u64) as usize],
             KeptSizes::States(_) => &[],
         };
-        let drawn = if kept.is_empty() { files } else { 0 };
+        let drawn_files = if kept.is_empty() { files } else { 0 };
         let mut random = LegacyRandom::new(DLIO_SEED);
-        let drawn = (0..drawn).map(move |_| draw(&mut random, self.mean, self.stdev));
+        let drawn = (0..drawn_files).map(move |_| draw(&mut random, self.mean, self.stdev));
         kept.iter().map(|sides| sides.map(u64::from)).chain(drawn)
     }
 }
 
 fn draw(random: &mut LegacyRandom, mean: f64, stdev: f64) -> [u64; 2] {
-    // Python's int() cuts towards zero, and so does `as`.
+    // Python's int() truncates towards zero, as does `as`.
     [(); 2].map(|()| ((mean + stdev * random.standard_normal()) as u64).max(1))
 }
 

@@ -1,58 +1,58 @@
-//! The contents of a checkpoint: the files that each rank writes and the tensors in them, as DLIO splits a model's
-//! state over ranks (`base_checkpointing.py`). Functions of the rank: no list of all ranks' tensors is ever kept.
+//! Content of a checkpoint: the files of each rank and the tensors in them. The model's state is split over ranks as in DLIO
+//! (`base_checkpointing.py`). Everything is a function of the rank, so that no list of all tensors is stored.
 
 pub use crate::shape::StateType;
 use serde::{Deserialize, Serialize};
 
-/// Names of files with the optimizer's state end so.
+/// Suffix of the names of files with the optimizer's state.
 const OPTIMIZER_SUFFIX: &str = "_optim_states";
 
-/// A model's state, and how it is split.
+/// A model's state and its division among ranks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StatePlan {
-    /// Bytes of a state that is not given layer by layer; 0 is none.
+    /// Bytes of a state without layers; 0 for none.
     pub model_bytes: u64,
-    /// The layers, where they are given.
+    /// The layers of the model.
     pub layers: Layers,
-    /// The optimizer's groups where they are given; else they follow from the transformer.
+    /// Sizes of the optimizer's groups. If empty, the optimizer follows from the transformer.
     pub optimization_groups: Vec<u64>,
-    /// Bytes of each file that a writer writes, where files of given sizes are written instead of a model.
+    /// Bytes of each file of a writing rank, if files of given sizes are written instead of a model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub file_sizes: Vec<u64>,
     /// Element type of the layers.
     pub model_element: StateType,
     /// Element type of the optimizer.
     pub optimizer_element: StateType,
-    /// Ranks that share each layer.
+    /// Number of ranks that share each layer.
     pub tensor: u64,
-    /// Ranks that share the layers.
+    /// Number of stages that share the layers.
     pub pipeline: u64,
-    /// Copies of the model, each with data of its own.
+    /// Number of copies of the model, each trained with different data.
     pub data: u64,
-    /// State that copies share: 0 nothing, 1 and 2 the optimizer, 3 the layers too (ZeRO; Rajbhandari et al. 2020).
+    /// State that is divided among copies: 0 none, 1 and 2 the optimizer, 3 also the layers (ZeRO; Rajbhandari et al. 2020).
     pub zero_stage: u32,
-    /// Who writes.
+    /// The ranks that write.
     pub writers: Writers,
-    /// Ranks there are; in mode `subset` fewer than tensor × pipeline × data.
+    /// Number of ranks in the run; in mode `subset` less than tensor × pipeline × data.
     pub ranks: u64,
-    /// `--scale`: share of each tensor of layers and optimizer.
-    #[serde(default = "whole")]
+    /// Factor on the tensors of layers and optimizer (`--scale`).
+    #[serde(default = "full_scale")]
     pub scale: f64,
 }
 
-fn whole() -> f64 {
+fn full_scale() -> f64 {
     1.0
 }
 
-/// Who writes, of the ranks there are.
+/// The ranks that write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Writers {
     /// Rank 0.
     First,
-    /// Each that holds what no other writes.
+    /// Each rank with state that no other rank writes.
     Holders,
-    /// Each, also what others hold too.
+    /// All ranks, including those with copies of the same state.
     All,
 }
 
@@ -60,9 +60,9 @@ pub enum Writers {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layers {
-    /// Not given.
+    /// No layers are given.
     None,
-    /// Identical layers; their tensors over all tensor-parallel ranks.
+    /// Identical layers. The sizes of tensors are those over all tensor-parallel ranks.
     Alike {
         /// Number of layers.
         count: u64,
@@ -70,38 +70,38 @@ pub enum Layers {
         #[serde(alias = "tensor_bytes")]
         tensors: Vec<u64>,
     },
-    /// They follow from the model's dimensions.
+    /// Layers that follow from the dimensions of a transformer.
     Transformer(Transformer),
 }
 
 /// Dimensions of a decoder-only transformer with gated feed-forward layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transformer {
-    /// Layers.
+    /// Number of layers.
     pub layers: u64,
-    /// Words.
+    /// Size of the vocabulary.
     pub vocab_size: u64,
-    /// Width.
+    /// Width of the model.
     pub hidden_size: u64,
     /// Width of the feed-forward layers.
     pub ffn_hidden_size: u64,
-    /// Width of keys, and of values.
+    /// Width of the keys, which is also that of the values.
     pub kv_size: u64,
 }
 
 /// A file of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StateFile {
-    /// Without extension, below the checkpoint's folder.
+    /// Path below the checkpoint's folder, without extension.
     pub name: String,
-    /// In the order of the file.
+    /// Tensors in the order of the file.
     pub tensors: Vec<Tensor>,
 }
 
-/// A vector in a file.
+/// A tensor in a file, stored as a vector.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Tensor {
-    /// Path of keys: `0/3`.
+    /// Path of keys, such as `0/3`.
     pub name: String,
     /// Number of elements.
     pub elements: u64,
@@ -110,79 +110,83 @@ pub struct Tensor {
 }
 
 impl StateFile {
-    /// Bytes of its tensors.
+    /// Bytes of all tensors.
     pub fn bytes(&self) -> u64 {
         self.tensors.iter().fold(0, |sum, tensor| sum.saturating_add(tensor.bytes()))
     }
 
-    /// Whether it has the optimizer's state.
+    /// Whether the file has the optimizer's state.
     pub fn is_optimizer_state(&self) -> bool {
         self.name.ends_with(OPTIMIZER_SUFFIX)
     }
 }
 
 impl Tensor {
-    /// Bytes of its elements.
+    /// Bytes of the elements.
     pub fn bytes(&self) -> u64 {
         self.elements.saturating_mul(self.element.bytes())
     }
 }
 
-/// Where a rank is in the model.
+/// Place of a rank in the model.
 #[derive(Clone, Copy)]
 struct RankPlace {
+    /// Stage of the pipeline.
     pipeline: u64,
+    /// Number of the model's copy.
     data: u64,
-    /// Among the ranks that share one copy of the model.
+    /// Number among the ranks that share one copy of the model.
     model: u64,
 }
 
 impl Transformer {
-    /// Parameters of the whole model.
+    /// Number of parameters of the model.
     pub fn parameters(&self) -> u64 {
-        let (h, vocab) = (self.hidden_size, self.vocab_size);
-        let layer = self.layer(1, 1).into_iter().fold(0, u64::saturating_add);
-        let embedding = vocab.saturating_mul(h);
+        let hidden = self.hidden_size;
+        let layer = self.layer_tensors(1, 1).into_iter().fold(0, u64::saturating_add);
+        let embedding = self.vocab_size.saturating_mul(hidden);
         layer
             .saturating_mul(self.layers)
             .saturating_add(embedding.saturating_mul(2))
-            .saturating_add(h)
+            .saturating_add(hidden)
     }
 
-    /// Elements of the tensors of one of the layers: norm, attention in and out, norm, feed-forward up and down.
-    fn layer(&self, tensor: u64, shared: u64) -> [u64; 6] {
-        let (h, ffn) = (self.hidden_size, self.ffn_hidden_size);
-        let attention = h.saturating_mul(h.saturating_add(self.kv_size.saturating_mul(2)));
-        let feed_forward = h.saturating_mul(ffn);
+    /// Elements of the tensors of a layer: norm, attention in and out, norm, feed-forward up and down. `tensor` ranks share most of
+    /// them, and `copies` copies of the model share all.
+    fn layer_tensors(&self, tensor: u64, copies: u64) -> [u64; 6] {
+        let hidden = self.hidden_size;
+        let attention =
+            hidden.saturating_mul(hidden.saturating_add(self.kv_size.saturating_mul(2)));
+        let feed_forward = hidden.saturating_mul(self.ffn_hidden_size);
         [
-            h / shared,
-            attention / tensor / shared,
-            h.saturating_mul(h) / tensor / shared,
-            h / shared,
-            feed_forward.saturating_mul(2) / tensor / shared,
-            feed_forward / tensor / shared,
+            hidden / copies,
+            attention / tensor / copies,
+            hidden.saturating_mul(hidden) / tensor / copies,
+            hidden / copies,
+            feed_forward.saturating_mul(2) / tensor / copies,
+            feed_forward / tensor / copies,
         ]
     }
 }
 
 impl StatePlan {
-    /// Ranks that write.
+    /// Number of ranks that write. They are the first ones.
     pub fn writers(&self) -> u64 {
         match (self.writers, self.zero_stage) {
             (Writers::First, _) => 1,
-            // Copies hold the same: the first writes.
+            // Only the first copy writes, since all have the same state.
             (Writers::Holders, 0) => self.model_ranks().min(self.ranks),
             (Writers::Holders | Writers::All, _) => self.ranks,
         }
     }
 
-    /// Files that `rank` writes.
+    /// The files that `rank` writes.
     pub fn files(&self, rank: u64) -> Vec<StateFile> {
         if rank >= self.writers() {
             return Vec::new();
         }
         if !self.file_sizes.is_empty() {
-            return self.told_files(rank);
+            return self.files_of_given_sizes(rank);
         }
         let model_ranks = self.model_ranks();
         let place = RankPlace {
@@ -192,23 +196,23 @@ impl StatePlan {
         };
         let mut files = Vec::new();
         if self.model_bytes > 0 {
-            let (name, elements) = ("a".into(), self.model_bytes);
-            let tensors = vec![Tensor { name, elements, element: StateType::Int8 }];
-            files.push(StateFile { name: format!("model_states-{rank}"), tensors });
+            let elements = self.model_bytes;
+            let tensor = Tensor { name: "a".into(), elements, element: StateType::Int8 };
+            files.push(StateFile { name: format!("model_states-{rank}"), tensors: vec![tensor] });
         }
-        let optimizer = self.optimizer();
+        let optimizer = self.optimizer_tensors();
         if !optimizer.is_empty() {
-            let (data, model) = (place.data, place.model);
+            let RankPlace { data, model, .. } = place;
             let name = format!("zero_pp_rank_{data}_mp_rank_{model}{OPTIMIZER_SUFFIX}");
             files.push(StateFile { name, tensors: optimizer });
         }
         files.extend(self.layer_files(place));
-        self.shrink(&mut files);
+        self.scale_tensors(&mut files);
         files
     }
 
-    /// Scales layers and optimizer; a state given as one number of bytes stays as it is.
-    fn shrink(&self, files: &mut [StateFile]) {
+    /// Scales the tensors of layers and optimizer. A state without layers keeps its size.
+    fn scale_tensors(&self, files: &mut [StateFile]) {
         if self.scale == 1.0 {
             return;
         }
@@ -218,7 +222,8 @@ impl StatePlan {
         }
     }
 
-    fn told_files(&self, rank: u64) -> Vec<StateFile> {
+    /// The files of `rank` if their sizes are given instead of a model.
+    fn files_of_given_sizes(&self, rank: u64) -> Vec<StateFile> {
         let mut files = Vec::new();
         for (i, &elements) in self.file_sizes.iter().enumerate() {
             let tensor = Tensor { name: "a".into(), elements, element: StateType::Uint8 };
@@ -232,23 +237,23 @@ impl StatePlan {
         self.sum(|file| file.bytes())
     }
 
-    /// Bytes of the optimizer over all ranks.
+    /// Bytes of the optimizer's state over all ranks.
     pub fn optimizer_bytes(&self) -> u64 {
         self.sum(|file| if file.is_optimizer_state() { file.bytes() } else { 0 })
     }
 
-    /// Whether only some of the model's ranks are there.
+    /// Whether the run has only some of the model's ranks.
     pub fn is_subset(&self) -> bool {
         let model = self.model_ranks();
         self.ranks < model.saturating_mul(self.data)
     }
 
-    /// Files over all ranks.
+    /// Number of files over all ranks.
     pub fn total_files(&self) -> u64 {
         self.sum(|_| 1)
     }
 
-    /// Bytes of the rank that writes most.
+    /// Bytes of the rank that writes the most.
     pub fn rank_bytes_max(&self) -> u64 {
         (0..self.writers())
             .map(|rank| self.files(rank).iter().map(StateFile::bytes).sum())
@@ -256,31 +261,33 @@ impl StatePlan {
             .unwrap_or(0)
     }
 
+    /// Sum of `figure` over all files of all ranks.
     fn sum(&self, figure: impl Fn(&StateFile) -> u64) -> u64 {
         (0..self.writers())
             .flat_map(|rank| self.files(rank))
             .fold(0, |sum: u64, file| sum.saturating_add(figure(&file)))
     }
 
-    /// Ranks that share one copy of the model.
+    /// Number of ranks that share one copy of the model.
     fn model_ranks(&self) -> u64 {
         self.tensor * self.pipeline
     }
 
+    /// The files with the layers of a rank.
     fn layer_files(&self, place: RankPlace) -> Vec<StateFile> {
-        let shares_layers = self.zero_stage == 3;
+        let divides_layers = self.zero_stage == 3;
         let repeats_layers = self.zero_stage == 0 && self.writers == Writers::All;
-        if place.data > 0 && !shares_layers && !repeats_layers {
+        if place.data > 0 && !divides_layers && !repeats_layers {
             return Vec::new();
         }
         let states: Vec<(u64, Vec<Tensor>)> =
-            self.layers_of(place).map(|layer| (layer, self.layer(layer))).collect();
+            self.layers_of(place).map(|layer| (layer, self.layer_tensors(layer))).collect();
         if states.is_empty() {
             return Vec::new();
         }
-        let (data, model) = (place.data, place.model);
-        let by_layer = self.pipeline > 1 && matches!(self.zero_stage, 1 | 2);
-        if by_layer {
+        let RankPlace { data, model, .. } = place;
+        let has_file_per_layer = self.pipeline > 1 && matches!(self.zero_stage, 1 | 2);
+        if has_file_per_layer {
             return states
                 .into_iter()
                 .map(|(layer, tensors)| StateFile {
@@ -301,16 +308,17 @@ impl StatePlan {
         vec![StateFile { name, tensors: tensors.collect() }]
     }
 
-    /// Layers of a rank's stage: the layers proper are numbered from 1; of a transformer 0 is the embedding, which the first
-    /// stage has, and behind the last come the head and its norm, which the last stage has. Stages differ by one layer at most.
+    /// Numbers of the layers in a rank's pipeline stage. Layers are numbered from 1. A transformer has in addition the embedding as layer
+    /// 0 in the first stage, and the head and its norm after the last layer in the last stage. The stages differ by at most one layer.
     fn layers_of(&self, place: RankPlace) -> std::ops::Range<u64> {
         let (count, is_transformer) = match &self.layers {
             Layers::None => return 0..0,
             Layers::Alike { count, .. } => (*count, false),
             Layers::Transformer(transformer) => (transformer.layers, true),
         };
-        let (each, more) = (count / self.pipeline, count % self.pipeline);
-        let first_of = |stage: u64| 1 + stage * each + stage.min(more);
+        let stage_layers = count / self.pipeline;
+        let larger_stages = count % self.pipeline;
+        let first_of = |stage: u64| 1 + stage * stage_layers + stage.min(larger_stages);
         let is_last = place.pipeline + 1 == self.pipeline;
         let first =
             if is_transformer && place.pipeline == 0 { 0 } else { first_of(place.pipeline) };
@@ -318,20 +326,22 @@ impl StatePlan {
         first..end
     }
 
-    fn layer(&self, layer: u64) -> Vec<Tensor> {
+    /// The tensors of a layer on each rank that has it.
+    fn layer_tensors(&self, layer: u64) -> Vec<Tensor> {
         let elements = match &self.layers {
             Layers::None => return Vec::new(),
             Layers::Alike { tensors, .. } => {
                 tensors.iter().map(|elements| elements / self.tensor).collect()
             }
-            Layers::Transformer(t) => {
-                let shared = if self.zero_stage == 3 { self.data } else { 1 };
-                let embedding = t.hidden_size.saturating_mul(t.vocab_size) / self.tensor / shared;
+            Layers::Transformer(transformer) => {
+                let copies = if self.zero_stage == 3 { self.data } else { 1 };
+                let Transformer { layers, hidden_size, vocab_size, .. } = *transformer;
+                let embedding = hidden_size.saturating_mul(vocab_size) / self.tensor / copies;
                 match layer {
                     0 => vec![embedding],
-                    layer if layer == t.layers + 1 => vec![embedding],
-                    layer if layer == t.layers + 2 => vec![t.hidden_size / shared],
-                    _ => t.layer(self.tensor, shared).to_vec(),
+                    layer if layer == layers + 1 => vec![embedding],
+                    layer if layer == layers + 2 => vec![hidden_size / copies],
+                    _ => transformer.layer_tensors(self.tensor, copies).to_vec(),
                 }
             }
         };
@@ -340,7 +350,8 @@ impl StatePlan {
         numbered.map(|(i, elements)| Tensor { name: i.to_string(), elements, element }).collect()
     }
 
-    fn optimizer(&self) -> Vec<Tensor> {
+    /// The tensors of the optimizer on each rank that has them.
+    fn optimizer_tensors(&self) -> Vec<Tensor> {
         let element = self.optimizer_element;
         if !self.optimization_groups.is_empty() {
             let groups = self.optimization_groups.iter().enumerate().filter(|(_, n)| **n > 0);
@@ -355,8 +366,8 @@ impl StatePlan {
             return tensors;
         }
         let Layers::Transformer(transformer) = &self.layers else { return Vec::new() };
-        let shared = if self.zero_stage > 0 { self.data } else { 1 };
-        let parameters = transformer.parameters() / (self.model_ranks() * shared);
+        let copies = if self.zero_stage > 0 { self.data } else { 1 };
+        let parameters = transformer.parameters() / (self.model_ranks() * copies);
         if parameters == 0 {
             return Vec::new();
         }

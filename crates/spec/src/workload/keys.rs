@@ -424,7 +424,7 @@ keys! {
         checkpoint_file_sizes: Vec<u64> = Counts, "checkpoint.file_sizes", "[]", "bytes",
             "Write files of these sizes from each writing rank instead of a model, each in one call, as `raw` unless a format is given.";
         dataset_foreign: bool = Flag, "dataset.foreign", "false", "",
-            "Read the existing files of the data folder, whatever their names, and generate none (`--foreign`).";
+            "Read the existing files of the data folder, under any names, and generate none (`--foreign`).";
         dataset_scaling: String = Scaling, "dataset.scaling", "strong", "",
             "With `weak`, the numbers of files are per accelerator, so that the dataset grows with the accelerators.";
         dataset_split: String = SplitName, "dataset.split", "auto", "",

@@ -1,36 +1,38 @@
-//! The checkpoints of a plan: when, by whom, of what. Kinds that are not built are refused where the plan would reach them.
+//! Plans checkpoints: schedule, content and writing ranks.
 
 use super::{Builder, WAIT_MAX_S};
 use crate::plan::state::{Layers, StatePlan, StateType, Transformer, Writers};
 use crate::plan::{CheckpointOnlyPlan, CheckpointPlan, TrainPlan};
 use crate::workload::Framework;
 
-/// Ranks of one copy of a model, and of all copies.
+/// Maximum number of ranks of all copies of a model.
 const RANKS_MAX: u64 = 1 << 16;
-/// Upper limits of a model: its sizes stay far from overflowing.
+/// Maximum number of layers, far below an overflow of sizes.
 const LAYERS_MAX: u64 = 100_000;
-const WIDTH_MAX: u64 = 1 << 24;
-/// Upper limit of a file that is held in memory to be written in one call.
+/// Maximum of the dimensions of a model.
+const DIMENSION_MAX: u64 = 1 << 24;
+/// Maximum bytes of a file that is written in one call, and thus held in memory.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 impl Builder<'_> {
-    /// The checkpoints that this plan reaches.
+    /// The checkpoints of the run; `None` if it has none.
     pub(super) fn checkpoint(
         &mut self,
         train: &TrainPlan,
         accelerators: u32,
     ) -> Option<CheckpointPlan> {
         let w = self.w;
-        let alone = if self.writes_checkpoints_alone() { Some(self.alone()) } else { None };
-        let reached = alone.is_some() || self.trains() && self.reaches_checkpoint(train);
-        if !w.workflow_checkpoint || !reached {
+        let alone =
+            if self.is_checkpoint_only() { Some(self.checkpoint_only_plan()) } else { None };
+        let is_reached = alone.is_some() || self.trains() && self.reaches_checkpoint(train);
+        if !w.workflow_checkpoint || !is_reached {
             return None;
         }
-        self.contradicting_checkpoints();
+        self.check_checkpoint_settings();
         if alone.is_none() {
-            self.only_alone();
+            self.warn_of_checkpoint_only_keys();
         }
-        self.file_sizes();
+        self.check_file_sizes();
         let state = self.state(u64::from(accelerators))?;
         Some(CheckpointPlan {
             folder: w.checkpoint_checkpoint_folder.clone(),
@@ -52,31 +54,32 @@ impl Builder<'_> {
         })
     }
 
-    /// As asked for, else what the framework can load.
+    /// The configured format; by default one that the framework can load.
     fn checkpoint_format(&mut self) -> String {
         let is_model = self.w.checkpoint_file_sizes.is_empty();
-        let own = if is_model && self.w.framework == Framework::Pytorch { "pt" } else { "raw" };
-        let name = self.w.checkpoint_format.clone().unwrap_or_else(|| own.into());
+        let default = if is_model && self.w.framework == Framework::Pytorch { "pt" } else { "raw" };
+        let name = self.w.checkpoint_format.clone().unwrap_or_else(|| default.into());
         if self.catalog.checkpoint(&name).is_none() {
             let members = self.catalog.checkpoints.iter().copied();
-            self.no_member("checkpoint.format", "checkpoint format", &name, members);
+            self.refuse_unknown_member("checkpoint.format", "checkpoint format", &name, members);
         }
         name
     }
 
-    /// Files that are written in one call fit in memory.
-    fn file_sizes(&mut self) {
-        let wrong =
+    /// Refuses empty files and files that are too large to be written in one call.
+    fn check_file_sizes(&mut self) {
+        let invalid =
             self.w.checkpoint_file_sizes.iter().find(|&&size| size == 0 || size > FILE_BYTES_MAX);
-        if let Some(size) = wrong {
+        if let Some(size) = invalid {
             let message = format!("a file of `{size}` bytes, written in one call");
             let hint =
-                "give 1 to 67108864 (64 MiB); what is larger is a model, `model.model_size_bytes`";
+                "give 1 to 67108864 (64 MiB), or use `model.model_size_bytes` for a larger file";
             self.error("checkpoint.file_sizes", message, hint);
         }
     }
 
-    fn contradicting_checkpoints(&mut self) {
+    /// Refuses invalid and contradicting settings.
+    fn check_checkpoint_settings(&mut self) {
         let w = self.w;
         if w.checkpoint_steps_between_checkpoints == Some(0) {
             let hint = "give at least one, or -1 for checkpoints by epochs";
@@ -87,26 +90,26 @@ impl Builder<'_> {
         if w.is_given("checkpoint.ksm") && w.checkpoint_randomize_tensor {
             self.error(
                 "checkpoint.ksm",
-                "merges equal memory, and random tensors have none".into(),
-                "set `checkpoint.randomize_tensor=false`, or leave it out: memory is bounded without",
+                "merges equal memory, which random tensors do not have".into(),
+                "set `checkpoint.randomize_tensor=false`, or leave it out, since memory is bounded anyway",
             );
         }
     }
 
-    /// A run of checkpoints only, as DLIO has it where nothing is trained.
-    fn alone(&mut self) -> CheckpointOnlyPlan {
+    /// The settings of a run without training.
+    fn checkpoint_only_plan(&mut self) -> CheckpointOnlyPlan {
         let w = self.w;
         let writes = w.checkpoint_num_checkpoints_write.unwrap_or(0);
         let reads = w.checkpoint_num_checkpoints_read.unwrap_or(0);
         let wait_s = w.checkpoint_time_between_checkpoints.unwrap_or(0.0).max(0.0);
         if writes == 0 && reads == 0 {
-            let message = "nothing is trained, and no checkpoint is written or read";
+            let message = "the run would neither train nor write or read checkpoints";
             let hint = "set `checkpoint.num_checkpoints_write` or `checkpoint.num_checkpoints_read`, or `workflow.train=true`";
             self.error("checkpoint.num_checkpoints_write", message.into(), hint);
         }
         if writes > 0 && reads > writes {
-            let message = format!("`{reads}` checkpoints are read, {writes} are written");
-            let hint = "read at most as many as are written, or write none to read those of an earlier run";
+            let message = format!("`{reads}` checkpoints to read, but only {writes} to write");
+            let hint = "read at most as many as are written, or write none to read checkpoints of an earlier run";
             self.error("checkpoint.num_checkpoints_read", message, hint);
         }
         if wait_s > WAIT_MAX_S {
@@ -117,19 +120,22 @@ impl Builder<'_> {
         CheckpointOnlyPlan { writes, reads, wait_s }
     }
 
-    /// Warns of keys that only a run of checkpoints heeds.
-    fn only_alone(&mut self) {
+    /// Warns of keys that have an effect only in runs without training.
+    fn warn_of_checkpoint_only_keys(&mut self) {
         for key in [
             "checkpoint.num_checkpoints_write",
             "checkpoint.num_checkpoints_read",
             "checkpoint.time_between_checkpoints",
             "checkpoint.recovery_rank_shift",
         ] {
-            self.in_vain(key, "only a run of checkpoints alone (`workflow.train=false`) heeds it");
+            self.warn_unused(
+                key,
+                "has an effect only in runs without training (`workflow.train=false`)",
+            );
         }
     }
 
-    /// The model's state over the ranks.
+    /// The model's state and its division among ranks.
     fn state(&mut self, ranks: u64) -> Option<StatePlan> {
         let w = self.w;
         let tensor = u64::from(w.model_parallelism_tensor);
@@ -138,7 +144,7 @@ impl Builder<'_> {
         let data = self.copies(ranks, model_ranks)?;
         let transformer = w.model_type.as_deref() == Some("transformer");
         let layers = self.layers()?;
-        // DLIO names nobody who writes: a model that is split is written by all.
+        // DLIO ignores the key: all ranks with a part of a split model write.
         let is_split = model_ranks > 1 || w.model_parallelism_zero_stage > 0;
         let writers = match w.checkpoint_type.as_str() {
             "rank_zero" if w.is_given("checkpoint.type") || !is_split => Writers::First,
@@ -150,12 +156,12 @@ impl Builder<'_> {
             layers,
             optimization_groups: w.model_optimization_groups.clone(),
             file_sizes: w.checkpoint_file_sizes.clone(),
-            model_element: self.element_of(
+            model_element: self.state_element(
                 !w.model_layer_parameters.is_empty(),
                 "model.model_datatype",
                 w.model_model_datatype,
             ),
-            optimizer_element: self.element_of(
+            optimizer_element: self.state_element(
                 !w.model_optimization_groups.is_empty(),
                 "model.optimizer_datatype",
                 w.model_optimizer_datatype,
@@ -170,26 +176,30 @@ impl Builder<'_> {
         })
     }
 
-    /// Sizes that are told are bytes, as in DLIO, where no type is given for them.
-    fn element_of(&self, are_told: bool, key: &str, element: StateType) -> StateType {
-        if are_told && !self.w.is_given(key) { StateType::Int8 } else { element }
+    /// The element type of a state. Given sizes are in bytes unless a type is given too, as in DLIO.
+    fn state_element(&self, has_given_sizes: bool, key: &str, element: StateType) -> StateType {
+        if has_given_sizes && !self.w.is_given(key) { StateType::Int8 } else { element }
     }
 
-    /// Copies of the model: as many as the ranks make up, or in mode `subset` as are told.
+    /// Number of copies of the model: the number that the ranks form, or in mode `subset` the configured number.
     fn copies(&mut self, ranks: u64, model_ranks: u64) -> Option<u64> {
-        let told = self.w.model_parallelism_data;
+        let configured = self.w.model_parallelism_data;
         let subset = self.w.checkpoint_mode == "subset";
-        let data = match told {
+        let data = match configured {
             Some(data) if subset => data,
             _ => ranks / model_ranks.max(1),
         };
         let all = model_ranks.saturating_mul(data);
         let problem = if model_ranks == 0 || model_ranks > RANKS_MAX || all > RANKS_MAX {
-            format!("`{model_ranks}` ranks for each of `{data}` copies of the model")
+            format!(
+                "`{model_ranks}` ranks for each of `{data}` copies of the model are too many or none"
+            )
         } else if data == 0 {
-            format!("a copy of the model needs `{model_ranks}` ranks, there are {ranks}")
-        } else if let Some(told) = told.filter(|&told| !subset && told != data) {
-            format!("`{told}` copies of the model on {ranks} ranks of {model_ranks} each")
+            format!("a copy of the model needs `{model_ranks}` ranks, and there are {ranks}")
+        } else if let Some(copies) = configured.filter(|&copies| !subset && copies != data) {
+            format!(
+                "`{copies}` copies of the model of {model_ranks} ranks each do not match {ranks} ranks"
+            )
         } else {
             return Some(data);
         };
@@ -201,18 +211,21 @@ impl Builder<'_> {
         None
     }
 
+    /// The layers of the model; `None` if they are refused.
     fn layers(&mut self) -> Option<Layers> {
         let w = self.w;
         let count = w.model_num_layers.unwrap_or(0);
-        let widths = [
+        let dimensions = [
             w.model_transformer_vocab_size,
             w.model_transformer_hidden_size,
             w.model_transformer_ffn_hidden_size,
             w.model_transformer_num_kv_heads,
         ];
-        if count > LAYERS_MAX || widths.iter().any(|&width| width > WIDTH_MAX) {
-            let message = format!("`{count}` layers, or dimensions of `{widths:?}`");
-            let hint = format!("give at most {LAYERS_MAX} layers and dimensions of {WIDTH_MAX}");
+        if count > LAYERS_MAX || dimensions.iter().any(|&dimension| dimension > DIMENSION_MAX) {
+            let message = format!("`{count}` layers with dimensions `{dimensions:?}`");
+            let hint = format!(
+                "give at most {LAYERS_MAX} layers, and dimensions of at most {DIMENSION_MAX}"
+            );
             self.error("model.num_layers", message, &hint);
             return None;
         }
@@ -222,8 +235,8 @@ impl Builder<'_> {
         if !w.model_layer_parameters.is_empty() {
             return Some(Layers::Alike { count, tensors: w.model_layer_parameters.clone() });
         }
-        let (hidden_size, heads) =
-            (w.model_transformer_hidden_size, w.model_transformer_num_attention_heads);
+        let hidden_size = w.model_transformer_hidden_size;
+        let heads = w.model_transformer_num_attention_heads;
         if heads == 0 {
             let key = "model.transformer.num_attention_heads";
             self.error(key, "`0` attention heads".into(), "give at least one");
@@ -238,6 +251,7 @@ impl Builder<'_> {
         }))
     }
 
+    /// Whether the run is long enough for a checkpoint.
     fn reaches_checkpoint(&self, train: &TrainPlan) -> bool {
         match self.w.checkpoint_steps_between_checkpoints {
             Some(steps) => steps <= train.steps_in_epoch(1),

@@ -1,13 +1,13 @@
-//! The client of a plan: a profile by its name, and what is given beside it.
+//! Plans the client: a profile by its name, and costs that are given in addition.
 
 use super::{Builder, WAIT_MAX_S};
 use crate::plan::{CLIENT_PROFILES, ClientPlan, ClientProfile, DatasetPlan, LoaderPlan};
 use crate::workload::client_costs;
 
-/// Upper limit of the processor time that each cost of a client takes over a run: some thirty years, of which nanoseconds can be counted.
+/// Maximum processor time of each cost of a client over a run. It is about thirty years, which nanoseconds in 64 bits can count.
 const RUN_MAX_S: f64 = 1e9;
 
-/// Costs that only workers have.
+/// Costs of the exchange between workers and the training process.
 const BETWEEN_PROCESSES: &[&str] = &[
     "client.handover_bytes_per_second",
     "client.receive_per_batch",
@@ -17,15 +17,15 @@ const BETWEEN_PROCESSES: &[&str] = &[
 ];
 
 impl Builder<'_> {
-    /// `None` is an ideal one, which takes no time.
+    /// The client; `None` for an ideal one, which takes no time.
     pub(super) fn client(&mut self) -> Option<ClientPlan> {
         let w = self.w;
         let profile = w.client_name.as_deref().and_then(|name| {
             let profile = ClientProfile::find(name);
             if profile.is_none() {
-                let names: Vec<&str> = CLIENT_PROFILES.iter().map(|one| one.name).collect();
+                let names: Vec<&str> = CLIENT_PROFILES.iter().map(|profile| profile.name).collect();
                 let hint = format!(
-                    "there are {}; or give `client.per_sample` and its like, which `feedrate calibrate` measures",
+                    "available clients: {}; or give costs such as `client.per_sample`, which `feedrate calibrate` measures",
                     names.join(", ")
                 );
                 self.error("client.name", format!("there is no client `{name}`"), &hint);
@@ -34,7 +34,7 @@ impl Builder<'_> {
         });
         let is_changed = client_costs().any(|key| w.is_given(&format!("client.{key}")));
         let known = profile.map(ClientProfile::plan).unwrap_or_default();
-        let client = ClientPlan {
+        let with_workers = ClientPlan {
             per_sample_s: w.client_per_sample.unwrap_or(known.per_sample_s),
             per_byte_s: w.client_per_byte.unwrap_or(known.per_byte_s),
             per_batch_s: w.client_per_batch.unwrap_or(known.per_batch_s),
@@ -48,19 +48,22 @@ impl Builder<'_> {
             name: if is_changed { None } else { known.name },
         };
         let has_workers = w.reader_read_threads > 0;
-        let client = if has_workers { client } else { client.without_workers() };
+        let client = if has_workers { with_workers } else { with_workers.without_workers() };
         for key in if has_workers { &[] } else { BETWEEN_PROCESSES } {
-            self.in_vain(key, "without workers (`reader.read_threads=0`) there is nobody to start, and nothing to hand over");
+            self.warn_unused(
+                key,
+                "without workers (`reader.read_threads=0`) there is no exchange between processes",
+            );
         }
         (!client.is_ideal()).then_some(client)
     }
 
-    /// Refuses a client that takes longer than a run can be, and those of accelerators of which one reads for others.
+    /// Refuses costs above the limits, and clients of accelerators that read for others.
     pub(super) fn client_costs(&mut self, dataset: &DatasetPlan, loader: &LoaderPlan, steps: u64) {
         let Some(client) = &loader.client else { return };
         if loader.group_accelerators > 1 {
             let message = format!(
-                "the workers of one accelerator read for {}, and would do the client's work of all",
+                "the workers of one accelerator read for {} accelerators, and would do the client's work for all of them",
                 loader.group_accelerators
             );
             self.error(
@@ -71,7 +74,7 @@ impl Builder<'_> {
         }
         let samples = loader.batch_size as f64;
         let bytes = samples * dataset.record_bytes;
-        let most_s = WAIT_MAX_S.min(RUN_MAX_S / steps.max(1) as f64);
+        let cost_max_s = WAIT_MAX_S.min(RUN_MAX_S / steps.max(1) as f64);
         for (key, seconds) in [
             ("client.per_sample", client.per_sample_s * samples),
             ("client.per_byte", client.per_byte_s * bytes),
@@ -81,10 +84,11 @@ impl Builder<'_> {
             ("client.receive_per_byte", client.receive_per_byte_s * bytes),
             ("client.start_per_epoch", loader.start_s()),
         ] {
-            if seconds > most_s {
-                let what = if key.ends_with("epoch") { "an epoch's workers" } else { "a batch" };
-                let message = format!("`{seconds}` seconds of a processor for {what}");
-                self.error(key, message, &format!("let it be at most {most_s:.3}"));
+            if seconds > cost_max_s {
+                let unit =
+                    if key.ends_with("epoch") { "the workers of an epoch" } else { "a batch" };
+                let message = format!("`{seconds}` seconds of processor time for {unit}");
+                self.error(key, message, &format!("reduce it to at most {cost_max_s:.3}"));
             }
         }
     }

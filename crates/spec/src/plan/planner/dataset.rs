@@ -1,4 +1,4 @@
-//! The dataset of a plan: formats, counts, sizes.
+//! Plans the dataset: format, number and sizes of files, and encoding.
 
 use super::{Builder, Context};
 use crate::catalog::Unfit;
@@ -8,30 +8,32 @@ use crate::plan::{DRAWN_FILES_MAX, DatasetPlan, FILES_MAX, Plan};
 use crate::shape::{Compression, DIMS_MAX, Element, Encoding, Redundancy};
 use crate::units;
 
-/// Positions in an epoch are counted exactly, in floating point too.
+/// Maximum number of samples, so that floating-point numbers count them exactly too.
 const SAMPLES_MAX: u64 = 1 << 53;
 
 impl Builder<'_> {
+    /// The dataset of the plan.
     pub(super) fn dataset(&mut self, accelerators: u32) -> DatasetPlan {
         let w = self.w;
-        self.format();
-        self.share("--scale", self.options.scale);
-        self.share("--shrink-records", self.options.shrink_records);
+        self.check_format();
+        self.check_share("--scale", self.options.scale);
+        self.check_share("--shrink-records", self.options.shrink_records);
         if !w.dataset_keep_files {
             let message = "deleting the dataset after the run is not supported yet";
             self.error(
                 "dataset.keep_files",
                 message.into(),
-                "set it to true, and delete the folder yourself",
+                "set it to true, and delete the folder after the run",
             );
         }
-        let (files_train, samples_per_file) =
+        let (scaled_files_train, samples_per_file) =
             self.scaled(w.dataset_num_files_train, w.dataset_num_samples_per_file);
-        let (files_eval, _) = self.scaled(w.dataset_num_files_eval, w.dataset_num_samples_per_file);
-        let grows = if w.dataset_scaling == "weak" { u64::from(accelerators) } else { 1 };
-        let (files_train, files_eval) =
-            (files_train.saturating_mul(grows), files_eval.saturating_mul(grows));
-        self.counts(files_train, files_eval, samples_per_file);
+        let (scaled_files_eval, _) =
+            self.scaled(w.dataset_num_files_eval, w.dataset_num_samples_per_file);
+        let growth = if w.dataset_scaling == "weak" { u64::from(accelerators) } else { 1 };
+        let files_train = scaled_files_train.saturating_mul(growth);
+        let files_eval = scaled_files_eval.saturating_mul(growth);
+        self.check_counts(files_train, files_eval, samples_per_file);
         let element = self.element();
         let record_bytes = self.record_bytes(element);
         DatasetPlan {
@@ -39,7 +41,7 @@ impl Builder<'_> {
             extension: self
                 .catalog
                 .format(&w.dataset_format)
-                .map_or("", |f| f.extension)
+                .map_or("", |format| format.extension)
                 .to_string(),
             files_train: files_train.min(FILES_MAX),
             files_eval: files_eval.min(FILES_MAX),
@@ -62,11 +64,12 @@ impl Builder<'_> {
         }
     }
 
-    fn counts(&mut self, files_train: u64, files_eval: u64, samples_per_file: u64) {
+    /// Refuses a dataset without training files, and one with too many files or samples.
+    fn check_counts(&mut self, files_train: u64, files_eval: u64, samples_per_file: u64) {
         if files_train == 0 && self.trains() {
             self.error(
                 "dataset.num_files_train",
-                "there is nothing to train on: `0` files".into(),
+                "`0` training files".into(),
                 "give at least one file",
             );
         }
@@ -74,15 +77,15 @@ impl Builder<'_> {
         if samples > SAMPLES_MAX && files_train <= FILES_MAX {
             self.error(
                 "dataset.num_samples_per_file",
-                format!("`{samples_per_file}` samples in each of {files_train} files"),
-                &format!("a dataset can have {SAMPLES_MAX} samples"),
+                format!("`{samples_per_file}` samples in each of {files_train} files are too many"),
+                &format!("a dataset can have up to {SAMPLES_MAX} samples"),
             );
         }
         if files_train.saturating_add(files_eval) > FILES_MAX {
             self.error(
                 "dataset.num_files_train",
                 format!(
-                    "`{}` files are more than any file system holds",
+                    "`{}` files are more than a file system can store",
                     files_train.saturating_add(files_eval)
                 ),
                 &format!("give at most {FILES_MAX}, or put more samples in each file"),
@@ -90,13 +93,13 @@ impl Builder<'_> {
         }
     }
 
-    /// Whole batches that are kept must fit this machine.
-    pub(super) fn memory(&mut self, plan: &Plan, layout: &Layout, context: Context) {
+    /// Refuses loaders that need more memory than the machine has.
+    pub(super) fn check_memory(&mut self, plan: &Plan, layout: &Layout, context: Context) {
         let needed = estimate_with(plan, self.catalog, layout).loader_memory_bytes;
         let Some(memory) = context.memory_bytes.filter(|&memory| needed > memory as f64) else {
             return;
         };
-        let (key, leave) = if plan.loader.in_memory {
+        let (key, remedy) = if plan.loader.in_memory {
             ("reader.read_type", "`reader.read_type=on_demand`")
         } else {
             ("reader.materialize", "`reader.materialize=false`")
@@ -104,40 +107,41 @@ impl Builder<'_> {
         self.error(
             key,
             format!(
-                "the loaders would keep {}, the machine has {}",
+                "the loaders need {} of memory, and the machine has {}",
                 units::bytes(needed as u64),
                 units::bytes(memory)
             ),
-            &format!("use fewer accelerators, threads or samples in a batch, or {leave}"),
+            &format!("use fewer accelerators, threads or samples in a batch, or {remedy}"),
         );
     }
 
-    /// Names of files begin with it, so it may not lead elsewhere.
+    /// The prefix of file names. It must not contain separators, which would place files in other folders.
     fn prefix(&mut self) -> String {
         let prefix = self.w.dataset_file_prefix.clone();
         if prefix.contains(['/', '\\', '\0']) {
-            let message = format!("`{prefix}` is no start of a file's name");
-            self.error("dataset.file_prefix", message, "leave folders to `dataset.data_folder`");
+            let message = format!("`{prefix}` cannot be the prefix of a file name");
+            self.error("dataset.file_prefix", message, "set folders with `dataset.data_folder`");
         }
         prefix
     }
 
-    /// The format's own element type in place of one that its files cannot hold, as in DLIO.
+    /// The configured element type, or the format's default if its files cannot store that type, as in DLIO.
     fn element(&mut self) -> Element {
-        let asked = self.w.dataset_record_element_type;
-        let elements = self.catalog.format(&self.w.dataset_format).map_or(&[][..], |f| f.elements);
-        let Some(&own) = elements.first() else { return asked };
-        if elements.contains(&asked) {
-            return asked;
+        let configured = self.w.dataset_record_element_type;
+        let format = self.catalog.format(&self.w.dataset_format);
+        let elements = format.map_or(&[][..], |format| format.elements);
+        let Some(&default) = elements.first() else { return configured };
+        if elements.contains(&configured) {
+            return configured;
         }
         let message = format!(
-            "files of format `{}` hold no `{}`: their elements are {}",
+            "files of format `{}` cannot store `{}`: their elements become {}",
             self.w.dataset_format,
-            asked.name(),
-            own.name()
+            configured.name(),
+            default.name()
         );
         self.warning("dataset.record_element_type", message, "");
-        own
+        default
     }
 
     /// Nominal bytes of a sample.
@@ -145,33 +149,35 @@ impl Builder<'_> {
         let w = self.w;
         let shrink = self.options.shrink_records;
         let dims = &w.dataset_record_dims;
-        self.record_dims(dims);
+        self.check_record_dims(dims);
         let record_bytes = if dims.is_empty() {
             (w.dataset_record_length_bytes * shrink).max(1.0)
         } else {
-            dims.iter().map(|&d| d as f64).product::<f64>() * element.bytes() as f64
+            dims.iter().map(|&extent| extent as f64).product::<f64>() * element.bytes() as f64
         };
         if record_bytes < element.bytes() as f64 {
             self.error(
                 "dataset.record_length_bytes",
                 format!(
-                    "a record of `{record_bytes}` bytes holds no element of {}",
+                    "a record of `{record_bytes}` bytes is smaller than an element of {}",
                     element.name()
                 ),
-                "give a longer record",
+                "use a larger record",
             );
         }
         record_bytes
     }
 
-    fn format(&mut self) {
+    /// Refuses an unknown format.
+    fn check_format(&mut self) {
         let name = self.w.dataset_format.clone();
         if self.catalog.format(&name).is_none() {
             let members = self.catalog.formats.iter().map(|format| format.member);
-            self.no_member("dataset.format", "format", &name, members);
+            self.refuse_unknown_member("dataset.format", "format", &name, members);
         }
     }
 
+    /// The encoding, with the settings that the format supports.
     fn encoding(&mut self) -> Encoding {
         let w = self.w;
         let compression = w.dataset_compression;
@@ -179,56 +185,60 @@ impl Builder<'_> {
             && compression != Compression::None
             && !format.compressions.contains(&compression)
         {
-            let others: Vec<&str> = format.compressions.iter().map(|c| c.name()).collect();
-            let hint = if others.is_empty() {
+            let supported: Vec<&str> =
+                format.compressions.iter().map(|compression| compression.name()).collect();
+            let hint = if supported.is_empty() {
                 "leave it out, or use `none`".to_string()
             } else {
-                format!("use `none` or one of: {}", others.join(", "))
+                format!("use `none` or one of: {}", supported.join(", "))
             };
-            let (format, compression) = (&w.dataset_format, compression.name());
-            let message = format!("format `{format}` has no compression `{compression}`");
+            let message = format!(
+                "format `{}` does not support compression `{}`",
+                w.dataset_format,
+                compression.name()
+            );
             self.error("dataset.compression", message, &hint);
         }
         let mut encoding = Encoding { compression, ..Encoding::default() };
-        if self.heeds("dataset.compression_level") && compression != Compression::None {
+        if self.supports_key("dataset.compression_level") && compression != Compression::None {
             encoding.compression_level = w.dataset_compression_level;
         }
-        if self.heeds("dataset.hdf5.chunk_dims") {
+        if self.supports_key("dataset.hdf5.chunk_dims") {
             encoding.chunk_dims.clone_from(&w.dataset_hdf5_chunk_dims);
         }
-        if self.heeds("dataset.hdf5.max_shape") {
+        if self.supports_key("dataset.hdf5.max_shape") {
             encoding.max_shape.clone_from(&w.dataset_hdf5_max_shape);
         }
-        if self.heeds("dataset.hdf5.num_dset_per_record") {
+        if self.supports_key("dataset.hdf5.num_dset_per_record") {
             encoding.datasets_per_record = w.dataset_hdf5_num_dset_per_record;
         }
-        if self.heeds("dataset.row_group_samples") {
+        if self.supports_key("dataset.row_group_samples") {
             encoding.row_group_samples = w.dataset_row_group_samples;
         }
         encoding
     }
 
-    /// Whether the format heeds a key of the encoding; a warning where it was given in vain.
-    fn heeds(&mut self, key: &str) -> bool {
+    /// Whether the format supports a key of the encoding. Warns if an unsupported key is given.
+    fn supports_key(&mut self, key: &str) -> bool {
         let Some(format) = self.catalog.format(&self.w.dataset_format) else { return false };
-        let heeds = format.encoding_keys.contains(&key);
-        if !heeds && self.w.is_given(key) {
-            let message = format!("format `{}` takes no notice of it", format.member.name);
+        let is_supported = format.encoding_keys.contains(&key);
+        if !is_supported && self.w.is_given(key) {
+            let message = format!("format `{}` does not use it", format.member.name);
             self.warning(key, message, "");
         }
-        heeds
+        is_supported
     }
 
-    /// Whether the format takes files of these shapes.
-    fn fits(&mut self, dataset: &DatasetPlan, layout: &Layout) {
+    /// Refuses shapes of files that the format does not support.
+    fn check_shapes(&mut self, dataset: &DatasetPlan, layout: &Layout) {
         let Some(format) = self.catalog.format(&dataset.format).copied() else { return };
         let dims = &dataset.record_dims;
-        if let Some(most) = format.dlio_dims_max
+        if let Some(dims_max) = format.dlio_dims_max
             && self.options.as_dlio
-            && dims.len() > most
+            && dims.len() > dims_max
         {
             let message = format!(
-                "format `{}` has at most {most} dimensions in DLIO, `{dims:?}` are {}",
+                "format `{}` has at most {dims_max} dimensions in DLIO, and `{dims:?}` are {}",
                 dataset.format,
                 dims.len()
             );
@@ -242,22 +252,23 @@ impl Builder<'_> {
         }
     }
 
-    fn record_dims(&mut self, dims: &[u64]) {
+    /// Refuses invalid dimensions, and settings that contradict fixed dimensions.
+    fn check_record_dims(&mut self, dims: &[u64]) {
         if dims.is_empty() {
             return;
         }
         if dims.len() > DIMS_MAX || dims.contains(&0) {
             self.error(
                 "dataset.record_dims",
-                format!("`{dims:?}` are no dimensions of a sample"),
+                format!("`{dims:?}` are not valid dimensions of a sample"),
                 &format!("give 1 to {DIMS_MAX} numbers above 0"),
             );
         }
         if self.w.dataset_record_length_bytes_stdev > 0.0 {
             self.error(
                 "dataset.record_dims",
-                "`record_dims` and `record_length_bytes_stdev` exclude each other".into(),
-                "fixed dimensions have no deviation: set `dataset.record_length_bytes_stdev` to 0",
+                "`record_dims` and `record_length_bytes_stdev` cannot be combined".into(),
+                "set `dataset.record_length_bytes_stdev` to 0: fixed dimensions do not vary",
             );
         }
         if self.options.shrink_records != 1.0 {
@@ -269,25 +280,27 @@ impl Builder<'_> {
         }
     }
 
-    fn share(&mut self, flag: &str, share: f64) {
+    /// Refuses a share that is not above 0 and at most 1.
+    fn check_share(&mut self, flag: &str, share: f64) {
         if !(share > 0.0 && share <= 1.0) {
-            let message = format!("`{flag} {share}` is no share");
-            self.error("", message, "give a number above 0, at most 1");
+            let message = format!("`{flag} {share}` is not a share");
+            self.error("", message, "give a number above 0 and at most 1");
         }
     }
 
+    /// Number of files, and of samples per file, after `--scale`.
     fn scaled(&self, files: u64, samples_per_file: u64) -> (u64, u64) {
         scaled_by(self.options.scale, files, samples_per_file)
     }
 
-    /// Whether the sizes of the files can be drawn.
+    /// Whether there are few enough files to draw their sizes, if they vary.
     pub(super) fn can_draw_sizes(&mut self, dataset: &DatasetPlan) -> bool {
         if dataset.record_stdev_bytes > 0.0
             && dataset.files_train + dataset.files_eval > DRAWN_FILES_MAX
         {
             self.error(
                 "dataset.record_length_bytes_stdev",
-                "sizes of so many files cannot be drawn one by one".into(),
+                "the sizes of this number of files cannot be drawn one by one".into(),
                 &format!("set it to 0, or use at most {DRAWN_FILES_MAX} files"),
             );
             return false;
@@ -295,8 +308,9 @@ impl Builder<'_> {
         true
     }
 
-    pub(super) fn sizes(&mut self, dataset: &DatasetPlan, layout: &Layout) {
-        self.fits(dataset, layout);
+    /// Checks the sizes of files against the limits of the format and of a dataset.
+    pub(super) fn check_sizes(&mut self, dataset: &DatasetPlan, layout: &Layout) {
+        self.check_shapes(dataset, layout);
         let Some(format) = self.catalog.format(&dataset.format) else { return };
         let total = layout.sum(layout.files(), |shape| {
             (format.file_bytes)(shape, &dataset.encoding).max(shape.payload_bytes())
@@ -314,7 +328,7 @@ impl Builder<'_> {
             self.warning(
                 "dataset.record_length_bytes_stdev",
                 format!(
-                    "the deviation `{}` is larger than the record: sizes are cut off at one element, their mean is {} instead of {}",
+                    "the deviation `{}` is larger than the record: sizes have a minimum of one element, and a mean of {} instead of {}",
                     dataset.record_stdev_bytes,
                     units::bytes(mean as u64),
                     units::bytes(dataset.record_bytes as u64)
@@ -325,15 +339,15 @@ impl Builder<'_> {
     }
 }
 
-/// Files first; below one file, the samples of it.
+/// Scales the number of files, or below one file the number of its samples. Returns files and samples per file.
 pub(super) fn scaled_by(scale: f64, files: u64, samples_per_file: u64) -> (u64, u64) {
     if files == 0 || !(scale > 0.0 && scale < 1.0) {
         return (files, samples_per_file);
     }
-    let wanted = files as f64 * scale;
-    if wanted >= 1.0 {
-        (wanted.round() as u64, samples_per_file)
+    let scaled_files = files as f64 * scale;
+    if scaled_files >= 1.0 {
+        (scaled_files.round() as u64, samples_per_file)
     } else {
-        (1, ((samples_per_file as f64 * wanted).round() as u64).max(1))
+        (1, ((samples_per_file as f64 * scaled_files).round() as u64).max(1))
     }
 }

@@ -1,4 +1,4 @@
-//! Doubts that are known before running.
+//! Doubts that are known before a run, with the observation and a remedy.
 
 use super::{Builder, Context};
 use crate::catalog::Ability;
@@ -9,10 +9,11 @@ use crate::plan::state::Layers;
 use crate::plan::{Cache, ClientProfile, Plan, PlanDoubt, WorkerSplit};
 use crate::units::{self, counted};
 
-/// Lower limit of a page cache's throughput: a slower throttle hides it.
+/// Assumed minimum throughput of a page cache. A throttle below it makes the page cache irrelevant.
 const PAGE_CACHE_BYTES_PER_SECOND: f64 = 1e9;
 
 impl Builder<'_> {
+    /// The doubts of a plan, in the order in which they are shown.
     pub(super) fn doubts(&self, plan: &Plan, layout: &Layout, context: Context) -> Vec<PlanDoubt> {
         if plan.is_checkpoint_only() {
             let found = [
@@ -34,10 +35,10 @@ impl Builder<'_> {
             checkpoints_exceed_disk(plan, context),
             samples_in_memory(plan),
             staged(plan),
-            emulated(plan, self.options.processes.unwrap_or(1)),
+            emulated_storage(plan, self.options.processes.unwrap_or(1)),
             workers_outnumber_shards(plan),
             shared_gpu(plan, context),
-            client_of_others(plan),
+            client_of_another_kind(plan),
         ];
         found.into_iter().flatten().collect()
     }
@@ -45,11 +46,11 @@ impl Builder<'_> {
     fn fits_page_cache(&self, plan: &Plan, layout: &Layout, context: Context) -> Option<PlanDoubt> {
         let storage = self.catalog.storage(&plan.storage.kind)?;
         let throttle = plan.storage.throttle_bytes_per_second;
-        let throttled = throttle.is_some_and(|rate| rate < PAGE_CACHE_BYTES_PER_SECOND);
+        let is_throttled = throttle.is_some_and(|rate| rate < PAGE_CACHE_BYTES_PER_SECOND);
         if !storage.has(Ability::PageCache)
             || plan.storage.passes_page_cache
             || plan.train.cache != Cache::AsIs
-            || throttled
+            || is_throttled
         {
             return None;
         }
@@ -57,23 +58,24 @@ impl Builder<'_> {
         let memory = context.memory_bytes.filter(|&memory| bytes < memory)?;
         Some(doubt(
             "dataset_fits_page_cache",
-            format!("the dataset is {}, the memory {}", units::bytes(bytes), units::bytes(memory)),
+            format!("the dataset has {}, the memory {}", units::bytes(bytes), units::bytes(memory)),
             "use a dataset of at least five times the memory, or `--cold`",
         ))
     }
 
     fn scaled_down(&self, plan: &Plan) -> Option<PlanDoubt> {
         let scale = self.options.scale;
-        let grows = if self.w.dataset_scaling == "weak" { u64::from(plan.accelerators) } else { 1 };
+        let growth =
+            if self.w.dataset_scaling == "weak" { u64::from(plan.accelerators) } else { 1 };
         let files = plan.dataset.files_train;
-        let of = self.w.dataset_num_files_train.saturating_mul(grows);
-        let (samples, of_samples) =
-            (plan.dataset.samples_per_file, self.w.dataset_num_samples_per_file);
-        let evidence = if samples == of_samples {
-            format!("`--scale {scale}`: {} instead of {of}", counted(files, "file"))
+        let full_files = self.w.dataset_num_files_train.saturating_mul(growth);
+        let samples = plan.dataset.samples_per_file;
+        let full_samples = self.w.dataset_num_samples_per_file;
+        let evidence = if samples == full_samples {
+            format!("`--scale {scale}`: {} instead of {full_files}", counted(files, "file"))
         } else {
             format!(
-                "`--scale {scale}`: {} of {} instead of {of} of {of_samples}",
+                "`--scale {scale}`: {} of {} instead of {full_files} of {full_samples}",
                 counted(files, "file"),
                 counted(samples, "sample")
             )
@@ -93,49 +95,51 @@ impl Builder<'_> {
 
     fn records_shrunk(&self, plan: &Plan) -> Option<PlanDoubt> {
         let shrink = self.options.shrink_records;
-        let (bytes, of) = (plan.dataset.record_bytes, self.w.dataset_record_length_bytes);
-        let (bytes, of) = (units::bytes(bytes as u64), units::bytes(of as u64));
-        let evidence = format!("`--shrink-records {shrink}`: records of {bytes} instead of {of}");
-        let advice = "this is another workload: do not compare it with the full one";
+        let bytes = units::bytes(plan.dataset.record_bytes as u64);
+        let full_bytes = units::bytes(self.w.dataset_record_length_bytes as u64);
+        let evidence =
+            format!("`--shrink-records {shrink}`: records of {bytes} instead of {full_bytes}");
+        let advice = "do not compare with the full workload: this is a different one";
         (shrink != 1.0).then(|| doubt("records_shrunk", evidence, advice))
     }
 
     fn checkpoint_not_reached(&self, plan: &Plan) -> Option<PlanDoubt> {
-        let missed = self.w.workflow_checkpoint && plan.checkpoint.is_none();
-        let evidence = "checkpoints are asked for, and this plan ends before the first";
-        let advice = "use more epochs to see what they cost";
-        missed.then(|| doubt("checkpoint_not_reached", evidence.into(), advice))
+        let is_missed = self.w.workflow_checkpoint && plan.checkpoint.is_none();
+        let evidence = "checkpoints are configured, but the run ends before the first";
+        let advice = "use more epochs to measure checkpoints";
+        is_missed.then(|| doubt("checkpoint_not_reached", evidence.into(), advice))
     }
 
     fn raw_checkpoint(&self, plan: &Plan) -> Option<PlanDoubt> {
         let checkpoint = plan.checkpoint.as_ref()?;
         let format = self.catalog.checkpoint(&checkpoint.format)?;
         let is_raw = checkpoint.state.file_sizes.is_empty() && format.has(Ability::Undescribed);
-        let evidence = "checkpoints are written as the bytes of the tensors alone";
-        let advice = "their size is right; for files that torch loads, use `checkpoint.format=pt`";
+        let evidence = "checkpoints contain only the bytes of the tensors";
+        let advice =
+            "the size is correct; use `checkpoint.format=pt` for files that torch can load";
         is_raw.then(|| doubt("raw_checkpoint", evidence.into(), advice))
     }
 
     fn evaluation_not_reached(&self, plan: &Plan) -> Option<PlanDoubt> {
-        let missed = self.w.workflow_evaluation
+        let is_missed = self.w.workflow_evaluation
             && plan.dataset.files_eval > 0
             && self.w.evaluation_eval_after_epoch > plan.train.epochs_run();
-        let evidence = "evaluation is asked for, and this plan ends before the first";
-        let advice = "use more epochs to see what it costs";
-        missed.then(|| doubt("evaluation_not_reached", evidence.into(), advice))
+        let evidence = "evaluations are configured, but the run ends before the first";
+        let advice = "use more epochs to measure evaluations";
+        is_missed.then(|| doubt("evaluation_not_reached", evidence.into(), advice))
     }
 }
 
 fn window_shorter_than_stock(plan: &Plan) -> Option<PlanDoubt> {
     let excluded = plan.metric.exclude_start_steps.saturating_add(plan.metric.exclude_end_steps);
     let window = plan.train.steps_in_epoch(1).saturating_sub(excluded);
-    let stock = u64::from(plan.loader.batches_in_flight);
-    let judged = if window == 1 { "1 step is".to_string() } else { format!("{window} steps are") };
-    let held = counted(stock, "batch");
-    let evidence = format!("{judged} judged, and the loader may hold {held} by then");
+    let batches = u64::from(plan.loader.batches_in_flight);
+    let steps = if window == 1 { "1 step is".to_string() } else { format!("{window} steps are") };
+    let held = counted(batches, "batch");
+    let evidence = format!("{steps} judged, and the loader may hold {held} by then");
     let advice =
         "use more files, fewer accelerators, or fewer reading threads; believe au_all_steps";
-    (window <= stock).then(|| doubt("window_shorter_than_stock", evidence, advice))
+    (window <= batches).then(|| doubt("window_shorter_than_stock", evidence, advice))
 }
 
 fn checkpoints_exceed_disk(plan: &Plan, context: Context) -> Option<PlanDoubt> {
@@ -146,19 +150,21 @@ fn checkpoints_exceed_disk(plan: &Plan, context: Context) -> Option<PlanDoubt> {
     Some(doubt(
         "checkpoints_exceed_disk",
         format!(
-            "{} of {} each are written, and {} are free where `{}` lies",
+            "{} of {} each are written, and the file system of `{}` has {} free",
             units::counted(count, "checkpoint"),
             units::bytes_binary(checkpoint.total_bytes),
-            units::bytes_binary(free),
             checkpoint.folder,
+            units::bytes_binary(free),
         ),
         "point `checkpoint.checkpoint_folder` at a larger file system, or write fewer checkpoints",
     ))
 }
 
-/// Doubt whatever is emulated; of so many processes each that reads has a place in the throttle.
-fn emulated(plan: &Plan, processes: u32) -> Option<PlanDoubt> {
-    let (storage, train) = (&plan.storage, &plan.train);
+/// Doubts a run whose storage or accelerators are slowed down by settings. Each reading process needs at least one of the reads that a
+/// throttle allows at a time.
+fn emulated_storage(plan: &Plan, processes: u32) -> Option<PlanDoubt> {
+    let storage = &plan.storage;
+    let train = &plan.train;
     let keys = [
         ("storage.throttle.bytes_per_second", storage.throttle_bytes_per_second.is_some()),
         ("storage.throttle.latency_seconds", storage.throttle_latency_s > 0.0),
@@ -171,36 +177,39 @@ fn emulated(plan: &Plan, processes: u32) -> Option<PlanDoubt> {
     let set: Vec<String> =
         keys.iter().filter(|key| key.1).map(|key| format!("`{}`", key.0)).collect();
     let readers = processes.min(plan.readers());
-    let places = match storage.throttle_concurrency {
-        Some(places) if places < readers => {
-            format!("; {readers} processes read, each at least one at a time, not {places} in all")
+    let concurrency_note = match storage.throttle_concurrency {
+        Some(reads) if reads < readers => {
+            format!(
+                "; {readers} processes have at least one read each at a time, not {reads} in total"
+            )
         }
         _ => String::new(),
     };
-    let evidence = format!("set: {}{places}", set.join(", "));
+    let evidence = format!("set: {}{concurrency_note}", set.join(", "));
     let advice =
-        "compare only with runs that emulate the same; leave it out to judge what is there";
+        "compare only with runs with the same settings; leave them out to judge the real storage";
     (!set.is_empty()).then(|| doubt("emulated", evidence, advice))
 }
 
 fn shared_gpu(plan: &Plan, context: Context) -> Option<PlanDoubt> {
     let name = plan.train.on_devices.as_ref()?;
     let devices = context.devices?.ok().filter(|&devices| devices < plan.accelerators)?;
-    let (accelerators, gpus) = (plan.accelerators, units::counted(devices.into(), "GPU"));
+    let accelerators = plan.accelerators;
+    let gpus = units::counted(devices.into(), "GPU");
     Some(doubt(
         "shared_gpu",
         format!("{accelerators} emulated accelerators shared {gpus} with `compute: {name}`"),
-        "use as many accelerators as there are GPUs, or read a GPU's utilisation as that of several",
+        "use one accelerator per GPU, or interpret a GPU's utilisation as that of several accelerators",
     ))
 }
 
-/// A client that was measured with another loader, or on files of another format.
-fn client_of_others(plan: &Plan) -> Option<PlanDoubt> {
+/// Doubts a client that was measured with another loader or format.
+fn client_of_another_kind(plan: &Plan) -> Option<PlanDoubt> {
     let name = plan.loader.client.as_ref()?.name.as_ref()?;
-    let own = ClientProfile::name_for(plan);
-    let evidence = format!("the costs of `{name}`, where loader and format are those of `{own}`");
-    let advice = "measure this one: `feedrate calibrate`";
-    (*name != own).then(|| doubt("client_of_others", evidence, advice))
+    let matching = ClientProfile::name_for(plan);
+    let evidence = format!("the client is `{name}`, but loader and format match `{matching}`");
+    let advice = "measure the client with `feedrate calibrate`";
+    (*name != matching).then(|| doubt("client_of_others", evidence, advice))
 }
 
 fn workers_outnumber_shards(plan: &Plan) -> Option<PlanDoubt> {
@@ -213,7 +222,7 @@ fn workers_outnumber_shards(plan: &Plan) -> Option<PlanDoubt> {
     );
     let advice = match plan.loader.split {
         WorkerSplit::Shards => {
-            "use fewer workers or more files; with `dataset.split=samples` workers share files, each of which is then read more than once"
+            "use fewer workers or more files, or `dataset.split=samples`, with which workers share files and read each more than once"
         }
         WorkerSplit::Samples => "use fewer workers or more files",
     };
@@ -221,16 +230,16 @@ fn workers_outnumber_shards(plan: &Plan) -> Option<PlanDoubt> {
 }
 
 fn samples_in_memory(plan: &Plan) -> Option<PlanDoubt> {
-    let kept = plan.loader.in_memory && plan.train.epochs_run() > 1;
-    let evidence = "`reader.read_type: memory`: what was read once is not read again";
-    let advice =
-        "look at the first epoch, or use `reader.read_type=on_demand`, to judge the storage";
-    kept.then(|| doubt("samples_in_memory", evidence.into(), advice))
+    let is_kept = plan.loader.in_memory && plan.train.epochs_run() > 1;
+    let evidence = "`reader.read_type: memory`: only the first epoch reads from storage";
+    let advice = "to judge the storage, use the first epoch or `reader.read_type=on_demand`";
+    is_kept.then(|| doubt("samples_in_memory", evidence.into(), advice))
 }
 
 fn staged(plan: &Plan) -> Option<PlanDoubt> {
     let stage = plan.stage.as_ref()?;
-    let advice = "the numbers are those of the copy: leave `reader.stage` out to judge where the dataset lies";
+    let advice =
+        "the results describe the copy: leave `reader.stage` out to judge the dataset's storage";
     Some(doubt("staged", format!("samples are read from a copy in `{}`", stage.folder), advice))
 }
 
@@ -244,30 +253,29 @@ mod tests {
     use crate::plan::ClientProfile;
 
     #[test]
-    fn a_client_of_another_format_is_told() {
+    fn a_client_of_another_format_is_a_doubt() {
         let mut plan = Plan::default();
         plan.loader.kind = "pytorch".into();
         plan.dataset.format = "npz".into();
         plan.loader.client = ClientProfile::find("pytorch-npz").map(ClientProfile::plan);
-        assert_eq!(client_of_others(&plan), None);
+        assert_eq!(client_of_another_kind(&plan), None);
         plan.dataset.format = "jpeg".into();
-        let told =
-            "the costs of `pytorch-npz`, where loader and format are those of `pytorch-jpeg`";
-        assert_eq!(client_of_others(&plan).unwrap().evidence, told);
+        let expected = "the client is `pytorch-npz`, but loader and format match `pytorch-jpeg`";
+        assert_eq!(client_of_another_kind(&plan).unwrap().evidence, expected);
         plan.loader.client.as_mut().unwrap().name = None;
-        assert_eq!(client_of_others(&plan), None);
+        assert_eq!(client_of_another_kind(&plan), None);
     }
 
     #[test]
-    fn more_processes_than_places_are_told() {
+    fn more_processes_than_concurrent_reads_are_a_doubt() {
         let mut plan = Plan { accelerators: 4, ..Plan::default() };
-        assert_eq!(emulated(&plan, 4), None);
+        assert_eq!(emulated_storage(&plan, 4), None);
         plan.storage.throttle_concurrency = Some(2);
-        let evidence = |processes| emulated(&plan, processes).unwrap().evidence;
+        let evidence = |processes| emulated_storage(&plan, processes).unwrap().evidence;
         assert_eq!(evidence(2), "set: `storage.throttle.concurrency`");
         assert_eq!(
             evidence(4),
-            "set: `storage.throttle.concurrency`; 4 processes read, each at least one at a time, not 2 in all"
+            "set: `storage.throttle.concurrency`; 4 processes have at least one read each at a time, not 2 in total"
         );
     }
 }

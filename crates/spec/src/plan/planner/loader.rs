@@ -1,4 +1,4 @@
-//! The loader of a plan: who reads what, how much is kept ready, in which order.
+//! Plans the loader: division of samples, order, prefetching and the size of reads. Warns of settings that it does not use.
 
 use super::{Builder, Context};
 use crate::catalog::{Ability, LoaderEntry};
@@ -8,18 +8,19 @@ use crate::plan::{
 };
 use crate::units;
 
-/// Reads past the page cache are of whole pages.
+/// Page size: reads that bypass the page cache are multiples of it.
 const PAGE_BYTES: u64 = 4096;
-/// A share of files that are read again this far from what was asked for is told.
-const REREAD_SHARE_OFF: f64 = 0.05;
-/// Upper limit of one read.
+/// Difference between configured and actual `reader.reread_share` above which a warning is given.
+const REREAD_SHARE_TOLERANCE: f64 = 0.05;
+/// Maximum bytes of a read.
 const PIECE_BYTES_MAX: u64 = 64 << 20;
 
-/// DLIO's names of loaders that are called otherwise here, and whether DLIO's reads.
-const LOADERS_OF_DLIO: &[(&str, &str, bool)] =
+/// Loaders of DLIO with other names here: DLIO's name, the name here, and whether DLIO's loader reads files.
+const DLIO_LOADERS: &[(&str, &str, bool)] =
     &[("native_dali", "dali", true), ("synthetic", "native", false)];
 
 impl Builder<'_> {
+    /// The loader of training.
     pub(super) fn loader(
         &mut self,
         context: Context,
@@ -29,22 +30,23 @@ impl Builder<'_> {
         let w = self.w;
         let entry = self.loader_entry();
         let member = entry.map(|entry| entry.member);
-        let [shuffles_in_buffer, interleaves, decodes] =
-            [Ability::ShuffleBuffer, Ability::Interleaves, Ability::DecodeThreads]
-                .map(|ability| member.is_some_and(|member| member.has(ability)));
+        let has = |ability| member.is_some_and(|member| member.has(ability));
+        let shuffles_in_buffer = has(Ability::ShuffleBuffer);
+        let can_interleave = has(Ability::Interleaves);
+        let has_decode_threads = has(Ability::DecodeThreads);
         let workers = w.reader_read_threads;
         let batch_size = w.reader_batch_size;
         let file_access = self.file_access();
-        let split = self.split(file_access, interleaves);
+        let split = self.split(file_access, can_interleave);
         let keeps_files = shuffles_in_buffer || split == WorkerSplit::Shards;
-        // Shuffled samples are in no file order, so that the order of files is asked for in vain then.
-        let order = match w.reader_sample_shuffle {
+        // Shuffling samples over all files makes the order of files irrelevant.
+        let decisive_shuffle = match w.reader_sample_shuffle {
             Shuffle::Off => w.reader_file_shuffle,
             _ if keeps_files => w.reader_file_shuffle,
-            samples => samples,
+            sample_shuffle => sample_shuffle,
         };
         let interleaves =
-            interleaves && file_access == FileAccess::Multi && split == WorkerSplit::Samples;
+            can_interleave && file_access == FileAccess::Multi && split == WorkerSplit::Samples;
         let mut loader = LoaderPlan {
             kind: entry.map_or_else(String::new, |entry| entry.member.name.to_string()),
             batch_size,
@@ -59,7 +61,7 @@ impl Builder<'_> {
             interleaved_files: if interleaves { workers.max(1) } else { 1 },
             held_batches: 0,
             held_at_start: 0,
-            decode_threads: self.decode_threads(decodes),
+            decode_threads: self.decode_threads(has_decode_threads),
             in_memory: w.reader_read_type_memory,
             preprocess: w.reader_preprocess_time,
             preprocess_seed: w.train_seed,
@@ -67,7 +69,11 @@ impl Builder<'_> {
             file_shuffle: w.reader_file_shuffle,
             sample_shuffle: w.reader_sample_shuffle,
             shuffles_in_buffer,
-            order_seed: if order == Shuffle::Random { context.entropy } else { w.train_seed },
+            order_seed: if decisive_shuffle == Shuffle::Random {
+                context.entropy
+            } else {
+                w.train_seed
+            },
             seed_change_epoch: w.train_seed_change_epoch,
             shuffle_block: None,
             reread_share: self.reread_share(file_access, split, accelerators),
@@ -82,32 +88,36 @@ impl Builder<'_> {
         loader
     }
 
+    /// Number of consecutive samples that shuffling keeps together.
     fn shuffle_block(&mut self, loader: &LoaderPlan) -> Option<u64> {
         let key = "reader.shuffle_block";
         let samples = self.w.reader_shuffle_block;
         if !loader.shuffles_samples() {
-            self.in_vain(key, "only `reader.sample_shuffle` has blocks, where it changes the order in which samples are read");
+            self.warn_unused(key, "blocks need `reader.sample_shuffle` and a loader that reads samples in shuffled order");
             return None;
         }
         (samples > 1).then_some(samples)
     }
 
-    /// A block that holds all samples leaves them in their order.
-    pub(super) fn blocks(&mut self, loader: &LoaderPlan, samples: u64) {
+    /// Warns of a block that contains all samples, which are then not shuffled.
+    pub(super) fn check_shuffle_block(&mut self, loader: &LoaderPlan, samples: u64) {
         if loader.shuffle_block.is_some_and(|block| samples <= block) && samples > 0 {
-            let why = format!("a block holds all {samples} samples, so that they are not shuffled");
-            self.in_vain("reader.shuffle_block", &why);
+            let reason =
+                format!("a block holds all {samples} samples, so that they are not shuffled");
+            self.warn_unused("reader.shuffle_block", &reason);
         }
     }
 
-    /// Whether the files can be read again as is asked for: by whole files, as many on each accelerator.
-    pub(super) fn rereads(
+    /// Whether accelerators can read the configured share of files of others, if all read the same number of whole files.
+    pub(super) fn check_rereads(
         &mut self,
         dataset: &DatasetPlan,
         loader: &LoaderPlan,
         accelerators: u32,
     ) -> bool {
-        let (key, asked, files) = ("reader.reread_share", loader.reread_share, dataset.files_train);
+        let key = "reader.reread_share";
+        let configured = loader.reread_share;
+        let files = dataset.files_train;
         let Some(each) = loader.files_each(files, accelerators) else { return true };
         if files == 0 {
             return true;
@@ -115,7 +125,7 @@ impl Builder<'_> {
         let hint = "use fewer accelerators or more files";
         if files < accelerators.into() {
             let message = format!(
-                "`{accelerators}` accelerators have {files} files: each needs one of its own that another reads too"
+                "`{accelerators}` accelerators share {files} files, but each needs at least one of its own"
             );
             self.error(key, message, hint);
             return false;
@@ -123,17 +133,17 @@ impl Builder<'_> {
         let read = each.saturating_mul(accelerators.into());
         if read == files {
             let message = format!(
-                "`{asked}` of {files} files on {accelerators} accelerators is less than half a file each: none would be read again"
+                "`{configured}` of {files} files is less than half a file for each of {accelerators} accelerators, so no file would be read twice"
             );
             self.error(key, message, &format!("{hint}, or a larger share"));
             return false;
         }
-        let reached = read as f64 / files as f64 - 1.0;
-        if (reached - asked).abs() > REREAD_SHARE_OFF {
+        let actual = read as f64 / files as f64 - 1.0;
+        if (actual - configured).abs() > REREAD_SHARE_TOLERANCE {
             let message = format!(
-                "`{asked}` becomes {reached:.2}: each accelerator reads {each} files, of {files} in all"
+                "`{configured}` becomes {actual:.2}, since each accelerator reads {each} of {files} files"
             );
-            self.warning(key, message, &format!("{hint} to come nearer"));
+            self.warning(key, message, &format!("{hint} for a closer share"));
         }
         true
     }
@@ -151,89 +161,96 @@ impl Builder<'_> {
             return 0.0;
         }
         if accelerators == 1 || file_access != FileAccess::Multi {
-            let why = "only several accelerators with files of their own (`reader.file_access=multi`) read those of others too";
-            self.in_vain(key, why);
+            let reason = "rereading needs several accelerators with separate files (`reader.file_access=multi`)";
+            self.warn_unused(key, reason);
             return 0.0;
         }
         if split == WorkerSplit::Shards {
-            let message = "workers who read whole files share out those of one accelerator alone";
+            let message = "workers that read whole files only read those of their own accelerator";
             self.error(key, message.into(), "use `dataset.split=samples`, or leave it out");
         }
         share
     }
 
-    /// Reads of the head of each file.
+    /// Additional reads from the start of each file.
     fn head(&mut self, storage: &StoragePlan) -> Option<HeadReads> {
         let key = "reader.head.reads";
-        let (reads, bytes) = (self.w.reader_head_reads, self.w.reader_head_bytes);
+        let reads = self.w.reader_head_reads;
+        let bytes = self.w.reader_head_bytes;
         if (reads, bytes) == (0, 0) || !self.trains() {
             return None;
         }
         if reads == 0 || bytes == 0 || bytes > PIECE_BYTES_MAX {
-            let most = units::bytes(PIECE_BYTES_MAX);
-            let hint = format!("give `reads` and `bytes`, the latter at most {most}, or neither");
+            let bytes_max = units::bytes(PIECE_BYTES_MAX);
+            let hint = format!("give both `reads` and `bytes` (at most {bytes_max}), or neither");
             self.error(key, format!("`{reads}` reads of `{bytes}` bytes"), &hint);
         }
         let engine = storage.engine.as_deref().and_then(|name| self.catalog.engine(name));
         if engine.is_some_and(|engine| engine.has(Ability::ServesSamples)) {
-            self.in_vain(key, "the library of this engine alone decides what is read of a file");
+            self.warn_unused(
+                key,
+                "this engine reads through a library, which determines all reads",
+            );
             return None;
         }
         if self.reads_through_mpi() {
-            self.in_vain(key, "with `file_access: mpio` a sample is one read, and nothing else is");
+            self.warn_unused(key, "with `file_access: mpio` only samples are read");
             return None;
         }
         if self.format_has(Ability::NoFiles) {
-            self.in_vain(key, "this format has no files");
+            self.warn_unused(key, "this format has no files");
             return None;
         }
         Some(HeadReads { reads, bytes })
     }
 
-    /// Batches that wait in a shuffle buffer, or for the whole epoch to be there.
+    /// Like [`Self::set_held_batches`], and warns of an unused buffer size.
     pub(super) fn hold_batches(&mut self, loader: &mut LoaderPlan, train: &TrainPlan) {
         if !has_buffer(loader) {
-            self.in_vain(
+            self.warn_unused(
                 "reader.shuffle_size",
-                "only loader `tensorflow` has a shuffle buffer, and only with `reader.sample_shuffle`",
+                "only loader `tensorflow` with `reader.sample_shuffle` has a shuffle buffer",
             );
         }
-        self.hold(loader, train);
+        self.set_held_batches(loader, train);
     }
 
-    pub(super) fn hold(&self, loader: &mut LoaderPlan, train: &TrainPlan) {
+    /// Sets the number of batches that a shuffle buffer holds, or that are read before the first step.
+    pub(super) fn set_held_batches(&self, loader: &mut LoaderPlan, train: &TrainPlan) {
         let w = self.w;
         let has_buffer = has_buffer(loader);
         let buffered =
             if has_buffer { w.reader_shuffle_size.div_ceil(loader.batch_size) } else { 0 };
-        let all_others = u32::try_from(train.steps_per_epoch.saturating_sub(1)).unwrap_or(u32::MAX);
-        loader.held_batches = u32::try_from(buffered).unwrap_or(u32::MAX).min(all_others);
+        let epoch_others =
+            u32::try_from(train.steps_per_epoch.saturating_sub(1)).unwrap_or(u32::MAX);
+        loader.held_batches = u32::try_from(buffered).unwrap_or(u32::MAX).min(epoch_others);
         loader.held_at_start =
-            if w.reader_read_at_start { all_others } else { loader.held_batches };
-        // Beside those held there is the one asked for.
+            if w.reader_read_at_start { epoch_others } else { loader.held_batches };
+        // One batch more is in flight, which training waits for.
         let held = loader.held_batches.max(loader.held_at_start);
         if held > 0 {
             loader.batches_in_flight = loader.batches_in_flight.max(1).saturating_add(held);
         }
     }
 
-    /// The loader asked for, else the framework's own. DLIO's other names of loaders are understood.
+    /// The configured loader, by its name here or in DLIO; by default that of the framework.
     fn loader_entry(&mut self) -> Option<LoaderEntry> {
         let w = self.w;
-        let asked = w.reader_data_loader.as_deref().unwrap_or(w.framework.name());
-        let of_dlio = LOADERS_OF_DLIO.iter().find(|(name, ..)| *name == asked);
-        let (name, reads) = of_dlio.map_or((asked, true), |(_, own, reads)| (*own, *reads));
+        let configured = w.reader_data_loader.as_deref().unwrap_or(w.framework.name());
+        let dlio_loader = DLIO_LOADERS.iter().find(|(dlio_name, ..)| *dlio_name == configured);
+        let (name, reads) =
+            dlio_loader.map_or((configured, true), |(_, name, reads)| (*name, *reads));
         if !reads && !self.format_has(Ability::NoFiles) && self.trains() {
             self.error(
                 "reader.data_loader",
-                format!("loader `{asked}` reads nothing, whatever the format"),
-                "set `dataset.format=synthetic`, which every loader takes",
+                format!("loader `{configured}` reads no files of any format"),
+                "set `dataset.format=synthetic`, which works with every loader",
             );
         }
         let entry = self.catalog.loader(name).copied();
         if entry.is_none() && self.trains() {
             let members = self.catalog.loaders.iter().map(|loader| loader.member);
-            self.no_member("reader.data_loader", "loader", asked, members);
+            self.refuse_unknown_member("reader.data_loader", "loader", configured, members);
         }
         entry
     }
@@ -243,7 +260,7 @@ impl Builder<'_> {
             "shared" | "collective" => FileAccess::Shared,
             "same" | "broadcast" => FileAccess::Same,
             "posix" => {
-                self.in_vain("reader.file_access", "`posix` is read as `multi`");
+                self.warn_unused("reader.file_access", "`posix` means the same as `multi`");
                 FileAccess::Multi
             }
             "mpio" => FileAccess::Mpio,
@@ -251,43 +268,47 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether workers share out files or samples.
-    fn split(&mut self, file_access: FileAccess, interleaves: bool) -> WorkerSplit {
-        let asked = self.w.dataset_split.as_str();
-        let has_own = file_access == FileAccess::Multi;
-        if asked == "shards" && !has_own && self.trains() {
+    /// Whether workers divide files or samples.
+    fn split(&mut self, file_access: FileAccess, can_interleave: bool) -> WorkerSplit {
+        let configured = self.w.dataset_split.as_str();
+        let has_own_files = file_access == FileAccess::Multi;
+        if configured == "shards" && !has_own_files && self.trains() {
             self.error(
                 "dataset.split",
                 format!(
-                    "`shards` gives each worker files of its own, `reader.file_access={}` does not",
+                    "`shards` needs separate files for each accelerator, unlike `reader.file_access={}`",
                     self.w.reader_file_access
                 ),
                 "use `samples`, or `reader.file_access=multi`",
             );
         }
         let is_sequential = self.w.dataset_foreign && self.format_has(Ability::Sequential);
-        let by_default = asked == "auto" && is_sequential && has_own && !interleaves;
-        if asked != "shards" && !by_default {
+        let is_default = configured == "auto" && is_sequential && has_own_files && !can_interleave;
+        if configured != "shards" && !is_default {
             return WorkerSplit::Samples;
         }
         if self.w.reader_sample_shuffle != Shuffle::Off {
-            let why = "with `dataset.split=shards` samples are read in the order of their files";
-            self.in_vain("reader.sample_shuffle", why);
+            let reason = "with `dataset.split=shards` samples are read in the order of their files";
+            self.warn_unused("reader.sample_shuffle", reason);
         }
         WorkerSplit::Shards
     }
 
+    /// Size of the groups in which one accelerator reads for all.
     fn group_accelerators(&mut self, accelerators: u32) -> u32 {
         let key = "reader.collective_size";
         let access = self.w.reader_file_access.as_str();
         if !["collective", "broadcast"].contains(&access) {
-            self.in_vain(key, "only `reader.file_access=collective` and `broadcast` have groups");
+            self.warn_unused(
+                key,
+                "only `reader.file_access=collective` and `broadcast` have groups",
+            );
             return 1;
         }
         if access == "broadcast" && self.w.reader_read_type_memory {
             self.error(
                 "reader.read_type",
-                "`memory` keeps accelerators from asking for the same samples".into(),
+                "with `memory` accelerators do not read the same samples at the same time".into(),
                 "use `on_demand` with `file_access: broadcast`",
             );
         }
@@ -297,78 +318,77 @@ impl Builder<'_> {
         }
     }
 
-    fn decode_threads(&mut self, limited: bool) -> Option<u32> {
+    /// Maximum number of workers that decode at the same time; `None` for all.
+    fn decode_threads(&mut self, has_decode_threads: bool) -> Option<u32> {
         let key = "reader.computation_threads";
-        let (threads, workers) = (self.w.reader_computation_threads, self.w.reader_read_threads);
-        if !limited {
-            self.in_vain(key, "in this loader, who reads decodes");
+        let threads = self.w.reader_computation_threads;
+        let workers = self.w.reader_read_threads;
+        if !has_decode_threads {
+            self.warn_unused(key, "with this loader, each reading worker also decodes");
             return None;
         }
         if !self.trains() {
             return None;
         }
         if threads == 0 {
-            self.error(key, "`0` threads that decode".into(), "give at least one");
+            self.error(key, "`0` decoding threads".into(), "give at least one");
         }
         if threads > workers {
-            self.in_vain(
+            self.warn_unused(
                 key,
-                "who reads decodes: there are no more of them than `reader.read_threads`",
+                "reading workers also decode, so there are at most `reader.read_threads`",
             );
         }
-        // DLIO's default of one decoder is for the records of tf.data; other formats its readers decode.
-        let heeded = self.w.is_given(key) || self.format_has(Ability::DecodedByLoader);
-        (heeded && threads < workers).then_some(threads)
+        // In DLIO the default of one decoder applies only to formats that tf.data decodes; others are decoded by their readers.
+        let is_limited = self.w.is_given(key) || self.format_has(Ability::DecodedByLoader);
+        (is_limited && threads < workers).then_some(threads)
     }
 
-    /// Whether what is read is compared with what was generated.
+    /// Whether the data read is compared with the generated content.
     fn verifies(&mut self) -> bool {
-        let wanted = self.w.reader_verify || self.options.verify;
+        let verifies = self.w.reader_verify || self.options.verify;
         let format = self.catalog.format(&self.w.dataset_format);
-        for (ability, why, hint) in [
-            (
-                Ability::NoFiles,
-                "nothing was generated that could be compared",
-                "leave `--verify` out",
-            ),
+        for (ability, reason, hint) in [
+            (Ability::NoFiles, "it has no generated content", "leave `--verify` out"),
             (
                 Ability::Lossy,
-                "what is decoded is not what was encoded",
+                "decoding does not restore the exact content",
                 "leave `--verify` out; `feedrate generate --verify` compares whole files",
             ),
         ] {
-            if wanted && self.trains() && format.is_some_and(|format| format.member.has(ability)) {
+            if verifies && self.trains() && format.is_some_and(|format| format.member.has(ability))
+            {
                 self.error(
                     "reader.verify",
                     format!(
-                        "format `{}` cannot be verified as it is read: {why}",
+                        "format `{}` cannot be verified while reading: {reason}",
                         self.w.dataset_format
                     ),
                     hint,
                 );
             }
         }
-        wanted
+        verifies
     }
 
-    /// Whether files in containers of others are decoded.
+    /// Whether files embedded in foreign files are decoded.
     fn decodes_members(&mut self) -> bool {
         let holds_files = self.format_has(Ability::HoldsFiles);
         if !holds_files {
-            self.in_vain("reader.decode", "files of this format hold no files");
+            self.warn_unused("reader.decode", "files of this format contain no embedded files");
         }
         holds_files && self.w.reader_decode
     }
 
-    /// A warning where a key was given that this plan takes no notice of.
-    pub(super) fn in_vain(&mut self, key: &str, why: &str) {
+    /// Warns that a given key has no effect in this plan.
+    pub(super) fn warn_unused(&mut self, key: &str, reason: &str) {
         if self.w.is_given(key) && self.trains() {
-            self.warning(key, why.into(), "");
+            self.warning(key, reason.into(), "");
         }
     }
 
-    /// Samples that are read one by one are the longest reads.
-    pub(super) fn transfers(&mut self, dataset: &DatasetPlan, loader: &LoaderPlan) {
+    /// Warns of a transfer size that is larger than the samples, if samples are read one by one.
+    pub(super) fn check_transfer_size(&mut self, dataset: &DatasetPlan, loader: &LoaderPlan) {
         let format = self.catalog.format(&dataset.format);
         let one_by_one = format.is_some_and(|format| {
             format.member.has(Ability::RandomAccess) && format.piece_bytes.is_none()
@@ -379,32 +399,32 @@ impl Builder<'_> {
             _ => dims * dataset.element.bytes() as f64,
         };
         if one_by_one && bytes + PAGE_BYTES as f64 <= loader.piece_bytes as f64 {
-            let why = "samples of this format are read one by one, and are shorter";
-            self.in_vain("reader.transfer_size", why);
+            let reason = "samples of this format are read one by one and are smaller";
+            self.warn_unused("reader.transfer_size", reason);
         }
     }
 
-    /// Bytes a worker reads at once.
+    /// Maximum bytes of a read.
     fn piece_bytes(&mut self, storage: &StoragePlan) -> u64 {
         let format = self.catalog.format(&self.w.dataset_format);
-        let own = format.and_then(|format| format.piece_bytes).unwrap_or(PIECE_BYTES);
-        let Some(asked) = self.w.reader_transfer_size else { return own };
+        let default = format.and_then(|format| format.piece_bytes).unwrap_or(PIECE_BYTES);
+        let Some(configured) = self.w.reader_transfer_size else { return default };
         if !self.trains() {
-            return own;
+            return default;
         }
         let key = "reader.transfer_size";
-        if asked == 0 || asked > PIECE_BYTES_MAX {
+        if configured == 0 || configured > PIECE_BYTES_MAX {
             let hint = format!("give at most {}", units::bytes(PIECE_BYTES_MAX));
-            self.error(key, format!("reads of `{asked}` bytes"), &hint);
-            return own;
+            self.error(key, format!("reads of `{configured}` bytes"), &hint);
+            return default;
         }
         if !storage.passes_page_cache {
-            return asked;
+            return configured;
         }
-        let whole_pages = asked.next_multiple_of(PAGE_BYTES);
-        if whole_pages != asked {
+        let whole_pages = configured.next_multiple_of(PAGE_BYTES);
+        if whole_pages != configured {
             let message = format!(
-                "reads of `{asked}` bytes past the page cache become {whole_pages}: whole pages"
+                "reads of `{configured}` bytes become {whole_pages}: without the page cache they are whole pages"
             );
             self.warning(key, message, "");
         }
@@ -412,7 +432,7 @@ impl Builder<'_> {
     }
 }
 
-/// Samples are shuffled as they come.
+/// Whether samples are shuffled on arrival.
 fn has_buffer(loader: &LoaderPlan) -> bool {
     loader.shuffles_in_buffer && loader.sample_shuffle != Shuffle::Off
 }

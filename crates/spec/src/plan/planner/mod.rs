@@ -1,4 +1,5 @@
-//! From a workload to a plan: every default decided, every combination checked, all problems at once.
+//! The planner turns a workload into a plan: it decides all defaults, checks all combinations of settings, and reports all problems at
+//! once. It reads nothing but its arguments.
 
 mod checkpoint;
 mod evaluation;
@@ -20,43 +21,46 @@ use crate::problem::{Problem, Problems};
 use crate::units::{self, counted};
 use crate::workload::{Content, KEYS, Node, Workload};
 
+/// Maximum number of emulated accelerators.
 const ACCELERATORS_MAX: u32 = 100_000;
-/// Epochs of all accelerators that a record keeps: about a kilobyte each beside the steps.
+/// Maximum number of epochs over all accelerators in a record, which needs about a kilobyte for each besides the steps.
 const RECORDED_EPOCHS_MAX: u64 = 1 << 20;
-/// Steps of all accelerators whose times a record keeps: 32 bytes each.
+/// Maximum number of steps over all accelerators in a record, which needs 32 bytes for each.
 pub const RECORDED_STEPS_MAX: u64 = 1 << 25;
-/// Threads of one process: each has two mappings beside its buffer, and Linux allows 65,530 (`vm.max_map_count`).
+/// Maximum number of threads of a process. Each needs two memory mappings besides its buffer, and Linux allows 65,530
+/// (`vm.max_map_count`).
 pub const THREADS_MAX: u64 = 16_000;
-/// Upper limit of a step's compute and of the work on a sample: a day.
+/// Maximum compute time of a step, and maximum preprocessing time of a sample: a day.
 const WAIT_MAX_S: f64 = 86_400.0;
-/// Batches in flight of all accelerators; each has its slot.
-const STOCK_MAX: u64 = 1 << 22;
+/// Maximum number of batches in flight over all accelerators. Each needs a slot in memory.
+const BATCHES_IN_FLIGHT_MAX: u64 = 1 << 22;
 
-/// Settings of the command line beside the workload.
+/// Settings of the command line in addition to the workload.
 #[derive(Clone, Debug)]
 pub struct PlanOptions {
     /// The workload's name.
     pub name: String,
-    /// `-n`; else the workload's own number, else 1.
+    /// Number of accelerators (`-n`). The default is the workload's number, else 1.
     pub accelerators: Option<u32>,
-    /// `--scale`: share of the files and samples.
+    /// Share of the files and samples (`--scale`).
     pub scale: f64,
-    /// Processes that share the accelerators; `None` where nothing is run now.
+    /// Number of processes that share the accelerators; `None` if nothing is run now.
     pub processes: Option<u32>,
-    /// `--shrink-records`: share of each record.
+    /// Factor on the size of records (`--shrink-records`).
     pub shrink_records: f64,
-    /// `--cold`, `--warm`.
+    /// Preparation of the page cache (`--cold`, `--warm`).
     pub cache: Cache,
-    /// `--verify`.
+    /// Whether to compare the data read with the generated content (`--verify`).
     pub verify: bool,
-    /// Only data is wanted: nothing is trained.
+    /// Whether to generate only the dataset, without training.
     pub generate_only: bool,
-    /// In DLIO's place: what it refuses of a record is refused, and `train.total_training_steps` is of each epoch.
+    /// Whether the plan is for `dlio_benchmark`: records that DLIO refuses are refused, and `train.total_training_steps` limits each
+    /// epoch.
     pub as_dlio: bool,
 }
 
 impl Default for PlanOptions {
-    /// All that the workload says, and nothing else.
+    /// Options that change nothing in the workload.
     fn default() -> Self {
         PlanOptions {
             name: String::new(),
@@ -75,20 +79,20 @@ impl Default for PlanOptions {
 /// Facts about this machine, passed in so that the planner stays pure.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Context<'w> {
-    /// Memory of this machine, for the page-cache doubt.
+    /// Memory of this machine.
     pub memory_bytes: Option<u64>,
     /// Free space where checkpoints are written.
     pub checkpoint_free_bytes: Option<u64>,
-    /// Devices that the compute asked for can use, or why it can use none; `None` where nobody looked.
+    /// Number of devices that the configured compute can use, or the reason why it can use none; `None` if unknown.
     pub devices: Option<Result<u32, &'w str>>,
-    /// Drawn once for `random` orders; kept in the plan.
+    /// Random seed for `random` orders, which the plan keeps.
     pub entropy: u64,
 }
 
-/// Decide everything. On success the problems are warnings.
+/// Builds the plan of a workload. On success the problems are warnings.
 ///
 /// # Errors
-/// All problems, where one stops the plan.
+/// Returns all problems if one of them is an error.
 pub fn build(
     workload: &Workload,
     options: &PlanOptions,
@@ -111,6 +115,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
+    /// Disks to report in `iostat.json`; `None` if it is not written.
     fn iostat_devices(&mut self) -> Option<Vec<String>> {
         let w = self.w;
         match w.profiling_profiler.as_str() {
@@ -126,25 +131,26 @@ impl Builder<'_> {
     }
 
     fn plan(&mut self, context: Context) -> Plan {
-        self.names_are_plain();
+        self.check_control_characters();
         let accelerators = self.accelerators();
         let mut dataset = self.dataset(accelerators);
-        if self.writes_checkpoints_alone() {
-            (dataset.files_train, dataset.files_eval) = (0, 0);
+        if self.is_checkpoint_only() {
+            dataset.files_train = 0;
+            dataset.files_eval = 0;
         }
         let storage = self.storage();
         let stage = self.stage(&storage);
         let mut loader = self.loader(context, accelerators, &storage);
-        let train = self.train(&dataset, &loader, accelerators);
-        let train = self.compute(train, context);
+        let train_without_compute = self.train(&dataset, &loader, accelerators);
+        let train = self.compute(train_without_compute, context);
         let steps = train.steps().saturating_mul(accelerators.into());
         self.client_costs(&dataset, &loader, steps);
         self.hold_batches(&mut loader, &train);
-        self.transfers(&dataset, &loader);
+        self.check_transfer_size(&dataset, &loader);
         if self.trains() {
-            self.limits(&loader, accelerators);
+            self.check_limits(&loader, accelerators);
         }
-        self.something_to_do();
+        self.check_task();
         let evaluation = self.evaluation(&dataset, &loader, &train, accelerators);
         let mut plan = Plan {
             workload: self.options.name.clone(),
@@ -172,24 +178,24 @@ impl Builder<'_> {
         }
         if !self.problems.has_errors() && self.can_draw_sizes(&plan.dataset) {
             let layout = Layout::new(&plan.dataset);
-            self.sizes(&plan.dataset, &layout);
+            self.check_sizes(&plan.dataset, &layout);
             if !self.problems.has_errors() && !self.options.generate_only {
-                self.memory(&plan, &layout, context);
+                self.check_memory(&plan, &layout, context);
                 plan.doubts = self.doubts(&plan, &layout, context);
             }
         }
         plan
     }
 
-    /// Names and folders are shown, in lines of their own.
-    fn names_are_plain(&mut self) {
+    /// Refuses control characters, which would break the lines that show names and folders.
+    fn check_control_characters(&mut self) {
         let w = self.w;
         for key in KEYS {
             if let Some(Node { content: Content::Scalar { text, .. }, .. }) = w.tree().at(key.path)
                 && text.trim_end().contains(char::is_control)
             {
-                let message = format!("`{text}` holds control characters");
-                self.error(key.path, message, "take them out");
+                let message = format!("`{text}` contains control characters");
+                self.error(key.path, message, "remove them");
             }
         }
     }
@@ -202,21 +208,21 @@ impl Builder<'_> {
         self.problem(Problem::warning(key, message), hint);
     }
 
-    /// Refuses a name that no member of a family has.
-    fn no_member(
+    /// Refuses a name that no member of a family has. `noun` names a member of the family.
+    fn refuse_unknown_member(
         &mut self,
         key: &str,
-        what: &str,
+        noun: &str,
         name: &str,
         members: impl Iterator<Item = &'static Member>,
     ) {
         let names: Vec<&str> = members.map(|member| member.name).collect();
-        let family = what.rsplit(' ').next().unwrap_or(what);
-        let hint = format!("{family}s there are: {}", names.join(", "));
-        self.error(key, format!("there is no {what} `{name}`"), &hint);
+        let last_word = noun.rsplit(' ').next().unwrap_or(noun);
+        let hint = format!("available {last_word}s: {}", names.join(", "));
+        self.error(key, format!("there is no {noun} `{name}`"), &hint);
     }
 
-    /// Whether the format can do, or needs, `ability`.
+    /// Whether the workload's format has `ability`.
     fn format_has(&self, ability: Ability) -> bool {
         let format = self.catalog.format(&self.w.dataset_format);
         format.is_some_and(|format| format.member.has(ability))
@@ -224,25 +230,25 @@ impl Builder<'_> {
 
     fn problem(&mut self, problem: Problem, hint: &str) {
         let place = self.w.place(&problem.key).cloned();
-        let problem = problem.at(place);
-        self.problems.push(if hint.is_empty() { problem } else { problem.hint(hint) });
+        let placed = problem.at(place);
+        self.problems.push(if hint.is_empty() { placed } else { placed.hint(hint) });
     }
 
     fn accelerators(&mut self) -> u32 {
-        let n = self.options.accelerators.or(self.w.accelerators).unwrap_or(1);
-        if !(1..=ACCELERATORS_MAX).contains(&n) {
+        let count = self.options.accelerators.or(self.w.accelerators).unwrap_or(1);
+        if !(1..=ACCELERATORS_MAX).contains(&count) {
             let hint = format!("give 1 to {ACCELERATORS_MAX}");
-            self.error("accelerators", format!("`{n}` accelerators cannot be emulated"), &hint);
+            self.error("accelerators", format!("`{count}` accelerators cannot be emulated"), &hint);
         }
-        n.clamp(1, ACCELERATORS_MAX)
+        count.clamp(1, ACCELERATORS_MAX)
     }
 
-    /// Refuses more threads, batches or time than one process can have.
-    fn limits(&mut self, loader: &LoaderPlan, accelerators: u32) {
-        // Where nothing is run now, the number of processes is unknown.
-        let of_process =
+    /// Refuses more threads or batches than a process can have, and longer times than the limit.
+    fn check_limits(&mut self, loader: &LoaderPlan, accelerators: u32) {
+        // Without a number of processes, nothing is run now, and the limit of threads does not matter.
+        let process_accelerators =
             self.options.processes.map_or(0, |count| accelerators.div_ceil(count.max(1)));
-        let readers = of_process.div_ceil(loader.group_accelerators.max(1));
+        let readers = process_accelerators.div_ceil(loader.group_accelerators.max(1));
         let threads = u64::from(readers) * u64::from(loader.workers.max(1));
         if threads > THREADS_MAX {
             let message = format!(
@@ -256,10 +262,10 @@ impl Builder<'_> {
                 &format!("one process can start {THREADS_MAX}: use fewer accelerators or threads"),
             );
         }
-        let stock = u64::from(accelerators) * u64::from(loader.batches_in_flight);
-        if stock > STOCK_MAX {
+        let batches = u64::from(accelerators) * u64::from(loader.batches_in_flight);
+        if batches > BATCHES_IN_FLIGHT_MAX {
             let message = format!(
-                "`{}` batches in flight of each of {}",
+                "`{}` batches in flight for each of {}",
                 loader.batches_in_flight,
                 counted(accelerators.into(), "accelerator")
             );
@@ -270,7 +276,7 @@ impl Builder<'_> {
             } else {
                 "reader.prefetch_size"
             };
-            self.error(key, message, &format!("use at most {STOCK_MAX} in all"));
+            self.error(key, message, &format!("use at most {BATCHES_IN_FLIGHT_MAX} in total"));
         }
         for (key, time) in [
             ("train.computation_time", self.w.train_computation_time),
@@ -294,20 +300,24 @@ impl Builder<'_> {
         let w = self.w;
         let samples = dataset.files_train.saturating_mul(dataset.samples_per_file);
         let steps = schedule::steps_of_training(dataset, loader, accelerators);
-        self.blocks(loader, samples);
-        if self.rereads(dataset, loader, accelerators) && steps == 0 && samples > 0 && self.trains()
-        {
-            self.too_few_samples(samples, loader.batch_size, sharing(loader, accelerators));
+        self.check_shuffle_block(loader, samples);
+        let can_reread = self.check_rereads(dataset, loader, accelerators);
+        if can_reread && steps == 0 && samples > 0 && self.trains() {
+            self.refuse_too_few_samples(
+                samples,
+                loader.batch_size,
+                sharing_accelerators(loader, accelerators),
+            );
         }
-        let asked = w.train_total_training_steps;
-        let (steps_per_epoch, total_steps) = match asked {
-            Some(each) if self.options.as_dlio => {
-                (steps.min(each), Some(each.saturating_mul(w.train_epochs.into())))
+        let (steps_per_epoch, total_steps) = match w.train_total_training_steps {
+            Some(epoch_steps_max) if self.options.as_dlio => {
+                let total = epoch_steps_max.saturating_mul(w.train_epochs.into());
+                (steps.min(epoch_steps_max), Some(total))
             }
-            asked => (steps, asked),
+            total => (steps, total),
         };
         let train = TrainPlan {
-            epochs: if self.writes_checkpoints_alone() { 0 } else { w.train_epochs },
+            epochs: if self.is_checkpoint_only() { 0 } else { w.train_epochs },
             steps_per_epoch,
             total_steps,
             compute: self.step_time(w.train_computation_time),
@@ -327,11 +337,11 @@ impl Builder<'_> {
         }
         let recorded = train.steps().saturating_mul(u64::from(accelerators));
         if recorded > RECORDED_STEPS_MAX && self.trains() {
-            // Where one epoch is too long, it is not their number.
-            let is_one =
+            // Fewer epochs cannot help if a single epoch is too long.
+            let is_epoch_too_long =
                 train.steps_per_epoch.saturating_mul(accelerators.into()) > RECORDED_STEPS_MAX;
             let key = match (w.dataset_num_files_train, w.dataset_num_samples_per_file) {
-                _ if !is_one => "train.epochs",
+                _ if !is_epoch_too_long => "train.epochs",
                 (files, samples) if samples > files => "dataset.num_samples_per_file",
                 _ => "dataset.num_files_train",
             };
@@ -344,40 +354,43 @@ impl Builder<'_> {
         train
     }
 
-    fn too_few_samples(&mut self, samples: u64, batch_size: u64, accelerators: u32) {
-        let wanted = u128::from(batch_size) * u128::from(accelerators);
+    fn refuse_too_few_samples(&mut self, samples: u64, batch_size: u64, accelerators: u32) {
+        let step_samples = u128::from(batch_size) * u128::from(accelerators);
         let needs = format!(
-            "{} with batches of `{batch_size}` need {wanted} samples for one step",
+            "{} with batches of `{batch_size}` need {step_samples} samples for one step",
             units::counted(accelerators.into(), "accelerator")
         );
         if self.options.scale < 1.0 {
-            // No line of the workload says so.
+            // The problem has no key, since the scale is an option of the command line.
             let scale = self.options.scale;
-            let samples = units::counted(samples, "sample");
-            let hint = match self.least_scale(wanted) {
-                Some(least) => format!("give `--scale {least}` or more"),
+            let left = units::counted(samples, "sample");
+            let hint = match self.scale_min(step_samples) {
+                Some(scale_min) => format!("give `--scale {scale_min}` or more"),
                 None => "leave `--scale` out, use a smaller batch or fewer accelerators".into(),
             };
-            self.error("", format!("`--scale {scale}` leaves {samples}, and {needs}"), &hint);
+            self.error("", format!("`--scale {scale}` leaves {left}, and {needs}"), &hint);
         } else if u64::from(accelerators) > samples {
             self.error(
                 "accelerators",
                 format!(
-                    "`{accelerators}` accelerators share {}: some would get none",
+                    "`{accelerators}` accelerators share {}: some would have none",
                     counted(samples, "sample")
                 ),
-                &format!("use fewer accelerators or {}", self.more_files(wanted)),
+                &format!("use fewer accelerators or {}", self.more_files(step_samples)),
             );
         } else {
             self.error(
                 "reader.batch_size",
                 format!("{needs}, the dataset has {samples}"),
-                &format!("use a smaller batch, fewer accelerators or {}", self.more_files(wanted)),
+                &format!(
+                    "use a smaller batch, fewer accelerators or {}",
+                    self.more_files(step_samples)
+                ),
             );
         }
     }
 
-    /// Advice on the number of files that hold this many samples.
+    /// Advice to use more files, with the number of files for `samples` samples if it is known.
     fn more_files(&self, samples: u128) -> String {
         if self.w.dataset_foreign || self.w.dataset_scaling == "weak" {
             return "more files".into();
@@ -386,60 +399,61 @@ impl Builder<'_> {
         format!("more files: `dataset.num_files_train={files}` or more")
     }
 
-    /// The smallest `--scale` of two digits that leaves so many samples; `None` where not even the whole dataset has them.
-    fn least_scale(&self, samples: u128) -> Option<f64> {
-        let (files, of_file) =
-            (self.w.dataset_num_files_train, self.w.dataset_num_samples_per_file);
-        let share = samples as f64 / (files as f64 * of_file as f64);
+    /// The smallest `--scale` of two digits that leaves `samples` samples; `None` if the whole dataset has fewer.
+    fn scale_min(&self, samples: u128) -> Option<f64> {
+        let files = self.w.dataset_num_files_train;
+        let samples_per_file = self.w.dataset_num_samples_per_file;
+        let share = samples as f64 / (files as f64 * samples_per_file as f64);
         let digit = 10_f64.powf(share.log10().floor() - 1.0);
-        let least = (share / digit).ceil() as u32;
-        // Files are rounded, to fewer too: at twice the share none are too few.
-        let scales = (least..=2 * least).map(|digits| format!("{:.9}", f64::from(digits) * digit));
-        let mut scales = scales.filter_map(|text| text.parse().ok());
+        let digits_min = (share / digit).ceil() as u32;
+        // Scaling may round the number of files down, but twice the share always suffices.
+        let texts =
+            (digits_min..=2 * digits_min).map(|digits| format!("{:.9}", f64::from(digits) * digit));
+        let mut scales = texts.filter_map(|text| text.parse().ok());
         scales.find(|&scale| {
-            let (files, of_file) = scaled_by(scale, files, of_file);
-            scale <= 1.0 && samples <= u128::from(files) * u128::from(of_file)
+            let (scaled_files, scaled_samples) = scaled_by(scale, files, samples_per_file);
+            scale <= 1.0 && samples <= u128::from(scaled_files) * u128::from(scaled_samples)
         })
     }
 
-    /// Whether samples are read.
+    /// Whether the run trains, and thus reads samples.
     fn trains(&self) -> bool {
         !self.options.generate_only && self.w.workflow_train
     }
 
-    /// Whether the run does nothing but checkpoints.
-    fn writes_checkpoints_alone(&self) -> bool {
+    /// Whether the run only writes and reads checkpoints.
+    fn is_checkpoint_only(&self) -> bool {
         !self.options.generate_only && !self.w.workflow_train && self.w.workflow_checkpoint
     }
 
-    fn something_to_do(&mut self) {
+    /// Refuses a run without a task, and tasks that need generated files if the files are foreign.
+    fn check_task(&mut self) {
         if self.options.generate_only && self.w.dataset_foreign {
             self.error(
                 "dataset.foreign",
                 "files that others made are neither generated nor verified".into(),
-                "leave `--foreign` out; `feedrate run` looks at them and reads them",
+                "leave `--foreign` out, or read the files with `feedrate run`",
             );
         }
         if self.options.verify && self.w.dataset_foreign {
             self.error(
                 "dataset.foreign",
-                "`--verify` compares with what feedrate generates, and others made the files"
-                    .into(),
+                "`--verify` compares with generated content, but others made the files".into(),
                 "leave one of them out",
             );
         }
-        if self.options.generate_only || self.trains() || self.writes_checkpoints_alone() {
+        if self.options.generate_only || self.trains() || self.is_checkpoint_only() {
             return;
         }
         self.error(
             "workflow.train",
-            "nothing is trained, and no checkpoint written".into(),
-            "use `feedrate generate` to make the data only, or set `workflow.train=true`",
+            "the run would neither train nor write checkpoints".into(),
+            "use `feedrate generate` to only generate the data, or set `workflow.train=true`",
         );
     }
 }
 
-/// Accelerators among whom the samples of an epoch are shared out.
-fn sharing(loader: &LoaderPlan, accelerators: u32) -> u32 {
+/// Number of accelerators among which the samples of an epoch are divided.
+fn sharing_accelerators(loader: &LoaderPlan, accelerators: u32) -> u32 {
     if loader.file_access == FileAccess::Same { 1 } else { accelerators }
 }

@@ -1,5 +1,5 @@
-//! Reading of all processes together, through MPI-IO. Each call waits for that of every other process, and cannot be
-//! interrupted: here it is seen to that all make the same calls in the same order, whatever each of them reads.
+//! Checks for collective reading through MPI-IO. Each call waits for the same call in every other process and cannot be interrupted.
+//! Plans are therefore refused unless all processes make the same calls in the same order.
 
 use super::super::explain::{file_bytes_max, whole_read_bytes};
 use super::Builder;
@@ -9,42 +9,48 @@ use crate::plan::{DatasetPlan, Plan, Shuffle};
 use crate::shape::Compression;
 use crate::units;
 
-/// MPI counts bytes by a C int.
+/// Maximum bytes of a read: MPI counts them in a C int.
 const READ_BYTES_MAX: u64 = i32::MAX as u64;
 const KEY: &str = "reader.file_access";
 
 impl Builder<'_> {
+    /// Whether the run reads through MPI-IO.
     pub(super) fn reads_through_mpi(&self) -> bool {
         self.trains() && self.w.reader_file_access == "mpio"
     }
 
-    /// Refuses whatever would let processes make different calls, or none. A sample is one read.
+    /// Refuses settings with which processes would make different calls, and sets the read size so that each sample is one read.
     pub(super) fn mpio(&mut self, plan: &mut Plan) {
-        self.one_reader_a_process(plan.accelerators);
-        self.same_files(plan);
-        self.same_reads(plan);
-        self.in_vain("reader.transfer_size", "with `file_access: mpio` a sample is one read");
-        if self.catalog.storage(&plan.storage.kind).is_some_and(|s| !s.has(Ability::InFolder)) {
+        self.check_readers(plan.accelerators);
+        self.check_same_files(plan);
+        self.check_same_reads(plan);
+        self.warn_unused("reader.transfer_size", "with `file_access: mpio` a sample is one read");
+        if self
+            .catalog
+            .storage(&plan.storage.kind)
+            .is_some_and(|storage| !storage.has(Ability::InFolder))
+        {
             let message =
                 format!("storage `{}` has no files that MPI could open", plan.storage.kind);
             self.error(
                 "storage.storage_type",
                 message,
-                "with `file_access: mpio`, use `local_fs`, on a folder that all hosts share",
+                "with `file_access: mpio`, use `local_fs` with a folder that all hosts share",
             );
         }
-        // A piece that a file lies in as a whole is cut by nothing.
-        let longest = file_bytes_max(plan, self.catalog, &Layout::new(&plan.dataset));
-        plan.loader.piece_bytes = longest.max(1).next_power_of_two();
+        // Reads are as long as the largest file, so that no sample is split.
+        let file_bytes = file_bytes_max(plan, self.catalog, &Layout::new(&plan.dataset));
+        plan.loader.piece_bytes = file_bytes.max(1).next_power_of_two();
         if let Some(evaluation) = &mut plan.evaluation {
             evaluation.loader.piece_bytes = plan.loader.piece_bytes;
         }
     }
 
-    fn one_reader_a_process(&mut self, accelerators: u32) {
+    /// Refuses anything but one accelerator with at most one reading thread in each of several processes.
+    fn check_readers(&mut self, accelerators: u32) {
         let processes = self.options.processes.unwrap_or(accelerators);
         if processes < 2 {
-            let message = "`mpio` is read by several processes of MPI together, and this is one";
+            let message = "`mpio` needs several processes, started by MPI, and this is one";
             let hint = "start it with `mpirun -np N`, or use `reader.file_access=collective`";
             self.error(KEY, message.into(), hint);
         } else if processes != accelerators {
@@ -54,11 +60,12 @@ impl Builder<'_> {
         }
         let threads = self.w.reader_read_threads;
         if threads > 1 {
-            let message = format!("`{threads}` threads would read files together out of order");
+            let message =
+                format!("`{threads}` threads would make collective reads in different orders");
             self.error("reader.read_threads", message, "give 1, or 0, with `file_access: mpio`");
         }
         if self.w.reader_read_type_memory {
-            let message = "`memory` keeps accelerators from reading together: each would find other samples there";
+            let message = "with `memory` accelerators find different samples in memory, and would not read together";
             self.error(
                 "reader.read_type",
                 message.into(),
@@ -67,20 +74,20 @@ impl Builder<'_> {
         }
     }
 
-    /// All are in the same file at the same time.
-    fn same_files(&mut self, plan: &Plan) {
+    /// Refuses orders in which processes would be in different files at the same time.
+    fn check_same_files(&mut self, plan: &Plan) {
         let DatasetPlan { files_train, samples_per_file, .. } = plan.dataset;
-        let batch = ("reader.batch_size", plan.loader.batch_size);
-        let eval = plan.evaluation.as_ref();
-        let eval = eval.map(|eval| ("reader.batch_size_eval", eval.loader.batch_size));
-        let sets = [Some((batch, files_train)), eval.map(|eval| (eval, plan.dataset.files_eval))];
-        let sets = sets.into_iter().flatten();
-        let several: Vec<_> = sets.filter(|(_, files)| *files > 1).collect();
-        for &((key, batch_size), _) in &several {
+        let train = ("reader.batch_size", plan.loader.batch_size, files_train);
+        let evaluation = plan.evaluation.as_ref().map(|evaluation| {
+            ("reader.batch_size_eval", evaluation.loader.batch_size, plan.dataset.files_eval)
+        });
+        let datasets = [Some(train), evaluation].into_iter().flatten();
+        let with_several_files: Vec<_> = datasets.filter(|(_, _, files)| *files > 1).collect();
+        for &(key, batch_size, _) in &with_several_files {
             let step = u64::from(plan.accelerators).saturating_mul(batch_size);
             if !samples_per_file.is_multiple_of(step.max(1)) {
                 let message = format!(
-                    "a step of `{step}` samples of all accelerators ends within files of {samples_per_file}: they would open different ones"
+                    "a step of all accelerators has `{step}` samples and would cross the end of a file of {samples_per_file}"
                 );
                 let hint = "with `file_access: mpio`, use one file, or files of a multiple of accelerators × batch size samples";
                 self.error(key, message, hint);
@@ -88,31 +95,30 @@ impl Builder<'_> {
         }
         let loader = &plan.loader;
         let shuffled = loader.sample_shuffle != Shuffle::Off && !loader.shuffles_in_buffer;
-        if !several.is_empty() && shuffled {
-            let message =
-                "samples in an order of all files are in a different one for each accelerator";
+        if !with_several_files.is_empty() && shuffled {
+            let message = "samples that are shuffled over all files are in a different file for each accelerator";
             let hint = "with `file_access: mpio`, use `reader.file_shuffle`, or one file";
             self.error("reader.sample_shuffle", message.into(), hint);
         }
     }
 
-    /// Each sample takes as many reads as any other.
-    fn same_reads(&mut self, plan: &Plan) {
+    /// Refuses formats and settings with which samples take different numbers of reads, or reads that MPI cannot make.
+    fn check_same_reads(&mut self, plan: &Plan) {
         let Some(format) = self.catalog.format(&plan.dataset.format).copied() else { return };
         if let Some((key, message, hint)) = self.uneven(&format, &plan.dataset) {
             self.error(key, message, &hint);
             return;
         }
-        let longest = whole_read_bytes(plan, self.catalog, &Layout::new(&plan.dataset));
-        if longest > READ_BYTES_MAX {
+        let read_bytes = whole_read_bytes(plan, self.catalog, &Layout::new(&plan.dataset));
+        if read_bytes > READ_BYTES_MAX {
             let message =
-                format!("a read of `{}` is more than MPI can count", units::bytes(longest));
-            let hint = "with `file_access: mpio`, use samples below 2 GiB, in a format that reads them by themselves";
+                format!("a read of `{}` is more than MPI can count", units::bytes(read_bytes));
+            let hint = "with `file_access: mpio`, use samples below 2 GiB in a format that reads single samples";
             self.error("dataset.record_length_bytes", message, hint);
         }
     }
 
-    /// The key, and what to say of it, for which samples of a file may take different numbers of reads.
+    /// The key, message and hint for a setting with which samples of a file may take different numbers of reads.
     fn uneven(
         &self,
         format: &FormatEntry,
@@ -126,7 +132,7 @@ impl Builder<'_> {
             let subject = format!("samples of format `{}`", format.member.name);
             ("dataset.format", subject, format!("use one of: {}", names.join(", ")))
         } else if encoding.compression != Compression::None {
-            let subject = format!("samples compressed by `{}`", encoding.compression.name());
+            let subject = format!("samples compressed with `{}`", encoding.compression.name());
             ("dataset.compression", subject, "use `none`".into())
         } else if !encoding.chunk_dims.is_empty() || !encoding.max_shape.is_empty() {
             let hint = "leave `chunk_dims` and `max_shape` out".to_string();
@@ -138,6 +144,6 @@ impl Builder<'_> {
             return None;
         };
         let hint = format!("with `file_access: mpio`, {hint}");
-        Some((key, format!("{subject} take reads of different numbers"), hint))
+        Some((key, format!("{subject} take different numbers of reads"), hint))
     }
 }

@@ -1,28 +1,30 @@
-//! The storage of a plan: its kind, its engine, and whether the format can lie on it.
+//! Plans the storage: kind, engine and copy of the dataset, and checks that they work with the format.
 
 use super::Builder;
 use crate::catalog::{Ability, Member};
 use crate::plan::{Cache, StageMoment, StagePlan, StoragePlan};
 
-/// Name of the memory that all processes of a machine share, and the folder that it is.
+/// The value of `reader.stage` for shared memory, and its folder.
 const SHARED_MEMORY: (&str, &str) = ("memory", "/dev/shm");
 
 impl Builder<'_> {
+    /// The storage of the dataset.
     pub(super) fn storage(&mut self) -> StoragePlan {
         let kind = self.storage_kind();
         let member = self.catalog.storage(&kind);
         if member.is_none() {
             self.error(
                 "storage.storage_type",
-                format!("needs storage `{kind}`, which is not built yet"),
-                "a mounted file system of any kind is `local_fs`",
+                format!("storage `{kind}` is not supported yet"),
+                "use `local_fs` for a mounted file system of any kind",
             );
         }
         let engine = member.and_then(|member| self.engine(member));
-        self.refuse_cache(member, engine.as_deref());
-        let read_by = engine.as_deref().and_then(|name| self.catalog.engine(name));
+        self.check_page_cache(member, engine.as_deref());
+        let engine_member = engine.as_deref().and_then(|name| self.catalog.engine(name));
         StoragePlan {
-            passes_page_cache: read_by.is_some_and(|of| of.has(Ability::BypassesPageCache)),
+            passes_page_cache: engine_member
+                .is_some_and(|engine| engine.has(Ability::BypassesPageCache)),
             engine,
             kind,
             throttle_bytes_per_second: self.w.storage_throttle_bytes_per_second,
@@ -34,11 +36,12 @@ impl Builder<'_> {
         }
     }
 
+    /// The copy of the dataset, if one is configured.
     pub(super) fn stage(&mut self, storage: &StoragePlan) -> Option<StagePlan> {
         const KEY: &str = "reader.stage";
         let Some(folder) = &self.w.reader_stage else {
             for key in ["reader.stage_when", "reader.stage_limit", "reader.stage_keep"] {
-                self.in_vain(key, "without `reader.stage` nothing is copied");
+                self.warn_unused(key, "without `reader.stage` the dataset is not copied");
             }
             return None;
         };
@@ -47,17 +50,17 @@ impl Builder<'_> {
         }
         let kind = &storage.kind;
         if self.catalog.storage(kind).is_some_and(|storage| !storage.has(Ability::InFolder)) {
-            let message = format!("storage `{kind}` has no folder of files that could be copied");
+            let message = format!("storage `{kind}` has no files that can be copied");
             self.error(KEY, message, "leave it out");
         }
         if self.reads_through_mpi() {
             let message =
-                "MPI-IO reads one file for all machines, and each would have its own copy";
+                "MPI-IO needs files that all machines share, and copies are separate on each";
             self.error(KEY, message.into(), "use another `reader.file_access`, or leave it out");
         }
         if folder.is_empty() {
-            let hint = "name a folder, or `memory`";
-            self.error(KEY, "a folder without a name".into(), hint);
+            let hint = "give a folder, or `memory`";
+            self.error(KEY, "the name of the folder is empty".into(), hint);
         }
         Some(StagePlan {
             folder: match SHARED_MEMORY {
@@ -70,9 +73,9 @@ impl Builder<'_> {
         })
     }
 
-    /// A page cache that is not there, or takes no part.
-    fn refuse_cache(&mut self, storage: Option<&Member>, engine: Option<&str>) {
-        let (flag, does) = match self.options.cache {
+    /// Refuses options for a page cache that does not exist or is not used.
+    fn check_page_cache(&mut self, storage: Option<&Member>, engine: Option<&str>) {
+        let (flag, verb) = match self.options.cache {
             Cache::AsIs => return,
             Cache::Cold => ("--cold", "empties"),
             Cache::Warm => ("--warm", "fills"),
@@ -80,7 +83,7 @@ impl Builder<'_> {
         let hint = format!("leave `{flag}` out");
         if let Some(storage) = storage.filter(|storage| !storage.has(Ability::PageCache)) {
             let message =
-                format!("storage `{}` has no page cache, `{flag}` {does} one", storage.name);
+                format!("storage `{}` has no page cache, which `{flag}` {verb}", storage.name);
             self.error("storage.storage_type", message, &hint);
         }
         let engine = engine.and_then(|name| self.catalog.engine(name));
@@ -89,16 +92,16 @@ impl Builder<'_> {
         }
         if let Some(engine) = engine.filter(|engine| engine.has(Ability::BypassesPageCache)) {
             let message =
-                format!("engine `{}` reads past the page cache that `--warm` fills", engine.name);
+                format!("engine `{}` bypasses the page cache, which `--warm` fills", engine.name);
             self.error("storage.engine", message, &hint);
         }
-        if self.writes_checkpoints_alone() {
-            let message = "no dataset is read that `--warm` could read before".into();
+        if self.is_checkpoint_only() {
+            let message = "the run reads no dataset, which `--warm` would read before".into();
             self.error("workflow.train", message, &hint);
         }
     }
 
-    /// Formats that have no files lie nowhere; those that have some need a storage that keeps bytes.
+    /// Name of the storage: `null` for formats without files. Formats with files need a storage that keeps bytes.
     fn storage_kind(&mut self) -> String {
         let kind = match self.w.storage_storage_type.as_str() {
             "local_fs" | "parallel_fs" => "file",
@@ -122,8 +125,8 @@ impl Builder<'_> {
             (false, false) => {
                 self.error(
                     "storage.storage_type",
-                    format!("storage `{kind}` keeps no bytes, format `{format}` needs them"),
-                    "set `dataset.format=synthetic`, or choose a storage that keeps bytes",
+                    format!("storage `{kind}` does not store data, which format `{format}` needs"),
+                    "set `dataset.format=synthetic`, or use another storage",
                 );
             }
             _ => {}
@@ -131,6 +134,7 @@ impl Builder<'_> {
         kind.into()
     }
 
+    /// The engine that reads files; `None` if the storage has no engines, or if the configured one is refused.
     fn engine(&mut self, storage: &Member) -> Option<String> {
         let key = "storage.engine";
         let format = &self.w.dataset_format;
@@ -138,24 +142,26 @@ impl Builder<'_> {
         let odirect = self.w.reader_odirect;
         if !storage.has(Ability::Engines) {
             let storage = storage.name;
-            self.no_engines(
+            self.refuse_engine_settings(
                 &format!("storage `{storage}` has no engines"),
                 &format!(
-                    "format `{format}` is read through a memory map, storage `{storage}` has none"
+                    "format `{format}` needs memory-mapped files, which storage `{storage}` does not support"
                 ),
             );
             return None;
         }
         if self.reads_through_mpi() {
-            let reason = "with `reader.file_access=mpio` MPI reads, and no engine";
-            self.no_engines(reason, reason);
+            let reason = "with `reader.file_access=mpio` MPI reads files, without an engine";
+            self.refuse_engine_settings(reason, reason);
             return None;
         }
-        let name = self.w.storage_engine.clone().unwrap_or_else(|| self.own_engine().into());
+        let name = self.w.storage_engine.clone().unwrap_or_else(|| self.default_engine().into());
         let Some(engine) = self.catalog.engine(&name) else {
-            let names: Vec<&str> = self.catalog.engines.iter().map(|e| e.name).collect();
-            let more = "`libhdf5` needs a build with `--features libhdf5`";
-            let hint = format!("engines there are: {}; {more}", names.join(", "));
+            let names: Vec<&str> = self.catalog.engines.iter().map(|engine| engine.name).collect();
+            let hint = format!(
+                "available engines: {}; `libhdf5` needs a build with `--features libhdf5`",
+                names.join(", ")
+            );
             self.error(key, format!("there is no engine `{name}`"), &hint);
             return None;
         };
@@ -166,29 +172,29 @@ impl Builder<'_> {
             self.error(
                 "reader.odirect",
                 format!("engine `{name}` reads through the page cache"),
-                "set one of `reader.odirect` and `storage.engine` only",
+                "set only one of `reader.odirect` and `storage.engine`",
             );
         }
         if engine.has(Ability::ServesSamples) && !self.format_has(Ability::ServesSamples) {
             self.error(
                 key,
                 format!("engine `{name}` cannot read format `{format}`"),
-                "it is a library of another format: leave it out",
+                "leave it out: it is a library for another format",
             );
             return Some(name);
         }
         if mapped && !engine.has(Ability::Mapped) {
             self.error(
                 if odirect { "reader.odirect" } else { key },
-                format!("format `{format}` is read through a memory map, engine `{name}` has none"),
+                format!("format `{format}` needs memory-mapped files, which engine `{name}` does not support"),
                 "leave the engine out, or use `dataset.format=indexed_binary`",
             );
         }
         Some(name)
     }
 
-    /// The engine that does what is asked for and needed; else the first of the family.
-    fn own_engine(&self) -> &'static str {
+    /// The first engine with the ability that the settings or the format need.
+    fn default_engine(&self) -> &'static str {
         let needed = if self.w.reader_odirect {
             Some(Ability::BypassesPageCache)
         } else {
@@ -200,19 +206,19 @@ impl Builder<'_> {
             .map_or("", |engine| engine.name)
     }
 
-    /// The storage, or MPI, reads in one way only: refuses what asked for another.
-    fn no_engines(&mut self, reason: &str, reason_unmapped: &str) {
-        for (key, is_asked) in [
+    /// Refuses engine settings for storages without engines and for MPI, and formats that need memory-mapped files.
+    fn refuse_engine_settings(&mut self, reason: &str, reason_against_mapped: &str) {
+        for (key, is_configured) in [
             ("storage.engine", self.w.storage_engine.is_some()),
             ("reader.odirect", self.w.reader_odirect),
         ] {
-            if is_asked {
+            if is_configured {
                 self.error(key, reason.into(), "leave it out");
             }
         }
         if self.format_has(Ability::Mapped) {
-            let hint = "use `dataset.format=indexed_binary`, whose files are the same";
-            self.error("dataset.format", reason_unmapped.into(), hint);
+            let hint = "use `dataset.format=indexed_binary`, which has the same files";
+            self.error("dataset.format", reason_against_mapped.into(), hint);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Sizes as DLIO computes them; every part of a model is written once.
+//! Sizes equal DLIO's, and every part of a model is written once.
 
 use super::*;
 
@@ -52,8 +52,8 @@ fn llama_1t() -> StatePlan {
     llama(128, 25872, 98304, 25872 / 192 * 32, 128_256)
 }
 
-/// DLIO's nominal sizes, as it computes them for MLPerf Storage's configurations: GiB of model and optimizer, files, GiB of
-/// the fullest rank.
+/// DLIO's nominal sizes for the configurations of MLPerf Storage: GiB of model and optimizer, files, GiB of the rank that writes the
+/// most.
 #[test]
 fn sizes_are_dlios() {
     let subset = |plan: StatePlan| StatePlan { ranks: 8, ..plan };
@@ -70,14 +70,14 @@ fn sizes_are_dlios() {
         ("1t of 8", subset(split(llama_1t(), 8, 64, 2, 1)), 40.4, 103.3, 32, 18.0),
     ] {
         let sum = |kind: &str| {
-            let bytes = plan.sum(|f| if f.name.ends_with(kind) { f.bytes() } else { 0 });
+            let bytes = plan.sum(|file| if file.name.ends_with(kind) { file.bytes() } else { 0 });
             bytes as f64 / GIB
         };
         assert_eq!(plan.total_files(), files, "{name}");
         for (figure, found, wanted) in [
             ("model", sum("model_states"), model),
             ("optimizer", sum("optim_states"), optimizer),
-            ("fullest rank", plan.rank_bytes_max() as f64 / GIB, most),
+            ("largest rank", plan.rank_bytes_max() as f64 / GIB, most),
         ] {
             assert!((found - wanted).abs() < 0.05, "{name}, {figure}: {found} {wanted}");
         }
@@ -101,9 +101,9 @@ fn a_model_without_layers_is_one_file_of_rank_zero() {
     assert_eq!(plan.total_bytes(), 1000);
 }
 
-/// As the study's megatron: tensors of layers are split, those of the optimizer are not.
+/// Tensors of layers are split and those of the optimizer are not, as for DLIO's megatron.
 #[test]
-fn told_layers_and_groups_are_split_as_dlio_splits_them() {
+fn given_layers_and_groups_are_split_as_in_dlio() {
     let plan = StatePlan {
         layers: Layers::Alike { count: 40, tensors: vec![100, 200] },
         optimization_groups: vec![1000, 0, 10],
@@ -128,8 +128,9 @@ fn told_layers_and_groups_are_split_as_dlio_splits_them() {
     let bytes = |plan: &StatePlan| plan.files(0).iter().map(StateFile::bytes).collect::<Vec<_>>();
     assert_eq!(bytes(&typed)[..2], [8 * bytes(&plan)[0], 2 * bytes(&plan)[1]]);
     let few = Layers::Alike { count: 2, tensors: vec![16] };
-    let whole = StatePlan { layers: few, zero_stage: 0, ..split(plan, 1, 1, 1, 0) };
-    let names: Vec<_> = whole.files(0)[1].tensors.iter().map(|one| one.name.clone()).collect();
+    let unsplit = StatePlan { layers: few, zero_stage: 0, ..split(plan, 1, 1, 1, 0) };
+    let tensors = unsplit.files(0)[1].tensors.clone();
+    let names: Vec<_> = tensors.into_iter().map(|tensor| tensor.name).collect();
     assert_eq!(names, ["1/0", "2/0"]);
 }
 
@@ -153,19 +154,19 @@ fn place(plan: &StatePlan, rank: u64) -> RankPlace {
 }
 
 #[test]
-fn files_of_told_sizes_are_written_by_each_that_writes() {
+fn files_of_given_sizes_are_written_by_each_writer() {
     let plan = StatePlan { file_sizes: vec![1024, 7], ranks: 2, ..llama_7b() };
     let names: Vec<_> = plan.files(1).into_iter().map(|file| (file.bytes(), file.name)).collect();
     assert_eq!(names, [(1024, "file_0-1".into()), (7, "file_1-1".into())]);
     assert_eq!((plan.total_bytes(), plan.total_files()), (2062, 4));
 }
 
-/// Copies of a model that write all the same.
+/// With `Writers::All`, copies of a model write the same state.
 #[test]
-fn all_ranks_write_where_told_so() {
+fn all_ranks_write_if_configured() {
     let plan = StatePlan { data: 3, ranks: 3, zero_stage: 0, writers: Writers::All, ..llama_7b() };
-    let of_rank = |rank| plan.files(rank).iter().map(StateFile::bytes).sum::<u64>();
-    assert_eq!([of_rank(1), of_rank(2)], [of_rank(0); 2]);
+    let rank_bytes = |rank| plan.files(rank).iter().map(StateFile::bytes).sum::<u64>();
+    assert_eq!([rank_bytes(1), rank_bytes(2)], [rank_bytes(0); 2]);
     let names: std::collections::BTreeSet<String> =
         (0..3).flat_map(|rank| plan.files(rank)).map(|file| file.name).collect();
     assert_eq!(names.len() as u64, plan.total_files());

@@ -1,10 +1,10 @@
-//! Laws over arbitrary text.
+//! Property tests over arbitrary text.
 
 use super::super::{Node, Override, Strictness, parse, resolved_yaml};
 use crate::problem::{Place, Problem};
 use proptest::prelude::*;
 
-/// Pieces that reach more of the parsers than random letters do.
+/// Texts built from pieces that reach more code of the parsers than random letters.
 fn fragments() -> impl Strategy<Value = String> {
     let pieces = [
         "train",

@@ -1,4 +1,4 @@
-//! Whole workloads, in and out: text and overrides to values, or to the full text of every problem.
+//! Complete workloads: text and overrides to values, or to the text of all problems.
 
 mod values;
 mod problems;

@@ -1,4 +1,4 @@
-//! Messages about bad text, to the letter.
+//! The exact messages about invalid text.
 
 use super::super::{Strictness, parse};
 use super::{problems, workload};
@@ -164,7 +164,7 @@ fn wrong_overrides_say_why() {
 }
 
 #[test]
-fn yaml_that_is_no_workload_is_refused() {
+fn yaml_that_is_not_a_workload_is_refused() {
     let check = |yaml: &str, expected: &str| assert_eq!(problems(yaml, &[]), expected, "{yaml}");
     check(
         "",

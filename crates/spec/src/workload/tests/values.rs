@@ -1,4 +1,4 @@
-//! Values read from good text.
+//! Values parsed from valid text.
 
 use super::super::overrides::literal;
 use super::super::*;
@@ -49,11 +49,11 @@ fn every_default_parses_and_every_path_is_unique() {
         assert!(literal(key.default).is_some(), "{}", key.path);
         assert!(key.meaning.ends_with('.'), "{}", key.path);
         let named = |path: &str| {
-            KEYS.iter().filter(|k| k.path == path || k.aliases.contains(&path)).count()
+            KEYS.iter().filter(|key| key.path == path || key.aliases.contains(&path)).count()
         };
         assert_eq!(named(key.path), 1, "{}", key.path);
         assert!(
-            !KEYS.iter().any(|k| k.path.starts_with(&format!("{}.", key.path))),
+            !KEYS.iter().any(|other| other.path.starts_with(&format!("{}.", key.path))),
             "{}",
             key.path
         );
@@ -82,10 +82,10 @@ fn bundled_workloads_have_no_problems() {
     for file in std::fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.starts_with("# "), "{path:?} must say what it stands for");
+        assert!(text.starts_with("# "), "{path:?} lacks a comment at its start");
         let w = workload(&text, &[]);
         let name = path.file_stem().unwrap().to_str().unwrap();
-        // They name their model, not the accelerator.
+        // The model's name is a prefix: the file's name may also have the accelerator.
         assert!(name.replace("llama3_", "llama_").starts_with(&w.model_name), "{name}");
         let again = workload(&resolved_yaml(&w), &[]);
         assert_eq!(resolved_yaml(&again), resolved_yaml(&w));
@@ -192,17 +192,18 @@ fn a_client_is_a_name_or_its_costs() {
     assert_eq!(costs("client: null", &[]), (None, None, None));
     assert_eq!(costs("client: pytorch-npz", &[]), (named.clone(), None, None));
     assert_eq!(costs("{}", &["client=pytorch-npz"]), (named.clone(), None, None));
-    let own = "client: {per_sample: 0.002, handover_bytes_per_second: 1GB/s}";
-    assert_eq!(costs(own, &[]), (None, Some(0.002), Some(1e9)));
-    // A name takes the place of all that was given, and a cost given beside it that of its own.
-    assert_eq!(costs(own, &["client=pytorch-npz"]), (named.clone(), None, None));
+    let given = "client: {per_sample: 0.002, handover_bytes_per_second: 1GB/s}";
+    assert_eq!(costs(given, &[]), (None, Some(0.002), Some(1e9)));
+    // A name replaces all given costs, and a cost given beside a name replaces the client's own.
+    assert_eq!(costs(given, &["client=pytorch-npz"]), (named.clone(), None, None));
     let beside = ["++workload.client.per_sample=0.5"];
     assert_eq!(costs("client: pytorch-npz", &beside), (named.clone(), Some(0.5), None));
-    let (name, cost) = ("client=pytorch-npz", "client.per_sample=0.5");
+    let name = "client=pytorch-npz";
+    let cost = "client.per_sample=0.5";
     assert_eq!(costs("{}", &[name, cost]), (named.clone(), Some(0.5), None));
     assert_eq!(costs("{}", &[cost, name]), (named, None, None));
-    let told = problems("client: {per_sample: -1, per_record: 1}", &[]);
-    assert!(told.contains("client.per_sample") && told.contains("client.per_record"), "{told}");
+    let found = problems("client: {per_sample: -1, per_record: 1}", &[]);
+    assert!(found.contains("client.per_sample") && found.contains("client.per_record"), "{found}");
 }
 
 #[test]
@@ -280,7 +281,7 @@ fn override_values_follow_hydra_s_grammar() {
     assert!(Override::parse(&format!("key={}", "[".repeat(100_000))).is_err());
 }
 
-/// A tree on one line, text in quotes.
+/// Formats a tree on one line, with text in quotes.
 struct Shown<'a>(&'a Node);
 
 impl std::fmt::Debug for Shown<'_> {
@@ -316,7 +317,7 @@ train:
 }
 
 #[test]
-fn resolved_yaml_is_what_was_given() {
+fn resolved_yaml_has_the_given_keys() {
     let w = workload(
         "model: {name: x, layer_parameters: [1, 2]}\nworkflow: {train: True}\nreader: {file_shuffle: off}\nmetric: {au: 0.90}\n",
         &[
@@ -428,7 +429,7 @@ fn slow_accelerators_are_numbers_with_factors() {
     let w = workload("{}", &["train.slow_accelerators={7: 3}"]);
     assert_eq!(w.train_slow_accelerators, [(7, 3.0)]);
     for wrong in ["{one: 2}", "{1: 0}", "{1: -2}", "[2.0]"] {
-        let told = super::problems(&format!("train: {{slow_accelerators: {wrong}}}"), &[]);
-        assert!(told.contains("train.slow_accelerators"), "{told}");
+        let found = super::problems(&format!("train: {{slow_accelerators: {wrong}}}"), &[]);
+        assert!(found.contains("train.slow_accelerators"), "{found}");
     }
 }
