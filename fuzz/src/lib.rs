@@ -1,10 +1,10 @@
-//! Code that the targets share: one program per format.
+//! Code that all fuzz targets share. There is one target per format.
 
 #[path = "../../crates/data/tests/corpus/contract.rs"]
 mod contract;
 
-/// Hold the reader of the format called `name` to its contract.
-pub fn hold(name: &str, input: &[u8]) {
+/// Checks that the reader of the format called `name` keeps its contract on `input`.
+pub fn check(name: &str, input: &[u8]) {
     if let Some(format) = feedrate_data::format::find(name) {
         contract::hold(format, input);
     } else {

@@ -1,4 +1,4 @@
-//! Every target: a program called as its format.
+//! The source of all targets. The name of the binary is that of the format.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| feedrate_fuzz::hold(env!("CARGO_BIN_NAME"), input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| feedrate_fuzz::check(env!("CARGO_BIN_NAME"), input));

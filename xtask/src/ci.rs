@@ -1,4 +1,4 @@
-//! All that CI does, in the order in which a mistake is cheapest to find; and `quick`, what an edit needs of it.
+//! The steps of CI, ordered so that cheap checks come first, and `quick`, the steps that an edit needs.
 
 use crate::shell::{output, run, run_with, works};
 use crate::{chaos, dist, setup, tidy};
@@ -6,10 +6,11 @@ use anyhow::{Result, bail};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Lints and tests take all crates with the feature that users may leave out, so that each is one build. `cargo doc` compiles them without it.
+/// Arguments that select all crates and the optional feature, so that lints and tests are one build each. `cargo doc` compiles the
+/// crates without the feature.
 const EVERYTHING: &[&str] = &["--workspace", "--features", "libhdf5"];
 
-/// Stops at the first step that fails.
+/// Runs all steps, and stops at the first failure.
 pub(crate) fn ci(root: &Path) -> Result<()> {
     setup::for_tests(root)?;
     check_sources(root)?;
@@ -24,7 +25,7 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
     run_with(root, "cargo", &docs, &[("RUSTDOCFLAGS", "-D warnings")])
 }
 
-/// Checks the sources, and runs the short tests of the crates that changed since `revision` and of those above them.
+/// Checks the sources, and runs the short tests of the crates that changed since `revision` and of those that depend on them.
 pub(crate) fn quick(root: &Path, revision: Option<&str>) -> Result<()> {
     if !has_nextest() {
         bail!("there is no `cargo nextest`\n  hint: `cargo install --locked cargo-nextest`");
@@ -50,7 +51,7 @@ fn nextest(root: &Path, more: &[&str]) -> Result<()> {
     run(root, "cargo", &[&["nextest", "run"], EVERYTHING, more].concat())
 }
 
-/// Files that differ from `revision`, committed or not; by default from where this branch left `main`.
+/// Paths of the files that differ from `revision`, committed or not. The default is where the branch left `main`.
 fn changed_paths(root: &Path, revision: Option<&str>) -> Result<String> {
     let base = match revision {
         Some(revision) => revision.to_string(),
@@ -61,14 +62,14 @@ fn changed_paths(root: &Path, revision: Option<&str>) -> Result<String> {
     Ok(tracked + &new)
 }
 
-/// nextest's filter for the tests that these files may break; `None` where no test reads them.
+/// nextest's filter for the tests that depend on these files; `None` if there are none.
 fn tests_of(paths: &str) -> Option<String> {
     let packages: BTreeSet<String> = paths.lines().filter_map(package_of).collect();
     let filters: Vec<String> = packages.iter().map(|package| format!("rdeps({package})")).collect();
     (!filters.is_empty()).then(|| filters.join(" + "))
 }
 
-/// The package that a file belongs to, as a pattern for nextest: `*` where tests of any package may read it.
+/// nextest's pattern for the package of a file: `*` if tests of any package may read it, `None` if no test does.
 fn package_of(path: &str) -> Option<String> {
     let (folder, rest) = path.split_once('/').unwrap_or(("", path));
     match folder {
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_tested_in_its_crate_and_those_above() {
+    fn a_change_is_tested_in_its_crate_and_dependents() {
         let check = |paths: &str, expected: Option<&str>| {
             assert_eq!(tests_of(paths).as_deref(), expected, "{paths}");
         };

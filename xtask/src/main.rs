@@ -1,4 +1,4 @@
-//! Commands for developers and CI: `cargo xtask ci|quick|setup|tidy|dist|bench`. No part of the product.
+//! Commands for developers and CI: `cargo xtask ci|quick|setup|tidy|dist|bench`. They are not part of the product.
 
 mod shell;
 mod setup;
@@ -16,32 +16,32 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask")]
 enum Task {
-    /// All that CI does: setup, tidy, format, lints, tests, the short forms of `chaos` and `dist`, docs
+    /// Run CI: setup, tidy, format, lints, tests, the short forms of `chaos` and `dist`, docs
     Ci,
-    /// As much of it as an edit needs: tidy, format, lints, and the short tests of the crates that differ and of those above them
+    /// Run the checks that an edit needs: tidy, format, lints, and the short tests of changed crates and of those that depend on them
     Quick {
-        /// From which they differ; by default from where the branch left main
+        /// Revision to compare with; by default where the branch left main
         revision: Option<String>,
     },
-    /// Install whatever the tests need, Python libraries into .venv
+    /// Install the requirements of the tests, Python libraries into .venv
     Setup {
-        /// For the benchmarks too
+        /// Also install the requirements of the benchmarks
         #[arg(long)]
         bench: bool,
     },
     /// Check the rules of the source tree (also run by `cargo test -p xtask`)
     Tidy,
-    /// The campaign against the real programs
+    /// Run the campaign against the real programs
     Chaos(chaos::Options),
-    /// Make the searchable site of docs/ in target/book; needs mdbook
+    /// Build the searchable site of docs/ in target/book; needs mdbook
     Book,
-    /// Build every package into target/dist, and try each in a fresh place; some ten minutes
+    /// Build all packages into target/dist, and try each in a fresh environment; about ten minutes
     Dist {
-        /// The form that CI runs
+        /// Run only the part that CI runs
         #[arg(long)]
         short: bool,
     },
-    /// Install manual, completions and documents beside the programs in PREFIX/bin
+    /// Install manual, completions and documents for the programs in PREFIX/bin
     Share { prefix: PathBuf },
     /// Build for release and run bench/run.py with these arguments
     Bench {
@@ -90,8 +90,8 @@ fn book(root: &Path) -> Result<()> {
 fn bench(root: &Path, arguments: &[String]) -> Result<()> {
     setup::for_bench(root)?;
     shell::run(root, "cargo", &["build", "--release", "--package", "feedrate"])?;
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    shell::run(root, "python3", &[&["bench/run.py"], &arguments[..]].concat())
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    shell::run(root, "python3", &[&["bench/run.py"], &words[..]].concat())
 }
 
 fn workspace_root() -> PathBuf {

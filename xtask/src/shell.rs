@@ -1,16 +1,16 @@
-//! Runs commands, shows each before it starts, and fails with its words.
+//! Runs commands, prints each before it starts, and fails with its arguments and status.
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Run to the end with our own output.
+/// Runs a command whose output goes to our own output.
 pub(crate) fn run(folder: &Path, program: &str, arguments: &[&str]) -> Result<()> {
     run_with(folder, program, arguments, &[])
 }
 
-/// The same with environment variables set.
+/// Like [`run`], with additional environment variables.
 pub(crate) fn run_with(
     folder: &Path,
     program: &str,
@@ -33,7 +33,7 @@ pub(crate) fn run_with(
     Ok(())
 }
 
-/// Output of a command that must succeed; nothing is shown.
+/// Returns the output of a command that must succeed, without printing the command.
 pub(crate) fn output(folder: &Path, program: &str, arguments: &[&str]) -> Result<String> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).stderr(Stdio::inherit());
@@ -41,10 +41,11 @@ pub(crate) fn output(folder: &Path, program: &str, arguments: &[&str]) -> Result
     if !output.status.success() {
         bail!("`{program} {}` failed: {}", arguments.join(" "), output.status);
     }
-    String::from_utf8(output.stdout).with_context(|| format!("`{program}` prints no UTF-8"))
+    String::from_utf8(output.stdout)
+        .with_context(|| format!("the output of `{program}` is not UTF-8"))
 }
 
-/// Whether a command starts and succeeds. Silent.
+/// Whether a command starts and succeeds. Its output is discarded.
 pub(crate) fn works(program: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,4 +1,4 @@
-//! A program that is watched: its end comes in time, is no panic, and is within bounds of memory.
+//! A supervised program: it must end in time, without a panic, and within a memory limit.
 
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, kill_process_group, prlimit};
@@ -9,14 +9,14 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Time in which a program that was told to stop has left.
-pub(super) const LEAVES_WITHIN: Duration = Duration::from_secs(15);
-/// Time in which any other work is done, on a busy machine as well.
+/// Maximum time for a program to end after a signal to stop.
+pub(super) const STOPS_WITHIN: Duration = Duration::from_secs(15);
+/// Maximum time for any other work, also on a busy machine.
 pub(super) const DONE_WITHIN: Duration = Duration::from_secs(120);
-/// A process that wants more memory of its own aborts.
+/// Memory limit of a process, which aborts if it allocates more.
 const MEMORY_BYTES: u64 = 1 << 30;
 
-/// One that runs; killed with its process group when dropped.
+/// A running program. It is killed with its process group when dropped.
 pub(super) struct Running {
     child: Child,
     line: String,
@@ -24,27 +24,27 @@ pub(super) struct Running {
     ended: bool,
 }
 
-/// One that ended.
+/// A program that ended.
 pub(super) struct Ended {
     pub(super) line: String,
-    /// Exit code; 128 and the signal's number of one that a signal ended.
+    /// Exit code, or 128 plus the number of the signal that ended it.
     pub(super) code: i32,
     pub(super) stdout: String,
     pub(super) stderr: String,
 }
 
 impl Running {
-    /// Start `command`; what it says goes to files called `output`.
+    /// Starts `command`. Its output goes to the files `output` with the extensions `stdout` and `stderr`.
     pub(super) fn start(mut command: Command, output: PathBuf) -> Result<Self> {
         use std::os::unix::process::CommandExt;
         let line = line(&command);
         let file = |ending| File::create(output.with_extension(ending));
         command.stdin(Stdio::null()).stdout(file("stdout")?).stderr(file("stderr")?);
-        let child = command.process_group(0).spawn();
-        let child = child.with_context(|| format!("cannot start `{line}`"))?;
+        let spawned = command.process_group(0).spawn();
+        let child = spawned.with_context(|| format!("cannot start `{line}`"))?;
         let running = Running { child, line, output, ended: false };
         let limit = Rlimit { current: Some(MEMORY_BYTES), maximum: Some(MEMORY_BYTES) };
-        // One that has already ended needs no limit.
+        // This fails if the program has already ended.
         let _ = prlimit(Some(running.pid()), Resource::Data, limit);
         Ok(running)
     }
@@ -53,7 +53,7 @@ impl Running {
         Pid::from_child(&self.child)
     }
 
-    /// Tell it to stop, or kill it. One that ended by itself does not mind.
+    /// Sends a signal, unless the program has ended.
     pub(super) fn signal(&self, signal: Signal) {
         let _ = kill_process(self.pid(), signal);
     }
@@ -62,28 +62,28 @@ impl Running {
         matches!(self.child.try_wait(), Ok(Some(_)))
     }
 
-    /// Whether it, or a process that it started, has opened this pipe or waits for its other end.
-    pub(super) fn is_at(&self, pipe: &Path) -> bool {
-        let below = descendants(self.pid()).into_iter().map(|(pid, _)| pid);
-        below.chain([self.pid()]).any(|pid| {
-            let fds = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero()));
-            let mut fds = fds.into_iter().flatten().flatten();
-            stacks(pid).contains("wait_for_partner")
+    /// Whether the program, or a process that it started, has opened this pipe or waits for its other end.
+    pub(super) fn has_reached_pipe(&self, pipe: &Path) -> bool {
+        let started = descendants(self.pid()).into_iter().map(|(pid, _)| pid);
+        started.chain([self.pid()]).any(|pid| {
+            let fd_folder = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero()));
+            let mut fds = fd_folder.into_iter().flatten().flatten();
+            wait_channels(pid).contains("wait_for_partner")
                 || fds.any(|fd| fs::read_link(fd.path()).is_ok_and(|file| file == pipe))
         })
     }
 
-    /// Said on stderr up to now.
+    /// Output on stderr so far.
     pub(super) fn stderr(&self) -> String {
         text(&self.output, "stderr")
     }
 
-    /// Wait until it has done its work.
+    /// Waits for the end of the program's work.
     pub(super) fn wait(self) -> Result<Ended> {
         self.wait_for(DONE_WITHIN)
     }
 
-    /// Wait until it has ended, and see that it ended decently.
+    /// Waits for the end of the program, and checks that it did not panic or crash.
     pub(super) fn wait_for(mut self, limit: Duration) -> Result<Ended> {
         let start = Instant::now();
         let status = loop {
@@ -91,7 +91,7 @@ impl Running {
                 break status;
             }
             if limit < start.elapsed() {
-                let waits = stacks(self.pid());
+                let waits = wait_channels(self.pid());
                 bail!("hangs for {} s: `{}`{waits}", limit.as_secs(), self.line);
             }
             sleep(Duration::from_millis(2));
@@ -103,18 +103,18 @@ impl Running {
             stdout: text(&self.output, "stdout"),
             stderr: text(&self.output, "stderr"),
         };
-        let words = [
+        let crash_messages = [
             "panicked at",
             "memory allocation of",
             "stack overflow",
             "Bus error",
             "Segmentation fault",
         ];
-        let broke = words.iter().any(|word| ended.stderr.contains(word));
+        let has_crashed = crash_messages.iter().any(|message| ended.stderr.contains(message));
         ensure!(
-            !broke && ![101, 134, 135, 136, 139].contains(&ended.code),
+            !has_crashed && ![101, 134, 135, 136, 139].contains(&ended.code),
             "panic: {}",
-            ended.told()
+            ended.summary()
         );
         Ok(ended)
     }
@@ -123,7 +123,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.ended {
-            // Some have groups of their own, and are nobody's children once their parent is dead.
+            // Some processes have separate groups, and cannot be found after the death of their parent.
             for (pid, _) in descendants(self.pid()) {
                 let _ = kill_process(pid, Signal::KILL);
             }
@@ -134,22 +134,22 @@ impl Drop for Running {
 }
 
 impl Ended {
-    /// See that it ended with one of these codes.
+    /// Checks that the program ended with one of these codes.
     pub(super) fn with_code(self, codes: &[i32]) -> Result<Self> {
-        ensure!(codes.contains(&self.code), "{}, not {codes:?}", self.told());
+        ensure!(codes.contains(&self.code), "{}, not {codes:?}", self.summary());
         Ok(self)
     }
 
-    /// The command, its code, and the last of its words.
-    pub(super) fn told(&self) -> String {
-        let said = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
-        let lines: Vec<&str> = said.trim().lines().collect();
+    /// The command, its exit code, and the last lines of its output.
+    pub(super) fn summary(&self) -> String {
+        let output = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
+        let lines: Vec<&str> = output.trim().lines().collect();
         let last = lines[lines.len().saturating_sub(6)..].join("\n    ");
         format!("`{}` ended with {}\n    {last}", self.line, self.code)
     }
 }
 
-/// Processes that `parent` started, by command line.
+/// The processes that `parent` started, with their command lines.
 pub(super) fn children(parent: Pid) -> Vec<(Pid, String)> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -158,7 +158,7 @@ pub(super) fn children(parent: Pid) -> Vec<(Pid, String)> {
         .collect()
 }
 
-/// All processes below `parent`.
+/// All processes that `parent` started directly or indirectly, with their command lines.
 pub(super) fn descendants(parent: Pid) -> Vec<(Pid, String)> {
     let mut found = children(parent);
     let mut next = 0;
@@ -170,8 +170,8 @@ pub(super) fn descendants(parent: Pid) -> Vec<(Pid, String)> {
     found
 }
 
-/// Processes whose working folder lies below `folder`.
-pub(super) fn left_in(folder: &Path) -> Vec<String> {
+/// Descriptions of the processes whose working folder is below `folder`.
+pub(super) fn processes_in(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let inside = entries.filter(|entry| {
         fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
@@ -180,7 +180,7 @@ pub(super) fn left_in(folder: &Path) -> Vec<String> {
     pids.map(|pid: i32| format!("{pid} {}", command_line(pid))).collect()
 }
 
-/// Whether a process has not ended, waited for or not.
+/// Whether a process has not ended; zombies have.
 pub(super) fn is_alive(pid: Pid) -> bool {
     stat(pid.as_raw_nonzero().get(), 0).is_some_and(|state| !matches!(&*state, "Z" | "X"))
 }
@@ -189,7 +189,7 @@ fn parent_pid(pid: i32) -> Option<i32> {
     stat(pid, 1)?.parse().ok()
 }
 
-/// A field of `/proc/PID/stat`, counted from 0 behind the name.
+/// A field of `/proc/PID/stat`, counted from 0 after the name.
 fn stat(pid: i32, field: usize) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(field).map(String::from)
@@ -200,8 +200,8 @@ fn command_line(pid: i32) -> String {
     String::from_utf8_lossy(&line).replace('\0', " ")
 }
 
-/// The system calls that the threads of a process wait in.
-fn stacks(pid: Pid) -> String {
+/// The kernel functions in which the threads of a process wait.
+fn wait_channels(pid: Pid) -> String {
     let folder = format!("/proc/{}/task", pid.as_raw_nonzero());
     let tasks = fs::read_dir(folder).into_iter().flatten().flatten();
     let line = |name: PathBuf| fs::read_to_string(name).unwrap_or_default().trim().to_string();

@@ -1,4 +1,4 @@
-//! File systems that are full, in steps of their size: told, nothing torn, and with room all goes on.
+//! Full file systems of increasing size: programs must report the problem, leave no incomplete results, and continue once there is space.
 
 use super::Class;
 use super::case::{Case, json, workload};
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 pub(super) static CLASS: Class = Class {
     name: "full_disks",
-    what: "sizes of a full disk",
+    noun: "sizes of a full disk",
     cases: 150,
     short: 10,
     at_once: 2,
@@ -16,7 +16,7 @@ pub(super) static CLASS: Class = Class {
 
 const STUDY: &str = "model,processes,run\nworkload.yaml,1,N\nworkload.yaml,2,N\n";
 
-/// Places that fill up, in turn by the seed; and by how many KiB each step is larger than the last.
+/// The folders that fill up, in turn by the seed, each with the increase of its size in KiB.
 const PLACES: [(Place, u64); 5] = [
     (Place::Results, 4),
     (Place::Data, 8),
@@ -25,17 +25,18 @@ const PLACES: [(Place, u64); 5] = [
     (Place::Shared, 4),
 ];
 
-/// Room of three strangers and a study's two files.
-const OTHERS_KB: u64 = 20;
+/// Space for three files of users and a study's two files.
+const OTHER_FILES_KB: u64 = 20;
 
+/// The folder on the full file system.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Results,
     Data,
     Checkpoints,
-    /// A study with its results and its data.
+    /// A study with its results and data.
     Study,
-    /// `/dev/shm`, as ranks share it.
+    /// `/dev/shm`, which ranks share.
     Shared,
 }
 
@@ -49,7 +50,7 @@ fn run(case: &mut Case) -> Result<u32> {
     if place == Place::Shared {
         return shared_memory(case, size_kb);
     }
-    case.mount("full", OTHERS_KB + size_kb)?;
+    case.mount("full", OTHER_FILES_KB + size_kb)?;
     case.plant("full/mine")?;
     if place == Place::Study {
         case.write("full/study.csv", STUDY)?;
@@ -57,21 +58,21 @@ fn run(case: &mut Case) -> Result<u32> {
         case.write("full/data/.keep", "")?;
     }
     let ended = attempt(case, place)?.with_code(&[0, 1, 2])?;
-    // A dataset that has no room is refused before it is begun, and nothing else is.
+    // Only a dataset without space may be refused before the start.
     let is_refused = place == Place::Data && ended.stderr.contains("are free in `full`");
-    ensure!(ended.code != 2 || is_refused, "refused: {}", ended.told());
+    ensure!(ended.code != 2 || is_refused, "refused: {}", ended.summary());
     ensure!(
         ended.code != 1 || ended.stderr.contains("pace") || ended.stderr.contains("room"),
-        "blames another: {}",
-        ended.told()
+        "reports another problem: {}",
+        ended.summary()
     );
-    told_results_are_there(case, &ended)?;
-    let is_told =
+    check_reported_results(case, &ended)?;
+    let is_reported =
         ended.stdout.contains("Results: ") || ended.stderr.contains("nothing was measured");
-    ensure!(place != Place::Results || is_told, "lost: what was measured: {}", ended.told());
-    case.strangers.are_untouched()?;
+    ensure!(place != Place::Results || is_reported, "lost: the results: {}", ended.summary());
+    case.strangers.check_unchanged()?;
     case.enlarge("full")?;
-    attempt(case, place)?.with_code(&[0]).context("with room again")?;
+    attempt(case, place)?.with_code(&[0]).context("with enough space")?;
     let data = if place == Place::Data { "full" } else { "data" };
     if place == Place::Study {
         case.feedrate(&["generate", "--verify", "full/workload.yaml", "--data", "full/data"])?
@@ -111,32 +112,32 @@ fn attempt(case: &Case, place: Place) -> Result<Ended> {
     case.feedrate(&[&run[..], more].concat())
 }
 
-/// Where the program says that results are, they are.
-fn told_results_are_there(case: &Case, ended: &Ended) -> Result<()> {
+/// Checks that the results exist where the program reports them.
+fn check_reported_results(case: &Case, ended: &Ended) -> Result<()> {
     for line in ended.stdout.lines().chain(ended.stderr.lines()) {
         let Some(folder) = line.strip_prefix("Results: ") else { continue };
         let record =
-            json(&case.path(folder.trim()).join("record.json")).with_context(|| ended.told())?;
+            json(&case.path(folder.trim()).join("record.json")).with_context(|| ended.summary())?;
         ensure!(record["complete"] == true, "torn: the record in {folder}");
     }
     Ok(())
 }
 
-/// Two ranks whose shared memory is so small.
+/// Runs two ranks with shared memory of `size_kb`.
 fn shared_memory(case: &Case, size_kb: u64) -> Result<u32> {
     case.feedrate(&["generate", "workload.yaml"])?.with_code(&[0])?;
     let mount = format!(
         "mount -t tmpfs -o size={size_kb}k tmpfs /dev/shm || exit 99; head -c 1G /dev/zero > /dev/shm/filler 2>&1; exec \"$@\""
     );
-    let own = case.program("feedrate").display().to_string();
+    let feedrate = case.program("feedrate").display().to_string();
     let filled =
         if case.seed.is_multiple_of(2) { mount } else { mount.replace("head -c 1G", "head -c 0") };
     let shell = ["--mount", "sh", "-c", &filled, "sh"];
-    // MPICH needs megabytes of it for itself.
+    // MPICH itself needs megabytes of shared memory.
     let launcher = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np", "2"];
-    let run = [own.as_str(), "run", "workload.yaml"];
+    let run = [feedrate.as_str(), "run", "workload.yaml"];
     let ended =
         case.start("unshare", &[&shell[..], &launcher, &run].concat())?.wait()?.with_code(&[0])?;
-    told_results_are_there(case, &ended)?;
+    check_reported_results(case, &ended)?;
     Ok(1)
 }

@@ -1,8 +1,8 @@
-//! Data files, manifests and checkpoints that lie: read, refused, or compared, within bounds.
+//! Corrupt data files, manifests and checkpoints: programs must read or refuse them in limited time and memory.
 
 use super::Class;
 use super::case::{Case, workload};
-use super::child::LEAVES_WITHIN;
+use super::child::STOPS_WITHIN;
 use super::mutate;
 use anyhow::{Context, Result, ensure};
 use std::fs;
@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 pub(super) static CLASS: Class = Class {
     name: "hostile_files",
-    what: "hostile files of data and checkpoints",
+    noun: "corrupt files of data and checkpoints",
     cases: 310,
     short: 17,
     at_once: 2,
     run,
 };
 
-/// Format, and samples in a file.
+/// Formats, with the number of samples in a file.
 const FORMATS: [(&str, &str); 13] = [
     ("npz", "3"),
     ("npy", "3"),
@@ -38,7 +38,7 @@ const CHECKPOINTS: [&str; 3] = ["pt", "safetensors", "raw"];
 
 const FILES_OF_A_CASE: u32 = 10;
 
-/// Each format in turn, by the seed.
+/// Tests one format; the seed selects it.
 fn run(case: &mut Case) -> Result<u32> {
     let more = "train:\n  epochs: 1\ncheckpoint:\n  checkpoint_folder: data\n";
     case.write("workload.yaml", workload(4, 900, 2, more))?;
@@ -53,88 +53,102 @@ fn run(case: &mut Case) -> Result<u32> {
     Ok(FILES_OF_A_CASE)
 }
 
+/// Generates a dataset, and verifies and reads it with one corrupt file at a time.
 fn datasets(case: &mut Case, format: &str, samples: &str) -> Result<()> {
-    let chosen = [
+    let all_settings = [
         format!("dataset.format={format}"),
         format!("dataset.num_samples_per_file={samples}"),
         format!("dataset.compression={}", case.random.pick(&["none", "gzip"])),
     ];
-    let takes_compression = ["npz", "hdf5", "parquet", "json"].contains(&format);
-    let chosen: Vec<&str> =
-        chosen.iter().map(String::as_str).take(if takes_compression { 3 } else { 2 }).collect();
-    let generate = [&["generate", "workload.yaml"], &chosen[..]].concat();
+    let has_compression = ["npz", "hdf5", "parquet", "json"].contains(&format);
+    let count = if has_compression { 3 } else { 2 };
+    let settings: Vec<&str> = all_settings.iter().map(String::as_str).take(count).collect();
+    let generate = [&["generate", "workload.yaml"], &settings[..]].concat();
     case.feedrate(&generate)?.with_code(&[0])?;
     for _ in 0..FILES_OF_A_CASE {
-        let (path, whole, lies) = lie(case)?;
+        let Corruption { path, original, is_changed } = corrupt_a_file(case)?;
         let is_data = !is_manifest(&path);
-        let codes: &[i32] = if is_data && lies { &[1, 2] } else { &[0, 1, 2] };
-        ends(
+        let codes: &[i32] = if is_data && is_changed { &[1, 2] } else { &[0, 1, 2] };
+        check_end(
             case,
-            &[&["generate", "--verify", "workload.yaml"], &chosen[..]].concat(),
+            &[&["generate", "--verify", "workload.yaml"], &settings[..]].concat(),
             codes,
             &path,
         )?;
         let more: &[&str] =
             case.random.pick(&[&[][..], &["--foreign"], &["--verify"], &["storage.engine=mmap"]]);
-        // A run need not read the bytes that lie.
-        ends(case, &[&["run", "workload.yaml"], &chosen[..], more].concat(), &[0, 1, 2], &path)?;
-        fs::write(&path, whole)?;
+        // A run may succeed, since it may not read the changed bytes.
+        let run = [&["run", "workload.yaml"], &settings[..], more].concat();
+        check_end(case, &run, &[0, 1, 2], &path)?;
+        fs::write(&path, original)?;
     }
     Ok(())
 }
 
+/// Writes a checkpoint, and reads it with one corrupt file at a time.
 fn checkpoints(case: &mut Case, format: &str) -> Result<()> {
-    let format = format!("checkpoint.format={format}");
+    let format_setting = format!("checkpoint.format={format}");
     let first = [
         "run",
         "workload.yaml",
         "workflow.train=false",
         "workflow.checkpoint=true",
         "model.model_size=40000",
-        &format,
+        &format_setting,
     ];
     let write = ["checkpoint.num_checkpoints_write=1", "checkpoint.num_checkpoints_read=0"];
     let read = ["checkpoint.num_checkpoints_write=0", "checkpoint.num_checkpoints_read=1"];
     case.feedrate(&[&first[..], &write].concat())?.with_code(&[0])?;
     for _ in 0..FILES_OF_A_CASE {
-        let (path, whole, lies) = lie(case)?;
+        let Corruption { path, original, is_changed } = corrupt_a_file(case)?;
         let is_data = !is_manifest(&path);
-        let codes: &[i32] = if is_data && lies { &[1] } else { &[0, 1] };
-        ends(case, &[&first[..], &read].concat(), codes, &path)?;
-        fs::write(&path, whole)?;
+        let codes: &[i32] = if is_data && is_changed { &[1] } else { &[0, 1] };
+        check_end(case, &[&first[..], &read].concat(), codes, &path)?;
+        fs::write(&path, original)?;
     }
     case.feedrate(&[&first[..], &read].concat())?.with_code(&[0])?;
     Ok(())
 }
 
-/// Change one of the files under `data`: its path, what it was, and whether it is another now.
-fn lie(case: &mut Case) -> Result<(PathBuf, Vec<u8>, bool)> {
+/// A file that was made corrupt.
+struct Corruption {
+    path: PathBuf,
+    /// Content before.
+    original: Vec<u8>,
+    /// Whether the content differs from before.
+    is_changed: bool,
+}
+
+/// Makes one of the files below `data` corrupt.
+fn corrupt_a_file(case: &mut Case) -> Result<Corruption> {
     let mut files = case.files("data");
     files.retain(|path| !path.ends_with(".feedrate.lock"));
     let i = case.random.below(files.len());
     let path = files.swap_remove(i);
-    let whole = fs::read(&path)?;
-    let mut content = whole.clone();
+    let original = fs::read(&path)?;
+    let mut content = original.clone();
     if is_manifest(&path) && case.random.chance(70) {
         mutate::text(&mut content, &mut case.random);
     } else {
         mutate::bytes(&mut content, &mut case.random);
     }
     fs::write(&path, &content)?;
-    let lies = content != whole;
-    Ok((path, whole, lies))
+    let is_changed = content != original;
+    Ok(Corruption { path, original, is_changed })
 }
 
-/// Whether it is one of a dataset, or of a checkpoint, whose name begins with that of its folder.
+/// Whether a file is the manifest of a dataset or checkpoint. The name of the latter begins with that of the folder.
 fn is_manifest(path: &Path) -> bool {
     path.to_string_lossy().ends_with("manifest.json")
 }
 
-fn ends(case: &Case, arguments: &[&str], codes: &[i32], lying: &Path) -> Result<()> {
-    let ended = case.start_feedrate(arguments)?.wait_for(LEAVES_WITHIN);
-    let ended = ended.and_then(|ended| ended.with_code(codes));
-    let ended = ended.with_context(|| format!("{} lies", lying.display()))?;
-    let hides = ended.code != 0 && !ended.stderr.contains("error: ");
-    ensure!(!hides, "no error is told: {}", ended.told());
+/// Runs `feedrate`, and checks that it ends in time with one of `codes` and reports errors.
+fn check_end(case: &Case, arguments: &[&str], codes: &[i32], corrupt_file: &Path) -> Result<()> {
+    let result = case.start_feedrate(arguments)?.wait_for(STOPS_WITHIN);
+    let ended = result
+        .and_then(|ended| ended.with_code(codes))
+        .with_context(|| format!("{} is corrupt", corrupt_file.display()))?;
+    let is_silent = ended.code != 0 && !ended.stderr.contains("error: ");
+    ensure!(!is_silent, "no error is reported: {}", ended.summary());
     Ok(())
 }

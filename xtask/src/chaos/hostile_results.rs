@@ -1,8 +1,8 @@
-//! Folders of results that lie: read or refused, within bounds, and nothing of them reaches the terminal as control characters.
+//! Corrupt result folders: programs must read or refuse them in limited time and memory, and must not print their control characters.
 
 use super::Class;
 use super::case::{Case, copy_tree, files_below, make_pipe, workload};
-use super::child::{Ended, LEAVES_WITHIN};
+use super::child::{Ended, STOPS_WITHIN};
 use super::mutate;
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 pub(super) static CLASS: Class = Class {
     name: "hostile_results",
-    what: "hostile folders of results",
+    noun: "corrupt result folders",
     cases: 60,
     short: 4,
     at_once: 2,
@@ -20,10 +20,10 @@ pub(super) static CLASS: Class = Class {
 };
 
 const FOLDERS_OF_A_CASE: u32 = 10;
-/// Fields in which each case forges lines, in turn: all cases together reach each.
+/// Number of fields in which a case puts control characters. All cases together reach all fields.
 const FIELDS_OF_A_CASE: u64 = 3;
-/// Words of the machine about itself, kept and not shown.
-const NOT_SHOWN: [&str; 2] = ["\"host_cpuinfo\"", "\"host_meminfo\""];
+/// Texts of the machine that are stored but not shown.
+const HIDDEN_FIELDS: [&str; 2] = ["\"host_cpuinfo\"", "\"host_meminfo\""];
 
 const STUDY: &str = "\
 model,epochs,processes,overrides,run
@@ -44,7 +44,7 @@ const PLOTS: &[&str] = &[
     "status",
 ];
 
-/// A study of ours, a run in DLIO's place, and the same as DLIO would have left it.
+/// Creates results of a study, of a run of `dlio_benchmark`, and of DLIO itself, and reads them with corrupt files.
 fn run(case: &mut Case) -> Result<u32> {
     let workload = workload(8, 900, 2, "train:\n  epochs: 2\n");
     case.write("workload.yaml", &workload)?;
@@ -59,32 +59,34 @@ fn run(case: &mut Case) -> Result<u32> {
     case.start_dlio(&words)?.wait()?.with_code(&[0])?;
     copy_tree(&case.path("results/dlio/a"), &case.path("results/dlio/b"))?;
     fs::remove_file(case.path("results/dlio/b/record.json"))?;
-    copy_tree(&case.path("results"), &case.path("whole"))?;
+    copy_tree(&case.path("results"), &case.path("original"))?;
     for folder in ["results", "study.study", ""] {
         case.plant(folder)?;
     }
     for round in 0..FOLDERS_OF_A_CASE {
-        one(case).with_context(|| format!("round {round}"))?;
+        read_corrupt_file(case).with_context(|| format!("round {round}"))?;
     }
     let fields = shown_fields(case)?;
     for turn in 0..FIELDS_OF_A_CASE {
-        let of = (case.seed - 1) * FIELDS_OF_A_CASE + turn;
-        let (path, at) = &fields[of as usize % fields.len()];
-        let whole = fs::read(path)?;
-        let mut content = whole.clone();
+        let field = (case.seed - 1) * FIELDS_OF_A_CASE + turn;
+        let (path, at) = &fields[field as usize % fields.len()];
+        let original = fs::read(path)?;
+        let mut content = original.clone();
         mutate::forge_at(&mut content, *at, &mut case.random);
         fs::write(path, content)?;
-        let run = run_of(path);
-        let commands = COMMANDS.len() * 2;
-        read_by(case, path, "is forged", (0..commands).map(|n| command(n, "results", &run)))?;
-        fs::write(path, whole)?;
+        let run = run_folder(path);
+        let numbers = 0..COMMANDS.len() * 2;
+        let commands = numbers.map(|number| command(number, "results", &run));
+        check_commands(case, path, "is forged", commands)?;
+        fs::write(path, original)?;
     }
     Ok(FOLDERS_OF_A_CASE + FIELDS_OF_A_CASE as u32)
 }
 
-/// Where the values of fields begin, each once: among our results, and where DLIO's alone are read.
+/// The positions of values that commands show, each field once in feedrate's results and once in DLIO's.
 fn shown_fields(case: &Case) -> Result<Vec<(PathBuf, usize)>> {
-    let (mut fields, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut fields = Vec::new();
+    let mut seen = BTreeSet::new();
     for path in case.files("results").into_iter().filter(|path| !case.strangers.has(path)) {
         let text = fs::read_to_string(&path)?;
         let name = path.file_name().unwrap_or_default().to_owned();
@@ -96,7 +98,7 @@ fn shown_fields(case: &Case) -> Result<Vec<(PathBuf, usize)>> {
             let opened = before.rsplit_once('{').filter(|(_, inside)| !inside.contains('}'));
             let outside =
                 opened.map_or("", |(outside, _)| outside.trim_end().trim_end_matches(':'));
-            let is_shown = !NOT_SHOWN.iter().any(|name| outside.ends_with(name));
+            let is_shown = !HIDDEN_FIELDS.iter().any(|name| outside.ends_with(name));
             let is_dlio = path.parent().is_some_and(|run| run.ends_with("b"));
             if is_shown && seen.insert((is_dlio, name.clone(), key.trim().to_string())) {
                 fields.push((path.clone(), at));
@@ -108,56 +110,59 @@ fn shown_fields(case: &Case) -> Result<Vec<(PathBuf, usize)>> {
 }
 
 /// The folder of the run that a file belongs to.
-fn run_of(path: &Path) -> String {
+fn run_folder(path: &Path) -> String {
     let folder = path.parent().unwrap_or(path);
     let run = if folder.ends_with(".hydra") { folder.parent().unwrap_or(folder) } else { folder };
     run.to_string_lossy().into_owned()
 }
 
-fn one(case: &mut Case) -> Result<()> {
+/// Makes one file corrupt, reads the results with several commands, and restores the file.
+fn read_corrupt_file(case: &mut Case) -> Result<()> {
     let mut files = case.files("results");
     files.retain(|path| !case.strangers.has(path));
     files.push(case.path("study.csv"));
     files.push(case.path("study.study/settings.json"));
     let i = case.random.below(files.len());
     let path = files.swap_remove(i);
-    let whole = fs::read(&path)?;
-    let how = lie(case, &path, &whole)?;
-    let run = run_of(&path);
+    let original = fs::read(&path)?;
+    let description = corrupt(case, &path, &original)?;
+    let run = run_folder(&path);
     let commands = [(); 4].map(|()| {
         let folder = case.random.pick(&["results", &run]).to_string();
         command(case.random.below(COMMANDS.len() * 2), &folder, &run)
     });
-    read_by(case, &path, how, commands)?;
+    check_commands(case, &path, description, commands)?;
     let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir(&path));
-    fs::write(&path, whole)?;
+    fs::write(&path, original)?;
     Ok(())
 }
 
-/// Commands read a file that lies, and change nothing.
-fn read_by(
+/// Runs commands that read a corrupt file, and checks their end and that they change nothing.
+fn check_commands(
     case: &Case,
     path: &Path,
-    how: &str,
+    description: &str,
     commands: impl IntoIterator<Item = Vec<String>>,
 ) -> Result<()> {
-    let before = bytes_of(&case.path("results"));
+    let before = contents(&case.path("results"));
     for arguments in commands {
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let ended = case.start_feedrate(&arguments)?.wait_for(LEAVES_WITHIN);
-        ended.and_then(is_decent).with_context(|| format!("{} {how}", path.display()))?;
+        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let ended = case.start_feedrate(&words)?.wait_for(STOPS_WITHIN);
+        ended
+            .and_then(check_output)
+            .with_context(|| format!("{} {description}", path.display()))?;
     }
-    ensure!(before == bytes_of(&case.path("results")), "results were changed by reading them");
+    ensure!(before == contents(&case.path("results")), "results were changed by reading them");
     Ok(())
 }
 
-/// Put something else in the place of a file; says how.
-fn lie(case: &mut Case, path: &Path, whole: &[u8]) -> Result<&'static str> {
-    let how = case.random.below(16);
-    if how < 7 {
+/// Replaces or changes a file. Returns a description of the change.
+fn corrupt(case: &mut Case, path: &Path, original: &[u8]) -> Result<&'static str> {
+    let kind = case.random.below(16);
+    if kind < 7 {
         fs::remove_file(path)?;
     }
-    Ok(match how {
+    Ok(match kind {
         0 => "is gone",
         1 => {
             fs::create_dir(path)?;
@@ -184,15 +189,15 @@ fn lie(case: &mut Case, path: &Path, whole: &[u8]) -> Result<&'static str> {
             "is nested without end"
         }
         _ => {
-            let mut content = whole.to_vec();
+            let mut content = original.to_vec();
             mutate::text(&mut content, &mut case.random);
             fs::write(path, content)?;
-            "lies"
+            "is corrupt"
         }
     })
 }
 
-/// Commands that read results, in words and as JSON where they have it; `FOLDER`, `RUN`, and a run that is `ANOTHER`.
+/// Commands that read results. `FOLDER`, `RUN`, `ANOTHER` (another run) and `PLOT` are placeholders.
 const COMMANDS: &[&[&str]] = &[
     &["analyze", "FOLDER"],
     &["analyze", "study.csv", "--all"],
@@ -206,42 +211,42 @@ const COMMANDS: &[&[&str]] = &[
     &["plot", "PLOT", "FOLDER", "--output", "plot.svg", "--force"],
 ];
 
-/// Command number `n`, of twice as many as there are: each in words, and another way.
-fn command(n: usize, folder: &str, run: &str) -> Vec<String> {
-    let words = COMMANDS[n % COMMANDS.len()];
-    let another = if run.contains("/dlio/") { "whole/workload/1" } else { "whole/dlio/a" };
-    let plot = PLOTS[n % PLOTS.len()];
-    let named = words.iter().map(|word| match *word {
+/// Command number `number`: first those of [`COMMANDS`] as they are, then with `--json` if they support it.
+fn command(number: usize, folder: &str, run: &str) -> Vec<String> {
+    let words = COMMANDS[number % COMMANDS.len()];
+    let another = if run.contains("/dlio/") { "original/workload/1" } else { "original/dlio/a" };
+    let plot = PLOTS[number % PLOTS.len()];
+    let filled = words.iter().map(|word| match *word {
         "FOLDER" => folder,
         "RUN" => run,
         "ANOTHER" => another,
         "PLOT" => plot,
         word => word,
     });
-    let json = (n >= COMMANDS.len() && words[0] != "plot").then_some("--json");
-    named.chain(json).map(String::from).collect()
+    let json = (number >= COMMANDS.len() && words[0] != "plot").then_some("--json");
+    filled.chain(json).map(String::from).collect()
 }
 
-/// No panic, an exit code of ours, JSON that is JSON, and no control characters.
-fn is_decent(ended: Ended) -> Result<()> {
+/// Checks exit code and output: JSON must be valid, and there are no control characters.
+fn check_output(ended: Ended) -> Result<()> {
     let ended = ended.with_code(&[0, 1, 2, 3, 4])?;
     let is_json = ended.line.ends_with("--json") && [0, 3, 4].contains(&ended.code);
     if is_json {
         let parsed: Result<serde_json::Value, _> = serde_json::from_str(&ended.stdout);
-        parsed.with_context(|| format!("no JSON: `{}`", ended.line))?;
+        parsed.with_context(|| format!("invalid JSON: `{}`", ended.line))?;
     }
     for text in [&ended.stdout, &ended.stderr] {
         let control =
             text.lines().find(|line| line.contains(|c: char| c.is_control() && c != '\t'));
         ensure!(control.is_none(), "control characters: `{}`: {control:?}", ended.line);
         let forged = text.lines().any(|line| line.starts_with("forged"));
-        ensure!(!forged, "a line of its own: `{}`", ended.line);
+        ensure!(!forged, "a forged line: `{}`", ended.line);
     }
     Ok(())
 }
 
-/// Regular files with their content; large ones and others by their names alone.
-fn bytes_of(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+/// All files below a folder with their content; large and special files without content.
+fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = files_below(folder);
     found.sort();
     let contents = found.into_iter().map(|path| match fs::symlink_metadata(&path) {

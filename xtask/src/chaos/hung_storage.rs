@@ -1,15 +1,15 @@
-//! A read that never comes back: who is told to stop leaves.
+//! Reads that never return: programs must end after a signal to stop.
 
 use super::Class;
-use super::case::{Case, make_pipe, until, workload};
-use super::child::LEAVES_WITHIN;
+use super::case::{Case, make_pipe, wait_until, workload};
+use super::child::STOPS_WITHIN;
 use anyhow::{Context, Result};
 use rustix::process::Signal;
 use std::fs::{self, File};
 
 pub(super) static CLASS: Class = Class {
     name: "hung_storage",
-    what: "reads that hang, told to stop",
+    noun: "signals during hanging reads",
     cases: 32,
     short: 4,
     at_once: 4,
@@ -18,7 +18,7 @@ pub(super) static CLASS: Class = Class {
 
 const STUDY: &str = "model,processes,run\nworkload.yaml,1,N\n";
 
-/// Those of `feedrate` that read data; beside them there is `dlio_benchmark`.
+/// Commands of `feedrate` that read data. `dlio_benchmark` is tested in addition.
 const COMMANDS: [&[&str]; 4] = [
     &["run", "workload.yaml"],
     &["run", "workload.yaml", "--warm"],
@@ -26,7 +26,7 @@ const COMMANDS: [&[&str]; 4] = [
     &["study", "run", "study.csv"],
 ];
 
-/// One file is a pipe, which nobody has opened to write, or from which nothing comes.
+/// Replaces one data file by a pipe that has no writer, or whose writer sends nothing.
 fn run(case: &mut Case) -> Result<u32> {
     let workload = workload(8, 4096, 4, "  read_threads: 2\ntrain:\n  epochs: 1\n");
     case.write("workload.yaml", &workload)?;
@@ -35,12 +35,12 @@ fn run(case: &mut Case) -> Result<u32> {
     for folder in ["", "data", "results"] {
         case.plant(folder)?;
     }
-    let ours = COMMANDS.get(case.random.below(COMMANDS.len() + 1));
-    let maker = match ours {
+    let command = COMMANDS.get(case.random.below(COMMANDS.len() + 1));
+    let generation = match command {
         Some(_) => case.start_feedrate(&["generate", "workload.yaml"])?,
-        None => case.start_dlio_maker("made")?,
+        None => case.start_dlio_generation("generated")?,
     };
-    maker.wait()?.with_code(&[0])?;
+    generation.wait()?.with_code(&[0])?;
     let data = case.files("data").into_iter().find(|path| path.ends_with("img_5_of_8.npz"));
     let pipe = data.context("there is no data")?;
     fs::remove_file(&pipe)?;
@@ -50,14 +50,14 @@ fn run(case: &mut Case) -> Result<u32> {
     } else {
         None
     };
-    let mut hangs = match ours {
+    let mut program = match command {
         Some(words) => case.start_feedrate(words)?,
         None => case.start_dlio(&[])?,
     };
-    until("an open of the pipe", || hangs.is_over() || hangs.is_at(&pipe))?;
-    case.pass(500);
-    // One that refuses a pipe among its data has ended; where its open succeeds it may be about to.
-    let codes: &[i32] = if hangs.is_over() {
+    wait_until("an open of the pipe", || program.is_over() || program.has_reached_pipe(&pipe))?;
+    case.sleep_up_to(500);
+    // The program may refuse the pipe and end by itself, either before or, if the open succeeds, after the signal.
+    let codes: &[i32] = if program.is_over() {
         &[1, 2]
     } else if writer.is_some() {
         &[1, 2, 130]
@@ -65,12 +65,12 @@ fn run(case: &mut Case) -> Result<u32> {
         &[130]
     };
     let signal = case.random.pick(&[Signal::INT, Signal::TERM]);
-    hangs.signal(signal);
+    program.signal(signal);
     if case.random.chance(50) {
-        case.pass(1000);
-        hangs.signal(signal);
+        case.sleep_up_to(1000);
+        program.signal(signal);
     }
-    hangs.wait_for(LEAVES_WITHIN)?.with_code(codes)?;
+    program.wait_for(STOPS_WITHIN)?.with_code(codes)?;
     drop(writer);
     Ok(1)
 }

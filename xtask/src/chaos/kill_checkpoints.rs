@@ -1,7 +1,7 @@
-//! Writes of checkpoints that are killed: what looks whole is whole, what is not is refused, and the next run goes on.
+//! Kills during checkpoint writes: checkpoints that look complete must be complete, others must be refused, and the next run must work.
 
 use super::Class;
-use super::case::{Case, is_whole_checkpoint, json, manifest_beside, until};
+use super::case::{Case, checkpoint_manifest, is_complete_checkpoint, json, wait_until};
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 pub(super) static CLASS: Class = Class {
     name: "kill_checkpoints",
-    what: "kills of checkpoint writes",
+    noun: "kills of checkpoint writes",
     cases: 40,
     short: 4,
     at_once: 2,
@@ -39,7 +39,8 @@ checkpoint:
   steps_between_checkpoints: 1
 ";
 
-const ALONE: [&str; 2] = ["workflow.train=false", "workflow.checkpoint=true"];
+/// Settings of a run without training.
+const WITHOUT_TRAINING: [&str; 2] = ["workflow.train=false", "workflow.checkpoint=true"];
 
 fn run(case: &mut Case) -> Result<u32> {
     case.write("workload.yaml", WORKLOAD)?;
@@ -50,10 +51,10 @@ fn run(case: &mut Case) -> Result<u32> {
         case.plant(folder)?;
     }
     let format = case.random.pick(&["pt", "safetensors", "raw"]);
-    let format = format!("checkpoint.format={format}");
-    let first = ["run", "workload.yaml", "-n", "2", &format];
+    let format_setting = format!("checkpoint.format={format}");
+    let first = ["run", "workload.yaml", "-n", "2", &format_setting];
     let trains = case.random.chance(50);
-    let how: Vec<&str> = if trains {
+    let settings: Vec<&str> = if trains {
         let more = case.random.pick(&[
             "checkpoint.keep_last=2",
             "checkpoint.asynchronous=true",
@@ -62,63 +63,67 @@ fn run(case: &mut Case) -> Result<u32> {
         vec!["workflow.checkpoint=true", "train.epochs=1000", more]
     } else {
         [
-            &ALONE[..],
+            &WITHOUT_TRAINING[..],
             &["checkpoint.num_checkpoints_write=1000", "checkpoint.num_checkpoints_read=0"],
         ]
         .concat()
     };
     for _ in 0..KILLS {
         let before = case.files("checkpoints").len();
-        let mut writer = case.start_feedrate(&[&first[..], &how].concat())?;
-        until("a checkpoint", || case.files("checkpoints").len() > before || writer.is_over())?;
-        case.pass(80);
+        let mut writer = case.start_feedrate(&[&first[..], &settings].concat())?;
+        wait_until("a checkpoint", || {
+            case.files("checkpoints").len() > before || writer.is_over()
+        })?;
+        case.sleep_up_to(80);
         writer.signal(case.random.pick(&[Signal::KILL, Signal::KILL, Signal::KILL, Signal::TERM]));
         writer.wait()?.with_code(&[130, 137])?;
-        are_as_they_look(case)?;
+        check_complete_checkpoints(case)?;
     }
     if !trains {
-        reads_what_is_whole(case, &first)?;
+        check_reads(case, &first)?;
     }
     let again = if trains { "train.epochs=1" } else { "checkpoint.num_checkpoints_write=2" };
-    case.feedrate(&[&first[..], &how, &[again]].concat())?
+    case.feedrate(&[&first[..], &settings, &[again]].concat())?
         .with_code(&[0])
-        .context("a run that goes on")?;
-    are_as_they_look(case)?;
+        .context("the next run")?;
+    check_complete_checkpoints(case)?;
     Ok(KILLS)
 }
 
-/// Every file of a checkpoint has the length and checksum of its manifest, wherever that says that it is whole.
-fn are_as_they_look(case: &Case) -> Result<()> {
-    for folder in fs::read_dir(case.path("checkpoints"))? {
-        let folder = folder?.path();
-        if is_whole_checkpoint(&folder) {
-            is_whole(&folder).with_context(|| folder.display().to_string())?;
+/// Checks the files of all checkpoints that are complete by their manifest.
+fn check_complete_checkpoints(case: &Case) -> Result<()> {
+    for entry in fs::read_dir(case.path("checkpoints"))? {
+        let folder = entry?.path();
+        if is_complete_checkpoint(&folder) {
+            check_files(&folder).with_context(|| folder.display().to_string())?;
         }
     }
     Ok(())
 }
 
-fn is_whole(folder: &Path) -> Result<()> {
-    let told = json(&manifest_beside(folder))?;
-    for (name, file) in told["files"].as_object().context("a manifest names files")? {
+/// Checks that the files of a checkpoint have the length and checksum of the manifest.
+fn check_files(folder: &Path) -> Result<()> {
+    let manifest = json(&checkpoint_manifest(folder))?;
+    for (name, file) in manifest["files"].as_object().context("a manifest names files")? {
         let content = fs::read(folder.join(name)).with_context(|| format!("lost: {name}"))?;
-        let same = file["bytes"] == content.len() && file["crc32"] == crc32fast::hash(&content);
-        ensure!(same, "torn: {name}");
+        let is_intact =
+            file["bytes"] == content.len() && file["crc32"] == crc32fast::hash(&content);
+        ensure!(is_intact, "torn: {name}");
     }
     Ok(())
 }
 
-/// As many as are whole are read, and the first that is not is refused.
-fn reads_what_is_whole(case: &Case, first: &[&str]) -> Result<()> {
+/// Checks that all complete checkpoints can be read, and that the first incomplete one is refused.
+fn check_reads(case: &Case, first: &[&str]) -> Result<()> {
     let folders = (1..).map(|step| case.path(&format!("checkpoints/global_epoch1_step{step}")));
-    let whole = folders.take_while(|folder| is_whole_checkpoint(folder)).count();
-    for (reads, code) in [(whole, 0), (whole + 1, 1)] {
+    let complete = folders.take_while(|folder| is_complete_checkpoint(folder)).count();
+    for (reads, code) in [(complete, 0), (complete + 1, 1)] {
         if reads == 0 {
             continue;
         }
-        let reads = format!("checkpoint.num_checkpoints_read={reads}");
-        let read = ["checkpoint.num_checkpoints_write=0", &reads];
-        case.feedrate(&[first, &ALONE, &read].concat())?.with_code(&[code])?;
+        let reads_setting = format!("checkpoint.num_checkpoints_read={reads}");
+        let read = ["checkpoint.num_checkpoints_write=0", &reads_setting];
+        case.feedrate(&[first, &WITHOUT_TRAINING, &read].concat())?.with_code(&[code])?;
     }
     Ok(())
 }

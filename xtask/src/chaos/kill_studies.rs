@@ -1,8 +1,8 @@
-//! Studies whose runner, supervisor or run is killed: gone on with, each row is run once and whole.
+//! Kills of a study's runner, supervisors or runs: after a restart, each row must have exactly one complete result.
 
 use super::Class;
-use super::case::{Case, epochs_of_whole, json, workload};
-use super::child::{LEAVES_WITHIN, Running, children, descendants, is_alive};
+use super::case::{Case, complete_epochs, json, workload};
+use super::child::{Running, STOPS_WITHIN, children, descendants, is_alive};
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -12,14 +12,14 @@ use std::path::PathBuf;
 
 pub(super) static CLASS: Class = Class {
     name: "kill_studies",
-    what: "kills of runners, supervisors and runs",
+    noun: "kills of runners, supervisors and runs",
     cases: 60,
     short: 3,
     at_once: 2,
     run,
 };
 
-/// Rows that share a dataset, change it, and come back to it.
+/// A study whose rows share a dataset, change it, and return to it.
 const STUDY: &str = "\
 model,epochs,processes,overrides,run
 # first
@@ -31,7 +31,7 @@ workload.yaml,1,2,++workload.dataset.record_length_bytes=10000,N
 workload.yaml,1,2,\"++workload.reader.batch_size=1 ++workload.reader.read_threads=2\",N
 ";
 
-/// Experiments and the formats and bytes that their records must tell of.
+/// Experiments, with the format and the bytes of a record in their results.
 const ROWS: [(&str, &str, f64); 5] = [
     ("1", "npz", 20000.0),
     ("2", "npz", 20000.0),
@@ -43,7 +43,7 @@ const ROWS: [(&str, &str, f64); 5] = [
 const KILLS: u32 = 3;
 
 fn run(case: &mut Case) -> Result<u32> {
-    // Some 0.1 s a run.
+    // Each run takes about 0.1 s.
     case.write(
         "workload.yaml",
         workload(16, 20_000, 2, "train:\n  epochs: 1\n  computation_time: 0.01\n"),
@@ -57,14 +57,14 @@ fn run(case: &mut Case) -> Result<u32> {
     let mut kills = 0;
     for _ in 0..KILLS {
         let runner = case.start_feedrate(&arguments)?;
-        case.pass(900);
+        case.sleep_up_to(900);
         if case.random.chance(50) {
             plant_in_datasets(case, "")?;
         }
-        kills += hit(case, runner)?;
+        kills += kill_processes(case, runner)?;
     }
-    case.feedrate(&arguments)?.with_code(&[0]).context("a study that goes on")?;
-    is_right(case)?;
+    case.feedrate(&arguments)?.with_code(&[0]).context("the restarted study")?;
+    check_results(case)?;
     if datasets == "keep" {
         for more in
             ["dataset.format=npz", "dataset.format=hdf5", "dataset.record_length_bytes=10000"]
@@ -73,48 +73,49 @@ fn run(case: &mut Case) -> Result<u32> {
         }
     }
     case.feedrate(&["study", "status", "study.csv"])?.with_code(&[0])?;
-    // Among files of others nothing new is made; that they stay is seen at the end.
+    // No dataset is generated among files of users. `check_clean` verifies that those stay.
     plant_in_datasets(case, "train")?;
     case.write("study.csv", STUDY)?;
     let runner = case.start_feedrate(&arguments)?;
-    case.pass(900);
-    kills += hit(case, runner)?;
+    case.sleep_up_to(900);
+    kills += kill_processes(case, runner)?;
     case.feedrate(&arguments)?.with_code(&[0, 1])?;
     Ok(kills)
 }
 
-/// Strangers in the folders of datasets, or below.
-fn plant_in_datasets(case: &mut Case, below: &str) -> Result<()> {
+/// Creates files of users in `subfolder` of each dataset.
+fn plant_in_datasets(case: &mut Case, subfolder: &str) -> Result<()> {
     for path in case.files("data") {
         if path.ends_with("manifest.json") {
-            let folder = path.with_file_name(below);
+            let folder = path.with_file_name(subfolder);
             case.strangers.plant(&folder, &mut case.random)?;
         }
     }
     Ok(())
 }
 
-/// Hit one of them, or two, and wait for the end: the process that was started, the one behind it that does its work, the
-/// supervisors, their runs. Says how many blows of one moment hit any that lived: one or none.
-fn hit(case: &mut Case, runner: Running) -> Result<u32> {
+/// Sends a signal to some of a study's processes, and waits for the end: to the started process, to its child that does the work, to the
+/// supervisors, or to the runs. Returns 1 if any of them was alive, else 0.
+fn kill_processes(case: &mut Case, runner: Running) -> Result<u32> {
     let signal = case.random.pick(&[Signal::KILL, Signal::KILL, Signal::TERM, Signal::INT]);
-    let first = vec![runner.pid()];
-    let below = |of: &[Pid]| pids(of.iter().flat_map(|pid| children(*pid)).collect());
-    let behind = below(&first);
-    let supervisors = below(&behind);
+    let started = vec![runner.pid()];
+    let children_of =
+        |parents: &[Pid]| pids(parents.iter().flat_map(|pid| children(*pid)).collect());
+    let workers = children_of(&started);
+    let supervisors = children_of(&workers);
     let runs = pids(supervisors.iter().flat_map(|pid| descendants(*pid)).collect());
-    let (whom, is_told) = match case.random.below(5) {
-        0 => (first, true),
-        1 => ([first, supervisors].concat(), true),
-        2 => (behind, true),
+    let (targets, stops_study) = match case.random.below(5) {
+        0 => (started, true),
+        1 => ([started, supervisors].concat(), true),
+        2 => (workers, true),
         3 => (supervisors, false),
         _ => (runs, false),
     };
-    let lived = whom.iter().filter(|pid| is_alive(**pid) && kill_process(**pid, signal).is_ok());
-    let kills = u32::from(lived.count() > 0);
-    if is_told && kills > 0 && signal != Signal::KILL {
-        // By the signal itself, where it came before anybody listens.
-        runner.wait_for(LEAVES_WITHIN)?.with_code(&[0, 1, 4, 130, 143])?;
+    let alive = targets.iter().filter(|pid| is_alive(**pid) && kill_process(**pid, signal).is_ok());
+    let kills = u32::from(alive.count() > 0);
+    if stops_study && kills > 0 && signal != Signal::KILL {
+        // The exit code is that of the signal if it comes before the handler is installed.
+        runner.wait_for(STOPS_WITHIN)?.with_code(&[0, 1, 4, 130, 143])?;
     } else {
         runner.wait()?.with_code(&[0, 1, 4, 130, 137])?;
     }
@@ -125,10 +126,10 @@ fn pids(processes: Vec<(Pid, String)>) -> Vec<Pid> {
     processes.into_iter().map(|(pid, _)| pid).collect()
 }
 
-/// Each row is marked, and has one result, whole and its own.
-fn is_right(case: &Case) -> Result<()> {
+/// Checks that each row is marked as done, and has one complete result with its own settings.
+fn check_results(case: &Case) -> Result<()> {
     let csv = fs::read_to_string(case.path("study.csv"))?;
-    ensure!(csv == STUDY.replace(",N\n", ",Y\n"), "the study's CSV is not whole:\n{csv}");
+    ensure!(csv == STUDY.replace(",N\n", ",Y\n"), "the study's CSV is incomplete:\n{csv}");
     let mut found: BTreeMap<String, (PathBuf, Value)> = BTreeMap::new();
     for path in case.files("results") {
         let text = path.to_string_lossy();
@@ -138,8 +139,8 @@ fn is_right(case: &Case) -> Result<()> {
         }
         let content = json(&path)?;
         if path.ends_with("record.json") {
-            let experiment = path.ancestors().nth(2).and_then(|folder| folder.file_name());
-            let experiment = experiment.context("a record without a row")?.to_string_lossy();
+            let row_folder = path.ancestors().nth(2).and_then(|folder| folder.file_name());
+            let experiment = row_folder.context("a record without a row")?.to_string_lossy();
             let before =
                 found.insert(experiment.clone().into_owned(), (path.with_file_name(""), content));
             ensure!(before.is_none(), "doubled: row {experiment}");
@@ -149,10 +150,10 @@ fn is_right(case: &Case) -> Result<()> {
         let (run_dir, record) =
             found.remove(experiment).with_context(|| format!("lost: row {experiment}"))?;
         let dataset = &record["plan"]["dataset"];
-        let own = dataset["format"] == format && dataset["record_bytes"] == bytes;
-        ensure!(own, "row {experiment} has read another dataset: {dataset}");
-        epochs_of_whole(&run_dir, &record)?;
+        let matches_row = dataset["format"] == format && dataset["record_bytes"] == bytes;
+        ensure!(matches_row, "row {experiment} has read another dataset: {dataset}");
+        complete_epochs(&run_dir, &record)?;
     }
-    ensure!(found.is_empty(), "of no row: {:?}", found.keys());
+    ensure!(found.is_empty(), "results without a row: {:?}", found.keys());
     Ok(())
 }

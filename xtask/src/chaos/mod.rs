@@ -1,6 +1,8 @@
-//! A campaign against the real programs: what users own stays, what is measured is whole, and all ends in time. A row of [`CLASSES`] is a class.
+//! Fault injection against the real programs: files of users must stay, results must be complete, and programs must end in time. Each
+//! row of [`CLASSES`] is a class of faults.
 //!
-//! To add one: write a function that is one case, drawn from its seed, and returns how much it tried; add its `mod` line and its row.
+//! To add one: write a function that runs one case, determined by its seed, and returns the number of faults tried; add its `mod` line
+//! and its row.
 
 mod random;
 mod child;
@@ -32,18 +34,18 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Instant;
 
-/// Something that may go wrong, tried in many cases.
+/// A class of faults, tried in many cases.
 struct Class {
     name: &'static str,
-    /// The thing that is tried, counted.
-    what: &'static str,
-    /// Cases of the campaign, from seed 1 on.
+    /// Plural noun for the faults, used in the summary.
+    noun: &'static str,
+    /// Number of cases of the campaign, with seeds from 1 on.
     cases: u64,
-    /// Those of the short form.
+    /// Number of cases of the short form.
     short: u64,
-    /// Cases at once: 1 where they load the machine.
+    /// Number of cases at the same time: 1 if they load the machine.
     at_once: usize,
-    /// One case; how much it tried.
+    /// Runs a case, and returns the number of faults tried.
     run: fn(&mut Case) -> Result<u32>,
 }
 
@@ -59,27 +61,27 @@ static CLASSES: &[&Class] = &[
     &hostile_results::CLASS,
 ];
 
-/// Failures of a class whose folders are kept.
+/// Maximum number of failures of a class whose folders are kept.
 const KEPT_FAILURES: usize = 20;
-/// Set in the process that has mounts of its own.
+/// Environment variable that is set in the process with private mounts.
 const PRIVATE: &str = "FEEDRATE_CHAOS_PRIVATE";
 
-/// As asked for on the command line.
+/// Options of the command line.
 #[derive(Parser)]
 pub(crate) struct Options {
-    /// The form that CI runs
+    /// Run only the cases that CI runs
     #[arg(long)]
     short: bool,
-    /// Only this class of cases
+    /// Run only this class of cases
     #[arg(long, value_name = "CLASS", value_parser = names())]
     only: Vec<String>,
-    /// The only seed, for a failure to be seen again
+    /// Run only this seed, to reproduce a failure
     #[arg(long)]
     seed: Option<u64>,
-    /// The seed of the first case
+    /// Seed of the first case
     #[arg(long, default_value_t = 1)]
     first: u64,
-    /// Folder of the programs; built if none is said
+    /// Folder of the programs; by default they are built
     #[arg(long, value_name = "DIR")]
     programs: Option<PathBuf>,
 }
@@ -88,7 +90,7 @@ fn names() -> PossibleValuesParser {
     CLASSES.iter().map(|class| class.name).collect::<Vec<_>>().into()
 }
 
-/// `cargo xtask chaos …`.
+/// Runs `cargo xtask chaos …`.
 pub(crate) fn chaos(root: &Path, options: &Options) -> Result<()> {
     if std::env::var_os(PRIVATE).is_none() {
         return in_private_mounts();
@@ -101,33 +103,34 @@ pub(crate) fn chaos(root: &Path, options: &Options) -> Result<()> {
                 "cargo",
                 &["build", "--package", "feedrate", "--features", "libhdf5"],
             )?;
-            built()?
+            built_programs()?
         }
     };
     campaign(options, &programs)
 }
 
-/// The short form, on the programs that the tests have just built.
+/// Runs the short form with the programs that were built for the tests.
 pub(crate) fn short(root: &Path) -> Result<()> {
     let here = std::env::current_exe()?;
-    let programs = built()?.display().to_string();
+    let programs = built_programs()?.display().to_string();
     let arguments = ["chaos", "--short", "--programs", &programs];
     shell::run(root, &here.display().to_string(), &arguments)
 }
 
-fn built() -> Result<PathBuf> {
+/// The folder of the built programs, which is that of this program.
+fn built_programs() -> Result<PathBuf> {
     let here = std::env::current_exe()?;
-    Ok(here.parent().context("a program lies in a folder")?.to_path_buf())
+    Ok(here.parent().context("the program has no folder")?.to_path_buf())
 }
 
-/// The same command where what it mounts is seen by nobody else, and is gone with it.
+/// Starts the same command with private mounts, which no other process sees and which disappear with it.
 fn in_private_mounts() -> Result<()> {
     let choices: [&[&str]; 2] = [&["--mount"], &["--user", "--map-root-user", "--mount"]];
     let Some(choice) =
         choices.iter().find(|choice| shell::works("unshare", &[choice, &["true"][..]].concat()))
     else {
         bail!(
-            "the campaign mounts small file systems\n  hint: run it as root, or where users may make namespaces"
+            "the campaign mounts small file systems\n  hint: run it as root, or on a system where users may create namespaces"
         );
     };
     let mut command = Command::new("unshare");
@@ -137,29 +140,29 @@ fn in_private_mounts() -> Result<()> {
 
 fn campaign(options: &Options, programs: &Path) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("feedrate-chaos-{}", std::process::id()));
-    let is_asked = |class: &Class| {
+    let is_selected = |class: &Class| {
         options.only.is_empty() || options.only.iter().any(|name| name == class.name)
     };
     let mut failures = 0;
-    for class in CLASSES.iter().filter(|class| is_asked(class)) {
+    for class in CLASSES.iter().filter(|class| is_selected(class)) {
         let start = Instant::now();
         let (tried, failed) = run(class, options, programs, &folder);
-        let Class { name, what, .. } = class;
+        let Class { name, noun, .. } = class;
         println!(
-            "{name}: {tried} {what}, {failed} failures, {:.0} s",
+            "{name}: {tried} {noun}, {failed} failures, {:.0} s",
             start.elapsed().as_secs_f64()
         );
         failures += failed;
     }
-    // Folders of failures stay in it.
+    // The folder stays if it contains folders of failures.
     let _ = fs::remove_dir(&folder);
     if failures > 0 {
-        bail!("{failures} cases failed; what they left is in {}", folder.display());
+        bail!("{failures} cases failed; their files are in {}", folder.display());
     }
     Ok(())
 }
 
-/// Returns how much was tried, and how many cases failed.
+/// Runs the cases of a class. Returns the number of faults tried and the number of failed cases.
 fn run(class: &Class, options: &Options, programs: &Path, folder: &Path) -> (u64, usize) {
     let count = if options.short { class.short } else { class.cases };
     let seeds = match options.seed {
@@ -192,12 +195,12 @@ fn run(class: &Class, options: &Options, programs: &Path, folder: &Path) -> (u64
 }
 
 fn run_case(class: &Class, seed: u64, programs: &Path, folder: &Path) -> Result<u32> {
-    let folder = case_folder(folder, class, seed);
-    let mut case = Case::new(seed, folder.clone(), programs)?;
+    let own_folder = case_folder(folder, class, seed);
+    let mut case = Case::new(seed, own_folder.clone(), programs)?;
     let tried = (class.run)(&mut case)?;
-    case.is_clean()?;
+    case.check_clean()?;
     drop(case);
-    fs::remove_dir_all(&folder)?;
+    fs::remove_dir_all(&own_folder)?;
     Ok(tried)
 }
 

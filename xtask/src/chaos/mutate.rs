@@ -1,12 +1,12 @@
-//! Files that lie: bits flipped, ends cut, lengths swapped, numbers made huge.
+//! Random changes of file contents: flipped bits, truncation, swapped bytes, huge numbers, forged texts.
 
 use super::random::Random;
 
-/// Numbers at which lengths and counts overflow.
-const ODD: [u64; 10] =
+/// Numbers at which lengths and counts may overflow.
+const EXTREME_NUMBERS: [u64; 10] =
     [0, 1, 255, 65_535, 1 << 31, (1 << 32) - 1, 1 << 40, 1 << 62, 1 << 63, u64::MAX];
 
-/// Change bytes; they may come out as they were.
+/// Changes bytes. The result may equal the original.
 pub(super) fn bytes(content: &mut Vec<u8>, random: &mut Random) {
     for _ in 0..=random.below(3) {
         let len = content.len();
@@ -14,19 +14,21 @@ pub(super) fn bytes(content: &mut Vec<u8>, random: &mut Random) {
             content.extend_from_slice(&random.draw().to_le_bytes());
             continue;
         }
-        // Headers and footers are hit as often as all between.
-        let at = match random.below(4) {
+        // Headers and footers together are changed as often as the rest.
+        let position = match random.below(4) {
             0 => random.below(len.min(256)),
             1 => len - 1 - random.below(len.min(256)),
             _ => random.below(len),
         };
-        let at = at.min(len - 8);
+        let at = position.min(len - 8);
         match random.below(9) {
             0 | 1 => content[at] ^= 1 << random.below(8),
             2 => content.truncate(at),
-            3 => content[at..at + 8].copy_from_slice(&random.pick(&ODD).to_le_bytes()),
-            4 => content[at..at + 4].copy_from_slice(&(random.pick(&ODD) as u32).to_le_bytes()),
-            5 => content[at..at + 4].copy_from_slice(&(random.pick(&ODD) as u32).to_be_bytes()),
+            3 => content[at..at + 8].copy_from_slice(&random.pick(&EXTREME_NUMBERS).to_le_bytes()),
+            4 => content[at..at + 4]
+                .copy_from_slice(&(random.pick(&EXTREME_NUMBERS) as u32).to_le_bytes()),
+            5 => content[at..at + 4]
+                .copy_from_slice(&(random.pick(&EXTREME_NUMBERS) as u32).to_be_bytes()),
             6 => {
                 let other = random.below(len - 7).min(len - 8);
                 for i in 0..4 {
@@ -39,15 +41,15 @@ pub(super) fn bytes(content: &mut Vec<u8>, random: &mut Random) {
             }
             _ => {
                 let end = (at + random.below(512)).min(len);
-                let again = content[at..end].to_vec();
-                content.splice(at..at, again);
+                let repeated = content[at..end].to_vec();
+                content.splice(at..at, repeated);
             }
         }
     }
 }
 
-/// Values that no field of a result expects.
-const WORDS: &[&str] = &[
+/// Values that fields of results do not expect.
+const UNEXPECTED_VALUES: &[&str] = &[
     "null",
     "-1",
     "1e308",
@@ -66,14 +68,14 @@ const WORDS: &[&str] = &[
     "0.1e-400",
 ];
 
-/// Text that moves the cursor or makes a line of its own if it is printed as it is; as JSON has it, and bare.
+/// Texts that would control the terminal or forge a line if printed unchanged, escaped for JSON and unescaped.
 const CONTROL: &[&str] = &[
     r"\u001b[31mforged\u0007\r\nforged",
     r"\u001b]0;forged\u0007\u009b2J\nforged",
     "\u{1b}[2Jforged\u{9b}31m\rforged",
 ];
 
-/// Change text: a value put in the place of another, a line gone or doubled, or bytes.
+/// Changes text: replaces a value, removes or repeats a line, or changes bytes.
 pub(super) fn text(content: &mut Vec<u8>, random: &mut Random) {
     for _ in 0..=random.below(3) {
         let lines: Vec<&[u8]> = content.split_inclusive(|byte| *byte == b'\n').collect();
@@ -88,19 +90,19 @@ pub(super) fn text(content: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Put a word in the place of what stands between two separators.
+/// Replaces the text between two separators.
 fn replace_value(content: &mut Vec<u8>, random: &mut Random) {
-    let is_end = |byte: &u8| b",:\n[]{}".contains(byte);
+    let is_separator = |byte: &u8| b",:\n[]{}".contains(byte);
     if content.is_empty() {
         return;
     }
     let at = random.below(content.len());
-    let start = content[..at].iter().rposition(is_end).map_or(0, |i| i + 1);
-    let end = content[at..].iter().position(is_end).map_or(content.len(), |i| at + i);
-    content.splice(start.min(end)..end, random.pick(WORDS).bytes());
+    let start = content[..at].iter().rposition(is_separator).map_or(0, |i| i + 1);
+    let end = content[at..].iter().position(is_separator).map_or(content.len(), |i| at + i);
+    content.splice(start.min(end)..end, random.pick(UNEXPECTED_VALUES).bytes());
 }
 
-/// Put control characters into a text that is a value, of JSON or of YAML.
+/// Inserts control characters into a value of JSON or YAML.
 fn forge(content: &mut Vec<u8>, random: &mut Random) {
     let values = values(content);
     if !values.is_empty() {
@@ -109,16 +111,16 @@ fn forge(content: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Where values begin that may be texts.
+/// The start positions of values that may be texts.
 pub(super) fn values(content: &[u8]) -> Vec<usize> {
-    let begin = (0..=content.len()).filter(|i| {
-        let before = &content[..*i];
+    let starts = (0..=content.len()).filter(|at| {
+        let before = &content[..*at];
         before.ends_with(b"\": \"") || before.ends_with(b"\":\"") || before.ends_with(b": ")
     });
-    begin.collect()
+    starts.collect()
 }
 
-/// Put control characters there.
+/// Inserts control characters at `at`.
 pub(super) fn forge_at(content: &mut Vec<u8>, at: usize, random: &mut Random) {
     content.splice(at..at, random.pick(CONTROL).bytes());
 }

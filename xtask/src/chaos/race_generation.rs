@@ -1,4 +1,4 @@
-//! Makers of one dataset at once, one of them killed: in the end each file is what was asked for.
+//! Concurrent generation of one dataset, with one process killed: in the end all files must be correct.
 
 use super::Class;
 use super::case::{Case, workload};
@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 pub(super) static CLASS: Class = Class {
     name: "race_generation",
-    what: "races of makers of a dataset",
+    noun: "races of generating processes",
     cases: 60,
     short: 6,
     at_once: 1,
@@ -17,65 +17,66 @@ pub(super) static CLASS: Class = Class {
 
 const STUDY: &str = "model,processes,overrides,run\nworkload.yaml,1,dataset.format=FORMAT,N\n";
 
-/// Makers that are started in turn: two of a kind, and others that share the data with them.
+/// Starts several processes that generate the same dataset, kills one, and verifies the files.
 fn run(case: &mut Case) -> Result<u32> {
     let format = case.random.pick(&["npz", "raw", "hdf5", "tfrecord", "npy"]);
-    let chosen = format!("dataset.format={format}");
+    let format_setting = format!("dataset.format={format}");
     let workload = workload(12, 2_000_000, 4, "train:\n  epochs: 1\n");
     case.write("workload.yaml", &workload)?;
-    let chosen_yaml = workload.replace("format: npz", &format!("format: {format}"));
-    case.write("conf/workload/tiny.yaml", chosen_yaml)?;
+    let dlio_workload = workload.replace("format: npz", &format!("format: {format}"));
+    case.write("conf/workload/tiny.yaml", dlio_workload)?;
     for folder in ["", "data", "results"] {
         case.plant(folder)?;
     }
     let is_dlio = case.random.chance(25);
     let count = 2 + case.random.below(2);
     let kind = case.random.below(4);
-    let mut makers = Vec::new();
+    let mut processes = Vec::new();
     for number in 0..count {
-        makers.push(if is_dlio {
-            case.start_dlio_maker(&format!("made/{number}"))?
+        processes.push(if is_dlio {
+            case.start_dlio_generation(&format!("generated/{number}"))?
         } else {
-            maker(case, (kind + number) % 4, number, &chosen)?
+            start_process(case, (kind + number) % 4, number, &format_setting)?
         });
-        case.pass(30);
+        case.sleep_up_to(30);
     }
-    case.pass(120);
-    let hit = case.random.below(count);
-    let dies = case.random.chance(75) && !makers[hit].is_over();
-    if dies {
-        makers[hit].signal(Signal::KILL);
+    case.sleep_up_to(120);
+    let target = case.random.below(count);
+    let is_killed = case.random.chance(75) && !processes[target].is_over();
+    if is_killed {
+        processes[target].signal(Signal::KILL);
     }
-    for (i, maker) in makers.into_iter().enumerate() {
-        let code = if dies && i == hit { 137 } else { 0 };
-        maker.wait()?.with_code(&[code, 0])?;
+    for (i, process) in processes.into_iter().enumerate() {
+        let code = if is_killed && i == target { 137 } else { 0 };
+        process.wait()?.with_code(&[code, 0])?;
     }
     if is_dlio {
-        case.start_dlio_maker("made/last")?
+        case.start_dlio_generation("generated/last")?
             .wait()?
             .with_code(&[0])
-            .context("a maker afterwards")?;
+            .context("a later generation")?;
         case.start_dlio(&["++hydra.run.dir=trained"])?.wait()?.with_code(&[0])?;
         let verify = ["generate", "--verify", "conf/workload/tiny.yaml", "--data", "data"];
         case.feedrate(&verify)?.with_code(&[0]).context("torn")?;
     } else {
-        case.feedrate(&["generate", "workload.yaml", &chosen])?
+        case.feedrate(&["generate", "workload.yaml", &format_setting])?
             .with_code(&[0])
-            .context("a maker afterwards")?;
-        case.feedrate(&["generate", "--verify", "workload.yaml", &chosen])?
+            .context("a later generation")?;
+        case.feedrate(&["generate", "--verify", "workload.yaml", &format_setting])?
             .with_code(&[0])
             .context("torn")?;
     }
     Ok(1)
 }
 
-fn maker(case: &Case, kind: usize, number: usize, chosen: &str) -> Result<Running> {
+/// Starts a process that generates the dataset: a study (`kind` 2), a run (3), or `feedrate generate`.
+fn start_process(case: &Case, kind: usize, number: usize, format_setting: &str) -> Result<Running> {
     if kind == 2 {
         let study = format!("{number}.csv");
-        case.write(&study, STUDY.replace("dataset.format=FORMAT", chosen))?;
+        case.write(&study, STUDY.replace("dataset.format=FORMAT", format_setting))?;
         let results = format!("results/{number}");
         return case.start_feedrate(&["study", "run", &study, "--results", &results]);
     }
     let command = if kind == 3 { "run" } else { "generate" };
-    case.start_feedrate(&[command, "workload.yaml", chosen])
+    case.start_feedrate(&[command, "workload.yaml", format_setting])
 }

@@ -1,6 +1,6 @@
-//! A small deterministic generator (SplitMix64): one seed, one case.
+//! A deterministic random generator (SplitMix64), so that a seed reproduces a case.
 
-/// Draws that depend on the seed alone.
+/// A random generator whose numbers depend only on the seed.
 pub(super) struct Random(u64);
 
 impl Random {
@@ -10,12 +10,13 @@ impl Random {
 
     pub(super) fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     }
 
-    /// Below `end`, which is not 0.
+    /// A number below `end`, which must not be 0.
     pub(super) fn below(&mut self, end: usize) -> usize {
         (self.draw() % end as u64) as usize
     }

@@ -1,7 +1,7 @@
-//! Runs begun in the same moment in one folder: each has a result, whole and its own.
+//! Runs started at the same time in one folder: each must have a complete result of its own.
 
 use super::Class;
-use super::case::{Case, epochs_of_whole, json, workload};
+use super::case::{Case, complete_epochs, json, workload};
 use super::child::Running;
 use anyhow::{Result, ensure};
 use std::collections::BTreeSet;
@@ -9,23 +9,23 @@ use std::fs;
 
 pub(super) static CLASS: Class = Class {
     name: "runs_at_once",
-    what: "pairs and sixes of runs begun at once",
+    noun: "groups of simultaneous runs",
     cases: 48,
     short: 5,
     at_once: 1,
     run,
 };
 
-/// Where results go.
+/// Folder of the results.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
-    /// `feedrate run`, into one folder of results.
+    /// `feedrate run` with a common folder of results.
     Results,
-    /// `dlio_benchmark`, where Hydra puts it.
+    /// `dlio_benchmark` with Hydra's folders.
     Hydra,
-    /// The same, each with an `output.folder`.
+    /// `dlio_benchmark` with a different `output.folder` for each.
     Output,
-    /// All into one folder: the first has it.
+    /// `dlio_benchmark` with the same folder for all: only the first can use it.
     Same,
 }
 
@@ -37,7 +37,7 @@ fn run(case: &mut Case) -> Result<u32> {
     if place == Place::Results {
         case.feedrate(&["generate", "workload.yaml"])?.with_code(&[0])?;
     } else {
-        case.start_dlio_maker("made")?.wait()?.with_code(&[0])?;
+        case.start_dlio_generation("generated")?.wait()?.with_code(&[0])?;
     }
     for folder in ["", "results/tiny", "hydra_log/tiny"] {
         case.plant(folder)?;
@@ -50,33 +50,34 @@ fn run(case: &mut Case) -> Result<u32> {
         let codes: &[i32] = if place == Place::Same { &[0, 1, 2] } else { &[0] };
         finished += u64::from(run.wait()?.with_code(codes)?.code == 0);
     }
-    ensure!(finished > 0, "nobody has the folder");
-    let told = told(case)?;
-    let right = if place == Place::Same {
-        told.len() as u64 == finished
+    ensure!(finished > 0, "no run has finished");
+    let with_results = runs_with_results(case)?;
+    let is_correct = if place == Place::Same {
+        with_results.len() as u64 == finished
     } else {
-        told == (1..=count).collect()
+        with_results == (1..=count).collect()
     };
-    ensure!(right, "of {count} runs, {finished} of them finished, results have {told:?}");
+    ensure!(is_correct, "{finished} of {count} runs finished, and {with_results:?} have results");
     Ok(1)
 }
 
+/// Starts run `number`, which has the same number of epochs.
 fn start(case: &Case, place: Place, number: u64) -> Result<Running> {
-    let own = format!("train.epochs={number}");
+    let epochs = format!("train.epochs={number}");
     if place == Place::Results {
-        return case.start_feedrate(&["run", "workload.yaml", &own]);
+        return case.start_feedrate(&["run", "workload.yaml", &epochs]);
     }
-    let own = format!("++workload.{own}");
+    let dlio_epochs = format!("++workload.{epochs}");
     let folder = match place {
         Place::Output => format!("++workload.output.folder=out-{number}"),
         Place::Same => "++hydra.run.dir=one".to_string(),
         _ => "++workload.train.seed=1".to_string(),
     };
-    case.start_dlio(&[&own, &folder])
+    case.start_dlio(&[&dlio_epochs, &folder])
 }
 
-/// The runs that have results, by the number of epochs that is theirs.
-fn told(case: &Case) -> Result<BTreeSet<u64>> {
+/// The numbers of the runs that have results, known by their number of epochs.
+fn runs_with_results(case: &Case) -> Result<BTreeSet<u64>> {
     let mut found = BTreeSet::new();
     for path in case.files("") {
         if !path.ends_with("record.json") {
@@ -84,13 +85,13 @@ fn told(case: &Case) -> Result<BTreeSet<u64>> {
         }
         let place = path.display();
         let folder = path.with_file_name("");
-        let epochs = epochs_of_whole(&folder, &json(&path)?)? as u64;
-        // `output.folder` parts the results from what Hydra writes.
-        let own = match fs::read_to_string(folder.join(".hydra/overrides.yaml")) {
+        let epochs = complete_epochs(&folder, &json(&path)?)? as u64;
+        // With `output.folder`, results are in another folder than Hydra's files.
+        let matches_folder = match fs::read_to_string(folder.join(".hydra/overrides.yaml")) {
             Ok(overrides) => overrides.contains(&format!("train.epochs={epochs}\n")),
             Err(_) => folder.ends_with(format!("out-{epochs}")),
         };
-        ensure!(own, "mixed: {place} has {epochs} epochs, of another run");
+        ensure!(matches_folder, "mixed: {place} has {epochs} epochs, of another run");
         ensure!(found.insert(epochs), "doubled: {place}");
     }
     Ok(found)

@@ -1,4 +1,4 @@
-//! Files of somebody else, planted where the programs work: nobody may touch them.
+//! Files of users in the folders where the programs work, which must stay unchanged.
 
 use super::random::Random;
 use anyhow::{Context, Result, ensure};
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Some that look like ours, and some that do not.
+/// Names of the files. Some resemble names that feedrate uses.
 const NAMES: &[&str] = &[
     "thesis.txt",
     "mine/a.bin",
@@ -19,7 +19,7 @@ const NAMES: &[&str] = &[
     "global_epoch1_step1.mine/model.pt",
 ];
 
-/// All that were planted in a case.
+/// The files of users in a case.
 #[derive(Default)]
 pub(super) struct Strangers(Vec<Stranger>);
 
@@ -30,7 +30,7 @@ struct Stranger {
 }
 
 impl Strangers {
-    /// Plant some of [`NAMES`] in a folder, which is made.
+    /// Creates some of [`NAMES`] in a folder, which is created if necessary.
     pub(super) fn plant(&mut self, folder: &Path, random: &mut Random) -> Result<()> {
         for _ in 0..3 {
             let path = folder.join(random.pick(NAMES));
@@ -42,7 +42,7 @@ impl Strangers {
     }
 
     pub(super) fn plant_file(&mut self, path: PathBuf, random: &mut Random) -> Result<()> {
-        fs::create_dir_all(path.parent().context("a file lies in a folder")?)?;
+        fs::create_dir_all(path.parent().context("the path has no folder")?)?;
         let content = format!("mine: {}\n", random.draw()).into_bytes();
         fs::write(&path, &content)?;
         let modified = path.metadata()?.modified()?;
@@ -54,13 +54,13 @@ impl Strangers {
         self.0.iter().any(|stranger| stranger.path == path)
     }
 
-    /// See that all are as they were.
-    pub(super) fn are_untouched(&self) -> Result<()> {
+    /// Checks that all files are unchanged.
+    pub(super) fn check_unchanged(&self) -> Result<()> {
         for Stranger { path, content, modified } in &self.0 {
-            let now = fs::read(path)
-                .with_context(|| format!("gone: a file of others, {}", path.display()))?;
-            let same = now == *content && path.metadata()?.modified()? == *modified;
-            ensure!(same, "changed: a file of others, {}", path.display());
+            let current = fs::read(path)
+                .with_context(|| format!("gone: a file of a user, {}", path.display()))?;
+            let is_unchanged = current == *content && path.metadata()?.modified()? == *modified;
+            ensure!(is_unchanged, "changed: a file of a user, {}", path.display());
         }
         Ok(())
     }

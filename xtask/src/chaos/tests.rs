@@ -1,4 +1,4 @@
-//! The campaign's own tools, tried on programs that misbehave.
+//! Tests of the campaign's checks, with programs that misbehave.
 
 use super::case::Case;
 use super::mutate;
@@ -8,7 +8,7 @@ use clap::Parser;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Removed when dropped.
+/// A folder that is removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -43,19 +43,19 @@ fn a_program_that_panics_or_hangs_is_found() {
 }
 
 #[test]
-fn whoever_touches_a_stranger_or_leaves_something_is_found() {
+fn changed_files_of_users_and_leftovers_are_found() {
     let check = |name: &str, spoil: fn(&Case), expected: Option<&str>| {
         let folder = Folder::new(name);
         let mut case = Case::new(7, folder.0.clone(), Path::new("")).unwrap();
         let mine = case.path("data/mine.part");
         case.strangers.plant_file(mine, &mut case.random).unwrap();
         spoil(&case);
-        let told = case.is_clean().err().map(|error| format!("{error:#}"));
-        let same = match (&told, expected) {
-            (Some(told), Some(expected)) => told.contains(expected),
-            (told, expected) => told.is_none() && expected.is_none(),
+        let message = case.check_clean().err().map(|error| format!("{error:#}"));
+        let same = match (&message, expected) {
+            (Some(message), Some(expected)) => message.contains(expected),
+            (message, expected) => message.is_none() && expected.is_none(),
         };
-        assert!(same, "{told:?}");
+        assert!(same, "{message:?}");
     };
     check("left", |_| (), None);
     check("gone", |case| std::fs::remove_file(case.path("data/mine.part")).unwrap(), Some("gone"));
@@ -67,7 +67,7 @@ fn whoever_touches_a_stranger_or_leaves_something_is_found() {
     };
     check("part", leave_part, Some("left behind"));
     check("killed", |case| leave_part_of_run(case, false), None);
-    check("whole", |case| leave_part_of_run(case, true), Some("left behind"));
+    check("complete", |case| leave_part_of_run(case, true), Some("left behind"));
 }
 
 fn leave_part_of_run(case: &Case, complete: bool) {
@@ -76,16 +76,16 @@ fn leave_part_of_run(case: &Case, complete: bool) {
 }
 
 #[test]
-fn a_seed_is_a_case() {
-    let lie = |seed| {
+fn a_seed_reproduces_a_case() {
+    let mutated = |seed| {
         let mut random = Random::new(seed);
         let mut content: Vec<u8> = (0..200).collect();
         mutate::bytes(&mut content, &mut random);
         mutate::text(&mut content, &mut random);
         content
     };
-    assert_eq!(lie(5), lie(5));
-    assert_ne!(lie(5), lie(6));
+    assert_eq!(mutated(5), mutated(5));
+    assert_ne!(mutated(5), mutated(6));
 }
 
 #[test]

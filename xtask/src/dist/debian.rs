@@ -1,4 +1,4 @@
-//! The Debian package: the tree of the archive below `/usr`, packed by Debian's own tool.
+//! The Debian package: the tree of the archive below `/usr`, packed by `dpkg-deb`.
 
 use super::{GLIBC, VERSION};
 use crate::shell::{output, run};
@@ -6,21 +6,21 @@ use anyhow::Result;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Pack what lies in `tree`.
+/// Packs the files of `tree`, and returns the path of the package.
 pub(super) fn package(tree: &Path, out: &Path, compression: &str) -> Result<PathBuf> {
     let folder = out.join("debian");
     fs::create_dir_all(folder.join("DEBIAN"))?;
     let from = tree.display().to_string();
     output(&folder, "cp", &["-r", &from, "usr"])?;
-    // Where Debian's zsh looks for scripts of packages.
+    // Debian's zsh looks for completions of packages in this folder.
     let zsh = folder.join("usr/share/zsh");
     fs::rename(zsh.join("site-functions"), zsh.join("vendor-completions"))?;
     output(&folder, "gzip", &["-9nr", "usr/share/man"])?;
 
-    let architecture = output(out, "dpkg", &["--print-architecture"])?;
-    let architecture = architecture.trim();
-    let kibibytes = output(&folder, "du", &["-sk", "usr"])?;
-    let kibibytes = kibibytes.split_whitespace().next().unwrap_or_default();
+    let dpkg_output = output(out, "dpkg", &["--print-architecture"])?;
+    let architecture = dpkg_output.trim();
+    let du_output = output(&folder, "du", &["-sk", "usr"])?;
+    let kibibytes = du_output.split_whitespace().next().unwrap_or_default();
     let control = format!(
         "\
 Package: feedrate

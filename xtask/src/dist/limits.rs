@@ -1,4 +1,4 @@
-//! Limits on the programs of a package: their size, and what they ask of a machine.
+//! Limits on the programs of a package: their size, and the libraries that they need.
 
 use super::GLIBC;
 use super::share::PROGRAMS;
@@ -7,22 +7,23 @@ use anyhow::{Result, bail};
 use std::fs;
 use std::path::Path;
 
-const LARGEST_BYTES: u64 = 20_000_000;
+/// Maximum size of a program.
+const BYTES_MAX: u64 = 20_000_000;
 
-/// glibc's libraries, the only ones that every machine has.
+/// Prefixes of the allowed libraries: those of glibc, which every machine has.
 const LIBRARIES: &[&str] =
     &["ld-linux-", "libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1"];
 
-/// A program as far as it has limits.
+/// The properties of a program that are limited.
 pub(super) struct Program<'a> {
     pub(super) bytes: u64,
-    /// As `objdump -p` tells them.
+    /// Output of `objdump -p`.
     pub(super) headers: &'a str,
-    /// As `objdump -T` tells them.
+    /// Output of `objdump -T`.
     pub(super) symbols: &'a str,
 }
 
-/// Refuse programs in `prefix/bin` that are too large, or that an old machine could not start.
+/// Refuses programs in `prefix/bin` that are too large, or that old machines cannot start.
 pub(super) fn check(prefix: &Path) -> Result<()> {
     let folder = prefix.join("bin");
     for name in PROGRAMS {
@@ -32,7 +33,7 @@ pub(super) fn check(prefix: &Path) -> Result<()> {
         let program = Program { bytes, headers: &headers, symbols: &symbols };
         let broken = program.broken_limits();
         if !broken.is_empty() {
-            bail!("`{name}` is not fit for a package\n  {}", broken.join("\n  "));
+            bail!("`{name}` exceeds the limits of a package\n  {}", broken.join("\n  "));
         }
         let newest = program.glibc().unwrap_or_default();
         println!("{:5.1} MB  glibc {}.{}  {name}", bytes as f64 / 1e6, newest.0, newest.1);
@@ -41,28 +42,28 @@ pub(super) fn check(prefix: &Path) -> Result<()> {
 }
 
 impl Program<'_> {
-    /// A line for each.
+    /// A message for each exceeded limit.
     pub(super) fn broken_limits(&self) -> Vec<String> {
         let mut broken = Vec::new();
-        if LARGEST_BYTES < self.bytes {
-            broken.push(format!("it has {} bytes, and may have {LARGEST_BYTES}", self.bytes));
+        if BYTES_MAX < self.bytes {
+            broken.push(format!("it has {} bytes, and may have {BYTES_MAX}", self.bytes));
         }
         match self.glibc() {
-            None => broken.push("it is static, and could open neither MPI nor NVML".to_string()),
+            None => broken.push("it is static, and cannot load MPI or NVML".to_string()),
             Some((major, minor)) if GLIBC < (major, minor) => {
                 broken.push(format!("it needs glibc {major}.{minor}"));
             }
             Some(_) => {}
         }
         let needed = self.headers.lines().filter_map(|line| line.trim().strip_prefix("NEEDED"));
-        let strange = needed
+        let forbidden = needed
             .map(str::trim)
             .filter(|library| !LIBRARIES.iter().any(|known| library.starts_with(known)));
-        broken.extend(strange.map(|library| format!("it needs `{library}`")));
+        broken.extend(forbidden.map(|library| format!("it needs `{library}`")));
         broken
     }
 
-    /// The newest version of glibc that a symbol asks for.
+    /// The newest version of glibc that a symbol requires.
     fn glibc(&self) -> Option<(u32, u32)> {
         let versions = self.symbols.split("GLIBC_").skip(1);
         versions

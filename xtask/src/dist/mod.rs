@@ -1,5 +1,5 @@
-//! Packages: one build that runs on old machines too, as an archive, a wheel and a Debian package, and its sources; each installed and tried
-//! where nothing of the project is. `share.rs` says once what is installed where.
+//! Builds packages: an archive, a wheel and a Debian package from one build that also runs on old machines, and a source package. Each is
+//! installed and tried in an environment without the project. `share.rs` lists the installed files.
 
 mod share;
 mod limits;
@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The oldest glibc that the programs run with: Debian 10's and RHEL 8's. Not musl, whose programs could open neither MPI nor NVIDIA's library.
+/// The oldest supported glibc, which is that of Debian 10 and RHEL 8. Programs with musl could not load MPI or NVIDIA's library.
 const GLIBC: (u32, u32) = (2, 28);
 
-/// Build every package into `target/dist` and try each.
+/// Builds all packages into `target/dist`, and tries each.
 pub(crate) fn dist(root: &Path) -> Result<()> {
     setup::for_dist(root)?;
     let out = emptied(root.join("target/dist"))?;
@@ -48,7 +48,7 @@ pub(crate) fn dist(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The part that CI checks: what is installed where, by the programs that it has built for its tests.
+/// Checks the installed files with the programs that CI has built for its tests.
 pub(crate) fn short(root: &Path) -> Result<()> {
     let out = emptied(root.join("target/dist-short"))?;
     let built = std::env::current_exe()?;
@@ -64,16 +64,17 @@ pub(crate) fn short(root: &Path) -> Result<()> {
     trial::unpacked(&package, &out)
 }
 
+/// Creates an empty folder, and removes an existing one.
 fn emptied(folder: PathBuf) -> Result<PathBuf> {
     let shown = folder.display();
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("cannot remove `{shown}`"))?;
     }
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make `{shown}`"))?;
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create `{shown}`"))?;
     Ok(folder)
 }
 
-/// The one file that maturin writes.
+/// Runs maturin, and returns the path of the package that it writes.
 fn python_package(root: &Path, out: &Path, words: &[&str]) -> Result<PathBuf> {
     let to = out.join(words[0]);
     let shown = to.display().to_string();
@@ -82,17 +83,19 @@ fn python_package(root: &Path, out: &Path, words: &[&str]) -> Result<PathBuf> {
     let path = format!("{}:{}", tools.display(), std::env::var("PATH")?);
     let maturin = tools.join("maturin").display().to_string();
     run_with(root, &maturin, &arguments, &[("PATH", &path)])?;
-    let made = fs::read_dir(&to)?.next().context("maturin wrote nothing")??;
-    let package = out.join(made.file_name());
-    fs::rename(made.path(), &package)?;
+    let written = fs::read_dir(&to)?.next().context("maturin wrote nothing")??;
+    let package = out.join(written.file_name());
+    fs::rename(written.path(), &package)?;
     fs::remove_dir(to)?;
     Ok(package)
 }
 
-/// Move the programs of the wheel, which are stripped, into `tree/bin`.
+/// Moves the stripped programs of the wheel into `tree/bin`.
 fn take_programs(wheel: &Path, unpacked: &Path, tree: &Path) -> Result<()> {
-    let (wheel, to) = (wheel.display().to_string(), unpacked.display().to_string());
-    output(Path::new("."), "python3", &["-m", "zipfile", "--extract", &wheel, &to])?;
+    let wheel_path = wheel.display().to_string();
+    let folder = unpacked.display().to_string();
+    let extract = ["-m", "zipfile", "--extract", &wheel_path, &folder];
+    output(Path::new("."), "python3", &extract)?;
     let scripts = unpacked.join(format!("feedrate-{VERSION}.data/scripts"));
     fs::create_dir_all(tree.join("bin"))?;
     for program in PROGRAMS {
@@ -104,7 +107,7 @@ fn take_programs(wheel: &Path, unpacked: &Path, tree: &Path) -> Result<()> {
     Ok(fs::remove_dir_all(unpacked)?)
 }
 
-/// The portable archive: unpacked into any prefix.
+/// Packs the portable archive, which can be unpacked into any prefix.
 fn archive(out: &Path, name: &str) -> Result<PathBuf> {
     let file = format!("{name}.tar.gz");
     let owner = ["--owner=0", "--group=0", "--numeric-owner", "--sort=name"];

@@ -1,16 +1,16 @@
-//! The one list of what is installed where below a prefix: of the archive, the Debian package, Spack and conda. Programs are installed by Cargo
-//! and maturin.
+//! The list of installed files below a prefix, for the archive, the Debian package, Spack and conda. Cargo and maturin install the
+//! programs.
 
 use crate::shell::output;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::Path;
 
-/// In `bin`.
+/// Programs in `bin`.
 pub(super) const PROGRAMS: &[&str] =
     &["feedrate", "dlio_benchmark", "dlio_benchmark_query", "dlio_postprocessor"];
 
-/// All but the programs.
+/// The other files: source, and path below the prefix.
 const SHARED: &[(Source, &str)] = &[
     (Source::Manual, "share/man/man1"),
     (Source::Completion("bash"), "share/bash-completion/completions/feedrate"),
@@ -23,37 +23,37 @@ const SHARED: &[(Source, &str)] = &[
     (Source::File("studies"), "share/doc/feedrate/examples"),
 ];
 
-/// Where something that is installed comes from.
+/// Source of an installed file or folder.
 enum Source {
-    /// A page for each command, told by the program.
+    /// The pages of all commands, written by the program.
     Manual,
-    /// A shell's script, told by the program.
+    /// The completion script for a shell, printed by the program.
     Completion(&'static str),
     /// A file or folder of the repository.
     File(&'static str),
 }
 
-/// Install everything that belongs beside the programs in `PREFIX/bin`.
+/// Installs the files that accompany the programs in `PREFIX/bin`.
 pub(crate) fn share(root: &Path, prefix: &Path) -> Result<()> {
     let program = prefix.join("bin/feedrate");
     if !program.exists() {
-        let prefix = prefix.display();
+        let shown = prefix.display();
         bail!(
-            "there is no `{prefix}/bin/feedrate`\n  hint: `cargo install --locked --path crates/feedrate --root {prefix}`"
+            "there is no `{shown}/bin/feedrate`\n  hint: `cargo install --locked --path crates/feedrate --root {shown}`"
         );
     }
-    let program = std::path::absolute(program)?.display().to_string();
-    for (source, place) in SHARED {
-        let place = std::path::absolute(prefix.join(place))?;
-        fs::create_dir_all(place.parent().context("a place lies below the prefix")?)?;
-        let to = place.display().to_string();
-        let told = match source {
-            Source::Manual => output(root, &program, &["man", "--force", &to])?,
-            Source::Completion(shell) => output(root, &program, &["completions", shell])?,
+    let feedrate = std::path::absolute(program)?.display().to_string();
+    for (source, path) in SHARED {
+        let target = std::path::absolute(prefix.join(path))?;
+        fs::create_dir_all(target.parent().context("the path is below the prefix")?)?;
+        let to = target.display().to_string();
+        let printed = match source {
+            Source::Manual => output(root, &feedrate, &["man", "--force", &to])?,
+            Source::Completion(shell) => output(root, &feedrate, &["completions", shell])?,
             Source::File(from) => output(root, "cp", &["-rT", from, &to])?,
         };
         if let Source::Completion(_) = source {
-            fs::write(place, told)?;
+            fs::write(target, printed)?;
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Limits on planted programs; recipes against the manifest.
+//! Tests of the limits of programs, and of the recipes for other packagers.
 
 use super::VERSION;
 use super::limits::Program;
@@ -14,7 +14,7 @@ const HEADERS: &str =
     "  NEEDED               libc.so.6\n  NEEDED               ld-linux-x86-64.so.2\n";
 
 #[test]
-fn a_program_that_an_old_machine_cannot_start_is_no_package() {
+fn programs_that_old_machines_cannot_start_are_refused() {
     let check = |bytes, headers: &str, symbols: &str, expected: &[&str]| {
         assert_eq!(Program { bytes, headers, symbols }.broken_limits(), expected);
     };
@@ -22,7 +22,7 @@ fn a_program_that_an_old_machine_cannot_start_is_no_package() {
     check(20_000_001, HEADERS, SYMBOLS, &["it has 20000001 bytes, and may have 20000000"]);
     check(1, HEADERS, &SYMBOLS.replace("2.28", "2.29"), &["it needs glibc 2.29"]);
     check(1, HEADERS, &SYMBOLS.replace("2.28", "3.0"), &["it needs glibc 3.0"]);
-    check(1, HEADERS, "", &["it is static, and could open neither MPI nor NVML"]);
+    check(1, HEADERS, "", &["it is static, and cannot load MPI or NVML"]);
     check(1, "  NEEDED    libmpi.so.40\n", SYMBOLS, &["it needs `libmpi.so.40`"]);
 }
 
@@ -41,9 +41,9 @@ fn documents_name_the_packages_of_this_version() {
     }
 }
 
-/// Recipes are read by tools that are not here: their languages, and what they repeat of the manifest.
+/// The tools that use the recipes are not installed, so this checks only their syntax and the versions that they repeat.
 #[test]
-fn recipes_are_well_formed_and_of_this_version() {
+fn recipes_are_well_formed_and_have_this_version() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let script = "\
 import ast, yaml
@@ -52,15 +52,12 @@ yaml.safe_load(open('packaging/spack/spack_repo/feedrate/repo.yaml'))['repo']['n
 print(yaml.safe_load(open('packaging/conda/recipe.yaml'))['package']['version'])";
     let python = root.join(".venv/bin/python3");
     let output = Command::new(python).args(["-c", script]).current_dir(&root).output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}\n  hint: run `cargo xtask setup`");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}\n  hint: run `cargo xtask setup`");
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), VERSION);
 
-    let spack = "packaging/spack/spack_repo/feedrate/packages/feedrate/package.py";
-    let spack = std::fs::read_to_string(root.join(spack)).unwrap();
+    let spack_path = "packaging/spack/spack_repo/feedrate/packages/feedrate/package.py";
+    let spack = std::fs::read_to_string(root.join(spack_path)).unwrap();
     let compiler = format!("rust@{}:", env!("CARGO_PKG_RUST_VERSION"));
-    assert!(
-        spack.contains(&compiler),
-        "the recipe of Spack asks for another compiler than {compiler}"
-    );
+    assert!(spack.contains(&compiler), "the recipe of Spack does not require {compiler}");
 }

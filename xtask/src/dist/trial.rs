@@ -1,4 +1,4 @@
-//! Packages as a user meets them: installed where nothing of the project is, and asked for a first answer.
+//! Tries packages as a user does: installs each in an environment without the project, and runs the programs.
 
 use super::share::PROGRAMS;
 use crate::setup;
@@ -6,19 +6,19 @@ use crate::shell::{output, run, run_with};
 use anyhow::Result;
 use std::path::Path;
 
-/// The release that is tried.
+/// The Debian release for the trial.
 const SUITE: &str = "bookworm";
 
-/// The archive, the wheel and the Debian package in a fresh Debian, which is gone afterwards. `trial.sh` is what is done there.
+/// Tries the archive, the wheel and the Debian package in a temporary Debian, by running `trial.sh` there.
 pub(super) fn in_fresh_debian(root: &Path) -> Result<()> {
-    // mmdebstrap gives these commands the root of the new system.
+    // mmdebstrap passes the root of the new system to these commands.
     let copy = "--customize-hook=cp target/dist/*.deb target/dist/*.whl target/dist/*-linux.tar.gz xtask/src/dist/trial.sh \"$1/tmp\"";
     let try_them = "--customize-hook=chroot \"$1\" sh /tmp/trial.sh";
     let system = ["--variant=apt", "--include=python3-venv", copy, try_them, SUITE, "/dev/null"];
     run(root, "mmdebstrap", &system)
 }
 
-/// The sources, built in a folder of their own as `pip` does, without optimisation to save time.
+/// Installs the source package with `pip`, which builds it in a separate folder, without optimisation to save time.
 pub(super) fn from_sources(root: &Path, sources: &Path) -> Result<()> {
     let tools = setup::tools(root);
     let prefix = root.join("target/dist/from-sources").display().to_string();
@@ -26,21 +26,21 @@ pub(super) fn from_sources(root: &Path, sources: &Path) -> Result<()> {
     let python = tools.join("python3").display().to_string();
     let pip =
         ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"];
-    let sources = sources.display().to_string();
+    let package = sources.display().to_string();
     let target = root.join("target/dist-sources").display().to_string();
     let variables = [
         ("PATH", path.as_str()),
         ("MATURIN_PEP517_ARGS", "--profile dev"),
         ("CARGO_TARGET_DIR", &target),
     ];
-    run_with(root, &python, &[&pip[..], &["--prefix", &prefix, &sources]].concat(), &variables)?;
+    run_with(root, &python, &[&pip[..], &["--prefix", &prefix, &package]].concat(), &variables)?;
     help(&Path::new(&prefix).join("bin"))
 }
 
-/// A Debian package unpacked below `out`: programs, manual and completions are there and are what they should be.
+/// Unpacks a Debian package below `out`, and checks that programs, manual and completions work.
 pub(super) fn unpacked(package: &Path, out: &Path) -> Result<()> {
-    let package = package.display().to_string();
-    output(out, "dpkg-deb", &["--extract", &package, "root"])?;
+    let package_path = package.display().to_string();
+    output(out, "dpkg-deb", &["--extract", &package_path, "root"])?;
     help(&out.join("root/usr/bin"))?;
     output(out, "gzip", &["--test", "root/usr/share/man/man1/feedrate-run.1.gz"])?;
     let bash = ". root/usr/share/bash-completion/completions/feedrate && complete -p feedrate";
@@ -48,6 +48,7 @@ pub(super) fn unpacked(package: &Path, out: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Checks that all programs print their help.
 fn help(folder: &Path) -> Result<()> {
     for program in PROGRAMS {
         output(folder, &format!("./{program}"), &["--help"])?;

@@ -1,5 +1,5 @@
-//! The rule that files of a crate do not use each other in a circle. What a file uses of the modules around it, and they of
-//! it, is left out: a family's `mod.rs` names its members, and they its trait.
+//! The rule that files of a crate do not use each other in a circle. Uses between a module and its parents are ignored, because a
+//! family's `mod.rs` names its members, and they use its trait.
 
 use super::modules::used_paths;
 use super::repo::{Repo, SourceFile};
@@ -14,7 +14,7 @@ pub(super) static NO_FILE_CIRCLES: Check = Check {
     },
 };
 
-/// Imports that are followed from one module to the next.
+/// Maximum number of imports that are followed from module to module.
 const IMPORTS_MAX: usize = 8;
 
 /// A module by its path from the root of its crate.
@@ -31,11 +31,11 @@ fn circles_in(repo: &Repo, package: &str) -> Vec<Violation> {
     let uses = resolve(&files);
     let mut findings = Vec::new();
     for (module, file) in &files {
-        let below = reachable(&uses, module);
-        if !below.contains(module) {
+        let reached = reachable(&uses, module);
+        if !reached.contains(module) {
             continue;
         }
-        let circle = below
+        let circle = reached
             .iter()
             .filter(|other| *other != module && reachable(&uses, other).contains(module));
         let names: Vec<String> = circle.map(|other| format!("`{}`", other.join("::"))).collect();
@@ -48,6 +48,7 @@ fn circles_in(repo: &Repo, package: &str) -> Vec<Violation> {
     findings
 }
 
+/// The modules that each module uses, without its parents and children.
 fn resolve(files: &[(Module, &SourceFile)]) -> Uses {
     let paths: BTreeMap<&Module, Vec<Module>> = files
         .iter()
@@ -56,15 +57,15 @@ fn resolve(files: &[(Module, &SourceFile)]) -> Uses {
         })
         .collect();
     let mut uses = Uses::new();
-    for (module, own) in &paths {
-        let used = own.iter().filter_map(|path| owner(&paths, path, 0));
-        let beside = used.filter(|used| !used.starts_with(module) && !module.starts_with(used));
-        uses.insert((*module).clone(), beside.collect());
+    for (module, module_paths) in &paths {
+        let used = module_paths.iter().filter_map(|path| owner(&paths, path, 0));
+        let unrelated = used.filter(|used| !used.starts_with(module) && !module.starts_with(used));
+        uses.insert((*module).clone(), unrelated.collect());
     }
     uses
 }
 
-/// The module in which the item at `path` is written, through what modules on the way import.
+/// The module that defines the item at `path`, found through re-exports.
 fn owner(paths: &BTreeMap<&Module, Vec<Module>>, path: &[String], depth: usize) -> Option<Module> {
     let len = (0..=path.len()).rev().find(|&len| paths.contains_key(&path[..len].to_vec()))?;
     let module = path[..len].to_vec();
@@ -76,6 +77,7 @@ fn owner(paths: &BTreeMap<&Module, Vec<Module>>, path: &[String], depth: usize) 
     import.and_then(|import| owner(paths, import, depth + 1)).or(Some(module))
 }
 
+/// All modules that `from` uses directly or indirectly.
 fn reachable(uses: &Uses, from: &Module) -> BTreeSet<Module> {
     let mut reached = BTreeSet::new();
     let mut open = vec![from];

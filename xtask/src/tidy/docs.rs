@@ -1,4 +1,4 @@
-//! Rules about documents: links lead somewhere, the book has every page, the README is short.
+//! Rules about documents: links have targets, the book lists every page, and the README is short.
 
 use super::repo::{Repo, SourceFile};
 use super::{Check, Violation};
@@ -8,15 +8,15 @@ const README_LINES_MAX: usize = 120;
 const BOOK: &str = "docs/";
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-pub(super) static LINKS_LEAD_SOMEWHERE: Check = Check {
-    rule: "every link leads to a file, and to a heading in it; those of the book stay in it",
+pub(super) static LINKS_HAVE_TARGETS: Check = Check {
+    rule: "every link leads to a file and to a heading in it, and links of the book stay in the book",
     advice: "write the path from the folder of the document, and a heading in lower case with `-` for blanks",
     find: |repo| documents(repo).flat_map(|document| dead_links(repo, document)).collect(),
 };
 
-pub(super) static THE_BOOK_IS_WHOLE: Check = Check {
-    rule: "each page of the book stands once in its summary; the README has at most 120 lines",
-    advice: "give the page its line in docs/SUMMARY.md; move what makes the README long to docs/",
+pub(super) static THE_BOOK_IS_COMPLETE: Check = Check {
+    rule: "each page of the book is listed once in its summary, and the README has at most 120 lines",
+    advice: "list the page in docs/SUMMARY.md; move parts of the README to docs/",
     find: |repo| {
         let listed = repo.file(SUMMARY).map_or_else(Vec::new, |summary| {
             links(summary).into_iter().map(|(_, to)| format!("{BOOK}{to}")).collect()
@@ -29,8 +29,8 @@ pub(super) static THE_BOOK_IS_WHOLE: Check = Check {
             }
             let times = listed.iter().filter(|path| **path == document.path).count();
             if document.path.starts_with(BOOK) && document.path != SUMMARY && times != 1 {
-                let what = format!("stands {times} times in {SUMMARY}");
-                findings.push(Violation::new(&document.path, 1, what));
+                let message = format!("is listed {times} times in {SUMMARY}");
+                findings.push(Violation::new(&document.path, 1, message));
             }
         }
         findings
@@ -50,6 +50,7 @@ fn dead_links(repo: &Repo, document: &SourceFile) -> Vec<Violation> {
     dead.collect()
 }
 
+/// The fault of a link; `None` if its target exists.
 fn link_fault(repo: &Repo, document: &SourceFile, to: &str) -> Option<&'static str> {
     let (path, heading) = to.split_once('#').unwrap_or((to, ""));
     let target = if path.is_empty() { document.path.clone() } else { beside(&document.path, path) };
@@ -59,13 +60,13 @@ fn link_fault(repo: &Repo, document: &SourceFile, to: &str) -> Option<&'static s
     let Some(file) = repo.file(&target) else {
         let inside = format!("{target}/");
         let is_folder = repo.files().iter().any(|file| file.path.starts_with(&inside));
-        return (!is_folder).then_some("is not there");
+        return (!is_folder).then_some("does not exist");
     };
     let is_heading = heading.is_empty() || headings(file).iter().any(|id| id == heading);
-    (!is_heading).then_some("is no heading")
+    (!is_heading).then_some("is not a heading")
 }
 
-/// Links and pictures, with their lines.
+/// The targets of links and pictures, with their lines.
 fn links(document: &SourceFile) -> Vec<(usize, String)> {
     let events = Parser::new(&document.text).into_offset_iter();
     events
@@ -103,7 +104,7 @@ fn id(heading: &str) -> String {
     kept.map(|c| if c == ' ' { '-' } else { c }).collect::<String>().to_lowercase()
 }
 
-/// `path` as it stands in `document`, from the root.
+/// Converts a path relative to `document` to one from the root.
 fn beside(document: &str, path: &str) -> String {
     let mut parts: Vec<&str> = document.split('/').collect();
     parts.pop();

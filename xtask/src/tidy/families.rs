@@ -1,4 +1,4 @@
-//! Rules about plug-in families: members do not know each other, formats and storages do not either.
+//! Rules about plug-in families: members do not import each other, and formats and storages are separate.
 
 use super::modules::used_paths;
 use super::repo::{Repo, SourceFile};
@@ -6,7 +6,7 @@ use super::tokens::{RustToken, reads};
 use super::{Check, Violation};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Folders of members. A member is a file or folder that holds a row of the family's table; its helpers hold none.
+/// Folders of families. A member is a file or folder with a row of the family's table; helpers have no row.
 const FAMILIES: &[&str] = &[
     "crates/data/src/format",
     "crates/data/src/storage",
@@ -27,14 +27,14 @@ const FAMILIES: &[&str] = &[
     "crates/report/src/output",
 ];
 
-/// Layers have no names, and so no rows.
+/// The family of layers, which have no names and thus no rows.
 const LAYERS: &str = "crates/run/src/layers";
-/// Open files by number; reads made once for a group, within a process or for others too.
+/// Files of the family of layers that are not members.
 const LAYERS_HELPERS: &[&str] = &["slots", "once"];
 
 pub(super) static MEMBERS_APART: Check = Check {
     rule: "members of a family do not import each other",
-    advice: "move what they share into the family's `mod.rs`, or into a file beside them that holds no row",
+    advice: "move shared code into the family's `mod.rs`, or into a file of the family without a row",
     find: |repo| FAMILIES.iter().flat_map(|family| mixed_members(repo, family)).collect(),
 };
 
@@ -52,16 +52,16 @@ fn mixed_members(repo: &Repo, family: &str) -> Vec<Violation> {
         _ => rows(file, NAME).chain(rows(file, METRIC)).next().is_some(),
     });
     let mut members: BTreeSet<&str> = has_row.map(|(name, _)| *name).collect();
-    // A family within this one is no member of it.
+    // A nested family is not a member of this family.
     members.retain(|name| !FAMILIES.contains(&format!("{family}/{name}").as_str()));
     let mut findings = Vec::new();
-    for (own, file) in &files {
+    for (name, file) in &files {
         for (used, line) in sibling_paths(family, file) {
-            if used != *own && members.contains(used.as_str()) {
+            if used != *name && members.contains(used.as_str()) {
                 findings.push(Violation::new(
                     &file.path,
                     line,
-                    format!("`{own}` imports `{used}`"),
+                    format!("`{name}` imports `{used}`"),
                 ));
             }
         }
@@ -69,7 +69,7 @@ fn mixed_members(repo: &Repo, family: &str) -> Vec<Violation> {
     findings
 }
 
-/// Names of rows that a file holds, with their quotes: literals behind `mark`.
+/// The names of rows in a file, with quotes: the literals after `mark`.
 fn rows<'a>(file: &'a SourceFile, mark: [&str; 2]) -> impl Iterator<Item = &'a str> {
     let tokens = file.live_tokens();
     let names =
@@ -80,20 +80,22 @@ fn rows<'a>(file: &'a SourceFile, mark: [&str; 2]) -> impl Iterator<Item = &'a s
 const NAME: [&str; 2] = ["name", ":"];
 const METRIC: [&str; 2] = ["MetricId", "("];
 
-/// Names that a file uses inside its family.
+/// The names that a file uses from its family, with their lines.
 fn sibling_paths(family: &str, file: &SourceFile) -> Vec<(String, usize)> {
     let Some((_, folder)) = family.split_once("/src/") else { return Vec::new() };
-    let above: Vec<&str> = folder.split('/').collect();
+    let parents: Vec<&str> = folder.split('/').collect();
     let paths = used_paths(file).into_iter();
     paths
-        .filter(|(path, _)| path.iter().zip(&above).filter(|(a, b)| a == *b).count() == above.len())
-        .filter_map(|(path, line)| Some((path.into_iter().nth(above.len())?, line)))
+        .filter(|(path, _)| {
+            path.iter().zip(&parents).filter(|(a, b)| a == *b).count() == parents.len()
+        })
+        .filter_map(|(path, line)| Some((path.into_iter().nth(parents.len())?, line)))
         .collect()
 }
 
 pub(super) static NAMES_NOT_COMPARED: Check = Check {
-    rule: "nobody outside a family compares a member's name",
-    advice: "declare an ability in the family's `mod.rs`, and ask for it",
+    rule: "names of members are compared only inside their family",
+    advice: "declare an ability in the family's `mod.rs`, and check it",
     find: |repo| {
         let mut findings = Vec::new();
         let names = member_names(repo);
@@ -101,18 +103,18 @@ pub(super) static NAMES_NOT_COMPARED: Check = Check {
             let tokens = file.live_tokens();
             for (i, token) in tokens.iter().enumerate() {
                 let families = names.get(token.literal.as_str());
-                let is_strange = families.is_some_and(|families| {
+                let is_outside = families.is_some_and(|families| {
                     families.iter().all(|folder| !file.path.starts_with(folder))
                 });
                 let has_other_meaning = OTHER_MEANINGS
                     .iter()
                     .any(|(path, literal, _)| *path == file.path && *literal == token.literal);
-                let is_looked_up = is_strange && !has_other_meaning;
-                let constant = if is_looked_up { constant_of(tokens, i) } else { None };
+                let is_name = is_outside && !has_other_meaning;
+                let constant = if is_name { constant_of(tokens, i) } else { None };
                 let is_const_compared = constant.is_some_and(|name| {
                     (0..tokens.len()).any(|i| tokens[i].text == name && is_compared_name(tokens, i))
                 });
-                if is_strange && (is_compared(tokens, i) || is_const_compared) {
+                if is_outside && (is_compared(tokens, i) || is_const_compared) {
                     findings.push(Violation::new(
                         &file.path,
                         token.line,
@@ -125,7 +127,7 @@ pub(super) static NAMES_NOT_COMPARED: Check = Check {
     },
 };
 
-/// Members' names that keys of YAML, columns, commands and folders have too.
+/// Names of members that are also keys of YAML, columns, commands or folders.
 const AMBIGUOUS_NAMES: &[&str] = &[
     "\"none\"",
     "\"null\"",
@@ -139,7 +141,7 @@ const AMBIGUOUS_NAMES: &[&str] = &[
     "\"trials\"",
 ];
 
-/// Names of rows below the folders of families, with those folders.
+/// The names of all members, with the folders of their families.
 fn member_names(repo: &Repo) -> BTreeMap<&str, Vec<&'static str>> {
     let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for family in FAMILIES {
@@ -151,25 +153,25 @@ fn member_names(repo: &Repo) -> BTreeMap<&str, Vec<&'static str>> {
     names
 }
 
-/// Whether the literal at `i` stands beside `==` or `!=`, or is a pattern.
+/// Whether the literal at `i` is an operand of `==` or `!=`, or a pattern.
 fn is_compared(tokens: &[RustToken], i: usize) -> bool {
-    let behind: [&[&str]; 3] = [&["=", "=", "\""], &["!", "=", "\""], &["\"", "|", "\""]];
-    let before: [&[&str]; 4] =
+    let before: [&[&str]; 3] = [&["=", "=", "\""], &["!", "=", "\""], &["\"", "|", "\""]];
+    let after: [&[&str]; 4] =
         [&["\"", "!", "="], &["\"", "=", "="], &["\"", "=", ">"], &["\"", "|", "\""]];
-    let is_behind = i >= 2 && behind.iter().any(|marks| reads(tokens, i - 2, marks));
-    is_behind || before.iter().any(|marks| reads(tokens, i, marks))
+    let is_after_mark = i >= 2 && before.iter().any(|marks| reads(tokens, i - 2, marks));
+    is_after_mark || after.iter().any(|marks| reads(tokens, i, marks))
 }
 
-/// Constants that are compared and name something else, or a member until its family has an ability: (file, literal, meaning).
+/// Compared constants that are not the name of a member: (file, literal, meaning).
 const OTHER_MEANINGS: &[(&str, &str, &str)] = &[
-    ("crates/feedrate/src/command/plot.rs", "\"png\"", "the ending of a picture"),
+    ("crates/feedrate/src/command/plot.rs", "\"png\"", "the extension of a picture"),
     ("crates/results/src/logs/strace/mod.rs", "\"mmap\"", "a system call"),
     ("crates/run/src/comm/mpi/library.rs", "\"mpirun\"", "a program"),
 ];
 
-/// The constant whose value holds the literal at `i`.
+/// The name of the constant that contains the literal at `i`.
 fn constant_of(tokens: &[RustToken], i: usize) -> Option<&str> {
-    // The length of an array, `[&str; 2]`, ends no item.
+    // The semicolon in the type of an array, `[&str; 2]`, does not end an item.
     let is_end = |at: usize| match tokens[at].text.as_str() {
         ";" => !reads(tokens, at + 2, &["]"]),
         text => text == "}",
@@ -179,41 +181,40 @@ fn constant_of(tokens: &[RustToken], i: usize) -> Option<&str> {
     reads(tokens, at + 2, &[":"]).then(|| tokens[at + 1].text.as_str())
 }
 
-/// Whether the name at `i` stands beside `==` or `!=`, is a pattern, or looks for a value (`.contains`).
+/// Whether the name at `i` is an operand of `==` or `!=`, a pattern, or the subject of `.contains`.
 fn is_compared_name(tokens: &[RustToken], i: usize) -> bool {
-    let behind: [&[&str]; 4] = [&["=", "="], &["!", "="], &["=", "=", "&"], &["!", "=", "&"]];
-    let before: [&[&str]; 4] = [&["!", "="], &["=", "="], &["=", ">"], &[".", "contains", "("]];
-    let is_behind =
-        behind.iter().any(|marks| i >= marks.len() && reads(tokens, i - marks.len(), marks));
-    is_behind || before.iter().any(|marks| reads(tokens, i + 1, marks))
+    let before: [&[&str]; 4] = [&["=", "="], &["!", "="], &["=", "=", "&"], &["!", "=", "&"]];
+    let after: [&[&str]; 4] = [&["!", "="], &["=", "="], &["=", ">"], &[".", "contains", "("]];
+    let is_after_mark =
+        before.iter().any(|marks| i >= marks.len() && reads(tokens, i - marks.len(), marks));
+    is_after_mark || after.iter().any(|marks| reads(tokens, i + 1, marks))
 }
 
-/// Where one of the two may name the other: (file, why).
+/// Files in which formats and storages may use each other: (file, reason).
 const MEETING_POINTS: &[(&str, &str)] =
-    &[("crates/data/src/format/mod.rs", "a sink fails as the storage under it fails")];
+    &[("crates/data/src/format/mod.rs", "the error of a sink contains that of its storage")];
 
-pub(super) static FORMAT_AND_STORAGE_APART: Check = Check {
-    rule: "formats and storages do not import each other",
-    advice: "a format asks for byte ranges and is fed bytes; whoever drives it talks to the storage",
-    find: |repo| {
-        let mut findings = Vec::new();
-        for (own, other) in [("format", "storage"), ("storage", "format")] {
-            let folder = format!("crates/data/src/{own}/");
-            let strangers = repo.live_rust().filter(|file| {
-                file.path.starts_with(&folder)
-                    && MEETING_POINTS.iter().all(|(path, _)| *path != file.path)
-            });
-            for file in strangers {
-                let paths = used_paths(file).into_iter();
-                let strange =
-                    paths.filter(|(path, _)| path.first().is_some_and(|used| used == other));
-                findings.extend(
-                    strange.map(|(_, line)| {
+pub(super) static FORMAT_AND_STORAGE_APART: Check =
+    Check {
+        rule: "formats and storages do not import each other",
+        advice: "a format requests byte ranges and receives bytes; its caller accesses the storage",
+        find: |repo| {
+            let mut findings = Vec::new();
+            for (folder_name, other) in [("format", "storage"), ("storage", "format")] {
+                let folder = format!("crates/data/src/{folder_name}/");
+                let checked_files = repo.live_rust().filter(|file| {
+                    file.path.starts_with(&folder)
+                        && MEETING_POINTS.iter().all(|(path, _)| *path != file.path)
+                });
+                for file in checked_files {
+                    let paths = used_paths(file).into_iter();
+                    let forbidden =
+                        paths.filter(|(path, _)| path.first().is_some_and(|used| used == other));
+                    findings.extend(forbidden.map(|(_, line)| {
                         Violation::new(&file.path, line, format!("names `{other}`"))
-                    }),
-                );
+                    }));
+                }
             }
-        }
-        findings
-    },
-};
+            findings
+        },
+    };

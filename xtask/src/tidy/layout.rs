@@ -1,9 +1,9 @@
-//! The rule about crates: who may depend on whom, read from their manifests.
+//! The rule about dependencies between crates, checked in their manifests.
 
 use super::repo::SourceFile;
 use super::{Check, Violation};
 
-/// The crates that each crate may use: the arrows of ARCHITECTURE.md.
+/// The crates that each crate may use, as in ARCHITECTURE.md.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("spec", &[]),
     ("data", &["spec"]),
@@ -30,11 +30,12 @@ pub(super) static CRATE_DIRECTIONS: Check = Check {
              xtask/src/tidy/layout.rs and a paragraph in ARCHITECTURE.md",
     find: |repo| {
         let manifests = repo.files().iter().filter(|file| file.path.ends_with("/Cargo.toml"));
-        manifests.flat_map(wrong_arrows).collect()
+        manifests.flat_map(forbidden_dependencies).collect()
     },
 };
 
-fn wrong_arrows(manifest: &SourceFile) -> Vec<Violation> {
+/// The dependencies of a crate that it may not have.
+fn forbidden_dependencies(manifest: &SourceFile) -> Vec<Violation> {
     let Some(name) = manifest.package().strip_prefix("crates/") else { return Vec::new() };
     let Some((_, may_use)) = MAY_USE.iter().find(|(row, _)| *row == name) else {
         return vec![Violation::new(&manifest.path, 1, format!("crate `{name}` has no row"))];
@@ -42,12 +43,12 @@ fn wrong_arrows(manifest: &SourceFile) -> Vec<Violation> {
     let mut findings = Vec::new();
     let mut in_dependencies = false;
     for (i, line) in manifest.text.lines().enumerate() {
-        let line = line.trim();
-        if let Some(section) = line.strip_prefix('[') {
+        let entry = line.trim();
+        if let Some(section) = entry.strip_prefix('[') {
             in_dependencies = section.contains("dependencies");
         }
-        let is_asked_for = in_dependencies || line.starts_with('[');
-        let used = if is_asked_for { dependency(line) } else { None };
+        let is_dependency = in_dependencies || entry.starts_with('[');
+        let used = if is_dependency { dependency(entry) } else { None };
         if let Some(used) = used.filter(|used| !may_use.contains(used)) {
             findings.push(Violation::new(&manifest.path, i + 1, format!("`{name}` uses `{used}`")));
         }
@@ -55,12 +56,12 @@ fn wrong_arrows(manifest: &SourceFile) -> Vec<Violation> {
     findings
 }
 
-/// Our crate that a line of a manifest asks for: `feedrate-spec = …`, `[dependencies.feedrate-spec]`.
+/// The crate of this workspace in a line of a manifest: `feedrate-spec = …`, `[dependencies.feedrate-spec]`.
 fn dependency(line: &str) -> Option<&str> {
-    let key = match line.strip_prefix('[') {
+    let quoted_key = match line.strip_prefix('[') {
         Some(section) => section.trim_end_matches(']').split_once("dependencies.")?.1,
         None => line.split(['=', '.']).next()?.trim(),
     };
-    let key = key.trim_matches('"');
+    let key = quoted_key.trim_matches('"');
     key.strip_prefix("feedrate-").or((key == "feedrate").then_some("feedrate"))
 }

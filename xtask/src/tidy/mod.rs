@@ -1,7 +1,6 @@
-//! The rules of the source tree that neither compiler nor clippy knows. A row of [`CHECKS`] is a rule.
+//! Rules of the source tree that neither the compiler nor clippy checks. Each row of [`CHECKS`] is a rule.
 //!
-//! To add one: write a function from [`Repo`] to violations, add its row, and a bad snippet in `tests.rs`
-//! that it must find.
+//! To add one: write a function from [`Repo`] to violations, add its row, and a test in `tests.rs` with a snippet that breaks the rule.
 
 mod repo;
 mod tokens;
@@ -20,37 +19,37 @@ use repo::Repo;
 use std::fmt;
 use std::path::Path;
 
-/// One rule.
+/// A rule of the source tree.
 struct Check {
     /// The rule as a sentence.
     rule: &'static str,
     /// The remedy.
     advice: &'static str,
-    /// Where it is broken.
+    /// Finds the places that break the rule.
     find: fn(&Repo) -> Vec<Violation>,
 }
 
-/// One place where a rule is broken.
+/// A place where a rule is broken.
 #[derive(Debug, PartialEq, Eq)]
 struct Violation {
     path: String,
     line: usize,
-    what: String,
+    description: String,
 }
 
 impl Violation {
-    fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
-        Violation { path: path.to_string(), line, what: what.into() }
+    fn new(path: &str, line: usize, description: impl Into<String>) -> Self {
+        Violation { path: path.to_string(), line, description: description.into() }
     }
 }
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "  {}:{}: {}", self.path, self.line, self.what)
+        write!(f, "  {}:{}: {}", self.path, self.line, self.description)
     }
 }
 
-/// Every rule, in the order ARCHITECTURE.md and STYLE.md give them.
+/// All rules, in the order of ARCHITECTURE.md and STYLE.md.
 static CHECKS: &[&Check] = &[
     &layout::CRATE_DIRECTIONS,
     &modules::MODULE_ORDER,
@@ -61,15 +60,15 @@ static CHECKS: &[&Check] = &[
     &families::NAMES_NOT_COMPARED,
     &families::FORMAT_AND_STORAGE_APART,
     &places::ONLY_SOME_PLACES_MAY,
-    &text::FILES_SAY_WHAT_THEY_ARE,
+    &text::FILES_HAVE_HEADERS,
     &text::SHORT_FILES,
     &text::NO_LOOSE_ENDS,
     &text::NO_MACHINE_PATHS,
-    &docs::LINKS_LEAD_SOMEWHERE,
-    &docs::THE_BOOK_IS_WHOLE,
+    &docs::LINKS_HAVE_TARGETS,
+    &docs::THE_BOOK_IS_COMPLETE,
 ];
 
-/// Run every check on the tree at `root`.
+/// Checks all rules on the tree at `root`.
 pub(crate) fn tidy(root: &Path) -> Result<()> {
     eprintln!("\n$ tidy");
     let repo = Repo::read(root)?;
@@ -81,9 +80,9 @@ pub(crate) fn tidy(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The message of a broken rule; `None` where it holds.
+/// The message about a broken rule; `None` if it holds.
 fn report(check: &Check, repo: &Repo) -> Option<String> {
     let lines: Vec<String> = (check.find)(repo).iter().map(Violation::to_string).collect();
-    let told = format!("tidy: {}\n{}\n  hint: {}", check.rule, lines.join("\n"), check.advice);
-    (!lines.is_empty()).then_some(told)
+    let message = format!("tidy: {}\n{}\n  hint: {}", check.rule, lines.join("\n"), check.advice);
+    (!lines.is_empty()).then_some(message)
 }

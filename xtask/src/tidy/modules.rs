@@ -1,4 +1,4 @@
-//! Rules about modules inside a crate: reading order, and no file that nothing names.
+//! Rules about modules of a crate: their order, and no file outside the module tree.
 
 use super::repo::{Repo, SourceFile};
 use super::tokens::{RustToken, closing, is_word, reads};
@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 
 pub(super) static MODULE_ORDER: Check = Check {
     rule: "a module uses only modules listed before it in lib.rs",
-    advice: "the `mod` list is the reading order: move the `mod` line up, or move what is needed down into an \
-             earlier module",
+    advice: "the `mod` list is the reading order: move the `mod` line up, or move the shared code into an earlier \
+             module",
     find: |repo| repo.packages().into_iter().flat_map(|package| order_in(repo, package)).collect(),
 };
 
@@ -21,15 +21,15 @@ fn order_in(repo: &Repo, package: &str) -> Vec<Violation> {
     let mut findings = Vec::new();
     for file in repo.live_rust().filter(|file| file.package() == package) {
         let modules = file.modules().unwrap_or_default();
-        let Some((own, own_place)) = modules.first().and_then(|&own| Some((own, place(own)?)))
+        let Some((name, own_place)) = modules.first().and_then(|&name| Some((name, place(name)?)))
         else {
             continue;
         };
         for (path, line) in used_paths(file) {
             let Some(used) = path.first() else { continue };
             if place(used).is_some_and(|used_place| own_place < used_place) {
-                let what = format!("`{own}` uses `{used}`, which comes after it");
-                findings.push(Violation::new(&file.path, line, what));
+                let message = format!("`{name}` uses `{used}`, which comes after it");
+                findings.push(Violation::new(&file.path, line, message));
             }
         }
     }
@@ -38,18 +38,18 @@ fn order_in(repo: &Repo, package: &str) -> Vec<Violation> {
 }
 
 pub(super) static SIBLING_ORDER: Check = Check {
-    rule: "modules of crates/feedrate import few of the modules that are declared after them beside them",
-    advice: "move the `mod` line up, or move what both need into an earlier module",
+    rule: "modules of crates/feedrate rarely import a sibling that is declared after them",
+    advice: "move the `mod` line up, or move the shared code into an earlier module",
     find: |repo| {
         let findings = upward_imports(repo, "crates/feedrate");
         if findings.len() > UPWARD_MAX { findings } else { Vec::new() }
     },
 };
 
-/// Imports of a module that is declared later in the same file, at most.
+/// Maximum number of imports of siblings that are declared later.
 const UPWARD_MAX: usize = 4;
 
-/// Imports that go from a module to one that is declared after it in the same file, at any depth.
+/// Imports of modules that are declared after the importing one in the same file, at any depth.
 fn upward_imports(repo: &Repo, package: &str) -> Vec<Violation> {
     let files = || repo.live_rust().filter(|file| file.package() == package);
     let path = |file: &SourceFile| -> Vec<String> {
@@ -65,8 +65,9 @@ fn upward_imports(repo: &Repo, package: &str) -> Vec<Violation> {
         let module = path(file);
         for (used, line) in used_paths(file) {
             let shared = module.iter().zip(&used).take_while(|(a, b)| a == b).count();
-            let (parent, below) = module.split_at(shared);
-            let (Some(sibling), Some(other)) = (below.first(), used.get(shared)) else { continue };
+            let (parent, children) = module.split_at(shared);
+            let Some(sibling) = children.first() else { continue };
+            let Some(other) = used.get(shared) else { continue };
             if let (Some(first), Some(second)) = (place(parent, sibling), place(parent, other))
                 && first < second
             {
@@ -79,10 +80,10 @@ fn upward_imports(repo: &Repo, package: &str) -> Vec<Violation> {
     findings
 }
 
-/// Paths that a file names by `use`, `crate::`, `super::` or `self::`, from the root of its crate, with their lines.
-/// Names of other crates look as if they were below the file's own module.
+/// The paths after `use`, `crate::`, `super::` or `self::` in a file, from the root of its crate, with their lines.
+/// Paths into other crates appear as if they were below the file's own module.
 pub(super) fn used_paths(file: &SourceFile) -> Vec<(Vec<String>, usize)> {
-    let own: Vec<String> =
+    let module: Vec<String> =
         file.modules().unwrap_or_default().into_iter().map(String::from).collect();
     let tokens = file.live_tokens();
     let mut paths = Vec::new();
@@ -90,13 +91,13 @@ pub(super) fn used_paths(file: &SourceFile) -> Vec<(Vec<String>, usize)> {
         let before = i.checked_sub(1).map_or("", |before| &tokens[before].text);
         let is_root = matches!(tokens[i].text.as_str(), "crate" | "super" | "self");
         if before == "use" || (is_root && before != "::" && reads(tokens, i + 1, &["::"])) {
-            add_paths(tokens, i, own.clone(), &mut paths);
+            add_paths(tokens, i, module.clone(), &mut paths);
         }
     }
     paths
 }
 
-/// The path at `i`, or each path of a group `{a::b, c}`, behind `prefix`.
+/// Adds the path at `i`, or each path of a group `{a::b, c}`, prefixed with `prefix`.
 fn add_paths(
     tokens: &[RustToken],
     mut i: usize,
@@ -137,11 +138,11 @@ fn add_group(
 
 pub(super) static NO_DEAD_FILE: Check = Check {
     rule: "every Rust file is compiled",
-    advice: "add the `mod` line, or delete the file: git remembers it",
+    advice: "add the `mod` line, or delete the file",
     find: |repo| {
         let mut reached: HashSet<String> = HashSet::new();
         let mut open: Vec<String> =
-            repo.rust().filter(|file| is_root(repo, file)).map(|f| f.path.clone()).collect();
+            repo.rust().filter(|file| is_root(repo, file)).map(|file| file.path.clone()).collect();
         while let Some(path) = open.pop() {
             let Some(file) = repo.file(&path) else { continue };
             if !reached.insert(path) {
@@ -158,7 +159,7 @@ pub(super) static NO_DEAD_FILE: Check = Check {
     },
 };
 
-/// Where cargo starts: a library, a binary, a test, a bench, an example, a build script.
+/// Whether cargo compiles a file as a root: a library, binary, test, bench, example or build script.
 fn is_root(repo: &Repo, file: &SourceFile) -> bool {
     let package = file.package();
     let inside = &file.path[package.len() + 1..];
@@ -176,6 +177,7 @@ fn is_root(repo: &Repo, file: &SourceFile) -> bool {
         })
 }
 
+/// The folder of a file's child modules.
 fn children_folder(repo: &Repo, file: &SourceFile) -> String {
     let (folder, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
     if name == "mod.rs" || is_root(repo, file) {
@@ -185,10 +187,10 @@ fn children_folder(repo: &Repo, file: &SourceFile) -> String {
     }
 }
 
-/// Modules in files of their own, in the order of their lines.
+/// The names of modules in separate files, in the order of their `mod` lines.
 fn declared(tokens: &[RustToken]) -> Vec<String> {
-    let threes = tokens.windows(3);
-    let lines =
-        threes.filter(|of| of[0].text == "mod" && is_word(&of[1].text) && of[2].text == ";");
-    lines.map(|of| of[1].text.clone()).collect()
+    let is_mod_line = |words: &&[RustToken]| {
+        words[0].text == "mod" && is_word(&words[1].text) && words[2].text == ";"
+    };
+    tokens.windows(3).filter(is_mod_line).map(|words| words[1].text.clone()).collect()
 }

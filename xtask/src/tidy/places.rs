@@ -1,21 +1,23 @@
-//! Which files may use the clock, the terminal, the environment, the machine and global state.
+//! The rule about files that may use the clock, the terminal, the environment, the machine and global state.
 
 use super::tokens::{RustToken, is_word, reads};
 use super::{Check, Violation};
 
-/// Something that only the files below `places` may do.
+/// A kind of access that only the files below `places` may have.
 struct Reserved {
-    what: &'static str,
-    /// Whether the tokens at an index do it.
+    /// Description, such as "reads the time".
+    description: &'static str,
+    /// Whether the tokens at an index have this access.
     matches: fn(&[RustToken], usize) -> bool,
-    /// Prefixes of paths.
+    /// Prefixes of the allowed paths.
     places: &'static [&'static str],
+    /// The remedy.
     instead: &'static str,
 }
 
 const RESERVED: &[Reserved] = &[
     Reserved {
-        what: "asks for the time",
+        description: "reads the time",
         matches: |tokens, i| {
             let is_now = is_word(&tokens[i].text) && reads(tokens, i + 1, &["::", "now"]);
             is_now || tokens[i].text == "clock_gettime"
@@ -27,10 +29,10 @@ const RESERVED: &[Reserved] = &[
             "crates/feedrate/",
             "xtask/",
         ],
-        instead: "take the time as an argument, or ask `feedrate_run::clock::Clock`",
+        instead: "take the time as an argument, or use `feedrate_run::clock::Clock`",
     },
     Reserved {
-        what: "takes stdout or stderr",
+        description: "uses stdout or stderr",
         matches: |tokens, i| {
             let is_macro = ["print", "println", "eprint", "eprintln", "dbg"]
                 .iter()
@@ -44,10 +46,10 @@ const RESERVED: &[Reserved] = &[
             "crates/feedrate/src/bin/launcher/",
             "xtask/",
         ],
-        instead: "use `messages::print…` and `messages::say` of the binary, which escape, check, and never panic",
+        instead: "use `messages::print…` and `messages::say` of the binary, which escape text and never panic",
     },
     Reserved {
-        what: "reads arguments or the environment",
+        description: "reads arguments or the environment",
         matches: |tokens, i| {
             let calls = ["var", "var_os", "vars", "vars_os", "args", "args_os"];
             calls.iter().any(|call| reads(tokens, i, &["env", "::", call]))
@@ -56,7 +58,7 @@ const RESERVED: &[Reserved] = &[
         instead: "take the value as an argument; the binary reads it",
     },
     Reserved {
-        what: "touches the machine",
+        description: "accesses the machine",
         matches: |tokens, i| {
             let parts = ["fs", "env", "net", "process", "thread"];
             parts.iter().any(|part| reads(tokens, i, &["std", "::", part]))
@@ -73,10 +75,10 @@ const RESERVED: &[Reserved] = &[
             "crates/feedrate/",
             "xtask/",
         ],
-        instead: "decide from arguments; whoever calls reads files and starts threads",
+        instead: "take values as arguments; callers read files and start threads",
     },
     Reserved {
-        what: "keeps global state",
+        description: "keeps global state",
         matches: |tokens, i| {
             let kinds = ["Mutex", "RwLock", "OnceLock", "LazyLock"];
             let is_static = tokens[i].text == "static" && reads(tokens, i + 2, &[":"]);
@@ -86,25 +88,25 @@ const RESERVED: &[Reserved] = &[
                 });
             is_shared || reads(tokens, i, &["static", "mut"]) || tokens[i].text == "thread_local"
         },
-        // The verbosity, and that MPI was initialised, are set once a process.
+        // The verbosity and the initialisation of MPI are set once per process.
         places: &["crates/feedrate/src/messages.rs", "crates/run/src/comm/mpi/mod.rs"],
         instead: "pass it as an argument",
     },
 ];
 
 pub(super) static ONLY_SOME_PLACES_MAY: Check = Check {
-    rule: "the time, the terminal, the environment and global state have their places",
-    advice: "each line says what to do instead; a new place needs a reason in ARCHITECTURE.md",
+    rule: "only some files use the time, the terminal, the environment, the machine or global state",
+    advice: "follow the remedy in each line; a new place needs a reason in ARCHITECTURE.md",
     find: |repo| {
         let mut findings = Vec::new();
         for file in repo.live_rust() {
             let tokens = file.live_tokens();
-            let reserved_elsewhere = RESERVED
+            let forbidden = RESERVED
                 .iter()
                 .filter(|row| row.places.iter().all(|place| !file.path.starts_with(place)));
-            for Reserved { what, matches, instead, .. } in reserved_elsewhere {
+            for Reserved { description, matches, instead, .. } in forbidden {
                 for i in (0..tokens.len()).filter(|&i| matches(tokens, i)) {
-                    let text = format!("{what}: {instead}");
+                    let text = format!("{description}: {instead}");
                     findings.push(Violation::new(&file.path, tokens[i].line, text));
                 }
             }

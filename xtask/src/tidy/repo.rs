@@ -1,4 +1,4 @@
-//! The text files of the tree, read once. Checks see this and nothing else, so that tests can plant files.
+//! The text files of the tree, read once. Checks use only this type, so that tests can supply files.
 
 use super::tokens::{RustToken, cut_tests, tokens};
 use crate::shell::output;
@@ -11,24 +11,24 @@ pub(super) struct Repo {
     files: Vec<SourceFile>,
 }
 
-/// One file.
+/// A text file of the tree.
 pub(super) struct SourceFile {
-    /// From the root, with `/`.
+    /// Path from the root, with `/`.
     pub(super) path: String,
-    /// Its text.
+    /// Content of the file.
     pub(super) text: String,
     tokens: OnceCell<Vec<RustToken>>,
     live_tokens: OnceCell<Vec<RustToken>>,
 }
 
 impl Repo {
-    /// Ask git for the files, and read those that are text.
+    /// Reads the text files that git lists.
     pub(super) fn read(root: &Path) -> Result<Self> {
         let listing = ["ls-files", "--cached", "--others", "--exclude-standard", "-z"];
-        let paths = output(root, "git", &listing).context("tidy asks `git` for the files")?;
+        let paths = output(root, "git", &listing).context("tidy needs `git` to list the files")?;
         let mut files = Vec::new();
         for path in paths.split('\0').filter(|path| !path.is_empty()) {
-            // A file deleted and not yet committed is listed and cannot be read; binary files are no text.
+            // Binary files and deleted files that git still lists cannot be read as text.
             if let Ok(text) = std::fs::read_to_string(root.join(path)) {
                 files.push(SourceFile::new(path, text));
             }
@@ -36,9 +36,9 @@ impl Repo {
         Ok(Repo { files })
     }
 
-    /// A tree of planted files.
+    /// A tree of the given files, for tests.
     #[cfg(test)]
-    pub(super) fn planted(files: &[(&str, &str)]) -> Self {
+    pub(super) fn with_files(files: &[(&str, &str)]) -> Self {
         Repo {
             files: files
                 .iter()
@@ -47,12 +47,12 @@ impl Repo {
         }
     }
 
-    /// Every text file.
+    /// All text files.
     pub(super) fn files(&self) -> &[SourceFile] {
         &self.files
     }
 
-    /// Every line of them: path, number from 1, text.
+    /// All lines: path, number from 1, text.
     pub(super) fn lines(&self) -> impl Iterator<Item = (&str, usize, &str)> {
         self.files.iter().flat_map(|file| {
             (1..).zip(file.text.lines()).map(|(number, line)| (file.path.as_str(), number, line))
@@ -69,7 +69,7 @@ impl Repo {
         self.files.iter().filter(|file| file.path.ends_with(".rs") && !file.package().is_empty())
     }
 
-    /// Rust files that are part of what runs: no tests, no benches.
+    /// Rust files without tests and benches.
     pub(super) fn live_rust(&self) -> impl Iterator<Item = &SourceFile> {
         self.rust().filter(|file| !file.is_test())
     }
@@ -91,7 +91,7 @@ impl SourceFile {
         }
     }
 
-    /// The folder of its package; empty outside `crates/` and `xtask/`.
+    /// The folder of the file's package; empty outside `crates/` and `xtask/`.
     pub(super) fn package(&self) -> &str {
         if self.path.starts_with("xtask/") {
             return "xtask";
@@ -100,7 +100,7 @@ impl SourceFile {
         inside.find('/').map_or("", |end| &self.path[.."crates/".len() + end])
     }
 
-    /// Its modules from the root of its crate: `src/format/npy.rs` is `[format, npy]`, `src/lib.rs` is `[]`.
+    /// Path of the module from the root of its crate: `[format, npy]` for `src/format/npy.rs`, `[]` for `src/lib.rs`.
     /// `None` outside `src/`.
     pub(super) fn modules(&self) -> Option<Vec<&str>> {
         let inside = self.path.strip_prefix(self.package())?.strip_prefix("/src/")?;
@@ -113,12 +113,12 @@ impl SourceFile {
         Some(modules)
     }
 
-    /// Its tokens, without comments and the content of literals.
+    /// The tokens of a Rust file, without comments and the content of literals.
     pub(super) fn tokens(&self) -> &[RustToken] {
         self.tokens.get_or_init(|| tokens(&self.text))
     }
 
-    /// The same without what only tests compile.
+    /// The tokens without items that only tests compile.
     pub(super) fn live_tokens(&self) -> &[RustToken] {
         self.live_tokens.get_or_init(|| cut_tests(self.tokens()))
     }

@@ -1,12 +1,12 @@
-//! Each rule on this tree, and on planted files that break it.
+//! Tests of each rule, on this tree and on files that break it.
 
 use super::repo::Repo;
 use super::tokens::{cut_tests, tokens};
 use super::{Check, circles, docs, families, layout, modules, places, text, tidy};
 
-/// The rule finds `expected` (`path:line: what`) in planted files, and nothing else.
+/// Asserts that the rule finds exactly `expected` (`path:line: description`) in the given files.
 fn finds(check: &Check, files: &[(&str, &str)], expected: &[&str]) {
-    let repo = Repo::planted(files);
+    let repo = Repo::with_files(files);
     let findings: Vec<String> =
         (check.find)(&repo).iter().map(|finding| finding.to_string().trim().to_string()).collect();
     assert_eq!(findings, expected);
@@ -193,7 +193,7 @@ fn planted_circles_are_found() {
         &[
             ("crates/x/Cargo.toml", ""),
             ("crates/x/src/lib.rs", "mod a;\nmod f;\npub use f::C;\n"),
-            // A parent and its children are no circle; what it hands on from one child to another is.
+            // A parent and its children are not a circle, but children that use each other through it are.
             ("crates/x/src/a.rs", "use crate::f::Trait;\n"),
             (
                 "crates/x/src/f/mod.rs",
@@ -230,14 +230,14 @@ fn planted_meetings_of_format_and_storage_are_found() {
 }
 
 #[test]
-fn what_only_some_places_may_do_is_found_elsewhere() {
+fn reserved_access_in_other_files_is_found() {
     for (path, source, expected) in [
         ("crates/run/src/clock.rs", "fn f() { Instant::now(); }\n", None),
-        ("crates/data/src/x.rs", "fn f() { Instant::now(); }\n", Some("asks for the time")),
-        ("crates/data/src/x.rs", "fn f() { jiff::Zoned::now(); }\n", Some("asks for the time")),
+        ("crates/data/src/x.rs", "fn f() { Instant::now(); }\n", Some("reads the time")),
+        ("crates/data/src/x.rs", "fn f() { jiff::Zoned::now(); }\n", Some("reads the time")),
         ("crates/feedrate/src/messages.rs", "fn f() { println!(); }\n", None),
-        ("crates/run/src/x.rs", "fn f() { println!(); }\n", Some("takes stdout or stderr")),
-        ("crates/run/src/x.rs", "fn f() { io::stderr(); }\n", Some("takes stdout or stderr")),
+        ("crates/run/src/x.rs", "fn f() { println!(); }\n", Some("uses stdout or stderr")),
+        ("crates/run/src/x.rs", "fn f() { io::stderr(); }\n", Some("uses stdout or stderr")),
         ("crates/run/src/x.rs", "fn f() { command.stdout(x); }\n", None),
         ("crates/feedrate/src/x.rs", "fn f() { env::var(\"A\"); }\n", None),
         (
@@ -250,31 +250,37 @@ fn what_only_some_places_may_do_is_found_elsewhere() {
         ("crates/run/src/x.rs", "static mut A: u64 = 1;\n", Some("keeps global state")),
         ("crates/run/src/x.rs", "thread_local! {}\n", Some("keeps global state")),
         ("crates/data/src/x.rs", "fn f() { clock.now_ns(); }\n", None),
-        ("crates/data/src/x.rs", "fn f() { SystemTime::now(); }\n", Some("asks for the time")),
-        ("crates/engine/src/x.rs", "use std::thread;\n", Some("touches the machine")),
-        ("crates/spec/src/x.rs", "use std::process::Command;\n", Some("touches the machine")),
-        ("crates/engine/src/x.rs", "use std::fs::File;\n", Some("touches the machine")),
+        ("crates/data/src/x.rs", "fn f() { SystemTime::now(); }\n", Some("reads the time")),
+        ("crates/engine/src/x.rs", "use std::thread;\n", Some("accesses the machine")),
+        ("crates/spec/src/x.rs", "use std::process::Command;\n", Some("accesses the machine")),
+        ("crates/engine/src/x.rs", "use std::fs::File;\n", Some("accesses the machine")),
         ("crates/engine/src/x.rs", "use std::fmt;\n", None),
     ] {
-        let repo = Repo::planted(&[(path, source)]);
-        let found = (places::ONLY_SOME_PLACES_MAY.find)(&repo);
-        let told =
-            found.iter().map(|one| (one.path.as_str(), one.line, one.what.split(':').next()));
-        let expected: Vec<_> = expected.into_iter().map(|what| (path, 1, Some(what))).collect();
-        assert_eq!(told.collect::<Vec<_>>(), expected, "{source}");
+        let repo = Repo::with_files(&[(path, source)]);
+        let violations = (places::ONLY_SOME_PLACES_MAY.find)(&repo);
+        let found: Vec<_> = violations
+            .iter()
+            .map(|violation| {
+                let description = violation.description.split(':').next();
+                (violation.path.as_str(), violation.line, description)
+            })
+            .collect();
+        let expected: Vec<_> =
+            expected.into_iter().map(|description| (path, 1, Some(description))).collect();
+        assert_eq!(found, expected, "{source}");
     }
 }
 
 #[test]
-fn planted_silent_files_are_found() {
+fn planted_files_without_headers_are_found() {
     finds(
-        &text::FILES_SAY_WHAT_THEY_ARE,
+        &text::FILES_HAVE_HEADERS,
         &[
             ("crates/x/src/lib.rs", "//! Says.\n"),
             ("crates/x/src/a.rs", "// Does not.\n"),
             ("bench/a.rs", ""),
         ],
-        &["crates/x/src/a.rs:1: does not open with `//! `"],
+        &["crates/x/src/a.rs:1: does not begin with `//! `"],
     );
 }
 
@@ -334,18 +340,18 @@ fn planted_machine_paths_are_found() {
 #[test]
 fn planted_dead_links_are_found() {
     finds(
-        &docs::LINKS_LEAD_SOMEWHERE,
+        &docs::LINKS_HAVE_TARGETS,
         &[
             ("README.md", "[a](docs/a.md#one-two) [b](docs/c.md) [c](docs) [d](https://x/y)\n"),
             ("docs/a.md", "# One *two*\n[b](../README.md)\n\n[c](#one) ![p](p.svg) [d](b/b.md)\n"),
             ("docs/b/b.md", "[a](../a.md#one-two)\n```text\n[x](y.md)\n```\n[a](../a.md#x)\n"),
         ],
         &[
-            "README.md:1: `docs/c.md` is not there",
+            "README.md:1: `docs/c.md` does not exist",
             "docs/a.md:2: `../README.md` leads out of the book",
-            "docs/a.md:4: `#one` is no heading",
-            "docs/a.md:4: `p.svg` is not there",
-            "docs/b/b.md:5: `../a.md#x` is no heading",
+            "docs/a.md:4: `#one` is not a heading",
+            "docs/a.md:4: `p.svg` does not exist",
+            "docs/b/b.md:5: `../a.md#x` is not a heading",
         ],
     );
 }
@@ -354,7 +360,7 @@ fn planted_dead_links_are_found() {
 fn planted_pages_outside_the_book_are_found() {
     let long = "\n".repeat(121);
     finds(
-        &docs::THE_BOOK_IS_WHOLE,
+        &docs::THE_BOOK_IS_COMPLETE,
         &[
             ("README.md", &long),
             ("docs/SUMMARY.md", "[A](a.md)\n\n- [B](b/b.md)\n- [B again](b/b.md)\n"),
@@ -364,14 +370,14 @@ fn planted_pages_outside_the_book_are_found() {
         ],
         &[
             "README.md:1: 121 lines",
-            "docs/b/b.md:1: stands 2 times in docs/SUMMARY.md",
-            "docs/b/c.md:1: stands 0 times in docs/SUMMARY.md",
+            "docs/b/b.md:1: is listed 2 times in docs/SUMMARY.md",
+            "docs/b/c.md:1: is listed 0 times in docs/SUMMARY.md",
         ],
     );
 }
 
 #[test]
-fn literals_and_comments_are_no_code() {
+fn literals_and_comments_are_not_code() {
     let check = |source: &str, expected: &str| {
         let words: Vec<String> = tokens(source).into_iter().map(|token| token.text).collect();
         assert_eq!(words.join(" "), expected, "{source}");

@@ -1,22 +1,24 @@
-//! Rules about one file at a time: its header, its length, what it leaves behind.
+//! Rules about single files: header, length, unfinished work and paths of machines.
 
 use super::{Check, Violation};
 
 const FILE_LINES_MAX: usize = 500;
 const REASON: &str = "Long because";
 
-pub(super) static FILES_SAY_WHAT_THEY_ARE: Check = Check {
-    rule: "every Rust file opens with `//!`",
-    advice: "say in one to five lines what the file is and what it must not do",
+pub(super) static FILES_HAVE_HEADERS: Check = Check {
+    rule: "every Rust file begins with `//!`",
+    advice: "describe the file's responsibility and its limits in one to five lines",
     find: |repo| {
-        let silent = repo.rust().filter(|file| !file.text.starts_with("//! "));
-        silent.map(|file| Violation::new(&file.path, 1, "does not open with `//! `")).collect()
+        let undocumented = repo.rust().filter(|file| !file.text.starts_with("//! "));
+        undocumented
+            .map(|file| Violation::new(&file.path, 1, "does not begin with `//! `"))
+            .collect()
     },
 };
 
 pub(super) static SHORT_FILES: Check = Check {
     rule: "no file over 500 lines without a reason",
-    advice: "split it, or say in its top comment `Long because …`",
+    advice: "split the file, or explain its length in its top comment: `Long because …`",
     find: |repo| {
         let long = repo.rust().filter(|file| file.text.lines().count() > FILE_LINES_MAX);
         long.filter(|file| {
@@ -28,8 +30,8 @@ pub(super) static SHORT_FILES: Check = Check {
 };
 
 pub(super) static NO_LOOSE_ENDS: Check = Check {
-    rule: "what is left to do has an issue number",
-    advice: "do it now, or file an issue and write its number: `TODO(#12)`",
+    rule: "unfinished work has an issue number",
+    advice: "finish it, or create an issue and write its number: `TODO(#12)`",
     find: |repo| {
         let mut findings = Vec::new();
         let scripts = [".py", ".sh", ".toml", ".yaml", ".yml", ".ci/run"];
@@ -50,9 +52,10 @@ fn push_loose_end(path: &str, line: usize, text: &str, findings: &mut Vec<Violat
     for word in ["TODO", "FIXME"] {
         let Some(at) = text.find(word) else { continue };
         let after = text[at + word.len()..].trim_start_matches([' ', '(', ':']);
-        let numbered =
-            after.strip_prefix('#').is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()));
-        // In backticks the word is spoken of, not used.
+        let numbered = after
+            .strip_prefix('#')
+            .is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()));
+        // A word in backticks is only mentioned.
         if !numbered && !text[..at].ends_with('`') {
             findings.push(Violation::new(path, line, format!("`{word}` without `#` and a number")));
         }
@@ -60,7 +63,7 @@ fn push_loose_end(path: &str, line: usize, text: &str, findings: &mut Vec<Violat
 }
 
 pub(super) static NO_MACHINE_PATHS: Check = Check {
-    rule: "no file names a place on somebody's machine",
+    rule: "no file contains an absolute path of a machine",
     advice: "write a path relative to the workspace, or a placeholder such as `DIR`",
     find: |repo| {
         let mut findings = Vec::new();
@@ -76,7 +79,7 @@ pub(super) static NO_MACHINE_PATHS: Check = Check {
     },
 };
 
-/// At the start of a path, not in the middle of `a/b/c` or of an address.
+/// Whether an absolute path begins at `at`, rather than a part of `a/b/c` or of an address.
 fn is_absolute(line: &str, at: usize, len: usize) -> bool {
     let starts = !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-/}*~…".contains(c));
     starts && line[at + len..].starts_with('/')

@@ -1,22 +1,22 @@
-//! Rust as words and marks: enough to tell code from comments and strings, no more. No grammar.
+//! Splits Rust source into tokens: words, marks and literals, without comments. It does not parse the grammar.
 
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 
-/// A word, `::`, or a single mark; literals are one token `"`.
+/// A word, `::`, a single mark, or a literal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RustToken {
-    /// As written; `"` for any string or character.
+    /// The token as written; `"` for any string or character.
     pub(super) text: String,
-    /// A string or character as written, with its quotes; otherwise empty.
+    /// A string or character with its quotes; empty for other tokens.
     pub(super) literal: String,
-    /// From 1.
+    /// Line, from 1.
     pub(super) line: usize,
 }
 
-/// Tokens of `source`; docs are the attributes that they stand for, other comments are left out.
+/// The tokens of `source`. Doc comments become attributes, other comments are left out.
 pub(super) fn tokens(source: &str) -> Vec<RustToken> {
     let mut tokens = Vec::new();
-    // What cannot be parsed is the compiler's to tell.
+    // The compiler reports files that cannot be parsed.
     add_tokens(source.parse().unwrap_or_default(), &mut tokens);
     tokens
 }
@@ -25,7 +25,7 @@ fn add_tokens(stream: TokenStream, tokens: &mut Vec<RustToken>) {
     let mut is_joint = false;
     for tree in stream {
         let line = tree.span().start().line;
-        let is_behind_joint = std::mem::take(&mut is_joint);
+        let follows_joint = std::mem::take(&mut is_joint);
         match tree {
             TokenTree::Group(group) => {
                 let [open, close] = match group.delimiter() {
@@ -41,17 +41,17 @@ fn add_tokens(stream: TokenStream, tokens: &mut Vec<RustToken>) {
             TokenTree::Punct(mark) => {
                 is_joint = mark.spacing() == Spacing::Joint;
                 match tokens.last_mut() {
-                    Some(last) if is_behind_joint && mark.as_char() == ':' && last.text == ":" => {
+                    Some(last) if follows_joint && mark.as_char() == ':' && last.text == ":" => {
                         last.text = "::".into();
                     }
                     _ => tokens.push(RustToken::new(mark.as_char(), line)),
                 }
             }
             TokenTree::Literal(literal) => {
-                let literal = literal.to_string();
-                let is_number = literal.starts_with(|c: char| c.is_ascii_digit());
-                let text = if is_number { literal.clone() } else { "\"".to_string() };
-                tokens.push(RustToken { literal, ..RustToken::new(text, line) });
+                let written = literal.to_string();
+                let is_number = written.starts_with(|c: char| c.is_ascii_digit());
+                let text = if is_number { written.clone() } else { "\"".to_string() };
+                tokens.push(RustToken { literal: written, ..RustToken::new(text, line) });
             }
             TokenTree::Ident(word) => tokens.push(RustToken::new(word, line)),
         }
@@ -64,7 +64,7 @@ impl RustToken {
     }
 }
 
-/// Without items under `#[cfg(test)]` and `#[test]`.
+/// Removes items with `#[cfg(test)]` or `#[test]`.
 pub(super) fn cut_tests(tokens: &[RustToken]) -> Vec<RustToken> {
     let mut kept = Vec::with_capacity(tokens.len());
     let mut i = 0;
@@ -85,13 +85,13 @@ pub(super) fn cut_tests(tokens: &[RustToken]) -> Vec<RustToken> {
     kept
 }
 
-/// Whether `tokens` at `i` read as `pattern`.
+/// Whether the texts of the tokens from `i` on are `pattern`.
 pub(super) fn reads(tokens: &[RustToken], i: usize, pattern: &[&str]) -> bool {
     tokens.len() >= i + pattern.len()
         && pattern.iter().zip(&tokens[i..]).all(|(&wanted, token)| wanted == token.text)
 }
 
-/// The index after the mark that closes the one at `open`.
+/// The index after the bracket that closes the one at `open`.
 pub(super) fn closing(tokens: &[RustToken], open: usize) -> usize {
     let mut depth = 0usize;
     for (i, token) in tokens.iter().enumerate().skip(open) {
@@ -107,7 +107,7 @@ pub(super) fn closing(tokens: &[RustToken], open: usize) -> usize {
     tokens.len()
 }
 
-/// Whether a token is a name or keyword.
+/// Whether a token's text is a name or keyword.
 pub(super) fn is_word(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
@@ -122,7 +122,7 @@ fn is_test_attribute(attribute: &[RustToken]) -> bool {
     cfg || reads(attribute, 2, &["test", "]"])
 }
 
-/// After the item that starts at `i`: its `;`, or the end of its block.
+/// The index after the item that begins at `start`.
 fn item_end(tokens: &[RustToken], start: usize) -> usize {
     let mut i = start;
     while i < tokens.len() {
