@@ -23,7 +23,7 @@ pub struct ReadJob {
     /// The plan.
     pub plan: Plan,
     /// The plan's accelerators that are in this process; within it they are counted from 0.
-    pub own: Range<u32>,
+    pub local: Range<u32>,
     /// Where the files are.
     pub layout: Layout,
     /// The place in the layout where those of the plan begin.
@@ -80,13 +80,13 @@ impl ReadError {
 }
 
 impl ReadJob {
-    /// Training as `plan` has it, on the accelerators `own`.
+    /// Training as `plan` has it, on the accelerators `local`.
     ///
     /// # Errors
     /// The plan names a member that is not built in.
     pub fn new(
         plan: &Plan,
-        own: Range<u32>,
+        local: Range<u32>,
         storage: Arc<dyn ReadStorage>,
         trusts_plan: bool,
     ) -> Result<Self, ReadError> {
@@ -97,7 +97,7 @@ impl ReadJob {
             loader: loader::find(loader)
                 .ok_or_else(|| ReadError::NoMember { family: "loader", name: loader.clone() })?,
             plan: plan.clone(),
-            own,
+            local,
             layout: Layout::new(&plan.dataset),
             first_file: 0,
             storage,
@@ -135,19 +135,19 @@ impl ReadJob {
     /// As of [`ReadJob::new`].
     pub fn for_evaluations(
         plan: &Plan,
-        own: Range<u32>,
+        local: Range<u32>,
         storage: Arc<dyn ReadStorage>,
         trusts_plan: bool,
     ) -> Result<Option<Self>, ReadError> {
         let Some(evaluations) = plan.evaluation_plan() else { return Ok(None) };
-        let job = ReadJob::new(&evaluations, own, storage, trusts_plan)?;
+        let job = ReadJob::new(&evaluations, local, storage, trusts_plan)?;
         let layout = Layout::new(&plan.dataset);
         Ok(Some(ReadJob { first_file: layout.files_train(), layout, ..job }))
     }
 
     /// Accelerators of this process.
     pub fn accelerators(&self) -> u32 {
-        self.own.len() as u32
+        self.local.len() as u32
     }
 
     /// Whether this process stands for one training loop that has costs of its own.
@@ -158,7 +158,8 @@ impl ReadJob {
     /// Whether what `accelerator` reads is counted as its own, not as another's of which it is told.
     pub fn reads_for_itself(&self, accelerator: u32) -> bool {
         let loader = &self.plan.loader;
-        let leads = (self.own.start + accelerator).is_multiple_of(loader.group_accelerators.max(1));
+        let leads =
+            (self.local.start + accelerator).is_multiple_of(loader.group_accelerators.max(1));
         leads || !loader.is_broadcast()
     }
 
@@ -184,7 +185,7 @@ impl ReadJob {
         let (loader, train) = (&self.plan.loader, &self.plan.train);
         let held = [loader.held_at_start, loader.held_batches];
         let mut queues = Vec::new();
-        queues.extend(self.own.clone().map(|accelerator| {
+        queues.extend(self.local.clone().map(|accelerator| {
             let (steps, batches) = (train.steps_per_epoch, train.steps());
             let (batch_size, in_flight) = (loader.batch_size, loader.batches_in_flight);
             Queue::new(self.workers(), batch_size, steps, batches, in_flight, held)
@@ -245,7 +246,7 @@ impl Shard {
     /// For `accelerator`, counted within this process.
     pub fn new(job: &ReadJob, accelerator: u32) -> Self {
         let order = Order::for_epoch(&job.plan.dataset, &job.plan.loader, 1);
-        let share = Share::new(&job.plan, job.own.start + accelerator);
+        let share = Share::new(&job.plan, job.local.start + accelerator);
         Shard { first_file: job.first_file, epoch: 1, order, share }
     }
 

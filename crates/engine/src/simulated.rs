@@ -118,7 +118,7 @@ impl SimulatedDriver {
             buffer: vec![0; job.buffer_bytes()],
             time,
             workers,
-            stepper: Stepper::new(&job.plan, job.own.clone()),
+            stepper: Stepper::new(&job.plan, job.local.clone()),
             conductor: Conductor::new(job.loader, job.accelerators()),
             job,
         }

@@ -1,4 +1,4 @@
-//! Work that a storage may hold for ever, on a thread that can be left behind: whoever conducts a run goes on answering.
+//! Runs storage calls that may hang on a thread that can be abandoned, so that the caller still reacts to interrupts.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -6,51 +6,52 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// Whoever waits looks at least so often whether to go on waiting.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval at which a waiter checks whether to give up.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Work that goes on.
+/// Work under way on a thread of its own.
 pub(crate) struct Aside<T> {
     thread: JoinHandle<T>,
-    /// Nothing comes; it hangs up when the work is over.
-    over: Receiver<()>,
+    /// Disconnected when the work has ended; carries no messages.
+    ended: Receiver<()>,
 }
 
 impl<T: Send + 'static> Aside<T> {
-    /// Begin `work`.
+    /// Starts `work` on a new thread.
     ///
     /// # Errors
-    /// A thread could not be started.
+    /// The thread could not be started.
     pub(crate) fn begin(work: impl FnOnce() -> T + Send + 'static) -> io::Result<Self> {
-        let (held, over) = mpsc::channel();
+        let (sender, ended) = mpsc::channel();
         let thread = Builder::new().name("aside".into()).spawn(move || {
-            let _held: mpsc::Sender<()> = held;
+            // Dropped when the work ends or panics.
+            let _sender: mpsc::Sender<()> = sender;
             work()
         })?;
-        Ok(Aside { thread, over })
+        Ok(Aside { thread, ended })
     }
 
-    /// Wait for it; `None` once `leave` is set, and then it is left to the process's end.
+    /// Waits for the result. Returns `None` once `leave` is set; the thread is then abandoned until the process exits.
     pub(crate) fn wait(self, leave: &AtomicBool) -> Option<T> {
-        while self.over.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        while self.ended.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
             if leave.load(Relaxed) {
                 return None;
             }
         }
-        let done = self.thread.join();
-        Some(done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let result = self.thread.join();
+        Some(result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     }
 
     #[cfg(test)]
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn is_finished(&self) -> bool {
         self.thread.is_finished()
     }
 }
 
-/// Do `work` aside and wait for it: see [`Aside::wait`].
+/// Runs `work` on a thread of its own and waits for it as [`Aside::wait`] does.
 ///
 /// # Errors
-/// A thread could not be started.
+/// The thread could not be started.
 pub(crate) fn aside<T: Send + 'static>(
     leave: &AtomicBool,
     work: impl FnOnce() -> T + Send + 'static,
@@ -63,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_that_hangs_is_waited_for_until_one_is_to_leave() {
+    fn hanging_work_is_abandoned_when_leave_is_set() {
         let leave = AtomicBool::new(false);
         assert_eq!(aside(&leave, || 7).unwrap(), Some(7));
         let (_never, hangs) = mpsc::channel::<()>();

@@ -1,14 +1,15 @@
-//! Page-aligned memory that costs nothing until it is touched.
+//! Page-aligned buffers whose memory is not committed until it is touched.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::io;
 use std::ptr::NonNull;
 
-/// Alignment of every buffer that storage reads into: on AMD an unaligned copy from the page cache is
-/// six times slower, and O_DIRECT refuses it.
+/// Alignment of every buffer that storage reads into. On AMD an unaligned copy from the page cache is six times slower, and
+/// `O_DIRECT` refuses unaligned buffers.
 pub const ALIGN: usize = 4096;
 
-/// A fixed, page-aligned, zeroed buffer, mapped rather than allocated: an aligned allocation of zeros would write them.
+/// A page-aligned, zeroed buffer of fixed size. It is mapped rather than allocated, since an aligned zeroed allocation would write
+/// the zeros.
 #[derive(Debug)]
 pub struct AlignedBuffer {
     start: NonNull<u8>,
@@ -19,10 +20,10 @@ pub struct AlignedBuffer {
 unsafe impl Send for AlignedBuffer {}
 
 impl AlignedBuffer {
-    /// `bytes` of zeros, at least one page.
+    /// Maps `bytes` zeros, at least one page.
     ///
     /// # Errors
-    /// The system has no address space, or no mappings, left.
+    /// The process has no address space or no mappings left.
     pub fn new(bytes: usize) -> io::Result<Self> {
         let len = bytes.max(1).next_multiple_of(ALIGN);
         let protection = ProtFlags::READ | ProtFlags::WRITE;
@@ -35,18 +36,18 @@ impl AlignedBuffer {
         }
     }
 
-    /// Bytes it holds.
+    /// Returns the capacity in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Never: a buffer has at least one page.
+    /// Always false, since a buffer has at least one page.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// `len` bytes whose address is as far from a page's start as `offset` is, so that a copy from the page
-    /// cache has source and destination aligned alike.
+    /// Returns `len` bytes that begin as far into a page as `offset` does, so that source and destination of a copy from the page
+    /// cache have the same alignment.
     pub fn aligned_like(&mut self, offset: u64, len: usize) -> &mut [u8] {
         let skew = (offset % ALIGN as u64) as usize;
         // SAFETY: `start` is valid for `self.len` initialised bytes, and `&mut self` is exclusive.

@@ -1,4 +1,4 @@
-//! A run of checkpoints only: so many are written, then read, each after a wait.
+//! Runs without training: writes a number of checkpoints, then reads a number of them back, each after a wait.
 
 use crate::checkpoint::{self, CheckpointDue, CheckpointError, Saver};
 use crate::driver::RunError;
@@ -14,14 +14,14 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// DLIO counts them all as of its first epoch.
+/// All checkpoints belong to epoch 1, as in DLIO.
 const EPOCH: u32 = 1;
 
 impl Session<'_> {
-    /// Write and read all checkpoints of `plan`, into one epoch of `record` without steps.
+    /// Writes and reads all checkpoints of `plan` and records them in one epoch without steps.
     ///
     /// # Errors
-    /// A checkpoint could not be written or read; those before are in the record.
+    /// A checkpoint could not be written or read; the record then holds those before it.
     pub fn write_checkpoints(
         &mut self,
         plan: &CheckpointPlan,
@@ -39,7 +39,7 @@ impl Session<'_> {
         self.end_epoch(&mut epoch, now_ns);
         record.epochs.push(epoch);
         let outcome = self.checkpoints(plan, record);
-        self.tell_others(&outcome);
+        self.notify_others(&outcome);
         let host = sampler.finish();
         let hosts = match outcome {
             Ok(RunOutcome::Complete) => self.ranks.gather(&host)?,
@@ -94,7 +94,7 @@ impl Session<'_> {
     }
 
     fn write(&self, saver: &mut Saver, number: u64) -> Result<Option<CheckpointRecord>, RunError> {
-        // None is timed while another waits or evicts.
+        // No process begins while another still waits or evicts.
         self.ranks.comm.barrier()?;
         saver.save(CheckpointDue { epoch: EPOCH, steps: number, step: number })?;
         saver.finish()?;
@@ -133,11 +133,11 @@ impl Session<'_> {
     }
 }
 
-/// Put the files of a checkpoint out of the page cache; what is not on the disk yet would stay, so it is synced first.
+/// Evicts the files of a checkpoint from the page cache. They are synced first, since dirty pages cannot be evicted.
 fn evict(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        // A pipe of others would be waited for.
+        // Opening a pipe would block.
         if !fs::metadata(&path)?.is_file() {
             continue;
         }

@@ -1,16 +1,17 @@
-//! Functions of a library that is opened at run time, by name, each with its signature.
+//! Typed function tables for libraries that are opened at run time.
 
-/// Makes a table of addresses. Whoever finds them says that the signatures are those of the library, which stays open.
+/// Defines a struct of function addresses, looked up by symbol name. The caller guarantees that the signatures match the library's
+/// header and that the library stays open.
 macro_rules! functions {
     ($table:ident: $($field:ident $name:literal ($($argument:ty),*),)*) => {
-        /// Addresses of functions.
+        /// Function addresses of a library.
         #[derive(Clone, Copy)]
         pub(super) struct $table {
             $(pub(super) $field: unsafe extern "C" fn($($argument),*) -> std::ffi::c_int,)*
         }
 
         impl $table {
-            /// Find all of them; `Err` names the first that is not there.
+            /// Looks up all functions; `Err` is the name of the first missing symbol.
             pub(super) fn find(library: &libloading::os::unix::Library) -> Result<Self, &'static str> {
                 Ok($table {
                     // SAFETY: these are the signatures that the library's header gives these names.

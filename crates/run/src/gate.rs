@@ -1,36 +1,37 @@
-//! Lets so many through at once; the others wait, first come first served. Only where fewer threads may decode than read, fewer reads are served than begun, or a worker reads for others.
+//! A fair counting semaphore: permits are granted in the order of arrival. It is used only if the plan limits concurrent decoding or
+//! reads, or if one worker reads for others.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Counts those that came and those that may go in.
+/// A fair counting semaphore.
 pub(crate) struct Gate {
     tickets: Mutex<Tickets>,
-    left: Condvar,
+    released: Condvar,
 }
 
 struct Tickets {
-    /// The ticket of who comes next.
+    /// The next ticket to hand out.
     next: u64,
-    /// Who has a lower one is let in.
+    /// Tickets below this are admitted.
     served: u64,
 }
 
-/// Someone is in, until this is dropped.
+/// A place in the gate, given back on drop.
 pub(crate) struct Permit<'g>(&'g Gate);
 
 impl Gate {
-    /// For `places` at once.
+    /// Creates a gate with `places` places, at least one.
     pub(crate) fn new(places: u32) -> Self {
         let tickets = Tickets { next: 0, served: places.max(1).into() };
-        Gate { tickets: Mutex::new(tickets), left: Condvar::new() }
+        Gate { tickets: Mutex::new(tickets), released: Condvar::new() }
     }
 
-    /// Wait for a place, and take it.
+    /// Waits for a place and takes it.
     pub(crate) fn enter(&self) -> Permit<'_> {
         let mut tickets = self.tickets();
-        let own = tickets.next;
+        let ticket = tickets.next;
         tickets.next += 1;
-        let waited = self.left.wait_while(tickets, |tickets| tickets.served <= own);
+        let waited = self.released.wait_while(tickets, |tickets| tickets.served <= ticket);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
         Permit(self)
     }
@@ -43,8 +44,8 @@ impl Gate {
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         self.0.tickets().served += 1;
-        // The place is of one of those that wait, and no other.
-        self.0.left.notify_all();
+        // The place belongs to one particular waiter, so all have to check.
+        self.0.released.notify_all();
     }
 }
 
@@ -54,9 +55,10 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
     #[test]
-    fn no_more_than_asked_for_are_in() {
+    fn no_more_permits_than_places() {
         let gate = Gate::new(2);
-        let (inside, most) = (AtomicU32::new(0), AtomicU32::new(0));
+        let inside = AtomicU32::new(0);
+        let most = AtomicU32::new(0);
         std::thread::scope(|scope| {
             for _ in 0..6 {
                 scope.spawn(|| {
@@ -75,25 +77,26 @@ mod tests {
         assert_eq!((tickets.next, tickets.served), (3000, 3002));
     }
 
-    /// Who leaves and comes again at once goes behind those that waited.
+    /// A thread that leaves and enters again at once is queued behind those that waited.
     #[test]
-    fn who_came_first_goes_in_first() {
-        let (gate, order) = (Gate::new(1), Mutex::new(Vec::new()));
-        let go_in = |who: u64| {
+    fn permits_are_granted_in_the_order_of_arrival() {
+        let gate = Gate::new(1);
+        let order = Mutex::new(Vec::new());
+        let enter = |number: u64| {
             let permit = gate.enter();
-            order.lock().unwrap().push(who);
+            order.lock().unwrap().push(number);
             permit
         };
         std::thread::scope(|scope| {
-            let first = go_in(0);
-            for who in 1..=5 {
-                scope.spawn(move || drop(go_in(who)));
-                while gate.tickets().next <= who {
+            let first = enter(0);
+            for number in 1..=5 {
+                scope.spawn(move || drop(enter(number)));
+                while gate.tickets().next <= number {
                     std::thread::yield_now();
                 }
             }
             drop(first);
-            drop(go_in(6));
+            drop(enter(6));
         });
         assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4, 5, 6]);
     }

@@ -1,4 +1,5 @@
-//! Runs: carries out what the engine decides on the real machine, in one process or several. The only crate that knows the time.
+//! Executes runs: carries out the engine's decisions on the real machine, in one process or several. This is the only crate below
+//! `session` that reads the clock.
 
 pub mod clock;
 pub mod live;

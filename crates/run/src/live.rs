@@ -1,101 +1,101 @@
-//! Shared by a run and whoever started it: wishes to end, and figures of what it does at the moment, for whoever shows them.
-//! Nothing waits for a reader.
+//! State shared between a run and its caller: stop requests in one direction, live figures in the other. All of it is atomic; the
+//! run never waits for a reader.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 
-/// The work that a run is at.
+/// The phase a run is in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum LivePhase {
-    /// Nothing that moves figures: it looks at files and the page cache, or waits.
+    /// Checking files, preparing the page cache, or waiting; no figures change.
     #[default]
     Prepares,
-    /// Its dataset is copied.
+    /// Copying the dataset.
     Copies,
-    /// Steps of training.
+    /// Running training steps.
     Trains,
-    /// Steps of an evaluation.
+    /// Running evaluation steps.
     Evaluates,
-    /// A checkpoint is written and waited for.
+    /// Writing a checkpoint while steps wait.
     Saves,
-    /// A checkpoint is read back.
+    /// Reading a checkpoint back.
     Loads,
 }
 
-/// Figures of the epoch being run, and of bytes that go elsewhere than into batches.
+/// Live figures of the current epoch, and of the current copy or checkpoint.
 #[derive(Debug, Default)]
 pub struct Live {
     phase: AtomicU8,
-    /// From 1; 0 before the first.
+    /// Number of the epoch, from 1; 0 before the first.
     pub epoch: AtomicU32,
     /// Start of the first epoch, on the clock of the run.
     pub begun_ns: AtomicU64,
     /// Steps finished.
     pub step: AtomicU64,
-    /// Steps of this epoch.
+    /// Number of steps in this epoch.
     pub steps: AtomicU64,
-    /// Summed over accelerators.
+    /// Time waited for data, summed over accelerators.
     pub load_ns: AtomicU64,
-    /// Summed over accelerators.
+    /// Time computed, summed over accelerators.
     pub compute_ns: AtomicU64,
-    /// Summed over accelerators.
+    /// Time waited at the barrier, summed over accelerators.
     pub barrier_ns: AtomicU64,
-    /// Read by all loaders in this epoch.
+    /// Bytes read by all loaders in this epoch.
     pub read_bytes: AtomicU64,
-    /// The copy or checkpoint that was begun last.
+    /// Progress of the latest copy or checkpoint.
     pub bytes: LiveBytes,
 }
 
-/// A copy or a checkpoint under way, as far as this process has a part in it.
+/// Progress of this process's part of a copy or checkpoint.
 #[derive(Debug, Default)]
 pub struct LiveBytes {
-    /// On the clock of the run.
+    /// Start, on the clock of the run.
     pub begun_ns: AtomicU64,
-    /// All of them; 0 where that is not known.
+    /// Bytes to write; 0 if unknown.
     pub total: AtomicU64,
-    /// Those that are done.
+    /// Bytes written.
     pub done: AtomicU64,
 }
 
-/// Shared by a run and whoever started it.
+/// Flags and figures shared by a run and its caller.
 #[derive(Clone, Debug, Default)]
 pub struct Signals {
-    /// Set by whoever wants the run to end.
+    /// Set by the caller to request the end of the run.
     pub interrupted: Arc<AtomicBool>,
-    /// Set when it has to: nothing that hangs is waited for any more.
+    /// Set by the caller to end the run even if storage calls hang; they are abandoned.
     pub leave: Arc<AtomicBool>,
-    /// Set by the driver when no more work may begin; waits of emulated storages end then.
+    /// Set by the driver when no more work may begin; it ends the waits of emulated storages.
     pub stop: Arc<AtomicBool>,
-    /// Figures of what it does.
+    /// Live figures.
     pub live: Arc<Live>,
 }
 
 impl Live {
-    /// The phase it is in.
+    /// Returns the current phase.
     pub fn phase(&self) -> LivePhase {
         use LivePhase::{Copies, Evaluates, Loads, Prepares, Saves, Trains};
         let all = [Prepares, Copies, Trains, Evaluates, Saves, Loads];
         all.into_iter().find(|&phase| phase as u8 == self.phase.load(Relaxed)).unwrap_or_default()
     }
 
-    /// Another phase begins.
+    /// Sets the phase.
     pub fn enter(&self, phase: LivePhase) {
         self.phase.store(phase as u8, Relaxed);
     }
 
-    /// Do `act` in a phase of its own.
+    /// Runs `act` in `phase`, then restores the previous phase.
     pub fn during<T>(&self, phase: LivePhase, act: impl FnOnce() -> T) -> T {
         let before = self.phase.swap(phase as u8, Relaxed);
-        let done = act();
+        let result = act();
         self.phase.store(before, Relaxed);
-        done
+        result
     }
 }
 
 impl LiveBytes {
-    /// From here on so many are to be done.
+    /// Resets the progress to 0 of `total` bytes.
     pub fn begin(&self, total: Option<u64>, now_ns: u64) {
         self.total.store(total.unwrap_or(0), Relaxed);
         self.done.store(0, Relaxed);

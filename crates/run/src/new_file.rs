@@ -1,4 +1,5 @@
-//! A file that gets its name once it is whole, and is gone where nothing comes of it. None that is there is replaced.
+//! Output files that appear under their name only when they are complete. A file that is never completed is removed; an existing file
+//! is never replaced.
 
 use feedrate_measure::record::file::create_part_of;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -7,35 +8,35 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file under another name until it is whole.
+/// A file that is written under a temporary name and renamed when it is complete.
 pub struct NewFile {
     pub(crate) file: PathBuf,
     pub(crate) part: PathBuf,
-    /// To write it by.
+    /// Open for writing.
     pub(crate) output: File,
 }
 
 impl NewFile {
-    /// Take the place of `file`.
+    /// Creates the temporary file beside `file`.
     ///
     /// # Errors
-    /// It is there already, or cannot be made.
+    /// `file` exists already, or the temporary file cannot be created.
     pub fn create(file: &Path) -> io::Result<Self> {
-        refuse_there(file)?;
+        refuse_existing(file)?;
         let (output, part) = create_part_of(file)?;
         Ok(NewFile { file: file.into(), part, output })
     }
 
-    /// Give the file its name, which nobody else has taken meanwhile.
-    pub(crate) fn name(&self) -> io::Result<()> {
-        let named = renameat_with(CWD, &self.part, CWD, &self.file, RenameFlags::NOREPLACE);
-        match named {
-            // File systems that cannot tell.
+    /// Renames the file to its final name; fails if that name was taken meanwhile.
+    pub(crate) fn persist(&self) -> io::Result<()> {
+        let renamed = renameat_with(CWD, &self.part, CWD, &self.file, RenameFlags::NOREPLACE);
+        match renamed {
+            // The file system does not support `RENAME_NOREPLACE`.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                refuse_there(&self.file)?;
+                refuse_existing(&self.file)?;
                 fs::rename(&self.part, &self.file)
             }
-            named => Ok(named?),
+            renamed => Ok(renamed?),
         }
     }
 }
@@ -46,7 +47,7 @@ impl Drop for NewFile {
     }
 }
 
-fn refuse_there(file: &Path) -> io::Result<()> {
+fn refuse_existing(file: &Path) -> io::Result<()> {
     match file.symlink_metadata() {
         Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
         Err(_) => Ok(()),

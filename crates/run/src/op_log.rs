@@ -1,23 +1,24 @@
-//! The operations of a storage one by one, for a trace of the run. Logging neither allocates nor locks; what finds no room is counted.
+//! Logs of single storage operations, for the trace of a run. Logging neither allocates nor locks; operations beyond the reserved
+//! capacity are only counted.
 
-/// An operation that is over.
+/// A finished operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedOp {
-    /// The call.
+    /// The kind of call.
     pub kind: OpKind,
-    /// Number of the file, each part of a format a file of its own.
+    /// Number of the file; each part of a multi-file format has a number.
     pub part: u64,
-    /// From the start of the run.
+    /// Start, since the start of the run.
     pub start_ns: u64,
-    /// From the start of the run.
+    /// End, since the start of the run.
     pub end_ns: u64,
-    /// From the start of the file; of reads.
+    /// Offset of a read in the file; 0 for other kinds.
     pub offset: u64,
-    /// Bytes that came; `None` where it failed.
+    /// Bytes returned; `None` if the operation failed.
     pub bytes: Option<u64>,
 }
 
-/// Kind of an operation.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum OpKind {
@@ -27,28 +28,28 @@ pub enum OpKind {
     Close,
 }
 
-/// Operations of one worker for one accelerator since the epoch began.
+/// Operations of one worker for one accelerator in the current epoch.
 #[derive(Debug)]
 pub struct OpLog {
-    /// Counted within the process.
+    /// Number of the accelerator within the process.
     pub accelerator: u32,
-    /// Counted within the accelerator.
+    /// Number of the worker within the accelerator.
     pub worker: u32,
-    /// In order.
+    /// Operations in the order of their ends.
     pub ops: Vec<LoggedOp>,
-    /// Those that found no room.
+    /// Number of operations beyond the capacity.
     pub dropped: u64,
 }
 
 impl OpLog {
-    /// With room for so many. Memory is taken as it is used, and where none can be had all are counted as dropped.
-    pub fn new(accelerator: u32, worker: u32, room: usize) -> Self {
+    /// Creates a log with room for `capacity` operations. If the memory cannot be reserved, all operations are counted as dropped.
+    pub fn new(accelerator: u32, worker: u32, capacity: usize) -> Self {
         let mut ops = Vec::new();
-        let _ = ops.try_reserve_exact(room);
+        let _ = ops.try_reserve_exact(capacity);
         OpLog { accelerator, worker, ops, dropped: 0 }
     }
 
-    /// An operation is over.
+    /// Logs an operation, or counts it as dropped if the log is full.
     #[inline]
     pub fn add(&mut self, op: LoggedOp) {
         if self.ops.len() < self.ops.capacity() {
@@ -58,10 +59,10 @@ impl OpLog {
         }
     }
 
-    /// Hand over what was logged, and begin anew.
+    /// Takes the logged operations and leaves an empty log of the same capacity.
     pub fn take(&mut self) -> OpLog {
-        let anew = OpLog::new(self.accelerator, self.worker, self.ops.capacity());
-        std::mem::replace(self, anew)
+        let empty = OpLog::new(self.accelerator, self.worker, self.ops.capacity());
+        std::mem::replace(self, empty)
     }
 }
 
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_finds_no_room_is_counted() {
+    fn operations_beyond_the_capacity_are_counted() {
         let op = |start_ns| LoggedOp {
             kind: OpKind::Close,
             part: 0,

@@ -1,5 +1,6 @@
-//! A dataset in memory, its bytes, dentries and inodes: they are dropped or filled in where that is asked for, what is there is
-//! doubted where that is not it, and looking opens few files.
+//! The kernel's caches of a dataset: its bytes in the page cache, and its dentries and inodes. Before an epoch they are emptied or
+//! filled as configured; residency is measured on a sample of the files, so that measuring does not warm the metadata caches much, and
+//! an epoch that began in another state is doubted.
 
 use crate::system;
 use feedrate_data::storage::{Storage, StorageError};
@@ -17,45 +18,47 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Files that are read at once into the page cache: of small ones a storage is slow to open one after another.
+/// Files read into the page cache concurrently; small files would otherwise be limited by the latency of opening them.
 const WARM_THREADS: usize = 8;
-/// Share of the dataset that may be said to be all of it: the kernel needs memory for itself too.
+/// Resident share of the dataset from which the page cache counts as warm. It is below 1 because the kernel reclaims a few pages.
 const WARM_SHARE_MIN: f64 = 0.95;
 
-/// Files that are looked at to see how much of the dataset is in memory, at most.
-const LOOKED_AT_MAX: u64 = 1000;
-/// Where nothing else opens all files, looking opens no more than one in so many of them, and yet so many.
-const LOOKED_AT_SHARE: u64 = 100;
-const LOOKED_AT_MIN: u64 = 10;
-/// Shares of the sample, which is the same in each epoch: the files that were opened once are looked at again.
+/// Upper limit of the files sampled for residency.
+const SAMPLED_FILES_MAX: u64 = 1000;
+/// One file in this many is sampled if the cache is used as it is, since opening more would change its metadata caches.
+const SAMPLED_FILES_INTERVAL: u64 = 100;
+/// Lower limit of the files sampled for residency.
+const SAMPLED_FILES_MIN: u64 = 10;
+/// Seed of the sample. It is fixed: later epochs sample files that were opened before.
 const SAMPLE_SEED: u64 = 0x5eed;
 
-/// Files that were opened before the first epoch on this machine.
+/// Files opened on this machine before the first epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Preparation {
-    /// Files that this process opened to probe the dataset.
+    /// Opens by this process to probe the dataset.
     pub opens: u64,
-    /// Training files that are known to have been opened or made since the last drop of dentries and inodes, but for those that were
-    /// only looked at.
+    /// Training files known to have been opened or created since dentries and inodes were last dropped, not counting files opened to
+    /// measure residency.
     pub opened_files: u64,
 }
 
-/// The page cache of a dataset's machine, and its dentries and inodes.
+/// Prepares and measures the kernel caches of a dataset on one machine.
 pub(crate) struct PageCache {
     layout: Layout,
-    /// The bare storage.
+    /// The storage without layers.
     storage: Arc<dyn Storage>,
     wanted: Cache,
     interrupted: Arc<AtomicBool>,
-    /// One process acts, and looks, for its machine.
-    pub(crate) acts: bool,
-    pub(crate) known: Preparation,
+    /// Whether this process prepares and measures the caches for its machine; one process on each machine does.
+    pub(crate) is_responsible: bool,
+    /// Opens not recorded yet, and the files opened since the last drop of dentries and inodes.
+    pub(crate) preparation: Preparation,
     drop_metadata: Box<DropMetadata>,
-    /// Files that are looked at.
+    /// Files whose residency is measured.
     sample: Vec<u64>,
-    /// The share that was there when the epoch before ended, a moment ago.
+    /// Residency at the end of the previous epoch.
     last: Option<Residency>,
-    /// Sum of all training files, where the first epoch is doubted by it.
+    /// Size of all training files; measured only if warmth of the first epoch has to be judged.
     file_bytes: Option<u64>,
 }
 
@@ -64,16 +67,16 @@ type DropMetadata = dyn Fn() -> io::Result<()> + Send + Sync;
 /// Dataset bytes in the page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Residency {
-    /// Scaled up from the files looked at; `None` where it cannot be known.
+    /// Resident bytes, scaled up from the sample; `None` if unknown.
     pub(crate) bytes: Option<u64>,
-    /// Share of the files looked at, whether the kernel said something of them or not; 0 where there is no page cache.
+    /// Share of the files that were sampled, even if the kernel reported nothing about them; 0 without a page cache.
     pub(crate) sampled_share: f64,
 }
 
-/// The machine when an epoch begins.
+/// State of the caches when an epoch begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Before {
-    /// Files opened since the epoch before; `None` where another process acts.
+    /// Opens since the previous epoch; `None` if another process is responsible.
     opens: Option<u64>,
     residency: Residency,
     opened_files: Option<u64>,
@@ -81,8 +84,8 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    /// Write it down.
-    pub(crate) fn tell(&self, epoch: &mut EpochRecord) {
+    /// Adds the state to the record of an epoch.
+    pub(crate) fn write_to(&self, epoch: &mut EpochRecord) {
         if let Some(first) = epoch.accelerators.first_mut() {
             first.io.preparation_opens = self.opens;
         }
@@ -94,20 +97,20 @@ impl Before {
     }
 }
 
-/// The machine when an epoch has ended.
+/// State of the caches when an epoch has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct After {
-    /// Files opened since the epoch began, but for its own reads.
+    /// Opens since the epoch began, not counting those of the epoch's reads.
     opens: u64,
     bytes: Option<u64>,
 }
 
 impl After {
-    /// Write it down.
-    pub(crate) fn tell(&self, epoch: &mut EpochRecord) {
+    /// Adds the state to the record of an epoch.
+    pub(crate) fn write_to(&self, epoch: &mut EpochRecord) {
         epoch.host.resident_after_bytes = self.bytes;
-        let told = epoch.accelerators.first_mut().and_then(|of| of.io.preparation_opens.as_mut());
-        if let Some(opens) = told {
+        let first = epoch.accelerators.first_mut();
+        if let Some(opens) = first.and_then(|first| first.io.preparation_opens.as_mut()) {
             *opens += self.opens;
         }
     }
@@ -121,19 +124,21 @@ impl PageCache {
         interrupted: Arc<AtomicBool>,
     ) -> Self {
         let files = layout.files_train();
-        let looked_at = match wanted {
-            Cache::AsIs => (files / LOOKED_AT_SHARE).clamp(LOOKED_AT_MIN, LOOKED_AT_MAX),
-            Cache::Cold | Cache::Warm => LOOKED_AT_MAX,
+        let sampled_files = match wanted {
+            Cache::AsIs => {
+                (files / SAMPLED_FILES_INTERVAL).clamp(SAMPLED_FILES_MIN, SAMPLED_FILES_MAX)
+            }
+            Cache::Cold | Cache::Warm => SAMPLED_FILES_MAX,
         };
         let order = Permutation::new(files, SAMPLE_SEED);
-        let sample = (0..looked_at.min(files)).map(|i| order.at(i)).collect();
+        let sample = (0..sampled_files.min(files)).map(|i| order.at(i)).collect();
         PageCache {
             layout,
             storage,
             wanted,
             interrupted,
-            acts: true,
-            known: Preparation::default(),
+            is_responsible: true,
+            preparation: Preparation::default(),
             drop_metadata: Box::new(system::drop_metadata),
             sample,
             last: None,
@@ -141,41 +146,44 @@ impl PageCache {
         }
     }
 
-    /// Empty it or fill it where that is asked for, and see how much is there. Dentries and inodes are dropped last: all that is
-    /// done before opens files.
+    /// Empties or fills the caches as configured and measures residency before an epoch. Dentries and inodes are dropped last, since
+    /// the other steps open files.
     pub(crate) fn prepare(&mut self) -> Result<Before, StorageError> {
-        if !self.acts {
+        if !self.is_responsible {
             return Ok(Before::default());
         }
         match (self.wanted, self.last) {
-            (Cache::Cold, _) => self.each(1, |storage, path| storage.evict(path))?,
-            (Cache::Warm, None) => self.each(WARM_THREADS, |storage, path| storage.warm(path))?,
+            (Cache::Cold, _) => self.for_each_file(1, |storage, path| storage.evict(path))?,
+            (Cache::Warm, None) => {
+                self.for_each_file(WARM_THREADS, |storage, path| storage.warm(path))?;
+            }
             _ => {}
         }
         let residency = match self.last {
             Some(last) if self.wanted != Cache::Cold => last,
-            _ => self.look(),
+            _ => self.measure_residency(),
         };
         let dropped = (self.wanted == Cache::Cold).then(|| (self.drop_metadata)().is_ok());
         if dropped == Some(true) {
-            self.known.opened_files = 0;
+            self.preparation.opened_files = 0;
         }
         Ok(Before {
-            opens: Some(std::mem::take(&mut self.known.opens)),
+            opens: Some(std::mem::take(&mut self.preparation.opens)),
             residency,
             // Without a page cache, no file was opened either.
-            opened_files: (residency.sampled_share > 0.0).then_some(self.known.opened_files),
+            opened_files: (residency.sampled_share > 0.0).then_some(self.preparation.opened_files),
             metadata_dropped: dropped,
         })
     }
 
-    fn each(
+    /// Calls `act` with the path of every file.
+    fn for_each_file(
         &mut self,
         threads: usize,
         act: fn(&dyn Storage, &str) -> Result<(), StorageError>,
     ) -> Result<(), StorageError> {
-        self.known.opens += self.layout.files();
-        self.known.opened_files = self.layout.files_train();
+        self.preparation.opens += self.layout.files();
+        self.preparation.opened_files = self.layout.files_train();
         let watch = Watch::new(&|_, _| {}, &self.interrupted);
         walk::for_each(self.layout.files(), threads, &watch, String::new, |path, file| {
             self.layout.write_path(file, path);
@@ -183,55 +191,56 @@ impl PageCache {
         })
     }
 
-    /// See how many bytes are there when an epoch of this process ends in which so many files were read.
+    /// Measures residency after an epoch in which this process read `files_read` files.
     pub(crate) fn after(&mut self, files_read: Option<u64>) -> After {
-        if !self.acts {
+        if !self.is_responsible {
             return After::default();
         }
-        self.known.opened_files = self.known.opened_files.max(files_read.unwrap_or(0));
+        let opened_files = &mut self.preparation.opened_files;
+        *opened_files = (*opened_files).max(files_read.unwrap_or(0));
         if self.wanted == Cache::Warm && self.last.is_none() {
-            self.file_bytes = self.sampled(|path| self.storage.stat(path)).unwrap_or_default();
+            self.file_bytes = self.extrapolate(|path| self.storage.stat(path)).unwrap_or_default();
         }
-        let residency = self.look();
+        let residency = self.measure_residency();
         self.last = Some(residency);
-        After { opens: std::mem::take(&mut self.known.opens), bytes: residency.bytes }
+        After { opens: std::mem::take(&mut self.preparation.opens), bytes: residency.bytes }
     }
 
-    /// That it cannot be known stops no run.
-    fn look(&mut self) -> Residency {
-        let looked_at = Cell::new(0);
+    /// Measures residency on the sample. Failures make it unknown and do not stop the run.
+    fn measure_residency(&mut self) -> Residency {
+        let sampled_files = Cell::new(0);
         let resident_bytes = |path: &str| {
-            looked_at.set(looked_at.get() + 1);
+            sampled_files.set(sampled_files.get() + 1);
             self.storage.resident_bytes(path)
         };
-        let bytes = self.sampled(resident_bytes).unwrap_or_default();
+        let bytes = self.extrapolate(resident_bytes).unwrap_or_default();
         let has_cache = || bytes.is_some() || self.storage.member().has(Ability::PageCache);
         if self.sample.is_empty() || !has_cache() {
             return Residency::default();
         }
-        // Of a small dataset these few alone would be more than is doubted: they are told as opens, no more.
-        self.known.opens += looked_at.get();
-        let sampled_share = looked_at.get() as f64 / self.layout.files_train() as f64;
+        // Counted as opens but not as opened files: in a small dataset they alone would exceed the threshold of the doubt.
+        self.preparation.opens += sampled_files.get();
+        let sampled_share = sampled_files.get() as f64 / self.layout.files_train() as f64;
         Residency { bytes, sampled_share }
     }
 
-    /// Bytes of all training files, scaled up from those of the sample.
-    fn sampled(
+    /// Estimates the sum of `file_bytes` over all training files from the sample.
+    fn extrapolate(
         &self,
-        bytes_of: impl Fn(&str) -> Result<Option<u64>, StorageError>,
+        file_bytes: impl Fn(&str) -> Result<Option<u64>, StorageError>,
     ) -> Result<Option<u64>, StorageError> {
         let mut path = String::new();
         let mut sum: u64 = 0;
         for &file in &self.sample {
             self.layout.write_path(file, &mut path);
-            let Some(bytes) = bytes_of(&path)? else { return Ok(None) };
+            let Some(bytes) = file_bytes(&path)? else { return Ok(None) };
             sum += bytes;
         }
         let share = self.sample.len() as f64 / self.layout.files_train() as f64;
         Ok((!self.sample.is_empty()).then(|| (sum as f64 / share) as u64))
     }
 
-    /// Doubts of an epoch that began with another one than the user asked for.
+    /// Returns the doubts of an epoch whose page cache was not in the configured state.
     pub(crate) fn doubts(&self, epoch: &EpochRecord, machines: &[System]) -> Vec<PlanDoubt> {
         match self.wanted {
             Cache::Cold => not_cold(epoch, machines, self.cold_bytes_max()),
@@ -240,24 +249,24 @@ impl PageCache {
         }
     }
 
-    /// The kernel may hold back a few pages; a thousandth of the dataset cannot matter.
+    /// Resident bytes up to which the page cache counts as cold: a thousandth of the dataset, since the kernel may keep a few pages.
     fn cold_bytes_max(&self) -> u64 {
         let payload = self.layout.sum(self.layout.files_train(), FileShape::payload_bytes);
         (payload / 1000) as u64
     }
 }
 
-/// The machines of which more than `cold_bytes_max` of the dataset is known to have been in the page cache when an epoch began.
+/// Doubts the machines that had more than `cold_bytes_max` of the dataset in the page cache when the epoch began.
 fn not_cold(epoch: &EpochRecord, machines: &[System], cold_bytes_max: u64) -> Vec<PlanDoubt> {
     let doubt = PlanDoubt {
         name: "not_cold".into(),
         evidence: "of the dataset".into(),
         advice: "other processes may hold the files open or mapped; drop caches as root, or use a larger dataset".into(),
     };
-    outside(epoch, machines, 0..=cold_bytes_max, &doubt)
+    doubts_outside(epoch, machines, 0..=cold_bytes_max, &doubt)
 }
 
-/// The machines of which less than nearly all `file_bytes` of the dataset are known to have been in the page cache when an epoch began.
+/// Doubts the machines that had less than [`WARM_SHARE_MIN`] of `file_bytes` in the page cache when the epoch began.
 fn not_warm(epoch: &EpochRecord, machines: &[System], file_bytes: Option<u64>) -> Vec<PlanDoubt> {
     let enough = file_bytes.map_or(u64::MAX, |bytes| (bytes as f64 * WARM_SHARE_MIN) as u64);
     let all = file_bytes.map_or("unknown size".into(), units::bytes);
@@ -266,12 +275,12 @@ fn not_warm(epoch: &EpochRecord, machines: &[System], file_bytes: Option<u64>) -
         evidence: format!("of the dataset's {all}"),
         advice: "the page cache takes no more than the memory that is free: use a smaller dataset, or leave `--warm` out".into(),
     };
-    outside(epoch, machines, enough..=u64::MAX, &doubt)
+    doubts_outside(epoch, machines, enough..=u64::MAX, &doubt)
 }
 
-/// `doubt` of each machine on which other bytes than `wanted` are known to have been in the page cache when an epoch began; its
-/// evidence is what they are bytes of.
-fn outside(
+/// Returns a copy of `doubt` for each machine whose known resident bytes were outside `wanted`. The template's evidence is the
+/// phrase that follows the number of bytes.
+fn doubts_outside(
     epoch: &EpochRecord,
     machines: &[System],
     wanted: RangeInclusive<u64>,
@@ -283,9 +292,12 @@ fn outside(
     let doubts = hosts.iter().zip(machines).filter_map(|(host, machine)| {
         let bytes = host.resident_before_bytes.filter(|bytes| !wanted.contains(bytes))?;
         let machine = if several { format!(" of {}", machine.hostname) } else { String::new() };
-        let (part, whole, number) = (units::bytes(bytes), &doubt.evidence, epoch.number);
-        let evidence =
-            format!("{part} {whole} was in the page cache{machine} when epoch {number} began");
+        let evidence = format!(
+            "{} {} was in the page cache{machine} when epoch {} began",
+            units::bytes(bytes),
+            doubt.evidence,
+            epoch.number
+        );
         Some(PlanDoubt { evidence, ..doubt.clone() })
     });
     doubts.collect()
@@ -320,7 +332,7 @@ mod tests {
             let doubts = not_cold(&epoch(resident), machines, 10);
             doubts.into_iter().map(|doubt| doubt.evidence).collect()
         };
-        // Of `c` nothing is known: that is no evidence.
+        // Unknown residency, as on `c`, is no evidence.
         let several = evidence(&[Some(10), Some(11), None]);
         assert_eq!(several.len(), 1, "{several:?}");
         assert!(several[0].contains("page cache of b when epoch 2"), "{several:?}");
@@ -344,18 +356,18 @@ mod tests {
         assert!(evidence(Some(5), None)[0].contains("of the dataset's unknown size"));
     }
 
-    /// Logs what is done with files; half of each that was opened is in the page cache.
+    /// A storage that logs its calls and reports 50 resident bytes for every file.
     #[derive(Default)]
-    struct Logged {
+    struct LoggingStorage {
         log: Mutex<Vec<String>>,
     }
 
-    impl Logged {
+    impl LoggingStorage {
         fn note(&self, action: &str, path: &str) {
             self.log.lock().unwrap().push(format!("{action} {path}"));
         }
 
-        /// The actions since this was last asked, those that follow each other and are alike once; and the files.
+        /// Takes the logged actions, consecutive equal ones merged, and the files they were done to.
         fn take(&self) -> (Vec<String>, BTreeSet<String>) {
             let log = std::mem::take(&mut *self.log.lock().unwrap());
             let parts: Vec<_> = log.iter().map(|line| line.split_once(' ').unwrap()).collect();
@@ -367,7 +379,7 @@ mod tests {
         }
     }
 
-    impl ReadStorage for Logged {
+    impl ReadStorage for LoggingStorage {
         fn open(&self, _: &str) -> Result<Handle, StorageError> {
             unimplemented!()
         }
@@ -383,7 +395,7 @@ mod tests {
         fn close(&self, _: Handle) {}
     }
 
-    impl Storage for Logged {
+    impl Storage for LoggingStorage {
         fn member(&self) -> &'static Member {
             unimplemented!()
         }
@@ -410,46 +422,53 @@ mod tests {
         }
 
         fn resident_bytes(&self, path: &str) -> Result<Option<u64>, StorageError> {
-            self.note("look", path);
+            self.note("resident", path);
             Ok(Some(50))
         }
     }
 
-    fn cache_of(files_train: u64, storage: &Arc<Logged>, wanted: Cache) -> PageCache {
+    fn page_cache(files_train: u64, storage: &Arc<LoggingStorage>, wanted: Cache) -> PageCache {
         let plan = DatasetPlan { files_train, samples_per_file: 1, ..DatasetPlan::default() };
         PageCache::new(Layout::new(&plan), Arc::clone(storage) as _, wanted, Arc::default())
     }
 
-    /// An epoch of one accelerator that read so many files, from the page cache's point of view.
-    fn epoch_of(cache: &mut PageCache, files_read: u64) -> EpochRecord {
+    /// Records the cache states around an epoch of one accelerator that read `files_read` files.
+    fn run_epoch(cache: &mut PageCache, files_read: u64) -> EpochRecord {
         let before = cache.prepare().unwrap();
-        let mut own = EpochRecord { accelerators: vec![Default::default()], ..epoch(&[None]) };
-        before.tell(&mut own);
-        cache.after(Some(files_read)).tell(&mut own);
-        own
+        let mut record = EpochRecord { accelerators: vec![Default::default()], ..epoch(&[None]) };
+        before.write_to(&mut record);
+        cache.after(Some(files_read)).write_to(&mut record);
+        record
     }
 
     #[test]
-    fn looking_opens_few_files_and_later_the_same() {
-        for (files, looked_at) in
+    fn residency_is_measured_on_few_files_and_later_on_the_same() {
+        for (files, sampled_files) in
             [(5, 5), (700, 10), (5000, 50), (99_900, 999), (1 << 40, 1000), (0, 0)]
         {
-            let storage = Arc::new(Logged::default());
-            let mut cache = cache_of(files, &storage, Cache::AsIs);
-            cache.known = Preparation { opens: 3, opened_files: 0 };
-            let first = epoch_of(&mut cache, files);
+            let storage = Arc::new(LoggingStorage::default());
+            let mut cache = page_cache(files, &storage, Cache::AsIs);
+            cache.preparation = Preparation { opens: 3, opened_files: 0 };
+            let first = run_epoch(&mut cache, files);
             let (actions, opened) = storage.take();
-            assert_eq!(opened.len() as u64, looked_at);
-            assert!(actions.iter().all(|action| action == "look"));
-            let second = epoch_of(&mut cache, files);
+            assert_eq!(opened.len() as u64, sampled_files);
+            assert!(actions.iter().all(|action| action == "resident"));
+            let second = run_epoch(&mut cache, files);
             assert!(storage.take().1.is_subset(&opened));
-            let opens = |own: &EpochRecord| own.accelerators[0].io.preparation_opens;
-            assert_eq!((opens(&first), opens(&second)), (Some(2 * looked_at + 3), Some(looked_at)));
-            let known = (looked_at > 0).then_some(50 * files);
+            let opens = |epoch: &EpochRecord| epoch.accelerators[0].io.preparation_opens;
+            assert_eq!(
+                (opens(&first), opens(&second)),
+                (Some(2 * sampled_files + 3), Some(sampled_files))
+            );
+            let resident = (sampled_files > 0).then_some(50 * files);
             let host = &first.host;
-            assert_eq!((host.resident_before_bytes, host.resident_after_bytes), (known, known));
-            assert_eq!(host.metadata_opened_files, known.map(|_| 0), "looks are told as opens");
-            assert_eq!(second.host.metadata_opened_files, known.map(|_| files));
+            assert_eq!(
+                (host.resident_before_bytes, host.resident_after_bytes),
+                (resident, resident)
+            );
+            let opened_files = host.metadata_opened_files;
+            assert_eq!(opened_files, resident.map(|_| 0), "sampled files are not opened files");
+            assert_eq!(second.host.metadata_opened_files, resident.map(|_| files));
             assert_eq!(host.metadata_dropped, None);
         }
     }
@@ -457,31 +476,31 @@ mod tests {
     #[test]
     fn dentries_and_inodes_are_dropped_after_all_that_opens_files() {
         for allowed in [true, false] {
-            let storage = Arc::new(Logged::default());
-            let mut cache = cache_of(3, &storage, Cache::Cold);
-            let own = Arc::clone(&storage);
+            let storage = Arc::new(LoggingStorage::default());
+            let mut cache = page_cache(3, &storage, Cache::Cold);
+            let log = Arc::clone(&storage);
             cache.drop_metadata = Box::new(move || {
-                own.note("drop", "");
+                log.note("drop", "");
                 if allowed { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
             });
             for opens in [3 + 3 + 3, 3 + 3 + 3] {
-                let own = epoch_of(&mut cache, 3);
-                assert_eq!(storage.take().0, ["evict", "look", "drop", "look"]);
-                assert_eq!(own.accelerators[0].io.preparation_opens, Some(opens));
+                let epoch = run_epoch(&mut cache, 3);
+                assert_eq!(storage.take().0, ["evict", "resident", "drop", "resident"]);
+                assert_eq!(epoch.accelerators[0].io.preparation_opens, Some(opens));
                 let opened = if allowed { 0 } else { 3 };
-                assert_eq!(own.host.metadata_opened_files, Some(opened));
-                assert_eq!(own.host.metadata_dropped, Some(allowed));
+                assert_eq!(epoch.host.metadata_opened_files, Some(opened));
+                assert_eq!(epoch.host.metadata_dropped, Some(allowed));
             }
         }
     }
 
     #[test]
-    fn what_another_process_sees_is_not_told() {
-        let storage = Arc::new(Logged::default());
-        let cache = cache_of(9, &storage, Cache::AsIs);
-        let own = epoch_of(&mut PageCache { acts: false, ..cache }, 9);
+    fn a_process_that_is_not_responsible_records_nothing() {
+        let storage = Arc::new(LoggingStorage::default());
+        let cache = page_cache(9, &storage, Cache::AsIs);
+        let epoch = run_epoch(&mut PageCache { is_responsible: false, ..cache }, 9);
         assert_eq!(storage.take().1.len(), 0);
-        assert_eq!(own.accelerators[0].io.preparation_opens, None);
-        assert_eq!(own.host, HostEpoch::default());
+        assert_eq!(epoch.accelerators[0].io.preparation_opens, None);
+        assert_eq!(epoch.host, HostEpoch::default());
     }
 }

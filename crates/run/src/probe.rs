@@ -1,5 +1,5 @@
-//! Plain reads and opens of a dataset's files, so many at once: no format, no loader, nothing decoded. The storage is the one that a run
-//! of the plan reads, throttle and delays with it.
+//! Measures plain reads and opens of a dataset's files at a given concurrency, without format, loader or decoding. Emulated limits
+//! and delays of the plan's storage apply.
 
 use crate::buffer::{ALIGN, AlignedBuffer};
 use crate::clock::Clock;
@@ -14,39 +14,39 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::Duration;
 
-/// Who waits for the threads looks at them so often.
-const LOOK: Duration = Duration::from_millis(5);
-/// So many times as long a first operation may take.
-const PATIENCE: u64 = 4;
+/// Interval at which the threads and the deadline are checked.
+const CHECK_INTERVAL: Duration = Duration::from_millis(5);
+/// Multiple of the time limit that the first operation may take.
+const FIRST_OPERATION_LIMITS: u64 = 4;
 /// Seed of the order of stretches.
 const SEED: u64 = 0x5eed;
 
-/// A file, and how much there is to read of it.
+/// A file of the dataset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlainFile {
     /// Relative to the storage's root.
     pub path: String,
-    /// Its length.
+    /// Length of the file.
     pub bytes: u64,
 }
 
-/// Operations that ended, from the first's begin to the last's end.
+/// Finished operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Operations {
-    /// How many.
+    /// Number of operations.
     pub count: u64,
-    /// Bytes that they returned.
+    /// Bytes returned.
     pub bytes: u64,
-    /// How long they took together.
+    /// Time from the start to the end of the last operation.
     pub ns: u64,
 }
 
 impl Sum for Operations {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        all.fold(Operations::default(), |sum, own| Operations {
-            count: sum.count + own.count,
-            bytes: sum.bytes + own.bytes,
-            ns: sum.ns + own.ns,
+        all.fold(Operations::default(), |sum, operations| Operations {
+            count: sum.count + operations.count,
+            bytes: sum.bytes + operations.bytes,
+            ns: sum.ns + operations.ns,
         })
     }
 }
@@ -54,33 +54,33 @@ impl Sum for Operations {
 /// How files are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainReads {
-    /// Bytes of a read.
+    /// Size of a read request.
     pub request_bytes: u64,
-    /// Each thread reads so many bytes of a file one after another.
+    /// Bytes of a file that a thread reads sequentially.
     pub stretch_bytes: u64,
-    /// Stretches follow one another anyhow.
+    /// Whether stretches are read in random order.
     pub shuffled: bool,
-    /// All is read again, as long as time allows; else once.
-    pub again: bool,
+    /// Whether the files are read repeatedly until the time limit; otherwise once.
+    pub repeats: bool,
 }
 
-/// Threads that do the same to files, for so long.
+/// Reads or opens files with several threads for a limited time.
 pub struct Probe<'a> {
-    /// Without throttle and delays.
+    /// The storage without emulated limits and delays.
     pub storage: Arc<dyn ReadStorage>,
-    /// Throttle and delays.
+    /// Emulated limits and delays.
     pub plan: &'a StoragePlan,
-    /// Files that are read or opened.
+    /// Files to read or open.
     pub files: &'a [PlainFile],
-    /// Threads.
+    /// Number of threads.
     pub in_flight: u32,
-    /// Nothing begins later than this, unless nothing has ended by then.
+    /// Time limit. The first operation may take longer, so that slow storage yields a result.
     pub limit: Duration,
-    /// The user's wish.
+    /// Set when the user interrupts.
     pub interrupted: &'a AtomicBool,
 }
 
-/// A run of consecutive reads of one file.
+/// A range of one file that is read sequentially.
 #[derive(Clone, Copy)]
 struct Stretch {
     file: usize,
@@ -88,66 +88,74 @@ struct Stretch {
     end: u64,
 }
 
-/// Operations that ended so far, and whether more may begin.
-struct Timed {
+/// Counters of finished operations, shared by the threads.
+struct Counters {
     clock: Clock,
-    /// Ends the waits of the emulated storage too.
+    /// Set when no more operations may begin; also ends waits of the emulated storage.
     stop: Arc<AtomicBool>,
     count: AtomicU64,
     bytes: AtomicU64,
     last_ns: AtomicU64,
 }
 
-impl Timed {
+impl Counters {
     fn new() -> Self {
-        let [count, bytes, last_ns] = [const { AtomicU64::new(0) }; 3];
-        Timed { clock: Clock::new(), stop: Arc::default(), count, bytes, last_ns }
+        Counters {
+            clock: Clock::new(),
+            stop: Arc::default(),
+            count: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            last_ns: AtomicU64::new(0),
+        }
     }
 
-    /// Count one that ended, unless its wait was cut short.
-    fn ended(&self, bytes: u64) {
-        if !self.is_over() {
+    /// Counts a finished operation. After the stop, operations do not count, since their waits were cut short.
+    fn add(&self, bytes: u64) {
+        if !self.is_stopped() {
             self.count.fetch_add(1, Relaxed);
             self.bytes.fetch_add(bytes, Relaxed);
             self.last_ns.fetch_max(self.clock.now_ns(), Relaxed);
         }
     }
 
-    fn is_over(&self) -> bool {
+    fn is_stopped(&self) -> bool {
         self.stop.load(Relaxed)
     }
 
     fn operations(&self) -> Operations {
-        let [count, bytes, ns] =
-            [&self.count, &self.bytes, &self.last_ns].map(|of| of.load(Relaxed));
-        Operations { count, bytes, ns }
+        Operations {
+            count: self.count.load(Relaxed),
+            bytes: self.bytes.load(Relaxed),
+            ns: self.last_ns.load(Relaxed),
+        }
     }
 }
 
 impl Probe<'_> {
-    /// Read every file, or as far as time allows. Opening them does not count.
+    /// Reads the files as `reads` says, within the time limit. Opening them is not timed.
     ///
     /// # Errors
-    /// A file could not be opened or read, or there was no memory or thread.
-    pub fn reads(&self, how: PlainReads) -> Result<Operations, RunError> {
+    /// A file could not be opened or read, a buffer not allocated, or a thread not started.
+    pub fn reads(&self, reads: PlainReads) -> Result<Operations, RunError> {
         let handles = self.files.iter().map(|file| self.storage.open(&file.path));
         let handles = handles.collect::<Result<Vec<Handle>, _>>()?;
-        let stretches = self.stretches(how);
-        let bytes = how.request_bytes.max(1).next_multiple_of(ALIGN as u64);
-        let count = if how.again && !stretches.is_empty() { usize::MAX } else { stretches.len() };
-        let outcome = self.timed(count, |timed, storage, next| {
-            let mut buffer = AlignedBuffer::new(bytes as usize)
-                .map_err(|source| RunError::Memory { bytes: bytes as usize, source })?;
-            while let Some(at) = next() {
-                let Stretch { file, start, end } = stretches[at % stretches.len()];
-                let offsets = (start..end).step_by(how.request_bytes.max(1) as usize);
-                for offset in offsets.take_while(|_| !timed.is_over()) {
-                    // Whole blocks, as `O_DIRECT` wants them; a file ends where it ends.
-                    let wanted = how.request_bytes.min(end - offset);
-                    let len = wanted.next_multiple_of(ALIGN as u64).min(bytes) as usize;
-                    let own = buffer.aligned_like(0, len);
-                    let come = storage.read_at(&handles[file], offset, own)?;
-                    timed.ended((come as u64).min(wanted));
+        let stretches = self.stretches(reads);
+        let buffer_bytes = reads.request_bytes.max(1).next_multiple_of(ALIGN as u64);
+        let repeats = reads.repeats && !stretches.is_empty();
+        let count = if repeats { usize::MAX } else { stretches.len() };
+        let outcome = self.run_threads(count, |counters, storage, next| {
+            let mut buffer = AlignedBuffer::new(buffer_bytes as usize)
+                .map_err(|source| RunError::Memory { bytes: buffer_bytes as usize, source })?;
+            while let Some(number) = next() {
+                let Stretch { file, start, end } = stretches[number % stretches.len()];
+                let offsets = (start..end).step_by(reads.request_bytes.max(1) as usize);
+                for offset in offsets.take_while(|_| !counters.is_stopped()) {
+                    // `O_DIRECT` needs whole blocks, so the last read may extend beyond the wanted bytes.
+                    let wanted = reads.request_bytes.min(end - offset);
+                    let len = wanted.next_multiple_of(ALIGN as u64).min(buffer_bytes) as usize;
+                    let target = buffer.aligned_like(0, len);
+                    let read_bytes = storage.read_at(&handles[file], offset, target)?;
+                    counters.add((read_bytes as u64).min(wanted));
                 }
             }
             Ok(())
@@ -156,62 +164,66 @@ impl Probe<'_> {
         outcome
     }
 
-    /// Open and close files, as far as time allows; `again` from the first after the last.
+    /// Opens and closes the files within the time limit, repeatedly if `repeats` is set.
     ///
     /// # Errors
-    /// A file could not be opened, or there was no thread.
-    pub fn opens(&self, again: bool) -> Result<Operations, RunError> {
-        let count = if again { usize::MAX } else { self.files.len() };
-        self.timed(count, |timed, storage, next| {
-            while let Some(at) = next() {
-                storage.close(storage.open(&self.files[at % self.files.len()].path)?);
-                timed.ended(0);
+    /// A file could not be opened, or a thread not started.
+    pub fn opens(&self, repeats: bool) -> Result<Operations, RunError> {
+        let count = if repeats { usize::MAX } else { self.files.len() };
+        self.run_threads(count, |counters, storage, next| {
+            while let Some(number) = next() {
+                storage.close(storage.open(&self.files[number % self.files.len()].path)?);
+                counters.add(0);
             }
             Ok(())
         })
     }
 
-    /// Whole requests, where a file has one.
-    fn stretches(&self, how: PlainReads) -> Vec<Stretch> {
-        let request_bytes = how.request_bytes.max(1);
-        let stretch_bytes = request_bytes * (how.stretch_bytes / request_bytes).max(1);
-        let mut all = Vec::new();
-        for (file, of) in self.files.iter().enumerate() {
-            let rest = if of.bytes < request_bytes { 0 } else { of.bytes % request_bytes };
-            let bytes = of.bytes - rest;
+    /// Divides the files into stretches. Only whole requests are read, unless a file is smaller than one.
+    fn stretches(&self, reads: PlainReads) -> Vec<Stretch> {
+        let request_bytes = reads.request_bytes.max(1);
+        let stretch_bytes = request_bytes * (reads.stretch_bytes / request_bytes).max(1);
+        let mut stretches = Vec::new();
+        for (number, file) in self.files.iter().enumerate() {
+            let rest = if file.bytes < request_bytes { 0 } else { file.bytes % request_bytes };
+            let bytes = file.bytes - rest;
             for start in (0..bytes).step_by(stretch_bytes as usize) {
-                all.push(Stretch { file, start, end: bytes.min(start + stretch_bytes) });
+                let end = bytes.min(start + stretch_bytes);
+                stretches.push(Stretch { file: number, start, end });
             }
         }
-        if how.shuffled {
-            let order = Permutation::new(all.len() as u64, SEED);
-            all = (0..all.len() as u64).map(|at| all[order.at(at) as usize]).collect();
+        if !reads.shuffled {
+            return stretches;
         }
-        all
+        let count = stretches.len() as u64;
+        let order = Permutation::new(count, SEED);
+        (0..count).map(|number| stretches[order.at(number) as usize]).collect()
     }
 
-    /// Do `work` on all threads until it is done or time is over. It is handed numbers below `count`, each once.
-    fn timed(
+    /// Runs `work` on all threads until it ends or time is up. `work` takes numbers from `next`, which returns each number below
+    /// `count` once.
+    fn run_threads(
         &self,
         count: usize,
-        work: impl Fn(&Timed, &dyn ReadStorage, &dyn Fn() -> Option<usize>) -> Result<(), RunError>
+        work: impl Fn(&Counters, &dyn ReadStorage, &dyn Fn() -> Option<usize>) -> Result<(), RunError>
         + Sync,
     ) -> Result<Operations, RunError> {
-        let (timed, taken) = (Timed::new(), AtomicUsize::new(0));
+        let counters = Counters::new();
+        let taken = AtomicUsize::new(0);
         let storage =
-            layers::emulated(self.plan, Arc::clone(&self.storage), timed.clock, &timed.stop);
+            layers::emulated(self.plan, Arc::clone(&self.storage), counters.clock, &counters.stop);
         let next = || {
-            let at = taken.fetch_add(1, Relaxed);
-            (at < count && !timed.is_over()).then_some(at)
+            let number = taken.fetch_add(1, Relaxed);
+            (number < count && !counters.is_stopped()).then_some(number)
         };
         let workers = self.in_flight.max(1) as usize;
         std::thread::scope(|scope| {
             let mut threads = Vec::new();
             for worker in 0..workers {
                 let thread = std::thread::Builder::new().spawn_scoped(scope, || {
-                    let outcome = work(&timed, &*storage, &next);
-                    // Nobody goes on where one cannot.
-                    timed.stop.fetch_or(outcome.is_err(), Relaxed);
+                    let outcome = work(&counters, &*storage, &next);
+                    // The failure of one thread stops all.
+                    counters.stop.fetch_or(outcome.is_err(), Relaxed);
                     outcome
                 });
                 threads.push(thread.map_err(|source| RunError::Thread {
@@ -221,21 +233,21 @@ impl Probe<'_> {
                 })?);
             }
             while threads.iter().any(|thread| !thread.is_finished()) {
-                std::thread::sleep(LOOK);
-                timed.stop.fetch_or(self.is_late(&timed), Relaxed);
+                std::thread::sleep(CHECK_INTERVAL);
+                counters.stop.fetch_or(self.is_time_up(&counters), Relaxed);
             }
             for thread in threads {
                 thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             }
-            Ok(timed.operations())
+            Ok(counters.operations())
         })
     }
 
-    /// Whether time is over. A first operation is waited for longer.
-    fn is_late(&self, timed: &Timed) -> bool {
-        let (limit_ns, now_ns) = (self.limit.as_nanos() as u64, timed.clock.now_ns());
-        let patience = if timed.count.load(Relaxed) > 0 { 1 } else { PATIENCE };
-        limit_ns.saturating_mul(patience) <= now_ns || self.interrupted.load(Relaxed)
+    /// Whether the time limit has passed or the user interrupted.
+    fn is_time_up(&self, counters: &Counters) -> bool {
+        let limit_ns = self.limit.as_nanos() as u64;
+        let limits = if counters.count.load(Relaxed) > 0 { 1 } else { FIRST_OPERATION_LIMITS };
+        limit_ns.saturating_mul(limits) <= counters.clock.now_ns() || self.interrupted.load(Relaxed)
     }
 }
 
@@ -247,19 +259,17 @@ mod tests {
 
     const FILES: u64 = 5;
 
-    /// A probe of the storage that answers at once, with this emulated.
+    /// Runs `act` with a probe of the null storage with the limits of `plan`.
     fn probe(plan: StoragePlan, act: impl Fn(&Probe<'_>) -> Operations) -> Operations {
         let files = (0..FILES).map(|at| PlainFile { path: at.to_string(), bytes: 10_000 + at });
         let storage: Arc<dyn Storage> = Arc::from(storage::open("null", Path::new("/")).unwrap());
-        let (files, interrupted) = (files.collect::<Vec<_>>(), AtomicBool::new(false));
-        let limit = Duration::from_millis(200);
         act(&Probe {
             storage,
             plan: &plan,
-            files: &files,
+            files: &files.collect::<Vec<_>>(),
             in_flight: 4,
-            limit,
-            interrupted: &interrupted,
+            limit: Duration::from_millis(200),
+            interrupted: &AtomicBool::new(false),
         })
     }
 
@@ -268,31 +278,31 @@ mod tests {
     }
 
     #[test]
-    fn files_are_read_once_in_requests_of_the_size_that_was_asked_for() {
+    fn files_are_read_once_in_requests_of_the_configured_size() {
         for (request_bytes, stretch_bytes, shuffled, count, bytes) in [
             (4096, 4096, true, 2 * FILES, 2 * 4096 * FILES),
             (4096, 8192, false, 2 * FILES, 2 * 4096 * FILES),
             (3000, 1 << 20, true, 3 * FILES, 9000 * FILES),
             (1 << 20, 1 << 20, false, FILES, 10_000 * FILES + 10),
         ] {
-            let how = PlainReads { request_bytes, stretch_bytes, shuffled, again: false };
+            let how = PlainReads { request_bytes, stretch_bytes, shuffled, repeats: false };
             let all = reads(StoragePlan::default(), how);
             assert_eq!((all.count, all.bytes), (count, bytes), "{how:?}");
         }
     }
 
-    /// Readers of a throttle are served one after another, so that what has ended by then is known to the byte.
+    /// A throttle serves readers one after another, so the number of finished bytes is exact.
     #[test]
     fn reads_that_time_cuts_short_do_not_count() {
         let how =
-            PlainReads { request_bytes: 1000, stretch_bytes: 1000, shuffled: false, again: true };
+            PlainReads { request_bytes: 1000, stretch_bytes: 1000, shuffled: false, repeats: true };
         let rate = 100_000.0;
         let throttled =
             StoragePlan { throttle_bytes_per_second: Some(rate), ..StoragePlan::default() };
         let all = reads(throttled, how);
         assert!(0 < all.count && all.count < 51, "{all:?}");
         assert!(all.bytes as f64 / (all.ns as f64 / 1e9) <= rate, "{all:?}");
-        // No operation ends: it is waited for longer, not for ever.
+        // If no operation ends, the probe gives up after a multiple of the limit.
         let hopeless = StoragePlan { delay_s: 1000.0, ..StoragePlan::default() };
         assert_eq!(reads(hopeless, how), Operations::default());
     }

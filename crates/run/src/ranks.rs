@@ -1,4 +1,4 @@
-//! The processes of a run, and which of its accelerators are this one's.
+//! The processes of a run and the division of its accelerators among them.
 
 use crate::clock::Clock;
 use crate::comm::{Comm, CommError, RankNode, Solo};
@@ -10,74 +10,74 @@ use serde::de::DeserializeOwned;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// This process among those of a run.
+/// One process's view of all processes of a run.
 #[derive(Clone)]
 pub struct Ranks {
-    /// How they talk.
+    /// Communication between the processes.
     pub comm: Arc<dyn Comm>,
-    /// Accelerators of the run, numbered over all processes, that are here.
-    pub own: Range<u32>,
-    /// Over all processes.
+    /// Accelerators of this process, numbered over all processes.
+    pub local: Range<u32>,
+    /// Number of accelerators of all processes.
     accelerators: u32,
 }
 
 impl Ranks {
-    /// `accelerators` shared out evenly, those of a process side by side.
+    /// Divides `accelerators` evenly among the processes, in contiguous ranges.
     pub fn new(comm: Arc<dyn Comm>, accelerators: u32) -> Self {
-        let own = shard(accelerators.into(), comm.size(), comm.rank());
-        Ranks { own: own.start as u32..own.end as u32, comm, accelerators }
+        let local = shard(accelerators.into(), comm.size(), comm.rank());
+        Ranks { local: local.start as u32..local.end as u32, comm, accelerators }
     }
 
-    /// All of them in this process.
+    /// A run with all accelerators in this process.
     pub fn alone(accelerators: u32) -> Self {
         Ranks::new(Arc::new(Solo), accelerators)
     }
 
-    /// Whether this is the process that keeps the record.
+    /// Whether this is rank 0, which keeps the record.
     pub fn is_first(&self) -> bool {
         self.comm.rank() == 0
     }
 
-    /// Whether this is the process that looks after its machine.
+    /// Whether this process acts for its machine.
     pub fn is_first_of_node(&self) -> bool {
         self.comm.node().local_rank == 0
     }
 
-    /// Whether the run's last accelerator is here.
+    /// Whether the run's last accelerator is in this process.
     pub fn has_last(&self) -> bool {
-        self.own.end == self.accelerators
+        self.local.end == self.accelerators
     }
 
-    /// Whether there are others.
+    /// Whether the run has more than one process.
     pub fn are_many(&self) -> bool {
         self.comm.size() > 1
     }
 
-    /// The emulated storage of this process if it reads for these of the accelerators: a limit is over all of them. Each that reads
-    /// has a place.
+    /// Returns the storage plan of this process if it reads for the accelerators `read_for`. Throughput and concurrency limits apply
+    /// to the whole run and are divided by accelerators; every process that reads has a concurrency of at least one.
     pub fn storage(&self, plan: &StoragePlan, read_for: &Range<u64>) -> StoragePlan {
-        let mut own = plan.clone();
-        let all = u64::from(self.accelerators.max(1));
-        let share = (read_for.end - read_for.start) as f64 / all as f64;
-        // Who reads nothing has no limit to keep.
-        let reads = !read_for.is_empty();
-        let (rate, places) = if reads {
-            (plan.throttle_bytes_per_second, plan.throttle_concurrency)
-        } else {
-            (None, None)
-        };
-        own.throttle_bytes_per_second = rate.map(|rate| rate * share);
-        own.throttle_concurrency = places.map(|places| {
-            let before = |accelerator: u64| (u64::from(places) * accelerator).div_ceil(all);
-            (before(read_for.end) - before(read_for.start)).max(1) as u32
+        let mut local_plan = plan.clone();
+        if read_for.is_empty() {
+            local_plan.throttle_bytes_per_second = None;
+            local_plan.throttle_concurrency = None;
+            return local_plan;
+        }
+        let accelerators = u64::from(self.accelerators.max(1));
+        let share = (read_for.end - read_for.start) as f64 / accelerators as f64;
+        local_plan.throttle_bytes_per_second =
+            plan.throttle_bytes_per_second.map(|rate| rate * share);
+        local_plan.throttle_concurrency = plan.throttle_concurrency.map(|places| {
+            let places_before =
+                |accelerator: u64| (u64::from(places) * accelerator).div_ceil(accelerators);
+            (places_before(read_for.end) - places_before(read_for.start)).max(1) as u32
         });
-        own
+        local_plan
     }
 
-    /// The values of all processes, in the order of ranks, on rank 0; nothing elsewhere.
+    /// Gathers the values of all processes on rank 0, in the order of ranks. Returns an empty list on the other ranks.
     ///
     /// # Errors
-    /// As of [`CommError`].
+    /// See [`CommError`].
     pub fn gather<T: Serialize + DeserializeOwned + Clone>(
         &self,
         value: &T,
@@ -89,40 +89,41 @@ impl Ranks {
         all.iter().map(|bytes| decoded(bytes)).collect()
     }
 
-    /// Every process of the run, on rank 0; nothing where there is one. Clocks of all are as `clock` of rank 0 from here on.
+    /// Synchronises `clock` with that of rank 0 and gathers the description of every process on rank 0. Returns an empty list on the
+    /// other ranks, and in a run of one process.
     ///
     /// # Errors
-    /// As of [`CommError`].
+    /// See [`CommError`].
     pub fn processes(&self, clock: &mut Clock) -> Result<Vec<Process>, CommError> {
         if !self.are_many() {
             return Ok(Vec::new());
         }
-        let own_clock = *clock;
-        let offset = self.comm.clock(&|| own_clock.now_ns())?;
+        let unshifted = *clock;
+        let offset = self.comm.clock(&|| unshifted.now_ns())?;
         clock.shift(offset.offset_ns);
         let RankNode { node, .. } = self.comm.node();
         self.gather(&Process {
             node,
             id: std::process::id(),
-            accelerators: self.own.len() as u32,
+            accelerators: self.local.len() as u32,
             clock_offset_ns: offset.offset_ns,
             clock_error_ns: offset.error_ns,
         })
     }
 }
 
-/// Send `value` from rank 0 to all others.
+/// Sends `value` from rank 0 to all other ranks.
 ///
 /// # Errors
-/// As of [`CommError`].
+/// See [`CommError`].
 pub fn broadcast<T: Serialize>(comm: &dyn Comm, value: &T) -> Result<(), CommError> {
     comm.broadcast(&encoded(value)?).map(drop)
 }
 
-/// The value that rank 0 broadcasts, on the others.
+/// Receives the value that rank 0 broadcasts.
 ///
 /// # Errors
-/// As of [`CommError`].
+/// See [`CommError`].
 pub fn receive<T: DeserializeOwned>(comm: &dyn Comm) -> Result<T, CommError> {
     decoded(&comm.broadcast(&[])?)
 }
@@ -135,7 +136,7 @@ fn decoded<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CommError> {
     serde_json::from_slice(bytes).map_err(unreadable)
 }
 
-/// Ranks of other versions may understand each other no more than this.
+/// Reports a message that cannot be encoded or decoded, as between ranks of different versions.
 fn unreadable(error: serde_json::Error) -> CommError {
     CommError::Library { call: "a message between ranks", reason: error.to_string() }
 }
@@ -145,14 +146,15 @@ mod tests {
     use super::*;
     use crate::layers::read_for;
 
+    /// Returns the concurrency of each process under a limit of `reads` for the run.
     fn places(reads: u32, accelerators: u32, processes: u32, group: u32) -> Vec<Option<u32>> {
         let ranks = Ranks::alone(accelerators);
         let plan = StoragePlan { throttle_concurrency: Some(reads), ..StoragePlan::default() };
-        let of = |rank| {
+        let places_of_rank = |rank| {
             let read_for = read_for(rank, processes, accelerators, group);
             ranks.storage(&plan, &read_for).throttle_concurrency
         };
-        (0..processes).map(of).collect()
+        (0..processes).map(places_of_rank).collect()
     }
 
     #[test]

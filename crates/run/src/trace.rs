@@ -1,7 +1,7 @@
-//! The trace of a process of a run, in the form of DFTracer: Chrome's trace events, one in a line, compressed. An epoch is written when it
-//! is over, so that nothing is formatted while one is measured.
+//! Writes the trace of one process in DFTracer's format: Chrome trace events, one on each line, compressed. An epoch is written
+//! after its end, so that nothing is formatted while steps are measured.
 //!
-//! An accelerator is a process of the trace, as in the job that is emulated, and each of its workers a thread.
+//! In the trace each accelerator is a process, as in the emulated job, and each of its workers is a thread.
 
 #[cfg(test)]
 mod tests;
@@ -20,53 +20,53 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Threads of an accelerator that the trace can tell apart, its own among them.
+/// Thread numbers reserved for each accelerator.
 const THREADS_EACH: u64 = 10_000;
-/// Lines are compressed in pieces of this size.
+/// Size of the pieces in which lines are compressed.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// The start and the names of a trace; all of a run agree on the start.
+/// Start time and names used in a trace.
 pub struct TraceOrigin {
-    /// Start of the run since 1970, by the wall clock of rank 0.
+    /// Start of the run since 1970, by the wall clock of rank 0; the same in all processes of a run.
     pub wall_ns: u64,
     /// First accelerator of this process.
     pub first_accelerator: u32,
-    /// This machine.
+    /// Name of this machine.
     pub hostname: String,
-    /// The file of a path of the storage.
+    /// Maps a path within the storage to its file.
     pub name_of: Box<dyn Fn(&str) -> PathBuf>,
 }
 
-/// A trace that is being written.
+/// A trace being written.
 pub struct TraceFile {
-    place: NewFile,
-    /// An error of writing is told at the end.
+    new_file: NewFile,
+    /// The open trace, or the first error, which is reported when the trace is finished.
     lines: RefCell<io::Result<TraceLines>>,
 }
 
-/// Numbers of a trace.
+/// Counts of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceCounts {
-    /// Events.
+    /// Events written.
     pub events: u64,
-    /// Operations that found no room until their epoch was over.
+    /// Operations that were not logged because the log of their worker was full.
     pub dropped: u64,
 }
 
 impl TraceFile {
-    /// Begin the trace at `place`.
-    pub fn begin(place: NewFile, origin: TraceOrigin) -> Self {
-        let output = place.output.try_clone();
+    /// Begins a trace in `new_file`.
+    pub fn begin(new_file: NewFile, origin: TraceOrigin) -> Self {
+        let output = new_file.output.try_clone();
         let lines = RefCell::new(output.and_then(|output| TraceLines::begin(output, origin)));
-        TraceFile { place, lines }
+        TraceFile { new_file, lines }
     }
 
-    /// The name that it is to have.
+    /// Returns the final path of the trace.
     pub fn file(&self) -> &Path {
-        &self.place.file
+        &self.new_file.file
     }
 
-    /// Write an epoch of this process's accelerators, or an evaluation, and its operations. `path_of` tells the path of a part.
+    /// Writes an epoch or evaluation of this process's accelerators and its operations. `path_of` returns the path of a part.
     pub fn epoch(
         &self,
         name: &str,
@@ -86,14 +86,14 @@ impl TraceFile {
         }
     }
 
-    /// End the file: it has its name now, and the checkpoints of `record`.
+    /// Writes the checkpoints of `record`, ends the trace and gives the file its name.
     ///
     /// # Errors
-    /// It could not be written; then it is gone.
+    /// The trace could not be written; the file is then removed.
     pub fn finish(self, record: &Record) -> io::Result<TraceCounts> {
         let lines = self.lines.replace(Err(io::ErrorKind::Other.into()))?;
         let counts = lines.end(record)?;
-        self.place.name()?;
+        self.new_file.persist()?;
         Ok(counts)
     }
 }
@@ -103,26 +103,26 @@ struct TraceLines {
     piece: String,
     origin: TraceOrigin,
     host_hash: String,
-    /// Hash of file 0; those of the others follow it.
+    /// Hash of file 0; the hash of file `n` is this plus `n`.
     first_file_hash: u64,
     named_files: HashSet<u64>,
     named_threads: HashSet<u64>,
-    /// From the first block to the last.
+    /// Start of the first block and end of the last.
     extent_ns: Option<(u64, u64)>,
     accelerators: u64,
     counts: TraceCounts,
 }
 
-/// A complete event; times are from the start of the run.
+/// A complete event. Times are since the start of the run.
 struct TraceEvent<'a> {
     category: &'a str,
     name: &'a str,
     thread: u64,
     start_ns: u64,
     end_ns: u64,
-    /// Depth among events that enclose each other, from the outermost.
+    /// Nesting depth; 0 is outermost.
     level: u32,
-    /// Fields behind the others.
+    /// Further fields of the event's `args`, each with a leading comma.
     args: &'a str,
 }
 
@@ -156,20 +156,29 @@ impl TraceLines {
         path_of: &dyn Fn(u64) -> String,
     ) -> io::Result<()> {
         self.accelerators = self.accelerators.max(epoch.accelerators.len() as u64);
-        for (accelerator, own) in (0..).zip(&epoch.accelerators) {
-            let thread = self.thread_of(accelerator, None);
+        for (number, accelerator) in (0..).zip(&epoch.accelerators) {
+            let thread = self.thread_of(number, None);
             self.name_thread(thread, "steps")?;
-            let (Some(first), Some(last)) = (own.blocks.first(), own.blocks.last()) else {
+            let blocks = &accelerator.blocks;
+            let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else {
                 continue;
             };
-            let (start_ns, end_ns) = (first.start_ns, last.end_ns.max(first.start_ns));
+            let start_ns = first.start_ns;
+            let end_ns = last.end_ns.max(start_ns);
             let args = format!(",\"epoch\":{}", epoch.number);
-            let (category, level, args) = ("pipeline", 2, &*args);
-            self.event(TraceEvent { category, name, thread, start_ns, end_ns, level, args })?;
+            self.event(TraceEvent {
+                category: "pipeline",
+                name,
+                thread,
+                start_ns,
+                end_ns,
+                level: 2,
+                args: &args,
+            })?;
             let (from_ns, to_ns) = self.extent_ns.unwrap_or((start_ns, end_ns));
             self.extent_ns = Some((from_ns.min(start_ns), to_ns.max(end_ns)));
             let mut step = 0;
-            for block in &own.blocks {
+            for block in blocks {
                 self.block(thread, epoch.number, &mut step, block)?;
             }
         }
@@ -184,20 +193,27 @@ impl TraceLines {
         self.flush()
     }
 
-    /// Steps follow each other without a gap.
+    /// Writes the steps of a block, which follow each other without gaps.
     fn block(&mut self, thread: u64, epoch: u32, step: &mut u64, block: &Block) -> io::Result<()> {
         let mut start_ns = block.start_ns;
         let names = [("dataloader", "fetch.iter"), ("compute", "compute"), ("comm", "barrier")];
         for at in 0..block.load_ns.len() {
             *step += 1;
             let args = format!(",\"epoch\":{epoch},\"step\":{step}");
-            let (level, args) = (3, &*args);
             let parts = [&block.load_ns, &block.compute_ns, &block.barrier_ns];
             for (part, (category, name)) in parts.into_iter().zip(names) {
-                // Of a step that was broken off the rest is unknown.
+                // An interrupted step has no later parts.
                 let Some(ns) = part.get(at) else { break };
                 let end_ns = start_ns + ns;
-                self.event(TraceEvent { category, name, thread, start_ns, end_ns, level, args })?;
+                self.event(TraceEvent {
+                    category,
+                    name,
+                    thread,
+                    start_ns,
+                    end_ns,
+                    level: 3,
+                    args: &args,
+                })?;
                 start_ns = end_ns;
             }
         }
@@ -229,9 +245,15 @@ impl TraceLines {
             _ => String::new(),
         };
         let args = format!(",\"fhash\":\"{file}\",\"ret\":{returned}{offset}");
-        let (category, level, args) = ("POSIX", 1, &*args);
-        let LoggedOp { start_ns, end_ns, .. } = *op;
-        self.event(TraceEvent { category, name, thread, start_ns, end_ns, level, args })
+        self.event(TraceEvent {
+            category: "POSIX",
+            name,
+            thread,
+            start_ns: op.start_ns,
+            end_ns: op.end_ns,
+            level: 1,
+            args: &args,
+        })
     }
 
     fn checkpoint(&mut self, epoch: u32, checkpoint: &CheckpointRecord) -> io::Result<()> {
@@ -240,14 +262,22 @@ impl TraceLines {
             CheckpointKind::Load => "restart",
         };
         for rank in &checkpoint.ranks {
-            // Steps go on while it is written in the background.
+            // A thread of its own, since steps continue while a checkpoint is written in the background.
             let thread = (rank.rank + 1) * THREADS_EACH + THREADS_EACH - 1;
             self.name_thread(thread, "checkpoints")?;
-            let (step, bytes) = (checkpoint.after_step, rank.bytes);
-            let args = format!(",\"epoch\":{epoch},\"step\":{step},\"image_size\":{bytes}");
-            let (start_ns, end_ns) = (rank.start_ns, rank.end_ns.max(rank.start_ns));
-            let (category, level, args) = ("checkpoint", 1, &*args);
-            self.event(TraceEvent { category, name, thread, start_ns, end_ns, level, args })?;
+            let args = format!(
+                ",\"epoch\":{epoch},\"step\":{},\"image_size\":{}",
+                checkpoint.after_step, rank.bytes
+            );
+            self.event(TraceEvent {
+                category: "checkpoint",
+                name,
+                thread,
+                start_ns: rank.start_ns,
+                end_ns: rank.end_ns.max(rank.start_ns),
+                level: 1,
+                args: &args,
+            })?;
         }
         Ok(())
     }
@@ -259,24 +289,31 @@ impl TraceLines {
             }
         }
         if let Some((start_ns, end_ns)) = self.extent_ns {
-            let args = "";
             for accelerator in 0..self.accelerators {
                 let thread = self.thread_of(accelerator, None);
-                let (category, name, level) = ("ai_root", "ai_root", 0);
-                self.event(TraceEvent { category, name, thread, start_ns, end_ns, level, args })?;
-                let (category, name, level) = ("pipeline", "train", 1);
-                self.event(TraceEvent { category, name, thread, start_ns, end_ns, level, args })?;
+                for (level, category, name) in [(0, "ai_root", "ai_root"), (1, "pipeline", "train")]
+                {
+                    self.event(TraceEvent {
+                        category,
+                        name,
+                        thread,
+                        start_ns,
+                        end_ns,
+                        level,
+                        args: "",
+                    })?;
+                }
             }
         }
         let TraceCounts { events, dropped } = self.counts;
         let args = format!(",\"num_events\":{events},\"dropped_events\":{dropped}");
-        let (thread, at_ns) = (self.thread_of(0, None), self.extent_ns.map_or(0, |of| of.1));
+        let last_ns = self.extent_ns.map_or(0, |(_, end_ns)| end_ns);
         self.event(TraceEvent {
             category: "dftracer",
             name: "end",
-            thread,
-            start_ns: at_ns,
-            end_ns: at_ns,
+            thread: self.thread_of(0, None),
+            start_ns: last_ns,
+            end_ns: last_ns,
             level: 0,
             args: &args,
         })?;
@@ -286,7 +323,7 @@ impl TraceLines {
         Ok(self.counts)
     }
 
-    /// The number of a worker's thread, or of that whose steps are an accelerator's, unlike all others of the run.
+    /// Returns the thread number of a worker, or of an accelerator's steps if `worker` is `None`. It is unique within the run.
     fn thread_of(&self, accelerator: u64, worker: Option<u32>) -> u64 {
         let number = worker.map_or(0, |worker| 1 + u64::from(worker));
         (u64::from(self.origin.first_accelerator) + accelerator + 1) * THREADS_EACH + number
@@ -315,7 +352,7 @@ impl TraceLines {
 
     fn event(&mut self, event: TraceEvent<'_>) -> io::Result<()> {
         let TraceEvent { category, name, thread, level, args, .. } = event;
-        // Ends are rounded as beginnings are: what lies within something still does.
+        // Starts and ends are rounded alike, so that nested events stay nested.
         let [start_us, end_us] =
             [event.start_ns, event.end_ns].map(|ns| (self.origin.wall_ns + ns) / 1000);
         let _ = writeln!(
@@ -339,7 +376,7 @@ impl TraceLines {
         Ok(())
     }
 
-    /// From here on all that was written can be read, whatever happens.
+    /// Compresses and writes all pending lines, so that they can be read even if the process is killed later.
     fn flush(&mut self) -> io::Result<()> {
         self.output.write_all(self.piece.as_bytes())?;
         self.piece.clear();
@@ -347,8 +384,8 @@ impl TraceLines {
     }
 }
 
-fn hash_of(of: &(impl Hash + ?Sized)) -> u64 {
+fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
     let mut hasher = DefaultHasher::new();
-    of.hash(&mut hasher);
+    value.hash(&mut hasher);
     hasher.finish()
 }

@@ -1,4 +1,5 @@
-//! One run: epoch after epoch, with what the machine did, into a record that is whole at every moment.
+//! Runs all epochs of a plan, with evaluations and checkpoints, and measures what the machine does meanwhile. The record is updated
+//! after every epoch, so that an interrupted run leaves a readable one.
 
 pub use crate::page_cache::Preparation;
 
@@ -22,60 +23,59 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// A run, beside what it trains on.
+/// The plan and environment of a run, without its dataset.
 pub struct Session<'a> {
-    /// The plan that is run.
+    /// The plan to run.
     pub plan: &'a Plan,
     /// The processes of the run.
     pub ranks: &'a Ranks,
     /// The run's clock.
     pub clock: Clock,
-    /// `major:minor` under what is tested.
+    /// `major:minor` of the block device under the tested storage.
     pub device: Option<&'a str>,
-    /// Whether the kernel counts the device's bytes.
+    /// Whether the kernel counts bytes read from the device.
     pub device_reads: DeviceReads,
-    /// Who samples what happens; `None` where nobody does.
+    /// Samples the timeline of the run, if it has one.
     pub timeline: Option<&'a TimelineSampler>,
-    /// Where what happens is written, event by event; `None` where it is not.
+    /// The trace of the run, if it has one.
     pub trace: Option<&'a TraceFile>,
-    /// Local time in DLIO's form.
+    /// Formats a wall-clock time as local time in DLIO's form.
     pub wall: &'a dyn Fn(SystemTime) -> String,
-    /// The user's wishes.
+    /// Stop requests and live figures.
     pub signals: &'a Signals,
-    /// Called with the record so far, after each epoch; in a run of checkpoints only, after each of those.
+    /// Called with the record so far after each epoch, or after each checkpoint of a run that only writes checkpoints.
     pub on_progress: &'a mut dyn FnMut(&Record),
 }
 
-/// A dataset, and the drivers that read it.
+/// A dataset and the drivers that read it.
 pub struct Training<'d> {
-    /// The bare storage, for eviction and residency.
+    /// The storage without layers, for eviction and residency.
     pub storage: Arc<dyn Storage>,
-    /// Files that were opened already.
+    /// Files opened before the run.
     pub preparation: Preparation,
-    /// Copies files before the first epoch; `None` where none are to be copied then.
+    /// The copy to make before the first epoch, if any.
     pub copying: Option<Copying>,
-    /// Reads for the epochs.
+    /// Driver of the training epochs.
     pub driver: &'d mut RealDriver,
-    /// For evaluations, over their own files, where there are any.
+    /// Driver of the evaluations, which have files of their own.
     pub evaluation: Option<&'d mut RealDriver>,
 }
 
-/// The copying of a dataset, of this process's share.
+/// This process's share of copying the dataset.
 pub struct Copying {
-    /// The copy's folder.
+    /// Folder of the copy.
     pub folder: String,
-    /// When it was begun.
+    /// When copying began.
     pub begun_ns: u64,
-    /// Copies, until it is told to end.
+    /// Copies the files until the flag is set.
     pub work: CopyWork,
 }
 
 type CopyWork = Box<dyn FnOnce(&AtomicBool) -> Result<Copied, StageError> + Send>;
 
-/// One thread at a time has it.
 type SharedCache = Arc<Mutex<PageCache>>;
 
-/// The end of a run in which nothing broke.
+/// How a run without errors ended.
 #[derive(PartialEq, Eq)]
 pub(crate) enum RunOutcome {
     Complete,
@@ -83,27 +83,27 @@ pub(crate) enum RunOutcome {
 }
 
 impl Session<'_> {
-    /// Run all epochs of the plan into `record`.
+    /// Runs all epochs of the plan and adds them to `record`.
     ///
     /// # Errors
-    /// A sample could not be read; the record holds the epochs before, and what there is of this one.
+    /// The run failed; the record then holds the finished epochs and the finished part of the current one.
     pub fn train(&mut self, training: Training<'_>, record: &mut Record) -> Result<(), RunError> {
         let checkpoint = self.plan.checkpoint.as_ref();
         let mut saver = checkpoint.map(|plan| self.saver(plan));
-        let outcome = self.epochs(training, &mut saver, record);
-        self.tell_others(&outcome);
-        // What is being written is waited for however the run ended.
+        let outcome = self.run_epochs(training, &mut saver, record);
+        self.notify_others(&outcome);
+        // A checkpoint that is being written is finished however the run ended.
         let finished = match &mut saver {
             Some(saver) => TimelineSampler::apart(self.timeline, || saver.finish()),
             None => Ok(()),
         };
-        place(&mut saver, record);
+        record_checkpoints(&mut saver, record);
         let outcome = outcome.and_then(|ended| finished.map(|()| ended).map_err(RunError::from));
         self.end(outcome, record)
     }
 
-    /// The other processes do not wait for one that does not come to the end.
-    pub(crate) fn tell_others(&self, outcome: &Result<RunOutcome, RunError>) {
+    /// Notifies the other processes if this one ended early, so that they do not wait for it.
+    pub(crate) fn notify_others(&self, outcome: &Result<RunOutcome, RunError>) {
         match outcome {
             Ok(RunOutcome::Complete) => {}
             Ok(RunOutcome::Interrupted) => self.ranks.comm.give_up(End::Interrupted),
@@ -111,7 +111,7 @@ impl Session<'_> {
         }
     }
 
-    /// Write down how it ended.
+    /// Records how the run ended.
     pub(crate) fn end(
         &self,
         outcome: Result<RunOutcome, RunError>,
@@ -126,7 +126,7 @@ impl Session<'_> {
         outcome.map(|_| record.stopped_because = Some("interrupted".into()))
     }
 
-    fn epochs(
+    fn run_epochs(
         &mut self,
         training: Training<'_>,
         saver: &mut Option<Saver>,
@@ -139,24 +139,28 @@ impl Session<'_> {
                 return Ok(RunOutcome::Interrupted);
             }
         }
-        let (layout, wanted) = (Layout::new(&self.plan.dataset), self.plan.train.cache);
-        let interrupted = Arc::clone(&self.signals.interrupted);
-        let mut cache = PageCache::new(layout, storage, wanted, interrupted);
-        (cache.acts, cache.known) = (self.ranks.is_first_of_node(), preparation);
+        let mut cache = PageCache::new(
+            Layout::new(&self.plan.dataset),
+            storage,
+            self.plan.train.cache,
+            Arc::clone(&self.signals.interrupted),
+        );
+        cache.is_responsible = self.ranks.is_first_of_node();
+        cache.preparation = preparation;
         let cache = Arc::new(Mutex::new(cache));
         for number in 1..=self.plan.train.epochs_run() {
             self.signals.live.enter(LivePhase::Prepares);
-            let before = self.look(&cache, PageCache::prepare)??;
+            let before = self.with_cache(&cache, PageCache::prepare)??;
             self.ranks.comm.barrier()?;
-            let outcome = self.epoch(number, saver, driver, &cache, before, record);
+            let outcome = self.train_epoch(number, saver, driver, &cache, before, record);
             let outcome = outcome.and_then(|steps| {
-                self.checkpoint(number, steps, saver)?;
+                self.save_after_epoch(number, steps, saver)?;
                 match &mut evaluation {
                     Some(driver) if !self.is_interrupted() => self.evaluate(number, driver, record),
                     _ => Ok(()),
                 }
             });
-            place(saver, record);
+            record_checkpoints(saver, record);
             self.copy_timeline(record);
             (self.on_progress)(record);
             outcome?;
@@ -167,9 +171,9 @@ impl Session<'_> {
         Ok(RunOutcome::Complete)
     }
 
-    /// Copy the dataset, all processes together.
+    /// Copies the dataset together with the other processes and records the sum.
     fn copy(&self, copying: Copying, record: &mut Record) -> Result<(), RunError> {
-        let Copying { folder, begun_ns: start_ns, work } = copying;
+        let Copying { folder, begun_ns, work } = copying;
         let interrupted = Arc::clone(&self.signals.interrupted);
         let copied =
             TimelineSampler::apart(self.timeline, || self.aside(move || work(&interrupted)))??;
@@ -178,11 +182,12 @@ impl Session<'_> {
             self.ranks.comm.barrier()?;
             parts = self.ranks.gather(&parts[0])?;
         }
-        let span = StagingSpan { start_ns, end_ns: self.clock.now_ns() };
-        let all = StagingRecord { folder, before_training: Some(span), ..StagingRecord::default() };
-        record.staging = Some(parts.iter().fold(all, |all, part| {
+        let span = StagingSpan { start_ns: begun_ns, end_ns: self.clock.now_ns() };
+        let empty =
+            StagingRecord { folder, before_training: Some(span), ..StagingRecord::default() };
+        record.staging = Some(parts.iter().fold(empty, |sum, part| {
             let Copied { files, bytes, kept_files, kept_bytes } = *part;
-            all.with(&StagingRecord {
+            sum.with(&StagingRecord {
                 files,
                 bytes,
                 kept_files,
@@ -193,8 +198,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Train for one epoch that finds the machine as `before`. Returns its steps.
-    fn epoch(
+    /// Runs training epoch `number`, records it with the cache state `before` it, and returns its number of steps.
+    fn train_epoch(
         &self,
         number: u32,
         saver: &mut Option<Saver>,
@@ -204,8 +209,8 @@ impl Session<'_> {
         record: &mut Record,
     ) -> Result<u64, RunError> {
         let steps = self.plan.train.steps_in_epoch(number);
-        let mut looked = Ok(());
-        let (own, outcome) = self.measured(
+        let mut cache_outcome = Ok(());
+        let (epoch, outcome) = self.measure(
             number,
             driver,
             |driver| {
@@ -213,34 +218,38 @@ impl Session<'_> {
                     self.save(saver, CheckpointDue { epoch: number, steps: step, step })
                 })
             },
-            |own| {
-                before.tell(own);
-                looked = self.look_after(cache, own);
+            |epoch| {
+                before.write_to(epoch);
+                cache_outcome = self.record_cache_after(cache, epoch);
             },
             record,
         );
         if self.ranks.is_first() && !self.is_interrupted() {
             let cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
-            record.doubts.extend(cache.doubts(&own, record.machines()));
+            record.doubts.extend(cache.doubts(&epoch, record.machines()));
         }
-        record.epochs.push(own);
-        outcome.and(looked).map(|()| steps)
+        record.epochs.push(epoch);
+        outcome.and(cache_outcome).map(|()| steps)
     }
 
-    /// See how much of the dataset is in memory when an epoch ends. Of one that was broken off nobody asks, and a storage that
-    /// hangs is not asked either.
-    fn look_after(&self, cache: &SharedCache, own: &mut EpochRecord) -> Result<(), RunError> {
+    /// Records the cache state after an epoch. Skipped for interrupted epochs, whose storage may hang.
+    fn record_cache_after(
+        &self,
+        cache: &SharedCache,
+        epoch: &mut EpochRecord,
+    ) -> Result<(), RunError> {
         if self.is_interrupted() {
             return Ok(());
         }
-        // Several accelerators may have read the same files.
-        let files_read = own.accelerators.iter().filter_map(|of| of.io.access.files).max();
-        self.look(cache, move |cache| cache.after(files_read))?.tell(own);
+        // Several accelerators may have read the same files, so their counts cannot be added.
+        let files_read =
+            epoch.accelerators.iter().filter_map(|accelerator| accelerator.io.access.files).max();
+        self.with_cache(cache, move |cache| cache.after(files_read))?.write_to(epoch);
         Ok(())
     }
 
-    /// Look at the page cache, or change it, which asks the storage.
-    fn look<T: Send + 'static>(
+    /// Calls `act` with the page cache on a separate thread, since it uses the storage.
+    fn with_cache<T: Send + 'static>(
         &self,
         cache: &SharedCache,
         act: impl FnOnce(&mut PageCache) -> T + Send + 'static,
@@ -249,21 +258,24 @@ impl Session<'_> {
         self.aside(move || act(&mut cache.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// Do `work` aside, and wait for it unless the run is to be left.
+    /// Runs `work` on a thread of its own; fails if the run is ended before the work is finished.
     pub(crate) fn aside<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, RunError> {
-        let done = aside(&self.signals.leave, work);
-        let done = done.map_err(|source| RunError::Thread { worker: 0, workers: 1, source })?;
-        Ok(done.ok_or(CommError::Stopped)?)
+        let result = aside(&self.signals.leave, work).map_err(|source| RunError::Thread {
+            worker: 0,
+            workers: 1,
+            source,
+        })?;
+        Ok(result.ok_or(CommError::Stopped)?)
     }
 
     pub(crate) fn saver(&self, plan: &CheckpointPlan) -> Saver {
         Saver::new(plan, self.clock, self.ranks.clone(), self.signals)
     }
 
-    /// The evaluation that is due after an epoch.
+    /// Runs and records the evaluation after epoch `number`, if one is due.
     fn evaluate(
         &self,
         number: u32,
@@ -276,85 +288,85 @@ impl Session<'_> {
         }
         self.ranks.comm.barrier()?;
         let steps = plan.train.steps_per_epoch;
-        let (own, outcome) = self.measured(
+        let (epoch, outcome) = self.measure(
             number,
             driver,
             |driver| driver.epoch(steps, &mut |_| Ok(())),
             |_| {},
             record,
         );
-        record.evaluations.push(own);
+        record.evaluations.push(epoch);
         outcome
     }
 
-    /// An epoch as the record has it: on rank 0 that of all processes, where all came to its end.
-    fn measured(
+    /// Runs an epoch with `run` and makes its record, which `complete` may add to. On rank 0 it is the merged record of all
+    /// processes if all of them finished the epoch.
+    fn measure(
         &self,
         number: u32,
         driver: &mut RealDriver,
         run: impl FnOnce(&mut RealDriver) -> Epoch,
-        look: impl FnOnce(&mut EpochRecord),
+        complete: impl FnOnce(&mut EpochRecord),
         record: &Record,
     ) -> (EpochRecord, Result<(), RunError>) {
         let sampler = Sampler::start(self.device, self.device_reads, self.clock);
         let epoch = TimelineSampler::apart(self.timeline, || run(driver));
         let host = sampler.finish();
         let (start_ns, end_ns) = extent(&epoch.accelerators, driver.now_ns());
-        let (accelerators, causes) = (epoch.accelerators, Some(epoch.causes));
-        let mut own = EpochRecord {
+        let mut local = EpochRecord {
             number,
             start_ns,
             end_ns,
-            accelerators,
-            causes,
+            accelerators: epoch.accelerators,
+            causes: Some(epoch.causes),
             host,
             ..EpochRecord::default()
         };
-        look(&mut own);
+        complete(&mut local);
         if let Some(trace) = self.trace {
             let name = if driver.evaluates() { "evaluate" } else { "epoch.block" };
-            trace.epoch(name, &own, &epoch.ops, &|part| driver.path_of(part));
+            trace.epoch(name, &local, &epoch.ops, &|part| driver.path_of(part));
         }
-        let (epoch, outcome) = match epoch.failure {
-            Some(failure) => (own, Err(failure)),
+        let (merged, outcome) = match epoch.failure {
+            Some(failure) => (local, Err(failure)),
             None if !self.ranks.are_many() => {
                 let files_read = driver.reads.add(vec![epoch.ranges]);
-                (EpochRecord { files_read, ..own }, Ok(()))
+                (EpochRecord { files_read, ..local }, Ok(()))
             }
-            None if self.is_interrupted() => (own, Ok(())),
-            None => match self.of_all(&own, epoch.ranges, driver, record) {
-                Ok(whole) => (whole.unwrap_or(own), Ok(())),
-                Err(error) => (own, Err(error.into())),
+            None if self.is_interrupted() => (local, Ok(())),
+            None => match self.merge_epoch(&local, epoch.ranges, driver, record) {
+                Ok(merged) => (merged.unwrap_or(local), Ok(())),
+                Err(error) => (local, Err(error.into())),
             },
         };
-        let started = (self.wall)(self.clock.wall_at(epoch.start_ns));
-        let ended = (self.wall)(self.clock.wall_at(epoch.end_ns));
-        (EpochRecord { started, ended, ..epoch }, outcome)
+        let started = (self.wall)(self.clock.wall_at(merged.start_ns));
+        let ended = (self.wall)(self.clock.wall_at(merged.end_ns));
+        (EpochRecord { started, ended, ..merged }, outcome)
     }
 
-    /// An epoch as all processes wrote it down, on rank 0.
-    fn of_all(
+    /// Gathers an epoch's records of all processes and merges them on rank 0; returns `None` on the other ranks.
+    fn merge_epoch(
         &self,
-        own: &EpochRecord,
+        local: &EpochRecord,
         ranges: Option<Vec<FileRange>>,
         driver: &mut RealDriver,
         record: &Record,
     ) -> Result<Option<EpochRecord>, CommError> {
-        let parts = self.ranks.gather(own)?;
+        let parts = self.ranks.gather(local)?;
         let is_first = self.ranks.is_first();
-        let told = if is_first { Vec::new() } else { to_message(ranges.as_deref()) };
-        let others = self.ranks.comm.gather(&told)?.into_iter().skip(1);
+        let message = if is_first { Vec::new() } else { to_message(ranges.as_deref()) };
+        let other_messages = self.ranks.comm.gather(&message)?.into_iter().skip(1);
         if parts.is_empty() {
             return Ok(None);
         }
-        let whole = EpochRecord::of_processes(parts, &record.processes, record.machines());
-        let of_others = others.map(|message| from_message(&message));
-        let files_read = driver.reads.add(std::iter::once(ranges).chain(of_others));
-        Ok(Some(EpochRecord { files_read, ..whole }))
+        let merged = EpochRecord::of_processes(parts, &record.processes, record.machines());
+        let other_ranges = other_messages.map(|message| from_message(&message));
+        let files_read = driver.reads.add(std::iter::once(ranges).chain(other_ranges));
+        Ok(Some(EpochRecord { files_read, ..merged }))
     }
 
-    /// The checkpoint that is due after an epoch.
-    fn checkpoint(
+    /// Saves the checkpoint after an epoch, if one is due.
+    fn save_after_epoch(
         &self,
         epoch: u32,
         steps: u64,
@@ -367,7 +379,7 @@ impl Session<'_> {
         }
     }
 
-    /// Save a checkpoint, unless the run is to stop.
+    /// Saves a checkpoint unless the run is interrupted.
     fn save(&self, saver: &mut Option<Saver>, due: CheckpointDue) -> Result<(), RunError> {
         match saver {
             Some(saver) if !self.is_interrupted() => {
@@ -389,17 +401,18 @@ impl Session<'_> {
     }
 }
 
-/// Put the checkpoints that are whole into their epochs, which may be over.
-fn place(saver: &mut Option<Saver>, record: &mut Record) {
+/// Adds finished checkpoints to the records of their epochs, which may have ended earlier.
+fn record_checkpoints(saver: &mut Option<Saver>, record: &mut Record) {
     let saved = saver.as_mut().map(Saver::take_saved).unwrap_or_default();
-    for Saved { epoch, record: checkpoint } in saved {
-        if let Some(epoch) = record.epochs.iter_mut().rev().find(|own| own.number == epoch) {
+    for Saved { epoch: number, record: checkpoint } in saved {
+        if let Some(epoch) = record.epochs.iter_mut().rev().find(|epoch| epoch.number == number) {
             epoch.checkpoints.push(checkpoint);
         }
     }
 }
 
-/// From the first block's start to the last block's end: what a driver does before and after is not the epoch's.
+/// Returns start and end of an epoch: from the start of its first block to the end of its last. The driver's set-up before and
+/// after is not part of the epoch.
 fn extent(accelerators: &[AcceleratorEpoch], now_ns: u64) -> (u64, u64) {
     let blocks = accelerators.iter().flat_map(|accelerator| &accelerator.blocks);
     let start_ns = blocks.clone().map(|block| block.start_ns).min().unwrap_or(now_ns);
@@ -407,7 +420,7 @@ fn extent(accelerators: &[AcceleratorEpoch], now_ns: u64) -> (u64, u64) {
     (start_ns, end_ns.max(start_ns))
 }
 
-/// Whether a conductor may spin before deadlines: never when the machine's accelerators outnumber its idle cores.
+/// Whether a conductor may spin before deadlines: not if the machine's accelerators outnumber its idle cores.
 pub fn may_spin(ranks: &Ranks, idle_cores: u32) -> bool {
-    (ranks.own.len() as u32).saturating_mul(ranks.comm.node().local_size) <= idle_cores
+    (ranks.local.len() as u32).saturating_mul(ranks.comm.node().local_size) <= idle_cores
 }

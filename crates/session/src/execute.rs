@@ -16,7 +16,7 @@ use feedrate_data::storage::Storage;
 use feedrate_engine::job::{ReadError, ReadJob};
 use feedrate_measure::dlio::IOSTAT;
 use feedrate_measure::record::{RECORD_VERSION, Record, System};
-use feedrate_run::checkpoint::refuse_strangers;
+use feedrate_run::checkpoint::refuse_foreign_files;
 use feedrate_run::clock::Clock;
 use feedrate_run::comm::CommError;
 use feedrate_run::driver::{DriverOptions, RealDriver, RunError, WorkProgress};
@@ -168,7 +168,7 @@ impl Execution<'_> {
         let mut lock = None;
         decided(&*self.ranks.comm, || {
             lock = dataset_lock::for_checkpoints(checkpoint, self.listener)?;
-            Ok(refuse_strangers(plan)?)
+            Ok(refuse_foreign_files(plan)?)
         })?;
         Ok(lock)
     }
@@ -189,7 +189,7 @@ impl Execution<'_> {
         staging: Option<&Staging<'_>>,
     ) -> anyhow::Result<()> {
         let (ranks, signals) = (self.ranks, self.signals);
-        let (own, trusts) = (&ranks.own, dataset.trusts_plan);
+        let (own, trusts) = (&ranks.local, dataset.trusts_plan);
         let mut sharing = Sharing::begin(plan, dataset, ranks, clock, signals, staging)?;
         let job = ReadJob::new(plan, own.clone(), sharing.storage()?, trusts)?;
         self.record.compute_spins =
@@ -286,7 +286,7 @@ impl Execution<'_> {
         let since_1970 = || Ok(clock.wall_at(0).duration_since(UNIX_EPOCH)?.as_nanos() as u64);
         let origin = TraceOrigin {
             wall_ns: decided(&*self.ranks.comm, since_1970)?,
-            first_accelerator: self.ranks.own.start,
+            first_accelerator: self.ranks.local.start,
             hostname: self.record.system.hostname.clone(),
             name_of: Box::new(name_of),
         };
@@ -335,7 +335,7 @@ impl Execution<'_> {
         let iostat = self.iostat(plan)?;
         let line = self.ranks.is_first().then(|| {
             let live = Arc::clone(&self.signals.live);
-            let accelerators = self.ranks.own.len();
+            let accelerators = self.ranks.local.len();
             let text = progress_text::run(live, clock, plan.train.clone(), accelerators);
             self.listener.show_progress(text)
         });

@@ -77,7 +77,7 @@ fn is_interruption(error: &anyhow::Error) -> bool {
 /// The error of the communication between ranks, if that is what failed.
 pub fn rank_error(error: &anyhow::Error) -> Option<&CommError> {
     if let Some(run) = error.downcast_ref::<RunError>() {
-        return run.of_ranks();
+        return run.comm_error();
     }
     match error.downcast_ref() {
         Some(CheckpointError::Comm(error)) => Some(error),

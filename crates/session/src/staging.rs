@@ -132,12 +132,12 @@ impl<'a> Staging<'a> {
         } else {
             Arc::clone(&self.dataset.storage)
         };
-        let own = u64::from(ranks.own.start)..u64::from(ranks.own.end);
+        let own = u64::from(ranks.local.start)..u64::from(ranks.local.end);
         let share = ranks.storage(&plan.storage, &own);
         let original = layers::emulated(&share, bytes.clone(), self.clock, &signals.interrupted);
         let RankNode { local_rank, local_size, .. } = ranks.comm.node();
         let share = FileShare { index: local_rank.into(), count: local_size.into() };
-        let threads = ranks.own.len() * plan.loader.workers.max(1) as usize;
+        let threads = ranks.local.len() * plan.loader.workers.max(1) as usize;
         let evict = (plan.train.cache == Cache::Cold).then_some(bytes);
         let stage = Arc::clone(&self.stage);
         let (live, clock) = (Arc::clone(&signals.live), self.clock);

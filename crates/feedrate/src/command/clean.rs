@@ -135,7 +135,7 @@ fn find(folder: &Path, depth: usize, found: &mut Vec<(CleanKind, PathBuf)>) {
     if folder.join(RECORD_FILE).is_file() {
         found.push((CleanKind::Results, folder.to_path_buf()));
     }
-    if checkpoint::are_in(folder) {
+    if checkpoint::contains_checkpoints(folder) {
         found.push((CleanKind::Checkpoints, folder.to_path_buf()));
     }
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

@@ -1,57 +1,62 @@
-//! The folder of all checkpoints: looked through before a run writes there, and cleaned. Whoever calls holds its lock.
+//! Operations on the folder of all checkpoints: the check for foreign files before a run, and cleaning. The caller holds the folder's
+//! lock.
 
 use super::CheckpointError;
-use super::folder::planned;
-use super::step::{self, OwnCheckpoints, StepFolder, steps_in};
+use super::folder::planned_files;
+use super::step::{self, CheckpointSet, StepFolder, list_steps};
 use feedrate_data::removal::FolderContents;
 use feedrate_data::storage::{self, StorageError};
 use feedrate_spec::plan::Plan;
 use std::path::Path;
 
-/// Refuse a run of `plan` whose checkpoints would meet what others have, all of it at once.
+/// Checks that no checkpoint of `plan` would overwrite files that feedrate did not write. Reports all such files at once.
 ///
 /// # Errors
-/// Such things, or the file system refused.
-pub fn refuse_strangers(plan: &Plan) -> Result<(), CheckpointError> {
+/// There are foreign files, or the folder could not be read.
+pub fn refuse_foreign_files(plan: &Plan) -> Result<(), CheckpointError> {
     let Some(checkpoint) = &plan.checkpoint else { return Ok(()) };
     let root = Path::new(&checkpoint.folder);
-    let refused = |source| CheckpointError::Read { path: root.into(), source };
-    let planned = planned(checkpoint);
+    let not_read = |source| CheckpointError::Read { path: root.into(), source };
+    let planned = planned_files(checkpoint);
     let mut paths = Vec::new();
-    for (epoch, step) in steps_in(root).map_err(|error| refused(error.source))? {
+    for (epoch, step) in list_steps(root).map_err(|error| not_read(error.source))? {
         if plan.writes_checkpoint(epoch, step) {
-            let at = StepFolder::new(None, root, epoch, step);
-            let own = at.own().map_err(refused)?;
-            paths.extend(at.strangers(&planned, own.as_ref()).map_err(refused)?);
+            let folder = StepFolder::new(None, root, epoch, step);
+            let manifest = folder.read_manifest().map_err(not_read)?;
+            paths.extend(folder.foreign_files(&planned, manifest.as_ref()).map_err(not_read)?);
         }
     }
-    if paths.is_empty() { Ok(()) } else { Err(CheckpointError::Strangers { paths }) }
+    if paths.is_empty() { Ok(()) } else { Err(CheckpointError::ForeignFiles { paths }) }
 }
 
-/// Whether there are checkpoints of ours in `folder`, or what is left of them.
-pub fn are_in(folder: &Path) -> bool {
-    own_in(folder).is_ok_and(|own| !own.manifests.is_empty())
+/// Whether `folder` contains checkpoints written by feedrate, complete or not.
+pub fn contains_checkpoints(folder: &Path) -> bool {
+    find_checkpoints(folder).is_ok_and(|found| !found.manifests.is_empty())
 }
 
-fn own_in(root: &Path) -> Result<OwnCheckpoints, StorageError> {
-    let mut own = OwnCheckpoints::default();
-    for (epoch, step) in steps_in(root)? {
-        let at = StepFolder::new(None, root, epoch, step);
-        let read = at.own().map_err(|error| StorageError::new("read", at.manifest(), error))?;
-        own.manifests.extend(read.map(|manifest| (step::name(epoch, step), manifest)));
+fn find_checkpoints(root: &Path) -> Result<CheckpointSet, StorageError> {
+    let mut found = CheckpointSet::default();
+    for (epoch, step) in list_steps(root)? {
+        let folder = StepFolder::new(None, root, epoch, step);
+        let manifest = folder
+            .read_manifest()
+            .map_err(|error| StorageError::new("read", folder.manifest_path(), error))?;
+        found.manifests.extend(manifest.map(|manifest| (step::name(epoch, step), manifest)));
     }
-    Ok(own)
+    Ok(found)
 }
 
-/// The files of all checkpoints in `root`, and of a few of others there; where `removes`, ours are removed, and folders that are empty then.
+/// Counts the files of all checkpoints in `root` and lists a few foreign files. If `removes` is set, the checkpoints and folders that
+/// become empty are removed.
 ///
 /// # Errors
 /// The file system refused.
 pub fn clean(root: &Path, removes: bool) -> Result<FolderContents, StorageError> {
-    let (own, storage) = (own_in(root)?, storage::open("file", root)?);
-    let found = own.look_at(&*storage)?;
+    let checkpoints = find_checkpoints(root)?;
+    let storage = storage::open("file", root)?;
+    let found = checkpoints.count(&*storage)?;
     if removes {
-        own.remove(&*storage)?;
+        checkpoints.remove(&*storage)?;
     }
     Ok(found)
 }

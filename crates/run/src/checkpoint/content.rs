@@ -1,30 +1,31 @@
-//! The content of a state: random, finite, made piece by piece as it is written, and a function of the checkpoint and the
-//! file's name, so that no two checkpoints are alike, and each can be made again and compared; or ones. Shared by the sinks.
+//! Generates the content of tensors: either ones, or random finite numbers. Random content is a function of the checkpoint and the
+//! file's name, so that checkpoints differ from each other and each can be generated again. It is generated piece by piece.
 
 use feedrate_data::content::Content;
 use feedrate_spec::plan::seeds::content_of_checkpoint;
 use feedrate_spec::plan::state::{StateType, Tensor};
 use feedrate_spec::shape::Element;
 
-/// Makes the tensors of one file.
+/// Generates the tensors of one file.
 pub(super) struct StateContent {
-    /// `None` makes ones.
+    /// `None` for ones.
     random: Option<Content>,
 }
 
 impl StateContent {
-    /// The content of `file` in the checkpoint of `epoch` and `step`.
+    /// Random content of `file` in the checkpoint of `epoch` and `step`.
     pub(super) fn random(epoch: u32, step: u64, file: &str) -> Self {
         let mut content = Content::new(content_of_checkpoint(epoch, step));
         content.start(u64::from(crc32fast::hash(file.as_bytes())));
         StateContent { random: Some(content) }
     }
 
+    /// Content of ones.
     pub(super) fn ones() -> Self {
         StateContent { random: None }
     }
 
-    /// The bytes of tensor number `number` from byte `offset` on.
+    /// Writes the bytes of tensor number `number` from `offset` on into `bytes`.
     pub(super) fn fill(&mut self, number: u64, tensor: &Tensor, offset: u64, bytes: &mut [u8]) {
         match &mut self.random {
             Some(content) => content.fill(number, offset, element(tensor.element), bytes),
@@ -37,7 +38,7 @@ fn element(state: StateType) -> Element {
     match state {
         StateType::Int8 => Element::Int8,
         StateType::Uint8 => Element::Uint8,
-        // A finite half is a finite bfloat: both have the top bit of the exponent in the same place.
+        // A finite half is also a finite bfloat, since the top bit of the exponent is the same.
         StateType::Fp16 | StateType::Bf16 => Element::Float16,
         StateType::Fp32 => Element::Float32,
         StateType::Fp64 => Element::Float64,
@@ -45,17 +46,17 @@ fn element(state: StateType) -> Element {
 }
 
 fn fill_ones(state: StateType, offset: u64, bytes: &mut [u8]) {
-    let one: u64 = match state {
+    let value: u64 = match state {
         StateType::Int8 | StateType::Uint8 => 1,
         StateType::Fp16 => 0x3c00,
         StateType::Bf16 => 0x3f80,
         StateType::Fp32 => u64::from(1f32.to_bits()),
         StateType::Fp64 => 1f64.to_bits(),
     };
-    let one = one.to_le_bytes();
+    let value_bytes = value.to_le_bytes();
     let first = (offset % state.bytes()) as usize;
-    let pattern = one[..state.bytes() as usize].iter().cycle().skip(first);
-    for (byte, one) in bytes.iter_mut().zip(pattern) {
-        *byte = *one;
+    let pattern = value_bytes[..state.bytes() as usize].iter().cycle().skip(first);
+    for (byte, expected) in bytes.iter_mut().zip(pattern) {
+        *byte = *expected;
     }
 }

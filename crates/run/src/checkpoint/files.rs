@@ -1,4 +1,4 @@
-//! Makes and opens the files of checkpoints. Knows no format.
+//! Creates and opens the files of checkpoints, whatever their format.
 
 use super::output::{OutputFile, Stream};
 use feedrate_measure::record::file::create_part_of;
@@ -10,19 +10,19 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Files from this length on have their blocks reserved: ext4 writes two to three times as fast then.
+/// Length from which the blocks of a file are reserved; ext4 then writes two to three times as fast.
 const RESERVED_BYTES_MIN: u64 = 1 << 20;
 
-/// Make `folder` and those above it. Returns the folders that have to be synced for it to stay.
+/// Creates `folder` and its missing ancestors. Returns the folders that have to be synced to make it durable.
 pub(super) fn create_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let missing: Vec<&Path> = folder.ancestors().take_while(|above| !above.exists()).collect();
     fs::create_dir_all(folder)?;
-    // A relative path ends in nothing, which is the folder we are in.
-    let above = missing.into_iter().filter_map(Path::parent);
-    Ok(above.map(|above| Path::new(".").join(above)).collect())
+    // The parent of a relative path may be empty, which stands for the working directory.
+    let parents = missing.into_iter().filter_map(Path::parent);
+    Ok(parents.map(|parent| Path::new(".").join(parent)).collect())
 }
 
-/// Make an empty file that will have `bytes` bytes, under a name of its own until it gets `path`.
+/// Creates the temporary file of a file at `path` that will have `bytes` bytes. Returns the temporary path and the open file.
 pub(super) fn create_part(
     path: &Path,
     bytes: u64,
@@ -30,7 +30,7 @@ pub(super) fn create_part(
 ) -> io::Result<(PathBuf, Box<dyn OutputFile>)> {
     let (file, part) = create_part_of(path)?;
     if bytes >= RESERVED_BYTES_MIN {
-        // Where the file system has no such thing, blocks are found as they are written.
+        // Without support in the file system, blocks are allocated when they are written.
         let reserved = fallocate(&file, FallocateFlags::empty(), 0, bytes);
         if reserved == Err(Errno::NOSPC) {
             let _ = fs::remove_file(&part);
@@ -43,14 +43,14 @@ pub(super) fn create_part(
     })
 }
 
-/// Open a file from its start, with its length. Anything but a regular file is refused without waiting for it.
+/// Opens a regular file for reading and returns it with its length. Other kinds of files are refused; opening a pipe does not block.
 pub(super) fn open(path: &Path) -> io::Result<(File, u64)> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    let found = file.metadata()?;
-    if !found.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
-    Ok((file, found.len()))
+    Ok((file, metadata.len()))
 }
 
 #[cfg(test)]

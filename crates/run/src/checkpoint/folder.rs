@@ -1,4 +1,5 @@
-//! One checkpoint in its folder: begun, written by many ranks at a time, whole once its manifest has the lengths of all files, read back, removed.
+//! Writes, completes, reads back and removes one checkpoint. Ranks write in parallel; a checkpoint is complete when its manifest
+//! has the lengths and checksums of all files.
 
 use super::content::StateContent;
 use super::files;
@@ -28,50 +29,50 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Ranks that write or read side by side even where there are fewer processors: storage is waited for more than computed.
-const RANKS_AT_ONCE: usize = 16;
-/// Read and summed up at once, so that it stays in a core's cache between the two.
+/// Number of ranks that write or read in parallel even on fewer processors, since they mostly wait for the storage.
+const PARALLEL_RANKS_MIN: usize = 16;
+/// Bytes that are read and checksummed at a time; few enough to stay in a core's cache.
 const READ_BYTES: usize = 512 << 10;
 
-/// A checkpoint, and where it lies or will lie.
+/// The folder of one checkpoint with its plan.
 pub(super) struct CheckpointFolder {
-    pub(super) at: StepFolder,
+    pub(super) step: StepFolder,
     plan: Arc<CheckpointPlan>,
     clock: Clock,
-    /// Told of the bytes that are written and read.
+    /// Receives the progress in bytes.
     live: Arc<Live>,
 }
 
-/// The part of a checkpoint that some ranks wrote.
+/// The part of a checkpoint written by one process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct WrittenPart {
     pub(super) ranks: Vec<RankCheckpoint>,
     pub(super) entries: Vec<(String, CheckpointFile)>,
-    /// As in a record, on the process of rank 0.
+    /// Time that rank 0 took for files of the optimizer; only in the process of rank 0.
     pub(super) optimizer_ns: Option<u64>,
-    /// When the last of it was written.
+    /// When the last file was written.
     pub(super) end_ns: u64,
 }
 
-/// The part of a checkpoint that some ranks read.
+/// The part of a checkpoint read by one process.
 #[derive(Debug)]
 pub struct LoadedPart {
-    /// On the process of rank 0 all, on others their own.
+    /// All ranks in the process of rank 0, local ranks in other processes.
     pub ranks: Vec<RankCheckpoint>,
-    /// As in a record, on the process of rank 0.
+    /// Time that rank 0 took for files of the optimizer; only in the process of rank 0.
     pub optimizer_ns: Option<u64>,
 }
 
-/// Where the checkpoint of `epoch` and `step` lies.
+/// Returns the folder of the checkpoint of `epoch` and `step`.
 pub(crate) fn folder(plan: &CheckpointPlan, epoch: u32, step: u64) -> PathBuf {
     Path::new(&plan.folder).join(step::name(epoch, step))
 }
 
-/// Read the checkpoint of `epoch` and `step` back, all of it, and check it: each rank reads what the rank `read_rank_shift` of the
-/// plan behind it wrote, as after a restart on other machines.
+/// Reads the checkpoint of `epoch` and `step` completely and verifies it. Each rank reads the files of the rank `read_rank_shift`
+/// behind it, as after a restart on other machines.
 ///
 /// # Errors
-/// The file system refused, or the checkpoint is not whole, or not this plan's; or it does not answer, and the run is to be left.
+/// The file system refused; the checkpoint is incomplete or of another plan; or the run was ended while the storage hung.
 pub fn load(
     plan: &CheckpointPlan,
     clock: Clock,
@@ -80,27 +81,28 @@ pub fn load(
     ranks: &Ranks,
     signals: &Signals,
 ) -> Result<LoadedPart, CheckpointError> {
-    let (path, own, live) = (folder(plan, epoch, step), own(plan, ranks), &signals.live);
+    let path = folder(plan, epoch, step);
+    let local = local_ranks(plan, ranks);
+    let live = &signals.live;
     live.bytes.begin((!ranks.are_many()).then_some(plan.total_bytes), clock.now_ns());
-    let plan = Arc::new(plan.clone());
-    let folder = CheckpointFolder::new(&plan, clock, live, epoch, step);
-    let loaded = aside(&signals.leave, move || folder.load(own))
+    let folder = CheckpointFolder::new(&Arc::new(plan.clone()), clock, live, epoch, step);
+    let loaded = aside(&signals.leave, move || folder.load(local))
         .map_err(|source| CheckpointError::Read { path, source })?;
-    let own = loaded.ok_or(CommError::Stopped)??;
+    let part = loaded.ok_or(CommError::Stopped)??;
     if !ranks.are_many() {
-        return Ok(own);
+        return Ok(part);
     }
-    let all: Vec<_> = ranks.gather(&own.ranks)?.into_iter().flatten().collect();
+    let all: Vec<_> = ranks.gather(&part.ranks)?.into_iter().flatten().collect();
     ranks.comm.barrier()?;
-    Ok(if ranks.is_first() { LoadedPart { ranks: all, ..own } } else { own })
+    Ok(if ranks.is_first() { LoadedPart { ranks: all, ..part } } else { part })
 }
 
-/// The ranks of a checkpoint that this process writes or reads.
-pub(super) fn own(plan: &CheckpointPlan, ranks: &Ranks) -> Range<u64> {
+/// Returns the ranks of a checkpoint that this process writes or reads.
+pub(super) fn local_ranks(plan: &CheckpointPlan, ranks: &Ranks) -> Range<u64> {
     let writers = plan.state.writers();
-    let own = &ranks.own;
-    let end = if ranks.has_last() { writers } else { u64::from(own.end).min(writers) };
-    u64::from(own.start).min(end)..end
+    let local = &ranks.local;
+    let end = if ranks.has_last() { writers } else { u64::from(local.end).min(writers) };
+    u64::from(local.start).min(end)..end
 }
 
 impl CheckpointFolder {
@@ -112,58 +114,65 @@ impl CheckpointFolder {
         step: u64,
     ) -> Self {
         let syncs = plan.fsync.then_some(clock);
-        let at = StepFolder::new(syncs, Path::new(&plan.folder), epoch, step);
-        CheckpointFolder { at, plan: Arc::clone(plan), clock, live: Arc::clone(live) }
+        let step = StepFolder::new(syncs, Path::new(&plan.folder), epoch, step);
+        CheckpointFolder { step, plan: Arc::clone(plan), clock, live: Arc::clone(live) }
     }
 
-    /// Make the folder; from here on no checkpoint in it is whole. Files of others in it stay; where they have names of ours,
-    /// nothing is touched.
+    /// Creates the folder and marks the checkpoint as incomplete. Foreign files in the folder are kept; if one has the name of a
+    /// planned file, nothing is changed and the call fails.
     pub(super) fn begin(&self) -> Result<(), CheckpointError> {
-        let failed = not_written(&self.at.path);
-        let own = self.at.own().map_err(&failed)?;
-        let planned = planned(&self.plan);
-        let paths = self.at.strangers(&planned, own.as_ref()).map_err(&failed)?;
+        let not_written = not_written(&self.step.path);
+        let older = self.step.read_manifest().map_err(&not_written)?;
+        let planned = planned_files(&self.plan);
+        let paths = self.step.foreign_files(&planned, older.as_ref()).map_err(&not_written)?;
         if !paths.is_empty() {
-            return Err(CheckpointError::Strangers { paths });
+            return Err(CheckpointError::ForeignFiles { paths });
         }
-        self.prepare(&planned, own).map_err(failed)
+        self.prepare(&planned, older).map_err(not_written)
     }
 
     fn prepare(
         &self,
         planned: &BTreeSet<String>,
-        own: Option<CheckpointManifest>,
+        older: Option<CheckpointManifest>,
     ) -> io::Result<()> {
-        self.create(&self.at.root)?;
-        let above = if self.at.path.exists() { &self.at.path } else { &self.at.root };
-        let free = storage::open("file", above).and_then(|storage| storage.free_bytes());
-        let (bytes, free) = (self.plan.total_bytes, free.map_err(|error| error.source)?);
-        if let Some(free) = free.filter(|free| bytes > *free) {
-            let (bytes, free) = (units::bytes(bytes), units::bytes(free));
-            let message = format!("it has {bytes}, only {free} are free");
+        self.create(&self.step.root)?;
+        let existing = if self.step.path.exists() { &self.step.path } else { &self.step.root };
+        let free_bytes = storage::open("file", existing)
+            .and_then(|storage| storage.free_bytes())
+            .map_err(|error| error.source)?;
+        let total_bytes = self.plan.total_bytes;
+        if let Some(free_bytes) = free_bytes.filter(|free_bytes| total_bytes > *free_bytes) {
+            let message = format!(
+                "it has {}, only {} are free",
+                units::bytes(total_bytes),
+                units::bytes(free_bytes)
+            );
             return Err(io::Error::new(io::ErrorKind::StorageFull, message));
         }
-        self.at.begin(planned, own)?;
-        self.create(&self.at.path)
+        self.step.begin(planned, older)?;
+        self.create(&self.step.path)
     }
 
-    /// Make a folder that may be there.
+    /// Creates a folder if it does not exist.
     fn create(&self, folder: &Path) -> io::Result<()> {
         let changed = files::create_folder(folder)?;
-        changed.iter().try_for_each(|folder| self.at.sync_folder(folder))
+        changed.iter().try_for_each(|folder| self.step.sync_folder(folder))
     }
 
-    /// Write the files of `own` ranks, many at a time. Each gets its name once it is whole. Memory is bounded by ranks that write
-    /// at a time (16, or as many as there are processors) × a piece of 4 MiB, whatever the model; where files of given sizes are
-    /// written, each in one call, × the largest of them.
+    /// Writes the files of the ranks `local` in parallel. Each file gets its name when it is complete. Each parallel rank uses 4 MiB
+    /// of memory whatever the size of the model; if the plan gives file sizes, each file is written in one call and a rank uses as
+    /// much as the largest file.
     ///
     /// # Errors
-    /// The file system refused. No file that was begun is left then; those that are whole are.
-    pub(super) fn write(&self, own: Range<u64>) -> Result<WrittenPart, CheckpointError> {
-        let (entries, optimizer) = (Mutex::new(Vec::new()), self.optimizer_time(&own));
-        let ranks = self.ranks(own, |rank, own| {
-            for state in self.plan.state.files(rank) {
-                let entry = optimizer.timed(rank, &state, || self.write_file(&state, own))?;
+    /// The file system refused. Incomplete files are removed; complete ones are kept.
+    pub(super) fn write(&self, local: Range<u64>) -> Result<WrittenPart, CheckpointError> {
+        let entries = Mutex::new(Vec::new());
+        let optimizer = self.optimizer_time(&local);
+        let ranks = self.for_each_rank(local, |record| {
+            for state in self.plan.state.files(record.rank) {
+                let entry =
+                    optimizer.timed(record.rank, &state, || self.write_file(&state, record))?;
                 let mut entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
                 entries.push((file_name(&self.plan, &state), entry));
             }
@@ -177,120 +186,126 @@ impl CheckpointFolder {
     fn write_file(
         &self,
         state: &StateFile,
-        own: &mut RankCheckpoint,
+        record: &mut RankCheckpoint,
     ) -> Result<CheckpointFile, CheckpointError> {
-        let path = self.at.path.join(file_name(&self.plan, state));
-        self.write_state(&path, state, own)
+        let path = self.step.path.join(file_name(&self.plan, state));
+        self.write_state(&path, state, record)
             .map_err(|source| CheckpointError::Write { path, source })
     }
 
+    /// Writes a file and adds its bytes and the time of its sync to `record`.
     fn write_state(
         &self,
         path: &Path,
         state: &StateFile,
-        own: &mut RankCheckpoint,
+        record: &mut RankCheckpoint,
     ) -> io::Result<CheckpointFile> {
         let name = &self.plan.format;
         let format = find(name)
             .ok_or_else(|| io::Error::other(format!("there is no checkpoint format `{name}`")))?;
         let mut length = Length::default();
         format.write(&mut length, state)?;
-        let in_one = !self.plan.state.file_sizes.is_empty();
-        let most = if in_one { length.bytes } else { PIECE_BYTES as u64 };
-        let piece_bytes = length.bytes.min(most) as usize;
+        let in_one_call = !self.plan.state.file_sizes.is_empty();
+        let piece_bytes_max = if in_one_call { length.bytes } else { PIECE_BYTES as u64 };
+        let piece_bytes = length.bytes.min(piece_bytes_max) as usize;
         let content = if self.plan.ones {
             StateContent::ones()
         } else {
-            StateContent::random(self.at.epoch, self.at.step, &state.name)
+            StateContent::random(self.step.epoch, self.step.step, &state.name)
         };
         let (part, mut output) = files::create_part(path, length.bytes, self.plan.interface)?;
         let written = Pieces::new(content, piece_bytes, &mut *output, &self.live.bytes.done)
             .and_then(|mut pieces| format.write(&mut pieces, state).and_then(|()| pieces.finish()))
-            .and_then(|written| Ok((written, self.at.timed(|| output.sync())?)));
-        let named = written.and_then(|done| fs::rename(&part, path).map(|()| done));
-        if named.is_err() {
+            .and_then(|written| Ok((written, self.step.timed(|| output.sync())?)));
+        let renamed = written.and_then(|written| fs::rename(&part, path).map(|()| written));
+        if renamed.is_err() {
             // The first error is the one to report.
             let _ = fs::remove_file(&part);
         }
-        let ((bytes, crc32), sync_ns) = named?;
-        // What was reserved of a shorter one would be its tail.
+        let ((bytes, crc32), sync_ns) = renamed?;
+        // A shorter file would end in reserved blocks.
         assert_eq!(bytes, length.bytes, "{} as it was planned", path.display());
-        own.sync_ns += sync_ns;
-        own.bytes += bytes;
+        record.sync_ns += sync_ns;
+        record.bytes += bytes;
         Ok(CheckpointFile { bytes, crc32, tensors_crc32: tensors_crc32(state) })
     }
 
-    /// All files are there: now it is whole.
+    /// Marks the checkpoint as complete. All files must be written.
     pub(super) fn complete(
         &self,
         entries: Vec<(String, CheckpointFile)>,
     ) -> Result<(), CheckpointError> {
-        self.at.complete(entries).map_err(not_written(&self.at.manifest()))
+        self.step.complete(entries).map_err(not_written(&self.step.manifest_path()))
     }
 
-    /// Read the part of `own` ranks, and check it.
-    pub(super) fn load(&self, own: Range<u64>) -> Result<LoadedPart, CheckpointError> {
-        let (manifest, optimizer) = (self.manifest()?, self.optimizer_time(&own));
-        let (writers, shift) = (self.plan.state.writers(), self.plan.read_rank_shift);
-        let ranks = self.ranks(own, |rank, own| {
-            for state in self.plan.state.files((rank + shift % writers) % writers) {
-                own.bytes += optimizer.timed(rank, &state, || self.check(&manifest, &state))?;
+    /// Reads and verifies the part of the ranks `local`.
+    pub(super) fn load(&self, local: Range<u64>) -> Result<LoadedPart, CheckpointError> {
+        let manifest = self.read_manifest()?;
+        let optimizer = self.optimizer_time(&local);
+        let writers = self.plan.state.writers();
+        let shift = self.plan.read_rank_shift;
+        let ranks = self.for_each_rank(local, |record| {
+            for state in self.plan.state.files((record.rank + shift % writers) % writers) {
+                record.bytes +=
+                    optimizer.timed(record.rank, &state, || self.verify(&manifest, &state))?;
             }
             Ok(())
         })?;
         Ok(LoadedPart { ranks, optimizer_ns: optimizer.ns() })
     }
 
-    fn optimizer_time(&self, own: &Range<u64>) -> OptimizerTime {
-        let is_known = own.start == 0 && self.plan.state.file_sizes.is_empty();
+    fn optimizer_time(&self, local: &Range<u64>) -> OptimizerTime {
+        let is_known = local.start == 0 && self.plan.state.file_sizes.is_empty();
         OptimizerTime { clock: self.clock, is_known, ns: AtomicU64::new(0) }
     }
 
-    /// Remove an older checkpoint of this run.
+    /// Removes an older checkpoint of this run.
     pub(super) fn remove(&self, epoch: u32, step: u64) -> Result<(), CheckpointError> {
-        let older = StepFolder::new(None, &self.at.root, epoch, step);
+        let older = StepFolder::new(None, &self.step.root, epoch, step);
         older.remove().map_err(not_written(&older.path))
     }
 
-    fn manifest(&self) -> Result<CheckpointManifest, CheckpointError> {
-        let path = self.at.manifest();
-        let missing = "there is none, so the checkpoint is not whole";
+    /// Reads the manifest of a complete checkpoint.
+    fn read_manifest(&self) -> Result<CheckpointManifest, CheckpointError> {
+        let path = self.step.manifest_path();
+        let missing = "it does not exist, so the checkpoint is incomplete";
         let mut text = Vec::new();
         self.read(&path, missing, None, |piece| text.extend_from_slice(piece))?;
-        let parsed = self.at.parse(&text).and_then(|manifest| {
-            let is_whole = manifest.files.values().all(Option::is_some);
-            is_whole.then_some(manifest).ok_or_else(|| {
-                "it was begun and not completed, so the checkpoint is not whole".into()
+        let parsed = self.step.parse(&text).and_then(|manifest| {
+            let is_complete = manifest.files.values().all(Option::is_some);
+            is_complete.then_some(manifest).ok_or_else(|| {
+                "it was begun and not completed, so the checkpoint is incomplete".into()
             })
         });
         parsed.map_err(|problem| CheckpointError::Damaged { path, problem })
     }
 
-    /// Read the file that is to hold `state`; returns its length.
-    fn check(
+    /// Reads the file of `state`, compares it with the manifest and returns its length.
+    fn verify(
         &self,
         manifest: &CheckpointManifest,
         state: &StateFile,
     ) -> Result<u64, CheckpointError> {
         let name = file_name(&self.plan, state);
-        let path = self.at.path.join(&name);
+        let path = self.step.path.join(&name);
         let damaged = |problem| CheckpointError::Damaged { path: path.clone(), problem };
         let Some(entry) = manifest.files.get(&name).copied().flatten() else {
             return Err(damaged("it is not in the checkpoint's manifest".into()));
         };
         if entry.tensors_crc32 != tensors_crc32(state) {
-            return Err(damaged("it holds other tensors than this plan's".into()));
+            return Err(damaged("its tensors differ from those of this plan".into()));
         }
-        let (mut bytes, mut crc) = (0, crc32fast::Hasher::new());
+        let mut bytes = 0;
+        let mut hasher = crc32fast::Hasher::new();
         let missing = "it is missing, and the checkpoint's manifest names it";
         self.read(&path, missing, Some(entry.bytes), |piece| {
-            crc.update(piece);
+            hasher.update(piece);
             bytes += piece.len() as u64;
             self.live.bytes.done.fetch_add(piece.len() as u64, Relaxed);
         })?;
-        let crc = crc.finalize();
+        let crc = hasher.finalize();
         if bytes != entry.bytes {
-            return Err(damaged(of_other_length(bytes, entry.bytes)));
+            return Err(damaged(length_problem(bytes, entry.bytes)));
         }
         if crc != entry.crc32 {
             return Err(damaged(format!("its checksum is {crc:08x}, not {:08x}", entry.crc32)));
@@ -298,24 +313,26 @@ impl CheckpointFolder {
         Ok(bytes)
     }
 
-    /// Read a file to its end, piece by piece; one that is not as long as `wanted`, or too long for a manifest, is not begun. However it
-    /// grows meanwhile, no more than a byte is read beyond what it had.
+    /// Reads a file completely, piece by piece. It is refused unread if its length differs from `expected_bytes`, or if it is too
+    /// long for a manifest. If the file grows meanwhile, at most one additional byte is read.
     fn read(
         &self,
         path: &Path,
         missing: &str,
-        wanted: Option<u64>,
+        expected_bytes: Option<u64>,
         take: impl FnMut(&[u8]),
     ) -> Result<(), CheckpointError> {
         let damaged = |problem| CheckpointError::Damaged { path: path.to_owned(), problem };
-        let refused = |source: io::Error| match source.kind() {
+        let not_read = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound => damaged(missing.into()),
             io::ErrorKind::InvalidInput => damaged(source.to_string()),
             _ => CheckpointError::Read { path: path.to_owned(), source },
         };
-        let (input, bytes) = files::open(path).map_err(refused)?;
-        match wanted {
-            Some(wanted) if wanted != bytes => return Err(damaged(of_other_length(bytes, wanted))),
+        let (input, bytes) = files::open(path).map_err(not_read)?;
+        match expected_bytes {
+            Some(expected) if expected != bytes => {
+                return Err(damaged(length_problem(bytes, expected)));
+            }
             None if bytes > MANIFEST_BYTES_MAX => {
                 return Err(damaged(format!(
                     "it has {bytes} bytes, more than {MANIFEST_BYTES_MAX}"
@@ -323,41 +340,45 @@ impl CheckpointFolder {
             }
             _ => {}
         }
-        read_all(input.take(bytes.saturating_add(1)), take).map_err(refused)
+        read_all(input.take(bytes.saturating_add(1)), take).map_err(not_read)
     }
 
-    /// Do the part of each of `own` ranks, [`RANKS_AT_ONCE`] or as many as there are processors at a time, until one failed.
-    fn ranks(
+    /// Calls `act` with the record of each of the ranks `local`, in parallel, until one fails. Returns the records ordered by rank.
+    fn for_each_rank(
         &self,
-        own: Range<u64>,
-        part: impl Fn(u64, &mut RankCheckpoint) -> Result<(), CheckpointError> + Sync,
+        local: Range<u64>,
+        act: impl Fn(&mut RankCheckpoint) -> Result<(), CheckpointError> + Sync,
     ) -> Result<Vec<RankCheckpoint>, CheckpointError> {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let (done, never) = (Mutex::new(Vec::new()), AtomicBool::new(false));
-        let watch = Watch::new(&|_, _| {}, &never);
-        let (count, threads) = (own.end - own.start, threads.max(RANKS_AT_ONCE));
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let records = Mutex::new(Vec::new());
+        let never = AtomicBool::new(false);
         walk::for_each(
-            count,
-            threads,
-            &watch,
+            local.end - local.start,
+            processors.max(PARALLEL_RANKS_MIN),
+            &Watch::new(&|_, _| {}, &never),
             || (),
             |(), number| {
-                let (rank, start_ns) = (own.start + number, self.clock.now_ns());
-                let mut own =
-                    RankCheckpoint { rank, start_ns, end_ns: start_ns, bytes: 0, sync_ns: 0 };
-                part(rank, &mut own)?;
-                own.end_ns = self.clock.now_ns();
-                done.lock().unwrap_or_else(PoisonError::into_inner).push(own);
+                let start_ns = self.clock.now_ns();
+                let mut record = RankCheckpoint {
+                    rank: local.start + number,
+                    start_ns,
+                    end_ns: start_ns,
+                    bytes: 0,
+                    sync_ns: 0,
+                };
+                act(&mut record)?;
+                record.end_ns = self.clock.now_ns();
+                records.lock().unwrap_or_else(PoisonError::into_inner).push(record);
                 Ok::<(), CheckpointError>(())
             },
         )?;
-        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        done.sort_unstable_by_key(|own| own.rank);
-        Ok(done)
+        let mut records = records.into_inner().unwrap_or_else(PoisonError::into_inner);
+        records.sort_unstable_by_key(|record| record.rank);
+        Ok(records)
     }
 }
 
-/// Time that rank 0 takes for files of the optimizer.
+/// Measures the time that rank 0 takes for files of the optimizer.
 struct OptimizerTime {
     clock: Clock,
     is_known: bool,
@@ -367,11 +388,11 @@ struct OptimizerTime {
 impl OptimizerTime {
     fn timed<T>(&self, rank: u64, state: &StateFile, act: impl FnOnce() -> T) -> T {
         let start_ns = self.clock.now_ns();
-        let done = act();
+        let result = act();
         if rank == 0 && state.is_optimizer_state() {
             self.ns.fetch_add(self.clock.now_ns() - start_ns, Relaxed);
         }
-        done
+        result
     }
 
     fn ns(self) -> Option<u64> {
@@ -379,8 +400,8 @@ impl OptimizerTime {
     }
 }
 
-/// Names of the files of each checkpoint of `plan`.
-pub(super) fn planned(plan: &CheckpointPlan) -> BTreeSet<String> {
+/// Returns the names of the files of each checkpoint of `plan`.
+pub(super) fn planned_files(plan: &CheckpointPlan) -> BTreeSet<String> {
     let state = &plan.state;
     let files = (0..state.writers()).flat_map(|rank| state.files(rank));
     files.map(|state| file_name(plan, &state)).collect()
@@ -390,10 +411,11 @@ fn file_name(plan: &CheckpointPlan, state: &StateFile) -> String {
     format!("{}.{}", state.name, plan.format)
 }
 
-fn of_other_length(bytes: u64, wanted: u64) -> String {
-    format!("it has {bytes} bytes of {wanted}")
+fn length_problem(bytes: u64, expected: u64) -> String {
+    format!("it has {bytes} bytes of {expected}")
 }
 
+/// Returns a conversion of I/O errors into errors of writing `path`.
 fn not_written(path: &Path) -> impl Fn(io::Error) -> CheckpointError + use<> {
     let path = path.to_owned();
     move |source| CheckpointError::Write { path: path.clone(), source }

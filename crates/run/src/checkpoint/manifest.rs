@@ -1,37 +1,37 @@
-//! The manifest of a checkpoint. It names the files before they are written, so that another run knows them for ours whenever this
-//! one ends, and has their lengths and checksums once all are there. A checkpoint without these is not whole, and one whose files
-//! differ from them is refused.
+//! The manifest of a checkpoint. It is written first with the names of the files, so that a later run recognises them as feedrate's
+//! even if this one is killed, and again with their lengths and checksums when all are written. A checkpoint without these is
+//! incomplete; one whose files differ from them is refused.
 
 use feedrate_data::storage::NameKind;
 use feedrate_spec::plan::state::StateFile;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The longest that is read.
+/// Size above which a manifest is refused.
 pub(super) const MANIFEST_BYTES_MAX: u64 = 64 << 20;
 /// Raised when a field changes meaning.
 const VERSION: u32 = 1;
 
-/// All files of a checkpoint.
+/// The manifest of one checkpoint.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CheckpointManifest {
     version: u32,
-    /// The checkpoint that it is.
+    /// Epoch of the checkpoint.
     pub(super) epoch: u32,
-    /// As its folder counts it.
+    /// Step in the name of its folder.
     pub(super) step: u64,
-    /// By name; none is known until all are written.
+    /// Files by name; the values are `None` until the checkpoint is complete.
     pub(super) files: CheckpointFiles,
 }
 
 pub(super) type CheckpointFiles = BTreeMap<String, Option<CheckpointFile>>;
 
-/// One file.
+/// Length and checksums of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CheckpointFile {
-    /// Its length.
+    /// Length of the file.
     pub(super) bytes: u64,
-    /// CRC-32 of all of it.
+    /// CRC-32 of its content.
     pub(super) crc32: u32,
     /// CRC-32 of names, lengths and types of its tensors.
     pub(super) tensors_crc32: u32,
@@ -42,7 +42,7 @@ impl CheckpointManifest {
         CheckpointManifest { version: VERSION, epoch, step, files }
     }
 
-    /// Whether `name`, which is of this kind, is a file of the checkpoint, as it was written.
+    /// Whether the entry `name` of this kind is a file of the checkpoint and, if its length is known, unchanged in length.
     pub(super) fn has(&self, name: &str, kind: NameKind) -> bool {
         match (kind, self.files.get(name)) {
             (NameKind::File { .. }, Some(None)) => true,
@@ -51,7 +51,7 @@ impl CheckpointManifest {
         }
     }
 
-    /// The manifest of the checkpoint of `epoch` and `step` with this text, or why it is none.
+    /// Parses the manifest of the checkpoint of `epoch` and `step`; `Err` describes why it is not one.
     pub(super) fn parse(text: &[u8], epoch: u32, step: u64) -> Result<Self, String> {
         let manifest: CheckpointManifest =
             serde_json::from_slice(text).map_err(|error| error.to_string())?;
@@ -65,7 +65,7 @@ impl CheckpointManifest {
     }
 }
 
-/// Tells states from another.
+/// Returns a checksum by which states with different tensors are distinguished.
 pub(super) fn tensors_crc32(state: &StateFile) -> u32 {
     let mut crc = crc32fast::Hasher::new();
     for tensor in &state.tensors {

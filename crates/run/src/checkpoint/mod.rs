@@ -15,7 +15,7 @@ mod folder;
 mod saver;
 mod all;
 
-pub use all::{are_in, clean, refuse_strangers};
+pub use all::{clean, contains_checkpoints, refuse_foreign_files};
 pub(crate) use folder::folder;
 pub use folder::{LoadedPart, load};
 pub use saver::{CheckpointDue, Saved, Saver};
@@ -27,31 +27,31 @@ use feedrate_spec::plan::state::StateFile;
 use std::io;
 use std::path::PathBuf;
 
-/// So many files of others are named.
-const NAMED_MAX: usize = 10;
+/// Number of foreign files that an error lists by name.
+const LISTED_MAX: usize = 10;
 
-/// How a model's state lies in a file.
+/// A file format of a model's state.
 pub trait Checkpoint: Sync {
-    /// Name, summary, abilities. The name is the files' extension.
+    /// Name, summary and abilities. The name is also the extension of the files.
     fn member(&self) -> &'static Member;
 
-    /// Write `state` to `sink`. What it puts has the same length whatever the content.
+    /// Writes `state` to `sink`. The length of the file must not depend on the content of the tensors.
     ///
     /// # Errors
     /// The file system refused.
     fn write(&self, sink: &mut dyn CheckpointSink, state: &StateFile) -> io::Result<()>;
 }
 
-/// Every format, in the order docs show them.
+/// All formats, in the order in which the documentation lists them.
 pub static CHECKPOINTS: &[&dyn Checkpoint] =
     &[&pt::Pt, &safetensors::SafetensorsCheckpoint, &raw::RawCheckpoint];
 
-/// The format called `name`.
+/// Returns the format called `name`.
 pub fn find(name: &str) -> Option<&'static dyn Checkpoint> {
     CHECKPOINTS.iter().copied().find(|format| format.member().name == name)
 }
 
-/// The reason why a checkpoint was not written or not read.
+/// An error of writing, reading or removing checkpoints.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
     /// The system refused to write it.
@@ -70,25 +70,25 @@ pub enum CheckpointError {
         /// The system's reason.
         source: io::Error,
     },
-    /// Things of others have names of files that are to be written.
+    /// Files that feedrate did not write have names of files that are to be written.
     #[error("{} where checkpoints are to be written, and no manifest says that feedrate wrote {}",
-        lying(paths), if paths.len() == 1 { "it" } else { "them" })]
-    Strangers {
-        /// All of them.
+        existing(paths), if paths.len() == 1 { "it" } else { "them" })]
+    ForeignFiles {
+        /// All of these files.
         paths: Vec<PathBuf>,
     },
-    /// Another run writes, reads or removes checkpoints there.
-    #[error("the folder of checkpoints `{}` is in use: {}", folder.display(), holder.as_deref().unwrap_or("somebody has it"))]
+    /// Another process uses the folder.
+    #[error("the folder of checkpoints `{}` is in use: {}", folder.display(), holder.as_deref().unwrap_or("another process holds its lock"))]
     Busy {
-        /// That of all checkpoints.
+        /// The folder of all checkpoints.
         folder: PathBuf,
-        /// Who and since when, in its own words.
+        /// Description of the process and since when it holds the lock, if known.
         holder: Option<String>,
     },
-    /// The processes of the run lost each other.
+    /// Communication between the processes of the run failed.
     #[error(transparent)]
     Comm(#[from] CommError),
-    /// It is not what was written.
+    /// The content differs from what was written.
     #[error("cannot load checkpoint `{}`: {problem}", path.display())]
     Damaged {
         /// The file.
@@ -99,7 +99,7 @@ pub enum CheckpointError {
 }
 
 impl CheckpointError {
-    /// Advice, where the reason is a common one.
+    /// Returns advice, if the error is a common one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             CheckpointError::Write { source, .. } => match source.kind() {
@@ -117,7 +117,7 @@ impl CheckpointError {
                 }
                 _ => None,
             },
-            CheckpointError::Strangers { .. } => Some(
+            CheckpointError::ForeignFiles { .. } => Some(
                 "move what is yours elsewhere, or point `checkpoint.checkpoint_folder` at another folder",
             ),
             CheckpointError::Busy { .. } => Some(
@@ -125,21 +125,21 @@ impl CheckpointError {
             ),
             CheckpointError::Comm(error) => error.hint(),
             CheckpointError::Damaged { .. } => Some(
-                "it is not the checkpoint that was asked for, or not whole: load another, or write it anew",
+                "the file is incomplete, or belongs to another checkpoint: load another checkpoint, or write it again",
             ),
         }
     }
 }
 
-/// `a`, `b` and 7 more lie
-fn lying(paths: &[PathBuf]) -> String {
-    let named: Vec<_> =
-        paths.iter().take(NAMED_MAX).map(|path| format!("`{}`", path.display())).collect();
-    let more = match paths.len() - named.len() {
+/// Renders the subject and verb of an error: "`a`, `b` and 7 more exist".
+fn existing(paths: &[PathBuf]) -> String {
+    let listed: Vec<_> =
+        paths.iter().take(LISTED_MAX).map(|path| format!("`{}`", path.display())).collect();
+    let more = match paths.len() - listed.len() {
         0 => String::new(),
-        more => format!(" and {more} more"),
+        count => format!(" and {count} more"),
     };
-    format!("{}{more} {}", named.join(", "), if paths.len() == 1 { "lies" } else { "lie" })
+    format!("{}{more} {}", listed.join(", "), if paths.len() == 1 { "exists" } else { "exist" })
 }
 
 #[cfg(test)]

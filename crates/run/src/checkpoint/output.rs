@@ -1,5 +1,4 @@
-//! A file that is written: by the system's calls, or through a stream of the C library, as C programs write, with all that is unsafe
-//! about it. Knows no format.
+//! Output files, written either by system calls or through a stream of the C library (`fwrite`), as C programs do.
 
 use rustix::fs::fsync;
 use std::fs::File;
@@ -8,20 +7,20 @@ use std::os::fd::{BorrowedFd, FromRawFd, IntoRawFd};
 use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 
-/// A file that is written.
+/// A file that is being written.
 pub(super) trait OutputFile {
-    /// Append.
+    /// Appends `bytes`.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Change what was written.
+    /// Overwrites earlier bytes; the end of the file stays the place to append.
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// All is written: hand on what is still buffered.
+    /// Flushes buffers. Called once, after the last write.
     fn end(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Make what was written stay.
+    /// Makes the content durable.
     fn sync(&mut self) -> io::Result<()>;
 }
 
@@ -43,14 +42,14 @@ impl OutputFile for File {
 pub(super) struct Stream(NonNull<libc::FILE>);
 
 impl Stream {
-    /// To write `file` by.
+    /// Opens a stream that writes to `file`.
     pub(super) fn new(file: File) -> io::Result<Self> {
         let fd = file.into_raw_fd();
-        // SAFETY: the descriptor is open, and nobody else's.
+        // SAFETY: the descriptor is open and owned here.
         let stream = unsafe { libc::fdopen(fd, c"w".as_ptr()) };
         NonNull::new(stream).map(Stream).ok_or_else(|| {
             let error = io::Error::last_os_error();
-            // SAFETY: no stream has taken it.
+            // SAFETY: the descriptor was not taken by a stream.
             drop(unsafe { File::from_raw_fd(fd) });
             error
         })
@@ -58,13 +57,13 @@ impl Stream {
 
     fn seek(&mut self, offset: i64) -> io::Result<()> {
         // SAFETY: the stream is open until it is dropped.
-        done(unsafe { libc::fseeko(self.0.as_ptr(), offset, libc::SEEK_SET) })
+        check(unsafe { libc::fseeko(self.0.as_ptr(), offset, libc::SEEK_SET) })
     }
 }
 
 impl OutputFile for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        // SAFETY: the stream is open until it is dropped, and `bytes` has as many.
+        // SAFETY: the stream is open until it is dropped, and `bytes` has the length that is passed.
         let written =
             unsafe { libc::fwrite(bytes.as_ptr().cast(), 1, bytes.len(), self.0.as_ptr()) };
         if written == bytes.len() { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -78,13 +77,13 @@ impl OutputFile for Stream {
         }
         self.seek(offset as i64)?;
         self.write(bytes)?;
-        // The file's own end is that of the space reserved for it.
+        // Seeking to the end of the file would go to the end of the reserved blocks.
         self.seek(end)
     }
 
     fn end(&mut self) -> io::Result<()> {
         // SAFETY: the stream is open until it is dropped.
-        done(unsafe { libc::fflush(self.0.as_ptr()) })
+        check(unsafe { libc::fflush(self.0.as_ptr()) })
     }
 
     fn sync(&mut self) -> io::Result<()> {
@@ -96,12 +95,12 @@ impl OutputFile for Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // SAFETY: it was opened in `new`, and is used no more.
+        // SAFETY: it was opened in `new` and is not used after this.
         unsafe { libc::fclose(self.0.as_ptr()) };
     }
 }
 
-fn done(code: libc::c_int) -> io::Result<()> {
+fn check(code: libc::c_int) -> io::Result<()> {
     if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -111,7 +110,7 @@ mod tests {
     use std::fs::OpenOptions;
 
     #[test]
-    fn what_is_buffered_comes_into_the_file_or_is_an_error() {
+    fn buffered_bytes_reach_the_file_or_fail() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let mut stream = Stream::new(File::create(&path).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! The bytes of the tensors one after another, and nothing else.
+//! `raw`: the bytes of the tensors one after another, without any header.
 
 use super::{Checkpoint, CheckpointSink};
 use feedrate_spec::catalog::{Ability, Member};
@@ -11,7 +11,7 @@ static MEMBER: Member = Member {
     abilities: &[Ability::Undescribed],
 };
 
-/// The member.
+/// The `raw` format.
 #[derive(Debug)]
 pub(super) struct RawCheckpoint;
 

@@ -1,5 +1,5 @@
-//! `safetensors`: eight bytes that say how long the header is, a header of JSON that says where each tensor lies, the tensors
-//! one after another (huggingface/safetensors, `README.md`).
+//! `safetensors`: the length of the header in eight bytes, a JSON header with the type, shape and position of each tensor, then the
+//! tensors one after another (huggingface/safetensors, `README.md`).
 
 use super::{Checkpoint, CheckpointSink};
 use feedrate_spec::catalog::Member;
@@ -13,7 +13,7 @@ static MEMBER: Member =
 /// The header's length is a multiple of this.
 const ALIGN: usize = 8;
 
-/// The member.
+/// The `safetensors` format.
 #[derive(Debug)]
 pub(super) struct SafetensorsCheckpoint;
 

@@ -1,8 +1,7 @@
-//! The checkpoints of a run, one after the other: written while training waits, or by threads in the background; older ones are
-//! removed. Knows no format.
+//! Saves the checkpoints of a run one after another, either while training waits or in the background, and removes older ones.
 
 use super::CheckpointError;
-use super::folder::{CheckpointFolder, WrittenPart, own};
+use super::folder::{CheckpointFolder, WrittenPart, local_ranks};
 use super::manifest::CheckpointFile;
 use crate::aside::Aside;
 use crate::clock::Clock;
@@ -14,23 +13,23 @@ use feedrate_spec::plan::CheckpointPlan;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// When in a run a checkpoint is due, and the step that names its folder.
+/// A checkpoint that is due.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckpointDue {
-    /// From 1.
+    /// Epoch, from 1.
     pub epoch: u32,
-    /// Steps of the epoch that are done.
+    /// Finished steps of the epoch.
     pub steps: u64,
-    /// As DLIO counts it.
+    /// Step in the name of the checkpoint's folder, counted as DLIO does.
     pub step: u64,
 }
 
-/// A checkpoint that is whole.
+/// A complete checkpoint.
 #[derive(Debug)]
 pub struct Saved {
     /// The epoch it belongs to.
     pub epoch: u32,
-    /// Its times and bytes.
+    /// Record of its times and bytes.
     pub record: CheckpointRecord,
 }
 
@@ -39,21 +38,20 @@ pub struct Saver {
     plan: Arc<CheckpointPlan>,
     clock: Clock,
     ranks: Ranks,
-    running: Option<InBackground>,
-    whole: Arc<Mutex<WholeFolders>>,
+    running: Option<BackgroundSave>,
+    complete: Arc<Mutex<CompleteCheckpoints>>,
     saved: Vec<Saved>,
-    /// Once it is to be left, files that hang are waited for no more.
     signals: Signals,
 }
 
-/// Epoch and step of those that this run wrote, and only those, the oldest first.
-type WholeFolders = VecDeque<(u32, u64)>;
+/// Epoch and step of the complete checkpoints that this run wrote, oldest first.
+type CompleteCheckpoints = VecDeque<(u32, u64)>;
 
-struct InBackground {
+struct BackgroundSave {
     folder: Arc<CheckpointFolder>,
     due: CheckpointDue,
     start_ns: u64,
-    /// How long training waited for it to start.
+    /// Time that training waited for the start.
     stall_ns: u64,
     work: FolderWork<WrittenPart>,
 }
@@ -61,17 +59,24 @@ struct InBackground {
 type FolderWork<T> = Aside<Result<T, CheckpointError>>;
 
 impl Saver {
-    /// For the checkpoints of `plan`, written by all processes together.
+    /// Creates a saver for the checkpoints of `plan`, which all processes write together.
     pub fn new(plan: &CheckpointPlan, clock: Clock, ranks: Ranks, signals: &Signals) -> Self {
-        let (plan, whole, saved) = (Arc::new(plan.clone()), Arc::default(), Vec::new());
-        Saver { plan, clock, ranks, running: None, whole, saved, signals: signals.clone() }
+        Saver {
+            plan: Arc::new(plan.clone()),
+            clock,
+            ranks,
+            running: None,
+            complete: Arc::default(),
+            saved: Vec::new(),
+            signals: signals.clone(),
+        }
     }
 
-    /// Write a checkpoint, or where that is done in the background wait for the one before and begin it. Of several processes
-    /// a checkpoint in the background is whole once [`Saver::finish`] has brought them together.
+    /// Writes a checkpoint. In the background mode it waits for the previous checkpoint and starts this one; with several processes
+    /// that checkpoint is complete only after [`Saver::finish`].
     ///
     /// # Errors
-    /// This one, or the one before, could not be written.
+    /// This checkpoint or the previous one could not be written.
     pub fn save(&mut self, due: CheckpointDue) -> Result<(), CheckpointError> {
         self.finish()?;
         let live = Arc::clone(&self.signals.live);
@@ -79,59 +84,63 @@ impl Saver {
     }
 
     fn begin(&mut self, due: CheckpointDue) -> Result<(), CheckpointError> {
-        let start_ns = self.clock.now_ns();
-        let (live, is_alone) = (&self.signals.live, !self.ranks.are_many());
+        let clock = self.clock;
+        let start_ns = clock.now_ns();
+        let live = &self.signals.live;
+        let is_alone = !self.ranks.are_many();
         live.bytes.begin(is_alone.then_some(self.plan.total_bytes), start_ns);
-        let CheckpointDue { epoch, step, .. } = due;
-        let (plan, clock) = (&self.plan, self.clock);
-        let folder = CheckpointFolder::new(plan, clock, live, epoch, step);
-        let folder = Arc::new(folder);
+        let folder = Arc::new(CheckpointFolder::new(&self.plan, clock, live, due.epoch, due.step));
         if self.ranks.is_first() {
-            self.wait(in_folder(&folder, CheckpointFolder::begin)?)?;
+            self.wait(start_work(&folder, CheckpointFolder::begin)?)?;
         }
         self.ranks.comm.barrier()?;
-        let own = own(&self.plan, &self.ranks);
-        let (keep_last, whole) = (self.plan.keep_last, Arc::clone(&self.whole));
-        let work = in_folder(&folder, move |folder| {
-            let mut part = folder.write(own)?;
+        let local = local_ranks(&self.plan, &self.ranks);
+        let keep_last = self.plan.keep_last;
+        let complete_checkpoints = Arc::clone(&self.complete);
+        let work = start_work(&folder, move |folder| {
+            let mut part = folder.write(local)?;
             if is_alone {
-                complete(folder, keep_last, std::mem::take(&mut part.entries), &whole)?;
+                let entries = std::mem::take(&mut part.entries);
+                complete(folder, keep_last, entries, &complete_checkpoints)?;
                 part.end_ns = clock.now_ns();
             }
             Ok(part)
         })?;
         if !self.plan.asynchronous {
             let part = self.wait(work)?;
-            return self.keep(&folder, due, start_ns, None, part);
+            return self.record(&folder, due, start_ns, None, part);
         }
-        let stall_ns = self.clock.now_ns() - start_ns;
-        self.running = Some(InBackground { folder, due, start_ns, stall_ns, work });
+        let stall_ns = clock.now_ns() - start_ns;
+        self.running = Some(BackgroundSave { folder, due, start_ns, stall_ns, work });
         Ok(())
     }
 
+    /// Waits for `work`; fails if the run is ended meanwhile.
     fn wait<T: Send + 'static>(&self, work: FolderWork<T>) -> Result<T, CheckpointError> {
         work.wait(&self.signals.leave).ok_or(CommError::Stopped)?
     }
 
-    /// Wait for the checkpoint that is being written, if there is one.
+    /// Waits for the checkpoint that is written in the background, if any.
     ///
     /// # Errors
-    /// It could not be written.
+    /// The checkpoint could not be written.
     pub fn finish(&mut self) -> Result<(), CheckpointError> {
         let Some(running) = self.running.take() else { return Ok(()) };
         let wait_start_ns = self.clock.now_ns();
         let work = running.work;
         let part = self.signals.live.during(LivePhase::Saves, || self.wait(work))?;
         let stall_ns = running.stall_ns + (self.clock.now_ns() - wait_start_ns);
-        self.keep(&running.folder, running.due, running.start_ns, Some(stall_ns), part)
+        self.record(&running.folder, running.due, running.start_ns, Some(stall_ns), part)
     }
 
-    /// The checkpoints that became whole since this was last asked.
+    /// Returns the checkpoints completed since the last call.
     pub fn take_saved(&mut self) -> Vec<Saved> {
         std::mem::take(&mut self.saved)
     }
 
-    fn keep(
+    /// Records a checkpoint whose local part is written; with several processes it is completed first. `stall_ns` is given for
+    /// checkpoints written in the background.
+    fn record(
         &mut self,
         folder: &Arc<CheckpointFolder>,
         due: CheckpointDue,
@@ -139,8 +148,8 @@ impl Saver {
         stall_ns: Option<u64>,
         part: WrittenPart,
     ) -> Result<(), CheckpointError> {
-        let part = if self.ranks.are_many() { self.bring_together(folder, part)? } else { part };
-        // Training may have gone on between the last file and this moment: that is no part of the writing.
+        let part = if self.ranks.are_many() { self.complete_jointly(folder, part)? } else { part };
+        // In the background mode, training may have continued after the last file was written.
         let end_ns = if stall_ns.is_some() { part.end_ns } else { self.clock.now_ns() };
         let record = CheckpointRecord {
             kind: CheckpointKind::Save,
@@ -149,7 +158,7 @@ impl Saver {
             bytes: self.plan.total_bytes,
             after_step: due.steps,
             stall_ns,
-            folder_sync_ns: Some(folder.at.sync_ns()),
+            folder_sync_ns: Some(folder.step.sync_ns()),
             process_device_read_bytes: None,
             optimizer_ns: part.optimizer_ns,
             ranks: part.ranks,
@@ -158,56 +167,60 @@ impl Saver {
         Ok(())
     }
 
-    /// All processes have written their parts: rank 0 makes them a checkpoint. It is told of all ranks, others of their own.
-    fn bring_together(
+    /// Gathers the parts of all processes on rank 0, which completes the checkpoint. Returns the merged part on rank 0 and the local
+    /// part on other ranks.
+    fn complete_jointly(
         &self,
         folder: &Arc<CheckpointFolder>,
         part: WrittenPart,
     ) -> Result<WrittenPart, CheckpointError> {
-        let mut all = WrittenPart { optimizer_ns: part.optimizer_ns, ..WrittenPart::default() };
+        let mut merged = WrittenPart { optimizer_ns: part.optimizer_ns, ..WrittenPart::default() };
         for other in self.ranks.gather(&part)? {
-            all.ranks.extend(other.ranks);
-            all.entries.extend(other.entries);
-            all.end_ns = all.end_ns.max(other.end_ns);
+            merged.ranks.extend(other.ranks);
+            merged.entries.extend(other.entries);
+            merged.end_ns = merged.end_ns.max(other.end_ns);
         }
         if self.ranks.is_first() {
-            let (entries, keep_last) = (std::mem::take(&mut all.entries), self.plan.keep_last);
-            let whole = Arc::clone(&self.whole);
+            let entries = std::mem::take(&mut merged.entries);
+            let keep_last = self.plan.keep_last;
+            let complete_checkpoints = Arc::clone(&self.complete);
             let complete_start_ns = self.clock.now_ns();
-            self.wait(in_folder(folder, move |own| complete(own, keep_last, entries, &whole))?)?;
-            all.end_ns += self.clock.now_ns() - complete_start_ns;
+            self.wait(start_work(folder, move |folder| {
+                complete(folder, keep_last, entries, &complete_checkpoints)
+            })?)?;
+            merged.end_ns += self.clock.now_ns() - complete_start_ns;
         }
         self.ranks.comm.barrier()?;
-        Ok(if self.ranks.is_first() { all } else { part })
+        Ok(if self.ranks.is_first() { merged } else { part })
     }
 }
 
-/// Begin to do `act` in the folder of a checkpoint.
-fn in_folder<T: Send + 'static>(
+/// Starts `act` on the folder of a checkpoint, on a thread of its own.
+fn start_work<T: Send + 'static>(
     folder: &Arc<CheckpointFolder>,
     act: impl FnOnce(&CheckpointFolder) -> Result<T, CheckpointError> + Send + 'static,
 ) -> Result<FolderWork<T>, CheckpointError> {
-    let own = Arc::clone(folder);
-    Aside::begin(move || act(&own))
-        .map_err(|source| CheckpointError::Write { path: folder.at.path.clone(), source })
+    let shared_folder = Arc::clone(folder);
+    Aside::begin(move || act(&shared_folder))
+        .map_err(|source| CheckpointError::Write { path: folder.step.path.clone(), source })
 }
 
-/// Older ones go once this one is whole.
+/// Completes a checkpoint, then removes the oldest ones beyond `keep_last`.
 fn complete(
-    own: &CheckpointFolder,
+    folder: &CheckpointFolder,
     keep_last: Option<u64>,
     entries: Vec<(String, CheckpointFile)>,
-    whole: &Mutex<WholeFolders>,
+    complete_checkpoints: &Mutex<CompleteCheckpoints>,
 ) -> Result<(), CheckpointError> {
-    own.complete(entries)?;
-    let mut whole = whole.lock().unwrap_or_else(PoisonError::into_inner);
-    let newest = (own.at.epoch, own.at.step);
-    whole.retain(|older| *older != newest);
-    whole.push_back(newest);
+    folder.complete(entries)?;
+    let mut checkpoints = complete_checkpoints.lock().unwrap_or_else(PoisonError::into_inner);
+    let newest = (folder.step.epoch, folder.step.step);
+    checkpoints.retain(|older| *older != newest);
+    checkpoints.push_back(newest);
     let kept = keep_last.map_or(usize::MAX, |kept| kept as usize);
-    while whole.len() > kept {
-        if let Some((epoch, step)) = whole.pop_front() {
-            own.remove(epoch, step)?;
+    while checkpoints.len() > kept {
+        if let Some((epoch, step)) = checkpoints.pop_front() {
+            folder.remove(epoch, step)?;
         }
     }
     Ok(())
@@ -221,7 +234,7 @@ mod tests {
     const HOUR_NS: i64 = 3_600_000_000_000;
 
     #[test]
-    fn training_after_the_last_file_is_no_part_of_a_checkpoint_in_the_background() {
+    fn a_background_checkpoint_ends_with_its_last_file() {
         let folder = tempfile::tempdir().unwrap();
         let plan = super::super::tests::plan(folder.path(), "raw", false);
         let plan = CheckpointPlan { asynchronous: true, ..plan };
@@ -230,7 +243,7 @@ mod tests {
             let mut saver =
                 Saver::new(&plan, clock, Ranks::new(Arc::new(comm), 3), &Signals::default());
             saver.save(CheckpointDue { epoch: 1, steps: 4, step: 4 }).unwrap();
-            while !saver.running.as_ref().unwrap().work.is_over() {
+            while !saver.running.as_ref().unwrap().work.is_finished() {
                 std::thread::yield_now();
             }
             // An hour of training.
@@ -244,8 +257,8 @@ mod tests {
                 let saved = &saved;
                 let all: Vec<_> =
                     group.into_iter().map(|comm| scope.spawn(move || saved(comm))).collect();
-                for one in all {
-                    let record = one.join().unwrap();
+                for thread in all {
+                    let record = thread.join().unwrap();
                     assert!(record.end_ns - record.start_ns < HOUR_NS as u64, "{record:?}");
                     assert!(record.ranks.iter().all(|rank| rank.end_ns <= record.end_ns));
                 }

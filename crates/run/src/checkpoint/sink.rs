@@ -1,5 +1,5 @@
-//! Takes what formats write: in large aligned pieces, summed up on the way; or only counts, to learn how long a file is.
-//! Shared by the formats. Knows no format.
+//! Sinks for the output of checkpoint formats: [`Pieces`] writes large aligned pieces and computes the checksum, [`Length`] only
+//! counts bytes.
 
 use super::content::StateContent;
 use super::output::OutputFile;
@@ -9,33 +9,33 @@ use feedrate_spec::plan::state::Tensor;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Written at once, but for the end of a file. What a writing thread holds in memory.
+/// Size of a write, except for the last of a file. It is also the memory of a writing thread.
 pub(super) const PIECE_BYTES: usize = 4 << 20;
-/// Made and summed up at once: it stays in a core's cache between the two.
+/// Bytes that are generated and checksummed at a time; few enough to stay in a core's cache.
 const CHUNK_BYTES: u64 = 128 << 10;
 
-/// Takes a file from its start, as a format writes it.
+/// Receives a file from a format, in order.
 pub trait CheckpointSink {
-    /// Bytes that the format knows.
+    /// Appends `bytes`.
     ///
     /// # Errors
     /// The file system refused.
     fn put(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// The content of tensor number `number`; returns its CRC-32.
+    /// Appends the content of tensor number `number` and returns its CRC-32.
     ///
     /// # Errors
     /// The file system refused.
     fn tensor(&mut self, number: u64, tensor: &Tensor) -> io::Result<u32>;
 
-    /// Write `bytes` over the zeros that were put at `offset`.
+    /// Replaces zeros that were appended earlier, at `offset`, by `bytes`.
     ///
     /// # Errors
     /// The file system refused.
     fn patch(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 }
 
-/// Counts.
+/// A sink that counts the bytes of a file.
 #[derive(Default)]
 pub(super) struct Length {
     pub(super) bytes: u64,
@@ -57,7 +57,7 @@ impl CheckpointSink for Length {
     }
 }
 
-/// Writes a file in pieces.
+/// A sink that writes a file in pieces.
 pub(super) struct Pieces<'o> {
     output: &'o mut dyn OutputFile,
     done: &'o AtomicU64,
@@ -69,7 +69,7 @@ pub(super) struct Pieces<'o> {
 }
 
 impl<'o> Pieces<'o> {
-    /// In pieces of `piece_bytes`, which are added to `done` as they are written.
+    /// Creates a sink that writes pieces of `piece_bytes` to `output` and adds the written bytes to `done`.
     pub(super) fn new(
         content: StateContent,
         piece_bytes: usize,
@@ -87,7 +87,7 @@ impl<'o> Pieces<'o> {
         })
     }
 
-    /// Length and CRC-32 of the file.
+    /// Writes the last piece. Returns length and CRC-32 of the file.
     pub(super) fn finish(mut self) -> io::Result<(u64, u32)> {
         self.flush()?;
         self.output.end()?;
@@ -104,15 +104,15 @@ impl<'o> Pieces<'o> {
         Ok(())
     }
 
-    /// Room for up to `wanted` bytes.
-    fn room(&mut self, wanted: u64) -> io::Result<&mut [u8]> {
+    /// Reserves up to `wanted` bytes of the piece, at least one.
+    fn reserve(&mut self, wanted: u64) -> io::Result<&mut [u8]> {
         if self.filled == self.piece.len() {
             self.flush()?;
         }
-        let (filled, left) = (self.filled, self.piece.len() - self.filled);
-        let len = wanted.min(left as u64) as usize;
+        let start = self.filled;
+        let len = wanted.min((self.piece.len() - start) as u64) as usize;
         self.filled += len;
-        Ok(&mut self.piece.aligned_like(0, filled + len)[filled..])
+        Ok(&mut self.piece.aligned_like(0, start + len)[start..])
     }
 }
 
@@ -120,10 +120,10 @@ impl CheckpointSink for Pieces<'_> {
     fn put(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         self.crc.update(bytes);
         while !bytes.is_empty() {
-            let room = self.room(bytes.len() as u64)?;
-            let (now, later) = bytes.split_at(room.len());
-            room.copy_from_slice(now);
-            bytes = later;
+            let target = self.reserve(bytes.len() as u64)?;
+            let (head, rest) = bytes.split_at(target.len());
+            target.copy_from_slice(head);
+            bytes = rest;
         }
         Ok(())
     }
@@ -133,7 +133,7 @@ impl CheckpointSink for Pieces<'_> {
         let mut done = 0;
         while done < tensor.bytes() {
             let start = self.filled % self.piece.len();
-            let len = self.room((tensor.bytes() - done).min(CHUNK_BYTES))?.len();
+            let len = self.reserve((tensor.bytes() - done).min(CHUNK_BYTES))?.len();
             let chunk = &mut self.piece.aligned_like(0, start + len)[start..];
             self.content.fill(number, tensor, done, chunk);
             crc.update(chunk);
@@ -146,23 +146,23 @@ impl CheckpointSink for Pieces<'_> {
     fn patch(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let after = self.written + self.filled as u64 - offset - bytes.len() as u64;
         self.crc = patched(&self.crc, self.written + self.filled as u64, bytes, after);
-        // A part may be out already.
-        let out = self.written.saturating_sub(offset).min(bytes.len() as u64) as usize;
-        let (out, here) = bytes.split_at(out);
-        if !out.is_empty() {
-            self.output.write_at(offset, out)?;
+        // The patched range may be written already, still in the piece, or both.
+        let written_len = self.written.saturating_sub(offset).min(bytes.len() as u64) as usize;
+        let (written, buffered) = bytes.split_at(written_len);
+        if !written.is_empty() {
+            self.output.write_at(offset, written)?;
         }
-        if !here.is_empty() {
-            let start = (offset + out.len() as u64 - self.written) as usize;
-            let end = start + here.len();
-            self.piece.aligned_like(0, end)[start..].copy_from_slice(here);
+        if !buffered.is_empty() {
+            let start = (offset + written.len() as u64 - self.written) as usize;
+            let end = start + buffered.len();
+            self.piece.aligned_like(0, end)[start..].copy_from_slice(buffered);
         }
         Ok(())
     }
 }
 
-/// The sum of what `crc` summed up, `total` bytes, with `bytes` for the zeros before its last `after`. A CRC of a sum
-/// modulo 2 is the sum of the CRCs, but for the constant that it begins with.
+/// Updates `crc`, the checksum of `total` bytes, for a patch that replaces zeros by `bytes`, with `after` bytes behind them. It uses
+/// that a CRC is linear over GF(2), except for its initial value.
 fn patched(crc: &Hasher, total: u64, bytes: &[u8], after: u64) -> Hasher {
     let zeros = vec![0; bytes.len()];
     let change = crc32fast::hash(bytes) ^ crc32fast::hash(&zeros);
@@ -199,15 +199,16 @@ mod tests {
         }
     }
 
-    /// Patches that are out, in the piece, and across both.
+    /// Covers patches of written bytes, of buffered bytes, and across both.
     #[test]
-    fn sums_are_those_of_the_bytes_whatever_is_patched() {
+    fn checksums_are_correct_after_patches() {
         let tensor = Tensor { name: "a".into(), elements: 300_001, element: StateType::Int8 };
         for (piece, patches) in
             [(4096, vec![0, 4094, 8190]), (1 << 20, vec![0, 4]), (8192, vec![8190])]
         {
             let mut memory = Memory::default();
-            let (content, done) = (StateContent::random(1, 5, "f"), AtomicU64::new(0));
+            let content = StateContent::random(1, 5, "f");
+            let done = AtomicU64::new(0);
             let mut pieces = Pieces::new(content, piece, &mut memory, &done).unwrap();
             pieces.put(&[0; 10_000]).unwrap();
             for offset in patches {
@@ -220,8 +221,8 @@ mod tests {
             assert_eq!(done.into_inner(), bytes);
             assert_eq!(crc, crc32fast::hash(&memory.bytes), "{piece}");
             assert_eq!(sum, crc32fast::hash(&memory.bytes[10_000..310_001]));
-            let (_, whole) = memory.writes.split_last().unwrap();
-            assert!(whole.iter().all(|&write| write == piece), "{:?}", memory.writes);
+            let (_, full_writes) = memory.writes.split_last().unwrap();
+            assert!(full_writes.iter().all(|&write| write == piece), "{:?}", memory.writes);
         }
     }
 }

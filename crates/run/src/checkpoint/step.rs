@@ -1,7 +1,7 @@
-//! The files of checkpoints by their manifests, which are beside their folders: begun, completed, removed, and never confused
-//! with files of others. Knows no plan and no format.
+//! Tracks the files of checkpoints by their manifests, which are beside the checkpoints' folders. Only files that a manifest names are
+//! overwritten or removed; files of others are kept. Formats and plans are handled elsewhere.
 
-use super::manifest::{CheckpointFile, CheckpointManifest, MANIFEST_BYTES_MAX};
+use super::manifest::{CheckpointFile, CheckpointFiles, CheckpointManifest, MANIFEST_BYTES_MAX};
 use crate::clock::Clock;
 use feedrate_data::lock::LOCK_FILE;
 use feedrate_data::manifest::FileRun;
@@ -16,11 +16,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const MANIFEST_SUFFIX: &str = ".manifest.json";
 
-/// A checkpoint's folder, and the manifest beside it.
+/// A checkpoint's folder and the manifest beside it.
 pub(super) struct StepFolder {
-    /// Times syncs; `None` where nothing is synced.
+    /// Clock for timing syncs; `None` if nothing is synced.
     syncs: Option<Clock>,
-    /// Time that syncs of folders and manifests took.
+    /// Total time of syncs of folders and manifests.
     sync_ns: AtomicU64,
     /// The folder of all checkpoints.
     pub(super) root: PathBuf,
@@ -29,26 +29,27 @@ pub(super) struct StepFolder {
     pub(super) path: PathBuf,
 }
 
-/// Name of the folder of a checkpoint.
+/// Returns the name of a checkpoint's folder.
 pub(super) fn name(epoch: u32, step: u64) -> String {
     format!("global_epoch{epoch}_step{step}")
 }
 
-/// Name of the manifest of the checkpoint in the folder of this name.
+/// Returns the name of the manifest beside the folder `folder`.
 fn manifest_name(folder: &str) -> String {
     format!(".{folder}{MANIFEST_SUFFIX}")
 }
 
-/// The checkpoints in `root`, in order, by names alone: of their folders, or of what lies beside them.
-pub(super) fn steps_in(root: &Path) -> Result<BTreeSet<(u32, u64)>, StorageError> {
+/// Lists epoch and step of the checkpoints in `root`, in order. It goes by names only: those of folders, and those of manifests or
+/// temporary files beside them.
+pub(super) fn list_steps(root: &Path) -> Result<BTreeSet<(u32, u64)>, StorageError> {
     let names = storage::open("file", root)?.list("")?;
     let steps = names.iter().filter_map(|name| {
         let hidden = name.strip_prefix('.').and_then(|name| Some(name.split_once('.')?.0));
-        let (epoch, step) =
-            hidden.unwrap_or(name).strip_prefix("global_epoch")?.split_once("_step")?;
+        let folder = hidden.unwrap_or(name);
+        let (epoch, step) = folder.strip_prefix("global_epoch")?.split_once("_step")?;
         let numbers = (epoch.parse().ok()?, step.parse().ok()?);
-        // `+1` and `01` are numbers too.
-        (self::name(numbers.0, numbers.1) == hidden.unwrap_or(name)).then_some(numbers)
+        // Excludes names like `global_epoch01_step+1`, which parse as well.
+        (self::name(numbers.0, numbers.1) == folder).then_some(numbers)
     });
     Ok(steps.collect())
 }
@@ -66,89 +67,92 @@ impl StepFolder {
         }
     }
 
-    /// The manifest: names the files from the beginning, and says at the end that they are whole.
-    pub(super) fn manifest(&self) -> PathBuf {
+    /// Returns the path of the manifest.
+    pub(super) fn manifest_path(&self) -> PathBuf {
         self.root.join(manifest_name(&name(self.epoch, self.step)))
     }
 
+    /// Parses the text of this checkpoint's manifest.
     pub(super) fn parse(&self, text: &[u8]) -> Result<CheckpointManifest, String> {
         CheckpointManifest::parse(text, self.epoch, self.step)
     }
 
-    /// The manifest, where there is one of ours: the files that it names may be overwritten and removed.
-    pub(super) fn own(&self) -> io::Result<Option<CheckpointManifest>> {
-        let manifest = self.manifest();
-        match NameKind::at_path(&manifest)? {
+    /// Reads the manifest, if there is one written by feedrate. The files that it names may be overwritten and removed.
+    pub(super) fn read_manifest(&self) -> io::Result<Option<CheckpointManifest>> {
+        let path = self.manifest_path();
+        match NameKind::at_path(&path)? {
             Some(NameKind::File { bytes })
                 if bytes <= MANIFEST_BYTES_MAX && self.is_folder()? => {}
             _ => return Ok(None),
         }
-        let Ok(mut own) = self.parse(&fs::read(manifest)?) else { return Ok(None) };
-        // Names that lead elsewhere are not ours.
-        own.files.retain(|name, _| !name.contains('/'));
-        Ok(Some(own))
+        let Ok(mut manifest) = self.parse(&fs::read(path)?) else { return Ok(None) };
+        // Names with a `/` would lead out of the folder.
+        manifest.files.retain(|name, _| !name.contains('/'));
+        Ok(Some(manifest))
     }
 
-    /// Whether the name of the folder is free, or that of a folder. Links lead to files of others.
+    /// Whether the checkpoint's path does not exist or is a folder. A link may lead to files of others and is refused.
     fn is_folder(&self) -> io::Result<bool> {
         Ok(matches!(NameKind::at_path(&self.path)?, None | Some(NameKind::Folder)))
     }
 
-    /// Whatever has a name that is to be written, and is not `own`.
-    pub(super) fn strangers(
+    /// Returns existing files that have the name of a planned file or of the manifest and were not written by feedrate.
+    pub(super) fn foreign_files(
         &self,
         planned: &BTreeSet<String>,
-        own: Option<&CheckpointManifest>,
+        manifest: Option<&CheckpointManifest>,
     ) -> io::Result<Vec<PathBuf>> {
         if !self.is_folder()? {
             return Ok(vec![self.path.clone()]);
         }
-        let mut strangers = Vec::new();
+        let mut foreign = Vec::new();
         for name in planned {
             let path = self.path.join(name);
             if let Some(kind) = NameKind::at_path(&path)?
-                && !own.is_some_and(|own| own.has(name, kind))
+                && !manifest.is_some_and(|manifest| manifest.has(name, kind))
             {
-                strangers.push(path);
+                foreign.push(path);
             }
         }
-        let manifest = self.manifest();
-        if own.is_none() && NameKind::at_path(&manifest)?.is_some() {
-            strangers.push(manifest);
+        let manifest_path = self.manifest_path();
+        if manifest.is_none() && NameKind::at_path(&manifest_path)?.is_some() {
+            foreign.push(manifest_path);
         }
-        Ok(strangers)
+        Ok(foreign)
     }
 
-    /// From here on the checkpoint is not whole, and its `planned` files are ours. Those of an older one with other names go.
+    /// Marks the checkpoint as incomplete and adds the `planned` files to its manifest. Files of an `older` checkpoint with other
+    /// names are removed.
     pub(super) fn begin(
         &self,
         planned: &BTreeSet<String>,
-        own: Option<CheckpointManifest>,
+        older: Option<CheckpointManifest>,
     ) -> io::Result<()> {
-        let older = own.map(|own| own.files).unwrap_or_default();
-        // Older files keep their lengths, by which a file that somebody else put in their place is known.
-        let mut files = older.clone();
+        let older_files = older.map(|manifest| manifest.files).unwrap_or_default();
+        // Older files keep their lengths in the manifest, by which a replacement by another file is recognised.
+        let mut files = older_files.clone();
         files.extend(planned.iter().map(|name| (name.clone(), None)));
         let begun = CheckpointManifest::new(self.epoch, self.step, files);
         self.write_manifest(&begun)?;
         let storage = self.storage()?;
-        let all = OwnCheckpoints::of_step(begun);
-        all.remove_unfinished(&*storage).map_err(|error| error.source)?;
-        let others = older.into_iter().filter(|(name, _)| !planned.contains(name)).collect();
-        let others = CheckpointManifest::new(self.epoch, self.step, others);
-        if !others.files.is_empty() {
-            let others = OwnCheckpoints::of_step(others);
-            removal::remove_files(&others, &*storage).map_err(|error| error.source)?;
+        let set = CheckpointSet::from_manifest(begun);
+        set.remove_unfinished(&*storage).map_err(|error| error.source)?;
+        let obsolete_files: CheckpointFiles =
+            older_files.into_iter().filter(|(name, _)| !planned.contains(name)).collect();
+        if !obsolete_files.is_empty() {
+            let obsolete = CheckpointManifest::new(self.epoch, self.step, obsolete_files);
+            removal::remove_files(&CheckpointSet::from_manifest(obsolete), &*storage)
+                .map_err(|error| error.source)?;
         }
         Ok(())
     }
 
-    /// All of `files` are there: now it is whole.
+    /// Marks the checkpoint as complete with `files`, all of which must be written.
     pub(super) fn complete(&self, files: Vec<(String, CheckpointFile)>) -> io::Result<()> {
-        let files = files.into_iter().map(|(name, file)| (name, Some(file))).collect();
-        // No storage may keep the manifest's name and lose a file's.
+        let entries = files.into_iter().map(|(name, file)| (name, Some(file))).collect();
+        // The names of the files must be durable before the manifest says that they are complete.
         self.sync_folder(&self.path)?;
-        self.write_manifest(&CheckpointManifest::new(self.epoch, self.step, files))?;
+        self.write_manifest(&CheckpointManifest::new(self.epoch, self.step, entries))?;
         self.sync_folder(&self.root)
     }
 
@@ -161,11 +165,13 @@ impl StepFolder {
         storage::open("file", &self.root).map_err(|error| error.source)
     }
 
-    /// Remove the checkpoint, as far as it is ours.
+    /// Removes the files that the manifest names, and the manifest. Other files are kept.
     pub(super) fn remove(&self) -> io::Result<()> {
-        if let Some(own) = self.own()? {
+        if let Some(manifest) = self.read_manifest()? {
             let storage = self.storage()?;
-            OwnCheckpoints::of_step(own).remove(&*storage).map_err(|error| error.source)?;
+            CheckpointSet::from_manifest(manifest)
+                .remove(&*storage)
+                .map_err(|error| error.source)?;
         }
         Ok(())
     }
@@ -174,17 +180,18 @@ impl StepFolder {
         self.counted(|| File::open(folder)?.sync_all())
     }
 
-    /// Time that syncs of folders and manifests took so far.
+    /// Returns the total time of syncs of folders and manifests so far.
     pub(super) fn sync_ns(&self) -> u64 {
         self.sync_ns.load(Relaxed)
     }
 
+    /// Runs `sync` if syncs are configured, and adds its time to the total.
     fn counted<E>(&self, sync: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         self.sync_ns.fetch_add(self.timed(sync)?, Relaxed);
         Ok(())
     }
 
-    /// Do `sync` where it is wanted; returns the time that it took.
+    /// Runs `sync` if syncs are configured. Returns the time it took.
     pub(super) fn timed<E>(&self, sync: impl FnOnce() -> Result<(), E>) -> Result<u64, E> {
         let Some(clock) = self.syncs else { return Ok(0) };
         let start_ns = clock.now_ns();
@@ -207,20 +214,20 @@ fn write_manifest(
     file.commit()
 }
 
-/// The files of checkpoints in one folder, as their manifests name them. The keys are the names of their folders.
+/// Checkpoints in one root folder, by the names of their folders.
 #[derive(Default)]
-pub(super) struct OwnCheckpoints {
+pub(super) struct CheckpointSet {
     pub(super) manifests: BTreeMap<String, CheckpointManifest>,
 }
 
-impl OwnCheckpoints {
-    fn of_step(manifest: CheckpointManifest) -> Self {
+impl CheckpointSet {
+    fn from_manifest(manifest: CheckpointManifest) -> Self {
         let folder = name(manifest.epoch, manifest.step);
-        OwnCheckpoints { manifests: BTreeMap::from([(folder, manifest)]) }
+        CheckpointSet { manifests: BTreeMap::from([(folder, manifest)]) }
     }
 
-    /// Count them and their manifests, and name a few files of others beside them.
-    pub(super) fn look_at(&self, storage: &dyn Storage) -> Result<FolderContents, StorageError> {
+    /// Counts the files and manifests, and lists a few foreign files beside them.
+    pub(super) fn count(&self, storage: &dyn Storage) -> Result<FolderContents, StorageError> {
         let mut found = removal::inspect_files(self, storage)?;
         for folder in self.manifests.keys() {
             found.files += 1;
@@ -229,7 +236,7 @@ impl OwnCheckpoints {
         Ok(found)
     }
 
-    /// Remove them, and folders that are empty then. The manifests, which say that they are ours, go last.
+    /// Removes the files and folders that become empty. The manifests are removed last, so that an interrupted removal can be resumed.
     pub(super) fn remove(&self, storage: &dyn Storage) -> Result<(), StorageError> {
         self.manifests.values().try_for_each(|manifest| begin_removal(manifest, storage))?;
         removal::remove_files(self, storage)?;
@@ -237,7 +244,8 @@ impl OwnCheckpoints {
     }
 }
 
-/// Have the manifest say that its checkpoint is not whole, before the first file goes. Files that somebody else changed are not named.
+/// Rewrites a manifest as that of an incomplete checkpoint, before the first file is removed. Files that were changed since they were
+/// written are dropped from it.
 pub(super) fn begin_removal(
     manifest: &CheckpointManifest,
     storage: &dyn Storage,
@@ -254,7 +262,7 @@ pub(super) fn begin_removal(
     let Some(first) = files.keys().next().cloned() else { return Ok(()) };
     let begun = CheckpointManifest::new(manifest.epoch, manifest.step, files);
     match write_manifest(&begun, storage, |_| Ok(())) {
-        // A full device has room for it once a file is gone.
+        // On a full device, removing a file makes space for the manifest.
         Err(error) if error.is_full() => {
             storage.remove(&format!("{folder}/{first}"))?;
             write_manifest(&begun, storage, |_| Ok(()))
@@ -263,7 +271,7 @@ pub(super) fn begin_removal(
     }
 }
 
-impl OwnFiles for OwnCheckpoints {
+impl OwnFiles for CheckpointSet {
     fn folders(&self) -> Vec<String> {
         self.manifests.keys().cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! Checkpoints are read back, those that are not whole are refused, and files of others are left alone.
+//! Checkpoints are read back, incomplete ones are refused, and foreign files are kept.
 
 use super::folder::{CheckpointFolder, WrittenPart};
 use super::step::{StepFolder, begin_removal};
@@ -51,19 +51,18 @@ pub(super) fn plan(folder: &Path, format: &str, fsync: bool) -> CheckpointPlan {
 }
 
 fn folder_of(plan: &CheckpointPlan, step: u64) -> CheckpointFolder {
-    let (plan, live) = (Arc::new(plan.clone()), Arc::default());
-    CheckpointFolder::new(&plan, Clock::new(), &live, 1, step)
+    CheckpointFolder::new(&Arc::new(plan.clone()), Clock::new(), &Arc::default(), 1, step)
 }
 
-fn save_in(own: &CheckpointFolder, writers: u64) -> Result<WrittenPart, CheckpointError> {
-    own.begin()?;
-    let mut part = own.write(0..writers)?;
-    own.complete(std::mem::take(&mut part.entries))?;
+fn save_in(folder: &CheckpointFolder, writers: u64) -> Result<WrittenPart, CheckpointError> {
+    folder.begin()?;
+    let mut part = folder.write(0..writers)?;
+    folder.complete(std::mem::take(&mut part.entries))?;
     Ok(part)
 }
 
-/// Of the checkpoint of epoch 1 and step 5.
-fn manifest_of(plan: &CheckpointPlan) -> std::path::PathBuf {
+/// Returns the path of the manifest of epoch 1 and step 5.
+fn manifest_path(plan: &CheckpointPlan) -> std::path::PathBuf {
     Path::new(&plan.folder).join(".global_epoch1_step5.manifest.json")
 }
 
@@ -94,7 +93,7 @@ fn processes_write_one_checkpoint_together() {
             let loaded =
                 load(&shifted, Clock::new(), 1, 5, &ranks, &Signals::default()).unwrap().ranks;
             let saved = saver.take_saved().pop().unwrap();
-            (saved.record.ranks, loaded, ranks.own.len())
+            (saved.record.ranks, loaded, ranks.local.len())
         };
         let all: Vec<_> = std::thread::scope(|scope| {
             let part = &part;
@@ -102,8 +101,9 @@ fn processes_write_one_checkpoint_together() {
             let parts: Vec<_> = parts.collect();
             parts.into_iter().map(|part| part.join().unwrap()).collect()
         });
-        let ranks = |of: &[RankCheckpoint]| of.iter().map(|own| own.rank).collect::<Vec<_>>();
-        assert_eq!(ranks(&all[0].0), [0, 1, 2], "rank 0 is told of all");
+        let ranks =
+            |records: &[RankCheckpoint]| records.iter().map(|rank| rank.rank).collect::<Vec<_>>();
+        assert_eq!(ranks(&all[0].0), [0, 1, 2], "rank 0 has the records of all ranks");
         assert_eq!(ranks(&all[0].1), [0, 1, 2]);
         assert_eq!((all[0].2, ranks(&all[1].1)), (1, vec![1, 2]));
         assert!(!folder(&plan, 1, 4).exists(), "one is kept");
@@ -112,21 +112,21 @@ fn processes_write_one_checkpoint_together() {
 }
 
 #[test]
-fn what_was_written_loads_whoever_wrote_it() {
+fn checkpoints_load_with_every_rank_shift() {
     for format in CHECKPOINTS {
         for fsync in [false, true] {
             let folder = tempfile::tempdir().unwrap();
             let plan = plan(folder.path(), format.member().name, fsync);
-            let own = folder_of(&plan, 5);
-            let saved = save_in(&own, plan.state.writers()).unwrap();
-            assert_eq!(saved.ranks.iter().map(|own| own.rank).collect::<Vec<_>>(), [0, 1, 2]);
-            let bytes: u64 = saved.ranks.iter().map(|own| own.bytes).sum();
+            let checkpoint = folder_of(&plan, 5);
+            let saved = save_in(&checkpoint, plan.state.writers()).unwrap();
+            assert_eq!(saved.ranks.iter().map(|rank| rank.rank).collect::<Vec<_>>(), [0, 1, 2]);
+            let bytes: u64 = saved.ranks.iter().map(|rank| rank.bytes).sum();
             assert!(bytes >= plan.total_bytes, "{bytes}");
-            assert!(saved.ranks.iter().all(|own| (own.sync_ns > 0) == fsync));
-            assert_eq!(own.at.sync_ns() > 0, fsync);
+            assert!(saved.ranks.iter().all(|rank| (rank.sync_ns > 0) == fsync));
+            assert_eq!(checkpoint.step.sync_ns() > 0, fsync);
             for shift in [0, 1, 4] {
                 let loaded = load_all(&plan, shift).unwrap();
-                let read: u64 = loaded.iter().map(|own| own.bytes).sum();
+                let read: u64 = loaded.iter().map(|rank| rank.bytes).sum();
                 assert_eq!(read, bytes);
             }
         }
@@ -134,51 +134,56 @@ fn what_was_written_loads_whoever_wrote_it() {
 }
 
 #[test]
-fn what_is_not_whole_is_refused_by_file_and_reason() {
+fn damaged_checkpoints_are_refused_with_file_and_reason() {
     let root = tempfile::tempdir().unwrap();
     for format in CHECKPOINTS {
         let name = format.member().name;
         let plan = plan(root.path(), name, false);
-        let (manifest, inside) = (manifest_of(&plan), super::folder(&plan, 1, 5));
+        let manifest = manifest_path(&plan);
+        let inside = super::folder(&plan, 1, 5);
         let file = inside.join(format!("model_states-1.{name}"));
         let flip = |bytes: &mut Vec<u8>| bytes[5000] ^= 1;
         let shorten = |bytes: &mut Vec<u8>| bytes.truncate(5000);
         let lengthen = |bytes: &mut Vec<u8>| bytes.push(0);
-        type Harm<'a> = &'a dyn Fn(&mut Vec<u8>);
+        type Damage<'a> = &'a dyn Fn(&mut Vec<u8>);
         let fresh = || {
             let _ = (std::fs::remove_dir_all(&inside), std::fs::remove_file(&manifest));
             save(&plan).unwrap();
         };
-        for (path, harm, words) in [
-            (&file, &flip as Harm, "its checksum is"),
+        for (path, damage, words) in [
+            (&file, &flip as Damage, "its checksum is"),
             (&file, &shorten, "it has 5000 bytes of"),
             (&file, &lengthen, "bytes of"),
             (&manifest, &|bytes| bytes.truncate(100), "EOF"),
         ] {
             fresh();
             let mut bytes = std::fs::read(path).unwrap();
-            harm(&mut bytes);
+            damage(&mut bytes);
             std::fs::write(path, bytes).unwrap();
             let error = load_all(&plan, 0).unwrap_err();
-            let told = error.to_string();
-            assert!(told.contains(words) && told.contains(path.to_str().unwrap()), "{told}");
+            let message = error.to_string();
+            assert!(
+                message.contains(words) && message.contains(path.to_str().unwrap()),
+                "{message}"
+            );
             assert!(error.hint().is_some());
         }
-        for (gone, words) in [(&file, "it is missing"), (&manifest, "not whole")] {
+        for (removed, words) in [(&file, "it is missing"), (&manifest, "incomplete")] {
             fresh();
-            std::fs::remove_file(gone).unwrap();
-            let told = load_all(&plan, 0).unwrap_err().to_string();
-            assert!(told.contains(words) && told.contains(gone.to_str().unwrap()), "{told}");
+            std::fs::remove_file(removed).unwrap();
+            let message = load_all(&plan, 0).unwrap_err().to_string();
+            let path = removed.to_str().unwrap();
+            assert!(message.contains(words) && message.contains(path), "{message}");
         }
         fresh();
         let mut other = plan.clone();
         other.state.model_bytes += 1;
-        let told = load_all(&other, 0).unwrap_err().to_string();
-        assert!(told.contains("other tensors"), "{told}");
+        let message = load_all(&other, 0).unwrap_err().to_string();
+        assert!(message.contains("its tensors differ"), "{message}");
     }
 }
 
-/// Neither has an end that a reader would reach in a test's time.
+/// Reading these files completely would take longer than a test may.
 #[test]
 fn a_file_of_another_length_is_refused_before_it_is_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -187,16 +192,16 @@ fn a_file_of_another_length_is_refused_before_it_is_read() {
     let path = super::folder(&plan, 1, 5).join("model_states-1.raw");
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(1 << 42).unwrap();
-    let told = load_all(&plan, 0).unwrap_err().to_string();
-    assert!(told.contains("it has 4398046511104 bytes of"), "{told}");
+    let message = load_all(&plan, 0).unwrap_err().to_string();
+    assert!(message.contains("it has 4398046511104 bytes of"), "{message}");
     std::fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
-    let told = load_all(&plan, 0).unwrap_err().to_string();
-    assert!(told.contains("it is no regular file"), "{told}");
-    let manifest = std::fs::OpenOptions::new().write(true).open(manifest_of(&plan)).unwrap();
+    let message = load_all(&plan, 0).unwrap_err().to_string();
+    assert!(message.contains("it is not a regular file"), "{message}");
+    let manifest = std::fs::OpenOptions::new().write(true).open(manifest_path(&plan)).unwrap();
     manifest.set_len(1 << 42).unwrap();
-    let told = load_all(&plan, 0).unwrap_err().to_string();
-    assert!(told.contains("it has 4398046511104 bytes, more than"), "{told}");
+    let message = load_all(&plan, 0).unwrap_err().to_string();
+    assert!(message.contains("it has 4398046511104 bytes, more than"), "{message}");
     save(&plan).unwrap_err();
 }
 
@@ -204,38 +209,38 @@ fn pipe(path: &Path) {
     assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// Whoever opens one waits for somebody who writes to it.
+/// Opening a pipe for reading normally blocks until a writer opens it.
 #[test]
-fn a_pipe_under_a_name_of_ours_is_not_waited_for() {
+fn a_pipe_with_the_name_of_a_checkpoint_file_does_not_block() {
     let temporary = tempfile::tempdir().unwrap();
     let plan = plan(temporary.path(), "raw", false);
     let inside = super::folder(&plan, 1, 5);
-    for path in [manifest_of(&plan), inside.join("model_states-1.raw")] {
+    for path in [manifest_path(&plan), inside.join("model_states-1.raw")] {
         save(&plan).unwrap();
         let _ = std::fs::remove_file(&path);
         pipe(&path);
         let error = save(&plan).unwrap_err();
-        assert!(matches!(error, CheckpointError::Strangers { paths } if paths.contains(&path)));
+        assert!(matches!(error, CheckpointError::ForeignFiles { paths } if paths.contains(&path)));
         load_all(&plan, 0).unwrap_err();
         std::fs::remove_file(&path).unwrap();
         std::fs::remove_dir_all(&inside).unwrap();
     }
 }
 
-/// Each is the user's: a name of ours alone says nothing.
+/// Files that only have the name of a checkpoint file belong to the user.
 #[test]
-fn what_others_have_where_a_checkpoint_goes_is_neither_written_over_nor_removed() {
+fn foreign_files_are_neither_overwritten_nor_removed() {
     let temporary = tempfile::tempdir().unwrap();
     let plan = plan(temporary.path(), "raw", false);
     let inside = super::folder(&plan, 1, 5);
     let refused = |path: &Path| {
         let error = save(&plan).unwrap_err();
         assert!(error.hint().is_some());
-        let CheckpointError::Strangers { paths } = error else { panic!("{error}") };
+        let CheckpointError::ForeignFiles { paths } = error else { panic!("{error}") };
         assert_eq!(paths, [path]);
     };
     let mine = br#"{"mine":1}"#;
-    for path in [manifest_of(&plan), inside.join("model_states-1.raw")] {
+    for path in [manifest_path(&plan), inside.join("model_states-1.raw")] {
         std::fs::create_dir_all(&inside).unwrap();
         std::fs::write(&path, mine).unwrap();
         refused(&path);
@@ -244,7 +249,7 @@ fn what_others_have_where_a_checkpoint_goes_is_neither_written_over_nor_removed(
         assert_eq!(std::fs::read_dir(&inside).unwrap().count(), 0);
         assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 1);
     }
-    // Over our own; files of others beside it, and one of another plan of ours.
+    // Overwriting an older checkpoint keeps foreign files beside it, and removes files that the new plan does not have.
     save(&plan).unwrap();
     let beside = ["thesis.txt", "manifest.json", "model_states-1.part", ".a.7-0.part"];
     beside.iter().for_each(|name| std::fs::write(inside.join(name), mine).unwrap());
@@ -262,11 +267,11 @@ fn what_others_have_where_a_checkpoint_goes_is_neither_written_over_nor_removed(
     for name in beside {
         assert_eq!(std::fs::read(inside.join(name)).unwrap(), mine);
     }
-    // Changed since.
+    // A file that was changed since is foreign.
     let file = inside.join("model_states-0.raw");
     std::fs::write(&file, "mine").unwrap();
     refused(&file);
-    // A link leads to what others have.
+    // A link may lead to foreign files.
     std::fs::remove_file(&file).unwrap();
     save(&plan).unwrap();
     let moved = temporary.path().join("moved");
@@ -276,7 +281,7 @@ fn what_others_have_where_a_checkpoint_goes_is_neither_written_over_nor_removed(
     std::fs::remove_file(&file).unwrap();
     let thesis = temporary.path().join("thesis.txt");
     std::fs::write(&thesis, "mine").unwrap();
-    let manifest = manifest_of(&plan);
+    let manifest = manifest_path(&plan);
     std::fs::remove_file(&manifest).unwrap();
     std::fs::remove_dir_all(&inside).unwrap();
     std::os::unix::fs::symlink(&thesis, &manifest).unwrap();
@@ -289,7 +294,7 @@ fn what_others_have_where_a_checkpoint_goes_is_neither_written_over_nor_removed(
     assert_eq!(std::fs::read(&thesis).unwrap(), b"mine");
 }
 
-/// As a run leaves it that is killed: over no older checkpoint, and over one of more files.
+/// The state after a killed run, with and without an older checkpoint of more files.
 #[test]
 fn a_checkpoint_that_was_begun_is_refused_and_written_again() {
     for over_older in [false, true] {
@@ -300,23 +305,24 @@ fn a_checkpoint_that_was_begun_is_refused_and_written_again() {
         if over_older {
             save(&older).unwrap();
         }
-        let own = folder_of(&plan, 5);
-        own.begin().unwrap();
-        own.write(0..1).unwrap();
-        std::fs::write(own.at.path.join(".model_states-1.pt.7-0.part"), "half").unwrap();
-        std::fs::write(own.at.path.join("model_states-2.pt"), "some of it").unwrap();
-        let told = load_all(&plan, 0).unwrap_err().to_string();
-        assert!(told.contains("begun and not completed"), "{told}");
+        let checkpoint = folder_of(&plan, 5);
+        checkpoint.begin().unwrap();
+        checkpoint.write(0..1).unwrap();
+        let path = &checkpoint.step.path;
+        std::fs::write(path.join(".model_states-1.pt.7-0.part"), "half").unwrap();
+        std::fs::write(path.join("model_states-2.pt"), "some of it").unwrap();
+        let message = load_all(&plan, 0).unwrap_err().to_string();
+        assert!(message.contains("begun and not completed"), "{message}");
         save(&plan).unwrap();
         load_all(&plan, 0).unwrap();
-        let files = std::fs::read_dir(&own.at.path).unwrap().count() as u64;
+        let files = std::fs::read_dir(path).unwrap().count() as u64;
         assert_eq!(files, plan.total_files, "{over_older}");
     }
 }
 
-/// The manifest goes last, so that what is left is known for ours.
+/// The manifest is removed last, so that the remaining files are still recognised as feedrate's.
 #[test]
-fn a_removal_that_was_broken_off_can_be_gone_on_with() {
+fn an_interrupted_removal_can_be_resumed() {
     let temporary = tempfile::tempdir().unwrap();
     let plan = plan(temporary.path(), "raw", false);
     for is_begun in [false, true] {
@@ -336,7 +342,7 @@ fn a_removal_that_was_broken_off_can_be_gone_on_with() {
 }
 
 #[test]
-fn a_checkpoint_is_not_whole_once_its_removal_has_begun() {
+fn a_checkpoint_is_incomplete_once_its_removal_has_begun() {
     let temporary = tempfile::tempdir().unwrap();
     let plan = plan(temporary.path(), "raw", false);
     save(&plan).unwrap();
@@ -344,10 +350,10 @@ fn a_checkpoint_is_not_whole_once_its_removal_has_begun() {
     let user_file = super::folder(&plan, 1, 5).join("model_states-1.raw");
     std::fs::write(&user_file, "changed").unwrap();
     let storage = feedrate_data::storage::open("file", temporary.path()).unwrap();
-    begin_removal(&step.own().unwrap().unwrap(), &*storage).unwrap();
-    let begun = step.own().unwrap().unwrap();
+    begin_removal(&step.read_manifest().unwrap().unwrap(), &*storage).unwrap();
+    let begun = step.read_manifest().unwrap().unwrap();
     assert!(begun.files.contains_key("model_states-0.raw"));
-    assert!(!begun.files.contains_key("model_states-1.raw"), "it is not ours any more");
+    assert!(!begun.files.contains_key("model_states-1.raw"), "it is a foreign file now");
     assert!(begun.files.values().all(Option::is_none));
     load_all(&plan, 0).unwrap_err();
     step.remove().unwrap();
@@ -355,7 +361,7 @@ fn a_checkpoint_is_not_whole_once_its_removal_has_begun() {
 }
 
 #[test]
-fn a_file_in_the_place_of_an_older_one_survives_checkpoints_that_were_begun() {
+fn a_replaced_file_survives_checkpoints_that_were_begun() {
     let temporary = tempfile::tempdir().unwrap();
     let plan = plan(temporary.path(), "raw", false);
     save(&plan).unwrap();
@@ -364,13 +370,13 @@ fn a_file_in_the_place_of_an_older_one_survives_checkpoints_that_were_begun() {
     let step = StepFolder::new(None, temporary.path(), 1, 5);
     let planned = BTreeSet::from(["model_states-0.raw".to_string()]);
     for _ in 0..2 {
-        step.begin(&planned, step.own().unwrap()).unwrap();
+        step.begin(&planned, step.read_manifest().unwrap()).unwrap();
     }
     assert_eq!(std::fs::read(&user_file).unwrap(), b"changed");
 }
 
 #[test]
-fn checkpoints_differ_and_none_is_taken_for_another() {
+fn checkpoints_differ_and_are_not_confused() {
     for (ones, format) in [(false, "raw"), (false, "pt"), (true, "raw")] {
         let temporary = tempfile::tempdir().unwrap();
         let plan = CheckpointPlan { ones, ..plan(temporary.path(), format, false) };
@@ -382,7 +388,7 @@ fn checkpoints_differ_and_none_is_taken_for_another() {
         let name = format!("{}.{format}", plan.state.files(0)[0].name);
         let content = |&(epoch, step)| std::fs::read(folder(&plan, epoch, step).join(&name));
         let contents: std::collections::BTreeSet<_> =
-            all.iter().map(|of| content(of).unwrap()).collect();
+            all.iter().map(|checkpoint| content(checkpoint).unwrap()).collect();
         assert_eq!(contents.len(), if ones { 1 } else { all.len() });
         load_all(&plan, 0).unwrap();
         std::fs::remove_dir_all(folder(&plan, 1, 5)).unwrap();
@@ -391,26 +397,26 @@ fn checkpoints_differ_and_none_is_taken_for_another() {
             Ok(_) => assert!(ones, "equal bytes are equal"),
             Err(error) => assert!(error.to_string().contains("its checksum is"), "{error}"),
         }
-        let of_other = temporary.path().join(".global_epoch1_step6.manifest.json");
-        std::fs::rename(of_other, manifest_of(&plan)).unwrap();
-        let told = load_all(&plan, 0).unwrap_err().to_string();
-        assert!(told.contains("it is of epoch 1 and step 6"), "{told}");
+        let other_manifest = temporary.path().join(".global_epoch1_step6.manifest.json");
+        std::fs::rename(other_manifest, manifest_path(&plan)).unwrap();
+        let message = load_all(&plan, 0).unwrap_err().to_string();
+        assert!(message.contains("it is of epoch 1 and step 6"), "{message}");
     }
 }
 
 #[test]
-fn a_checkpoint_that_does_not_say_which_it_is_is_refused() {
+fn a_manifest_without_epoch_or_step_is_refused() {
     let temporary = tempfile::tempdir().unwrap();
     let plan = plan(temporary.path(), "raw", false);
     save(&plan).unwrap();
-    let manifest = manifest_of(&plan);
+    let manifest = manifest_path(&plan);
     let text = std::fs::read(&manifest).unwrap();
     for field in ["step", "epoch"] {
         let mut json: serde_json::Value = serde_json::from_slice(&text).unwrap();
         assert!(json.as_object_mut().unwrap().remove(field).is_some());
         std::fs::write(&manifest, json.to_string()).unwrap();
-        let told = load_all(&plan, 0).unwrap_err().to_string();
-        assert!(told.contains(&format!("missing field `{field}`")), "{told}");
+        let message = load_all(&plan, 0).unwrap_err().to_string();
+        assert!(message.contains(&format!("missing field `{field}`")), "{message}");
     }
 }
 

@@ -179,8 +179,8 @@ pub enum CommError {
         /// How long the others waited.
         waited: Duration,
     },
-    /// This process was told to stop.
-    #[error("told to stop")]
+    /// This process was interrupted.
+    #[error("interrupted")]
     Stopped,
     /// The library refused.
     #[error("{call}: {reason}")]

@@ -1,7 +1,7 @@
-//! Carries out the compute of steps: one file per kind, one row in [`COMPUTES`].
+//! Compute kinds: one file per kind, one row in [`COMPUTES`].
 //!
-//! The engine draws the length of each step; then the driver waits for as long, or a kind that has devices carries the step out
-//! on them. To add one: copy `sleep.rs`, or `cuda` where there are devices, add its `mod` line and its row.
+//! The engine decides the length of each step. The driver then waits for that time, or a kind with devices runs the step on them. To
+//! add a kind: copy `sleep.rs` (or `cuda` for a kind with devices), add its `mod` line and its row.
 
 mod none;
 mod sleep;
@@ -13,36 +13,36 @@ use feedrate_spec::plan::TrainPlan;
 use feedrate_spec::workload::TimeSpec;
 use std::sync::Arc;
 
-/// Devices that carry steps out.
+/// Devices that compute steps.
 pub trait Devices: Send {
-    /// Begin a step of an accelerator that is to last `step_ns`. It is told to [`DeviceSetup::done`] when it is over; nobody waits here.
+    /// Begins a step that lasts `step_ns` and returns at once. [`DeviceSetup::done`] is called when the step has ended.
     ///
     /// # Errors
-    /// The device refused, in words.
+    /// A description of why the device refused.
     fn begin(&mut self, accelerator: u32, step_ns: u64) -> Result<(), String>;
 
-    /// See whether all that was begun can still end.
+    /// Checks that no device has failed.
     ///
     /// # Errors
-    /// A device has failed: what was begun on it never ends.
+    /// A description of the failure; steps begun on that device never end.
     fn check(&mut self) -> Result<(), String>;
 }
 
-/// The work that devices are opened for.
+/// Parameters for opening devices.
 pub struct DeviceSetup {
-    /// Accelerators of other processes on this machine that take devices before these.
+    /// Accelerators in earlier processes on this machine; devices are assigned to them first.
     pub before: u32,
-    /// Accelerators, which share the devices in turn.
+    /// Accelerators of this process, assigned to the devices round-robin.
     pub accelerators: u32,
-    /// Copied to the device in each step.
+    /// Bytes copied to the device in each step.
     pub batch_bytes: u64,
     /// The run's clock, for calibration.
     pub clock: Clock,
-    /// Told the accelerator whose step is over, from any thread.
+    /// Called with the accelerator whose step has ended, from any thread.
     pub done: Arc<dyn Fn(u32) + Send + Sync>,
 }
 
-/// A row of the table.
+/// A compute kind.
 pub struct ComputeKind {
     /// Name, summary, abilities.
     pub member: &'static Member,
@@ -55,7 +55,7 @@ struct OnDevices {
     open: fn(DeviceSetup) -> Result<Box<dyn Devices>, String>,
 }
 
-/// Every kind, in the order docs show them.
+/// All kinds, in the order in which the documentation lists them.
 pub static COMPUTES: &[ComputeKind] = &[
     ComputeKind { member: &none::MEMBER, devices: None },
     ComputeKind { member: &sleep::MEMBER, devices: None },
@@ -65,15 +65,15 @@ pub static COMPUTES: &[ComputeKind] = &[
     },
 ];
 
-/// Devices that the compute called `name` can use, or why it can use none; `None` where it needs none.
+/// Returns the number of devices that the compute kind `name` can use, or why it can use none; `None` if it needs none.
 pub fn count_devices(name: &str) -> Option<Result<u32, String>> {
     on_devices(name).map(|devices| (devices.count)())
 }
 
-/// The devices of `plan`; `None` where its steps are waits.
+/// Opens the devices of `plan`; `None` if its steps are waits.
 ///
 /// # Errors
-/// They cannot be opened, in words.
+/// A description of why they cannot be opened.
 pub fn devices(plan: &TrainPlan, setup: DeviceSetup) -> Result<Option<Box<dyn Devices>>, String> {
     if plan.compute == TimeSpec::None {
         return Ok(None);

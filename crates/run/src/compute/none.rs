@@ -1,4 +1,4 @@
-//! No compute: the accelerators take batches as fast as they come.
+//! No compute: accelerators take batches as fast as they are delivered.
 
 use feedrate_spec::catalog::{Ability, Member};
 

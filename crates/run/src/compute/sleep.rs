@@ -1,4 +1,4 @@
-//! A wait of known length, which the driver's timers carry out.
+//! Compute as a wait of known length, carried out by the driver's timers.
 
 use feedrate_spec::catalog::Member;
 

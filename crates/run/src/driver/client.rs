@@ -1,4 +1,5 @@
-//! The client's work on real threads: processor time is burnt on the core of who owes it, so that cores are as contended as in the real job.
+//! The emulated client's work on real threads. Processor time is burnt on the thread whose work it stands for, so that cores are as
+//! contended as in the real job.
 
 use crate::clock::thread_cpu_ns;
 use std::hint::black_box;
@@ -7,10 +8,11 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::thread::Thread;
 
-/// Multiplications between two looks at the clock, which is a system call: about a microsecond.
-const LOOK_EVERY: u64 = 1 << 10;
+/// Multiplications between two readings of the clock, which is a system call: about a microsecond.
+const CLOCK_INTERVAL: u64 = 1 << 10;
 
-/// Burn processor time until the calling thread has run for `until_ns`, or is to stop. Returns how long it has run then.
+/// Burns processor time until the calling thread has run for `until_ns` in all, or until `is_stopped`. Returns the thread's
+/// processor time.
 pub(super) fn burn(until_ns: u64, is_stopped: impl Fn() -> bool) -> u64 {
     let mut number = until_ns;
     loop {
@@ -18,44 +20,47 @@ pub(super) fn burn(until_ns: u64, is_stopped: impl Fn() -> bool) -> u64 {
         if until_ns <= ran_ns || is_stopped() {
             return ran_ns;
         }
-        for step in 0..LOOK_EVERY {
+        for step in 0..CLOCK_INTERVAL {
             number = black_box(number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step));
         }
     }
 }
 
-/// Stands for the training's process of one accelerator: starts its workers, and takes their batches over.
+/// Requests to the thread that stands for one accelerator's training process: to start the workers, and to receive their batches.
 #[derive(Default)]
 pub(super) struct Receiver {
-    /// Steps of the epoch that workers are to be started for; 0 is none.
+    /// Request to start workers for an epoch of this many steps; 0 is no request.
     pub(super) start_steps: AtomicU64,
+    /// Duration of the latest start of workers, until it is taken.
     pub(super) started_ns: AtomicU64,
-    /// One more than the bytes of the batch that is to be taken over; 0 is none.
+    /// Request to receive a batch: its bytes plus 1; 0 is no request.
     pub(super) batch_bytes: AtomicU64,
-    /// When the last of these was asked for, and when the batch is taken over.
-    pub(super) asked_ns: AtomicU64,
+    /// When the latest request was made.
+    pub(super) requested_ns: AtomicU64,
+    /// When the latest batch has been received.
     pub(super) ends_ns: AtomicU64,
     pub(super) thread: OnceLock<Thread>,
 }
 
 impl Receiver {
-    /// Start the workers, and open the queue for so many steps.
+    /// Requests the start of the workers for an epoch of `steps` steps.
     pub(super) fn start(&self, steps: u64, now_ns: u64) {
-        self.asked_ns.store(now_ns, Relaxed);
+        self.requested_ns.store(now_ns, Relaxed);
         self.start_steps.store(steps, Release);
         self.unpark();
     }
 
-    /// Take a batch over, and tell the conductor.
+    /// Requests that a batch be received. The conductor is notified when the receiver knows how long that takes.
     pub(super) fn receive(&self, bytes: u64, now_ns: u64) {
-        self.asked_ns.store(now_ns, Relaxed);
+        self.requested_ns.store(now_ns, Relaxed);
         self.batch_bytes.store(bytes + 1, Release);
         self.unpark();
     }
 
-    /// How long starting workers took since the batch before, and how long the last batch did, which is taken over at `now_ns`.
-    pub(super) fn took_ns(&self, now_ns: u64) -> [u64; 2] {
-        [self.started_ns.swap(0, AcqRel), now_ns - self.asked_ns.load(Acquire)]
+    /// Returns the time spent starting workers since the previous batch, and the time spent receiving the batch, which ends at
+    /// `now_ns`.
+    pub(super) fn durations_ns(&self, now_ns: u64) -> [u64; 2] {
+        [self.started_ns.swap(0, AcqRel), now_ns - self.requested_ns.load(Acquire)]
     }
 
     pub(super) fn unpark(&self) {

@@ -1,4 +1,4 @@
-//! Wakes workers, begins steps on timers or devices, and waits for the other processes.
+//! The engine's effects on the real machine: wakes workers, starts compute on timers or devices, and waits at barriers.
 
 use super::error::RunError;
 use super::shared::Shared;
@@ -12,25 +12,25 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, SeqCst};
 
-/// The conductor's means.
+/// The conductor's effects.
 pub(super) struct RealEffects {
     shared: Arc<Shared>,
     comm: Arc<dyn Comm>,
+    /// Deadlines of compute and handovers, each with its accelerator.
     timers: BinaryHeap<Reverse<(u64, u32)>>,
     devices: Option<Box<dyn Devices>>,
-    /// Workers to wake once every accelerator has been told what happened: waking costs more than telling, and
-    /// whoever wakes takes a core.
+    /// Places of workers to wake after all events are handled: waking is expensive, and a woken thread occupies a core.
     wakes: Vec<u32>,
-    /// The batch of each accelerator that is being taken over, or was last.
+    /// The latest batch of each accelerator that was handed over or is being handed over.
     received: Vec<Option<u64>>,
-    /// Those whose timer is for the end of taking it over, not of a step.
+    /// Whether the timer of each accelerator is for the end of a handover rather than of compute.
     receiving: Vec<bool>,
 }
 
 impl RealEffects {
-    /// With the devices of the job opened, where it has any.
+    /// Creates the effects and opens the devices of the job, if it has any.
     pub(super) fn new(shared: Arc<Shared>, comm: Arc<dyn Comm>) -> Result<Self, RunError> {
-        let accelerators = shared.job.own.len();
+        let accelerators = shared.job.local.len();
         Ok(RealEffects {
             timers: BinaryHeap::with_capacity(accelerators),
             devices: devices(&shared, &*comm)?,
@@ -42,12 +42,12 @@ impl RealEffects {
         })
     }
 
-    /// When the next step is over, or the next batch taken over.
+    /// Returns when the next compute or handover ends.
     pub(super) fn next_timer_ns(&self) -> Option<u64> {
         self.timers.peek().map(|Reverse((at_ns, _))| *at_ns)
     }
 
-    /// An accelerator whose step is over at `now_ns`, or that has taken a batch over.
+    /// Returns an accelerator whose compute or handover has ended by `now_ns`.
     pub(super) fn pop_timer(&mut self, now_ns: u64) -> Option<u32> {
         if self.next_timer_ns()? > now_ns {
             return None;
@@ -55,18 +55,19 @@ impl RealEffects {
         self.timers.pop().map(|Reverse((_, accelerator))| accelerator)
     }
 
-    /// Whether the timer of `accelerator` was for a batch.
+    /// Whether the timer of `accelerator` was for a handover.
     pub(super) fn has_received(&mut self, accelerator: u32) -> bool {
         std::mem::take(&mut self.receiving[accelerator as usize])
     }
 
+    /// Wakes all workers that wait to be woken.
     pub(super) fn wake_now(&mut self) {
         for place in self.wakes.drain(..) {
             self.shared.workers[place as usize].unpark();
         }
     }
 
-    /// A step that a device failed at would never end.
+    /// Fails the run if a device has failed, since its steps would never end.
     pub(super) fn check_devices(&mut self) {
         if let Some(devices) = &mut self.devices
             && let Err(problem) = devices.check()
@@ -75,10 +76,10 @@ impl RealEffects {
         }
     }
 
-    /// Fail if other processes, for which this one may have to wait, go on no more.
-    pub(super) fn look_at_others(&self) {
-        if let Some(lost) = self.comm.ended() {
-            self.shared.fail(lost.into());
+    /// Fails the run if another process has ended, since this one may wait for it.
+    pub(super) fn check_other_processes(&self) {
+        if let Some(error) = self.comm.ended() {
+            self.shared.fail(error.into());
         }
     }
 }
@@ -97,11 +98,11 @@ impl Effects for RealEffects {
         }
     }
 
-    fn compute(&mut self, accelerator: u32, now_ns: u64, at_ns: u64) {
+    fn compute(&mut self, accelerator: u32, now_ns: u64, end_ns: u64) {
         let Some(devices) = &mut self.devices else {
-            return self.timers.push(Reverse((at_ns, accelerator)));
+            return self.timers.push(Reverse((end_ns, accelerator)));
         };
-        if let Err(problem) = devices.begin(accelerator, at_ns - now_ns) {
+        if let Err(problem) = devices.begin(accelerator, end_ns - now_ns) {
             self.shared.fail_device(problem);
         }
     }
@@ -115,23 +116,24 @@ impl Effects for RealEffects {
         let Some(receiver) = self.shared.receivers.get(accelerator as usize) else {
             return Some([0, 0]);
         };
-        let (at, now_ns) = (accelerator as usize, self.shared.clock.now_ns());
-        if self.received[at].replace(batch) != Some(batch) {
+        let index = accelerator as usize;
+        let now_ns = self.shared.clock.now_ns();
+        if self.received[index].replace(batch) != Some(batch) {
             receiver.receive(bytes, now_ns);
             return None;
         }
         let ends_ns = receiver.ends_ns.load(Acquire);
         if ends_ns <= now_ns {
-            return Some(receiver.took_ns(now_ns));
+            return Some(receiver.durations_ns(now_ns));
         }
-        self.receiving[at] = true;
+        self.receiving[index] = true;
         self.timers.push(Reverse((ends_ns, accelerator)));
         None
     }
 
     fn barrier(&mut self) -> bool {
         if self.comm.size() > 1 {
-            // Loaders read on while the other processes are waited for.
+            // Loaders continue to read during the barrier.
             self.wake_now();
         }
         let outcome = self.comm.barrier_in_time();
@@ -139,22 +141,22 @@ impl Effects for RealEffects {
     }
 }
 
-/// The devices that carry out the steps of a job, where those are not waits.
+/// Opens the devices that compute the steps of a job; `None` if its steps are waits.
 fn devices(shared: &Arc<Shared>, comm: &dyn Comm) -> Result<Option<Box<dyn Devices>>, RunError> {
     let plan = &shared.job.plan;
     if plan.train.on_devices.is_none() {
         return Ok(None);
     }
-    let teller = Arc::clone(shared);
-    // Launchers put ranks of a machine side by side.
+    let notified = Arc::clone(shared);
+    // Ranks of a machine are assumed to be contiguous, as launchers place them.
     let first_rank = comm.rank().saturating_sub(comm.node().local_rank);
     let first = shard(plan.accelerators.into(), comm.size(), first_rank).start as u32;
     let setup = DeviceSetup {
-        before: shared.job.own.start.saturating_sub(first),
+        before: shared.job.local.start.saturating_sub(first),
         accelerators: shared.job.accelerators(),
         batch_bytes: shared.job.batch_bytes(),
         clock: shared.clock,
-        done: Arc::new(move |accelerator| teller.computed(accelerator)),
+        done: Arc::new(move |accelerator| notified.notify_computed(accelerator)),
     };
     compute::devices(&plan.train, setup).map_err(|problem| shared.device_error(problem))
 }

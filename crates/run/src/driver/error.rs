@@ -1,4 +1,4 @@
-//! Reasons why a run stopped, and what to do.
+//! Errors that stop a run, with hints.
 
 use crate::checkpoint::CheckpointError;
 use crate::comm::{CommError, End};
@@ -6,7 +6,7 @@ use feedrate_data::stage::StageError;
 use feedrate_data::storage::StorageError;
 use feedrate_engine::job::ReadError;
 
-/// The reason why a run stopped.
+/// An error that stopped a run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// Samples could not be read.
@@ -18,31 +18,31 @@ pub enum RunError {
     /// The dataset could not be copied.
     #[error("cannot copy the dataset: {0}")]
     Stage(#[from] StageError),
-    /// The processes of the run lost each other.
+    /// Communication between the processes of the run failed.
     #[error(transparent)]
     Comm(#[from] CommError),
-    /// A worker thread ended where it should not have.
+    /// A worker thread panicked.
     #[error(
         "worker thread {worker} of accelerator {accelerator} broke off; this is a fault of feedrate"
     )]
     Broken {
         /// The accelerator it reads for.
         accelerator: u32,
-        /// Its number among those of the accelerator.
+        /// Its number among the accelerator's workers.
         worker: u32,
     },
-    /// The devices that carry steps out cannot, or can no more.
+    /// The devices that compute steps failed.
     #[error("compute `{compute}`: {problem}")]
     Device {
-        /// The name in the plan.
+        /// Name of the compute kind in the plan.
         compute: String,
-        /// In words.
+        /// Description of the failure.
         problem: String,
     },
-    /// There is no memory to read into.
+    /// A reading buffer could not be mapped.
     #[error("cannot map a reading buffer of {bytes} bytes: {source}")]
     Memory {
-        /// Asked for by one worker.
+        /// Requested size.
         bytes: usize,
         /// The system's reason.
         source: std::io::Error,
@@ -50,9 +50,9 @@ pub enum RunError {
     /// A thread could not be started.
     #[error("cannot start worker thread {worker} of {workers}: {source}")]
     Thread {
-        /// Its number.
+        /// Number of the worker.
         worker: usize,
-        /// Workers that were to be started.
+        /// Number of workers to start.
         workers: usize,
         /// The system's reason.
         source: std::io::Error,
@@ -60,8 +60,8 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// That of the ranks' work together, if it is this that ended the run.
-    pub fn of_ranks(&self) -> Option<&CommError> {
+    /// Returns the communication error that ended the run, if it was one.
+    pub fn comm_error(&self) -> Option<&CommError> {
         match self {
             RunError::Comm(error) | RunError::Checkpoint(CheckpointError::Comm(error)) => {
                 Some(error)
@@ -70,12 +70,12 @@ impl RunError {
         }
     }
 
-    /// The end that the other ranks are to be told.
+    /// Returns how this process ended, as reported to the other ranks.
     pub fn end(&self) -> End {
-        self.of_ranks().map_or_else(|| End::Failed(self.to_string()), CommError::end)
+        self.comm_error().map_or_else(|| End::Failed(self.to_string()), CommError::end)
     }
 
-    /// Advice, where the reason is a common one.
+    /// Returns advice, if the error is a common one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             RunError::Read(error) => error.hint(),

@@ -1,4 +1,4 @@
-//! The real driver: carries out what the engine decides, with threads and blocking reads.
+//! The real driver: carries out the engine's decisions with threads and blocking reads.
 
 mod error;
 mod memory;

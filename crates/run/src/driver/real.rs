@@ -1,7 +1,7 @@
-//! The real driver: one conductor thread runs all accelerators on a heap of timers, worker threads read.
+//! The real driver: one conductor thread runs all accelerators on a heap of timers, and worker threads read.
 //!
-//! Accelerators cost no thread of their own. The conductor sleeps to absolute deadlines; over the last stretch
-//! it may spin, where cores are to spare.
+//! Accelerators have no threads of their own. The conductor sleeps to absolute deadlines; shortly before a deadline it may spin if
+//! there are idle cores.
 
 use super::client::Receiver;
 use super::effects::RealEffects;
@@ -27,88 +27,88 @@ use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Over this stretch before a deadline the conductor may spin: what the kernel's wake-up may overshoot.
+/// Time before a deadline during which the conductor may spin; covers the delay of the kernel's wake-ups.
 const SPIN_NS: u64 = 120_000;
-/// It never asks to be woken earlier than this before a deadline.
+/// Upper limit of the wake-up delay that the conductor compensates for.
 const LATE_NS_MAX: u64 = 150_000;
-/// The slack of threads that ask for none.
+/// The kernel's default timer slack.
 const SLACK_NS: u64 = 50_000;
-/// The conductor looks at the interrupt flag at least so often.
-const LOOK_NS: u64 = 100_000_000;
-/// An operation may take so long after the run was told to stop; then nobody waits for it any more.
+/// Longest wait of the conductor before it checks the interrupt flag.
+const CHECK_INTERVAL_NS: u64 = 100_000_000;
+/// Time that workers have to finish their operation after a stop; then they are abandoned.
 const GRACE_NS: u64 = 3_000_000_000;
-/// The same of a read that other processes have to take part in, which they may not do any more.
+/// The same for collective reads, which cannot finish if other processes have stopped.
 const GRACE_TOGETHER_NS: u64 = 200_000_000;
-/// Between two looks at whether all workers have started.
-const START_LOOK: Duration = Duration::from_millis(10);
-/// Shortest and longest time between two looks at whether a worker has ended.
-const END_LOOK_MIN: Duration = Duration::from_micros(20);
-const END_LOOK_MAX: Duration = Duration::from_millis(1);
-/// A worker needs a few kilobytes; formats keep their buffers on the heap.
+/// Interval of checks whether all workers have started.
+const START_INTERVAL: Duration = Duration::from_millis(10);
+/// Shortest and longest interval of checks whether a worker has ended.
+const END_INTERVAL_MIN: Duration = Duration::from_micros(20);
+const END_INTERVAL_MAX: Duration = Duration::from_millis(1);
+/// Stack of a worker. Workers need a few kilobytes; formats keep their buffers on the heap.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Work that the workers of a driver have done since it was made. It may be looked at from any thread, and holds nobody up.
+/// Work done so far by the workers of a driver. It can be read from any thread at any time without delaying them.
 #[derive(Clone)]
 pub struct WorkProgress(Arc<Shared>);
 
 impl WorkProgress {
-    /// Bytes that read calls returned.
+    /// Returns the bytes that read calls returned.
     pub fn read_bytes(&self) -> u64 {
         self.0.queues.iter().map(Queue::read_bytes_of_run).sum()
     }
 
-    /// Open and read calls of finished tasks.
+    /// Returns the number of open and read calls of finished tasks.
     pub fn operations(&self) -> u64 {
         self.0.queues.iter().map(Queue::operations_of_run).sum()
     }
 }
 
-/// An epoch as it was: fewer steps than asked for where it was interrupted or failed.
+/// Measurements of an epoch. It has fewer steps than planned if it was interrupted or failed.
 #[derive(Debug)]
 pub struct Epoch {
-    /// Each accelerator's.
+    /// Record of each accelerator.
     pub accelerators: Vec<AcceleratorEpoch>,
-    /// The waits of all accelerators.
+    /// Causes of the waits of all accelerators.
     pub causes: StepCauses,
-    /// The bytes of files that they read; `None` where that would take too much memory to know.
+    /// Byte ranges of files that were read; `None` if tracking them would have taken too much memory.
     pub ranges: Option<Vec<FileRange>>,
-    /// The operations of its workers, where they are traced.
+    /// Operations of the workers, if the run is traced.
     pub ops: Vec<OpLog>,
-    /// The reason why it ended early, if something broke.
+    /// The error that ended the epoch early, if any.
     pub failure: Option<RunError>,
 }
 
-/// Done between two blocks of an epoch.
+/// Called between two blocks of an epoch with the number of finished steps.
 pub type Pause<'p> = dyn FnMut(u64) -> Result<(), RunError> + 'p;
 
-/// Settings of a driver beside its plan.
+/// Settings of a driver that are not part of the plan.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DriverOptions {
-    /// The conductor may spin before deadlines.
+    /// Whether the conductor may spin before deadlines.
     pub spins: bool,
-    /// Operations are kept, each, until their epoch is over.
+    /// Whether single operations are logged.
     pub traces: bool,
 }
 
-/// Runs on the thread that made it.
+/// The conductor of one job. It runs on the thread that created it.
 pub struct RealDriver {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<Vec<Handle>>>,
     receivers: Vec<JoinHandle<()>>,
     signals: Signals,
     left_behind: Vec<String>,
-    /// Processes of the run.
+    /// Number of processes of the run.
     processes: u32,
     waiter: Waiter,
     stepper: Stepper,
     conductor: Conductor,
     effects: RealEffects,
-    /// Where it is rank 0, what all processes have read.
+    /// On rank 0, the byte ranges that all processes have read.
     pub(crate) reads: FileReads,
 }
 
 impl RealDriver {
-    /// Start the workers of `job`, of which those of `groups` read what is there.
+    /// Starts the workers of `job`. The workers of groups that extend over several processes read from `groups`.
     ///
     /// # Errors
     /// A thread could not be started, or a device not opened.
@@ -123,7 +123,7 @@ impl RealDriver {
         set_timer_slack(1);
         let wakes_late = job.is_one_training();
         let conductor = Conductor::new(job.loader, job.accelerators());
-        let stepper = Stepper::new(&job.plan, job.own.clone());
+        let stepper = Stepper::new(&job.plan, job.local.clone());
         let reads = FileReads::new(job.plan.accelerators);
         let stop = Arc::clone(&signals.stop);
         let shared = Arc::new(Shared::new(job, groups, clock, stop, options.traces));
@@ -142,7 +142,7 @@ impl RealDriver {
         };
         driver.start_workers()?;
         driver.start_receivers()?;
-        // What sleeps as any process does is the conductor, not the workers.
+        // The workers keep the small slack; only the conductor, which stands for the training process, sleeps as any process does.
         if wakes_late {
             set_timer_slack(SLACK_NS);
         }
@@ -169,9 +169,9 @@ impl RealDriver {
             let _ = self.shared.workers[place].thread.set(thread.thread().clone());
             self.threads.push(thread);
         }
-        // Starting thousands of threads takes longer than a step: none of it may be counted as waiting for data.
+        // Starting thousands of threads takes longer than a step and must not be counted as waiting for data.
         while (self.shared.started.load(SeqCst) as usize) < workers && !self.is_stopped() {
-            std::thread::park_timeout(START_LOOK);
+            std::thread::park_timeout(START_INTERVAL);
         }
         Ok(())
     }
@@ -193,7 +193,7 @@ impl RealDriver {
         Ok(())
     }
 
-    /// Start a thread for `accelerator`, which ends the run if it panics.
+    /// Starts a thread for `accelerator`. The run fails if the thread panics.
     fn spawn<T: Send + 'static>(
         &self,
         name: String,
@@ -208,7 +208,7 @@ impl RealDriver {
         })
     }
 
-    /// Run `steps` steps of the next epoch. Between its blocks all accelerators wait while `pause` is called with the steps done.
+    /// Runs the next epoch with `steps` steps. Between its blocks all accelerators wait while `pause` is called.
     pub fn epoch(&mut self, steps: u64, pause: &mut Pause<'_>) -> Epoch {
         self.stepper.prepare(steps);
         let live = &self.signals.live;
@@ -222,7 +222,7 @@ impl RealDriver {
         self.conductor.publish(steps, &self.shared.queues, &mut self.effects);
         loop {
             self.conductor.push(StepEvent::Started);
-            self.block();
+            self.run_block();
             if self.is_stopped() || self.stepper.steps_done() >= steps {
                 break;
             }
@@ -240,12 +240,12 @@ impl RealDriver {
         Epoch { accelerators, causes: self.stepper.take_causes(), ranges, ops, failure }
     }
 
-    /// Its epochs are evaluations.
+    /// Whether the epochs of this driver are evaluations.
     pub(crate) fn evaluates(&self) -> bool {
         self.shared.job.plan.train.barrier == Barrier::AtEnd
     }
 
-    /// Path of a part by its number.
+    /// Returns the path of a part by its number.
     pub(crate) fn path_of(&self, part: u64) -> String {
         self.shared.job.path_of(part)
     }
@@ -254,10 +254,10 @@ impl RealDriver {
         self.signals.interrupted.load(Relaxed) || self.shared.stop.load(Acquire)
     }
 
-    /// Handle events until the block is over, or nothing may go on.
-    fn block(&mut self) {
+    /// Handles events until the block has ended or the run is stopped.
+    fn run_block(&mut self) {
         loop {
-            // Steps that never wait must not keep the conductor from its timers, its flags and those it has to wake.
+            // Handles at most one end of a step at a time, so that timers, flags and wakes are served even if steps never wait.
             let mut stepped = false;
             while !stepped && let Some((event, at_ns)) = self.conductor.pop() {
                 stepped = self.stepper.ends_step(event);
@@ -265,43 +265,47 @@ impl RealDriver {
                     self.effects.wake_now();
                 }
                 let now_ns = at_ns.unwrap_or_else(|| self.now_ns());
-                let (queues, effects) = (&self.shared.queues, &mut self.effects);
-                let stepper = &mut self.stepper;
-                let is_over = self.conductor.handle(event, now_ns, stepper, queues, effects);
+                let block_ended = self.conductor.handle(
+                    event,
+                    now_ns,
+                    &mut self.stepper,
+                    &self.shared.queues,
+                    &mut self.effects,
+                );
                 if stepped {
-                    show(&self.signals.live, stepper, queues);
+                    update_live(&self.signals.live, &self.stepper, &self.shared.queues);
                 }
-                if is_over {
-                    // Loaders go on reading while a checkpoint is written.
+                if block_ended {
+                    // Loaders continue to read while a checkpoint is written.
                     self.effects.wake_now();
                     return;
                 }
             }
-            let now_ns = self.take_in();
-            let nothing_to_do = self.conductor.is_empty();
-            if nothing_to_do {
+            let now_ns = self.collect_events();
+            let is_idle = self.conductor.is_empty();
+            if is_idle {
                 self.effects.wake_now();
             }
-            if (nothing_to_do || stepped) && self.is_stopped() {
+            if (is_idle || stepped) && self.is_stopped() {
                 return;
             }
-            if nothing_to_do {
-                self.effects.look_at_others();
+            if is_idle {
+                self.effects.check_other_processes();
                 if self.shared.job.is_one_training()
                     && receiver::serve(&self.shared, 0, || self.is_stopped())
                 {
                     continue;
                 }
                 self.waiter.wait(&self.shared, now_ns, self.effects.next_timer_ns());
-                if now_ns + LOOK_NS <= self.now_ns() {
+                if now_ns + CHECK_INTERVAL_NS <= self.now_ns() {
                     self.effects.check_devices();
                 }
             }
         }
     }
 
-    /// Turn what workers, devices and timers have done by now into events. Returns the present.
-    fn take_in(&mut self) -> u64 {
+    /// Turns notifications of workers, devices and timers into events. Returns the current time.
+    fn collect_events(&mut self) -> u64 {
         while let Some(accelerator) = self.shared.ready.pop() {
             self.conductor.retry(accelerator, &self.shared.queues, &mut self.effects);
         }
@@ -319,15 +323,17 @@ impl RealDriver {
         now_ns
     }
 
-    /// Time since the start of the run.
+    /// Returns the time since the start of the run.
     pub fn now_ns(&self) -> u64 {
         self.shared.clock.now_ns()
     }
 
-    /// Ask all workers for their counters, and wait for them.
+    /// Requests the counters of all workers, waits for them and adds them to `epochs`. Returns the ranges read and the logged
+    /// operations.
     fn collect(&mut self, epochs: &mut [AcceleratorEpoch]) -> (Option<Vec<FileRange>>, Vec<OpLog>) {
         let shared = &self.shared;
-        let (mut logs, mut ops) = (Vec::new(), Vec::new());
+        let mut logs = Vec::new();
+        let mut ops = Vec::new();
         if !shared.stop.load(Acquire) {
             shared.flushed.store(0, SeqCst);
             shared.flush_wanted.fetch_add(1, SeqCst);
@@ -357,9 +363,10 @@ impl RealDriver {
         (RangeLog::joined(logs.into_iter(), self.processes), ops)
     }
 
-    /// Let the workers finish the operation they are at, and end. Those that hang in one are left to the process's end. What
-    /// they have open is closed here: processes that close together do so in one order, which workers would not keep. Others leave
-    /// it to the process's end where the user waits for that, for a storage may hang in this too.
+    /// Stops the workers after their current operation. Workers that hang are abandoned until the process exits.
+    ///
+    /// Open files of the workers are closed here, since collective closes need the same order in all processes. After an interrupt
+    /// other files are left open until the process exits, because closing may hang as well.
     fn stop_workers(&mut self) {
         self.shared.stop.store(true, Release);
         for worker in &self.shared.workers {
@@ -367,29 +374,28 @@ impl RealDriver {
         }
         self.shared.receivers.iter().for_each(Receiver::unpark);
         for receiver in self.receivers.drain(..) {
-            // One that panicked has told its story, as a worker does.
+            // A panic was printed to stderr already and has failed the run.
             let _ = receiver.join();
         }
         let together = self.shared.job.plan.loader.file_access == FileAccess::Mpio;
         let grace_ns = if together { GRACE_TOGETHER_NS } else { GRACE_NS };
         let deadline_ns = self.shared.clock.now_ns() + grace_ns;
-        let mut pause = END_LOOK_MIN;
+        let mut pause = END_INTERVAL_MIN;
         for (place, thread) in self.threads.drain(..).enumerate() {
             while !thread.is_finished()
                 && self.shared.clock.now_ns() < deadline_ns
                 && !self.signals.leave.load(Relaxed)
             {
                 std::thread::park_timeout(pause);
-                pause = (2 * pause).min(END_LOOK_MAX);
+                pause = (2 * pause).min(END_INTERVAL_MAX);
             }
             if thread.is_finished() {
-                // A worker that panicked has told its story on stderr; the run has failed or is over.
+                // A panic was printed to stderr already and has failed the run.
                 let open = thread.join().unwrap_or_default();
                 let storage = self.shared.storage_of(place);
                 if together || !self.signals.interrupted.load(Relaxed) {
                     open.into_iter().for_each(|file| storage.close(file));
                 } else {
-                    // Closing may hang as reading did: it is left to the process's end.
                     std::mem::forget(open);
                 }
             } else if !together {
@@ -398,12 +404,12 @@ impl RealDriver {
         }
     }
 
-    /// The work done so far, for whoever looks on.
+    /// Returns a view of the work done so far.
     pub fn progress(&self) -> WorkProgress {
         WorkProgress(Arc::clone(&self.shared))
     }
 
-    /// The files of workers that were still in an operation of the storage long after they had been told to stop.
+    /// Returns the files of abandoned workers, whose storage operation did not finish in time after the stop.
     pub fn left_behind(&self) -> &[String] {
         &self.left_behind
     }
@@ -415,12 +421,12 @@ impl Drop for RealDriver {
     }
 }
 
-/// How the conductor waits.
+/// Waits on behalf of the conductor.
 struct Waiter {
     spins: bool,
-    /// It is woken when the kernel comes to it.
+    /// Whether late wake-ups are not compensated for, as in an ordinary training process.
     wakes_late: bool,
-    /// How late the kernel has lately woken it: it asks to be woken so much earlier.
+    /// Recent wake-up delay of the kernel; sleeps are shortened by it.
     late_ns: u64,
 }
 
@@ -429,13 +435,13 @@ impl Waiter {
         Waiter { spins, wakes_late, late_ns: if spins { SPIN_NS } else { 0 } }
     }
 
-    /// Wait until something may have happened. The last stretch before a deadline is spun through where cores are
-    /// to spare; else it is yielded to whoever wants the core.
+    /// Waits until `deadline_ns`, until the thread is unparked, or for [`CHECK_INTERVAL_NS`]. Just before the deadline it spins if
+    /// there are idle cores and yields otherwise.
     fn wait(&mut self, shared: &Shared, now_ns: u64, deadline_ns: Option<u64>) {
         let Some(deadline_ns) = deadline_ns else {
-            return std::thread::park_timeout(Duration::from_nanos(LOOK_NS));
+            return std::thread::park_timeout(Duration::from_nanos(CHECK_INTERVAL_NS));
         };
-        let wake_ns = deadline_ns.saturating_sub(self.late_ns).min(now_ns + LOOK_NS);
+        let wake_ns = deadline_ns.saturating_sub(self.late_ns).min(now_ns + CHECK_INTERVAL_NS);
         if wake_ns > now_ns {
             std::thread::park_timeout(Duration::from_nanos(wake_ns - now_ns));
             if !self.spins && !self.wakes_late && shared.ready.is_empty() {
@@ -453,7 +459,8 @@ impl Waiter {
     }
 }
 
-fn show(live: &Live, stepper: &Stepper, queues: &[Queue]) {
+/// Publishes the live figures of the current epoch.
+fn update_live(live: &Live, stepper: &Stepper, queues: &[Queue]) {
     let totals = stepper.recorder().totals();
     live.step.store(stepper.steps_done(), Relaxed);
     live.load_ns.store(totals.load_ns, Relaxed);
@@ -462,7 +469,7 @@ fn show(live: &Live, stepper: &Stepper, queues: &[Queue]) {
     live.read_bytes.store(queues.iter().map(Queue::read_bytes).sum(), Relaxed);
 }
 
-/// The kernel may delay timers of the calling thread by so much.
+/// Sets by how much the kernel may delay timers of the calling thread.
 fn set_timer_slack(slack_ns: u64) {
     // SAFETY: PR_SET_TIMERSLACK takes one integer and touches no memory.
     let _ = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns, 0, 0, 0) };

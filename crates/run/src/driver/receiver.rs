@@ -1,12 +1,12 @@
-//! Stands for the training's process of an accelerator: starts the workers, and takes their batches over. A thread each; that of the
-//! only accelerator is the conductor, as in a loop that sleeps through its steps and is then handed a batch.
+//! Carries out the requests to a [`Receiver`](super::client::Receiver). Each runs on a thread of its own; with a single accelerator
+//! the conductor serves them itself, as a training loop receives its batches between steps.
 
 use super::client::burn;
 use super::shared::Shared;
 use crate::clock::thread_cpu_ns;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-/// Until told to stop.
+/// Serves the requests to an accelerator's receiver until the run stops.
 pub(super) fn run(shared: &Shared, accelerator: u32) {
     while !shared.stop.load(Acquire) {
         if !serve(shared, accelerator, || shared.stop.load(Acquire)) {
@@ -15,31 +15,32 @@ pub(super) fn run(shared: &Shared, accelerator: u32) {
     }
 }
 
-/// Do what was asked for. False: nothing was.
+/// Serves a pending request. Returns false if there was none.
 pub(super) fn serve(shared: &Shared, accelerator: u32, is_stopped: impl Fn() -> bool) -> bool {
     let loader = &shared.job.plan.loader;
-    let Some(own) = shared.receivers.get(accelerator as usize) else { return false };
-    // Returns when it was asked for, and when it is done.
+    let Some(receiver) = shared.receivers.get(accelerator as usize) else { return false };
     let work = |seconds: f64| {
         burn(thread_cpu_ns().saturating_add((seconds * 1e9) as u64), &is_stopped);
-        (own.asked_ns.load(Relaxed), shared.clock.now_ns())
     };
-    let steps = own.start_steps.swap(0, AcqRel);
+    let steps = receiver.start_steps.swap(0, AcqRel);
     if steps > 0 {
-        let (asked_ns, now_ns) = work(loader.start_s());
-        own.started_ns.store(now_ns - asked_ns, Release);
+        work(loader.start_s());
+        let start_ns = receiver.requested_ns.load(Relaxed);
+        receiver.started_ns.store(shared.clock.now_ns() - start_ns, Release);
         shared.queues[accelerator as usize].publish(steps);
         shared.wake_workers(accelerator);
         return true;
     }
-    let bytes = own.batch_bytes.swap(0, AcqRel);
+    let bytes = receiver.batch_bytes.swap(0, AcqRel);
     if bytes > 0 {
-        let [cpu_s, wait_s] = loader.receive_s((bytes - 1) as f64, shared.at_work(accelerator));
-        let (asked_ns, now_ns) = work(cpu_s);
-        // Where cores are contended, computing takes longer, and less is left to wait for.
-        let ends_ns = asked_ns.saturating_add(((cpu_s + wait_s) * 1e9) as u64);
-        own.ends_ns.store(ends_ns.max(now_ns), Release);
-        shared.tell(accelerator);
+        let [cpu_s, wait_s] =
+            loader.receive_s((bytes - 1) as f64, shared.active_workers(accelerator));
+        work(cpu_s);
+        // If cores are contended, the work takes longer and the wait gets shorter.
+        let start_ns = receiver.requested_ns.load(Relaxed);
+        let ends_ns = start_ns.saturating_add(((cpu_s + wait_s) * 1e9) as u64);
+        receiver.ends_ns.store(ends_ns.max(shared.clock.now_ns()), Release);
+        shared.notify_ready(accelerator);
     }
     bytes > 0
 }

@@ -1,4 +1,4 @@
-//! The state that the conductor of the real driver and its workers share.
+//! State shared by the conductor and the workers of the real driver.
 
 use super::client::Receiver;
 use super::error::RunError;
@@ -21,60 +21,64 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 
-/// Operations of all workers of a process that are kept of an epoch, where they are traced: 450 MiB at most.
+/// Capacity of the operation logs of all workers of a process: at most 450 MiB.
 const OPS_MAX: usize = 1 << 23;
 
-/// One job being read.
+/// State of one job.
 pub(super) struct Shared {
     pub(super) job: ReadJob,
     pub(super) placement: Placement,
     groups: GroupStorages,
-    /// Storage of each group, where nothing of `groups` is in its place.
-    own: Vec<Arc<dyn ReadStorage>>,
+    /// Storage of each group that is in this process alone.
+    storages: Vec<Arc<dyn ReadStorage>>,
     pub(super) clock: Clock,
-    /// Operations that a worker may log of an epoch; `None` where nobody traces them.
-    pub(super) room_for_ops: Option<usize>,
+    /// Capacity of each operation log; `None` if the run is not traced.
+    pub(super) op_log_capacity: Option<usize>,
     pub(super) queues: Vec<Queue>,
     pub(super) workers: Vec<WorkerHandle>,
     pub(super) stop: Arc<AtomicBool>,
-    /// Workers that wait for their first work, or have failed.
+    /// Number of workers that have finished starting.
     pub(super) started: AtomicU32,
+    /// Number of the latest request for counters.
     pub(super) flush_wanted: AtomicU32,
+    /// Number of workers that have answered the request.
     pub(super) flushed: AtomicU32,
-    /// Accelerators whose missing batch is whole.
+    /// Accelerators whose awaited batch is complete.
     pub(super) ready: ArrayQueue<u32>,
-    /// Accelerators whose step a device has carried out.
+    /// Accelerators whose compute a device has finished.
     pub(super) computed: ArrayQueue<u32>,
     pub(super) conductor: Thread,
     pub(super) failure: Mutex<Option<RunError>>,
+    /// Memory of the samples of batches in flight, if batches are kept.
     pub(super) kept: Vec<Mutex<Vec<u8>>>,
-    /// Samples that were read once, where they stay.
+    /// Samples kept in memory, if the loader keeps them.
     pub(super) memory: Option<SampleMemory>,
-    /// Where a client's work is burnt, what of reading is a part of it.
+    /// Cost of reads from memory, if a client's work is emulated.
     pub(super) memory_read: Option<MemoryRead>,
     /// Files that each accelerator read in this epoch.
     pub(super) touched: Touched,
-    /// One for each reading accelerator, where not all its workers may decode at once.
+    /// One gate for each group, if the number of decoding threads is limited.
     pub(super) decoders: Vec<Gate>,
-    /// One for each accelerator, where its process takes batches over or starts workers.
+    /// One for each accelerator, if receiving batches or starting workers takes time.
     pub(super) receivers: Vec<Receiver>,
 }
 
-/// A worker as the conductor sees it. Each writes its own with every sample: none shares a cache line, or a pair of them, with another.
+/// A worker as seen by the conductor. Workers write to their handles at every sample, so each handle has a pair of cache lines to
+/// itself.
 #[repr(align(128))]
 #[derive(Default)]
 pub(super) struct WorkerHandle {
     pub(super) idle: AtomicBool,
-    /// It is in a read call, where a client's work is burnt beside it.
+    /// Whether it is in a read call. Set only if a client's work is emulated.
     pub(super) reads: AtomicBool,
-    /// Number of the file in hand.
+    /// Number of the current file.
     pub(super) file: AtomicU64,
-    /// One for each accelerator it reads for.
+    /// Counters handed over for each accelerator it reads for.
     pub(super) counted: Mutex<Vec<LaneCounts>>,
     pub(super) thread: OnceLock<Thread>,
 }
 
-/// Reads of a worker for one accelerator.
+/// Counters of a worker's reads for one accelerator.
 pub(super) struct LaneCounts {
     pub(super) counters: IoCounters,
     pub(super) log: RangeLog,
@@ -89,9 +93,10 @@ impl Shared {
         stop: Arc<AtomicBool>,
         traces: bool,
     ) -> Self {
-        let (placement, loader) = (Placement::new(&job), &job.plan.loader);
+        let placement = Placement::new(&job);
+        let loader = &job.plan.loader;
         let accelerators = job.accelerators() as usize;
-        let own = (0..placement.groups()).map(|group| {
+        let storages = (0..placement.groups()).map(|group| {
             let takers = placement.accelerators_of(group * job.workers() as usize).len() as u32;
             if loader.is_broadcast() {
                 layers::read_once(&job.storage, takers)
@@ -102,10 +107,11 @@ impl Shared {
         let mut shared = Shared {
             ready: ArrayQueue::new(accelerators),
             computed: ArrayQueue::new(accelerators),
-            room_for_ops: traces.then(|| OPS_MAX / (accelerators * job.workers() as usize).max(1)),
+            op_log_capacity: traces
+                .then(|| OPS_MAX / (accelerators * job.workers() as usize).max(1)),
             queues: job.queues(),
             workers: (0..placement.places()).map(|_| WorkerHandle::default()).collect(),
-            own: own.collect(),
+            storages: storages.collect(),
             groups,
             stop,
             started: AtomicU32::new(0),
@@ -137,40 +143,44 @@ impl Shared {
         shared
     }
 
-    /// The storage that the worker at `place` reads.
+    /// Returns the storage that the worker at `place` reads from.
     pub(super) fn storage_of(&self, place: usize) -> &Arc<dyn ReadStorage> {
-        let GroupStorages { asked, served } = &self.groups;
-        let (group, worker) = (self.placement.group_of(place), self.placement.worker_of(place));
-        let others = match group {
-            0 if !asked.is_empty() => asked,
-            last if last + 1 == self.placement.groups() => served,
-            _ => return &self.own[group],
+        let GroupStorages { remote, serving } = &self.groups;
+        let group = self.placement.group_of(place);
+        let storages = match group {
+            0 if !remote.is_empty() => remote,
+            last if last + 1 == self.placement.groups() => serving,
+            _ => return &self.storages[group],
         };
-        others.get(worker as usize).unwrap_or(&self.own[group])
+        storages.get(self.placement.worker_of(place) as usize).unwrap_or(&self.storages[group])
     }
 
-    /// The file that the worker at `place` reads, or read last.
+    /// Returns the path of the file that the worker at `place` reads or read last.
     pub(super) fn file_of(&self, place: usize) -> Option<String> {
-        let (file, mut path) = (self.workers[place].file.load(Relaxed), String::new());
-        (file < self.job.layout.files()).then(|| self.job.layout.write_path(file, &mut path))?;
+        let file = self.workers[place].file.load(Relaxed);
+        if file >= self.job.layout.files() {
+            return None;
+        }
+        let mut path = String::new();
+        self.job.layout.write_path(file, &mut path);
         Some(path)
     }
 
-    /// A batch that an accelerator waits for is whole.
-    pub(super) fn tell(&self, accelerator: u32) {
-        // One accelerator waits for one batch at a time, so there is always room.
+    /// Notifies the conductor that the batch an accelerator waits for is complete.
+    pub(super) fn notify_ready(&self, accelerator: u32) {
+        // An accelerator waits for one batch at a time, so there is always room.
         let _ = self.ready.push(accelerator);
         self.conductor.unpark();
     }
 
-    /// A device has carried out a step.
-    pub(super) fn computed(&self, accelerator: u32) {
-        // One accelerator is in one step at a time, so there is always room.
+    /// Notifies the conductor that a device has finished the compute of an accelerator.
+    pub(super) fn notify_computed(&self, accelerator: u32) {
+        // An accelerator is in one step at a time, so there is always room.
         let _ = self.computed.push(accelerator);
         self.conductor.unpark();
     }
 
-    /// The first error stops everything.
+    /// Stops the run. The first error is the one that is reported.
     pub(super) fn fail(&self, error: RunError) {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         self.stop.store(true, Release);
@@ -188,19 +198,20 @@ impl Shared {
         self.fail(self.device_error(problem));
     }
 
-    /// A worker is ready for its first work.
+    /// Counts a worker that has finished starting; the last one wakes the conductor.
     pub(super) fn worker_started(&self) {
         if self.started.fetch_add(1, SeqCst) + 1 == self.workers.len() as u32 {
             self.conductor.unpark();
         }
     }
 
+    /// Counts a worker that has handed over its counters.
     pub(super) fn worker_flushed(&self) {
         self.flushed.fetch_add(1, SeqCst);
         self.conductor.unpark();
     }
 
-    /// Wake those who may have work because the batch that `place` worked on is whole.
+    /// Wakes the other workers of the group, which may have work now that the batch of the worker at `place` is complete.
     pub(super) fn wake_siblings(&self, place: usize) {
         let accelerator = self.placement.accelerators_of(place).start;
         for sibling in self.placement.places_of(accelerator) {
@@ -211,26 +222,26 @@ impl Shared {
         }
     }
 
-    /// How many of those who read for `accelerator` are at work, and do not wait for the storage.
-    pub(super) fn at_work(&self, accelerator: u32) -> u32 {
+    /// Returns how many workers of `accelerator` use a core, that is, are neither idle nor waiting for the storage.
+    pub(super) fn active_workers(&self, accelerator: u32) -> u32 {
         let places = self.placement.places_of(accelerator);
-        let own = &self.workers[places.start as usize..places.end as usize];
-        own.iter().map(|worker| u32::from(worker.is_at_work())).sum()
+        let workers = &self.workers[places.start as usize..places.end as usize];
+        workers.iter().map(|worker| u32::from(worker.is_active())).sum()
     }
 
-    /// Wake those who read for `accelerator`.
+    /// Wakes all workers of `accelerator`.
     pub(super) fn wake_workers(&self, accelerator: u32) {
         for place in self.placement.places_of(accelerator) {
             self.workers[place as usize].unpark();
         }
     }
 
-    /// Lets the worker at `place` decode; `None` where all may.
+    /// Returns the gate that limits decoding of the worker at `place`, if decoding is limited.
     pub(super) fn decoders(&self, place: usize) -> Option<&Gate> {
         self.decoders.get(self.placement.group_of(place))
     }
 
-    /// Memory for one sample of a batch in flight, where batches are kept.
+    /// Returns the memory for one sample of a batch in flight, if batches are kept.
     pub(super) fn kept_sample(
         &self,
         accelerator: u32,
@@ -244,7 +255,7 @@ impl Shared {
     }
 }
 
-/// Ends the run if its worker panics: nobody else would notice.
+/// Fails the run if the thread that holds it panics.
 pub(super) struct Guard<'s> {
     pub(super) shared: &'s Shared,
     pub(super) accelerator: u32,
@@ -254,14 +265,14 @@ pub(super) struct Guard<'s> {
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let (accelerator, worker) = (self.accelerator, self.worker);
-            self.shared.fail(RunError::Broken { accelerator, worker });
+            self.shared
+                .fail(RunError::Broken { accelerator: self.accelerator, worker: self.worker });
         }
     }
 }
 
 impl WorkerHandle {
-    fn is_at_work(&self) -> bool {
+    fn is_active(&self) -> bool {
         !self.idle.load(Relaxed) && !self.reads.load(Relaxed)
     }
 

@@ -1,19 +1,19 @@
-//! The files that each accelerator read since the epoch began: a bit for each. Nobody waits for anybody.
+//! A lock-free bit set of the files that each accelerator read in the current epoch.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// More bits than this are not kept: 32 MiB.
+/// Upper limit of the bits: 32 MiB of memory.
 const BITS_MAX: u64 = 1 << 28;
 
-/// Bits of all accelerators; none where there would be too many.
+/// One bit for each file and accelerator. Empty if that would exceed [`BITS_MAX`].
 pub(super) struct Touched {
     words_each: usize,
     words: Vec<AtomicU64>,
 }
 
 impl Touched {
-    /// For `files` files.
+    /// Creates an empty set for `files` files of each accelerator.
     pub(super) fn new(accelerators: u32, files: u64) -> Self {
         let words_each = files.div_ceil(64);
         let words = words_each.saturating_mul(u64::from(accelerators));
@@ -24,19 +24,19 @@ impl Touched {
         }
     }
 
-    /// `accelerator` reads of `file`.
+    /// Marks `file` as read by `accelerator`.
     #[inline]
     pub(super) fn mark(&self, accelerator: u32, file: u64) {
-        let at = accelerator as usize * self.words_each + (file / 64) as usize;
-        let Some(word) = self.words.get(at) else { return };
+        let index = accelerator as usize * self.words_each + (file / 64) as usize;
+        let Some(word) = self.words.get(index) else { return };
         let bit = 1 << (file % 64);
-        // Others read the same word: it is written once a file, not once a sample.
+        // The cache line is shared with other workers, so the word is only written at the first sample of a file.
         if word.load(Relaxed) & bit == 0 {
             word.fetch_or(bit, Relaxed);
         }
     }
 
-    /// How many files `accelerator` read, which are forgotten. `None` where that was not kept.
+    /// Returns the number of files `accelerator` read and clears its marks. `None` if the set is empty by its limit.
     pub(super) fn take(&self, accelerator: usize) -> Option<u64> {
         let words = self.words.get(accelerator * self.words_each..)?.get(..self.words_each)?;
         Some(words.iter().map(|word| u64::from(word.swap(0, Relaxed).count_ones())).sum())

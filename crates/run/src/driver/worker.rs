@@ -1,4 +1,4 @@
-//! A worker thread of the real driver: claims, reads with blocking calls, finishes.
+//! A worker thread of the real driver: claims tasks, reads their samples with blocking calls, and reports them finished.
 
 use super::client::burn;
 use super::error::RunError;
@@ -23,43 +23,45 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::{Arc, PoisonError};
 
-/// Looks for work so often, giving the core away in between, before it goes to sleep.
+/// How often an idle worker yields and looks for work before it sleeps.
 const YIELDS_BEFORE_SLEEP: u32 = 4;
-/// Among more workers than these, giving the core away costs more than sleeping.
+/// Number of workers above which yielding costs more than sleeping.
 const YIELDING_WORKERS_MAX: usize = 64;
-/// A worker's memory to begin with, at most; it grows with the reads.
+/// Upper limit of a worker's initial buffer. It grows with larger reads.
 const BUFFER_BYTES_MAX: usize = 64 << 20;
 
-/// One thread.
+/// The state of a worker thread.
 pub(super) struct Worker<'s> {
     shared: &'s Shared,
     place: usize,
     lanes: Vec<WorkerLane<'s>>,
-    /// The lane that is asked first.
+    /// The lane that is tried first for the next task.
     next: usize,
     reader: SampleReader,
     sink: Sink,
     buffer: AlignedBuffer,
     /// Reads begin and end at multiples of this.
     block_bytes: usize,
-    /// The bytes of a file that were read into it last.
-    held: Range<u64>,
-    preprocess: Durations,
+    /// The range of the file that is in the buffer.
+    buffered: Range<u64>,
+    preprocessing: Durations,
     client: ClientWork,
-    /// Processor time of the thread when it was looked at last.
+    /// Processor time of the thread when it was last read.
     ran_ns: u64,
-    /// That came, and for which the client has not been paid.
+    /// Bytes read for which the client's work has not been done yet.
     unpaid_bytes: u64,
-    /// Where a sample's payload comes to be kept in the process's memory.
+    /// Buffer of payloads that are to be kept in memory.
     scratch: Vec<u8>,
+    /// Number of the last request for counters that was answered.
     flushed: u32,
+    /// Whether the worker is marked as idle.
     announced: bool,
-    /// Looks for work since the last that was found.
+    /// Yields since the last task.
     yields: u32,
     is_started: bool,
 }
 
-/// An accelerator that a worker reads for. More than one where one reads for a group.
+/// A worker's reads for one accelerator. A worker has several lanes if it reads for a group.
 struct WorkerLane<'s> {
     accelerator: u32,
     queue: &'s Queue,
@@ -71,21 +73,25 @@ struct WorkerLane<'s> {
 
 impl<'s> Worker<'s> {
     pub(super) fn new(shared: &'s Shared, place: usize) -> Result<Self, RunError> {
-        let (job, loader) = (&shared.job, &shared.job.plan.loader);
+        let job = &shared.job;
+        let loader = &job.plan.loader;
         let engine = job.plan.storage.engine.as_deref().and_then(engine::find);
-        let whole_blocks = engine.is_some_and(|e| e.member().has(Ability::BypassesPageCache));
+        let reads_blocks =
+            engine.is_some_and(|engine| engine.member().has(Ability::BypassesPageCache));
         let accelerators = shared.placement.accelerators_of(place);
         Ok(Worker {
             shared,
             place,
-            lanes: accelerators.map(|own| WorkerLane::new(shared, place, own)).collect(),
+            lanes: accelerators
+                .map(|accelerator| WorkerLane::new(shared, place, accelerator))
+                .collect(),
             next: 0,
             reader: job.reader(),
             sink: job.sink(),
             buffer: buffer(job.buffer_bytes().min(BUFFER_BYTES_MAX))?,
-            block_bytes: if whole_blocks { ALIGN } else { 1 },
-            held: 0..0,
-            preprocess: Durations::new(
+            block_bytes: if reads_blocks { ALIGN } else { 1 },
+            buffered: 0..0,
+            preprocessing: Durations::new(
                 loader.preprocess,
                 loader.worker_preprocess_seed(place as u64),
             ),
@@ -100,10 +106,10 @@ impl<'s> Worker<'s> {
         })
     }
 
-    /// Work until told to stop; what is open then is the caller's to close.
+    /// Works until the run stops. Returns the open files, which the caller has to close.
     pub(super) fn run(mut self) -> Vec<Handle> {
         let mut idle_since_ns = None;
-        // Waiting for an epoch to begin is not idling in it.
+        // Waiting for the start of an epoch does not count as idle time.
         let mut between_epochs = true;
         while !self.shared.stop.load(Acquire) {
             match self.claim() {
@@ -116,10 +122,10 @@ impl<'s> Worker<'s> {
                     let reading = Reading::new(task, queue);
                     queue.claimed(now_ns, self.shared.job.claims_of_epoch(queue, reading.epoch));
                     let before = operations(&self.lanes[lane].io);
-                    let done = self.task(lane, &reading);
+                    let outcome = self.read_task(lane, &reading);
                     queue.add_operations(operations(&self.lanes[lane].io) - before);
-                    if let Err(error) = done {
-                        // Whoever waits for another process is freed by an error when work is to end.
+                    if let Err(error) = outcome {
+                        // After a stop, reads that wait for another process end with an error.
                         if !self.shared.stop.load(Acquire) {
                             self.shared.fail(error);
                         }
@@ -138,29 +144,31 @@ impl<'s> Worker<'s> {
                 }
             }
         }
-        // A run that was stopped asks nobody for counters; these are what it has.
+        // After a stop no counters are requested, so they are handed over here.
         self.hand_over();
         std::iter::from_fn(|| self.reader.take_open()).collect()
     }
 
-    /// The next work of any lane, each in its turn.
+    /// Claims the next task, from the lanes in turn. Returns the number of the lane and the task.
     fn claim(&mut self) -> Option<(usize, Task)> {
         let loader = self.shared.job.loader;
         for turn in 0..self.lanes.len() {
-            let at = (self.next + turn) % self.lanes.len();
-            let lane = &mut self.lanes[at];
+            let number = (self.next + turn) % self.lanes.len();
+            let lane = &mut self.lanes[number];
             if let Some(task) = lane.queue.claim(loader, &mut lane.state) {
-                self.next = at + 1;
-                return Some((at, task));
+                self.next = number + 1;
+                return Some((number, task));
             }
         }
         None
     }
 
-    fn task(&mut self, lane: usize, reading: &Reading) -> Result<(), RunError> {
+    /// Reads all samples of a task and reports it finished.
+    fn read_task(&mut self, lane: usize, reading: &Reading) -> Result<(), RunError> {
         let plan = &self.shared.job.plan;
         self.lanes[lane].shard.turn_to(plan, reading.epoch);
-        let (accelerator, queue) = (self.lanes[lane].accelerator, self.lanes[lane].queue);
+        let accelerator = self.lanes[lane].accelerator;
+        let queue = self.lanes[lane].queue;
         let client = plan.loader.client.as_ref();
         if client.is_some() {
             self.ran_ns = thread_cpu_ns();
@@ -169,13 +177,14 @@ impl<'s> Worker<'s> {
         for sample in reading.task.samples.clone() {
             let id = self.lanes[lane].shard.sample(reading, sample);
             let slot = queue.slot_of(reading.task.batch);
-            let kept = self.shared.kept_sample(accelerator, slot, sample);
-            let mut kept = kept.map(|kept| kept.lock().unwrap_or_else(PoisonError::into_inner));
+            let memory = self.shared.kept_sample(accelerator, slot, sample);
+            let mut kept =
+                memory.map(|memory| memory.lock().unwrap_or_else(PoisonError::into_inner));
             self.sink.begin(id, kept.as_deref_mut().map(std::mem::take));
-            let is_whole = self.sample(lane, id)?;
-            let own = kept.as_deref_mut().unwrap_or(&mut self.scratch);
-            *own = self.sink.take_kept().unwrap_or_default();
-            if !is_whole {
+            let is_complete = self.get_sample(lane, id)?;
+            let memory = kept.as_deref_mut().unwrap_or(&mut self.scratch);
+            *memory = self.sink.take_kept().unwrap_or_default();
+            if !is_complete {
                 return Ok(());
             }
         }
@@ -187,7 +196,7 @@ impl<'s> Worker<'s> {
         }
         let finished = queue.finish(reading.task.batch, samples, self.lanes[lane].io.task);
         if finished == Finished::Awaited {
-            self.shared.tell(accelerator);
+            self.shared.notify_ready(accelerator);
         }
         if finished != Finished::Partly && self.shared.job.loader.waits_for_whole() {
             self.shared.wake_siblings(self.place);
@@ -195,28 +204,28 @@ impl<'s> Worker<'s> {
         Ok(())
     }
 
-    /// Get one sample. False where the run was stopped before it was whole.
-    fn sample(&mut self, lane: usize, id: SampleId) -> Result<bool, RunError> {
+    /// Gets one sample from memory or from the storage. Returns false if the run was stopped before it was complete.
+    fn get_sample(&mut self, lane: usize, id: SampleId) -> Result<bool, RunError> {
         let Some(memory) = &self.shared.memory else { return self.read_sample(lane, id) };
         let group = self.shared.placement.group_of(self.place);
         if let Some(bytes) = memory.get(group, id) {
             self.lanes[lane].io.begin_sample();
-            let given = self.sink.payload(0, &bytes);
-            given.map_err(|source| self.unreadable(source))?;
+            let taken = self.sink.payload(0, &bytes);
+            taken.map_err(|source| self.unreadable(source))?;
             self.lanes[lane].io.from_memory(bytes.len() as u64);
-            return Ok(self.preprocessed(lane));
+            return Ok(self.preprocess(lane));
         }
         self.sink.keep(std::mem::take(&mut self.scratch));
-        let is_whole = self.read_sample(lane, id)?;
-        if is_whole {
+        let is_complete = self.read_sample(lane, id)?;
+        if is_complete {
             memory.keep(group, id, self.sink.kept());
-            // Else it would count as the next operation.
+            // Counts the copy as decoding; otherwise it would count as part of the next operation.
             self.lanes[lane].io.decoded();
         }
-        Ok(is_whole)
+        Ok(is_complete)
     }
 
-    /// Read one sample. False where the run was stopped before it was whole.
+    /// Reads one sample from the storage. Returns false if the run was stopped before it was complete.
     fn read_sample(&mut self, lane: usize, id: SampleId) -> Result<bool, RunError> {
         self.lanes[lane].io.begin_sample();
         self.reader.begin(id, &self.shared.job.layout);
@@ -240,25 +249,27 @@ impl<'s> Worker<'s> {
                     self.feed(lane, offset, bytes)?;
                 }
                 Op::Again { offset, len } => {
-                    let held = self.held.start <= offset && offset + len as u64 <= self.held.end;
-                    let bytes = if held { len } else { self.read(lane, offset, len)? };
+                    let buffered = &self.buffered;
+                    let is_buffered =
+                        buffered.start <= offset && offset + len as u64 <= buffered.end;
+                    let bytes = if is_buffered { len } else { self.read(lane, offset, len)? };
                     self.feed(lane, offset, bytes)?;
                 }
-                Op::Kept => self.feed(lane, self.held.start, 0)?,
+                Op::Kept => self.feed(lane, self.buffered.start, 0)?,
                 Op::Close(handle) => io.close(handle, self.reader.part()),
                 Op::Done => {
                     io.sample_read(self.reader.payload_bytes(), self.reader.undecoded());
-                    return Ok(self.preprocessed(lane));
+                    return Ok(self.preprocess(lane));
                 }
             }
         }
         Ok(false)
     }
 
-    /// The sample is there: work on it for as long as was asked for. False where the run was stopped meanwhile.
-    fn preprocessed(&mut self, lane: usize) -> bool {
+    /// Emulates the preprocessing of a sample and ends it. Returns false if the run was stopped meanwhile.
+    fn preprocess(&mut self, lane: usize) -> bool {
         let io = &mut self.lanes[lane].io;
-        let wait_ns = self.preprocess.next_ns();
+        let wait_ns = self.preprocessing.next_ns();
         if wait_ns > 0 {
             self.shared.clock.wait_until(io.at_ns().saturating_add(wait_ns), &self.shared.stop);
             io.decoded();
@@ -275,57 +286,59 @@ impl<'s> Worker<'s> {
         !self.shared.stop.load(Acquire)
     }
 
-    /// Do so much more of the client's work, beside that for the bytes that came; what the thread has run for by now is part of it.
+    /// Does `seconds` of the client's work and the work for the bytes read since the last call. Time that the thread has already run
+    /// counts as part of it.
     fn burn(&mut self, lane: usize, seconds: f64) {
         let Some(client) = &self.shared.job.plan.loader.client else { return };
         let bytes = std::mem::take(&mut self.unpaid_bytes);
         self.lanes[lane].io.task.bytes += bytes;
         let until_ns = self.client.owe(seconds + client.per_byte_s * bytes as f64);
-        let own_until_ns = thread_cpu_ns();
-        let own_ns = own_until_ns - std::mem::replace(&mut self.ran_ns, own_until_ns);
+        let before_burn_ns = thread_cpu_ns();
+        let worked_ns = before_burn_ns - self.ran_ns;
         self.ran_ns = burn(until_ns, || self.shared.stop.load(Relaxed));
-        self.lanes[lane].io.client_worked(own_ns, self.ran_ns - own_until_ns);
+        self.lanes[lane].io.client_worked(worked_ns, self.ran_ns - before_burn_ns);
     }
 
-    /// Read whole blocks into the buffer, and say how many of the bytes that were asked for came.
+    /// Reads the whole blocks that contain a range into the buffer. Returns how many bytes of the range were read.
     fn read(&mut self, lane: usize, offset: u64, len: usize) -> Result<usize, RunError> {
-        let before = (offset % self.block_bytes as u64) as usize;
-        let whole = (before + len).next_multiple_of(self.block_bytes);
-        if self.buffer.len() < whole + ALIGN {
-            self.buffer = buffer(whole)?;
+        let skipped = (offset % self.block_bytes as u64) as usize;
+        let block_len = (skipped + len).next_multiple_of(self.block_bytes);
+        if self.buffer.len() < block_len + ALIGN {
+            self.buffer = buffer(block_len)?;
         }
-        let start = offset - before as u64;
+        let start = offset - skipped as u64;
         let WorkerLane { accelerator, io, queue, log, .. } = &mut self.lanes[lane];
-        let (part, buffer) = (self.reader.part(), self.buffer.aligned_like(start, whole));
+        let part = self.reader.part();
+        let buffer = self.buffer.aligned_like(start, block_len);
         let handle = &self.shared.workers[self.place];
         let begun_ns = self.shared.memory_read.map(|_| {
             handle.reads.store(true, Relaxed);
             thread_cpu_ns()
         });
-        let come = io.read_at(self.reader.handle(), part, start, buffer)?;
+        let read_bytes = io.read_at(self.reader.handle(), part, start, buffer)?;
         if let (Some(memory_read), Some(begun_ns)) = (self.shared.memory_read, begun_ns) {
             handle.reads.store(false, Relaxed);
-            let beyond_ns = memory_read.beyond_ns(thread_cpu_ns() - begun_ns, come);
+            let beyond_ns = memory_read.beyond_ns(thread_cpu_ns() - begun_ns, read_bytes);
             self.client.leave_out(beyond_ns);
             self.ran_ns += beyond_ns;
         }
         if let Some(file) = self.reader.file() {
             self.shared.touched.mark(*accelerator, file);
         }
-        io.followed(come, self.reader.has_read(start, come as u64));
+        io.followed(read_bytes, self.reader.has_read(start, read_bytes as u64));
         if io.reads_itself {
-            queue.add_read_bytes(come as u64);
-            log.add(part, start, come as u64);
+            queue.add_read_bytes(read_bytes as u64);
+            log.add(part, start, read_bytes as u64);
         }
-        self.unpaid_bytes += come as u64;
-        let bytes = come.saturating_sub(before).min(len);
-        self.held = offset..offset + bytes as u64;
+        self.unpaid_bytes += read_bytes as u64;
+        let bytes = read_bytes.saturating_sub(skipped).min(len);
+        self.buffered = offset..offset + bytes as u64;
         Ok(bytes)
     }
 
-    /// Decode bytes that lie in the buffer, when it is this worker's turn where not all may decode at once.
+    /// Decodes bytes from the buffer. If concurrent decoding is limited, it waits for a permit first.
     fn feed(&mut self, lane: usize, offset: u64, len: usize) -> Result<(), RunError> {
-        let start = self.held.start - self.held.start % self.block_bytes as u64;
+        let start = self.buffered.start - self.buffered.start % self.block_bytes as u64;
         let from = (offset - start) as usize;
         let bytes = &self.buffer.aligned_like(start, from + len)[from..];
         let io = &mut self.lanes[lane].io;
@@ -344,7 +357,7 @@ impl<'s> Worker<'s> {
         ReadError::new(&self.reader, source).into()
     }
 
-    /// Hand what was counted to whoever collects it.
+    /// Moves the counters into the handle, where the conductor collects them.
     fn hand_over(&mut self) {
         let mut counted = self.handle().counted.lock().unwrap_or_else(PoisonError::into_inner);
         counted.clear();
@@ -355,8 +368,8 @@ impl<'s> Worker<'s> {
         }));
     }
 
-    /// Nothing to claim: hand over the counters if asked, say so, look again, then sleep until woken. True if the
-    /// epoch ended meanwhile.
+    /// Called when there is no task: hands over the counters if requested; otherwise yields a few times, then marks the worker as
+    /// idle, then sleeps until woken. The caller tries to claim between these steps. Returns true if the epoch has ended.
     fn idle(&mut self) -> bool {
         let wanted = self.shared.flush_wanted.load(SeqCst);
         if wanted != self.flushed {
@@ -365,13 +378,13 @@ impl<'s> Worker<'s> {
             self.shared.worker_flushed();
             return true;
         }
-        // A batch is often taken, and the next opened, within the time that sleeping and waking would take.
+        // The next batch is often opened sooner than sleeping and waking would take.
         if self.yields < YIELDS_BEFORE_SLEEP && self.shared.workers.len() <= YIELDING_WORKERS_MAX {
             self.yields += 1;
             std::thread::yield_now();
             return false;
         }
-        // Whoever opens a batch after this sees the flag; what was opened before is seen by claiming again.
+        // A batch opened after the flag is set wakes this worker; one opened before is found by claiming once more before sleeping.
         if self.announced {
             std::thread::park();
             self.announce(false);
@@ -397,12 +410,12 @@ impl<'s> Worker<'s> {
     }
 }
 
-/// Operations of the storage since the counters were last taken, which is never within a task.
+/// Returns the opens and reads since the counters were last taken, which never happens within a task.
 fn operations(io: &Recorded) -> u64 {
     io.counters.opens + io.counters.reads
 }
 
-/// Memory to read pieces of `bytes` into.
+/// Allocates a buffer for reads of up to `bytes` bytes.
 fn buffer(bytes: usize) -> Result<AlignedBuffer, RunError> {
     AlignedBuffer::new(bytes + ALIGN).map_err(|source| RunError::Memory { bytes, source })
 }
@@ -414,7 +427,7 @@ impl<'s> WorkerLane<'s> {
         let worker = shared.placement.worker_of(place);
         WorkerLane {
             accelerator,
-            log: RangeLog::new(job.own.start + accelerator, logs),
+            log: RangeLog::new(job.local.start + accelerator, logs),
             queue: &shared.queues[accelerator as usize],
             state: WorkerState::new(worker),
             shard: Shard::new(job, accelerator),
@@ -422,7 +435,7 @@ impl<'s> WorkerLane<'s> {
                 Arc::clone(shared.storage_of(place)),
                 shared.clock,
                 job.reads_for_itself(accelerator),
-                shared.room_for_ops.map(|room| OpLog::new(accelerator, worker, room)),
+                shared.op_log_capacity.map(|capacity| OpLog::new(accelerator, worker, capacity)),
             ),
         }
     }

@@ -1,5 +1,5 @@
-//! A storage of known cost: each open and read takes so much longer, so many readers at once, and all of them together are served at
-//! most so many bytes per second, first come first served.
+//! Emulates a storage of known cost: delays of opens and reads, a limit of concurrent reads, and a throughput limit of all readers
+//! together, served in the order of arrival.
 
 use crate::clock::Clock;
 use crate::gate::Gate;
@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// A delay, then one server of a known rate, and a latency behind it that does not occupy it.
+/// The cost model: a delay, then a single server with a known rate, then a latency that does not occupy the server.
 pub(super) struct Emulated {
     inner: Arc<dyn ReadStorage>,
     clock: Clock,
     open_delay_ns: u64,
     read_delay_ns: u64,
-    /// Lets so many reads in at once; `None` lets all.
-    served: Option<Gate>,
+    /// Limits concurrent reads, if the plan does.
+    concurrency: Option<Gate>,
     ns_per_byte: f64,
     latency_ns: u64,
     free_at_ns: AtomicU64,
@@ -24,7 +24,7 @@ pub(super) struct Emulated {
 }
 
 impl Emulated {
-    /// As `plan` says, until `stop` is set.
+    /// Wraps `inner` with the costs of `plan`. Waits end early once `stop` is set.
     pub(super) fn new(
         inner: Arc<dyn ReadStorage>,
         plan: &StoragePlan,
@@ -36,7 +36,7 @@ impl Emulated {
             clock,
             open_delay_ns: ((plan.delay_s + plan.open_delay_s) * 1e9) as u64,
             read_delay_ns: ((plan.delay_s + plan.read_delay_s) * 1e9) as u64,
-            served: plan.throttle_concurrency.map(Gate::new),
+            concurrency: plan.throttle_concurrency.map(Gate::new),
             ns_per_byte: plan.throttle_bytes_per_second.map_or(0.0, |rate| 1e9 / rate),
             latency_ns: (plan.throttle_latency_s * 1e9) as u64,
             free_at_ns: AtomicU64::new(0),
@@ -50,13 +50,13 @@ impl Emulated {
         }
     }
 
-    /// The time at which a read of `bytes` that arrived at `now_ns` is served.
+    /// Returns when a read of `bytes` that arrived at `now_ns` is served.
     fn served_at(&self, now_ns: u64, bytes: usize) -> u64 {
         let service_ns = (bytes as f64 * self.ns_per_byte) as u64;
-        let before = self
+        let previous = self
             .free_at_ns
             .fetch_update(Relaxed, Relaxed, |free_at| Some(free_at.max(now_ns) + service_ns));
-        before.unwrap_or_else(|unchanged| unchanged).max(now_ns) + service_ns + self.latency_ns
+        previous.unwrap_or_else(|unchanged| unchanged).max(now_ns) + service_ns + self.latency_ns
     }
 }
 
@@ -80,8 +80,8 @@ impl ReadStorage for Emulated {
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<usize, StorageError> {
-        // Waits of those inside end early when the run is to stop, so that who waits here comes in.
-        let _permit = self.served.as_ref().map(Gate::enter);
+        // The gate needs no check of `stop`: after a stop the waits of the readers inside end early and free their places.
+        let _permit = self.concurrency.as_ref().map(Gate::enter);
         self.delay(self.read_delay_ns);
         let arrived_ns = self.clock.now_ns();
         let bytes = self.inner.read_at(file, offset, buffer)?;
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_are_served_one_after_another_and_wait_for_latency_side_by_side() {
+    fn readers_are_served_one_after_another_and_latencies_overlap() {
         let plan = plan(Some(1e6), 0.5, 0.0);
         let emulated = Emulated::new(null(), &plan, Clock::new(), &Arc::default());
         assert_eq!(emulated.served_at(1_000, 3_000), 1_000 + 3_000_000 + 500_000_000);
@@ -125,8 +125,9 @@ mod tests {
     }
 
     #[test]
-    fn opens_and_reads_have_delays_of_their_own_and_few_are_served_at_once() {
-        let (clock, stop) = (Clock::new(), Arc::new(AtomicBool::new(false)));
+    fn opens_and_reads_are_delayed_and_concurrency_is_limited() {
+        let clock = Clock::new();
+        let stop = Arc::new(AtomicBool::new(false));
         let plan = StoragePlan {
             open_delay_s: 0.001,
             read_delay_s: 0.002,
@@ -147,8 +148,9 @@ mod tests {
     }
 
     #[test]
-    fn opens_and_reads_take_longer_until_told_to_stop() {
-        let (clock, stop) = (Clock::new(), Arc::new(AtomicBool::new(false)));
+    fn opens_and_reads_are_delayed_until_the_stop() {
+        let clock = Clock::new();
+        let stop = Arc::new(AtomicBool::new(false));
         let storage = crate::layers::emulated(&plan(None, 0.0, 0.002), null(), clock, &stop);
         let file = storage.open("a").unwrap();
         storage.read_at(&file, 0, &mut [0; 8]).unwrap();

@@ -1,4 +1,5 @@
-//! Storages around a storage: of known cost, or with other processes behind them. Each works with any storage and any format.
+//! Layers: storages that wrap another storage, to record or emulate costs or to share reads between accelerators and processes. Each
+//! works with any storage and any format.
 
 mod recorded;
 mod emulated;
@@ -18,7 +19,7 @@ use feedrate_spec::plan::StoragePlan;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// `storage` at the cost that the plan emulates. Its waits end early once `stop` is set.
+/// Wraps `storage` with the limits and delays that the plan emulates, if any. Emulated waits end early once `stop` is set.
 pub fn emulated(
     plan: &StoragePlan,
     storage: Arc<dyn ReadStorage>,
@@ -35,7 +36,7 @@ pub fn emulated(
     }
 }
 
-/// `storage` for a group of `takers` accelerators of this process that all read the same: each read is made once.
+/// Wraps `storage` for a group of `takers` accelerators of this process that read the same data: each read is done once.
 pub fn read_once(storage: &Arc<dyn ReadStorage>, takers: u32) -> Arc<dyn ReadStorage> {
     Arc::new(Once::new(Arc::clone(storage), KeptReads::new(takers)))
 }

@@ -1,82 +1,80 @@
-//! A storage of which each read is made once for a group of accelerators that all read the same, and kept until all have had it.
-//! Files are opened when something of them is really read.
+//! Deduplicates the reads of a group of accelerators that read the same data. Each read is done once and kept until all members have
+//! taken it. Files are opened at their first actual read.
 
 use feedrate_data::storage::{Handle, ReadStorage, StorageError};
 use std::collections::HashMap;
 use std::io::Error;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Reads of a group, whichever worker made them.
+/// Results of a group's reads that not all members have taken yet.
 pub(super) struct KeptReads {
     takers: u32,
-    answers: Mutex<HashMap<KeptRead, KeptAnswer>>,
+    results: Mutex<HashMap<ReadKey, KeptResult>>,
     changed: Condvar,
 }
 
-/// A part of a file, or without one its length.
+/// A read of `part` (offset and length) of a file, or of its length if `part` is `None`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct KeptRead {
+struct ReadKey {
     path: Arc<str>,
     part: Option<(u64, usize)>,
 }
 
-enum KeptAnswer {
-    /// Somebody is getting it.
-    Coming,
-    /// So many others will take it.
-    There { bytes: Arc<[u8]>, left: u32 },
+enum KeptResult {
+    /// A member is reading.
+    Pending,
+    /// The data, and how many members have not taken it yet.
+    Ready { bytes: Arc<[u8]>, left: u32 },
 }
 
 impl KeptReads {
-    /// For a group of `takers` accelerators.
+    /// Creates the store of a group of `takers` accelerators.
     pub(super) fn new(takers: u32) -> Arc<Self> {
-        Arc::new(KeptReads { takers, answers: Mutex::default(), changed: Condvar::new() })
+        Arc::new(KeptReads { takers, results: Mutex::default(), changed: Condvar::new() })
     }
 
-    /// The answer that another has got, or that `get` gets for all.
-    fn ask(
+    /// Takes the result of another member's read, or reads with `read` for all.
+    fn take_or_read(
         &self,
-        question: KeptRead,
-        get: impl FnOnce() -> Result<Arc<[u8]>, StorageError>,
+        key: ReadKey,
+        read: impl FnOnce() -> Result<Arc<[u8]>, StorageError>,
     ) -> Result<Arc<[u8]>, StorageError> {
-        let mut answers = self.answers();
-        while let Some(answer) = answers.get_mut(&question) {
-            let KeptAnswer::There { bytes, left } = answer else {
-                answers = self.changed.wait(answers).unwrap_or_else(PoisonError::into_inner);
+        let mut results = self.results();
+        while let Some(result) = results.get_mut(&key) {
+            let KeptResult::Ready { bytes, left } = result else {
+                results = self.changed.wait(results).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
             let bytes = Arc::clone(bytes);
             *left -= 1;
             if *left == 0 {
-                answers.remove(&question);
+                results.remove(&key);
             }
             return Ok(bytes);
         }
         let left = self.takers - 1;
         if left == 0 {
-            drop(answers);
-            return get();
+            drop(results);
+            return read();
         }
-        answers.insert(question.clone(), KeptAnswer::Coming);
-        drop(answers);
-        let got = get();
-        let mut answers = self.answers();
-        match &got {
-            Ok(bytes) => {
-                answers.insert(question, KeptAnswer::There { bytes: Arc::clone(bytes), left })
-            }
-            Err(_) => answers.remove(&question),
+        results.insert(key.clone(), KeptResult::Pending);
+        drop(results);
+        let outcome = read();
+        let mut results = self.results();
+        match &outcome {
+            Ok(bytes) => results.insert(key, KeptResult::Ready { bytes: Arc::clone(bytes), left }),
+            Err(_) => results.remove(&key),
         };
         self.changed.notify_all();
-        got
+        outcome
     }
 
-    fn answers(&self) -> MutexGuard<'_, HashMap<KeptRead, KeptAnswer>> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn results(&self) -> MutexGuard<'_, HashMap<ReadKey, KeptResult>> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Reads `inner` for one or more of the group's workers.
+/// A storage that reads `inner` once for a group. Several of the group's workers may use it.
 pub(super) struct Once {
     inner: Arc<dyn ReadStorage>,
     kept: Arc<KeptReads>,
@@ -84,7 +82,7 @@ pub(super) struct Once {
 
 struct OpenOnce {
     path: Arc<str>,
-    /// Handle of the inner storage, once something was read.
+    /// Handle of the inner storage, opened at the first actual read.
     handle: OnceLock<Handle>,
 }
 
@@ -93,7 +91,7 @@ impl Once {
         Once { inner, kept }
     }
 
-    /// The inner storage's handle, which only the worker that opened the file uses.
+    /// Returns the handle of the inner storage. Only the worker that opened the file uses it.
     fn inner_handle<'o>(&self, open: &'o OpenOnce) -> Result<&'o Handle, StorageError> {
         if let Some(handle) = open.handle.get() {
             return Ok(handle);
@@ -114,8 +112,8 @@ impl ReadStorage for Once {
 
     fn len(&self, file: &Handle) -> Result<u64, StorageError> {
         let open = opened(file)?;
-        let question = KeptRead { path: Arc::clone(&open.path), part: None };
-        let bytes = self.kept.ask(question, || {
+        let key = ReadKey { path: Arc::clone(&open.path), part: None };
+        let bytes = self.kept.take_or_read(key, || {
             let len = self.inner.len(self.inner_handle(open)?)?;
             Ok(len.to_le_bytes().into())
         })?;
@@ -129,12 +127,11 @@ impl ReadStorage for Once {
         buffer: &mut [u8],
     ) -> Result<usize, StorageError> {
         let open = opened(file)?;
-        let question =
-            KeptRead { path: Arc::clone(&open.path), part: Some((offset, buffer.len())) };
-        let bytes = self.kept.ask(question, || {
+        let key = ReadKey { path: Arc::clone(&open.path), part: Some((offset, buffer.len())) };
+        let bytes = self.kept.take_or_read(key, || {
             let handle = self.inner_handle(open)?;
-            let read = self.inner.read_at(handle, offset, buffer)?;
-            Ok(buffer[..read].into())
+            let read_bytes = self.inner.read_at(handle, offset, buffer)?;
+            Ok(buffer[..read_bytes].into())
         })?;
         buffer[..bytes.len()].copy_from_slice(&bytes);
         Ok(bytes.len())
@@ -155,7 +152,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn a_group_reads_once_and_keeps_nothing_that_all_have_had() {
+    fn a_group_reads_once_and_keeps_no_data_that_all_have_taken() {
         let inner: Arc<dyn Storage> = Arc::from(storage::open("memory", Path::new("/")).unwrap());
         let mut file = inner.create("a").unwrap();
         file.write(&[7; 10]).unwrap();
@@ -169,14 +166,14 @@ mod tests {
             assert_eq!(once.read_at(&handle, 4, &mut buffer).unwrap(), 6);
             assert_eq!(buffer, [7, 7, 7, 7, 7, 7, 0, 0]);
             once.close(handle);
-            // The others need no file any more.
+            // The others do not read the file.
             if number == 0 {
                 inner.remove("a").unwrap();
             }
         }
-        assert!(kept.answers().is_empty());
+        assert!(kept.results().is_empty());
         let handle = workers[0].open("a").unwrap();
         assert_eq!(workers[0].len(&handle).unwrap_err().action, "open");
-        assert!(kept.answers().is_empty());
+        assert!(kept.results().is_empty());
     }
 }

@@ -1,5 +1,5 @@
-//! A storage as one worker sees it: every operation is timed and counted, and logged where the run is traced. Time that no operation
-//! took is decoding.
+//! Records the operations of one worker: each is timed and counted, and logged if the run is traced. Time between operations is
+//! attributed by the worker, mostly to decoding.
 
 use crate::clock::Clock;
 use crate::op_log::{LoggedOp, OpKind, OpLog};
@@ -9,30 +9,30 @@ use feedrate_measure::record::IoCounters;
 use feedrate_measure::record::access::{self, Follows};
 use std::sync::Arc;
 
-/// The longest path that the system opens.
-const NAME_BYTES: usize = 4096;
+/// Longest path that the system opens.
+const PATH_BYTES: usize = 4096;
 
-/// Counts into its own memory; nobody else writes there.
+/// A storage with the counters of one worker's reads for one accelerator.
 pub struct Recorded {
     storage: Arc<dyn ReadStorage>,
     clock: Clock,
-    /// Place for what a file is opened by, where that is looked up.
+    /// Buffer of the real name of a file whose name has to be looked up.
     name: String,
-    /// When the last thing ended.
+    /// When the latest operation or other activity ended.
     at_ns: u64,
     sample_began_ns: u64,
-    /// Else another of its group reads, and what comes is counted as from memory.
+    /// Whether the accelerator reads for itself. If another member of its group reads, the data counts as coming from memory.
     pub reads_itself: bool,
-    /// Times of the task being read.
+    /// Times of the current task.
     pub task: ReadTimes,
-    /// Since they were last taken.
+    /// Counters since they were last taken.
     pub counters: IoCounters,
-    /// The operations that are counted; `None` where nobody traces them.
+    /// Log of the operations, if the run is traced.
     pub ops: Option<OpLog>,
 }
 
 impl Recorded {
-    /// Around `storage`, of which an accelerator reads itself or is told what another reads.
+    /// Wraps `storage`.
     pub fn new(
         storage: Arc<dyn ReadStorage>,
         clock: Clock,
@@ -42,7 +42,7 @@ impl Recorded {
         Recorded {
             storage,
             clock,
-            name: String::with_capacity(NAME_BYTES),
+            name: String::with_capacity(PATH_BYTES),
             at_ns: 0,
             sample_began_ns: 0,
             reads_itself,
@@ -52,7 +52,7 @@ impl Recorded {
         }
     }
 
-    /// A task begins now, after `idle_since_ns` if the worker had nothing to do.
+    /// Begins a task and returns the current time. `idle_since_ns` is set if the worker was idle before.
     pub fn begin_task(&mut self, idle_since_ns: Option<u64>) -> u64 {
         self.at_ns = self.clock.now_ns();
         if let Some(since_ns) = idle_since_ns {
@@ -62,21 +62,21 @@ impl Recorded {
         self.at_ns
     }
 
-    /// A sample begins where the last thing ended.
+    /// Begins a sample, at the end of the previous activity.
     pub fn begin_sample(&mut self) {
         self.sample_began_ns = self.at_ns;
     }
 
-    /// The sample is whole.
+    /// Ends and counts a sample.
     pub fn end_sample(&mut self) {
         self.counters.samples += 1;
         self.counters.sample_latency.record(self.at_ns - self.sample_began_ns);
     }
 
-    /// Open a file, which is `part` of all.
+    /// Opens a file; `part` is its number in the log.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage failed.
     pub fn open(&mut self, path: &str, part: u64) -> Result<Handle, StorageError> {
         let is_found = self.storage.look_up(path, &mut self.name)?;
         if is_found {
@@ -93,10 +93,10 @@ impl Recorded {
         result
     }
 
-    /// Length of a file.
+    /// Returns the length of a file.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage failed.
     pub fn len(&mut self, file: &Handle, part: u64) -> Result<u64, StorageError> {
         let result = self.storage.len(file);
         let ns = self.lap();
@@ -105,10 +105,10 @@ impl Recorded {
         result
     }
 
-    /// Read.
+    /// Reads into `buffer` and returns the number of bytes read.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage failed.
     pub fn read_at(
         &mut self,
         file: &Handle,
@@ -133,14 +133,14 @@ impl Recorded {
         result
     }
 
-    /// The last read returned `bytes`, and was this to the one before it.
+    /// Counts the access pattern: the latest read returned `bytes`, and `follows` is its relation to the read before.
     pub fn followed(&mut self, bytes: usize, follows: Follows) {
         if self.reads_itself {
             self.counters.access.read(bytes as u64, follows);
         }
     }
 
-    /// The sample was read, not found in memory, and is of a kind that should have been decoded and could not.
+    /// Counts a sample that was read from the storage. `undecoded` is its kind if it should have been decoded but cannot be.
     pub fn sample_read(&mut self, payload_bytes: Option<u64>, undecoded: Option<&str>) {
         if self.reads_itself {
             self.counters.access.sample(payload_bytes);
@@ -148,7 +148,7 @@ impl Recorded {
         }
     }
 
-    /// Close.
+    /// Closes a file.
     pub fn close(&mut self, file: Handle, part: u64) {
         self.storage.close(file);
         let ns = self.lap();
@@ -156,32 +156,32 @@ impl Recorded {
         self.log(OpKind::Close, part, 0, Some(0), ns);
     }
 
-    /// When the last thing ended.
+    /// Returns when the latest activity ended.
     pub fn at_ns(&self) -> u64 {
         self.at_ns
     }
 
-    /// The sample came from memory.
+    /// Counts a sample that was taken from memory.
     pub fn from_memory(&mut self, bytes: u64) {
         self.counters.memory_bytes += bytes;
         self.decoded();
     }
 
-    /// Others were decoding: decoding held this task up, but this worker did none.
+    /// Ends a wait for a decoding permit. It delays the task as decoding does, but is not decoding time of this worker.
     pub fn waited(&mut self) {
         self.task.decode_ns += self.lap();
     }
 
-    /// Client's work was done: the worker's thread had run for `own_ns` since the last, and burnt `burnt_ns` beside.
-    pub fn client_worked(&mut self, own_ns: u64, burnt_ns: u64) {
+    /// Counts emulated work of the client: the thread itself ran for `worked_ns` since the last call, then burnt `burnt_ns`.
+    pub fn client_worked(&mut self, worked_ns: u64, burnt_ns: u64) {
         let ns = self.lap();
         self.task.client_ns += ns;
         self.counters.client_ns += ns;
-        self.counters.client_own_ns += own_ns;
+        self.counters.client_own_ns += worked_ns;
         self.counters.client_burnt_ns += burnt_ns;
     }
 
-    /// The bytes that were read have been decoded and checked.
+    /// Ends decoding and checking of bytes that were read.
     pub fn decoded(&mut self) {
         let ns = self.lap();
         self.task.decode_ns += ns;
@@ -193,18 +193,20 @@ impl Recorded {
         self.counters.open_ns += ns;
     }
 
-    /// An operation that took `ns` is over.
+    /// Logs an operation that took `ns` and has just ended.
     fn log(&mut self, kind: OpKind, part: u64, offset: u64, bytes: Option<u64>, ns: u64) {
         if !self.reads_itself {
             return;
         }
-        let (start_ns, end_ns) = (self.at_ns - ns, self.at_ns);
+        let start_ns = self.at_ns - ns;
+        let end_ns = self.at_ns;
         self.counters.lasted([start_ns, end_ns]);
         if let Some(ops) = &mut self.ops {
             ops.add(LoggedOp { kind, part, start_ns, end_ns, offset, bytes });
         }
     }
 
+    /// Returns the time since the previous activity ended, and starts anew from now.
     fn lap(&mut self) -> u64 {
         let now_ns = self.clock.now_ns();
         let ns = now_ns - self.at_ns;
@@ -219,7 +221,7 @@ mod tests {
     use feedrate_data::storage;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-    /// Knows files by other names, and keeps when it was last asked for one.
+    /// A storage whose files have other names than in the plan, and which remembers when a name was last looked up.
     struct Indexed {
         clock: Clock,
         looked_up_ns: AtomicU64,
@@ -255,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_names_up_is_no_part_of_opens() {
+    fn opens_do_not_include_name_lookups() {
         let clock = Clock::new();
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("real.npz"), "x").unwrap();

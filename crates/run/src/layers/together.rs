@@ -1,5 +1,5 @@
-//! A storage whose files all processes open, read and close together, one worker each (MPI-IO). Everything else is the storage's
-//! own. That all ask for the same things in the same order is the planner's to see to.
+//! Collective reads: all processes open, read and close files together, with one worker each (MPI-IO). The planner ensures that all of
+//! them make the same calls in the same order.
 
 use crate::comm::{SharedFile, SharedFiles};
 use feedrate_data::storage::{Handle, ReadStorage, Storage, StorageError};
@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Acquire;
 
-/// Reads through `files`.
+/// A storage that reads through `files` and uses `inner` for everything else.
 pub struct Together {
     inner: Arc<dyn Storage>,
     files: Box<dyn SharedFiles>,
     folder: PathBuf,
-    /// Work is to end, and others may have ended theirs: nothing is closed together any more.
+    /// Set when work is to end. Other processes may have ended already, so files are not closed collectively any more.
     stop: Arc<AtomicBool>,
-    /// All have done all their work, and will close what they have open.
+    /// Set when all processes have finished their work and will close their files.
     complete: Arc<AtomicBool>,
 }
 
@@ -26,7 +26,7 @@ struct OpenTogether {
 }
 
 impl Together {
-    /// Around `inner`, which is rooted at `folder`. Once `stop` is set, files are closed only if `complete` is set too.
+    /// Wraps `inner`, which is rooted at `folder`. Once `stop` is set, files are closed only if `complete` is set too.
     pub fn new(
         inner: Arc<dyn Storage>,
         files: Box<dyn SharedFiles>,
@@ -34,7 +34,7 @@ impl Together {
         stop: Arc<AtomicBool>,
         complete: Arc<AtomicBool>,
     ) -> Self {
-        // Libraries take what comes before a colon for the name of a file system.
+        // An absolute path, since MPI-IO takes a prefix that ends with a colon for the name of a file system.
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
         Together { inner, files, folder, stop, complete }
     }
@@ -47,12 +47,14 @@ impl Together {
 
 impl ReadStorage for Together {
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
-        let full = self.folder.join(path);
+        let full_path = self.folder.join(path);
         let Some(bytes) = self.inner.stat(path)? else {
-            return Err(StorageError::new("open", full, ErrorKind::NotFound));
+            return Err(StorageError::new("open", full_path, ErrorKind::NotFound));
         };
-        let file = self.files.open(&full);
-        let file = file.map_err(|error| StorageError::new("open", full, Error::other(error)))?;
+        let file = self
+            .files
+            .open(&full_path)
+            .map_err(|error| StorageError::new("open", full_path, Error::other(error)))?;
         Ok(Handle::from_object(OpenTogether { file, bytes }))
     }
 
@@ -66,7 +68,7 @@ impl ReadStorage for Together {
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<usize, StorageError> {
-        // Some libraries say that they have read what lies beyond the end.
+        // Some libraries report bytes beyond the end of the file as read.
         let OpenTogether { file, bytes } = self.opened(file)?;
         let len = bytes.saturating_sub(offset).min(buffer.len() as u64) as usize;
         let read = file.read_at_all(offset, &mut buffer[..len]);
@@ -76,7 +78,7 @@ impl ReadStorage for Together {
     fn close(&self, file: Handle) {
         let is_alone = self.stop.load(Acquire) && !self.complete.load(Acquire);
         if let (Some(open), false) = (file.into_object::<OpenTogether>(), is_alone) {
-            // Of a file that was only read nothing is lost.
+            // Ignored: a file that was only read loses no data.
             let _ = open.file.close();
         }
     }
@@ -90,7 +92,7 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::Ordering::Release;
 
-    /// Calls that were made, and the bytes asked for.
+    /// Logs the calls that were made.
     #[derive(Clone, Default)]
     struct Calls(Arc<Mutex<Vec<String>>>);
 
@@ -120,14 +122,15 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_asked_for_than_there_is_and_nothing_is_closed_alone() {
+    fn reads_end_with_the_file_and_closes_are_collective() {
         let inner: Arc<dyn Storage> =
             Arc::from(storage::open("memory", Path::new("/data")).unwrap());
         let mut file = inner.create("a").unwrap();
         file.write(&[7; 10]).unwrap();
         file.commit().unwrap();
-        let (calls, flag) = (Calls::default(), || Arc::new(AtomicBool::new(false)));
-        let (stop, complete) = (flag(), flag());
+        let calls = Calls::default();
+        let stop = Arc::new(AtomicBool::new(false));
+        let complete = Arc::new(AtomicBool::new(false));
         let files = Box::new(calls.clone());
         let together =
             Together::new(inner, files, Path::new("/data"), stop.clone(), complete.clone());
@@ -147,9 +150,18 @@ mod tests {
         stop.store(true, Release);
         complete.store(true, Release);
         together.close(handle);
-        let said = calls.0.lock().unwrap().join(", ");
-        let (open, closed) = ("open /data/a", "close");
-        let reads = "read 8 at 0, read 2 at 8, read 0 at 12";
-        assert_eq!(said, format!("{open}, {reads}, {closed}, {open}, {open}, {closed}"));
+        assert_eq!(
+            *calls.0.lock().unwrap(),
+            [
+                "open /data/a",
+                "read 8 at 0",
+                "read 2 at 8",
+                "read 0 at 12",
+                "close",
+                "open /data/a",
+                "open /data/a",
+                "close",
+            ]
+        );
     }
 }

@@ -50,7 +50,7 @@ impl Iostat {
     /// It could not be written.
     pub fn finish(mut self) -> io::Result<()> {
         self.join()?;
-        self.place.name()
+        self.place.persist()
     }
 
     fn join(&mut self) -> io::Result<()> {

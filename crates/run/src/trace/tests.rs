@@ -1,4 +1,4 @@
-//! Traces as others read them, and what is left of those that are not whole.
+//! Traces are readable by other tools, and unfinished ones are removed.
 
 use super::*;
 use feedrate_measure::record::{AcceleratorEpoch, CheckpointRecord, RankCheckpoint};
@@ -16,7 +16,7 @@ fn begin(file: &Path) -> TraceFile {
     TraceFile::begin(NewFile::create(file).unwrap(), origin)
 }
 
-/// A step of 2 µs of loading and 3 µs of compute, whose second is broken off.
+/// Two steps: 2 µs of loading and 3 µs of compute, then one that is interrupted after 3 µs of loading.
 fn epoch() -> EpochRecord {
     let block = Block {
         start_ns: 1_000,
@@ -47,7 +47,7 @@ fn ops() -> OpLog {
     OpLog { accelerator: 0, worker: 1, ops, dropped: 2 }
 }
 
-/// All that can be read, and whether that is all.
+/// Returns the readable lines of a trace, and whether the file is complete.
 fn lines(file: &Path) -> (Vec<String>, bool) {
     let mut text = Vec::new();
     let read = GzDecoder::new(File::open(file).unwrap()).read_to_end(&mut text);
@@ -56,7 +56,7 @@ fn lines(file: &Path) -> (Vec<String>, bool) {
 }
 
 #[test]
-fn a_trace_tells_steps_operations_and_checkpoints() {
+fn a_trace_contains_steps_operations_and_checkpoints() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("t.pfw.gz");
     let trace = begin(&file);
@@ -69,13 +69,13 @@ fn a_trace_tells_steps_operations_and_checkpoints() {
     let (lines, is_whole) = lines(&file);
     assert!(is_whole);
     let hash = hash_of("n1");
-    let of_file = hash_of(Path::new("/data/")).wrapping_add(7);
+    let file_hash = hash_of(Path::new("/data/")).wrapping_add(7);
     let shown: Vec<String> = lines
         .iter()
         .map(|line| {
-            let known = [(hash, "HOST"), (of_file, "FILE")];
-            known.iter().fold(line.clone(), |line, known| {
-                line.replace(&format!("{:016x}", known.0), known.1)
+            let hashes = [(hash, "HOST"), (file_hash, "FILE")];
+            hashes.iter().fold(line.clone(), |line, (hash, name)| {
+                line.replace(&format!("{hash:016x}"), name)
             })
         })
         .collect();
@@ -86,21 +86,21 @@ fn a_trace_tells_steps_operations_and_checkpoints() {
 }
 
 #[test]
-fn epochs_that_are_over_can_be_read_before_the_end() {
+fn finished_epochs_can_be_read_before_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("t.pfw.gz");
     let trace = begin(&file);
     trace.epoch("epoch.block", &epoch(), &[ops()], &|_| String::new());
     assert!(!file.exists(), "it is not whole");
-    let (lines, is_whole) = lines(&trace.place.part);
+    let (lines, is_whole) = lines(&trace.new_file.part);
     assert_eq!((lines.last().unwrap().contains("\"ret\":-1"), is_whole), (true, false));
-    let part = trace.place.part.clone();
+    let part = trace.new_file.part.clone();
     drop(trace);
     assert!(!part.exists());
 }
 
 #[test]
-fn what_is_there_already_stays() {
+fn existing_files_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("t.pfw.gz");
     let trace = begin(&file);
@@ -112,17 +112,17 @@ fn what_is_there_already_stays() {
 }
 
 #[test]
-fn the_place_of_a_trace_is_kept_from_others_and_given_back() {
+fn the_temporary_file_is_removed_and_other_files_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("t.pfw.gz");
-    // What a run that was killed has left stops no other, and stays.
+    // The temporary file of a killed run is kept and does not block another run.
     let left = folder.path().join(format!(".t.pfw.gz.{}-0.part", std::process::id()));
     fs::write(&left, "left").unwrap();
-    let place = NewFile::create(&file).unwrap();
+    let new_file = NewFile::create(&file).unwrap();
     fs::write(&file, "mine").unwrap();
-    assert_eq!(place.name().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    assert_eq!(new_file.persist().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
     assert_eq!(NewFile::create(&file).err().unwrap().kind(), io::ErrorKind::AlreadyExists);
-    drop(place);
+    drop(new_file);
     let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
     assert_eq!(names.collect::<HashSet<_>>(), HashSet::from([file.clone(), left.clone()]));
     assert_eq!([file, left].map(|path| fs::read_to_string(path).unwrap()), ["mine", "left"]);

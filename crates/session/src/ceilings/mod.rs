@@ -182,7 +182,7 @@ impl<'a> Part<'a> {
         };
         let files = &self.files[..self.files.len().min(OPEN_FILES_MAX)];
         let is_cold = read_from == ReadFrom::Cold;
-        let how = PlainReads { request_bytes, stretch_bytes, shuffled, again: !is_cold };
+        let how = PlainReads { request_bytes, stretch_bytes, shuffled, repeats: !is_cold };
         let sum = self.until_over(self.slice_limit(), |limit| {
             if is_cold {
                 self.evict()?;

@@ -1,4 +1,4 @@
-//! A zip archive of stored members below `archive/`, each beginning at a multiple of 64 bytes.
+//! Writes a zip archive of uncompressed members below `archive/`. The data of each member begins at a multiple of 64 bytes.
 
 use crate::checkpoint::CheckpointSink;
 use feedrate_data::zip::{self, ZipMember, ZipWriter, put16, put32, put64, saturated};
@@ -7,57 +7,60 @@ use std::io;
 
 const ALIGN: u64 = 64;
 const LOCAL_HEADER_BYTES: u64 = 30;
-/// Place of the checksum in a local header.
+/// Offset of the checksum in a local header.
 const CRC_OFFSET: u64 = 14;
-/// Sizes and offsets from here on are told in a zip64 field.
+/// Sizes and offsets from this value on are stored in a zip64 field.
 const ZIP64_LIMIT: u64 = u32::MAX as u64;
 const TORCH: ZipWriter = ZipWriter { made_by: zip::VERSION, attributes: 0, limit: ZIP64_LIMIT - 1 };
-/// Torch's own field of padding: `FB`.
+/// Identifier of torch's extra field for padding: `FB`.
 const PADDING: u16 = 0x4246;
 
-/// Written from the start of a file.
+/// An archive being written.
 pub(super) struct Archive<'s> {
     sink: &'s mut dyn CheckpointSink,
-    at: u64,
+    /// Current length of the file.
+    position: u64,
     directory: Vec<u8>,
     members: u64,
 }
 
 impl<'s> Archive<'s> {
     pub(super) fn new(sink: &'s mut dyn CheckpointSink) -> Self {
-        Archive { sink, at: 0, directory: Vec::new(), members: 0 }
+        Archive { sink, position: 0, directory: Vec::new(), members: 0 }
     }
 
-    /// A member that is there at once.
+    /// Writes a member with the content `bytes`.
     pub(super) fn add(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let name = format!("archive/{name}");
-        let (offset, crc) = (self.at, crc32fast::hash(bytes));
-        self.begin(&name, bytes.len() as u64, crc)?;
+        let path = format!("archive/{name}");
+        let offset = self.position;
+        let crc = crc32fast::hash(bytes);
+        self.begin(&path, bytes.len() as u64, crc)?;
         self.put(bytes)?;
-        self.list(&name, offset, bytes.len() as u64, crc);
+        self.list(&path, offset, bytes.len() as u64, crc);
         Ok(())
     }
 
-    /// A member that holds tensor number `number`. Its checksum comes before what it sums up: it is patched in.
+    /// Writes a member with the content of tensor number `number`. Its checksum, which stands before the content, is patched in.
     pub(super) fn tensor(&mut self, number: u64, tensor: &Tensor) -> io::Result<()> {
         let name = format!("archive/data/{number}");
-        let offset = self.at;
+        let offset = self.position;
         self.begin(&name, tensor.bytes(), 0)?;
         let crc = self.sink.tensor(number, tensor)?;
-        self.at += tensor.bytes();
+        self.position += tensor.bytes();
         self.sink.patch(offset + CRC_OFFSET, &crc.to_le_bytes())?;
         self.list(&name, offset, tensor.bytes(), crc);
         Ok(())
     }
 
-    /// The header of a member of `bytes` bytes, which follow.
+    /// Writes the local header of a member of `bytes` bytes.
     fn begin(&mut self, name: &str, bytes: u64, crc: u32) -> io::Result<()> {
         let mut extra = Vec::new();
         if bytes >= ZIP64_LIMIT {
             put16(&mut extra, &[zip::ZIP64, 16]);
             put64(&mut extra, &[bytes, bytes]);
         }
-        let unpadded = self.at + LOCAL_HEADER_BYTES + name.len() as u64 + extra.len() as u64 + 4;
+        let unpadded =
+            self.position + LOCAL_HEADER_BYTES + name.len() as u64 + extra.len() as u64 + 4;
         let padding = unpadded.next_multiple_of(ALIGN) - unpadded;
         put16(&mut extra, &[PADDING, padding as u16]);
         extra.resize(extra.len() + padding as usize, b'Z');
@@ -70,21 +73,22 @@ impl<'s> Archive<'s> {
         self.put(&header)
     }
 
-    /// The directory, and its end.
+    /// Writes the central directory and ends the archive.
     pub(super) fn finish(mut self) -> io::Result<()> {
         let mut end = std::mem::take(&mut self.directory);
         let is_zip64 =
-            self.at + end.len() as u64 >= ZIP64_LIMIT || self.members >= u64::from(u16::MAX);
-        zip::push_end(&mut end, self.members, self.at, is_zip64);
+            self.position + end.len() as u64 >= ZIP64_LIMIT || self.members >= u64::from(u16::MAX);
+        zip::push_end(&mut end, self.members, self.position, is_zip64);
         self.put(&end)
     }
 
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.sink.put(bytes)?;
-        self.at += bytes.len() as u64;
+        self.position += bytes.len() as u64;
         Ok(())
     }
 
+    /// Adds a member to the central directory.
     fn list(&mut self, name: &str, offset: u64, bytes: u64, crc: u32) {
         let packed_bytes = bytes;
         let member = ZipMember { name, method: 0, offset, bytes, packed_bytes, crc: Some(crc) };

@@ -1,5 +1,5 @@
-//! `pt`: what `torch.save` writes and `torch.load` reads: a zip archive of stored members, a pickle of the nested dictionary
-//! of tensors and the bytes of each tensor's storage, aligned to 64 bytes (torch's `serialization.py`, `inline_container.cc`).
+//! `pt`: the format of `torch.save` and `torch.load`. It is a zip archive of uncompressed members: a pickle of the nested dictionary
+//! of tensors, and the bytes of each tensor's storage, aligned to 64 bytes (torch's `serialization.py`, `inline_container.cc`).
 
 mod pickle;
 mod archive;
@@ -15,7 +15,7 @@ use std::io;
 static MEMBER: Member =
     Member { name: "pt", summary: "as torch.save writes it; torch.load opens it", abilities: &[] };
 
-/// The member.
+/// The `pt` format.
 #[derive(Debug)]
 pub(super) struct Pt;
 

@@ -1,9 +1,9 @@
-//! The pickle of a dictionary of tensors, protocol 2, as torch's unpickler wants it: a tensor is `_rebuild_tensor_v2` of a
-//! storage that lies elsewhere, named by a persistent id.
+//! Pickles a dictionary of tensors with protocol 2 for torch's unpickler. A tensor is a call of `_rebuild_tensor_v2` on a storage,
+//! which is another member of the archive and referenced by a persistent id.
 
 use feedrate_spec::plan::state::{StateFile, StateType, Tensor};
 
-/// The pickle of all tensors of `state`; the parts of a tensor's name are the keys that lead to it.
+/// Pickles the tensors of `state`. The parts of a tensor's name are the keys of the nested dictionaries.
 pub(super) fn pickle(state: &StateFile) -> Vec<u8> {
     let mut bytes = b"\x80\x02".to_vec();
     let tensors: Vec<(usize, Vec<&str>, &Tensor)> = state
@@ -17,7 +17,7 @@ pub(super) fn pickle(state: &StateFile) -> Vec<u8> {
     bytes
 }
 
-/// Those of `tensors` whose names agree up to `depth`; they stand together.
+/// Writes the dictionary of `tensors`, whose names agree up to `depth`. Tensors with equal names up to a depth are contiguous.
 fn put_dict(bytes: &mut Vec<u8>, tensors: &[(usize, Vec<&str>, &Tensor)], depth: usize) {
     bytes.extend(b"}(");
     for below in tensors.chunk_by(|a, b| a.1.get(depth) == b.1.get(depth)) {
@@ -79,7 +79,7 @@ fn put_number(bytes: &mut Vec<u8>, number: u64) {
         bytes.push(b'J');
         bytes.extend(middle.to_le_bytes());
     } else {
-        // Two's complement, so the top bit needs a byte of its own.
+        // LONG1 is in two's complement; the extra byte keeps the number positive.
         bytes.extend([0x8a, 9]);
         bytes.extend(number.to_le_bytes());
         bytes.push(0);

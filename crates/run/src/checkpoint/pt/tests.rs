@@ -1,4 +1,4 @@
-//! Archives as torch wants them; that torch opens them is tested with torch itself.
+//! The structure of archives. That torch can open them is tested with torch in the integration tests.
 
 use super::*;
 use crate::checkpoint::content::StateContent;
@@ -13,7 +13,8 @@ fn tensor(name: &str, elements: u64, element: StateType) -> Tensor {
 
 fn written(state: &StateFile) -> Vec<u8> {
     let mut file = tempfile::tempfile().unwrap();
-    let (content, done) = (StateContent::random(1, 5, &state.name), AtomicU64::new(0));
+    let content = StateContent::random(1, 5, &state.name);
+    let done = AtomicU64::new(0);
     let mut pieces = Pieces::new(content, 4096, &mut file, &done).unwrap();
     Pt.write(&mut pieces, state).unwrap();
     pieces.finish().unwrap();
@@ -34,7 +35,7 @@ fn state() -> StateFile {
 }
 
 #[test]
-fn members_begin_at_multiples_of_64_and_nothing_varies() {
+fn members_begin_at_multiples_of_64_and_output_is_reproducible() {
     let bytes = written(&state());
     assert_eq!(bytes, written(&state()));
     let mut members = 0;
@@ -55,7 +56,7 @@ fn members_begin_at_multiples_of_64_and_nothing_varies() {
 }
 
 #[test]
-fn what_surrounds_the_state_is_small() {
+fn the_overhead_of_the_format_is_small() {
     let bytes: u64 = state().bytes();
     assert!((written(&state()).len() as u64) < bytes + 4096);
 }

@@ -1,5 +1,5 @@
-//! NVIDIA's driver, as far as steps need it: all that is unsafe about it. Opened at run time, so that nothing of CUDA is needed
-//! to build or to run. Decides nothing.
+//! A safe wrapper of the calls of NVIDIA's driver that steps need. The library is opened at run time, so that CUDA is needed neither
+//! to build feedrate nor to run it on machines without GPUs.
 
 use crate::functions::functions;
 use libloading::os::unix::Library;
@@ -8,14 +8,14 @@ use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
 const LIBRARY: &str = "libcuda.so.1";
-/// Threads of a block of the kernel: a block on each multiprocessor keeps the GPU busy, and leaves room for other lanes'.
+/// Threads of a kernel block. One block on each multiprocessor keeps the GPU busy and leaves room for kernels of other lanes.
 const BLOCK_THREADS: c_uint = 128;
 
 /// `CUresult`.
 type Code = c_int;
 const SUCCESS: Code = 0;
 const NOT_READY: Code = 600;
-/// `CU_CTX_SCHED_BLOCKING_SYNC`: whoever waits sleeps.
+/// `CU_CTX_SCHED_BLOCKING_SYNC`: waiting threads sleep.
 const SCHED_BLOCKING_SYNC: c_uint = 4;
 /// `CU_STREAM_NON_BLOCKING`.
 const STREAM_NON_BLOCKING: c_uint = 1;
@@ -53,67 +53,68 @@ functions! {
     launch_host "cuLaunchHostFunc" (Handle, HostFunction, *mut c_void),
 }
 
-/// The library, ready for use.
+/// The loaded and initialised library.
 pub(super) struct Driver {
     symbols: Symbols,
 }
 
 impl Driver {
-    /// Open it and wake the driver, which may take seconds.
+    /// Loads the library and initialises the driver, which may take seconds.
     pub(super) fn open() -> Result<Arc<Self>, String> {
-        // SAFETY: loading runs the library's initialisers; it is NVIDIA's driver, or what the user puts in its place.
-        let library = unsafe { Library::new(LIBRARY) };
-        let library = library.map_err(|error| format!("{LIBRARY}: {error}"))?;
+        // SAFETY: loading runs the library's initialisers; it is NVIDIA's driver, or the user's replacement of it.
+        let loaded = unsafe { Library::new(LIBRARY) };
+        let library = loaded.map_err(|error| format!("{LIBRARY}: {error}"))?;
         let symbols = Symbols::find(&library)
             .map_err(|symbol| format!("{LIBRARY}: `{symbol}` is not in it"))?;
-        // Its functions must stay.
+        // Keeps the library loaded, since `symbols` points into it.
         std::mem::forget(library);
         let driver = Driver { symbols };
-        // SAFETY: takes flags, of which there are none.
-        driver.done("cuInit", unsafe { (driver.symbols.init)(0) })?;
+        // SAFETY: takes flags, of which none are set.
+        driver.check("cuInit", unsafe { (driver.symbols.init)(0) })?;
         Ok(Arc::new(driver))
     }
 
-    /// How many GPUs there are.
+    /// Returns the number of GPUs.
     pub(super) fn devices(&self) -> Result<u32, String> {
         let mut count = 0;
         // SAFETY: writes one integer.
-        self.done("cuDeviceGetCount", unsafe { (self.symbols.device_count)(&mut count) })?;
+        self.check("cuDeviceGetCount", unsafe { (self.symbols.device_count)(&mut count) })?;
         Ok(u32::try_from(count).unwrap_or(0))
     }
 
-    fn done(&self, call: &str, code: Code) -> Result<(), String> {
+    /// Turns the result code of `call` into an error that describes it.
+    fn check(&self, call: &str, code: Code) -> Result<(), String> {
         if code == SUCCESS {
             return Ok(());
         }
         let mut text = null();
-        // SAFETY: writes a pointer to a string that lasts as long as the library, or null.
+        // SAFETY: writes a pointer to a string that lives as long as the library, or null.
         unsafe { (self.symbols.error_string)(code, &mut text) };
-        let told = if text.is_null() {
+        let description = if text.is_null() {
             "an unknown error".into()
         } else {
             // SAFETY: not null, so it is such a string.
             unsafe { CStr::from_ptr(text) }.to_string_lossy()
         };
-        Err(format!("{call} failed with {code}: {told}"))
+        Err(format!("{call} failed with {code}: {description}"))
     }
 }
 
-/// Whom to tell that a step is over.
+/// Called with the accelerator whose step has ended.
 pub(super) type Done = Arc<dyn Fn(u32) + Send + Sync>;
 
-/// A lane's own, at an address that stays.
-struct Told {
+/// The arguments of [`end_callback`]. They are boxed, so that the driver can hold their address.
+struct EndNotice {
     accelerator: u32,
     done: Done,
 }
 
 struct GpuLane {
     stream: Handle,
-    told: Box<Told>,
+    notice: Box<EndNotice>,
 }
 
-/// A GPU with a stream for each accelerator that has it. What is not made yet is null.
+/// A GPU with one stream for each of its accelerators. Handles are null until they are created.
 pub(super) struct Gpu {
     driver: Arc<Driver>,
     device: c_int,
@@ -127,11 +128,11 @@ pub(super) struct Gpu {
     lanes: Vec<GpuLane>,
 }
 
-// SAFETY: handles of the driver may be used from any thread that has made the context its current one, which each method does.
+// SAFETY: driver handles may be used from any thread whose current context is theirs, which each method ensures.
 unsafe impl Send for Gpu {}
 
 impl Gpu {
-    /// GPU `number`, with memory for a batch on both sides, and a lane for each of `accelerators`.
+    /// Opens GPU `number`, with memory for a batch on the host and on the device, and a lane for each of `accelerators`.
     pub(super) fn open(
         driver: &Arc<Driver>,
         number: u32,
@@ -146,7 +147,7 @@ impl Gpu {
             module: null_mut(),
             function: null_mut(),
             multiprocessors: 1,
-            // Nothing of length 0 can be claimed.
+            // An allocation of length 0 fails.
             batch_bytes: usize::try_from(batch_bytes).unwrap_or(usize::MAX).max(1),
             host: null_mut(),
             memory: 0,
@@ -154,61 +155,67 @@ impl Gpu {
         };
         gpu.prepare(number).map_err(|error| format!("GPU {number}: {error}"))?;
         for accelerator in accelerators {
-            gpu.add_lane(Told { accelerator, done: Arc::clone(done) })?;
+            gpu.add_lane(EndNotice { accelerator, done: Arc::clone(done) })?;
         }
         Ok(gpu)
     }
 
     fn prepare(&mut self, number: u32) -> Result<(), String> {
         let driver = Arc::clone(&self.driver);
-        let (s, done) = (&driver.symbols, |call, code| driver.done(call, code));
+        let symbols = &driver.symbols;
+        let check = |call, code| driver.check(call, code);
         let mut multiprocessors = 0;
-        // SAFETY: each call writes one value of the type it is given a place for; the context is current from where it is made on;
-        // the module's text and the kernel's name end in a zero byte.
+        // SAFETY: each call writes one value of the type of the pointer it is given; the context is current once it is created; the
+        // module's text and the kernel's name end in a zero byte.
         unsafe {
-            done("cuDeviceGet", (s.device)(&mut self.device, number as c_int))?;
-            done(
+            check("cuDeviceGet", (symbols.device)(&mut self.device, number as c_int))?;
+            check(
                 "cuDeviceGetAttribute",
-                (s.attribute)(&mut multiprocessors, MULTIPROCESSOR_COUNT, self.device),
+                (symbols.attribute)(&mut multiprocessors, MULTIPROCESSOR_COUNT, self.device),
             )?;
-            // Refused where the context is there already, as in an evaluation beside training: then the flag is set.
-            (s.set_flags)(self.device, SCHED_BLOCKING_SYNC);
-            done("cuDevicePrimaryCtxRetain", (s.retain)(&mut self.context, self.device))?;
-            done("cuCtxSetCurrent", (s.set_current)(self.context))?;
+            // Fails if the context exists already, as for an evaluation beside training; the flag is then set already.
+            (symbols.set_flags)(self.device, SCHED_BLOCKING_SYNC);
+            check("cuDevicePrimaryCtxRetain", (symbols.retain)(&mut self.context, self.device))?;
+            check("cuCtxSetCurrent", (symbols.set_current)(self.context))?;
             let text = concat!(include_str!("spin.ptx"), "\0").as_ptr().cast();
-            done("cuModuleLoadData", (s.load_module)(&mut self.module, text))?;
+            check("cuModuleLoadData", (symbols.load_module)(&mut self.module, text))?;
             let name = c"spin".as_ptr();
-            done("cuModuleGetFunction", (s.function)(&mut self.function, self.module, name))?;
-            done("cuMemAllocHost", (s.allocate_host)(&mut self.host, self.batch_bytes))?;
-            done("cuMemAlloc", (s.allocate)(&mut self.memory, self.batch_bytes))?;
+            check(
+                "cuModuleGetFunction",
+                (symbols.function)(&mut self.function, self.module, name),
+            )?;
+            check("cuMemAllocHost", (symbols.allocate_host)(&mut self.host, self.batch_bytes))?;
+            check("cuMemAlloc", (symbols.allocate)(&mut self.memory, self.batch_bytes))?;
         }
         self.multiprocessors = c_uint::try_from(multiprocessors).unwrap_or(1).max(1);
         Ok(())
     }
 
-    fn add_lane(&mut self, told: Told) -> Result<(), String> {
+    fn add_lane(&mut self, notice: EndNotice) -> Result<(), String> {
         self.make_current()?;
         let mut stream = null_mut();
         // SAFETY: writes a handle of the current context.
         let code = unsafe { (self.driver.symbols.create_stream)(&mut stream, STREAM_NON_BLOCKING) };
-        self.driver.done("cuStreamCreate", code)?;
-        self.lanes.push(GpuLane { stream, told: Box::new(told) });
+        self.driver.check("cuStreamCreate", code)?;
+        self.lanes.push(GpuLane { stream, notice: Box::new(notice) });
         Ok(())
     }
 
-    /// Copy a batch to the GPU, then let it compute for `kernel_ns`. Returns at once.
+    /// Starts a copy of a batch to the GPU, followed by a kernel of `kernel_ns`. Returns at once.
     pub(super) fn begin(&self, lane: usize, kernel_ns: u64) -> Result<(), String> {
         self.make_current()?;
-        let (s, stream) = (&self.driver.symbols, self.lanes[lane].stream);
-        // SAFETY: both sides have `batch_bytes`, and stay until the stream is done, for which `drop` waits. All lanes of a GPU
-        // share them: nobody reads what was copied.
-        let code = unsafe { (s.copy_to_device)(self.memory, self.host, self.batch_bytes, stream) };
-        self.driver.done("cuMemcpyHtoDAsync", code)?;
+        let symbols = &self.driver.symbols;
+        let stream = self.lanes[lane].stream;
+        // SAFETY: both buffers have `batch_bytes` and live until the stream is finished, for which `drop` waits. The lanes of a GPU
+        // share them, since the copied data is never read.
+        let code =
+            unsafe { (symbols.copy_to_device)(self.memory, self.host, self.batch_bytes, stream) };
+        self.driver.check("cuMemcpyHtoDAsync", code)?;
         let mut kernel_ns = kernel_ns;
         let mut parameters = [(&raw mut kernel_ns).cast::<c_void>()];
-        // SAFETY: the kernel has one parameter of 64 bits, which is copied before the call returns.
+        // SAFETY: the kernel has one 64-bit parameter, which is copied before the call returns.
         let code = unsafe {
-            (s.launch_kernel)(
+            (symbols.launch_kernel)(
                 self.function,
                 self.multiprocessors,
                 1,
@@ -222,46 +229,50 @@ impl Gpu {
                 null_mut(),
             )
         };
-        self.driver.done("cuLaunchKernel", code)
+        self.driver.check("cuLaunchKernel", code)
     }
 
-    /// Once all that was begun on the lane is over, its accelerator is told; by a thread of the driver.
-    pub(super) fn tell_end(&self, lane: usize) -> Result<(), String> {
+    /// Requests a call of [`EndNotice::done`], by a thread of the driver, when all work begun on the lane has ended.
+    pub(super) fn notify_end(&self, lane: usize) -> Result<(), String> {
         self.make_current()?;
-        let GpuLane { stream, told } = &self.lanes[lane];
-        let told: *const Told = &**told;
-        // SAFETY: `told` lies in a box that stays until the stream is done, for which `drop` waits; it is only read.
+        let GpuLane { stream, notice } = &self.lanes[lane];
+        let notice: *const EndNotice = &**notice;
+        // SAFETY: `notice` is in a box that lives until the stream is finished, for which `drop` waits; it is only read.
         let code = unsafe {
-            (self.driver.symbols.launch_host)(*stream, tell, told.cast_mut().cast::<c_void>())
+            (self.driver.symbols.launch_host)(
+                *stream,
+                end_callback,
+                notice.cast_mut().cast::<c_void>(),
+            )
         };
-        self.driver.done("cuLaunchHostFunc", code)
+        self.driver.check("cuLaunchHostFunc", code)
     }
 
-    /// Sleep until all that was begun on the lane is over.
+    /// Sleeps until all work begun on the lane has ended.
     pub(super) fn wait(&self, lane: usize) -> Result<(), String> {
         self.make_current()?;
-        // SAFETY: the stream is the lane's own.
+        // SAFETY: the stream belongs to the lane.
         let code = unsafe { (self.driver.symbols.wait_stream)(self.lanes[lane].stream) };
-        self.driver.done("cuStreamSynchronize", code)
+        self.driver.check("cuStreamSynchronize", code)
     }
 
-    /// An error of the GPU shows in its streams.
+    /// Checks the streams for errors of the GPU.
     pub(super) fn check(&self) -> Result<(), String> {
         self.make_current()?;
         for lane in &self.lanes {
-            // SAFETY: the stream is the lane's own.
+            // SAFETY: the stream belongs to the lane.
             match unsafe { (self.driver.symbols.query_stream)(lane.stream) } {
                 NOT_READY => {}
-                code => self.driver.done("cuStreamQuery", code)?,
+                code => self.driver.check("cuStreamQuery", code)?,
             }
         }
         Ok(())
     }
 
     fn make_current(&self) -> Result<(), String> {
-        // SAFETY: the context is this GPU's, or null, which is none.
+        // SAFETY: the context is this GPU's, or null, which means no context.
         let code = unsafe { (self.driver.symbols.set_current)(self.context) };
-        self.driver.done("cuCtxSetCurrent", code)
+        self.driver.check("cuCtxSetCurrent", code)
     }
 }
 
@@ -270,33 +281,33 @@ impl Drop for Gpu {
         if self.context.is_null() {
             return;
         }
-        let s = &self.driver.symbols;
-        // What cannot be given back goes with the process, and the run has told its own story.
+        let symbols = &self.driver.symbols;
+        // Errors are ignored: the process releases everything at its end.
         let _ = self.make_current();
-        // SAFETY: all handles are this GPU's own and used by nobody after this; streams are waited for before what they use goes.
+        // SAFETY: all handles belong to this GPU and are not used after this; streams are finished before their memory is freed.
         unsafe {
             for lane in &self.lanes {
-                (s.wait_stream)(lane.stream);
-                (s.destroy_stream)(lane.stream);
+                (symbols.wait_stream)(lane.stream);
+                (symbols.destroy_stream)(lane.stream);
             }
             if self.memory != 0 {
-                (s.free)(self.memory);
+                (symbols.free)(self.memory);
             }
             if !self.host.is_null() {
-                (s.free_host)(self.host);
+                (symbols.free_host)(self.host);
             }
             if !self.module.is_null() {
-                (s.unload_module)(self.module);
+                (symbols.unload_module)(self.module);
             }
-            (s.set_current)(null_mut());
-            (s.release)(self.device);
+            (symbols.set_current)(null_mut());
+            (symbols.release)(self.device);
         }
     }
 }
 
-/// Called by a thread of the driver, which allows no call of it here.
-unsafe extern "C" fn tell(told: *mut c_void) {
-    // SAFETY: it is what `tell_end` gave, and lives until the stream is done.
-    let Told { accelerator, done } = unsafe { &*told.cast::<Told>() };
+/// Called by a thread of the driver. CUDA functions must not be called here.
+unsafe extern "C" fn end_callback(notice: *mut c_void) {
+    // SAFETY: the pointer comes from `notify_end`, and its target lives until the stream is finished.
+    let EndNotice { accelerator, done } = unsafe { &*notice.cast::<EndNotice>() };
     done(*accelerator);
 }

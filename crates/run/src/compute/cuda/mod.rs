@@ -1,5 +1,5 @@
-//! Steps on NVIDIA GPUs: a copy of the batch's size from pinned memory, then a kernel that lasts for what is left of the step's
-//! time. The driver's library is opened at run time; nothing needs it. Decides; what touches the driver is in `driver.rs`.
+//! Compute on NVIDIA GPUs: a copy of the batch's size from pinned memory, then a kernel that takes the rest of the step's time. This
+//! file assigns GPUs and calibrates; the calls of NVIDIA's driver are in `driver.rs`.
 
 mod driver;
 
@@ -8,8 +8,8 @@ use super::{DeviceSetup, Devices};
 use crate::clock::Clock;
 use feedrate_spec::catalog::{Ability, Member};
 
-/// Steps of no length that are timed, of which the middle one counts; the first ones wake the GPU.
-const TIMED: usize = 15;
+/// Number of empty steps that are timed for calibration. Their median counts, since the first ones wake the GPU.
+const CALIBRATION_STEPS: usize = 15;
 
 pub(super) static MEMBER: Member = Member {
     name: "cuda",
@@ -17,7 +17,7 @@ pub(super) static MEMBER: Member = Member {
     abilities: &[Ability::NeedsDevices],
 };
 
-/// GPUs that the driver shows.
+/// Returns the number of GPUs that the driver lists.
 pub(super) fn count() -> Result<u32, String> {
     match Driver::open()?.devices()? {
         0 => Err("NVIDIA's driver shows no GPU".into()),
@@ -27,29 +27,29 @@ pub(super) fn count() -> Result<u32, String> {
 
 pub(super) fn open(setup: DeviceSetup) -> Result<Box<dyn Devices>, String> {
     let driver = Driver::open()?;
-    let all = driver.devices()?;
-    let gpus = all.min(setup.accelerators);
+    let available = driver.devices()?;
+    let gpus = available.min(setup.accelerators);
     if gpus == 0 {
         return Err("NVIDIA's driver shows no GPU".into());
     }
     let mut opened = Vec::new();
     for number in 0..gpus {
         let lanes = (number..setup.accelerators).step_by(gpus as usize);
-        let device = (setup.before + number) % all;
+        let device = (setup.before + number) % available;
         let gpu = Gpu::open(&driver, device, setup.batch_bytes, lanes, &setup.done)?;
         opened.push(Calibrated { overhead_ns: overhead_ns(&gpu, setup.clock)?, gpu });
     }
     Ok(Box::new(Cuda { gpus: opened }))
 }
 
-/// Accelerator `a` has opened GPU `a` modulo their number, and is its lane number `a` ÷ their number.
+/// With `n` opened GPUs, accelerator `a` is lane `a / n` of GPU `a % n`.
 struct Cuda {
     gpus: Vec<Calibrated>,
 }
 
 struct Calibrated {
     gpu: Gpu,
-    /// Time of a step beside its kernel: to begin it, to copy, and to hear of its end.
+    /// Time of a step without its kernel: to start it, to copy the batch, and to be notified of the end.
     overhead_ns: u64,
 }
 
@@ -57,9 +57,9 @@ impl Devices for Cuda {
     fn begin(&mut self, accelerator: u32, step_ns: u64) -> Result<(), String> {
         let (lane, number) = self.place(accelerator);
         let Calibrated { gpu, overhead_ns } = &self.gpus[number];
-        // A step shorter than its copy lasts as long as that: what is measured says so.
+        // A step that is shorter than its copy takes as long as the copy, which the measured compute time then shows.
         gpu.begin(lane, step_ns.saturating_sub(*overhead_ns))?;
-        gpu.tell_end(lane)
+        gpu.notify_end(lane)
     }
 
     fn check(&mut self) -> Result<(), String> {
@@ -73,15 +73,15 @@ impl Cuda {
     }
 }
 
-/// The middle one of some steps whose kernel has nothing to do.
+/// Measures the median time of steps whose kernel ends at once.
 fn overhead_ns(gpu: &Gpu, clock: Clock) -> Result<u64, String> {
-    let mut lasted_ns = [0; TIMED];
-    for lasted_ns in &mut lasted_ns {
+    let mut steps_ns = [0; CALIBRATION_STEPS];
+    for step_ns in &mut steps_ns {
         let start_ns = clock.now_ns();
         gpu.begin(0, 0)?;
         gpu.wait(0)?;
-        *lasted_ns = clock.now_ns() - start_ns;
+        *step_ns = clock.now_ns() - start_ns;
     }
-    lasted_ns.sort_unstable();
-    Ok(lasted_ns[TIMED / 2])
+    steps_ns.sort_unstable();
+    Ok(steps_ns[CALIBRATION_STEPS / 2])
 }

@@ -1,4 +1,4 @@
-//! Whole epochs on threads.
+//! Runs unfailed epochs of the real driver.
 
 mod settings;
 
@@ -31,7 +31,7 @@ struct Case {
     compute_s: f64,
 }
 
-/// Samples of a million bytes that cost no time to read, one operation for each, so that service times are whole batches.
+/// A plan with samples of a million bytes, each read in one operation that takes no time.
 fn plan(case: Case) -> Plan {
     let mut plan = example::plan(case.accelerators, case.steps);
     plan.dataset.format = "null".into();
@@ -60,11 +60,13 @@ fn driver_of(plan: &Plan, comm: Arc<dyn Comm>) -> RealDriver {
 }
 
 fn driver_with(plan: &Plan, comm: Arc<dyn Comm>, signals: Signals) -> RealDriver {
-    let (groups, options) = (GroupStorages::default(), DriverOptions::default());
+    let groups = GroupStorages::default();
+    let options = DriverOptions::default();
     RealDriver::new(job(plan), groups, Clock::new(), comm, signals, options).unwrap()
 }
 
-fn whole(epoch: Epoch) -> Vec<AcceleratorEpoch> {
+/// Returns the records of an epoch, which must not have failed.
+fn unfailed(epoch: Epoch) -> Vec<AcceleratorEpoch> {
     assert!(epoch.failure.is_none(), "{:?}", epoch.failure);
     epoch.accelerators
 }
@@ -76,7 +78,7 @@ fn threads_read_what_the_simulation_reads() {
         let plan = plan(case);
         let mut simulated = SimulatedDriver::new(job(&plan), SimulatedStorage::default());
         let simulated = simulated.epoch(200).unwrap();
-        let real = whole(driver(&plan).epoch(200, &mut |_| Ok(())));
+        let real = unfailed(driver(&plan).epoch(200, &mut |_| Ok(())));
         for (real, simulated) in real.iter().zip(simulated) {
             assert_eq!(real.io.samples, simulated.io.samples);
             assert_eq!(real.io.read_bytes, simulated.io.read_bytes);
@@ -87,7 +89,7 @@ fn threads_read_what_the_simulation_reads() {
     }
 }
 
-/// A barrier opens when the slowest process has arrived: the quick one cannot be done before.
+/// A barrier opens when the slowest process has arrived, so the fast one cannot finish earlier.
 #[test]
 fn processes_wait_for_each_other_at_every_step() {
     let case =
@@ -97,18 +99,18 @@ fn processes_wait_for_each_other_at_every_step() {
             scope.spawn(move || {
                 let plan = plan(case(if rank.rank() == 0 { 0.0 } else { 0.002 }));
                 let mut driver = driver_of(&plan, Arc::new(rank));
-                let epochs = whole(driver.epoch(20, &mut |_| Ok(())));
+                let epochs = unfailed(driver.epoch(20, &mut |_| Ok(())));
                 epochs[0].blocks[0].end_ns - epochs[0].blocks[0].start_ns
             })
         });
         let runs: Vec<_> = runs.collect();
         runs.into_iter().map(|run| run.join().unwrap()).collect()
     });
-    // The quick process leaves its first barrier after the slow one's first step, so 19 slow steps lie inside.
+    // The fast process leaves its first barrier after the slow one's first step, so its epoch spans 19 slow steps.
     assert!(lengths_ns[0] >= 19 * 2_000_000, "{lengths_ns:?}");
 }
 
-/// Workers that take an hour to start end with the run.
+/// An interrupt does not wait for workers that take an hour to start.
 #[test]
 fn an_interrupt_ends_the_start_of_workers() {
     let case = Case { loader: "pytorch", accelerators: 1, workers: 1, steps: 40, compute_s: 0.0 };

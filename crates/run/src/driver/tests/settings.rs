@@ -1,6 +1,6 @@
-//! Settings that the real driver alone carries out: samples kept in memory, groups of which one reads.
+//! Settings that only the real driver supports: samples kept in memory, and groups with one reader.
 
-use super::{Case, SAMPLE_BYTES, driver, plan, whole};
+use super::{Case, SAMPLE_BYTES, driver, plan, unfailed};
 use crate::driver::placement::Placement;
 use feedrate_engine::loader;
 use feedrate_measure::record::AcceleratorEpoch;
@@ -10,7 +10,7 @@ use feedrate_spec::workload::TimeSpec;
 const CASE: Case =
     Case { loader: "native", accelerators: 1, workers: 1, steps: 40, compute_s: 0.0 };
 
-/// `case` with other settings of the loader.
+/// Returns the plan of `case` with the loader's settings changed by `set`.
 fn with(case: Case, set: impl Fn(&mut LoaderPlan)) -> Plan {
     let mut plan = plan(case);
     set(&mut plan.loader);
@@ -23,10 +23,10 @@ fn with(case: Case, set: impl Fn(&mut LoaderPlan)) -> Plan {
     plan
 }
 
-/// Epochs 1 and 2 on threads.
+/// Runs two epochs.
 fn two_epochs(plan: &Plan) -> [Vec<AcceleratorEpoch>; 2] {
     let mut driver = driver(plan);
-    [1, 2].map(|_| whole(driver.epoch(plan.train.steps_per_epoch, &mut |_| Ok(()))))
+    [1, 2].map(|_| unfailed(driver.epoch(plan.train.steps_per_epoch, &mut |_| Ok(()))))
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn samples_in_memory_are_read_once() {
     }
 }
 
-/// The first accelerator of each group reads for all of it; what it read for another counts as that one's.
+/// The first accelerator of each group reads for the whole group; its reads for another accelerator count as that one's.
 #[test]
 fn one_of_a_group_reads_for_all() {
     for loader in loader::LOADERS.iter().map(|loader| loader.entry().member.name) {
@@ -76,7 +76,7 @@ fn without_barrier() -> Plan {
     plan
 }
 
-/// The last wait of an accelerator, none before it, and the end of its block.
+/// Returns the last barrier wait of an accelerator and the end of its block. Earlier waits must be 0.
 fn last_wait_and_end(epoch: &AcceleratorEpoch) -> (u64, u64) {
     let block = &epoch.blocks[0];
     assert_eq!(block.steps(), 6);
@@ -86,7 +86,7 @@ fn last_wait_and_end(epoch: &AcceleratorEpoch) -> (u64, u64) {
 }
 
 #[test]
-fn without_a_barrier_each_accelerator_goes_its_own_way() {
+fn without_a_barrier_accelerators_wait_only_at_the_end() {
     let mut plan = without_barrier();
     plan.train.epochs = 2;
     for epoch in two_epochs(&plan).concat() {
@@ -94,7 +94,7 @@ fn without_a_barrier_each_accelerator_goes_its_own_way() {
     }
 }
 
-/// The first of each group reads what all need alike, once; the others are told.
+/// The first accelerator of each group reads the common data once; the others get it from memory.
 #[test]
 fn one_of_a_group_reads_for_all_who_read_the_same() {
     for loader in loader::LOADERS.iter().map(|loader| loader.entry().member.name) {
@@ -120,9 +120,9 @@ fn processor_time_is_burnt_for_the_client() {
     for (loader, workers) in [("pytorch", 0), ("pytorch", 2), ("tensorflow", 3), ("dali", 1)] {
         let case = Case { loader, workers, ..CASE };
         let has_workers = workers > 0;
-        let plan = with(case, |of| {
-            of.batch_size = 2;
-            of.client = Some(ClientPlan {
+        let plan = with(case, |loader| {
+            loader.batch_size = 2;
+            loader.client = Some(ClientPlan {
                 per_sample_s: 2e-4,
                 per_byte_s: 1e-4 / SAMPLE_BYTES as f64,
                 per_batch_s: 1e-4,
@@ -133,21 +133,22 @@ fn processor_time_is_burnt_for_the_client() {
                 ..ClientPlan::default()
             });
         });
-        let epochs = whole(driver(&plan).epoch(40, &mut |_| Ok(())));
-        let (io, stall) = (&epochs[0].io, &epochs[0].stall);
-        let each_ns = 2 * 300_000 + 100_000 + if has_workers { 200_000 } else { 0 };
-        // Parts of a batch are rounded down.
-        let asked_ns = 40 * each_ns - 1000;
-        assert!(asked_ns <= io.client_burnt_ns + io.client_own_ns, "{loader}: {io:?}");
+        let epochs = unfailed(driver(&plan).epoch(40, &mut |_| Ok(())));
+        let io = &epochs[0].io;
+        let stall = &epochs[0].stall;
+        let batch_ns = 2 * 300_000 + 100_000 + if has_workers { 200_000 } else { 0 };
+        // The parts of a batch are rounded down.
+        let configured_ns = 40 * batch_ns - 1000;
+        assert!(configured_ns <= io.client_burnt_ns + io.client_own_ns, "{loader}: {io:?}");
         assert!(io.client_burnt_ns <= io.client_ns, "{loader}: {io:?}");
-        let of_training_ns =
+        let receive_ns_min =
             if has_workers { 40 * 100_000 + u64::from(workers) * 1_000_000 } else { 0 };
-        assert!(of_training_ns <= io.receive_ns, "{loader}: {io:?}");
+        assert!(receive_ns_min <= io.receive_ns, "{loader}: {io:?}");
         assert!(stall.client_ns > 0 && stall.client_ns <= io.client_ns + io.receive_ns);
     }
 }
 
-/// 2 ms for the bytes of each sample, which are read in the first epoch alone.
+/// The client works 2 ms for the bytes of each sample, which are read only in the first epoch.
 #[test]
 fn samples_in_memory_have_no_bytes_to_pay_for() {
     let plan = with(CASE, |loader| {

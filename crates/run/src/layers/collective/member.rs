@@ -1,4 +1,4 @@
-//! A storage whose files another process reads.
+//! A storage that forwards all reads to another process.
 
 use super::message::{ANSWERED, PeerLine, REFUSED, ReadRefused, ReadRequest};
 use crate::comm::CommError;
@@ -6,10 +6,10 @@ use feedrate_data::storage::{Handle, ReadStorage, StorageError};
 use std::io::{Error, ErrorKind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The storage of one worker: everything it reads comes from the reader at the other end of its line.
+/// The storage of one worker, served by the reader at the other end of its connection.
 pub(super) struct GroupMember {
     reader: u32,
-    /// The worker has it for itself.
+    /// Uncontended, since only one worker uses it.
     line: Mutex<PeerLine>,
 }
 
@@ -22,8 +22,8 @@ impl GroupMember {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number that answers a request.
-    fn ask(
+    /// Sends a request and returns the number that answers it.
+    fn request(
         &self,
         line: &mut PeerLine,
         action: &'static str,
@@ -34,18 +34,18 @@ impl GroupMember {
         match line.receive().map_err(|error| self.lost(error))? {
             [ANSWERED, number, ..] => Ok(number),
             [REFUSED, bytes, ..] => {
-                let words = line.receive_body(bytes as usize).map_err(|error| self.lost(error))?;
-                let ReadRefused { path, os_error, words } =
-                    serde_json::from_slice(words).map_err(|_| self.garbled())?;
-                let source = os_error.map_or(Error::other(words), Error::from_raw_os_error);
+                let body = line.receive_body(bytes as usize).map_err(|error| self.lost(error))?;
+                let ReadRefused { path, os_error, message } =
+                    serde_json::from_slice(body).map_err(|_| self.invalid_answer())?;
+                let source = os_error.map_or(Error::other(message), Error::from_raw_os_error);
                 Err(StorageError::new(action, path, source))
             }
-            _ => Err(self.garbled()),
+            _ => Err(self.invalid_answer()),
         }
     }
 
     fn lost(&self, error: CommError) -> StorageError {
-        StorageError::new("ask", format!("rank {}", self.reader), Error::other(error))
+        StorageError::new("reach", format!("rank {}", self.reader), Error::other(error))
     }
 
     fn number(&self, file: &Handle) -> Result<u64, StorageError> {
@@ -58,21 +58,21 @@ impl GroupMember {
         })
     }
 
-    fn garbled(&self) -> StorageError {
-        let reason = "its answer cannot be understood";
-        StorageError::new("ask", format!("rank {}", self.reader), Error::other(reason))
+    fn invalid_answer(&self) -> StorageError {
+        let reason = "it sent an invalid answer";
+        StorageError::new("reach", format!("rank {}", self.reader), Error::other(reason))
     }
 }
 
 impl ReadStorage for GroupMember {
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
         let request = ReadRequest::Open { path_bytes: path.len() as u64 };
-        self.ask(&mut self.line(), "open", request, path).map(Handle::from_number)
+        self.request(&mut self.line(), "open", request, path).map(Handle::from_number)
     }
 
     fn len(&self, file: &Handle) -> Result<u64, StorageError> {
         let request = ReadRequest::Length { file: self.number(file)? };
-        self.ask(&mut self.line(), "stat", request, "")
+        self.request(&mut self.line(), "stat", request, "")
     }
 
     fn read_at(
@@ -84,15 +84,15 @@ impl ReadStorage for GroupMember {
         let file = self.number(file)?;
         let line = &mut *self.line();
         let request = ReadRequest::Read { file, offset, len: buffer.len() as u64 };
-        let len = self.ask(line, "read", request, "")? as usize;
-        let Some(to) = buffer.get_mut(..len) else { return Err(self.garbled()) };
-        // Not into the buffer itself: a message that is given up may still come.
-        to.copy_from_slice(line.receive_body(len).map_err(|error| self.lost(error))?);
+        let len = self.request(line, "read", request, "")? as usize;
+        let Some(target) = buffer.get_mut(..len) else { return Err(self.invalid_answer()) };
+        // Received into the line's memory first: an abandoned message may still be written after this call.
+        target.copy_from_slice(line.receive_body(len).map_err(|error| self.lost(error))?);
         Ok(len)
     }
 
     fn close(&self, file: Handle) {
-        // At the end of a run the reader closes what is left.
+        // If the request fails, the reader closes the file at the end of the run.
         let Ok(file) = self.number(&file) else { return };
         let _ = self.line().send(ReadRequest::Close { file }.head(), &[]);
     }

@@ -1,22 +1,23 @@
-//! Messages between a member and its reader: four numbers, then bytes of a length that the numbers say, if any.
+//! Messages between a member and its reader. A message is a head of four numbers, followed by a body for some kinds; the head gives
+//! its length.
 
 use crate::comm::{CommError, Peers};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The numbers that a message begins with.
+/// The head of a message.
 pub(super) type Head = [u64; 4];
 
 const HEAD_BYTES: usize = size_of::<Head>();
 
-/// One end of the line between a worker of a member and the thread that reads for it. Its memory is used again and again.
+/// One end of the connection between a worker of a member and the thread that reads for it. Buffers are reused.
 pub(super) struct PeerLine {
     pub(super) peers: Arc<dyn Peers>,
     /// The rank at the other end.
     pub(super) rank: u32,
     pub(super) tag: u32,
-    /// Set when the other end is not to be waited for any more.
+    /// Set to end waits for the other end.
     pub(super) stop: Arc<AtomicBool>,
     head: Vec<u8>,
     body: Vec<u8>,
@@ -24,55 +25,62 @@ pub(super) struct PeerLine {
 
 impl PeerLine {
     pub(super) fn new(peers: &Arc<dyn Peers>, rank: u32, tag: u32, stop: &Arc<AtomicBool>) -> Self {
-        let (peers, stop) = (Arc::clone(peers), Arc::clone(stop));
-        PeerLine { peers, rank, tag, stop, head: Vec::new(), body: Vec::new() }
+        PeerLine {
+            peers: Arc::clone(peers),
+            rank,
+            tag,
+            stop: Arc::clone(stop),
+            head: Vec::new(),
+            body: Vec::new(),
+        }
     }
 
     pub(super) fn send(&mut self, head: Head, body: &[u8]) -> Result<(), CommError> {
         self.head.clear();
         head.iter().for_each(|number| self.head.extend_from_slice(&number.to_le_bytes()));
-        let own = std::mem::take(&mut self.head);
-        self.head = self.peers.send(self.rank, self.tag, own, &self.stop)?;
+        let head_buffer = std::mem::take(&mut self.head);
+        self.head = self.peers.send(self.rank, self.tag, head_buffer, &self.stop)?;
         if !body.is_empty() {
             self.body.clear();
             self.body.extend_from_slice(body);
-            let own = std::mem::take(&mut self.body);
-            self.body = self.peers.send(self.rank, self.tag, own, &self.stop)?;
+            let body_buffer = std::mem::take(&mut self.body);
+            self.body = self.peers.send(self.rank, self.tag, body_buffer, &self.stop)?;
         }
         Ok(())
     }
 
+    /// Receives the head of a message.
     pub(super) fn receive(&mut self) -> Result<Head, CommError> {
         self.head.resize(HEAD_BYTES, 0);
-        let own = std::mem::take(&mut self.head);
-        self.head = self.peers.receive(self.rank, self.tag, own, &self.stop)?;
+        let buffer = std::mem::take(&mut self.head);
+        self.head = self.peers.receive(self.rank, self.tag, buffer, &self.stop)?;
         let (numbers, _) = self.head.as_chunks::<8>();
         Ok(std::array::from_fn(|i| numbers.get(i).map_or(0, |bytes| u64::from_le_bytes(*bytes))))
     }
 
-    /// The bytes of a message whose numbers have come.
+    /// Receives the body of a message whose head was received.
     pub(super) fn receive_body(&mut self, len: usize) -> Result<&[u8], CommError> {
         self.body.resize(len, 0);
         if len > 0 {
-            let own = std::mem::take(&mut self.body);
-            self.body = self.peers.receive(self.rank, self.tag, own, &self.stop)?;
+            let buffer = std::mem::take(&mut self.body);
+            self.body = self.peers.receive(self.rank, self.tag, buffer, &self.stop)?;
         }
         Ok(&self.body)
     }
 }
 
-/// A member's.
+/// A request of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadRequest {
-    /// Open a file, whose path of so many bytes follows. Answered by its number.
+    /// Opens a file; its path follows as the body. The answer is the number of the file.
     Open { path_bytes: u64 },
-    /// Answered by its length.
+    /// The answer is the length of the file.
     Length { file: u64 },
-    /// Answered by how many bytes follow.
+    /// The answer is the number of bytes read, which follow as the body.
     Read { file: u64, offset: u64, len: u64 },
-    /// Not answered.
+    /// Closes a file. There is no answer.
     Close { file: u64 },
-    /// Not answered, and the last.
+    /// Ends the connection. There is no answer.
     Leave,
 }
 
@@ -87,7 +95,7 @@ impl ReadRequest {
         }
     }
 
-    /// `None` where it is none.
+    /// Parses the head of a request; `None` if it is invalid.
     pub(super) fn from_head([kind, file, offset, len]: Head) -> Option<Self> {
         Some(match kind {
             1 => ReadRequest::Open { path_bytes: file },
@@ -100,17 +108,18 @@ impl ReadRequest {
     }
 }
 
-/// An answer begins with one of these: its number follows, or a [`ReadRefused`] and its length in bytes.
+/// First number of an answer to a successful request; the second is the result.
 pub(super) const ANSWERED: u64 = 0;
+/// First number of an answer to a failed request; the second is the length of a [`ReadRefused`], which is the body.
 pub(super) const REFUSED: u64 = 1;
 
-/// The reader's storage refused.
+/// An error of the reader's storage.
 #[derive(Serialize, Deserialize)]
 pub(super) struct ReadRefused {
     pub(super) path: std::path::PathBuf,
-    /// The system's number.
+    /// The system's error number.
     pub(super) os_error: Option<i32>,
-    pub(super) words: String,
+    pub(super) message: String,
 }
 
 #[cfg(test)]
@@ -118,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_is_understood() {
+    fn requests_survive_encoding() {
         for request in [
             ReadRequest::Open { path_bytes: 300 },
             ReadRequest::Length { file: 1 },

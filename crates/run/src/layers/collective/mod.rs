@@ -1,5 +1,6 @@
-//! One accelerator of a group reads and sends to the others, where they are in several processes: `member` asks, `reader` reads
-//! and answers, `message` is what they say to each other. Within a process groups need none of this.
+//! Groups of accelerators that extend over several processes and share a reader. The process with the group's first accelerator reads
+//! (`reader`) and sends the data to the other processes (`member`), with the messages of `message`. Groups within one process do not
+//! need this.
 
 mod member;
 mod message;
@@ -25,86 +26,90 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// So long a reader that was told to stop may still be in an operation; then nobody waits for it any more.
+/// Time that threads have to finish their operation when the collective is dropped; then they are abandoned.
 const GRACE: Duration = Duration::from_secs(3);
-const LOOK: Duration = Duration::from_millis(1);
+/// Interval of checks whether the threads have ended.
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Storages that the workers of a process read from, worker by worker, where their group is in several processes. Empty where none is.
+/// Storages for the workers of groups that extend over several processes, one for each worker. Empty if there is no such group.
 #[derive(Clone, Default)]
 pub struct GroupStorages {
-    /// For this process's first group, whose reader is elsewhere.
-    pub asked: Vec<Arc<dyn ReadStorage>>,
-    /// For its last group, where it reads for members elsewhere too.
-    pub served: Vec<Arc<dyn ReadStorage>>,
+    /// For this process's first group, if another process reads for it.
+    pub remote: Vec<Arc<dyn ReadStorage>>,
+    /// For this process's last group, if this process also reads for members in other processes.
+    pub serving: Vec<Arc<dyn ReadStorage>>,
 }
 
-/// Processes that this one has to do with.
+/// The other processes that this process shares groups with.
 #[derive(Debug, PartialEq, Eq)]
 struct Neighbours {
-    /// The reader of its first accelerators; `None` where it does so itself.
+    /// The process that reads for this one's first group; `None` if this process does.
     reader: Option<u32>,
-    /// Those it reads for.
+    /// The processes that this one reads for.
     members: Vec<u32>,
 }
 
 impl Neighbours {
-    /// Those of process `rank` of `processes`, which share `accelerators` in groups of `group`.
+    /// Finds the neighbours of process `rank` of `processes`, which divide `accelerators` in groups of `group`.
     fn new(rank: u32, processes: u32, accelerators: u32, group: u32) -> Self {
-        let (accelerators, group) = (u64::from(accelerators), u64::from(group));
-        let here = shard(accelerators, processes, rank);
-        let first = here.start / group * group;
-        let last = here.end.saturating_sub(1) / group * group;
+        let accelerators = u64::from(accelerators);
+        let group = u64::from(group);
+        let local = shard(accelerators, processes, rank);
+        let first = local.start / group * group;
+        let last = local.end.saturating_sub(1) / group * group;
         let mut neighbours = Neighbours { reader: None, members: Vec::new() };
-        for rank in 0..processes {
-            let there = shard(accelerators, processes, rank);
-            if first < here.start && there.contains(&first) {
-                neighbours.reader = Some(rank);
+        for other in 0..processes {
+            let remote = shard(accelerators, processes, other);
+            if first < local.start && remote.contains(&first) {
+                neighbours.reader = Some(other);
             }
-            let leads = here.start <= last && here.end <= there.start;
-            if leads && !here.is_empty() && !there.is_empty() && there.start < last + group {
-                neighbours.members.push(rank);
+            let reads = local.start <= last && local.end <= remote.start;
+            if reads && !local.is_empty() && !remote.is_empty() && remote.start < last + group {
+                neighbours.members.push(other);
             }
         }
         neighbours
     }
 }
 
-/// Those of the run's accelerators that process `rank` reads for.
+/// Returns the accelerators of the run that process `rank` reads for.
 pub fn read_for(rank: u32, processes: u32, accelerators: u32, group: u32) -> Range<u64> {
-    let (accelerators, group) = (u64::from(accelerators), u64::from(group.max(1)));
-    let own = shard(accelerators, processes, rank);
-    let first = own.start.next_multiple_of(group);
-    let end =
-        if first < own.end { own.end.next_multiple_of(group).min(accelerators) } else { first };
+    let accelerators = u64::from(accelerators);
+    let group = u64::from(group.max(1));
+    let local = shard(accelerators, processes, rank);
+    let first = local.start.next_multiple_of(group);
+    let reads = first < local.end;
+    let end = if reads { local.end.next_multiple_of(group).min(accelerators) } else { first };
     first..end
 }
 
-/// The readers and members of a run. Ends its threads when dropped.
+/// Connects the readers and members of a run. Its threads are ended when it is dropped.
 pub struct Collective {
     peers: Arc<dyn Peers>,
     neighbours: Neighbours,
     workers: u32,
-    /// Accelerators of the group that this process reads for, where all read the same.
+    /// Number of accelerators in the group that this process reads for, if all of them read the same data.
     takers: Option<u32>,
-    /// Tags given out.
+    /// Number of message tags in use.
     tags: u32,
     threads: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
-    /// No member will ask any more, nor has to be waited for.
+    /// Set when no messages of members are to be waited for.
     abandoned: Arc<AtomicBool>,
 }
 
 impl Collective {
-    /// Where a group of `plan` is in several processes. Collective.
+    /// Connects the processes if a group of `plan` extends over several of them. Every rank has to call it.
     ///
     /// # Errors
-    /// Processes cannot talk to each other beside what they do together.
+    /// The ranks cannot exchange messages in pairs.
     pub fn begin(
         ranks: &Ranks,
         plan: &Plan,
         stop: &Arc<AtomicBool>,
     ) -> Result<Option<Self>, CommError> {
-        let (size, group) = (ranks.comm.size(), plan.loader.group_accelerators.max(1));
+        let size = ranks.comm.size();
+        let group = plan.loader.group_accelerators.max(1);
         let mut shards = (0..size).map(|rank| shard(plan.accelerators.into(), size, rank));
         if shards.all(|shard| shard.start.is_multiple_of(group.into())) {
             return Ok(None);
@@ -114,7 +119,7 @@ impl Collective {
             neighbours: Neighbours::new(ranks.comm.rank(), size, plan.accelerators, group),
             workers: plan.loader.workers.max(1),
             takers: plan.loader.is_broadcast().then(|| {
-                let last = ranks.own.end.saturating_sub(1) / group * group;
+                let last = ranks.local.end.saturating_sub(1) / group * group;
                 group.min(plan.accelerators - last)
             }),
             tags: 0,
@@ -124,8 +129,8 @@ impl Collective {
         }))
     }
 
-    /// Storages for the workers of one job, with those who read `storage` for members elsewhere started. Every process has to ask for
-    /// the same jobs in the same order.
+    /// Creates the storages for the workers of one job and starts the threads that read `storage` for members in other processes.
+    /// Every process has to call it for the same jobs in the same order.
     ///
     /// # Errors
     /// A thread could not be started.
@@ -137,32 +142,32 @@ impl Collective {
         for tag in tags {
             if let Some(reader) = self.neighbours.reader {
                 let line = PeerLine::new(&self.peers, reader, tag, &self.stop);
-                storages.asked.push(Arc::new(GroupMember::new(line)));
+                storages.remote.push(Arc::new(GroupMember::new(line)));
             }
             if self.neighbours.members.is_empty() {
                 continue;
             }
-            let mut own: Arc<dyn ReadStorage> = Arc::new(InTurn::new(Arc::clone(storage)));
+            let mut serving: Arc<dyn ReadStorage> = Arc::new(InTurn::new(Arc::clone(storage)));
             if let Some(kept) = &kept {
-                own = Arc::new(Once::new(own, Arc::clone(kept)));
+                serving = Arc::new(Once::new(serving, Arc::clone(kept)));
             }
             for &member in &self.neighbours.members {
                 let line = PeerLine::new(&self.peers, member, tag, &self.abandoned);
-                let reader = GroupReader::new(Arc::clone(&own), line);
+                let reader = GroupReader::new(Arc::clone(&serving), line);
                 let name = format!("for{member}w{tag}");
                 let thread = std::thread::Builder::new().name(name).spawn(|| reader.serve())?;
                 self.threads.push(thread);
             }
-            storages.served.push(own);
+            storages.serving.push(serving);
         }
         Ok(storages)
     }
 
-    /// The run is whole, and no worker of this process reads any more: take leave of the reader, and wait until all members have
-    /// taken theirs.
+    /// Ends the connections after a complete run, when the workers of this process have finished: notifies the reader and waits until
+    /// all members have done the same.
     ///
     /// # Errors
-    /// Another process did not come so far.
+    /// Another process ended before it got here.
     pub fn finish(mut self) -> Result<(), CommError> {
         if let Some(reader) = self.neighbours.reader {
             for tag in 0..self.tags {
@@ -171,7 +176,7 @@ impl Collective {
             }
         }
         for thread in self.threads.drain(..) {
-            // One that panicked has told its story on stderr.
+            // A panic was printed to stderr already.
             let _ = thread.join();
         }
         Ok(())
@@ -184,8 +189,8 @@ impl Drop for Collective {
         let mut left = GRACE;
         for thread in self.threads.drain(..) {
             while !thread.is_finished() && !left.is_zero() {
-                std::thread::sleep(LOOK);
-                left = left.saturating_sub(LOOK);
+                std::thread::sleep(CHECK_INTERVAL);
+                left = left.saturating_sub(CHECK_INTERVAL);
             }
         }
     }

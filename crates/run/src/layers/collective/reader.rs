@@ -1,4 +1,4 @@
-//! Reads for one worker of a process that has no reader of its own, on a thread of its own.
+//! Serves the reads of one worker of a member process, on a thread of its own.
 
 use super::message::{ANSWERED, PeerLine, REFUSED, ReadRefused, ReadRequest};
 use crate::buffer::{ALIGN, AlignedBuffer};
@@ -8,19 +8,19 @@ use std::collections::HashMap;
 use std::io::Error;
 use std::sync::Arc;
 
-/// No more is read at once, which is more than any worker's buffer.
+/// Upper limit of a read; larger than the buffer of any worker.
 const READ_BYTES_MAX: u64 = 1 << 30;
-/// As long as any system takes.
+/// Upper limit of a path; longer than any system accepts.
 const PATH_BYTES_MAX: u64 = 1 << 16;
 
-/// For one worker of a member.
+/// Serves the requests of one worker of a member.
 pub(super) struct GroupReader {
     storage: Arc<dyn ReadStorage>,
     line: PeerLine,
-    /// Open files by the number that the member has.
+    /// Open files by the numbers sent to the member.
     files: HashMap<u64, Handle>,
     opened: u64,
-    /// Reads go here, aligned as storages like it, and are copied to be sent.
+    /// Aligned buffer of reads, from which answers are copied.
     buffer: Option<AlignedBuffer>,
 }
 
@@ -29,9 +29,9 @@ impl GroupReader {
         GroupReader { storage, line, files: HashMap::new(), opened: 0, buffer: None }
     }
 
-    /// Answer until the member takes leave, or nobody is there any more.
+    /// Answers requests until the member leaves or the connection fails.
     pub(super) fn serve(mut self) {
-        // What broke is known to the member too, and told by it.
+        // The member sees a failure of the connection too, and reports it.
         let _ = self.answer_all();
         for (_, file) in self.files.drain() {
             self.storage.close(file);
@@ -54,14 +54,15 @@ impl GroupReader {
                     self.file(file).and_then(|file| self.storage.len(file))
                 }
                 Some(ReadRequest::Read { file, offset, len }) => {
-                    let (len, mut buffer) = (len.min(READ_BYTES_MAX) as usize, self.buffer.take());
-                    let read = self.read(file, offset, len, &mut buffer);
-                    if let (Ok(read), Some(buffer)) = (&read, &mut buffer) {
-                        let head = [ANSWERED, *read as u64, 0, 0];
-                        self.line.send(head, buffer.aligned_like(offset, *read))?;
+                    let len = len.min(READ_BYTES_MAX) as usize;
+                    let mut buffer = self.buffer.take();
+                    let result = self.read(file, offset, len, &mut buffer);
+                    if let (Ok(read_bytes), Some(buffer)) = (&result, &mut buffer) {
+                        let head = [ANSWERED, *read_bytes as u64, 0, 0];
+                        self.line.send(head, buffer.aligned_like(offset, *read_bytes))?;
                     }
                     self.buffer = buffer;
-                    match read {
+                    match result {
                         Ok(_) => continue,
                         Err(error) => Err(error),
                     }
@@ -74,7 +75,7 @@ impl GroupReader {
                 }
                 Some(ReadRequest::Leave) => return Ok(()),
                 None => {
-                    let reason = "it is none of feedrate's".to_owned();
+                    let reason = "it is not a message of feedrate".to_owned();
                     return Err(CommError::Library { call: "a member's message", reason });
                 }
             };
@@ -111,9 +112,9 @@ impl GroupReader {
     fn refuse(&mut self, error: StorageError) -> Result<(), CommError> {
         let StorageError { path, source, .. } = error;
         let refusal =
-            ReadRefused { path, os_error: source.raw_os_error(), words: source.to_string() };
-        // A path of strange bytes has no JSON.
-        let words = serde_json::to_vec(&refusal).unwrap_or_default();
-        self.line.send([REFUSED, words.len() as u64, 0, 0], &words)
+            ReadRefused { path, os_error: source.raw_os_error(), message: source.to_string() };
+        // Fails for a path that is not UTF-8; the body is empty then.
+        let body = serde_json::to_vec(&refusal).unwrap_or_default();
+        self.line.send([REFUSED, body.len() as u64, 0, 0], &body)
     }
 }

@@ -1,4 +1,4 @@
-//! Readers and members over threads in the place of processes.
+//! Readers and members on threads instead of processes.
 
 use super::*;
 use crate::comm::Comm;
@@ -6,9 +6,9 @@ use crate::comm::tests::Threads;
 use feedrate_data::storage::{self, Storage};
 use std::path::Path;
 
-/// Accelerators, processes, group: of each process its reader and its members.
+/// Checks the reader and the members of each process, for a number of accelerators, processes and accelerators in a group.
 #[test]
-fn groups_are_cut_by_processes_wherever_they_are() {
+fn groups_that_extend_over_processes_have_a_reader_and_members() {
     let check = |accelerators, processes, group, expected: &[(Option<u32>, &[u32])]| {
         for (rank, &(reader, members)) in expected.iter().enumerate() {
             let found = Neighbours::new(rank as u32, processes, accelerators, group);
@@ -28,7 +28,7 @@ fn groups_are_cut_by_processes_wherever_they_are() {
 }
 
 #[test]
-fn who_reads_for_others_has_their_share_of_the_storage() {
+fn readers_have_the_storage_share_of_their_members() {
     let all = |accelerators, processes, group| -> Vec<Range<u64>> {
         (0..processes).map(|rank| read_for(rank, processes, accelerators, group)).collect()
     };
@@ -38,7 +38,8 @@ fn who_reads_for_others_has_their_share_of_the_storage() {
     assert_eq!(all(8, 2, 3), [0..6, 6..8]);
 }
 
-fn of_one_group(size: u32) -> Vec<Collective> {
+/// Connects `size` ranks that form one group.
+fn one_group(size: u32) -> Vec<Collective> {
     let collective = |rank: Threads| Collective {
         neighbours: Neighbours::new(rank.rank(), size, size, size),
         peers: rank.peers().unwrap(),
@@ -52,7 +53,7 @@ fn of_one_group(size: u32) -> Vec<Collective> {
     Threads::group(size).into_iter().map(collective).collect()
 }
 
-fn with_a_file() -> Arc<dyn ReadStorage> {
+fn storage_with_file() -> Arc<dyn ReadStorage> {
     let storage = storage::open("memory", Path::new("/")).unwrap();
     let mut file = storage.create("train/a").unwrap();
     file.write(&(0..200).collect::<Vec<u8>>()).unwrap();
@@ -82,19 +83,19 @@ fn members_read_what_only_the_reader_has() {
     let nothing = storage::open("null", Path::new("/")).unwrap();
     let nothing: Arc<dyn ReadStorage> = Arc::<dyn Storage>::from(nothing);
     std::thread::scope(|scope| {
-        for (rank, mut collective) in of_one_group(3).into_iter().enumerate() {
-            let own = if rank == 0 { with_a_file() } else { Arc::clone(&nothing) };
+        for (rank, mut collective) in one_group(3).into_iter().enumerate() {
+            let storage = if rank == 0 { storage_with_file() } else { Arc::clone(&nothing) };
             scope.spawn(move || {
                 // Two jobs of two workers each.
                 for _ in 0..2 {
-                    let GroupStorages { asked, served } = collective.storages(&own).unwrap();
-                    let (reads, has_none) =
-                        if rank == 0 { (served, asked) } else { (asked, served) };
-                    assert!(has_none.is_empty());
-                    assert_eq!(reads.len(), 2);
-                    reads.iter().for_each(|storage| check_reading(&**storage));
-                    // What is left open is closed by the reader.
-                    reads[0].open("train/a").unwrap();
+                    let GroupStorages { remote, serving } = collective.storages(&storage).unwrap();
+                    let (storages, empty) =
+                        if rank == 0 { (serving, remote) } else { (remote, serving) };
+                    assert!(empty.is_empty());
+                    assert_eq!(storages.len(), 2);
+                    storages.iter().for_each(|storage| check_reading(&**storage));
+                    // The reader closes files that are left open.
+                    storages[0].open("train/a").unwrap();
                 }
                 collective.finish().unwrap();
             });
@@ -103,20 +104,20 @@ fn members_read_what_only_the_reader_has() {
 }
 
 #[test]
-fn a_member_that_is_told_to_stop_does_not_wait_for_its_reader() {
-    let mut group = of_one_group(2);
+fn an_interrupted_member_does_not_wait_for_its_reader() {
+    let mut group = one_group(2);
     let mut member = group.pop().unwrap();
-    let asked = member.storages(&with_a_file()).unwrap().asked;
+    let remote = member.storages(&storage_with_file()).unwrap().remote;
     member.stop.store(true, Relaxed);
-    let error = asked[0].open("train/a").unwrap_err();
-    assert_eq!(error.to_string(), "cannot ask `rank 0`: told to stop");
+    let error = remote[0].open("train/a").unwrap_err();
+    assert_eq!(error.to_string(), "cannot reach `rank 0`: interrupted");
 }
 
 #[test]
 fn a_reader_that_is_dropped_leaves_no_thread_behind() {
-    let mut reader = of_one_group(3).swap_remove(0);
-    let served = reader.storages(&with_a_file()).unwrap().served;
-    let ended = Arc::downgrade(&served[0]);
-    drop((reader, served));
+    let mut reader = one_group(3).swap_remove(0);
+    let serving = reader.storages(&storage_with_file()).unwrap().serving;
+    let ended = Arc::downgrade(&serving[0]);
+    drop((reader, serving));
     assert!(ended.upgrade().is_none(), "its threads hold it");
 }

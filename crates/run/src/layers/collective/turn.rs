@@ -1,10 +1,10 @@
-//! One worker reads one thing at a time, whoever it is for: first come, first served.
+//! Serialises the operations of a worker that reads for several processes, in the order in which they arrive.
 
 use crate::gate::Gate;
 use feedrate_data::storage::{Handle, ReadStorage, StorageError};
 use std::sync::Arc;
 
-/// A storage whose every open and read waits for its turn. A plain lock would go to whoever has just given it back.
+/// A storage that does one open or read at a time. It uses a fair gate, since a mutex may starve waiters.
 pub(super) struct InTurn {
     inner: Arc<dyn ReadStorage>,
     turns: Gate,
