@@ -23,3 +23,4 @@ pub mod machine;
 pub mod ledger;
 pub mod precision;
 pub mod chosen;
+pub mod scale;

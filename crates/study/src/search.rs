@@ -109,12 +109,6 @@ impl Search {
         self.seems(self.goal.max) == Some(self.sides()[0])
     }
 
-    /// Go on to a larger number, on other terms: the largest so far is to be measured again.
-    pub fn widen(&mut self, max: u64) {
-        self.values.remove(&self.goal.max);
-        self.goal.max = max;
-    }
-
     /// The last number that is certainly on the lower side, and the first that is not.
     fn edge(&self) -> (Option<u64>, Option<u64>) {
         let [before, beyond] = self.sides();
@@ -295,7 +289,9 @@ mod tests {
         let (mut search, mut probes) = (Search::new(Goal { max: 1, ..GOAL }), Vec::new());
         loop {
             if search.lies_beyond() && search.goal.max < 64 {
-                search.widen(4 * search.goal.max);
+                // The largest number so far is measured again.
+                search.values.remove(&search.goal.max);
+                search.goal.max *= 4;
                 continue;
             }
             let Some(number) = search.next(RUNS - probes.len() as u64) else { break };

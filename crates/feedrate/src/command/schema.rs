@@ -12,7 +12,7 @@ use super::import::ImportOutput;
 use super::list::{DescribeOutput, ListOutput, Listed};
 use super::plan::PlanOutput;
 use super::plot::PlotOutput;
-use super::scale::{ScaleDryRunOutput, SearchResult};
+use super::scale::SearchResult;
 use super::study::{
     StudyDryRunOutput, StudyNewOutput, StudyRunOutput, StudyShowOutput, StudyStatusOutput,
 };
@@ -26,6 +26,7 @@ use feedrate_report::output::{ReportObject, Schema, Versioned};
 use feedrate_results::diagnosis::Diagnosis;
 use feedrate_results::trials::TrialsResult;
 use feedrate_session::folder::FoundFolder;
+use feedrate_study::scale::ScaleForecast;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
@@ -84,7 +85,7 @@ fn root(schema: Schema, generator: SchemaGenerator) -> schemars::Schema {
         Schema::Report => of::<ReportObject<'_>>(generator),
         Schema::Run => of::<RunOutput<'_>>(generator),
         Schema::Scale => of::<SearchResult>(generator),
-        Schema::ScaleDryRun => of::<ScaleDryRunOutput<'_>>(generator),
+        Schema::ScaleDryRun => of::<ScaleForecast>(generator),
         Schema::Scan => of::<FoundFolder>(generator),
         Schema::StudyDryRun => of::<StudyDryRunOutput<'_>>(generator),
         Schema::StudyNew => of::<StudyNewOutput<'_>>(generator),

@@ -1,7 +1,5 @@
 //! The answer of a search: its runs summed up by number, why it ends there, and its JSON.
 
-use super::range::{SearchRange, SearchedDataset};
-use crate::command::scale::ScaleArguments;
 use feedrate_analysis::answer::{AnswerKind, AnsweredSummary};
 use feedrate_analysis::precision::sequential_mean;
 use feedrate_measure::doubt::{PAGE_CACHE, Severity};
@@ -13,6 +11,7 @@ use feedrate_report::words::{answer, client};
 use feedrate_results::load_run;
 use feedrate_study::chooser::{Observation, ScaleRuns, ScaleSearch, upwards};
 use feedrate_study::chosen::ChosenStudy;
+use feedrate_study::scale::{ScaleOptions, SearchRange, SearchedDataset};
 use feedrate_study::search::{Certainty, Find, Found};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -111,15 +110,15 @@ impl SearchResult {
 
 /// The finished runs of a search, summed up.
 pub(super) struct SearchAnswer<'a> {
-    pub(super) arguments: &'a ScaleArguments,
-    pub(super) search: &'a ScaleSearch<SearchRange<'a>>,
+    options: &'a ScaleOptions,
+    search: &'a ScaleSearch<SearchRange<'a>>,
     runs: ScaleRuns,
     summaries: BTreeMap<u64, Vec<AnsweredSummary>>,
 }
 
 impl<'a> SearchAnswer<'a> {
     pub(super) fn new(
-        arguments: &'a ScaleArguments,
+        options: &'a ScaleOptions,
         search: &'a ScaleSearch<SearchRange<'a>>,
         runs: ScaleRuns,
     ) -> anyhow::Result<Self> {
@@ -131,7 +130,7 @@ impl<'a> SearchAnswer<'a> {
                 summaries.entry(number).or_default().push(summary);
             }
         }
-        Ok(SearchAnswer { arguments, search, runs, summaries })
+        Ok(SearchAnswer { options, search, runs, summaries })
     }
 
     /// As JSON has it. `stopped`: why something is not decided.
@@ -139,7 +138,7 @@ impl<'a> SearchAnswer<'a> {
         let (found, range) = (self.runs.search.found(), self.search.range());
         let left_by_client = self.search.left_by_client();
         let failing = found.fails.and_then(|number| self.summaries.get(&number));
-        let is_most = found.certain == Some(range.max) && self.arguments.find == Find::Largest;
+        let is_most = found.certain == Some(range.max) && self.options.find == Find::Largest;
         let by_client = found.fails.and_then(|number| left_by_client.get(&number));
         let why = match failing {
             Some(runs) => self.why(runs).unwrap_or_default(),
@@ -160,10 +159,10 @@ impl<'a> SearchAnswer<'a> {
         numbers.sort_by_key(|row| row.number);
         SearchResult {
             workload: range.resolved.plan.workload.clone(),
-            key: self.arguments.key.clone(),
-            response: self.arguments.response.id.name().into(),
+            key: self.options.key.clone(),
+            response: self.options.response.id.name().into(),
             bound: range.bound,
-            find: self.arguments.find,
+            find: self.options.find,
             found,
             lacks_bytes_per_second: lacks,
             why,
@@ -171,7 +170,7 @@ impl<'a> SearchAnswer<'a> {
             runs: self.runs.count(),
             took_s: self.runs.seconds(),
             oldest_run: study.oldest_run.clone(),
-            from: self.arguments.from.get(),
+            from: self.options.from,
             max: range.max,
             numbers,
             again: self.runs.search.again(),
@@ -184,9 +183,9 @@ impl<'a> SearchAnswer<'a> {
 
     /// Why the response does not hold, from the typical run in which it does not.
     fn why(&self, runs: &[AnsweredSummary]) -> Option<String> {
-        let least = upwards(self.arguments.response, self.search.range().bound);
+        let least = upwards(self.options.response, self.search.range().bound);
         let run = self.typical(runs, |run| {
-            self.value(run).is_some_and(|value| upwards(self.arguments.response, value) < least)
+            self.value(run).is_some_and(|value| upwards(self.options.response, value) < least)
         })?;
         if self.is_judged(run) || run.summary.verdict.name == Bound::CpuSaturated {
             let mut lines = answer::lines(&run.answer, &run.summary.doubts).into_iter();
@@ -195,8 +194,8 @@ impl<'a> SearchAnswer<'a> {
             let first = first.trim().to_string();
             return Some(lines.take(1).fold(first, |why, line| format!("{why}. {line}")));
         }
-        if self.arguments.response.id.name().starts_with("au_") {
-            let (name, au) = (self.arguments.response.id.name(), self.value(run)?);
+        if self.options.response.id.name().starts_with("au_") {
+            let (name, au) = (self.options.response.id.name(), self.value(run)?);
             return Some(answer::falls_short(name, au, self.search.range().bound, &run.answer));
         }
         Some(format!("{}: {}", run.summary.verdict.name.name(), run.summary.verdict.evidence))
@@ -206,7 +205,7 @@ impl<'a> SearchAnswer<'a> {
     fn is_judged(&self, run: &AnsweredSummary) -> bool {
         let answer = &run.answer;
         answer.fed == Some(false)
-            && answer.au_kind == Some(self.arguments.response.id.name())
+            && answer.au_kind == Some(self.options.response.id.name())
             && answer.required_percent == self.search.range().bound
     }
 
@@ -229,7 +228,7 @@ impl<'a> SearchAnswer<'a> {
     }
 
     fn value(&self, run: &AnsweredSummary) -> Option<f64> {
-        run.summary.figures.value(self.arguments.response)
+        run.summary.figures.value(self.options.response)
     }
 
     fn at_number(&self, number: u64, runs: &[AnsweredSummary]) -> SearchedNumber {
@@ -257,7 +256,7 @@ impl<'a> SearchAnswer<'a> {
     /// The part of an interval where a mean can be: from 0 to 100 for percentages.
     fn possible(&self, interval: Interval) -> Interval {
         let Interval { low, high, .. } = interval;
-        match self.arguments.response.unit {
+        match self.options.response.unit {
             Unit::Percent => Interval { low: low.max(0.0), high: high.min(100.0), ..interval },
             _ => interval,
         }

@@ -1,17 +1,16 @@
 //! `feedrate scale`: the largest or smallest number of accelerators, or of anything else, at which a response holds for certain, and why it ends there.
 
-mod range;
 mod answer;
 mod words;
 mod dry_run;
 
 pub(super) use answer::SearchResult;
-pub(super) use dry_run::ScaleDryRunOutput;
 
 use super::study::conclusion::{SCALE, conclude, lines_of};
 use super::study::runner_host;
 use crate::cli::{CacheArguments, DataArguments, OUTPUT, metric};
 use crate::exit::Exit;
+use crate::progress::TERMINAL;
 use crate::{messages, text, time};
 use answer::SearchAnswer;
 use clap::Args;
@@ -19,13 +18,14 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use feedrate_measure::metric::{Metric, Unit};
 use feedrate_results::conclusion::Conclusion;
 use feedrate_session::failure::Interrupted;
+use feedrate_session::request::Request;
 use feedrate_session::{result_folder, room};
 use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
 use feedrate_study::chooser::{NumberRange as _, ScaleEnd, ScaleLimits, ScaleSearch};
 use feedrate_study::chosen::{ChosenStudy, StudyQuestion};
+use feedrate_study::scale::{ScaleOptions, SearchRange};
 use feedrate_study::search::{ACCELERATORS, Certainty, Find, Found};
-use range::SearchRange;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
@@ -89,6 +89,22 @@ pub(super) struct ScaleArguments {
     cache: CacheArguments,
 }
 
+impl ScaleArguments {
+    fn options(&self) -> ScaleOptions {
+        ScaleOptions {
+            request: Request { cache: self.cache.cache(), ..self.data.request() },
+            bound: self.au,
+            response: self.response,
+            key: self.key.clone(),
+            find: self.find,
+            from: self.from.get(),
+            max: self.max.map(u64::from),
+            max_data_bytes: self.max_data,
+            limits: ScaleLimits { runs_max: self.max_runs, budget_s: self.budget },
+        }
+    }
+}
+
 fn bytes(text: &str) -> Result<u64, String> {
     let bytes = units::parse_bytes(text).ok_or("write a size as `200GB`, `1.5TB`, `500GiB`")?;
     Ok(bytes as u64)
@@ -101,11 +117,12 @@ fn find() -> impl TypedValueParser<Value = Find> {
     })
 }
 
-/// Search, and tell what was found.
+/// Searches, and reports what was found.
 pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
-    let mut range = SearchRange::find(arguments)?;
+    let options = arguments.options();
+    let mut range = SearchRange::find(&options, &TERMINAL)?;
     if arguments.dry_run {
-        dry_run::tell(arguments, &range)?;
+        dry_run::print(&options, &range, arguments.data.json)?;
         return Ok(Exit::Fine);
     }
     if let Some(dataset) = range.dataset()? {
@@ -115,24 +132,23 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
         messages::note(format!("data: {files}, {bytes}, enough for {enough}, in {place}"));
     }
     let root = result_folder::root(arguments.results.as_deref(), &range.resolved.workload)?;
-    let question = question(arguments, &range);
+    let question = question(&options, &range);
     let mut study =
         ChosenStudy::open(&question, &root, range.user(), arguments.again, runner_host())?;
     let made = study.datasets_made(&range.dataset_root()?.into_iter().collect())?;
     range.resume(study.files.table()?.rows().next(), made.into_iter().collect())?;
-    range.tell_notes(0);
-    let limits = ScaleLimits { runs_max: arguments.max_runs, budget_s: arguments.budget };
+    range.notes.iter().for_each(|note| messages::note(format!("note: {note}")));
     let goal = range.goal(range.bound);
-    let mut search = ScaleSearch::new(goal, arguments.response, limits, range);
+    let mut search = ScaleSearch::new(goal, options.response, options.limits, range);
     let end = study.run(&mut search, answer::observe)?;
     let stopped = if end.report.is_stopped {
         Some("the search was interrupted".into())
     } else {
-        stopped(arguments, &search, &search.end(&end.history))?
+        stopped(&options, &search, &search.end(&end.history))?
     };
     let runs = search.runs(&end.history);
-    let result = SearchAnswer::new(arguments, &search, runs)?.result(stopped, &study);
-    let conclusion = conclusion(&result, arguments.response)?;
+    let result = SearchAnswer::new(&options, &search, runs)?.result(stopped, &study);
+    let conclusion = conclusion(&result, options.response)?;
     if !result.numbers.is_empty() {
         conclude(&study, &conclusion, arguments.data.json)?;
     }
@@ -152,23 +168,23 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
 
 /// Why something is not decided; `None` where all is.
 fn stopped(
-    arguments: &ScaleArguments,
+    options: &ScaleOptions,
     search: &ScaleSearch<SearchRange<'_>>,
     end: &ScaleEnd,
 ) -> anyhow::Result<Option<String>> {
     let words = |number: u64| search.range().words(number);
     Ok(Some(match end {
         ScaleEnd::Decided => return Ok(None),
-        ScaleEnd::OutOfRuns => format!("`--max-runs {}` are spent", arguments.max_runs),
+        ScaleEnd::OutOfRuns => format!("`--max-runs {}` are spent", options.limits.runs_max),
         ScaleEnd::OutOfTime => {
-            let budget = units::seconds(arguments.budget);
+            let budget = units::seconds(options.limits.budget_s);
             format!("another run would probably end after the `--budget` of {budget}")
         }
         ScaleEnd::Worthless { run, number, reason } => {
             format!("run {run}: {} says nothing of the storage: {reason}", words(*number))
         }
         ScaleEnd::NoValue { number } => {
-            let (name, words) = (arguments.response.id.name(), words(*number));
+            let (name, words) = (options.response.id.name(), words(*number));
             let message = format!("the run of {words} has no {name}");
             return refuse(message, "try `--response au_all_steps`");
         }
@@ -177,12 +193,12 @@ fn stopped(
 }
 
 /// All that decides which runs answer the question; limits of the search do not.
-fn question<'a>(arguments: &ScaleArguments, range: &'a SearchRange<'_>) -> StudyQuestion<'a> {
-    let ScaleArguments { key, find, from, max, max_data, .. } = arguments;
+fn question<'a>(options: &ScaleOptions, range: &'a SearchRange<'_>) -> StudyQuestion<'a> {
+    let ScaleOptions { key, find, from, max, max_data_bytes, .. } = options;
     let more = vec![
         format!("{key} {} from {from}", find.name()),
-        format!("{} {}", arguments.response.id.name(), range.bound),
-        format!("max {max:?} {max_data:?}"),
+        format!("{} {}", options.response.id.name(), range.bound),
+        format!("max {max:?} {max_data_bytes:?}"),
     ];
     StudyQuestion::new("scale", &range.resolved, range.user(), more)
 }

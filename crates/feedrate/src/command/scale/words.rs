@@ -1,10 +1,10 @@
 //! The answer of a search for the largest or smallest number, the same for terminals and reports. Decides nothing.
 
 use super::answer::SearchResult;
-use super::range::SearchedDataset;
 use feedrate_measure::metric::{Better, Metric, Unit};
 use feedrate_results::conclusion::ConclusionLine;
 use feedrate_spec::units;
+use feedrate_study::scale::SearchedDataset;
 use feedrate_study::search::{ACCELERATORS, Find};
 use std::cmp::Ordering;
 

@@ -1,13 +1,13 @@
 //! The rows of a search: a number as a row, and the dataset of a row that was run before a restart.
 
 use super::{FILES, SearchRange};
+use crate::chooser::NumberRange;
+use crate::chosen;
+use crate::search::ACCELERATORS;
 use feedrate_results::row::Row;
 use feedrate_session::failure::on_one_line;
 use feedrate_spec::units;
 use feedrate_spec::workload::canonical_key;
-use feedrate_study::chooser::NumberRange;
-use feedrate_study::chosen;
-use feedrate_study::search::ACCELERATORS;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -23,17 +23,17 @@ impl NumberRange for SearchRange<'_> {
     }
 
     fn words(&self, number: u64) -> String {
-        match self.arguments.key.as_str() {
+        match self.options.key.as_str() {
             ACCELERATORS => units::counted(number, "accelerator"),
             key => format!("{key}={number}"),
         }
     }
 
     fn number(&self, row: &Row) -> Option<u64> {
-        if self.arguments.key == ACCELERATORS {
+        if self.options.key == ACCELERATORS {
             return Some(row.accelerators.into());
         }
-        let key = canonical_key(&self.arguments.key);
+        let key = canonical_key(&self.options.key);
         let own = row.settings.iter().find(|setting| canonical_key(&setting.key) == key)?;
         own.value.as_ref()?.parse().ok()
     }
@@ -59,11 +59,7 @@ impl NumberRange for SearchRange<'_> {
 
 impl SearchRange<'_> {
     /// Go on with the dataset of the `first` row of a search, even if another would fit now. `made` are the folders of datasets that it made.
-    pub(in crate::command::scale) fn resume(
-        &mut self,
-        first: Option<&Row>,
-        made: BTreeSet<PathBuf>,
-    ) -> anyhow::Result<()> {
+    pub fn resume(&mut self, first: Option<&Row>, made: BTreeSet<PathBuf>) -> anyhow::Result<()> {
         self.made = made;
         let mut resumed = self.clone();
         resumed.notes.retain(|note| !note.starts_with("dataset: "));

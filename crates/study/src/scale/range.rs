@@ -5,9 +5,9 @@
 
 mod rows;
 
-use super::ScaleArguments;
-use crate::messages;
-use crate::progress::TERMINAL;
+use super::options::ScaleOptions;
+use crate::chooser::NumberRange as _;
+use crate::search::{ACCELERATORS, Goal};
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, Metric, Unit, sustained_needs_steps};
 use feedrate_session::bundled::MlperfStatus;
 use feedrate_session::failure::on_one_line;
@@ -15,12 +15,11 @@ use feedrate_session::request::Request;
 use feedrate_session::resolve::{Resolved, mlperf_status, resolve, resolve_named};
 use feedrate_session::room::{self, Reserved, Shortage};
 use feedrate_session::{catalog, dataset};
+use feedrate_spec::listener::Listener;
 use feedrate_spec::plan::Plan;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
 use feedrate_spec::workload::Override;
-use feedrate_study::chooser::NumberRange as _;
-use feedrate_study::search::{ACCELERATORS, Goal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -44,19 +43,19 @@ const ASKED: &str = "metric.au";
 
 /// A dataset that was made for a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub(super) struct SearchedDataset {
+pub struct SearchedDataset {
     /// Files to train on.
-    pub(super) files: u64,
+    pub files: u64,
     /// Bytes of all files.
-    pub(super) bytes: u64,
+    pub bytes: u64,
     /// Files of the workload's own dataset.
-    pub(super) workload_files: u64,
+    pub workload_files: u64,
 }
 
 /// The numbers that can be tried.
 #[derive(Clone)]
-pub(super) struct SearchRange<'a> {
-    arguments: &'a ScaleArguments,
+pub struct SearchRange<'a> {
+    options: &'a ScaleOptions,
     /// The user's request.
     user: Request,
     /// With overrides behind those of the user, in every run, whatever the dataset.
@@ -67,51 +66,49 @@ pub(super) struct SearchRange<'a> {
     /// Whether a run needs so many steps that `au_sustained` can be measured.
     sustained: bool,
     /// Whether the response is a utilisation of which no start and no end is left out.
-    pub(super) is_of_all_or_sustained: bool,
+    pub is_of_all_or_sustained: bool,
     /// The response holds from here on.
-    pub(super) bound: f64,
+    pub bound: f64,
     /// Plan at the smallest number.
-    pub(super) resolved: Resolved,
-    pub(super) max: u64,
+    pub resolved: Resolved,
+    /// The largest number that the dataset does for.
+    pub max: u64,
     /// The reason why there is none larger.
-    pub(super) why_max: String,
+    pub why_max: String,
     /// Bytes of datasets that would be there if it were searched.
-    pub(super) taken_bytes: u64,
+    pub taken_bytes: u64,
     /// Bytes of all datasets that are made for it.
     made_bytes: u64,
     /// Folders of datasets that earlier starts of the search made.
     made: BTreeSet<PathBuf>,
     /// Notes for the user.
-    pub(super) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 impl<'a> SearchRange<'a> {
     /// Plan it for the smallest number, and for all that the same dataset does for.
-    pub(super) fn find(arguments: &'a ScaleArguments) -> anyhow::Result<Self> {
-        refuse_contradictions(arguments)?;
-        let user = Request {
-            processes: Some(1),
-            cache: arguments.cache.cache(),
-            ..arguments.data.request()
-        };
-        let (mut data, response) = (user.clone(), arguments.response);
+    pub fn find(options: &'a ScaleOptions, listener: &dyn Listener) -> anyhow::Result<Self> {
+        refuse_contradictions(options)?;
+        let user = Request { processes: Some(1), ..options.request.clone() };
+        let mut data = user.clone();
+        let response = options.response;
         let sustained = response.id == AU_SUSTAINED.id;
         if sustained && !is_given(&data, EPOCHS) && !is_given(&data, STEPS) {
             // A second epoch would come from the page cache, more of it at some numbers than at others.
             data.overrides.push(format!("{EPOCHS}=1"));
         }
-        let from = arguments.from.get();
-        let at_first = at(data.clone(), &arguments.key, from)?;
+        let from = options.from;
+        let at_first = at(data.clone(), &options.key, from)?;
         let resolved = resolve(&at_first).or_else(|error| {
             // What is there may be too little for one step.
             let unread = Request { generate_only: true, ..at_first };
             resolve(&unread).map_err(|_| error)
         })?;
-        resolved.report_warnings(&TERMINAL);
+        resolved.report_warnings(listener);
         let is_of_all_or_sustained = sustained || response.id == AU_ALL_STEPS.id;
         let is_au = response.id.name().starts_with("au_");
         let asked_percent = resolved.plan.metric.au_target_percent;
-        let bound = match arguments.au {
+        let bound = match options.bound {
             Some(bound) => checked_bound(bound, response)?,
             None if is_au => asked_percent,
             None => {
@@ -133,7 +130,7 @@ impl<'a> SearchRange<'a> {
         let status = status.filter(|status| *status != MlperfStatus::Official);
         let notes = Vec::from_iter(status.map(MlperfStatus::sentence));
         let mut range = SearchRange {
-            arguments,
+            options,
             user,
             data,
             files: None,
@@ -154,7 +151,7 @@ impl<'a> SearchRange<'a> {
     }
 
     /// The folder that datasets of the search lie in.
-    pub(super) fn dataset_root(&self) -> anyhow::Result<Option<PathBuf>> {
+    pub fn dataset_root(&self) -> anyhow::Result<Option<PathBuf>> {
         let plan = self.plan(self.max)?;
         if !dataset::is_in_folder(&plan) {
             return Ok(None);
@@ -166,19 +163,14 @@ impl<'a> SearchRange<'a> {
     }
 
     /// The user's request.
-    pub(super) fn user(&self) -> &Request {
+    pub fn user(&self) -> &Request {
         &self.user
     }
 
     /// The goal of a search in it.
-    pub(super) fn goal(&self, least: f64) -> Goal {
-        let (from, find) = (self.arguments.from.get(), self.arguments.find);
+    pub fn goal(&self, least: f64) -> Goal {
+        let (from, find) = (self.options.from, self.options.find);
         Goal { least, from, max: self.max, find }
-    }
-
-    /// Tell the notes from this one on.
-    pub(super) fn tell_notes(&self, from: usize) {
-        self.notes[from..].iter().for_each(|note| messages::note(format!("note: {note}")));
     }
 
     /// Overrides that go with the dataset.
@@ -188,20 +180,20 @@ impl<'a> SearchRange<'a> {
     }
 
     /// Overrides beside those of the user, in every run.
-    pub(super) fn added(&self) -> Vec<String> {
+    pub fn added(&self) -> Vec<String> {
         let lasting = self.data.overrides[self.user.overrides.len()..].iter();
         lasting.cloned().chain(self.sized()).collect()
     }
 
     /// The arguments of a run at `number`.
-    pub(super) fn at(&self, number: u64) -> Result<Request, Refusal> {
+    pub fn at(&self, number: u64) -> Result<Request, Refusal> {
         let mut data = self.data.clone();
         data.overrides.extend(self.sized());
-        at(data, &self.arguments.key, number)
+        at(data, &self.options.key, number)
     }
 
     /// The plan of a run at `number`.
-    pub(super) fn plan(&self, number: u64) -> anyhow::Result<Plan> {
+    pub fn plan(&self, number: u64) -> anyhow::Result<Plan> {
         Ok(self.resolved_at(number)?.plan)
     }
 
@@ -210,7 +202,7 @@ impl<'a> SearchRange<'a> {
     }
 
     /// The utilisation that the client alone leaves at `number`, where that is below what is to be reached: no run can tell otherwise.
-    pub(super) fn client_leaves_too_little(&self, number: u64) -> anyhow::Result<Option<f64>> {
+    pub fn client_leaves_too_little(&self, number: u64) -> anyhow::Result<Option<f64>> {
         if !self.is_of_all_or_sustained {
             return Ok(None);
         }
@@ -221,7 +213,7 @@ impl<'a> SearchRange<'a> {
     }
 
     /// The dataset of the runs; `None` where it lies in no folder, or others made it.
-    pub(super) fn dataset(&self) -> anyhow::Result<Option<SearchedDataset>> {
+    pub fn dataset(&self) -> anyhow::Result<Option<SearchedDataset>> {
         let plan = self.plan(self.max)?;
         if self.resolved.workload.dataset_foreign || !dataset::is_in_folder(&plan) {
             return Ok(None);
@@ -232,8 +224,8 @@ impl<'a> SearchRange<'a> {
     }
 
     /// Make the dataset larger, for numbers beyond the largest. False where that is not wanted, not possible, or has no room.
-    pub(super) fn extend(&mut self) -> anyhow::Result<bool> {
-        let (reached, asked) = (self.max, self.arguments.max.map_or(NUMBER_MAX, u64::from));
+    pub fn extend(&mut self) -> anyhow::Result<bool> {
+        let (reached, asked) = (self.max, self.options.max.unwrap_or(NUMBER_MAX));
         if asked <= reached || !self.sustained || !self.may_resize() {
             return Ok(false);
         }
@@ -304,16 +296,16 @@ impl<'a> SearchRange<'a> {
 
     /// The workload's own dataset, where it does for the smallest number and has room, else as few files as that needs.
     fn begin(&mut self) -> anyhow::Result<()> {
-        let asked = self.arguments.max.map(u64::from);
+        let asked = self.options.max;
         // Where more files make other values, all are there from the first run on.
-        let from = self.arguments.from.get();
+        let from = self.options.from;
         let first = if self.sustained { from } else { asked.unwrap_or(from) };
         let is_hindered = self.hindrance(first).is_some();
         if self.may_resize()
             && (is_hindered || self.sustained && self.shortage(first, None)?.is_some())
         {
             self.resize(first)?;
-        } else if self.data.scale < 1.0 && self.hindrance(self.arguments.from.get()).is_some() {
+        } else if self.data.scale < 1.0 && self.hindrance(self.options.from).is_some() {
             return self.refuse_scale();
         }
         self.limit()?;
@@ -327,7 +319,7 @@ impl<'a> SearchRange<'a> {
     }
 
     /// Bytes that the next run generates.
-    pub(super) fn to_generate_bytes(&self) -> anyhow::Result<u64> {
+    pub fn to_generate_bytes(&self) -> anyhow::Result<u64> {
         Ok(room::to_generate_bytes(&self.plan(self.max)?, &self.resolved.data_root))
     }
 
@@ -344,8 +336,8 @@ impl<'a> SearchRange<'a> {
 
     /// Find the largest number that the dataset does for, and how long a run of it has to be.
     fn limit(&mut self) -> anyhow::Result<()> {
-        let from = self.arguments.from.get();
-        let asked = self.arguments.max.map(u64::from);
+        let from = self.options.from;
+        let asked = self.options.max;
         let wanted = asked.unwrap_or(NUMBER_MAX).max(from);
         let found = largest(from, wanted, |number| self.hindrance(number).is_none());
         self.max = found.ok_or_else(|| {
@@ -366,7 +358,7 @@ impl<'a> SearchRange<'a> {
             }
         }
         if first.dataset != last.dataset {
-            self.notes.push(format!("the dataset changes with {}", self.arguments.key));
+            self.notes.push(format!("the dataset changes with {}", self.options.key));
         }
         Ok(())
     }
@@ -406,7 +398,7 @@ impl<'a> SearchRange<'a> {
         if self.resolved.workload.dataset_foreign {
             return Ok(None);
         }
-        let most = self.arguments.max_data.map(|most| most.saturating_sub(self.made_bytes));
+        let most = self.options.max_data_bytes.map(|most| most.saturating_sub(self.made_bytes));
         let reserved = Reserved { taken_bytes: self.taken_bytes, part, beyond_bytes: most };
         Ok(room::shortage(&self.plan(number)?, &self.resolved.data_root, &reserved))
     }
@@ -424,12 +416,12 @@ impl<'a> SearchRange<'a> {
             _ if short.is_of_storage() => "free space there, or point `--data` elsewhere".into(),
             _ => way.into(),
         };
-        Refusal::new(format!("for {}, {short}", self.words(self.arguments.from.get())), hint)
+        Refusal::new(format!("for {}, {short}", self.words(self.options.from)), hint)
     }
 
     /// Not even the smallest number does with `--scale`.
     fn refuse_scale(&self) -> anyhow::Result<()> {
-        let (number, given) = (self.arguments.from.get(), self.data.scale);
+        let (number, given) = (self.options.from, self.data.scale);
         let too_small = |thousandths: u64| {
             let mut larger = self.clone();
             larger.data.scale = thousandths as f64 / 1000.0;
@@ -473,22 +465,22 @@ fn checked_bound(bound: f64, response: &Metric) -> Result<f64, Refusal> {
     Ok(bound)
 }
 
-fn refuse_contradictions(arguments: &ScaleArguments) -> Result<(), Refusal> {
-    if arguments.key == ACCELERATORS && arguments.data.accelerators.is_some() {
+fn refuse_contradictions(options: &ScaleOptions) -> Result<(), Refusal> {
+    if options.key == ACCELERATORS && options.request.accelerators.is_some() {
         return refuse(
             "`--accelerators` is what is looked for",
             "say where to begin and end with `--from` and `--max`",
         );
     }
-    if arguments.max.is_some_and(|max| max < arguments.from) {
+    if options.max.is_some_and(|max| max < options.from) {
         return refuse(
-            format!("nothing lies between `--from {}` and `--max` below it", arguments.from),
+            format!("nothing lies between `--from {}` and `--max` below it", options.from),
             "raise `--max`",
         );
     }
-    if is_given(&arguments.data.request(), &arguments.key) {
+    if is_given(&options.request, &options.key) {
         return refuse(
-            format!("`{}` is what is looked for", arguments.key),
+            format!("`{}` is what is looked for", options.key),
             "leave it out of the overrides",
         );
     }
