@@ -19,6 +19,8 @@ pub mod folder;
 pub mod dataset_lock;
 pub mod dataset;
 pub mod room;
+pub mod generate;
+pub mod mlperf;
 pub mod template;
 mod staging;
 mod sharing;
@@ -27,6 +29,7 @@ pub mod run;
 pub mod ceilings;
 pub mod logs;
 pub mod dlio;
+pub mod cleaning;
 
 /// Number of threads for work that is not measured: one per core.
 pub fn threads() -> usize {

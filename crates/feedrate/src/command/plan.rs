@@ -1,6 +1,6 @@
 //! `feedrate plan`: what would run, before it runs.
 
-use super::mlperf::{self, Hosts, MlperfOutput, Requirement};
+use super::mlperf;
 use crate::cli::DataArguments;
 use crate::exit::Exit;
 use crate::progress::TERMINAL;
@@ -10,6 +10,7 @@ use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_report::output::{OpenObject, Schema};
 use feedrate_session::dataset::{self, Files};
 use feedrate_session::folder;
+use feedrate_session::mlperf::{Hosts, MlperfOutput, Requirement, with_enough_files};
 use feedrate_session::request::Request;
 use feedrate_session::resolve::IneffectiveKey;
 use feedrate_session::resolve::{
@@ -50,7 +51,7 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Exit> {
     match folder::resolve(request, &TERMINAL) {
         Ok(resolved) => show(resolved, request, hosts, None, json),
         // How many files the accelerators need is what a plan is to say.
-        Err(refusal) => match mlperf::with_enough_files(request, hosts) {
+        Err(refusal) => match with_enough_files(request, hosts) {
             Some((enough, own_files)) => {
                 let resolved = folder::resolve(&enough, &TERMINAL)?;
                 show(resolved, &enough, hosts, Some(own_files), json)
@@ -126,7 +127,9 @@ fn show(
     } else {
         let mut page = page(&resolved, request);
         let needed = catalog::estimate(plan).needed_bytes_per_second;
-        page.extend(requirement.iter().flat_map(|rules| ["\n".to_string(), rules.page(needed)]));
+        page.extend(
+            requirement.iter().flat_map(|rules| ["\n".to_string(), mlperf::page(rules, needed)]),
+        );
         if let Some(short) = short {
             let hint = room::hint(request, &short);
             page += &format!("\nno room: {short}\n  {hint}");

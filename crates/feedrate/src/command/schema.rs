@@ -7,7 +7,6 @@ use super::calibrate::CalibrateOutput;
 use super::clean::CleanOutput;
 use super::compare::CompareOutput;
 use super::compare_logs::CompareLogsOutput;
-use super::generate::{GenerateOutput, VerifyOutput};
 use super::import::ImportOutput;
 use super::list::{DescribeOutput, ListOutput, Listed};
 use super::plan::PlanOutput;
@@ -26,6 +25,7 @@ use feedrate_report::output::{ReportObject, Schema, Versioned};
 use feedrate_results::diagnosis::Diagnosis;
 use feedrate_results::trials::TrialsResult;
 use feedrate_session::folder::FoundFolder;
+use feedrate_session::generate::{GenerateOutput, VerifyOutput};
 use feedrate_study::scale::ScaleForecast;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -77,7 +77,7 @@ fn root(schema: Schema, generator: SchemaGenerator) -> schemars::Schema {
         Schema::CompareLogs => of::<CompareLogsOutput<'_>>(generator),
         Schema::Describe => of::<DescribeOutput<'_>>(generator),
         Schema::Diagnose => of::<Diagnosis>(generator),
-        Schema::Generate => of::<GenerateOutput<'_>>(generator),
+        Schema::Generate => of::<GenerateOutput>(generator),
         Schema::Import => of::<ImportOutput<'_>>(generator),
         Schema::List => of::<ListOutput<Listed>>(generator),
         Schema::Plan => of::<PlanOutput<'_>>(generator),
@@ -94,7 +94,7 @@ fn root(schema: Schema, generator: SchemaGenerator) -> schemars::Schema {
         Schema::StudyStatus => of::<StudyStatusOutput<'_>>(generator),
         Schema::System => of::<System>(generator),
         Schema::Trials => of::<TrialsResult>(generator),
-        Schema::Verify => of::<VerifyOutput<'_>>(generator),
+        Schema::Verify => of::<VerifyOutput>(generator),
         Schema::Whatif => of::<WhatifOutput<'_>>(generator),
     }
 }

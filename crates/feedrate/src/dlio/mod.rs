@@ -4,8 +4,6 @@ mod arguments;
 mod text;
 mod postprocessor;
 
-pub(crate) use postprocessor::report_name;
-
 use crate::exit::{Exit, code_of};
 use crate::messages::{self, Verbosity};
 use crate::progress::TERMINAL;

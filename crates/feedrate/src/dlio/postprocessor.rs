@@ -8,7 +8,7 @@ use feedrate_measure::dlio;
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_results::{import, load_run};
-use feedrate_session::result_folder::file_name;
+use feedrate_session::dlio::report_name;
 use feedrate_spec::refusal::refuse;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -134,11 +134,6 @@ fn record_in(folder: &Path, hydra: Option<&Path>) -> anyhow::Result<Record> {
         );
     };
     Ok(record)
-}
-
-/// The file of the report on a run of this name.
-pub(crate) fn report_name(name: &str) -> String {
-    format!("DLIO_{}_report.txt", file_name(name))
 }
 
 #[cfg(test)]

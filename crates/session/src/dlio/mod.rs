@@ -30,6 +30,11 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// The file name of DLIO's report on a run with this name.
+pub fn report_name(name: &str) -> String {
+    format!("DLIO_{}_report.txt", result_folder::file_name(name))
+}
+
 /// How `dlio_benchmark` was started.
 pub struct DlioSession<'a> {
     /// What it is to do.

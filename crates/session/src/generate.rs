@@ -1,0 +1,157 @@
+//! Generates the dataset of a workload in all processes of a launcher, or compares every byte of a dataset that exists. Runs no training.
+
+use crate::agreement::RankArguments;
+use crate::catalog::estimate;
+use crate::dataset::{self, Files};
+use crate::launch::{LaunchOptions, decided, together};
+use crate::request::Request;
+use crate::resolve::{Resolved, resolve};
+use crate::{progress_text, room, threads};
+use feedrate_data::generate::Generated;
+use feedrate_data::lock::LockAccess;
+use feedrate_data::verify::{self, BadFile};
+use feedrate_data::{manifest, storage};
+use feedrate_run::comm::Comm;
+use feedrate_run::live::Signals;
+use feedrate_run::ranks::Ranks;
+use feedrate_spec::listener::Listener;
+use feedrate_spec::plan::layout::Layout;
+use feedrate_spec::refusal::refuse;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+/// Output of `generate --json`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct GenerateOutput {
+    /// The folder of the dataset.
+    pub folder: PathBuf,
+    /// Files of the dataset.
+    pub files: u64,
+    /// Their bytes.
+    pub file_bytes: u64,
+    /// Files that were made now.
+    pub files_written: u64,
+    /// Their bytes.
+    pub bytes_written: u64,
+    /// How long that took.
+    pub seconds: f64,
+}
+
+/// Output of `generate --verify --json`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct VerifyOutput {
+    /// The folder of the dataset.
+    pub folder: PathBuf,
+    /// Files that were compared.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Files that differ.
+    pub bad_files: u64,
+    /// Their names and how they differ.
+    pub bad: Vec<String>,
+    /// Files of the whole dataset.
+    #[serde(skip)]
+    pub planned_files: u64,
+    /// Whether a signal ended the comparison early.
+    #[serde(skip)]
+    pub is_interrupted: bool,
+}
+
+/// Generates the files that are missing. `page` describes the plan, for `--verbose`. `None` in all processes but the first, and where the
+/// dataset has no folder.
+pub fn generate(
+    request: &Request,
+    launch: &LaunchOptions,
+    signals: &Signals,
+    listener: &Arc<dyn Listener>,
+    page: &dyn Fn(&Resolved) -> String,
+) -> anyhow::Result<Option<GenerateOutput>> {
+    let ranks = || RankArguments::of_request(request, launch.accelerators_per_rank, []);
+    together(launch, signals, listener, ranks, |comm| {
+        generate_on(comm, request, signals, &**listener, page)
+    })
+}
+
+fn generate_on(
+    comm: &Arc<dyn Comm>,
+    request: &Request,
+    signals: &Signals,
+    listener: &dyn Listener,
+    page: &dyn Fn(&Resolved) -> String,
+) -> anyhow::Result<Option<GenerateOutput>> {
+    let start = Instant::now();
+    let (plan, choice) = decided(&**comm, || {
+        let resolved = resolve(request)?;
+        resolved.report_warnings(listener);
+        room::refuse_without(&resolved.plan, &resolved.data_root, request)?;
+        listener.detail(|| page(&resolved));
+        let Resolved { plan, data_root, .. } = resolved;
+        let choice = dataset::choose(&plan, &data_root, Files::Checked, listener)?;
+        Ok((plan, choice))
+    })?;
+    let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
+    let dataset = dataset::ready(&plan, Some(choice), None, &ranks, signals, listener)?;
+    let Some(dataset) = dataset.filter(|_| ranks.is_first()) else { return Ok(None) };
+    let estimate = estimate(&plan);
+    let Generated { files_written, bytes_written, .. } = dataset.generated;
+    Ok(Some(GenerateOutput {
+        folder: dataset.folder,
+        files: estimate.files,
+        file_bytes: estimate.file_bytes,
+        files_written,
+        bytes_written,
+        seconds: start.elapsed().as_secs_f64(),
+    }))
+}
+
+/// Compares the dataset of a workload with what was generated.
+///
+/// # Errors
+/// There is no generated dataset, or it cannot be read. Files that differ are in the output.
+pub fn verify(
+    request: &Request,
+    signals: &Signals,
+    listener: &dyn Listener,
+) -> anyhow::Result<VerifyOutput> {
+    let resolved = resolve(request)?;
+    resolved.report_warnings(listener);
+    let Resolved { plan, data_root, .. } = resolved;
+    let folder = dataset::folder(&plan, &data_root)?;
+    if !folder.join(manifest::FILE_NAME).exists() {
+        return refuse(
+            format!("there is no generated dataset in `{}`", folder.display()),
+            "make it with `feedrate generate`",
+        );
+    }
+    let interrupted = &signals.interrupted;
+    let _lock = dataset::lock_for(&plan, &folder, LockAccess::Shared, interrupted, listener)?;
+    let storage = storage::open(&plan.storage.kind, &folder)?;
+    let layout = Layout::new(&plan.dataset);
+    let estimate = estimate(&plan);
+    let (text, done) = progress_text::files("verifying", estimate.file_bytes);
+    let line = listener.show_progress(text);
+    let show = |_files: u64, bytes: u64| done.store(bytes, Relaxed);
+    let report = verify::verify(&plan.dataset, &layout, &*storage, threads(), &show, interrupted)?;
+    drop(line);
+    Ok(VerifyOutput {
+        folder,
+        files: report.files,
+        bytes: report.bytes,
+        bad_files: report.bad_files,
+        bad: report.bad.iter().map(difference).collect(),
+        planned_files: estimate.files,
+        is_interrupted: interrupted.load(Relaxed),
+    })
+}
+
+fn difference(bad: &BadFile) -> String {
+    match bad.offset {
+        Some(offset) => format!("`{}`: {} at byte {offset}", bad.path, bad.difference),
+        None => format!("`{}`: {}", bad.path, bad.difference),
+    }
+}
