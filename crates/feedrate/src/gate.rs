@@ -7,7 +7,7 @@ use clap::Args;
 use feedrate_analysis::answer::{Answer, AnswerKind, AnsweredSummary};
 use feedrate_measure::doubt::{self, Doubt, Severity};
 use feedrate_measure::verdict::Bound;
-use feedrate_report::words::answer::told_apart;
+use feedrate_report::words::answer::percent_beside;
 use feedrate_spec::refusal::alternatives;
 use feedrate_spec::workload::similar_names;
 
@@ -73,7 +73,7 @@ impl GateArguments {
             }
             None => Some((Exit::Undecided, format!("there is no utilisation, {asks}"))),
             Some(au) if au < least => {
-                let says = format!("the utilisation is {} %, {asks}", told_apart(au, least));
+                let says = format!("the utilisation is {} %, {asks}", percent_beside(au, least));
                 Some((Exit::Unmet, says))
             }
             Some(_) => answer.is_memory_served.then(|| {

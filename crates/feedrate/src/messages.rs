@@ -178,7 +178,7 @@ pub(crate) fn print_document(document: &Document, is_whole: bool) -> Result<(), 
 pub(crate) fn print_answered(answer: &str, rest: &str) -> Result<(), StdoutError> {
     let [text, answer] =
         [format!("{answer}\n\n{rest}"), answer.into()].map(|of| as_wide_as_the_terminal(&of));
-    print_page(&text::begun_again(&text, &answer, rows()))
+    print_page(&text::with_begin_repeated(&text, &answer, rows()))
 }
 
 fn as_wide_as_the_terminal(text: &str) -> String {

@@ -21,7 +21,9 @@ use feedrate_measure::phase::{Phase, PhaseKind};
 use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record, StagingSummary};
 use feedrate_measure::summary::{EpochSummary, EvaluationSummary, Figures, Summary};
 use feedrate_report::output::{OpenObject, Schema};
-use feedrate_report::words::{advice, answer as words, client as client_words, mlperf, untold};
+use feedrate_report::words::{
+    advice, answer as words, client as client_words, mlperf, unpredicted,
+};
 use feedrate_results::replan::Replan;
 use feedrate_results::run::Run;
 use feedrate_session::folder::FoundFolder;
@@ -181,7 +183,7 @@ fn client(record: &Record) -> Option<ClientOutput<'_>> {
             interval: prediction.interval,
             difference_is_within_error: au_percent.map(|au| prediction.au_percent < au),
         }),
-        untold: ideal.as_ref().and_then(|ideal| ideal.as_ref().err()).map(untold::why),
+        untold: ideal.as_ref().and_then(|ideal| ideal.as_ref().err()).map(unpredicted::why),
         says,
     })
 }

@@ -1,4 +1,4 @@
-//! Advice of a report: what was tried for the workloads of its runs, else what the record of a single run predicts. Decides nothing.
+//! Collects the advice of a report: changes that were tried for the workloads of its runs, or else changes predicted from a single run's record. Decides nothing.
 
 use crate::number::percent;
 use crate::report::{ReportAdvice, ReportChange};
@@ -9,36 +9,38 @@ use feedrate_results::replan::Replan;
 use feedrate_results::trials::{Outcome, TrialsResult, Tried, TriedAdvice};
 use feedrate_spec::escape::bash_word;
 
-/// Advice with its outcome.
-pub(super) fn tried(of: &TrialsResult) -> ReportAdvice {
-    let changes = of.advice.iter().map(|row| ReportChange {
+/// Advice whose changes were tried, with their outcomes.
+pub(super) fn tried(trials_result: &TrialsResult) -> ReportAdvice {
+    let changes = trials_result.advice.iter().map(|row| ReportChange {
         change: trials::tried_change(row),
         why: row.reason.clone(),
         is_withdrawn: row.is_withdrawn(),
-        of: row.clone(),
+        advice: row.clone(),
     });
     ReportAdvice {
-        workload: of.workload.clone(),
-        says: trials::tried(of),
-        trials: Some(of.results.clone()),
-        baseline: of.baseline,
+        workload: trials_result.workload.clone(),
+        says: trials::tried(trials_result),
+        trials: Some(trials_result.results.clone()),
+        baseline: trials_result.baseline,
         changes: changes.collect(),
     }
 }
 
-/// Advice that nobody tried; `None` where there is none.
+/// Advice predicted from a record; `None` if there is no advice.
 pub(super) fn predicted(
     workload: &str,
     run_dir: &str,
     advice: &[Advice],
     replan: &dyn Replan,
 ) -> Option<ReportAdvice> {
-    let changes: Vec<ReportChange> = advice.iter().map(|one| untried(one, replan)).collect();
-    let says = if changes.iter().any(|row| !row.of.overrides.is_empty()) {
+    let changes: Vec<ReportChange> = advice.iter().map(|item| untried(item, replan)).collect();
+    let says = if changes.iter().any(|row| !row.advice.overrides.is_empty()) {
         let run_dir = bash_word(run_dir);
-        format!("From the record, and not tried: `feedrate advise {run_dir} --try` tries it")
+        format!(
+            "Predicted from the record and not tried; `feedrate advise {run_dir} --try` tries it"
+        )
     } else {
-        "From the record; no key of the workload does it".to_string()
+        "Predicted from the record; no setting of the workload makes this change".to_string()
     };
     (!changes.is_empty()).then(|| ReportAdvice {
         workload: workload.into(),
@@ -55,10 +57,10 @@ fn untried(Advice { proposal, prediction }: &Advice, replan: &dyn Replan) -> Rep
         change: words::change(proposal),
         why: Some(format!("{} ({})", words::why(proposal), words::price(proposal))),
         is_withdrawn: false,
-        of: TriedAdvice {
+        advice: TriedAdvice {
             name: proposal.rule.into(),
-            predicted_percent: prediction.map(|of| of.au_percent),
-            interval: prediction.map(|of| of.interval),
+            predicted_percent: prediction.map(|prediction| prediction.au_percent),
+            interval: prediction.map(|prediction| prediction.interval),
             tried: None,
             outcome: Outcome::NotTried,
             reason: None,
@@ -70,29 +72,27 @@ fn untried(Advice { proposal, prediction }: &Advice, replan: &dyn Replan) -> Rep
     }
 }
 
-/// A row for each change; of what was tried, one for the workload without any.
-pub(super) fn table(of: &ReportAdvice) -> ReportTable {
-    let told = match of.trials {
+/// A table with a row for each change; trials also have a row for the unchanged workload.
+pub(super) fn table(advice: &ReportAdvice) -> ReportTable {
+    let explanation = match advice.trials {
         Some(_) => {
-            "tried; AU is of all steps, with 95 % intervals; ranges of predictions are what the record leaves open"
+            "tried; AU over all steps with 95 % intervals; predictions have the range that the record allows"
         }
-        None => {
-            "not tried; AU predicted is of all steps, with the range that the record leaves open"
-        }
+        None => "not tried; predicted AU over all steps with the range that the record allows",
     };
-    let mut table = ReportTable::new(format!("{}: advice, {told}", of.workload));
-    let no_change = of.trials.as_ref().map(|_| (of.baseline, None));
+    let mut table = ReportTable::new(format!("{}: advice, {explanation}", advice.workload));
+    let no_change = advice.trials.as_ref().map(|_| (advice.baseline, None));
     let rows = no_change.into_iter();
     let rows: Vec<(Option<Tried>, Option<&ReportChange>)> =
-        rows.chain(of.changes.iter().map(|row| (row.of.tried, Some(row)))).collect();
+        rows.chain(advice.changes.iter().map(|row| (row.advice.tried, Some(row)))).collect();
     let names = rows.iter().map(|row| row.1.map_or("as it is", |row| &row.change));
     table.add("Change", ColumnKind::Text, names);
     let predicted = rows.iter().map(|(_, row)| match row {
-        Some(ReportChange { of, .. }) => with_range(of.predicted_percent, of.interval),
+        Some(ReportChange { advice, .. }) => with_range(advice.predicted_percent, advice.interval),
         None => with_range(None, None),
     });
     table.add("AU predicted (%)", ColumnKind::Number, predicted);
-    if of.trials.is_some() {
+    if advice.trials.is_some() {
         let tried = rows.iter().map(|(tried, _)| match tried {
             Some(tried) => with_range(Some(tried.mean_percent), tried.interval),
             None => with_range(None, None),
@@ -101,10 +101,10 @@ pub(super) fn table(of: &ReportAdvice) -> ReportTable {
         let runs = rows.iter().map(|(tried, _)| TableCell::from(tried.map(|tried| tried.n)));
         table.add("n", ColumnKind::Number, runs);
     }
-    let outcomes = rows.iter().map(|(_, row)| row.map_or("", |row| outcome(of, row)));
+    let outcomes = rows.iter().map(|(_, row)| row.map_or("", |row| outcome(advice, row)));
     table.add("Outcome", ColumnKind::Text, outcomes);
     let why = rows.iter().map(|(_, row)| row.and_then(|row| row.why.clone()).unwrap_or_default());
-    // Cells of tables have no names.
+    // Table cells do not render names in backticks.
     let why = why.map(|why| why.replace('`', ""));
     table.add("Because", ColumnKind::Text, why);
     table.without_empty_columns()
@@ -114,9 +114,10 @@ fn with_range(value: Option<f64>, range: Option<[f64; 2]>) -> TableCell {
     TableCell::middle(value, range.map(<(f64, f64)>::from), |value| percent(Some(value)))
 }
 
-fn outcome(of: &ReportAdvice, row: &ReportChange) -> &'static str {
-    match (of.trials.is_some(), row.of.predicted_percent) {
-        (true, _) => trials::outcome(row.of.outcome),
+/// The outcome of a change in a few words.
+fn outcome(advice: &ReportAdvice, row: &ReportChange) -> &'static str {
+    match (advice.trials.is_some(), row.advice.predicted_percent) {
+        (true, _) => trials::outcome(row.advice.outcome),
         (false, Some(_)) => "predicted",
         (false, None) => "not predicted",
     }

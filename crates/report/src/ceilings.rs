@@ -1,4 +1,4 @@
-//! The answer and the names of a diagnosis, the same for terminals, plots and reports. Decides nothing.
+//! Renders diagnoses as text for terminals, plots and reports. Decides nothing.
 
 #[cfg(test)]
 use feedrate_results::diagnosis::largest_drop;
@@ -6,119 +6,117 @@ use feedrate_results::diagnosis::{Ceiling, Diagnosis, NotMeasured, ReadFrom, Run
 use feedrate_spec::units;
 use std::cmp::Ordering::Equal;
 
-/// `the largest drop is at file system: …`, or that there is none that is no noise.
-pub fn answer(of: &Diagnosis) -> String {
+/// The part with the largest drop, or that no drop exceeds the noise.
+pub fn answer(diagnosis: &Diagnosis) -> String {
     let rate = |samples: f64| units::per_second(samples, "samples");
-    match (of.largest_drop, of.needed_samples_per_second) {
+    match (diagnosis.largest_drop, diagnosis.needed_samples_per_second) {
         (Some(drop), needed) => {
             let to = units::per_second(drop.to_samples_per_second, "");
             let to = to.trim_end_matches(" /s");
             let from = rate(drop.from_samples_per_second);
             let beside = match needed {
-                Some(needed) if needed == drop.from_samples_per_second => {
-                    " that are needed".to_string()
-                }
+                Some(needed) if needed == drop.from_samples_per_second => " needed".to_string(),
                 Some(needed) => format!(" before it; {} are needed", rate(needed)),
                 None => " before it".into(),
             };
-            let slowest = least_part(of).filter(|one| one.name != drop.name);
-            let least = slowest.map_or(String::new(), |one| format!("; {}", least(one)));
-            format!("the largest drop is at {}: {to} of {from}{beside}{least}", drop.name.title())
+            let slowest = slowest_part(diagnosis).filter(|part| part.name != drop.name);
+            let slowest = slowest.map_or(String::new(), |part| format!("; {}", slowest_text(part)));
+            format!("the largest drop is at {}: {to} of {from}{beside}{slowest}", drop.name.title())
         }
         (None, needed) => {
-            let Some(slowest) = least_part(of) else { return "no part was measured".into() };
-            let Some(needed) = needed else { return format!("no drop; {}", least(slowest)) };
-            let is_fed = comparable(&of.ceilings).0.iter().all(|one| suffices(one, needed));
+            let Some(slowest) = slowest_part(diagnosis) else {
+                return "no part was measured".into();
+            };
+            let slowest = slowest_text(slowest);
+            let Some(needed) = needed else { return format!("no drop; {slowest}") };
+            let (known, _) = comparable(&diagnosis.ceilings);
+            let is_fed = known.iter().all(|ceiling| suffices(ceiling, needed));
             let needed = rate(needed);
             if is_fed {
-                let has_client = of.ceilings.iter().any(|one| one.name == Rung::Client);
-                let own = if has_client { "" } else { "; your own code is not measured yet" };
-                return format!(
-                    "every part gives the {needed} that are needed; {}{own}",
-                    least(slowest)
-                );
+                let mut ceilings = diagnosis.ceilings.iter();
+                let has_client = ceilings.any(|ceiling| ceiling.name == Rung::Client);
+                let client = if has_client { "" } else { "; your own code is not measured yet" };
+                return format!("every part reaches the {needed} needed; {slowest}{client}");
             }
             format!(
-                "no drop that is certain: {needed} are needed, and {}, which its slices do not tell from it; a longer `--budget` does, or a quieter machine",
-                least(slowest)
+                "no certain drop: {needed} are needed, and {slowest}, which is within the noise of the measurement; try a longer `--budget` or a quieter machine"
             )
         }
     }
 }
 
-fn least(part: &Ceiling) -> String {
+fn slowest_text(part: &Ceiling) -> String {
     let samples = part.samples_per_second;
     let samples = samples.map_or_else(String::new, |rate| units::per_second(rate, "samples"));
-    format!("the least of all parts is {}, {samples}", part.name.title())
+    format!("the slowest part is {}, {samples}", part.name.title())
 }
 
-/// Whether each of its slices gave what is needed.
-fn suffices(one: &Ceiling, needed: f64) -> bool {
-    one.samples_per_second.is_some_and(|mean| needed <= mean)
-        && one.slices_samples_per_second.iter().all(|slice| needed <= *slice)
+/// Whether the mean and every slice of a ceiling reach the needed rate.
+fn suffices(ceiling: &Ceiling, needed: f64) -> bool {
+    ceiling.samples_per_second.is_some_and(|mean| needed <= mean)
+        && ceiling.slices_samples_per_second.iter().all(|slice| needed <= *slice)
 }
 
-/// The slowest part; the loader, which does what all parts do, only where nothing else is known.
-fn least_part(of: &Diagnosis) -> Option<&Ceiling> {
-    let (known, _) = comparable(&of.ceilings);
+/// The slowest part. The loader combines all parts and counts only if no other is known.
+fn slowest_part(diagnosis: &Diagnosis) -> Option<&Ceiling> {
+    let (known, _) = comparable(&diagnosis.ceilings);
     let parts = known.iter().copied().filter(|ceiling| ceiling.name != Rung::Loader);
     parts
         .min_by(|a, b| a.samples_per_second.partial_cmp(&b.samples_per_second).unwrap_or(Equal))
         .or(known.last().copied())
 }
 
-/// The sense of the largest drop, and what to try; `None` without.
-pub fn meaning(of: &Diagnosis) -> Option<&'static str> {
-    Some(match of.largest_drop?.name {
+/// The meaning of the largest drop and what to try; `None` if there is no drop.
+pub fn meaning(diagnosis: &Diagnosis) -> Option<&'static str> {
+    Some(match diagnosis.largest_drop?.name {
         Rung::FileSystem => {
-            "the storage is too slow for reads of this size, so many at once: more workers, larger reads, or a faster storage"
+            "the storage is too slow at this read size and concurrency: use more workers, larger reads or faster storage"
         }
-        Rung::Opens => "opening files takes the time: fewer and larger files",
+        Rung::Opens => "opening files takes the time: use fewer and larger files",
         Rung::Decode => {
-            "decoding takes the time: more workers while cores are idle, a format that decodes faster"
+            "decoding takes the time: use more workers while cores are idle, or a format that decodes faster"
         }
         Rung::Client => {
-            "the job's own code takes the time: less of it for each sample, more workers while cores are idle"
+            "the job's own code takes the time: do less for each sample, or use more workers while cores are idle"
         }
         Rung::Loader => {
-            "no part alone: each worker reads, decodes and hands over in turn; more workers while cores are idle"
+            "no single part is the cause, as each worker reads, decodes and hands over in turn: use more workers while cores are idle"
         }
     })
 }
 
-/// Sentence on parts that the loader passed; `None` without.
-pub fn passed(of: &Diagnosis) -> Option<String> {
-    let (_, passed) = comparable(&of.ceilings);
-    let names: Vec<&str> = passed.iter().map(|one| one.name.title()).collect();
+/// A sentence on parts that were slower than the whole loader; `None` if there are none.
+pub fn passed(diagnosis: &Diagnosis) -> Option<String> {
+    let (_, passed) = comparable(&diagnosis.ceilings);
+    let names: Vec<&str> = passed.iter().map(|ceiling| ceiling.name.title()).collect();
     (!names.is_empty())
-        .then(|| format!("Not compared: {}; the loader was faster", names.join(", ")))
+        .then(|| format!("Not compared: {}, as the loader was faster", names.join(", ")))
 }
 
-/// How a ceiling was measured, in a few words, or why it was not.
-pub fn how(of: &Ceiling) -> String {
-    if let Some(why) = of.not_measured {
+/// The conditions of a ceiling's measurement in a few words, or the reason why it was not measured.
+pub fn how(ceiling: &Ceiling) -> String {
+    if let Some(why) = ceiling.not_measured {
         return not_measured(why).into();
     }
-    let own = |what: &str| of.own_per_second.map(|rate| units::per_second(rate, what));
-    let in_flight = |what: &str| of.in_flight.map(|number| units::counted(number.into(), what));
-    let parts = match of.name {
+    let per_second = || {
+        let rate = ceiling.own_per_second;
+        rate.map(|rate| units::per_second(rate, "").replace(" /s", "/s"))
+    };
+    let of_a_core = || per_second().map(|rate| format!("{rate} per core"));
+    let in_flight = |noun: &str| ceiling.in_flight.map(|count| units::counted(count.into(), noun));
+    let parts = match ceiling.name {
         Rung::FileSystem => [
-            of.request_bytes.map(|bytes| units::bytes_binary(bytes as u64)),
+            ceiling.request_bytes.map(|bytes| units::bytes_binary(bytes as u64)),
             in_flight("thread"),
-            of.read_from.and_then(read_from).map(str::to_string),
+            ceiling.read_from.and_then(read_from).map(str::to_string),
         ],
         Rung::Opens => [
-            own("").map(|rate| rate.replace(" /s", "/s")),
+            per_second(),
             in_flight("thread"),
-            of.read_from.and_then(read_from).map(str::to_string),
+            ceiling.read_from.and_then(read_from).map(str::to_string),
         ],
-        Rung::Decode => {
-            [own("").map(|rate| format!("a core {}", rate.replace(" /s", "/s"))), None, None]
-        }
-        Rung::Client => {
-            let of_core = own("").map(|rate| format!("a core {}", rate.replace(" /s", "/s")));
-            [of_core.or(Some("the training's process".into())), None, None]
-        }
+        Rung::Decode => [of_a_core(), None, None],
+        Rung::Client => [of_a_core().or(Some("the training's process".into())), None, None],
         Rung::Loader => [in_flight("worker"), None, None],
     };
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
@@ -135,9 +133,9 @@ fn read_from(from: ReadFrom) -> Option<&'static str> {
 
 fn not_measured(why: NotMeasured) -> &'static str {
     match why {
-        NotMeasured::NoFiles => "no files on a storage",
+        NotMeasured::NoFiles => "no files on storage",
         NotMeasured::StaysInMemory => "files stay in memory",
-        NotMeasured::TooSlow => "nothing ended in time",
+        NotMeasured::TooSlow => "nothing finished in time",
         NotMeasured::NothingDecoded => "nothing is decoded",
         NotMeasured::SizesNotKnown => "read sizes unknown",
         NotMeasured::Interrupted => "interrupted",
@@ -150,8 +148,8 @@ pub(crate) fn example(workload: &str) -> Diagnosis {
     use feedrate_results::diagnosis::{Ceiling, NotMeasured, ReadFrom, Rung, largest_drop};
     let rates = [Some(310.0), Some(290.0), None, Some(250.0)];
     let mut ceilings = Vec::new();
-    let of_ideal_client = Rung::ALL.into_iter().filter(|name| *name != Rung::Client);
-    for (name, rate) in of_ideal_client.zip(rates) {
+    let without_client = Rung::ALL.into_iter().filter(|name| *name != Rung::Client);
+    for (name, rate) in without_client.zip(rates) {
         let none = Ceiling::not_measured(name, NotMeasured::NothingDecoded);
         let measured = Ceiling {
             samples_per_second: rate,
@@ -192,34 +190,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_answer_names_the_drop_what_is_needed_and_the_slowest_part() {
-        let mut of = example("w");
+    fn the_answer_names_the_drop_the_needed_rate_and_the_slowest_part() {
+        let mut diagnosis = example("w");
         assert_eq!(
-            answer(&of),
-            "the largest drop is at file system: 310 of 1000 samples/s that are needed; the least of all parts is opens, 290 samples/s"
+            answer(&diagnosis),
+            "the largest drop is at file system: 310 of 1000 samples/s needed; the slowest part is opens, 290 samples/s"
         );
-        of.largest_drop = largest_drop(&of.ceilings[..2], None);
+        diagnosis.largest_drop = largest_drop(&diagnosis.ceilings[..2], None);
         let first = "the largest drop is at opens: 290 of 310 samples/s before it; 1000 samples/s are needed";
-        assert_eq!(answer(&of), first);
-        of.largest_drop = None;
-        let told = "no drop: 1000 samples/s are needed, and the least of all parts is opens, 290 samples/s";
-        let uncertain = answer(&of);
-        assert!(uncertain.starts_with(&told.replace("no drop", "no drop that is certain")));
-        of.needed_samples_per_second = Some(200.0);
-        let fed = "every part gives the 200 samples/s that are needed; the least of all parts is opens, 290 samples/s";
-        assert_eq!(answer(&of), format!("{fed}; your own code is not measured yet"));
-        of.ceilings[1].slices_samples_per_second = vec![100.0, 480.0];
-        assert!(answer(&of).starts_with("no drop that is certain: 200"), "{}", answer(&of));
-        of.ceilings.clear();
-        assert_eq!(answer(&of), "no part was measured");
+        assert_eq!(answer(&diagnosis), first);
+        diagnosis.largest_drop = None;
+        let expected = "no certain drop: 1000 samples/s are needed, and the slowest part is opens, 290 samples/s";
+        let uncertain = answer(&diagnosis);
+        assert!(uncertain.starts_with(expected));
+        diagnosis.needed_samples_per_second = Some(200.0);
+        let fed =
+            "every part reaches the 200 samples/s needed; the slowest part is opens, 290 samples/s";
+        assert_eq!(answer(&diagnosis), format!("{fed}; your own code is not measured yet"));
+        diagnosis.ceilings[1].slices_samples_per_second = vec![100.0, 480.0];
+        assert!(answer(&diagnosis).starts_with("no certain drop: 200"), "{}", answer(&diagnosis));
+        diagnosis.ceilings.clear();
+        assert_eq!(answer(&diagnosis), "no part was measured");
     }
 
     #[test]
     fn how_a_ceiling_was_measured_fits_beside_it() {
-        let of = example("w");
-        let told: Vec<String> = of.ceilings.iter().map(how).collect();
+        let diagnosis = example("w");
+        let texts: Vec<String> = diagnosis.ceilings.iter().map(how).collect();
         let expected =
             ["4 MiB, 4 threads, O_DIRECT", "145/s, 4 threads", "nothing is decoded", "4 workers"];
-        assert_eq!(told, expected);
+        assert_eq!(texts, expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Two sources side by side, as `feedrate compare` judges them. Decides nothing.
+//! Builds a report's comparison of two sources, with the verdicts of `feedrate compare`. Decides nothing.
 
 use crate::number::UNKNOWN;
 use crate::report::ReportComparison;
@@ -12,50 +12,52 @@ use feedrate_analysis::findings::MARGIN;
 use feedrate_measure::metric::Metric;
 use std::path::PathBuf;
 
-/// Experiments that both have; `None` where there are not two sources, or nothing of theirs can be compared.
+/// The comparison of experiments that both sources have; `None` if there are not two sources, or nothing can be compared.
 pub(super) fn comparison(paths: &[PathBuf], threads: usize) -> Option<ReportComparison> {
     let [a, b] = paths else { return None };
-    let (of_a, of_b) = read_sides(a, b, threads).ok()?;
-    if find_shared_run(&of_a, &of_b).is_some() {
+    let (side_a, side_b) = read_sides(a, b, threads).ok()?;
+    if find_shared_run(&side_a, &side_b).is_some() {
         return None;
     }
     let question = Question::Within(MARGIN);
-    let found = compare(of_a, of_b, &MAIN_RESPONSES, question, Pairing::None, &[]);
+    let found = compare(side_a, side_b, &MAIN_RESPONSES, question, Pairing::None, &[]);
     let title = format!("A is {}, B is {}; with 95 % intervals.", a.display(), b.display());
-    let of = format!("B (`{}`) against A (`{}`)", b.display(), a.display());
+    let subject = format!("B (`{}`) against A (`{}`)", b.display(), a.display());
     (!found.findings.is_empty()).then(|| ReportComparison {
-        says: format!("{of}: {}", counted(&found.findings)),
+        says: format!("{subject}: {}", counted(&found.findings)),
         table: table(title, &found),
     })
 }
 
-/// `better in 2 of 8, the same within 2 % in 1, cannot be told in 5`.
+/// The number of comparisons by verdict: `better in 2 of 8, the same within 2 % in 1, inconclusive in 5`.
 fn counted(all: &[ComparedResponse]) -> String {
-    let count = |is_one: fn(&Ground) -> bool| all.iter().filter(|of| is_one(&of.ground)).count();
-    let better = count(|of| matches!(of, Ground::Differs { is_better: true, .. }));
-    let worse = count(|of| matches!(of, Ground::Differs { is_better: false, .. }));
-    let same = count(|of| matches!(of, Ground::Within(_) | Ground::Equal(_)));
+    let count =
+        |is_wanted: fn(&Ground) -> bool| all.iter().filter(|row| is_wanted(&row.ground)).count();
+    let better = count(|ground| matches!(ground, Ground::Differs { is_better: true, .. }));
+    let worse = count(|ground| matches!(ground, Ground::Differs { is_better: false, .. }));
+    let same = count(|ground| matches!(ground, Ground::Within(_) | Ground::Equal(_)));
     let counts = [
         (better, "better".to_string()),
         (worse, "worse".into()),
         (same, format!("the same within {}", percent(MARGIN))),
-        (all.len() - better - worse - same, "cannot be told".into()),
+        (all.len() - better - worse - same, "inconclusive".into()),
     ];
-    let counts = counts.into_iter().filter(|of| of.0 > 0);
-    let mut told: Vec<String> = counts.map(|(count, says)| format!("{says} in {count}")).collect();
-    told[0] += &format!(" of {}", all.len());
-    told.join(", ")
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let mut parts: Vec<String> = counts.map(|(count, says)| format!("{says} in {count}")).collect();
+    parts[0] += &format!(" of {}", all.len());
+    parts.join(", ")
 }
 
 fn table(title: String, found: &Comparison) -> ReportTable {
-    let (mut table, all) = (ReportTable::new(title), &found.findings);
-    if all.iter().any(|one| one.experiment != all[0].experiment) {
+    let mut table = ReportTable::new(title);
+    let all = &found.findings;
+    if all.iter().any(|row| row.experiment != all[0].experiment) {
         table.add("Experiment", ColumnKind::Text, names(all));
     }
-    table.add("Response", ColumnKind::Text, all.iter().map(|one| one.response));
-    table.add("A", ColumnKind::Number, all.iter().map(|one| side(one, &one.a)));
-    table.add("B", ColumnKind::Number, all.iter().map(|one| side(one, &one.b)));
-    let ratios = all.iter().map(|one| match one.ratio {
+    table.add("Response", ColumnKind::Text, all.iter().map(|row| row.response));
+    table.add("A", ColumnKind::Number, all.iter().map(|row| side(row, &row.a)));
+    table.add("B", ColumnKind::Number, all.iter().map(|row| side(row, &row.b)));
+    let ratios = all.iter().map(|row| match row.ratio {
         Some(ratio) => cell(ratio, |value| format!("{value:.3}")),
         None => UNKNOWN.into(),
     });
@@ -64,25 +66,28 @@ fn table(title: String, found: &Comparison) -> ReportTable {
     table
 }
 
-/// Names of experiments, without the parts that all share.
+/// The names of experiments without the parts that all of them share.
 fn names(all: &[ComparedResponse]) -> Vec<String> {
-    let parts = |one: &ComparedResponse| {
-        one.experiment.split(", ").map(str::to_string).collect::<Vec<String>>()
+    let parts = |row: &ComparedResponse| {
+        row.experiment.split(", ").map(str::to_string).collect::<Vec<String>>()
     };
     let mut shared = parts(&all[0]);
-    shared.retain(|part| all.iter().all(|one| parts(one).contains(part)));
-    let own = all.iter().map(|one| {
-        parts(one).into_iter().filter(|part| !shared.contains(part)).collect::<Vec<_>>()
+    shared.retain(|part| all.iter().all(|row| parts(row).contains(part)));
+    let names = all.iter().map(|row| {
+        let mut parts = parts(row);
+        parts.retain(|part| !shared.contains(part));
+        if parts.is_empty() { "as all".into() } else { parts.join(", ") }
     });
-    own.map(|own| if own.is_empty() { "as all".into() } else { own.join(", ") }).collect()
+    names.collect()
 }
 
-fn side(of: &ComparedResponse, side: &Side) -> TableCell {
-    let unit = Metric::find(of.response).map(|response| response.unit).ok();
+/// The value of one side with its unit and interval.
+fn side(row: &ComparedResponse, side: &Side) -> TableCell {
+    let unit = Metric::find(row.response).map(|response| response.unit).ok();
     let text = |value| unit.map_or(UNKNOWN.into(), |unit| unit.text(value));
     cell(side.middle, text)
 }
 
-fn cell(of: IntervalEstimate, text: impl Fn(f64) -> String) -> TableCell {
-    TableCell::middle(of.estimate, of.low.zip(of.high), text)
+fn cell(estimate: IntervalEstimate, text: impl Fn(f64) -> String) -> TableCell {
+    TableCell::middle(estimate.estimate, estimate.low.zip(estimate.high), text)
 }

@@ -1,4 +1,4 @@
-//! What a page says, as blocks in the order of reading. Outputs decide how a block looks, never what is said or where it stands.
+//! The content of a page, as blocks in reading order. Outputs decide how a block looks, but neither content nor order.
 
 use crate::advice;
 use crate::experiment::experiments;
@@ -12,14 +12,14 @@ use feedrate_analysis::answer::AnswerKind;
 use feedrate_spec::escape::bash_word;
 use feedrate_spec::units;
 
-/// A page, a file or what a command prints. Words of texts in backticks are names.
+/// The content of a page, a file or a command's output. Words in backticks are names.
 #[derive(Clone, Debug, Default)]
 pub struct Document {
-    /// Empty for a command.
+    /// Title of the page; empty for a command's output.
     pub title: String,
-    /// How much there is.
+    /// Summary of the report's size.
     pub glance: String,
-    /// Without those that have no blocks.
+    /// Sections that have blocks.
     pub sections: Vec<Section>,
     /// Program and version.
     pub program: String,
@@ -28,15 +28,15 @@ pub struct Document {
 /// Blocks under a heading.
 #[derive(Clone, Debug, Default)]
 pub struct Section {
-    /// Empty for the first one.
+    /// Heading; empty for the first section.
     pub heading: &'static str,
-    /// Where it is shown at once.
+    /// Where it is shown unfolded.
     pub depth: Depth,
-    /// In the order of reading; none of them is empty.
+    /// Non-empty blocks in reading order.
     pub blocks: Vec<Block>,
 }
 
-/// How far a section is from the answer.
+/// Importance of a section, which decides where it is folded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
     /// Open everywhere.
@@ -51,67 +51,67 @@ pub enum Depth {
 /// A part of a section.
 #[derive(Clone, Debug)]
 pub enum Block {
-    /// Below that of the section.
+    /// A heading below that of the section.
     Heading(String),
     /// A paragraph.
     Sentence(String),
     /// The answer of one run.
     Verdict(AnswerKind, Vec<String>),
-    /// Names with what is said of each.
+    /// Named values.
     Facts(Vec<FindingFigure>),
-    /// Items, numbered from `first`.
+    /// A list of items.
     List {
-        /// `None` without numbers.
+        /// Number of the first item; `None` without numbers.
         first: Option<usize>,
-        /// In the order of reading.
+        /// Items in reading order.
         items: Vec<Item>,
     },
-    /// With its title as caption.
+    /// A table with its title as caption.
     Table(ReportTable),
     /// Pictures side by side.
     Figures(Vec<ReportFigure>),
-    /// Lines to be typed.
+    /// Shell commands.
     Commands(Vec<String>),
-    /// Blocks that are shown on request.
+    /// Blocks under a summary, shown on request.
     Fold(String, Vec<Block>),
 }
 
 /// An item of a list.
 #[derive(Clone, Debug, Default)]
 pub struct Item {
-    /// Anchor; empty for none.
+    /// Anchor of a link; empty without one.
     pub id: String,
-    /// In one sentence.
+    /// The item in one sentence.
     pub says: String,
     /// Class and word of a label.
     pub badge: Option<(&'static str, &'static str)>,
-    /// How much there is behind it: `6 runs, 2 numbers`.
+    /// Amount of evidence: `6 runs, 2 numbers`.
     pub note: String,
-    /// The evidence.
+    /// Evidence.
     pub details: Vec<Detail>,
-    /// A remedy; empty for none.
+    /// Remedy; empty without one.
     pub advice: String,
 }
 
 /// Evidence of an item.
 #[derive(Clone, Debug, Default)]
 pub struct Detail {
-    /// What it is; empty for none.
+    /// Name of the evidence; may be empty.
     pub name: String,
-    /// Runs it is about, as indexes of [`Report::runs`].
+    /// Runs that it is about, as indexes of [`Report::runs`].
     pub runs: Vec<usize>,
-    /// With figures.
+    /// The evidence with figures; may be empty.
     pub text: String,
 }
 
 impl Block {
-    /// Items without numbers, from sentences.
+    /// A list without numbers, with a sentence for each item.
     pub fn sentences(says: impl IntoIterator<Item = String>) -> Self {
         let items = says.into_iter().map(|says| Item { says, ..Item::default() }).collect();
         Block::List { first: None, items }
     }
 
-    /// Parts it has, and what they are.
+    /// The number of its parts, and their noun.
     fn size(&self) -> (usize, &'static str) {
         match self {
             Block::Heading(_) | Block::Sentence(_) | Block::Verdict(..) => (1, ""),
@@ -131,12 +131,12 @@ impl Section {
         Section { heading, depth, blocks }
     }
 
-    /// Anchor.
+    /// The anchor of links to the section.
     pub fn id(&self) -> String {
         if self.heading.is_empty() { "answer".into() } else { slug(self.heading) }
     }
 
-    /// How much there is of it: `12 rows`.
+    /// The size of its content: `12 rows`.
     pub fn note(&self) -> String {
         let sizes = self.blocks.iter().map(Block::size).find(|(_, noun)| !noun.is_empty());
         sizes.map_or(String::new(), |(count, noun)| counted(count, noun))
@@ -167,7 +167,7 @@ pub fn run_number(index: usize) -> String {
     format!("run {}", index + 1)
 }
 
-/// Numbers of runs, given as indexes in ascending order: `runs 1 to 4, 7`.
+/// The numbers of runs from ascending indexes: `runs 1 to 4, 7`.
 pub(crate) fn run_numbers(indexes: &[usize]) -> String {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     for number in indexes.iter().map(|index| index + 1) {
@@ -185,21 +185,21 @@ pub(crate) fn run_numbers(indexes: &[usize]) -> String {
     format!("{noun} {}", ranges.collect::<Vec<_>>().join(", "))
 }
 
-/// A name as an anchor may hold it.
+/// A name with only the characters that an anchor may have.
 pub fn slug(name: &str) -> String {
     name.to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-")
 }
 
 impl Report {
-    /// Everything it says. `figure_use`: what the output shows of figures.
+    /// The report's content. `figure_use`: the parts of figures that the output shows.
     pub fn document(&self, figure_use: FigureUse) -> Document {
         let mut sections = self.sections(figure_use);
         sections.retain(|section| !section.blocks.is_empty());
-        let (title, program) = (self.title.clone(), self.program.clone());
-        Document { title, glance: self.glance(), sections, program }
+        let title = self.title.clone();
+        Document { title, glance: self.glance(), sections, program: self.program.clone() }
     }
 
-    /// The order of reading, for every output.
+    /// All sections in reading order.
     fn sections(&self, figure_use: FigureUse) -> Vec<Section> {
         use Depth::{Answer, Detail, Evidence};
         let is_lead = |figure: &ReportFigure| figure.is_lead && figure_use == FigureUse::Pictures;
@@ -228,7 +228,7 @@ impl Report {
     fn answer_blocks(&self, leads: Vec<ReportFigure>) -> Vec<Block> {
         let verdict = self.answer.iter();
         let verdict = verdict.map(|answer| Block::Verdict(answer.answer.kind, answer.says.clone()));
-        // A line that a finding repeats is left out.
+        // A line is left out if shown findings repeat it.
         let is_repeated = |line: &&OpeningLine| {
             !line.findings.is_empty() && line.findings.iter().all(|&index| index < FINDINGS_MAX)
         };
@@ -252,7 +252,7 @@ impl Report {
         let advice = self.advice.iter().filter(|advice| advice.trials.is_some() == is_tried);
         let blocks = advice.flat_map(|advice| {
             let commands = advice.commands().into_iter().map(str::to_string).collect();
-            // The opening has the sentences on what was tried.
+            // Sentences on trials are in the opening.
             let says = advice.says.iter().filter(|_| !is_tried).cloned();
             let commands = vec![Block::Commands(commands)];
             let table = Block::Table(advice::table(advice));
@@ -272,7 +272,7 @@ impl Report {
         vec![Block::Figures(figures), Block::Fold("Not drawn".into(), not_drawn)]
     }
 
-    /// `18 runs from `a` and `b`, 6 experiments, 3 findings, 2 doubts in 18 runs`.
+    /// The report's size: `18 runs from `a` and `b`, 6 experiments, 3 findings, 2 doubts in 18 runs`.
     fn glance(&self) -> String {
         let sources = self.sources.iter().filter(|_| self.has_several_sources());
         let sources = sources
@@ -306,7 +306,7 @@ impl Report {
     fn finding_blocks(&self) -> Vec<Block> {
         let mut items: Vec<Item> = self.findings.iter().map(finding).collect();
         if items.is_empty() {
-            return vec![Block::Sentence("None is made of these runs.".into())];
+            return vec![Block::Sentence("There are no findings on these runs.".into())];
         }
         let more = items.split_off(items.len().min(FINDINGS_MAX));
         let summary = counted(more.len(), "more finding");
@@ -334,7 +334,7 @@ impl Report {
             vec![Block::List { first: None, items: doubts }, Block::sentences(left_out)];
         if self.doubts.is_empty() && self.left_out.is_empty() {
             blocks.push(Block::Sentence(
-                "None was seen. That does not prove the numbers right.".into(),
+                "There are none. That does not prove the numbers right.".into(),
             ));
         }
         blocks
@@ -354,7 +354,7 @@ impl Report {
         }
     }
 
-    /// The anchor of a doubt: its name; with a number where an earlier one has the same.
+    /// The anchor of a doubt: its name, with a number if an earlier doubt has the same.
     pub(crate) fn doubt_id(&self, index: usize) -> String {
         let name = slug(&self.doubts[index].name);
         match self.doubts[..index].iter().filter(|before| slug(&before.name) == name).count() {
@@ -373,9 +373,9 @@ impl Report {
     }
 }
 
-/// Findings that are shown at once.
+/// Maximum number of findings that are shown unfolded.
 const FINDINGS_MAX: usize = 10;
-/// Rows of a comparison that have room beside the answer.
+/// Maximum number of a comparison's rows beside the answer.
 const COMPARED_MAX: usize = 6;
 
 fn counted(count: usize, noun: &str) -> String {
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_stands_in_the_opening_unless_all_its_findings_are_shown() {
+    fn an_opening_line_is_left_out_if_all_its_findings_are_shown() {
         let line = |name: &str, findings: &[usize]| OpeningLine {
             name: name.into(),
             value: "x".into(),

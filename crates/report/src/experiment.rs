@@ -1,4 +1,4 @@
-//! Experiments: runs that replicate each other, and the middle of what they measured. A run is one value, its epochs are none.
+//! Groups runs that replicate each other into experiments, with the means of their measurements. Each run counts as one value, not each epoch.
 
 use crate::report::{Report, ReportedRun};
 use feedrate_analysis::estimate::Middle;
@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Runs that asked for the same.
+/// Runs of the same settings.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "as in `ReportedRun`")]
 pub struct ReportedExperiment {
@@ -31,11 +31,11 @@ pub struct ReportedExperiment {
     pub au_sustained_percent: Middle,
     pub samples_per_second: Middle,
     pub bytes_per_second: Middle,
-    /// Whether bytes of some run are estimated.
+    /// Whether the bytes of any run are estimated.
     pub is_estimated: bool,
-    /// By number, from 1.
+    /// Means of each epoch.
     pub epochs: Vec<EpochMiddles>,
-    /// Around checkpoints that were written; `None` where none was.
+    /// Means around written checkpoints; `null` if there are none.
     pub saves: Option<SaveMiddles>,
 }
 
@@ -48,11 +48,11 @@ pub struct EpochMiddles {
     pub bytes_per_second: Middle,
 }
 
-/// Checkpoints of replicates; a run is one value, the mean of its checkpoints.
+/// Written checkpoints of replicates. Each run counts as the mean of its checkpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "as in `measure::phase`")]
 pub struct SaveMiddles {
-    /// The most of a run.
+    /// Maximum number of checkpoints in a run.
     pub count: usize,
     pub duration_s: Middle,
     pub before: PhaseMiddles,
@@ -68,43 +68,54 @@ pub struct PhaseMiddles {
     pub samples_per_second: Middle,
 }
 
-/// In the order of source, workload, parameter, accelerators and value.
+/// All experiments, sorted by source, workload, parameter, accelerators and value.
 pub fn experiments(report: &Report) -> Vec<ReportedExperiment> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    for (index, one) in report.runs.iter().enumerate().filter(|(_, one)| one.unused().is_none()) {
-        match groups.iter_mut().find(|group| asked(&report.runs[group[0]]) == asked(one)) {
+    for (index, run) in report.runs.iter().enumerate().filter(|(_, run)| run.unused().is_none()) {
+        let key = ExperimentKey::new(run);
+        let is_same = |group: &&mut Vec<usize>| ExperimentKey::new(&report.runs[group[0]]) == key;
+        match groups.iter_mut().find(is_same) {
             Some(group) => group.push(index),
             None => groups.push(vec![index]),
         }
     }
     groups.sort_by(|a, b| {
-        let [a, b] = [a, b].map(|group| asked(&report.runs[group[0]]));
-        a.0.cmp(&b.0).then(by_number(a.1, b.1)).then(a.1.cmp(b.1)).then(a.2.cmp(b.2))
+        let a = ExperimentKey::new(&report.runs[a[0]]);
+        let b = ExperimentKey::new(&report.runs[b[0]]);
+        let by_value = by_number(a.value, b.value).then(a.value.cmp(b.value));
+        a.varied.cmp(&b.varied).then(by_value).then(a.factors.cmp(b.factors))
     });
     groups.into_iter().map(|runs| ReportedExperiment::new(&report.runs, runs)).collect()
 }
 
-/// The settings that replicates share: where and with how many accelerators what was varied, its value, and the levels of factors.
-type Asked<'a> = ((usize, &'a str, &'a str, Option<u32>), &'a str, &'a BTreeMap<String, String>);
+/// The settings that replicates share.
+#[derive(PartialEq)]
+struct ExperimentKey<'a> {
+    /// Source, workload, parameter and accelerators.
+    varied: (usize, &'a str, &'a str, Option<u32>),
+    /// The parameter's value.
+    value: &'a str,
+    factors: &'a BTreeMap<String, String>,
+}
 
-fn asked(one: &ReportedRun) -> Asked<'_> {
-    let run = &one.run;
-    let varied = (one.source, run.workload.as_str(), run.parameter.as_str(), run.accelerators);
-    (varied, &run.value, &one.factors)
+impl<'a> ExperimentKey<'a> {
+    fn new(reported: &'a ReportedRun) -> Self {
+        let run = &reported.run;
+        ExperimentKey {
+            varied: (reported.source, &run.workload, &run.parameter, run.accelerators),
+            value: &run.value,
+            factors: &reported.factors,
+        }
+    }
 }
 
 impl ReportedExperiment {
     fn new(all: &[ReportedRun], runs: Vec<usize>) -> Self {
         let first = &all[runs[0]];
-        let own: Vec<&Run> = runs.iter().map(|&run| &all[run].run).collect();
-        let [
-            au_all_steps_percent,
-            au_windowed_percent,
-            au_sustained_percent,
-            samples_per_second,
-            bytes_per_second,
-        ] = [&AU_ALL_STEPS, &AU_WINDOWED, &AU_SUSTAINED, &SAMPLES_WHOLE, &DELIVERED_WHOLE]
-            .map(|metric| Middle::new(metric, own.iter().filter_map(|run| run.metric(metric))));
+        let replicates: Vec<&Run> = runs.iter().map(|&run| &all[run].run).collect();
+        let middle = |metric: &Metric| {
+            Middle::new(metric, replicates.iter().filter_map(|run| run.metric(metric)))
+        };
         ReportedExperiment {
             source: first.source,
             workload: first.run.workload.clone(),
@@ -112,14 +123,14 @@ impl ReportedExperiment {
             value: first.run.value.clone(),
             accelerators: first.run.accelerators,
             factors: first.factors.clone(),
-            au_all_steps_percent,
-            au_windowed_percent,
-            au_sustained_percent,
-            samples_per_second,
-            bytes_per_second,
+            au_all_steps_percent: middle(&AU_ALL_STEPS),
+            au_windowed_percent: middle(&AU_WINDOWED),
+            au_sustained_percent: middle(&AU_SUSTAINED),
+            samples_per_second: middle(&SAMPLES_WHOLE),
+            bytes_per_second: middle(&DELIVERED_WHOLE),
             is_estimated: runs.iter().any(|&run| all[run].is_estimated()),
-            epochs: EpochMiddles::all(&own),
-            saves: SaveMiddles::new(&own),
+            epochs: EpochMiddles::all(&replicates),
+            saves: SaveMiddles::new(&replicates),
             runs,
         }
     }
@@ -127,15 +138,15 @@ impl ReportedExperiment {
 
 impl EpochMiddles {
     fn all(runs: &[&Run]) -> Vec<Self> {
-        let of = |metric: &Metric, epoch: usize| {
+        let middle = |metric: &Metric, epoch: usize| {
             let values = runs.iter().filter_map(|run| *run.series.get(&metric.id)?.get(epoch)?);
             Middle::new(metric, values)
         };
         let count = runs.iter().flat_map(|run| run.series.values()).map(Vec::len).max();
         let epochs = (0..count.unwrap_or(0)).map(|epoch| EpochMiddles {
-            au_all_steps_percent: of(&AU_ALL_STEPS, epoch),
-            samples_per_second: of(&SAMPLES_WHOLE, epoch),
-            bytes_per_second: of(&DELIVERED_WHOLE, epoch),
+            au_all_steps_percent: middle(&AU_ALL_STEPS, epoch),
+            samples_per_second: middle(&SAMPLES_WHOLE, epoch),
+            bytes_per_second: middle(&DELIVERED_WHOLE, epoch),
         });
         epochs.collect()
     }
@@ -146,10 +157,10 @@ impl SaveMiddles {
         let count = runs.iter().map(|run| saves(run).count()).max().filter(|count| *count > 0)?;
         Some(SaveMiddles {
             count,
-            duration_s: middle(runs, &DURATION_S, |one| Some(one.during.duration_s)),
-            before: PhaseMiddles::new(runs, |one| one.before),
-            during: PhaseMiddles::new(runs, |one| Some(one.during)),
-            after: PhaseMiddles::new(runs, |one| one.after),
+            duration_s: middle(runs, &DURATION_S, |save| Some(save.during.duration_s)),
+            before: PhaseMiddles::new(runs, |save| save.before),
+            during: PhaseMiddles::new(runs, |save| Some(save.during)),
+            after: PhaseMiddles::new(runs, |save| save.after),
         })
     }
 }
@@ -157,8 +168,10 @@ impl SaveMiddles {
 impl PhaseMiddles {
     fn new(runs: &[&Run], phase: for<'a> fn(CheckpointPhases<'a>) -> Option<&'a Phase>) -> Self {
         PhaseMiddles {
-            au_percent: middle(runs, &AU_ALL_STEPS, |one| phase(one)?.au_percent),
-            samples_per_second: middle(runs, &SAMPLES_WHOLE, |one| phase(one)?.samples_per_second),
+            au_percent: middle(runs, &AU_ALL_STEPS, |save| phase(save)?.au_percent),
+            samples_per_second: middle(runs, &SAMPLES_WHOLE, |save| {
+                phase(save)?.samples_per_second
+            }),
         }
     }
 }
@@ -167,12 +180,12 @@ fn saves(run: &Run) -> impl Iterator<Item = CheckpointPhases<'_>> {
     checkpoint_phases(&run.phases, CheckpointKind::Save)
 }
 
-/// The middle of something that varies as `metric` does.
+/// The mean of a property of checkpoints over runs, of the kind that `metric` uses.
 fn middle(
     runs: &[&Run],
     metric: &Metric,
     value: impl Fn(CheckpointPhases) -> Option<f64>,
 ) -> Middle {
-    let of_run = |run: &&Run| mean(&saves(run).filter_map(&value).collect::<Vec<f64>>());
-    Middle::new(metric, runs.iter().filter_map(of_run))
+    let run_mean = |run: &&Run| mean(&saves(run).filter_map(&value).collect::<Vec<f64>>());
+    Middle::new(metric, runs.iter().filter_map(run_mean))
 }

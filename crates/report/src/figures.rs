@@ -1,5 +1,5 @@
-//! The figures of a report: every plot that its runs have enough for and that says something which no figure before it says, drawn on a light and a dark
-//! ground.
+//! Selects and draws the figures of a report: every plot that its runs have data for and that adds something to the figures before it, on a light and a
+//! dark background.
 
 use crate::draw::figure::{Axis, Figure, Layer, Panel, Scale};
 use crate::draw::{Drawing, Look, Theme, draw};
@@ -9,35 +9,37 @@ use crate::plot::{Missing, Needs, PLOTS};
 use crate::report::{FigureUse, NotDrawn, ReportFigure};
 use crate::table::ReportTable;
 
-/// Pictures that a page opens with.
+/// Maximum number of pictures at the top of a page.
 const LEAD_MAX: usize = 3;
 
-/// Size of these: a third of a page each, side by side.
+/// Their size: a third of a page each, side by side.
 const LEAD: Look = Look { width_in: Some(4.8), font_pt: 9.0, theme: Theme::Light };
 
-/// Height of the tallest of these, as a share of its width.
+/// Their maximum height, as a share of the width.
 const LEAD_ASPECT_MAX: f64 = 0.9;
 
-/// In the order of the plots, and those that the data have not enough for. Drawn only where pictures are shown.
+/// The figures in the order of the plots, and those that are not drawn, with reasons. Pictures are made only if they are shown.
 pub(super) fn figures(data: &Data, figure_use: FigureUse) -> (Vec<ReportFigure>, Vec<NotDrawn>) {
-    let (mut found, mut not_drawn): (Vec<(String, Figure)>, Vec<NotDrawn>) = Default::default();
+    let mut found: Vec<(String, Figure)> = Vec::new();
+    let mut not_drawn: Vec<NotDrawn> = Vec::new();
     let plots = if figure_use == FigureUse::Nothing { &[] } else { PLOTS };
     for plot in plots {
         let name = plot.name.to_string();
         match plot.figure(data, None) {
-            // Only diagnoses have one.
+            // A missing diagnosis is not worth a note.
             Err(_) if plot.needs == Needs::Diagnosis => {}
             Err(Missing { message, hint }) => not_drawn.push(NotDrawn { name, why: message, hint }),
-            Ok(drawn) => match says_nothing(&drawn, &found) {
+            Ok(drawn) => match redundancy(&drawn, &found) {
                 Some(why) => {
-                    let hint = format!("`feedrate plot {name}` draws it all the same");
+                    let hint = format!("`feedrate plot {name}` draws it anyway");
                     not_drawn.push(NotDrawn { name, why, hint });
                 }
                 None => found.push((name, drawn)),
             },
         }
     }
-    let (mut figures, mut leads) = (Vec::new(), 0);
+    let mut figures = Vec::new();
+    let mut leads = 0;
     for (name, drawn) in found {
         let mut figure = ReportFigure {
             name,
@@ -62,8 +64,8 @@ fn aspect(drawing: &Drawing) -> f64 {
     drawing.size_in.1 / drawing.size_in.0
 }
 
-/// The reason for which nobody learns anything from a figure: a plot of one point, bars of one kind, values that stand in one before it.
-fn says_nothing(drawn: &Figure, before: &[(String, Figure)]) -> Option<String> {
+/// The reason why a figure adds nothing, if so: it has one point, bars of one kind, or values that an earlier figure shows.
+fn redundancy(drawn: &Figure, before: &[(String, Figure)]) -> Option<String> {
     let bars =
         drawn.panels.iter().flat_map(|panel| &panel.axes.layers).filter_map(|layer| match layer {
             Layer::Bars(bars) => Some(&bars.label),
@@ -72,30 +74,30 @@ fn says_nothing(drawn: &Figure, before: &[(String, Figure)]) -> Option<String> {
     if let [label] = bars.collect::<Vec<_>>()[..] {
         return Some(format!("all are {label}"));
     }
-    if drawn.panels.iter().all(is_of_one_place) {
-        return Some("no series has two places on its axis: nothing would be compared".into());
+    if drawn.panels.iter().all(has_one_place) {
+        return Some("no series has two places on its axis, so nothing would be compared".into());
     }
     let all: Vec<_> = drawn.panels.iter().map(points).collect::<Option<_>>()?;
-    let is_known = all.iter().all(|own| before.iter().any(|(_, of)| shows(of, own)));
-    let (name, _) = before.iter().find(|(_, of)| is_known && shows(of, &all[0]))?;
-    Some(format!("its values stand in other figures, the first in `{name}`"))
+    let is_known = all.iter().all(|points| before.iter().any(|(_, figure)| shows(figure, points)));
+    let (name, _) = before.iter().find(|(_, figure)| is_known && shows(figure, &all[0]))?;
+    Some(format!("other figures show its values, the first in `{name}`"))
 }
 
 /// The values of a panel, with the name of their axis.
 type Points<'a> = (&'a str, Vec<String>);
 
-fn shows(figure: &Figure, own: &Points) -> bool {
-    figure.panels.iter().filter_map(points).any(|of| of == *own)
+fn shows(figure: &Figure, wanted: &Points) -> bool {
+    figure.panels.iter().filter_map(points).any(|shown| shown == *wanted)
 }
 
-/// Whether the points of each series of a panel stand above one another, so that none compares two places.
-fn is_of_one_place(panel: &Panel) -> bool {
+/// Whether the points of each series share one place on the x axis, so that nothing is compared.
+fn has_one_place(panel: &Panel) -> bool {
     let is_bare = !panel.axes.layers.iter().any(|layer| matches!(layer, Layer::Bars(_)));
     let mut series = panel.all_series().map(|series| &series.points);
     is_bare && series.all(|points| points.iter().all(|point| point.x == points[0].x))
 }
 
-/// The values of a panel under the name of their axis, in order; `None` of one that shows other things than points.
+/// The sorted values of a panel with the name of their axis; `None` if the panel shows more than points.
 fn points(panel: &Panel) -> Option<Points<'_>> {
     let axes = &panel.axes;
     let is_points = |layer: &Layer| matches!(layer, Layer::Series(_) | Layer::Rule(_));
@@ -105,7 +107,7 @@ fn points(panel: &Panel) -> Option<Points<'_>> {
     is_known.then_some((axes.y.label.as_str(), values))
 }
 
-/// Names of series; none where there is only one.
+/// The names of series; empty if there is only one.
 fn series(drawn: &Figure) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for panel in &drawn.panels {
@@ -119,14 +121,14 @@ fn series(drawn: &Figure) -> Vec<String> {
     if names.len() < 2 { Vec::new() } else { names }
 }
 
-/// Rows of a figure's table, about: of a timeline, which has thousands of points, every so many are kept.
+/// Approximate maximum of rows in a figure's table. Of a timeline with thousands of points, every nth point is kept.
 const VALUES_MAX: usize = 400;
 
-/// Each mark, under the names of the axes. Columns that nothing stands in are left out.
+/// A table of all marks under the names of the axes, without empty columns.
 fn values(drawn: &Figure) -> ReportTable {
     let axes = || drawn.panels.iter().map(|panel| &panel.axes);
-    let [x, y] =
-        [common_label(axes().map(|axes| &axes.x)), common_label(axes().map(|axes| &axes.y))];
+    let x = common_label(axes().map(|axes| &axes.x));
+    let y = common_label(axes().map(|axes| &axes.y));
     let every = drawn.points().count().div_ceil(VALUES_MAX).max(1);
     let mut rows = Vec::new();
     for panel in &drawn.panels {
@@ -144,25 +146,25 @@ fn values(drawn: &Figure) -> ReportTable {
         1 => drawn.title.clone(),
         every => format!("{}, one point of {every}", drawn.title),
     };
-    let [x, y] = [x.unwrap_or("x"), y.unwrap_or("y")];
-    let columns = ["Panel", "Series", x, y, "95 % interval", "n"];
+    let columns = ["Panel", "Series", x.unwrap_or("x"), y.unwrap_or("y"), "95 % interval", "n"];
     ReportTable::from_text(title, columns, rows).without_empty_columns()
 }
 
-/// The label that axes have; `None` where panels differ. Rows have a name each and, mostly, none for all.
+/// The label that all axes share; `None` if they differ. Axes of named rows usually have no label.
 fn common_label<'a>(axes: impl Iterator<Item = &'a Axis>) -> Option<&'a str> {
     let mut labels: Vec<&str> = axes.map(|axis| axis.label.as_str()).collect();
     labels.dedup();
     match labels.as_slice() {
         [""] => Some("Row"),
-        [one] => Some(one),
+        [label] => Some(label),
         _ => None,
     }
 }
 
-/// Series, place, value, interval and number of runs of each mark.
+/// The series, place, value, interval and number of runs of each mark.
 fn marks(panel: &Panel, every: usize) -> Vec<[String; 5]> {
-    let (x, y) = (&panel.axes.x, &panel.axes.y);
+    let x = &panel.axes.x;
+    let y = &panel.axes.y;
     let mut marks = Vec::new();
     for layer in &panel.axes.layers {
         let name = panel.series_name(layer.label().unwrap_or_default());
@@ -187,7 +189,7 @@ fn marks(panel: &Panel, every: usize) -> Vec<[String; 5]> {
     marks
 }
 
-/// A value of an axis; of categories its name.
+/// A value of an axis, or the name of its category.
 fn at(axis: &Axis, value: f64) -> String {
     match &axis.scale {
         Scale::Categories(names) => {
@@ -227,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_that_says_nothing_new_is_left_out() {
+    fn a_redundant_figure_is_left_out() {
         let before = [("first".to_string(), marks("processes", &[(1.0, 90.0), (2.0, 50.0)]))];
         for (drawn, expected) in [
             (marks("processes", &[(1.0, 90.0)]), Some("no series has two places")),
@@ -237,7 +239,7 @@ mod tests {
             (bars(&["done"]), Some("all are done")),
             (bars(&["done", "failed"]), None),
         ] {
-            let why = says_nothing(&drawn, &before);
+            let why = redundancy(&drawn, &before);
             let has = |expected| why.as_ref().is_some_and(|why| why.contains(expected));
             assert!(expected.map_or(why.is_none(), has), "{why:?}: {expected:?}");
         }

@@ -1,19 +1,19 @@
-//! A report of results, whoever wrote them: reads the folders that were asked for, and puts together what others say of them. Decides nothing about
-//! what a number means.
+//! Assembles a report: reads the given folders, whether feedrate or DLIO wrote them, and collects findings, doubts, figures and tables. Decides nothing
+//! about the meaning of a number.
 
 use crate::advice;
 use crate::ceilings;
 use crate::comparison::comparison;
+use crate::conclusions::{finding_texts, recommended};
 use crate::figures::figures;
 use crate::methods;
-use crate::opening::{DO_NOT_USE, OF_ONE_SOURCE, opening};
+use crate::opening::{DO_NOT_USE, SINGLE_SOURCE_LINES, opening};
 use crate::plot::Needs;
 use crate::plot::data::{Data, FolderRun, PROCESSES_MAX};
 use crate::report::{
     FigureUse, OpeningLine, Report, ReportAdvice, ReportAnswer, ReportedRun, Seen, SeenDoubt,
     Source,
 };
-use crate::told::{recommended, told};
 use crate::words;
 use feedrate_analysis::advice::{Case, advise, ranked_proposals};
 use feedrate_analysis::answer::Answer;
@@ -37,15 +37,15 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-/// Most runs of which the whole records are kept for figures.
+/// Maximum number of runs whose complete records are kept for figures.
 const DETAILED_MAX: usize = 64;
 
-/// Report on all results below `paths`, each a folder or a study's CSV, read by so many threads. Links to records start from the folder `from`;
-/// without one there are none. What can be planned anew by `replan` is predicted. `figure_use`: what is shown of figures.
+/// Makes a report of all results below `paths`, each a folder or a study's CSV, with `threads` reading threads. Links to records are relative to the
+/// folder `from`; without it there are no links. Changes that `replan` can plan get predictions. `figure_use`: the parts of figures that are shown.
 ///
 /// # Errors
 /// There is nothing to report on.
-pub fn of_results(
+pub fn results_report(
     paths: &[PathBuf],
     from: Option<&Path>,
     threads: usize,
@@ -59,9 +59,10 @@ pub fn of_results(
     let overview = found.data.overview.clone();
     let mut report = concluded(found, paths, from, replan);
     report.comparison = comparison(paths, threads);
-    let compared = report.comparison.as_ref().map(|of| line("Compared", of.says.clone()));
+    let compared = report.comparison.as_ref();
+    let compared = compared.map(|comparison| line("Compared", comparison.says.clone()));
     if compared.is_some() {
-        report.opening.retain(|line| !OF_ONE_SOURCE.contains(&&*line.name));
+        report.opening.retain(|line| !SINGLE_SOURCE_LINES.contains(&&*line.name));
     }
     report.opening.splice(0..0, compared);
     let after = report.opening.iter().position(|line| line.name == DO_NOT_USE).unwrap_or(0);
@@ -73,25 +74,26 @@ fn line(name: &str, value: String) -> OpeningLine {
     OpeningLine { name: name.into(), value, findings: Vec::new() }
 }
 
-/// Rows of a study that have no result.
-fn not_run(of: &Overview) -> Option<OpeningLine> {
-    let StatusCounts { done, running, pending, failed } = of.counts;
+/// A line on the rows of a study that have no result.
+fn not_run(overview: &Overview) -> Option<OpeningLine> {
+    let StatusCounts { done, running, pending, failed } = overview.counts;
     let states = [(running, "running"), (pending, "pending"), (failed, "failed")];
-    let states = states.into_iter().filter(|of| of.0 > 0);
+    let states = states.into_iter().filter(|(count, _)| *count > 0);
     let states: Vec<String> = states.map(|(count, state)| format!("{count} {state}")).collect();
-    let all = of.counts.all();
+    let all = overview.counts.all();
     let says = || format!("{} of {all} rows have no result: {}", all - done, states.join(", "));
     (!states.is_empty()).then(|| line("Not run", says()))
 }
 
-/// Conclusions from runs that were read, without figures.
+/// Makes a report of runs that were already read, without figures.
 ///
 /// # Errors
 /// The CSV of their study cannot be read.
-pub fn of_index(index: RunIndex, paths: &[PathBuf]) -> Result<Report, RunsError> {
+pub fn index_report(index: RunIndex, paths: &[PathBuf]) -> Result<Report, RunsError> {
     Ok(concluded(FoundRuns::new(index, paths)?, paths, None, NO_CHANGES))
 }
 
+/// The report of runs, without figures and comparison.
 fn concluded(
     found: FoundRuns,
     paths: &[PathBuf],
@@ -100,13 +102,14 @@ fn concluded(
 ) -> Report {
     let FoundRuns { data, others, checkpoints, left_out, order } = found;
     let levels: Vec<_> = (0..data.runs.len()).map(|at| levels(&data, at)).collect();
-    let (designs, diagnoses) = (data.designs, data.diagnoses);
+    let designs = data.designs;
+    let diagnoses = data.diagnoses;
     let results = data.runs.into_iter().zip(levels);
     let all = results.chain(others.into_iter().map(|run| (run, BTreeMap::new())));
     let mut runs: Vec<ReportedRun> = all
         .map(|(run, factors)| ReportedRun {
-            link: from.and_then(|from| link(from, &file_of(&run))),
-            source: source_of(&run, paths),
+            link: from.and_then(|from| link(from, &result_file(&run))),
+            source: source_index(&run, paths),
             answer: Answer::from_run(&run),
             factors,
             run,
@@ -115,22 +118,22 @@ fn concluded(
     runs.sort_by(|a, b| a.run.by_start().cmp(&b.run.by_start()));
     let mut sources = Vec::new();
     for (index, path) in paths.iter().enumerate() {
-        let count = runs.iter().filter(|one| one.source == index).count();
+        let count = runs.iter().filter(|run| run.source == index).count();
         sources.push(Source { path: path.display().to_string(), runs: count });
     }
-    let results = runs.iter().map(|one| &one.run).filter(|run| run.has_result());
+    let results = runs.iter().map(|run| &run.run).filter(|run| run.has_result());
     let results: Vec<&Run> = results.collect();
-    let made: Vec<&ReportedRun> = runs.iter().filter(|one| one.run.is_result()).collect();
-    let used: Vec<&ReportedRun> = runs.iter().filter(|one| one.unused().is_none()).collect();
-    let trials = TrialsResult::of_runs(runs.iter().filter(|one| one.run.is_own()).map(|one| {
-        let plan = one.run.record.as_ref().map(|record| &record.plan);
-        (one.run.path.as_path(), plan)
+    let made: Vec<&ReportedRun> = runs.iter().filter(|run| run.run.is_result()).collect();
+    let used: Vec<&ReportedRun> = runs.iter().filter(|run| run.unused().is_none()).collect();
+    let trials = TrialsResult::of_runs(runs.iter().filter(|run| run.run.is_own()).map(|run| {
+        let plan = run.run.record.as_ref().map(|record| &record.plan);
+        (run.run.path.as_path(), plan)
     }));
-    let (answer, predicted) = alone(&runs, &trials, replan);
+    let (answer, predicted) = single_run(&runs, &trials, replan);
     let mut report = Report {
         answer,
         advice: trials.iter().map(advice::tried).chain(predicted).collect(),
-        findings: told(&runs, &designs, &results),
+        findings: finding_texts(&runs, &designs, &results),
         recommendations: recommended(&designs, &results),
         doubts: doubts(&runs),
         checkpoints,
@@ -145,16 +148,19 @@ fn concluded(
     let conclusions = paths.iter().filter_map(|path| Conclusion::of_study(path));
     let lines = conclusions.flat_map(|conclusion| conclusion.lines);
     let mut answered: Vec<OpeningLine> = lines.map(|said| line(&said.name, said.value)).collect();
-    answered.extend(trials.iter().map(|of| {
-        line("Advice", format!("{}: {}", of.workload, words::trials::tried(of).join("; ")))
+    answered.extend(trials.iter().map(|result| {
+        let sentences = words::trials::tried(result).join("; ");
+        line("Advice", format!("{}: {sentences}", result.workload))
     }));
     report.opening = opening(&report, answered);
-    let ceilings = diagnoses.iter().map(|of| format!("{}: {}", of.workload, ceilings::answer(of)));
+    let ceilings = diagnoses
+        .iter()
+        .map(|diagnosis| format!("{}: {}", diagnosis.workload, ceilings::answer(diagnosis)));
     report.opening.splice(0..0, ceilings.map(|says| line("Ceilings", says)));
     report
 }
 
-/// Read the data of a plot of all results below `paths`, and name what must not be drawn.
+/// Reads the data for a plot of all results below `paths`, and lists the runs that must not be drawn.
 ///
 /// # Errors
 /// There is nothing to draw.
@@ -188,14 +194,14 @@ pub fn plot_data(
 
 /// All runs below some folders.
 struct FoundRuns {
-    /// Those that have results, be it such that must not be used, in the order they were started. Their settings name workload, host and, where there are
-    /// several, source.
+    /// Runs with results, also invalid ones, in the order of their start. Their settings include workload, host and, if there are several, the source.
     data: Data,
+    /// Runs without results.
     others: Vec<Run>,
     checkpoints: Vec<CheckpointGroup>,
     /// Folders that cannot be read.
     left_out: Vec<LeftOut>,
-    /// How a study's CSV orders its rows, in its own words.
+    /// The order of rows as a study's CSV describes it.
     order: Option<String>,
 }
 
@@ -205,7 +211,8 @@ impl FoundRuns {
     }
 
     fn new(index: RunIndex, paths: &[PathBuf]) -> Result<Self, RunsError> {
-        let unread = index.unread.iter().filter_map(|one| FolderRun::from_names(&one.path));
+        let unread = index.unread.iter();
+        let unread = unread.filter_map(|folder| FolderRun::from_names(&folder.path));
         let folders = index.runs.iter().filter_map(FolderRun::from_run).chain(unread).collect();
         let mut all = index.runs;
         all.sort_by(|a, b| a.by_start().cmp(&b.by_start()));
@@ -215,9 +222,9 @@ impl FoundRuns {
             if run.parameter == "processes" && run.accelerators.is_none() {
                 run.value.clear();
             }
-            // Systems of submissions are sources of their own, and what nothing tells is no workload that others have.
+            // Each system of a submission is a source, and an unknown workload is never the same as another.
             let system = run.submission.as_ref().map(ToString::to_string);
-            let parts = names.get(source_of(run, paths)).cloned().into_iter().chain(system);
+            let parts = names.get(source_index(run, paths)).cloned().into_iter().chain(system);
             let parts: Vec<String> = parts.collect();
             let source = (!parts.is_empty()).then(|| parts.join(", "));
             let workload = if run.is_workload_known() {
@@ -237,17 +244,18 @@ impl FoundRuns {
         let checkpoints = checkpoint_groups(&all);
         let (runs, others): (Vec<Run>, Vec<Run>) = all.into_iter().partition(Run::has_result);
         let settings: Vec<&Settings> = runs.iter().map(|run| &run.settings).collect();
-        // Words of a study's CSV about factors.
+        // Factors as the study's CSV declares them.
         let declared = match study_of(paths)? {
             Some(files) => DeclaredFactors::from_table(&files.table()?),
             None => DeclaredFactors::default(),
         };
         let designs = designs(&settings, &declared);
-        // A path that is no text is shown as far as it is.
-        let left_out = index.unread.into_iter();
-        let left_out = left_out
-            .map(|one| LeftOut { path: one.path.display().to_string().into(), ..one })
-            .collect();
+        // Paths that are not UTF-8 are shown with replacement characters.
+        let left_out = index.unread.into_iter().map(|folder| {
+            let path = folder.path.display().to_string().into();
+            LeftOut { path, ..folder }
+        });
+        let left_out = left_out.collect();
         Ok(FoundRuns {
             data: Data { diagnoses: diagnoses(&runs), runs, designs, overview: None, folders },
             others,
@@ -258,21 +266,23 @@ impl FoundRuns {
     }
 }
 
-/// Each of them once.
+/// The diagnoses stored beside runs, each once.
 fn diagnoses(runs: &[Run]) -> Vec<Diagnosis> {
     let mut found = Vec::new();
     for run in runs.iter().filter(|run| run.is_own()) {
-        let of = run.record.as_ref().and_then(|of| Diagnosis::beside(&run.path, &of.plan));
-        found.extend(of.filter(|of| !found.contains(of)));
+        let record = run.record.as_ref();
+        let diagnosis = record.and_then(|record| Diagnosis::beside(&run.path, &record.plan));
+        found.extend(diagnosis.filter(|diagnosis| !found.contains(diagnosis)));
     }
     found
 }
 
-fn source_of(run: &Run, paths: &[PathBuf]) -> usize {
+/// The index of the path that a run was found below.
+fn source_index(run: &Run, paths: &[PathBuf]) -> usize {
     paths.iter().position(|path| path.display().to_string() == run.source).unwrap_or(0)
 }
 
-/// The levels of factors of a run; and its source, where there are several.
+/// The levels of a run's factors, and its source if there are several.
 fn levels(data: &Data, at: usize) -> BTreeMap<String, String> {
     let mut levels = BTreeMap::new();
     for design in &data.designs {
@@ -285,7 +295,7 @@ fn levels(data: &Data, at: usize) -> BTreeMap<String, String> {
     levels
 }
 
-/// The last part of each path; the whole of it where several end alike.
+/// A name for each path: its last part, or the complete path if several have the same last part.
 fn source_names(paths: &[PathBuf]) -> Vec<String> {
     let mut names = Vec::new();
     for path in paths {
@@ -297,7 +307,7 @@ fn source_names(paths: &[PathBuf]) -> Vec<String> {
     names
 }
 
-/// The files of a study, where a study is what was asked for.
+/// The files of a study if the only path is a study.
 fn study_of(paths: &[PathBuf]) -> Result<Option<StudyFiles>, RunsError> {
     match paths {
         [path] => Ok(study_csv(path).map(|csv| StudyFiles::new(&csv)).transpose()?),
@@ -305,7 +315,7 @@ fn study_of(paths: &[PathBuf]) -> Result<Option<StudyFiles>, RunsError> {
     }
 }
 
-/// The state of a study, where a study is what was asked for.
+/// The state of a study if the only path is a study.
 fn overview(paths: &[PathBuf]) -> Result<Option<Overview>, RunsError> {
     let Some(files) = study_of(paths)? else { return Ok(None) };
     let table = files.table()?;
@@ -316,7 +326,7 @@ fn overview(paths: &[PathBuf]) -> Result<Option<Overview>, RunsError> {
 }
 
 /// The file that a run's numbers come from.
-fn file_of(run: &Run) -> PathBuf {
+fn result_file(run: &Run) -> PathBuf {
     let file = match run.origin {
         RunOrigin::Feedrate => Some(RECORD_FILE),
         _ => ["summary.json", "dlio.log"].into_iter().find(|name| run.path.join(name).is_file()),
@@ -324,9 +334,9 @@ fn file_of(run: &Run) -> PathBuf {
     file.map_or(run.path.clone(), |name| run.path.join(name))
 }
 
-/// The answer of a single run whose record there is, with all doubts that are known here, and what is predicted to help it, where nobody tried
-/// that. What trials take back does not help.
-fn alone(
+/// The answer of a single run with a record, and its predicted advice unless trials of its workload exist. Changes that trials withdrew are left
+/// out.
+fn single_run(
     runs: &[ReportedRun],
     trials: &[TrialsResult],
     replan: ReplanOf<'_>,
@@ -337,64 +347,72 @@ fn alone(
     let mut says = words::answer::lines(answer, &run.doubts);
     let case = Case::new(&derived, answer, &run.doubts);
     let replanned = replan(run);
-    let advice = replanned.as_ref().map(|of| advise(&case, &|overrides| of.plan(overrides)));
+    let advice = replanned.as_ref();
+    let advice = advice.map(|replanned| advise(&case, &|overrides| replanned.plan(overrides)));
     let mut helps = advice.as_ref().map_or_else(
         || ranked_proposals(&case),
-        |advice| advice.iter().map(|one| one.proposal.clone()).collect(),
+        |advice| advice.iter().map(|item| item.proposal.clone()).collect(),
     );
-    // Of another workload something else may help.
-    let of_it: Vec<_> = trials.iter().filter(|of| of.plan.as_ref() == Some(&record.plan)).collect();
-    let withdrawn: Vec<&Vec<String>> = of_it
+    // Trials of other workloads say nothing about this one.
+    let is_same_plan = |result: &&TrialsResult| result.plan.as_ref() == Some(&record.plan);
+    let own_trials: Vec<_> = trials.iter().filter(is_same_plan).collect();
+    let withdrawn: Vec<&Vec<String>> = own_trials
         .iter()
-        .flat_map(|of| &of.advice)
+        .flat_map(|result| &result.advice)
         .filter(|row| row.is_withdrawn())
         .map(|row| &row.overrides)
         .collect();
-    helps.retain(|one| one.overrides.is_empty() || !withdrawn.contains(&&one.overrides));
+    helps.retain(|proposal| {
+        proposal.overrides.is_empty() || !withdrawn.contains(&&proposal.overrides)
+    });
     says.extend(words::advice::would_help(&helps));
     let ideal = Pipeline::with_ideal_client(&derived);
     says.extend(words::client::line(&derived, ideal.as_ref()));
-    let untried = if of_it.is_empty() { replanned.zip(advice) } else { None };
+    let untried = if own_trials.is_empty() { replanned.zip(advice) } else { None };
     let run_dir = run.path.display().to_string();
-    let predicted = untried
-        .and_then(|(of, advice)| advice::predicted(&record.plan.workload, &run_dir, &advice, &*of));
+    let predicted = untried.and_then(|(replanned, advice)| {
+        advice::predicted(&record.plan.workload, &run_dir, &advice, &*replanned)
+    });
     (Some(ReportAnswer { says, answer: answer.clone() }), predicted)
 }
 
-/// Each doubt once, the worst first, then those of most runs.
+/// Each doubt once, sorted by severity, then by the number of runs that have it.
 fn doubts(runs: &[ReportedRun]) -> Vec<SeenDoubt> {
     let mut found: Vec<SeenDoubt> = Vec::new();
-    for (index, doubt) in runs
-        .iter()
-        .enumerate()
-        .flat_map(|(index, one)| one.run.doubts.iter().map(move |of| (index, of)))
-    {
-        let (evidence, advice) = (doubt.evidence.clone(), doubt.advice.clone());
-        let seen = Seen { run: Some(index), evidence, advice };
-        match found.iter_mut().find(|of| of.name == doubt.name && of.severity == doubt.severity) {
+    let all = runs.iter().enumerate();
+    let all = all.flat_map(|(index, run)| run.run.doubts.iter().map(move |doubt| (index, doubt)));
+    for (index, doubt) in all {
+        let evidence = doubt.evidence.clone();
+        let seen = Seen { run: Some(index), evidence, advice: doubt.advice.clone() };
+        let is_same =
+            |known: &&mut SeenDoubt| known.name == doubt.name && known.severity == doubt.severity;
+        match found.iter_mut().find(is_same) {
             Some(known) => known.seen.push(seen),
-            None => {
-                let (name, severity) = (doubt.name.clone(), doubt.severity);
-                found.push(SeenDoubt { name, severity, seen: vec![seen] });
-            }
+            None => found.push(SeenDoubt {
+                name: doubt.name.clone(),
+                severity: doubt.severity,
+                seen: vec![seen],
+            }),
         }
     }
     found.sort_by_key(|doubt| (doubt.severity, Reverse(doubt.seen.len())));
     found
 }
 
-/// The relative URL of a file, from a folder. Both may be relative to the working folder. `None` where it cannot be known.
+/// The relative URL of the file `to` from the folder `from`, both of which may be relative to the working folder. `None` if the working folder is
+/// unknown.
 fn link(from: &Path, to: &Path) -> Option<String> {
-    let (from, to) = (std::path::absolute(from).ok()?, std::path::absolute(to).ok()?);
-    let (from, to): (Vec<Component>, Vec<Component>) =
-        (from.components().collect(), to.components().collect());
-    let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
-    let up = vec!["..".to_string(); from.len() - common];
-    let down = to[common..].iter().map(|part| escaped(part.as_os_str().as_encoded_bytes()));
+    let from = std::path::absolute(from).ok()?;
+    let to = std::path::absolute(to).ok()?;
+    let from_parts: Vec<Component> = from.components().collect();
+    let to_parts: Vec<Component> = to.components().collect();
+    let common = from_parts.iter().zip(&to_parts).take_while(|(a, b)| a == b).count();
+    let up = vec!["..".to_string(); from_parts.len() - common];
+    let down = to_parts[common..].iter().map(|part| escaped(part.as_os_str().as_encoded_bytes()));
     Some(up.into_iter().chain(down).collect::<Vec<_>>().join("/"))
 }
 
-/// Percent-encoded (RFC 3986), so that nothing but a name is left.
+/// A name, percent-encoded (RFC 3986) so that no character has a meaning in a URL.
 fn escaped(name: &[u8]) -> String {
     let bytes = name.iter().map(|byte| match byte {
         b'-' | b'_' | b'.' | b'~' => char::from(*byte).to_string(),
@@ -418,24 +436,24 @@ mod tests {
             std::fs::remove_dir_all(run.join("dlio_config")).unwrap();
         }
         let found = FoundRuns::read(&[folder.path().into()], &ReadOptions::default()).unwrap();
-        let of = |key: &str| {
+        let settings = |key: &str| {
             let runs = found.data.runs.iter();
             runs.map(|run| run.settings[key].clone()).collect::<Vec<String>>()
         };
-        assert_eq!(of(SOURCE), ["closed/x/one", "closed/x/two"]);
+        assert_eq!(settings(SOURCE), ["closed/x/one", "closed/x/two"]);
         let workloads = ["unknown (one/w/run_1/c1)", "unknown (two/w/run_1/c1)"];
-        assert_eq!(of("workload"), workloads);
+        assert_eq!(settings("workload"), workloads);
     }
 
     #[test]
     fn rows_without_a_result_are_counted_by_state() {
-        let of = |pending, failed| {
+        let not_run_line = |pending, failed| {
             let counts = StatusCounts { done: 36, running: 0, pending, failed };
             not_run(&Overview { counts, factors: Vec::new(), matrix: Vec::new() })
         };
         let says = "18 of 54 rows have no result: 12 pending, 6 failed";
-        assert_eq!(of(12, 6).unwrap().value, says);
-        assert_eq!(of(0, 0), None);
+        assert_eq!(not_run_line(12, 6).unwrap().value, says);
+        assert_eq!(not_run_line(0, 0), None);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! The tables of a report: of experiments, of these by epoch and around checkpoints, and of runs: their columns, and what a cell says.
+//! Builds the tables of a report: experiments, their epochs and checkpoints, and runs.
 
 use crate::document::run_numbers;
 use crate::experiment::{EpochMiddles, ReportedExperiment, SaveMiddles, experiments};
-use crate::number::{UNKNOWN, level, megabytes, percent, significant};
+use crate::number::{UNKNOWN, megabytes, percent, significant};
 use crate::report::{Report, ReportedRun};
 use crate::table::{ColumnKind, ReportTable, TableCell};
 use crate::words::answer::{counted, passes};
@@ -17,10 +17,10 @@ use feedrate_results::import::Bound;
 use feedrate_results::run::{Run, Submission};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// All runs, one a row.
+/// The table of runs, with a row for each.
 pub(super) fn table_of_runs(report: &Report) -> ReportTable {
     let runs: Vec<&ReportedRun> = report.runs.iter().collect();
-    let mut table = ReportTable::new("One row a run. Its number links to its record.");
+    let mut table = ReportTable::new("One row per run. Its number links to its record.");
     table.is_of_runs = true;
     table.muted = (0..runs.len()).filter(|&at| runs[at].unused().is_some()).collect();
     let numbers = runs.iter().enumerate().map(|(at, run)| {
@@ -30,7 +30,7 @@ pub(super) fn table_of_runs(report: &Report) -> ReportTable {
     });
     table.add("Run", ColumnKind::Number, numbers);
     if !table.muted.is_empty() {
-        table.title += " Those that are not used are grey.";
+        table.title += " Runs that are not used are grey.";
         let why = runs.iter().map(|run| run.unused().unwrap_or_default());
         table.add("Not used", ColumnKind::Text, why);
     }
@@ -38,10 +38,13 @@ pub(super) fn table_of_runs(report: &Report) -> ReportTable {
     let measured = |metric| runs.iter().map(move |run| run.run.metric(metric));
     add_au(&mut table, "AU all steps (%)", measured(&AU_ALL_STEPS));
     add_au(&mut table, "AU windowed (%)", measured(&AU_WINDOWED));
-    // Only where files said something else than what follows from their steps.
+    // Only if files report another value than their steps give.
     let reported = runs.iter().map(|run| run.run.reported_au_percent());
     let mut pairs = reported.clone().zip(measured(&AU_WINDOWED));
-    if pairs.any(|(reported, own)| reported.is_some() && percent(reported) != percent(own)) {
+    let differs = |(reported, windowed): (Option<f64>, Option<f64>)| {
+        reported.is_some() && percent(reported) != percent(windowed)
+    };
+    if pairs.any(differs) {
         add_au(&mut table, "AU reported (%)", reported);
     }
     if has_sustained(report) {
@@ -54,14 +57,14 @@ pub(super) fn table_of_runs(report: &Report) -> ReportTable {
     let samples = measured(&SAMPLES_WHOLE).map(|rate| TableCell::written(rate, significant));
     table.add("Samples/s", ColumnKind::Rate, samples);
     table.add("Epochs", ColumnKind::Number, runs.iter().map(|run| Some(run.run.epochs)));
-    table.add("Doubts", ColumnKind::Text, runs.iter().map(|run| doubts_of(report, run)));
+    table.add("Doubts", ColumnKind::Text, runs.iter().map(|run| doubt_cell(report, run)));
     let folders = runs.iter().map(|run| run.run.path.display().to_string());
     table.add("Folder", ColumnKind::Text, folders);
     table
 }
 
 /// The number of doubts of a run, each linked to its evidence.
-fn doubts_of(report: &Report, run: &ReportedRun) -> TableCell {
+fn doubt_cell(report: &Report, run: &ReportedRun) -> TableCell {
     let links = run.doubts().into_iter().filter_map(|name| {
         let at = report.doubts.iter().position(|doubt| doubt.name == name)?;
         Some((name.to_string(), format!("#{}", report.doubt_id(at))))
@@ -70,7 +73,7 @@ fn doubts_of(report: &Report, run: &ReportedRun) -> TableCell {
     TableCell { text: counted(&run.run.doubts), value, links: links.collect() }
 }
 
-/// Checkpoints as files of others report them.
+/// The table of checkpoints that DLIO's files report.
 pub(super) fn table_of_checkpoints(report: &Report) -> ReportTable {
     let mut table = ReportTable::new("Checkpoints as reported, means of their runs.");
     let groups = &report.checkpoints;
@@ -92,23 +95,23 @@ pub(super) fn table_of_checkpoints(report: &Report) -> ReportTable {
     table.without_empty_columns()
 }
 
-/// Epochs that have columns of their own, at most: the first half and the last.
+/// Maximum number of epochs with columns: half of them from the start, half from the end.
 const EPOCHS_MAX: usize = 8;
 
-/// Utilisation and throughput of all experiments by epoch, and around checkpoints; none where no run has two epochs, or a checkpoint.
+/// Tables of utilisation and throughput by epoch and around checkpoints, for experiments with at least two epochs or with a checkpoint.
 pub(super) fn tables_over_time(report: &Report) -> Vec<ReportTable> {
     let all = experiments(report);
     let several: Vec<&ReportedExperiment> =
         all.iter().filter(|experiment| 1 < experiment.epochs.len()).collect();
     let mut tables = Vec::new();
     if !several.is_empty() {
-        let (title, kind) = ("AU of all steps (%) by epoch", ColumnKind::Utilisation);
-        tables.push(by_epoch(report, &several, title, kind, |of| {
-            cell(&of.au_all_steps_percent, percent)
+        let title = "AU over all steps (%) by epoch";
+        tables.push(by_epoch(report, &several, title, ColumnKind::Utilisation, |epoch| {
+            cell(&epoch.au_all_steps_percent, percent)
         }));
-        let (title, kind) = ("Samples/s by epoch", ColumnKind::Rate);
-        tables.push(by_epoch(report, &several, title, kind, |of| {
-            cell(&of.samples_per_second, significant)
+        let title = "Samples/s by epoch";
+        tables.push(by_epoch(report, &several, title, ColumnKind::Rate, |epoch| {
+            cell(&epoch.samples_per_second, significant)
         }));
     }
     let saving: Vec<&ReportedExperiment> =
@@ -119,6 +122,7 @@ pub(super) fn tables_over_time(report: &Report) -> Vec<ReportTable> {
     tables
 }
 
+/// A table with a column for each epoch.
 fn by_epoch(
     report: &Report,
     several: &[&ReportedExperiment],
@@ -126,27 +130,28 @@ fn by_epoch(
     kind: ColumnKind,
     cell: fn(&EpochMiddles) -> TableCell,
 ) -> ReportTable {
-    let mut table = table_of(report, several, format!("{title}. {MEANS}"));
+    let mut table = experiment_table(report, several, format!("{title}. {MEANS}"));
     let epochs = several.iter().map(|experiment| experiment.epochs.len()).max().unwrap_or(0);
-    let (first, last) = (EPOCHS_MAX / 2, epochs.saturating_sub(EPOCHS_MAX / 2));
+    let first = EPOCHS_MAX / 2;
+    let last = epochs.saturating_sub(EPOCHS_MAX / 2);
     for epoch in 0..epochs {
         if epochs <= EPOCHS_MAX || epoch < first || last <= epoch {
             let cells = several.iter().map(|experiment| experiment.epochs.get(epoch));
-            let cells = cells.map(|of| of.map_or_else(TableCell::default, cell));
+            let cells = cells.map(|epoch| epoch.map_or_else(TableCell::default, cell));
             table.add(&format!("Epoch {}", epoch + 1), kind, cells);
         }
     }
     table
 }
 
-const MEANS: &str =
-    "Means of n runs (of rates geometric), with 95 % intervals where there are several.";
+const MEANS: &str = "Means of n runs (geometric for rates), with 95 % intervals if n > 1.";
 
+/// A table of training before, during and after checkpoints.
 fn around_checkpoints(report: &Report, saving: &[&ReportedExperiment]) -> ReportTable {
-    let title = "Training before, during and after checkpoints that were written, in the steps that lie wholly there; a dash where none does.";
-    let mut table = table_of(report, saving, format!("{title} {MEANS}"));
+    let title = "Training before, during and after written checkpoints, from steps that lie completely in each phase; a dash if there are none.";
+    let mut table = experiment_table(report, saving, format!("{title} {MEANS}"));
     let saves: Vec<SaveMiddles> = saving.iter().filter_map(|experiment| experiment.saves).collect();
-    let counts = saves.iter().map(|of| Some(of.count as u64));
+    let counts = saves.iter().map(|save| Some(save.count as u64));
     table.add("Checkpoints", ColumnKind::Number, counts);
     use ColumnKind::{Number, Rate, Utilisation};
     let mut add = |name: &str, kind: ColumnKind, value: fn(&SaveMiddles) -> Middle| {
@@ -171,28 +176,32 @@ fn add_au(table: &mut ReportTable, name: &str, values: impl Iterator<Item = Opti
     );
 }
 
-/// Settings and number of runs of experiments.
-fn table_of(report: &Report, of: &[&ReportedExperiment], title: String) -> ReportTable {
+/// A table with the settings and the number of runs of experiments.
+fn experiment_table(
+    report: &Report,
+    experiments: &[&ReportedExperiment],
+    title: String,
+) -> ReportTable {
     let mut table = ReportTable::new(title);
     let firsts: Vec<&ReportedRun> =
-        of.iter().map(|experiment| &report.runs[experiment.runs[0]]).collect();
+        experiments.iter().map(|experiment| &report.runs[experiment.runs[0]]).collect();
     add_settings(&mut table, report, &firsts);
     table.add(
         "n",
         ColumnKind::Number,
-        of.iter().map(|experiment| Some(experiment.runs.len() as u64)),
+        experiments.iter().map(|experiment| Some(experiment.runs.len() as u64)),
     );
     table
 }
 
-/// All experiments, with the bar that their runs are held to.
+/// The table of all experiments, with the target that their runs should reach.
 pub(super) fn table_of_experiments(report: &Report) -> ReportTable {
     let all = experiments(report);
     let runs_of = |experiment: &ReportedExperiment| {
         Vec::from_iter(experiment.runs.iter().map(|&run| &report.runs[run].run))
     };
     let title = format!("{MEANS}{}", without(report));
-    let mut table = table_of(report, &all.iter().collect::<Vec<_>>(), title);
+    let mut table = experiment_table(report, &all.iter().collect::<Vec<_>>(), title);
     let all_steps = all.iter().map(|experiment| {
         let bound = runs_of(experiment).iter().find_map(|run| run.bound);
         bounded(cell(&experiment.au_all_steps_percent, percent), bound)
@@ -213,19 +222,19 @@ pub(super) fn table_of_experiments(report: &Report) -> ReportTable {
     let is_misreported = reported
         .clone()
         .zip(windowed)
-        .any(|(reported, own)| reported.is_some() && percent(reported) != percent(own));
+        .any(|(reported, windowed)| reported.is_some() && percent(reported) != percent(windowed));
     if is_misreported {
         add_au(&mut table, "AU reported (%)", reported);
     }
-    let bars = all
+    let targets = all
         .iter()
         .map(|experiment| TableCell::number(report.runs[experiment.runs[0]].run.bar_percent));
-    let bars: Vec<TableCell> = bars.collect();
-    if bars.iter().any(|bar| bar.value.is_some()) {
-        if bars.iter().all(|bar| *bar == bars[0]) {
-            table.title += &format!(" The bar is {} % AU.", bars[0].text);
+    let targets: Vec<TableCell> = targets.collect();
+    if targets.iter().any(|target| target.value.is_some()) {
+        if targets.iter().all(|target| *target == targets[0]) {
+            table.title += &format!(" The target is {} % AU.", targets[0].text);
         } else {
-            table.add("Bar (%)", ColumnKind::Number, bars);
+            table.add("Target (%)", ColumnKind::Number, targets);
         }
         let runs = || all.iter().map(|experiment| runs_of(experiment).into_iter());
         let over_all: Vec<String> =
@@ -233,9 +242,9 @@ pub(super) fn table_of_experiments(report: &Report) -> ReportTable {
         let as_reported: Vec<String> =
             runs().map(|runs| passes(Passes::as_reported(runs))).collect();
         let differ = over_all != as_reported;
-        table.add("Reach it, all steps", ColumnKind::Text, over_all);
+        table.add("Reach target, all steps", ColumnKind::Text, over_all);
         if differ {
-            table.add("Reach it, as reported", ColumnKind::Text, as_reported);
+            table.add("Reach target, as reported", ColumnKind::Text, as_reported);
         }
     }
     let first_step = all.iter().map(|experiment| {
@@ -255,19 +264,19 @@ pub(super) fn table_of_experiments(report: &Report) -> ReportTable {
     table.without_empty_columns()
 }
 
-/// ` Without run 11 (missing_ranks), runs 3, 4 (negative_rate).`: runs with results that count for no experiment.
+/// A sentence on runs with results that are left out: ` Without run 11 (missing_ranks), runs 3, 4 (negative_rate).`
 fn without(report: &Report) -> String {
     let mut reasons: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     let results = report.runs.iter().enumerate().filter(|(_, run)| run.run.has_result());
     for (at, reason) in results.filter_map(|(at, run)| Some((at, run.unused()?))) {
         reasons.entry(reason).or_default().push(at);
     }
-    let reasons = reasons.iter().map(|(reason, runs)| format!("{} ({reason})", run_numbers(runs)));
-    let reasons = reasons.collect::<Vec<_>>().join(", ");
-    if reasons.is_empty() { reasons } else { format!(" Without {reasons}.") }
+    let parts = reasons.iter().map(|(reason, runs)| format!("{} ({reason})", run_numbers(runs)));
+    let text = parts.collect::<Vec<_>>().join(", ");
+    if text.is_empty() { text } else { format!(" Without {text}.") }
 }
 
-/// A value that is only a bound is marked as one.
+/// A cell, marked if its value is only a bound.
 fn bounded(cell: TableCell, bound: Option<Bound>) -> TableCell {
     let mark = match bound {
         None => return cell,
@@ -277,7 +286,7 @@ fn bounded(cell: TableCell, bound: Option<Bound>) -> TableCell {
     TableCell { text: format!("{mark} {}", cell.text), ..cell }
 }
 
-/// Settings that these runs differ in, a column each; an experiment has those of its first run. What is the same of all stands above the table.
+/// Adds a column for each setting that differs between runs; equal settings go into the title. An experiment has the settings of its first run.
 fn add_settings(table: &mut ReportTable, report: &Report, runs: &[&ReportedRun]) {
     let mut same = Vec::new();
     for (name, kind, cells) in settings(report, runs) {
@@ -289,7 +298,7 @@ fn add_settings(table: &mut ReportTable, report: &Report, runs: &[&ReportedRun])
         }
     }
     if !same.is_empty() {
-        table.title += &format!(" All of {}.", same.join(", "));
+        table.title += &format!(" Same for all: {}.", same.join(", "));
     }
 }
 
@@ -297,8 +306,8 @@ fn add_settings(table: &mut ReportTable, report: &Report, runs: &[&ReportedRun])
 type Column = (String, ColumnKind, Vec<TableCell>);
 
 fn settings(report: &Report, runs: &[&ReportedRun]) -> Vec<Column> {
-    let text = |name: &str, of: &dyn Fn(&ReportedRun) -> TableCell| -> Column {
-        (name.into(), ColumnKind::Text, runs.iter().map(|run| of(run)).collect())
+    let text = |name: &str, cell: &dyn Fn(&ReportedRun) -> TableCell| -> Column {
+        (name.into(), ColumnKind::Text, runs.iter().map(|run| cell(run)).collect())
     };
     let mut columns = vec![
         text("Source", &|run| match report.sources.get(run.source) {
@@ -316,7 +325,9 @@ fn settings(report: &Report, runs: &[&ReportedRun]) -> Vec<Column> {
         runs.iter().flat_map(|run| run.factors.keys()).map(String::as_str).collect();
     for name in names.into_iter().filter(|name| ![PROCESSES, SOURCE].contains(name)) {
         let cell = |run: &ReportedRun| {
-            let level = run.factors.get(name).map(|of| (level(name, of), TableCell::level(of)));
+            let level = run.factors.get(name);
+            let level =
+                level.map(|text| (crate::number::level(name, text), TableCell::level(text)));
             level.map_or_else(TableCell::default, |(text, cell)| TableCell { text, ..cell })
         };
         let (name, _, cells) = text(name, &cell);
@@ -324,34 +335,34 @@ fn settings(report: &Report, runs: &[&ReportedRun]) -> Vec<Column> {
         let kind = if is_number { ColumnKind::Number } else { ColumnKind::Text };
         columns.push((name, kind, cells));
     }
-    if !is_told_by(&columns, runs) {
+    if !shows_variation(&columns, runs) {
         columns.push(text("Parameter", &|run| (&run.run.parameter).into()));
         columns.push(text("Value", &|run| TableCell::level(&run.run.value)));
     }
     columns
 }
 
-/// Whether runs of another parameter or value differ in some column too.
-fn is_told_by(columns: &[Column], runs: &[&ReportedRun]) -> bool {
+/// Whether runs that differ in parameter or value also differ in a column.
+fn shows_variation(columns: &[Column], runs: &[&ReportedRun]) -> bool {
     let mut known: HashMap<Vec<&str>, [&str; 2]> = HashMap::new();
     runs.iter().enumerate().filter(|(_, run)| run.unused().is_none()).all(|(at, run)| {
-        let told = columns.iter().map(|column| column.2[at].text.as_str()).collect();
+        let shown = columns.iter().map(|column| column.2[at].text.as_str()).collect();
         let varied = [run.run.parameter.as_str(), run.run.value.as_str()];
-        *known.entry(told).or_insert(varied) == varied
+        *known.entry(shown).or_insert(varied) == varied
     })
 }
 
-fn cell(of: &Middle, text: fn(Option<f64>) -> String) -> TableCell {
-    TableCell::middle(of.estimate, of.interval, |value| text(Some(value)))
+fn cell(middle: &Middle, text: fn(Option<f64>) -> String) -> TableCell {
+    TableCell::middle(middle.estimate, middle.interval, |value| text(Some(value)))
 }
 
-/// The heading explains the mark of what is estimated.
+/// The heading of read rates, which explains the mark of estimates.
 fn read_heading(runs: &[&ReportedRun]) -> &'static str {
     let is_marked = runs.iter().any(|run| run.is_estimated());
     if is_marked { "Read (MB/s, ≈ estimated)" } else { "Read (MB/s)" }
 }
 
-/// A rate whose bytes were not counted is marked.
+/// The cell of a rate, marked if its bytes were estimated.
 fn rate(cell: TableCell, is_estimated: bool) -> TableCell {
     match cell.value {
         Some(_) if is_estimated => TableCell { text: format!("≈ {}", cell.text), ..cell },
@@ -359,7 +370,7 @@ fn rate(cell: TableCell, is_estimated: bool) -> TableCell {
     }
 }
 
-/// DLIO's files do not tell it.
+/// Whether any run has a sustained utilisation. Runs of DLIO have none.
 fn has_sustained(report: &Report) -> bool {
     report.runs.iter().any(|run| run.run.metric(&AU_SUSTAINED).is_some())
 }

@@ -1,4 +1,4 @@
-//! Shows what results say: plots, tables, the page of a report. Decides nothing about what a number means.
+//! Renders results as sentences, plots, tables and reports. Decides nothing about the meaning of a number.
 
 mod number;
 pub mod table;
@@ -12,7 +12,7 @@ pub mod experiment;
 mod grid;
 mod methods;
 mod figures;
-mod told;
+mod conclusions;
 mod advice;
 mod comparison;
 mod opening;

@@ -1,5 +1,5 @@
-//! How the runs were made, in sentences and tables: what was the same in all, what was varied, on what, in which order, how often. Nothing is
-//! said that no record holds.
+//! Describes how runs were made, in sentences and tables: shared and varied settings, machines, order, replicates. States only what records
+//! contain.
 
 use crate::report::{Method, ReportedRun, Source};
 use crate::table::ReportTable;
@@ -14,39 +14,40 @@ use std::collections::{BTreeMap, BTreeSet};
 
 type Runs<'r, 'a> = &'r [&'a ReportedRun];
 
-/// Runs of a report, as a method describes them.
+/// The runs that methods describe.
 struct Described<'r, 'a> {
-    /// Those that are used, in the order they were started.
+    /// Used runs, in the order of their start.
     used: Runs<'r, 'a>,
-    /// All that trained, used or not.
+    /// All runs that trained, used or not.
     trained: Runs<'r, 'a>,
     sources: &'r [Source],
     /// The order that the study's CSV declares.
     declared_order: Option<&'r str>,
 }
 
-/// A name, and the sentences under it; `None` where there is nothing to say.
+/// A name with its sentences; `None` if there is nothing to say.
 type MethodRow = (&'static str, fn(&Described) -> Option<String>);
 
-/// In the order of reading.
+/// All methods in reading order.
 const METHODS: [MethodRow; 10] = [
-    ("Runs", |runs| Some(whole(runs.used))),
-    ("Varied", |runs| of_each_workload(runs.used, varied)),
-    ("Overridden", |runs| of_each_workload(runs.used, overridden)),
-    ("Where", |runs| of_each_source(runs.used, runs.sources, place)),
-    ("Emulated", |runs| of_each_source(runs.used, runs.sources, emulated)),
-    ("Design", |runs| of_each_source(runs.trained, runs.sources, design)),
+    ("Runs", |runs| Some(extent(runs.used))),
+    ("Varied", |runs| for_workloads(runs.used, varied)),
+    ("Overridden", |runs| for_workloads(runs.used, overridden)),
+    ("Where", |runs| for_sources(runs.used, runs.sources, place)),
+    ("Emulated", |runs| for_sources(runs.used, runs.sources, emulated)),
+    ("Design", |runs| for_sources(runs.trained, runs.sources, design)),
     ("Order", |runs| {
-        let declared = runs.declared_order.map(|order| format!("By the study's CSV: {order}."));
-        let ordered = of_each_source(runs.trained, runs.sources, order);
+        let declared =
+            runs.declared_order.map(|order| format!("As the study's CSV declares: {order}."));
+        let ordered = for_sources(runs.trained, runs.sources, order);
         joined(declared.into_iter().chain(ordered), " ")
     }),
     ("Seeds", |runs| seeds(runs.used)),
-    ("Page cache", |runs| of_each_source(runs.used, runs.sources, cache)),
+    ("Page cache", |runs| for_sources(runs.used, runs.sources, cache)),
     ("Numbers", |runs| Some(numbers(runs.used))),
 ];
 
-/// How the used runs were made. `trained` are all that trained, used or not; `order` is what the study's CSV declares.
+/// The methods of the used runs. `trained`: all runs that trained, used or not; `declared_order`: the order that the study's CSV declares.
 pub(super) fn methods(
     used: Runs,
     trained: Runs,
@@ -63,7 +64,7 @@ pub(super) fn methods(
     rows.chain([again(used)]).collect()
 }
 
-/// `None` where there is nothing to join.
+/// The joined parts; `None` if there are none.
 fn joined(parts: impl IntoIterator<Item = String>, between: &str) -> Option<String> {
     let parts: Vec<String> = parts.into_iter().collect();
     (!parts.is_empty()).then(|| parts.join(between))
@@ -78,43 +79,46 @@ fn experiment(run: &ReportedRun) -> (&str, Option<u32>, &BTreeMap<String, String
     (&run.run.workload, run.run.accelerators, &run.factors)
 }
 
-/// Sentences about the runs of each source; once where they are the same of all.
-fn of_each_source(
-    runs: Runs,
-    sources: &[Source],
-    says: fn(Runs) -> Option<String>,
-) -> Option<String> {
-    let (mut found, mut count): (Vec<(&str, String)>, usize) = (Vec::new(), 0);
+/// Sentences about the runs of each source, or one if all are the same.
+fn for_sources(runs: Runs, sources: &[Source], says: fn(Runs) -> Option<String>) -> Option<String> {
+    let mut found: Vec<(&str, String)> = Vec::new();
+    let mut count = 0;
     for (index, source) in sources.iter().enumerate() {
-        let own: Vec<_> = runs.iter().copied().filter(|run| run.source == index).collect();
-        if !own.is_empty() {
+        let source_runs: Vec<_> = runs.iter().copied().filter(|run| run.source == index).collect();
+        if !source_runs.is_empty() {
             count += 1;
-            found.extend(says(&own).map(|says| (source.path.as_str(), says)));
+            found.extend(says(&source_runs).map(|says| (source.path.as_str(), says)));
         }
     }
     let (_, first) = found.first()?;
     if found.len() == count && found.iter().all(|(_, says)| says == first) {
         return Some(first.clone());
     }
-    joined(found.iter().map(|(path, says)| format!("Of `{path}`: {says}")), " ")
+    joined(found.iter().map(|(path, says)| format!("`{path}`: {says}")), " ")
 }
 
 /// A sentence about each workload.
-fn of_each_workload(runs: Runs, says: fn(&str, Runs) -> Option<String>) -> Option<String> {
+fn for_workloads(runs: Runs, says: fn(&str, Runs) -> Option<String>) -> Option<String> {
     let parts = by_workload(runs).into_iter();
     joined(parts.filter_map(|(workload, runs)| says(workload, &runs)), " ")
 }
 
-fn whole(runs: Runs) -> String {
+/// The numbers of runs and experiments, and when they were made.
+fn extent(runs: Runs) -> String {
     let experiments: BTreeSet<_> = runs.iter().map(|run| experiment(run)).collect();
     let workloads: BTreeSet<&str> = runs.iter().map(|run| run.run.workload.as_str()).collect();
-    let [first, last] = [runs.first(), runs.last()].map(|run| {
+    let start = |run: Option<&&ReportedRun>| {
         let started = run.and_then(|run| run.run.started.as_deref()).unwrap_or_default();
         started.split('.').next().unwrap_or_default().replace('T', " ")
-    });
-    let (count, experiments) = (counted(runs.len() as u64, "run"), experiments.len() as u64);
-    let (experiments, workloads) = (counted(experiments, "experiment"), quoted(workloads));
-    format!("{count} of {experiments} ({workloads}), started from {first} to {last}.")
+    };
+    format!(
+        "{} of {} ({}), started from {} to {}.",
+        counted(runs.len() as u64, "run"),
+        counted(experiments.len() as u64, "experiment"),
+        quoted(workloads),
+        start(runs.first()),
+        start(runs.last())
+    )
 }
 
 /// Settings that differ between runs of a workload.
@@ -122,7 +126,7 @@ fn varied(workload: &str, runs: Runs) -> Option<String> {
     let several = values(runs).into_iter().filter(|(_, values)| 1 < values.len());
     let several =
         joined(several.map(|(key, values)| format!("`{key}`: {}", quoted(values))), "; ")?;
-    Some(format!("Of `{workload}` these differ between runs: {several}."))
+    Some(format!("Settings of `{workload}` that differ between runs: {several}."))
 }
 
 /// Overrides that all runs of a workload share.
@@ -134,6 +138,7 @@ fn overridden(workload: &str, runs: Runs) -> Option<String> {
     (!shared.is_empty()).then(|| format!("All runs of `{workload}` set {shared}."))
 }
 
+/// The machines, kernels and file systems of runs.
 fn place(runs: Runs) -> Option<String> {
     let facts = ["machine", "kernel", "file system", "device", "program"].map(|key| {
         let values = runs.iter().filter_map(|run| run.run.place.get(key)).map(String::as_str);
@@ -147,7 +152,7 @@ fn place(runs: Runs) -> Option<String> {
     let known = runs.iter().filter(|run| run.run.place.contains_key("file system")).count();
     let unknown = counted((runs.len() - known) as u64, "run");
     let unknown = match known {
-        0 => Some("The file system is unknown: these results do not name it.".to_string()),
+        0 => Some("The file system is unknown, as these results do not name it.".to_string()),
         known if known < runs.len() => Some(format!("The file system of {unknown} is unknown.")),
         _ => None,
     };
@@ -156,7 +161,7 @@ fn place(runs: Runs) -> Option<String> {
 
 const BYTES_PER_SECOND: &str = "bytes/s";
 
-/// Settings that make storage slower than it is: key, and the words before and after its value.
+/// Settings that slow the storage down, with the words before and after their value.
 const EMULATED: [(&str, &str, &str); 6] = [
     ("storage.throttle_bytes_per_second", "a throttle of", BYTES_PER_SECOND),
     ("storage.throttle_latency_s", "a throttle's latency of", "s for each read"),
@@ -170,13 +175,13 @@ fn is_zero(text: &str) -> bool {
     text.parse() == Ok(0.0)
 }
 
-/// Conditions that a reader would miss most, each with how many runs have it where not all do: the state of the page cache, and storage that was emulated.
+/// The most important conditions of runs: the state of the page cache and emulated storage, each with the number of runs if not all have it.
 pub(super) fn conditions(runs: Runs) -> Vec<String> {
     let caches = known("train.cache", runs).into_iter().map(|cache| {
         let state = match cache {
             "cold" => "cold",
             "warm" => "warm",
-            _ => "as it was",
+            _ => "left as it was",
         };
         format!("{state}{}", in_runs("train.cache", &[cache].into(), runs))
     });
@@ -188,16 +193,16 @@ pub(super) fn conditions(runs: Runs) -> Vec<String> {
     cache.into_iter().chain(emulated).collect()
 }
 
-/// ` in 3 of 4 runs`, where not all have one of these values.
+/// The number of runs with one of these values: ` in 3 of 4 runs`; empty if all have one.
 fn in_runs(key: &str, values: &BTreeSet<&str>, runs: Runs) -> String {
-    let has_one = |run: &&&ReportedRun| {
+    let has_value = |run: &&&ReportedRun| {
         run.run.settings.get(key).is_some_and(|value| values.contains(value.as_str()))
     };
-    let count = runs.iter().filter(has_one).count();
+    let count = runs.iter().filter(has_value).count();
     if count == runs.len() { String::new() } else { format!(" in {count} of {} runs", runs.len()) }
 }
 
-/// `a throttle of 400 MB/s`.
+/// The emulation of storage in words: `a throttle of 400 MB/s`.
 fn emulation(runs: Runs) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     for (key, before, after) in EMULATED {
@@ -219,25 +224,26 @@ fn emulation(runs: Runs) -> Vec<String> {
     let mut kinds = known("storage.kind", runs);
     kinds.retain(|kind| ["memory", "null"].contains(kind));
     if !kinds.is_empty() {
-        let of = in_runs("storage.kind", &kinds, runs);
-        parts.push(format!("storage of kind {}, which is no device{of}", quoted(kinds)));
+        let count = in_runs("storage.kind", &kinds, runs);
+        parts.push(format!("storage of kind {}, which is not a device{count}", quoted(kinds)));
     }
     parts
 }
 
 fn emulated(runs: Runs) -> Option<String> {
     let parts = emulation(runs);
-    let so = "These rates and waits are not those of the device.";
-    (!parts.is_empty()).then(|| format!("Storage was emulated: {}. {so}", parts.join(", ")))
+    let warning = "Rates and waits are not those of the device.";
+    (!parts.is_empty()).then(|| format!("Storage was emulated: {}. {warning}", parts.join(", ")))
 }
 
-/// When checkpoints were written, of all that differ.
+/// The distinct schedules of checkpoints.
 fn schedules(runs: Runs) -> Vec<String> {
     let all: BTreeSet<String> =
         runs.iter().filter_map(|run| run.run.checkpoints.as_ref()).map(schedule).collect();
     all.into_iter().collect()
 }
 
+/// The studies of runs, and the number of replicates.
 fn design(runs: Runs) -> Option<String> {
     let studies = runs.iter().filter_map(|run| run.run.study.as_ref());
     let names: BTreeSet<&str> = studies.clone().map(|study| study.study.as_str()).collect();
@@ -246,13 +252,15 @@ fn design(runs: Runs) -> Option<String> {
     if !names.is_empty() {
         parts.push(format!("Runs of the study {}.", quoted(names)));
         if alone > 0 {
-            parts.push(format!("{} of no study.", counted(alone as u64, "run")));
+            parts.push(format!("{} outside of a study.", counted(alone as u64, "run")));
         }
     }
     let mut sizes: BTreeMap<_, u64> = BTreeMap::new();
     runs.iter().for_each(|run| *sizes.entry(experiment(run)).or_default() += 1);
     parts.push(match (sizes.values().min()?, sizes.values().max()?) {
-        (1, 1) => "No experiment was repeated: no difference can be told from noise.".into(),
+        (1, 1) => {
+            "No experiment was repeated, so differences cannot be distinguished from noise.".into()
+        }
         (a, b) if a == b => format!("Each experiment was run {a} times."),
         (a, b) => format!("Experiments were run {a} to {b} times."),
     });
@@ -263,10 +271,10 @@ fn design(runs: Runs) -> Option<String> {
     Some(parts.join(" "))
 }
 
-/// Whether replicates were made right after one another.
+/// Whether replicates were run one directly after another.
 fn order(runs: Runs) -> Option<String> {
     if runs.iter().any(|run| run.run.started.is_none()) {
-        return Some("The order of running is not known.".into());
+        return Some("The order of runs is unknown.".into());
     }
     let pairs = runs.windows(2);
     let neighbours = pairs.filter(|pair| experiment(pair[0]) == experiment(pair[1])).count();
@@ -278,10 +286,10 @@ fn order(runs: Runs) -> Option<String> {
             "All runs are of one experiment, one after another.".into()
         }
         (repeats, n) if n == repeats => {
-            "All runs of an experiment were made one after another: what drifted meanwhile cannot be told from an effect.".into()
+            "All runs of an experiment were made one after another, so a drift cannot be distinguished from an effect.".into()
         }
         (_, 0) => {
-            "Experiments were interleaved: no repeated run followed one of its own experiment.".into()
+            "Experiments were interleaved: no repeated run followed a run of the same experiment.".into()
         }
         (repeats, n) => {
             let repeats = counted(repeats as u64, "repeated run");
@@ -290,7 +298,7 @@ fn order(runs: Runs) -> Option<String> {
     })
 }
 
-/// Seeds of the orders of samples, which the records that were kept tell.
+/// The seeds of sample orders, if all records were kept.
 fn seeds(runs: Runs) -> Option<String> {
     let plans: Vec<_> =
         runs.iter().filter_map(|run| Some(&run.run.record.as_ref()?.plan)).collect();
@@ -303,38 +311,41 @@ fn seeds(runs: Runs) -> Option<String> {
             format!("All runs read their samples in the order of seed `{seed}` (`train.seed`).")
         }
         _ => format!(
-            "The orders of samples are of {} seeds (`train.seed`), each in its run's record as `plan.loader.order_seed`.",
+            "Runs read their samples in orders of {} seeds (`train.seed`); each record has its seed as `plan.loader.order_seed`.",
             seeds.len()
         ),
     })
 }
 
+/// The state of the page cache.
 fn cache(runs: Runs) -> Option<String> {
     let says = known("train.cache", runs).into_iter().map(|value| match value {
         "cold" => "The dataset was dropped from the page cache before each epoch, which was checked.",
         "warm" => "The dataset was read into the page cache before the first epoch, which was checked.",
-        _ => "The page cache was left as it was: what it holds of the dataset is not read from the device.",
+        _ => "The page cache was left as it was: cached parts of the dataset were not read from the device.",
     });
     let says: Vec<&str> = says.collect();
     let several = if 1 < says.len() { "Runs differ in this. " } else { "" };
     (!says.is_empty()).then(|| format!("{several}{}", says.join(" ")))
 }
 
+/// The definitions of numbers and intervals.
 fn numbers(runs: Runs) -> String {
     let definitions = [&AU_WINDOWED, &AU_ALL_STEPS, &AU_SUSTAINED]
         .map(|metric| format!("`{}`: {} ({}).", metric.label(), metric.definition, metric.source));
     let mut estimated = "";
     if !runs.iter().all(|run| is_own(run)) {
-        estimated = "DLIO counts no bytes: what its runs read, marked ≈, is samples times the mean size of those that its generator draws. ";
+        estimated = "DLIO counts no bytes, so the bytes that its runs read, marked ≈, are the number of samples times the generator's mean sample size. ";
     }
     format!(
-        "A run is run value; its epochs are repeated measures and make no interval narrower. Percentages have their mean, rates their geometric mean; \
-         intervals are of 95 % (Student's t, of rates on the scale of logarithms, of percentages on that of the logit); \
+        "Each run counts as one value; its epochs are repeated measures and make no interval narrower. Means are geometric for rates and arithmetic for \
+         percentages; intervals are of 95 % (Student's t, on the logarithmic scale for rates and on the logit scale for percentages); \
          p values of several comparisons are corrected by Holm's method. MB is 10^6 bytes, MiB 2^20. {estimated}{}",
         definitions.join(" ")
     )
 }
 
+/// The commands that repeat the runs.
 fn again(runs: Runs) -> Method {
     let (of_feedrate, others): (Vec<&ReportedRun>, Vec<_>) =
         runs.iter().copied().partition(|run| is_own(run));
@@ -361,22 +372,22 @@ fn again(runs: Runs) -> Method {
     let settings = if is_of_study {
         "All settings of a run are in its record, under `plan` and `study`."
     } else {
-        "All settings of a run are in its record under `plan`; these commands name the workload only."
+        "All settings of a run are in its record under `plan`; these commands name only the workload."
     };
-    let configs = "The settings of DLIO's runs are in the folder that Hydra left in theirs (`.hydra` or `dlio_config`).";
+    let configs = "The settings of DLIO's runs are in their folders, where Hydra wrote them (`.hydra` or `dlio_config`).";
     let says = [(settings, of_feedrate.is_empty()), (configs, others.is_empty())];
     let says = says.into_iter().filter(|(_, has_none)| !has_none).map(|(says, _)| says.to_string());
     Method { name: "Again".into(), says: joined(says, " ").unwrap_or_default(), commands }
 }
 
-/// The rows that say when checkpoints are written, in place of whether.
+/// The row for checkpoints, which shows their schedule.
 const CHECKPOINTS: &str = "Checkpoints";
 const CHECKPOINT_FORMAT: &str = "checkpoint.format";
 
-/// Values of settings of checkpoints that are not configured.
+/// Values of checkpoint settings that are not configured.
 const OFF: [&str; 4] = ["false", "False", "null", "none"];
 
-/// The settings of each workload, one column each.
+/// The table of settings, with a column for each workload.
 pub(super) fn configuration(runs: Runs) -> ReportTable {
     let workloads = by_workload(runs);
     let known: Vec<BTreeMap<&str, Vec<&str>>> =
@@ -400,7 +411,7 @@ pub(super) fn configuration(runs: Runs) -> ReportTable {
             }
         });
         let cells: Vec<String> = cells.collect();
-        // A throttle or delay of 0 is none.
+        // A throttle or delay of 0 is off.
         let is_emulated = EMULATED.iter().any(|(emulated, ..)| *emulated == key);
         let is_known = |cell: &String| !(cell.is_empty() || is_emulated && is_zero(cell));
         let row = std::iter::once(name.to_string()).chain(cells.iter().cloned()).collect();
@@ -410,15 +421,15 @@ pub(super) fn configuration(runs: Runs) -> ReportTable {
     ReportTable::from_text("Workflow configuration", columns, rows)
 }
 
-/// Component and specification of each machine, once.
+/// A table of components for each distinct machine.
 pub(super) fn setups(runs: Runs) -> Vec<ReportTable> {
     let mut setups: Vec<ReportTable> = Vec::new();
     for machine in runs.iter().flat_map(|run| &run.run.machines) {
-        let rows = machine.components.iter().map(|(name, of)| {
-            // Free space changes with every run, and is none of the machine's parts.
-            let kept = of.split(", ").filter(|word| !word.ends_with(" free"));
-            let kept = kept.map(|word| word.split_once(" free of ").map_or(word, |of| of.1));
-            let kept: Vec<&str> = kept.collect();
+        let rows = machine.components.iter().map(|(name, specification)| {
+            // Free space changes with every run, and is not part of the machine.
+            let kept = specification.split(", ").filter(|word| !word.ends_with(" free"));
+            let size = |word| str::split_once(word, " free of ").map_or(word, |(_, size)| size);
+            let kept: Vec<&str> = kept.map(size).collect();
             vec![name.clone(), kept.join(", ")]
         });
         let title = format!("Experimental setup: {}", machine.hostname);
@@ -438,20 +449,20 @@ fn by_workload<'a>(runs: Runs<'_, 'a>) -> BTreeMap<&'a str, Vec<&'a ReportedRun>
     found
 }
 
-/// Values of a setting in the runs that have it.
+/// The distinct values of a setting in runs that have it.
 fn known<'a>(key: &str, runs: Runs<'_, 'a>) -> BTreeSet<&'a str> {
     runs.iter().filter_map(|run| run.run.settings.get(key)).map(String::as_str).collect()
 }
 
-/// Every value of every setting. Where only some runs have one it is `-` in the others.
+/// The distinct values of every setting. Runs without a setting count as `-`.
 fn values<'a>(runs: Runs<'_, 'a>) -> BTreeMap<&'a str, Vec<&'a str>> {
     let mut values: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for key in runs.iter().flat_map(|run| run.run.settings.keys()) {
         values.entry(key).or_default();
     }
     for (key, values) in &mut values {
-        let own = runs.iter().map(|run| run.run.settings.get(*key).map_or("-", String::as_str));
-        *values = own.collect::<BTreeSet<_>>().into_iter().collect();
+        let levels = runs.iter().map(|run| run.run.settings.get(*key).map_or("-", String::as_str));
+        *values = levels.collect::<BTreeSet<_>>().into_iter().collect();
         values.sort_by(|a, b| by_number(a, b));
     }
     values
@@ -467,7 +478,7 @@ mod tests {
     use feedrate_results::run::{CheckpointSchedule, Run};
 
     #[test]
-    fn checkpoints_are_configured_with_schedule_and_format() {
+    fn the_row_of_checkpoints_has_schedule_and_format() {
         let run = Run {
             workload: "w".into(),
             settings: [(CHECKPOINT_FORMAT.to_string(), "pt".to_string())].into(),
@@ -485,6 +496,6 @@ mod tests {
             .iter()
             .map(|row| row.iter().map(|cell| cell.text.as_str()).collect())
             .collect();
-        assert_eq!(cells, [["Checkpoints", "after epoch 1, then each; as pt"]]);
+        assert_eq!(cells, [["Checkpoints", "after epoch 1, then after each; as pt"]]);
     }
 }

@@ -1,26 +1,26 @@
-//! Numbers as the report writes them, in the units that its headings name. What is not known is a dash.
+//! Formats numbers for tables, in the units of their headings. Unknown values are dashes.
 
 use feedrate_spec::units;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Whole numbers from here on are not all numbers of 64 bits.
+/// From here on, not every integer is exact as a 64-bit float.
 const EXACT_BELOW: f64 = (1u64 << 53) as f64;
 
-/// A dash, where nothing is known.
+/// The text of an unknown value.
 pub(crate) const UNKNOWN: &str = "–";
 
-/// `99.7`: percent, with one decimal.
+/// A percentage with one decimal: `99.7`.
 pub(super) fn percent(value: Option<f64>) -> String {
     decimals(value, 1)
 }
 
-/// `146.6`: of bytes per second, in MB/s.
+/// Bytes per second, as MB/s: `146.6`.
 pub(super) fn megabytes(value: Option<f64>) -> String {
     significant(value.map(|rate| rate / 1e6))
 }
 
-/// Three significant digits at least, and no more decimals than that takes.
+/// A number with at least three significant digits, and no more decimals than that needs.
 pub(super) fn significant(value: Option<f64>) -> String {
     let places = match value.map(f64::abs) {
         Some(size) if size >= 100.0 => 1,
@@ -37,13 +37,13 @@ fn decimals(value: Option<f64>, places: usize) -> String {
         .map_or(UNKNOWN.into(), |value| format!("{value:.places$}"))
 }
 
-/// `96.9 % [95.5 %, 98.2 %]`, without ends where there are none.
+/// An estimate with the ends of its interval, if any: `96.9 % [95.5 %, 98.2 %]`.
 pub fn with_ends(middle: f64, ends: Option<(f64, f64)>, text: impl Fn(f64) -> String) -> String {
     let ends = ends.map(|(low, high)| format!(" [{}, {}]", text(low), text(high)));
     text(middle) + &ends.unwrap_or_default()
 }
 
-/// A level of a setting as people write it.
+/// A level of a setting for display, with a unit if its key implies one.
 pub(super) fn level(key: &str, level: &str) -> String {
     match level.parse::<f64>() {
         Ok(value) if !value.is_finite() => level.into(),
@@ -54,14 +54,14 @@ pub(super) fn level(key: &str, level: &str) -> String {
     }
 }
 
-/// Each name with how often it is there, the commonest first.
+/// The distinct names with their counts, most frequent first.
 pub(super) fn by_count<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for name in names {
         *counts.entry(name).or_default() += 1;
     }
     let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
-    counts.sort_by_key(|of| Reverse(of.1));
+    counts.sort_by_key(|(_, count)| Reverse(*count));
     counts
 }
 
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_the_digits_that_count() {
+    fn numbers_have_their_significant_digits() {
         for (value, expected) in [
             (Some(1234.56), "1234.6"),
             (Some(12.345), "12.35"),
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn levels_have_units_and_the_commonest_names_come_first() {
-        for (key, of, expected) in [
+        for (key, text, expected) in [
             ("dataset.record_length_bytes", "2000000", "2 MB"),
             ("storage.throttle_bytes_per_second", "4e8", "400 MB/s"),
             ("reader.read_threads", "8", "8"),
@@ -96,7 +96,7 @@ mod tests {
             ("train.seed", "9007199254740993", "9007199254740993"),
             ("dataset.record_length_bytes", "nan", "nan"),
         ] {
-            assert_eq!(level(key, of), expected);
+            assert_eq!(level(key, text), expected);
         }
         assert_eq!(by_count(["b", "c", "a", "b"]), [("b", 2), ("a", 1), ("c", 1)]);
     }

@@ -1,5 +1,5 @@
-//! The lines that a report opens with: the answer, what must not be used, what is an artefact, what holds, what to do, and how much more there is. Decides
-//! nothing that answers, findings and doubts do not say.
+//! Writes the opening lines of a report: the answer, invalid runs, artefacts, the main finding and the next steps. Decides nothing beyond answers,
+//! findings and doubts.
 
 mod holds_for;
 
@@ -8,7 +8,7 @@ use holds_for::holds_for;
 use crate::number::by_count;
 use crate::report::{FindingText, OpeningLine, Report, ReportedRun, Support};
 use crate::words;
-use crate::words::answer::{range, told_apart};
+use crate::words::answer::{percent_beside, range};
 use crate::words::number::list;
 use feedrate_analysis::answer::Answer;
 use feedrate_analysis::finding::FindingKind;
@@ -19,25 +19,25 @@ use feedrate_results::groups::{Passes, passes_as_reported_alone};
 use feedrate_results::run::{Reason, Run};
 use feedrate_spec::units::counted;
 
-/// Runs that are named one by one.
+/// Maximum number of runs that are named individually.
 const NAMED_MAX: usize = 3;
-/// Points by which reported utilisation is another than that of all steps.
+/// Difference in points from which reported utilisation contradicts that over all steps.
 const ARTEFACT_POINTS: f64 = 5.0;
 
-/// Lines that tell little of two sources together.
-pub(super) const OF_ONE_SOURCE: [&str; 3] = [RATES, HOLDS_FOR, BEST];
+/// Lines that apply to a single source, and are left out of a comparison.
+pub(super) const SINGLE_SOURCE_LINES: [&str; 3] = [RATES, HOLDS_FOR, BEST];
 
 const RATES: &str = "Rates";
 const HOLDS_FOR: &str = "Holds for";
 const BEST: &str = "Best";
 pub(super) const DO_NOT_USE: &str = "Do not use";
 
-/// `answered`: by a search or trials, whose runs have no common answer of their own.
+/// The opening lines. `answered`: lines of a search or of trials, whose runs have no common answer.
 pub(super) fn opening(report: &Report, answered: Vec<OpeningLine>) -> Vec<OpeningLine> {
     let is_open = answered.is_empty();
     let [answer, rates] = if is_open { answers(report) } else { [None, None] };
-    let (holds, over_time) = (holds(report), over_time(report).filter(|_| is_open));
-    let (over_time, over_time_findings) = over_time.unzip();
+    let (holds, holds_findings) = holds(report);
+    let (over_time, over_time_findings) = over_time(report).filter(|_| is_open).unzip();
     let lines = [
         ("Answer", answer, Vec::new()),
         (RATES, rates, Vec::new()),
@@ -46,7 +46,7 @@ pub(super) fn opening(report: &Report, answered: Vec<OpeningLine>) -> Vec<Openin
         (DO_NOT_USE, Some(unusable(report)), Vec::new()),
         ("Artefacts", artefacts(report), Vec::new()),
         (words::mlperf::NAME, mlperf(report), Vec::new()),
-        ("Holds", Some(holds.0), holds.1),
+        ("Holds", Some(holds), holds_findings),
         ("Over time", over_time, over_time_findings.unwrap_or_default()),
         ("To do", Some(to_do(report)), Vec::new()),
     ];
@@ -56,63 +56,66 @@ pub(super) fn opening(report: &Report, answered: Vec<OpeningLine>) -> Vec<Openin
     answered.into_iter().chain(lines).collect()
 }
 
-/// Whether the accelerators of these runs were fed, and the rates that they needed and had. The answer of a single run stands in the report itself.
+/// The answer of several runs, and the rates that they needed and got. A single run's answer is part of the report itself.
 fn answers(report: &Report) -> [Option<String>; 2] {
     if report.answer.is_some() {
         return [None, None];
     }
-    let used = || report.used().map(|one| &one.run);
-    let own: Vec<&Answer> = report.used().filter_map(|one| one.answer.as_ref()).collect();
-    let mut lines = words::answer::of_several(&own).into_iter();
-    let (own, rates) = (lines.next(), lines.next());
-    let others: Vec<&Run> = used().filter(|run| !run.is_own()).collect();
-    let says: Vec<String> = own.into_iter().chain(bar(&others)).collect();
+    let answers: Vec<&Answer> = report.used().filter_map(|run| run.answer.as_ref()).collect();
+    let mut lines = words::answer::summary_lines(&answers).into_iter();
+    let summary = lines.next();
+    let rates = lines.next();
+    let of_dlio = report.used().map(|run| &run.run).filter(|run| !run.is_own());
+    let of_dlio: Vec<&Run> = of_dlio.collect();
+    let says: Vec<String> = summary.into_iter().chain(target(&of_dlio)).collect();
     [(!says.is_empty()).then(|| says.join("; ")), rates]
 }
 
-/// How many of others' runs reach their bar, and their utilisation.
-fn bar(runs: &[&Run]) -> Option<String> {
+/// The number of DLIO's runs that reach their target, and their utilisation.
+fn target(runs: &[&Run]) -> Option<String> {
     if let [run] = runs {
-        let (au, asked) = run.metric(&AU_ALL_STEPS).zip(run.bar_percent)?;
-        let au = told_apart(au, asked);
-        return Some(format!("{au} % AU over all steps of the {asked} % asked"));
+        let (au, target) = run.metric(&AU_ALL_STEPS).zip(run.bar_percent)?;
+        let au = percent_beside(au, target);
+        return Some(format!("{au} % AU over all steps, target {target} %"));
     }
-    let of = Passes::over_all_steps(runs.iter().copied());
-    let count = of.yes + of.no + of.unknown;
-    let reach = if of.yes == 1 { "reaches" } else { "reach" };
+    let passes = Passes::over_all_steps(runs.iter().copied());
+    let count = passes.yes + passes.no + passes.unknown;
+    let reach = if passes.yes == 1 { "reaches" } else { "reach" };
     let all = counted(count as u64, "run");
-    let unknown = match of.unknown {
+    let unknown = match passes.unknown {
         0 => String::new(),
-        unknown => format!(", of {unknown} it is not known"),
+        unknown => format!(", unknown for {unknown}"),
     };
     let au = runs.iter().filter_map(|run| run.metric(&AU_ALL_STEPS));
     let au = range(au.map(|au| (au, format!("{au:.0} %"))));
     let au = au.map_or(String::new(), |au| format!("; {au} AU"));
-    let says = format!("{} of {all} {reach} the bar over all steps{unknown}{au}", of.yes);
-    (0 < of.yes + of.no).then_some(says)
+    let says = format!("{} of {all} {reach} the target over all steps{unknown}{au}", passes.yes);
+    (0 < passes.yes + passes.no).then_some(says)
 }
 
-/// Groups whose best configuration is named at once.
+/// Maximum number of groups whose best configuration is named.
 const GROUPS_MAX: usize = 3;
 
+/// The best tested configurations.
 fn best(report: &Report) -> Option<String> {
     let all = &report.recommendations;
-    if let [one] = all.as_slice() {
-        let own = one.says.iter().take(2).cloned().collect::<Vec<_>>().join("; ");
-        return Some(if one.held.is_empty() { own } else { format!("at {}: {own}", one.at()) });
+    if let [group] = all.as_slice() {
+        let says = group.says.iter().take(2).cloned().collect::<Vec<_>>().join("; ");
+        let is_only = group.held.is_empty();
+        return Some(if is_only { says } else { format!("at {}: {says}", group.at()) });
     }
-    let is_one = all.iter().all(|of| of.workload == all[0].workload);
-    // Levels that all groups have set none apart.
+    let is_one_workload = all.iter().all(|group| group.workload == all[0].workload);
+    // Levels that all groups share do not distinguish them.
     let is_shared = |name: &String, level: &String| {
-        all.iter().all(|of| of.held.get(name).is_some_and(|own| own == level))
+        all.iter().all(|group| group.held.get(name).is_some_and(|held| held == level))
     };
-    let named = all.iter().take(GROUPS_MAX).map(|of| {
-        let name = (!is_one).then(|| of.workload.clone());
-        let own = of.held.iter().filter(|(name, level)| !is_shared(name, level));
-        let own: Vec<String> = own.map(|(name, level)| format!("`{name}` {level}")).collect();
-        let at = (!own.is_empty()).then(|| format!("at {}", own.join(", ")));
+    let named = all.iter().take(GROUPS_MAX).map(|group| {
+        let name = (!is_one_workload).then(|| group.workload.clone());
+        let levels = group.held.iter().filter(|(name, level)| !is_shared(name, level));
+        let levels: Vec<String> = levels.map(|(name, level)| format!("`{name}` {level}")).collect();
+        let at = (!levels.is_empty()).then(|| format!("at {}", levels.join(", ")));
         let parts: Vec<String> = name.into_iter().chain(at).collect();
-        format!("{}: {}", parts.join(", "), of.in_short)
+        format!("{}: {}", parts.join(", "), group.in_short)
     });
     let mut says: Vec<String> = named.collect();
     if GROUPS_MAX < all.len() {
@@ -121,7 +124,7 @@ fn best(report: &Report) -> Option<String> {
     (!says.is_empty()).then(|| format!("most throughput {}", says.join("; ")))
 }
 
-/// The sentence, and the findings that it repeats.
+/// A sentence on changes during runs, and the findings that it repeats.
 fn over_time(report: &Report) -> Option<(String, Vec<usize>)> {
     let kinds = [FindingKind::Epochs, FindingKind::Checkpoints];
     let is_large =
@@ -134,38 +137,40 @@ fn over_time(report: &Report) -> Option<(String, Vec<usize>)> {
     (!says.is_empty()).then(|| (says.join("; "), found))
 }
 
+/// The runs that must not be used.
 fn unusable(report: &Report) -> String {
     let results: Vec<&ReportedRun> =
-        report.runs.iter().filter(|one| one.run.has_result()).collect();
-    let invalid = results.iter().filter_map(|one| match &one.run.unusable {
-        Some(Reason::Invalid { doubt, .. }) => Some((*one, doubt.as_str())),
+        report.runs.iter().filter(|run| run.run.has_result()).collect();
+    let invalid = results.iter().filter_map(|run| match &run.run.unusable {
+        Some(Reason::Invalid { doubt, .. }) => Some((*run, doubt.as_str())),
         _ => None,
     });
     let invalid: Vec<(&ReportedRun, &str)> = invalid.collect();
     let mut says = match (invalid.len(), counted(results.len() as u64, "run")) {
         (0, _) if results.is_empty() => "no run trained".into(),
         (0, _) if results.len() == 1 => {
-            format!("nothing is known against the run by itself{}", warned(&results))
+            format!("no doubt makes the run invalid{}", warned(&results))
         }
         (0, all) => format!("none of {all} is invalid{}", warned(&results)),
         (some, all) if some <= NAMED_MAX => {
             let named =
-                invalid.iter().map(|(one, doubt)| format!("`{}` ({doubt})", one.run.short_path()));
+                invalid.iter().map(|(run, doubt)| format!("`{}` ({doubt})", run.run.short_path()));
             format!("{some} of {all}: {}", list(named))
         }
         (some, all) => {
-            let doubts = by_count(invalid.iter().map(|of| of.1)).into_iter();
+            let doubts = by_count(invalid.iter().map(|(_, doubt)| *doubt)).into_iter();
             let named = doubts.map(|(name, runs)| format!("{name} ({runs})"));
             format!("{some} of {all}: {}", list(named))
         }
     };
-    let unread = report.runs.iter().filter(|one| one.run.unusable == Some(Reason::NoSteps)).count();
+    let unread = report.runs.iter();
+    let unread = unread.filter(|run| run.run.unusable == Some(Reason::NoSteps)).count();
     if unread > 0 {
-        says += &format!("; of {unread} more no steps are known");
+        says += &format!("; {unread} more without known steps");
     }
     let others = report.runs.len() - results.len() - unread;
     if others > 0 {
-        says += &format!("; {others} more trained nothing or were put aside");
+        says += &format!("; {others} more without training or set aside");
     }
     if !report.left_out.is_empty() {
         says += &format!("; {} left out", counted(report.left_out.len() as u64, "folder"));
@@ -173,10 +178,10 @@ fn unusable(report: &Report) -> String {
     says
 }
 
-/// `; 3 have warnings, most often `page_cache``.
+/// The number of runs with warnings: `; 3 have warnings, most often `page_cache``.
 fn warned(results: &[&ReportedRun]) -> String {
     let warned: Vec<Vec<&str>> =
-        results.iter().map(|one| warnings(&one.run)).filter(|own| !own.is_empty()).collect();
+        results.iter().map(|run| warnings(&run.run)).filter(|names| !names.is_empty()).collect();
     let names = by_count(warned.concat());
     let Some((commonest, _)) = names.first() else { return String::new() };
     let have = match (results.len(), warned.len()) {
@@ -192,31 +197,52 @@ fn warnings(run: &Run) -> Vec<&str> {
     warnings.map(|doubt| doubt.name.as_str()).collect()
 }
 
+/// A run whose reported utilisation can be compared with that over all its steps.
+struct ComparedAu<'a> {
+    run: &'a Run,
+    reported_percent: f64,
+    all_steps_percent: f64,
+}
+
+impl ComparedAu<'_> {
+    fn difference_points(&self) -> f64 {
+        (self.reported_percent - self.all_steps_percent).abs()
+    }
+}
+
 /// Numbers that look better than they are.
 fn artefacts(report: &Report) -> Option<String> {
-    let both = report.used().filter_map(|one| {
-        Some((one, one.run.reported_au_percent()?, one.run.metric(&AU_ALL_STEPS)?))
+    let compared = report.used().filter_map(|run| {
+        let run = &run.run;
+        let reported_percent = run.reported_au_percent()?;
+        let all_steps_percent = run.metric(&AU_ALL_STEPS)?;
+        Some(ComparedAu { run, reported_percent, all_steps_percent })
     });
-    let both: Vec<(&ReportedRun, f64, f64)> = both.collect();
-    let all = counted(both.len() as u64, "run");
-    let alone: Vec<_> =
-        both.iter().filter(|(one, ..)| passes_as_reported_alone(&one.run)).collect();
-    let apart = both.iter().map(|(_, reported, whole)| (reported - whole).abs());
-    let far = apart.filter(|points| ARTEFACT_POINTS <= *points).count();
-    let worst = both.iter().max_by(|a, b| (a.1 - a.2).abs().total_cmp(&(b.1 - b.2).abs()));
+    let compared: Vec<ComparedAu> = compared.collect();
+    let all = counted(compared.len() as u64, "run");
+    let passing: Vec<&ComparedAu> =
+        compared.iter().filter(|au| passes_as_reported_alone(au.run)).collect();
+    let differing = compared.iter().filter(|au| ARTEFACT_POINTS <= au.difference_points()).count();
+    let worst =
+        compared.iter().max_by(|a, b| a.difference_points().total_cmp(&b.difference_points()));
     let mut parts = Vec::new();
-    if let Some((one, reported, whole)) = alone.first() {
-        let (count, bar) = (alone.len(), one.run.bar_percent.unwrap_or_default());
+    if let Some(au) = passing.first() {
+        let count = passing.len();
+        let target = au.run.bar_percent.unwrap_or_default();
         let reach = if count == 1 { "reaches" } else { "reach" };
         parts.push(format!(
-            "{count} of {all} {reach} the bar as reported and not over all steps: {reported:.1} % and {whole:.1} % of {bar} % (`{}`)",
-            one.run.short_path()
+            "{count} of {all} {reach} the target of {target} % AU only as reported: `{}` reports {:.1} %, but has {:.1} % over all steps",
+            au.run.short_path(),
+            au.reported_percent,
+            au.all_steps_percent
         ));
     }
-    if let Some((one, reported, whole)) = worst.filter(|_| 0 < far) {
+    if let Some(au) = worst.filter(|_| 0 < differing) {
         parts.push(format!(
-            "the AU reported of {far} of {all} is not that of all their steps: at worst {reported:.1} % for {whole:.1} % (`{}`)",
-            one.run.short_path()
+            "{differing} of {all} with a reported AU that differs by {ARTEFACT_POINTS} points or more from that over all steps: at worst {:.1} % instead of {:.1} % (`{}`)",
+            au.reported_percent,
+            au.all_steps_percent,
+            au.run.short_path()
         ));
     }
     let is_artefact = |finding: &FindingText| {
@@ -227,7 +253,7 @@ fn artefacts(report: &Report) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// The sentence, and the finding that it repeats.
+/// The main finding as a sentence, and its index.
 fn holds(report: &Report) -> (String, Vec<usize>) {
     let is_claim = |finding: &FindingText| match finding.kind {
         FindingKind::Effect | FindingKind::Drift => {
@@ -255,36 +281,38 @@ fn holds(report: &Report) -> (String, Vec<usize>) {
         is_difference && finding.support == Support::Shown
     };
     let says = if report.findings.iter().any(is_slight) {
-        format!("no difference of {:.0} % or more is shown", 100.0 * MARGIN)
+        format!("no difference of {:.0} % or more was found", 100.0 * MARGIN)
     } else {
-        format!("no difference between runs is shown{}", why_nothing(report))
+        format!("no difference between runs was found{}", why_nothing(report))
     };
     (says, Vec::new())
 }
 
-/// Whether runs keep MLPerf's rules: those that may be used, else all.
+/// Whether runs keep MLPerf's rules: used runs, or all if no used run is of its workloads.
 fn mlperf(report: &Report) -> Option<String> {
-    words::mlperf::line(report.used().map(|one| &one.run))
-        .or_else(|| words::mlperf::line(report.runs.iter().map(|one| &one.run)))
+    words::mlperf::line(report.used().map(|run| &run.run))
+        .or_else(|| words::mlperf::line(report.runs.iter().map(|run| &run.run)))
 }
 
+/// The reason why no difference was found.
 fn why_nothing(report: &Report) -> String {
     if report.used().count() == 1 {
-        return ": there is one".into();
+        return ", as there is only one".into();
     }
-    if report.findings.iter().any(|one| one.kind == FindingKind::NotTested) {
-        return ": those that differ were not repeated".into();
+    if report.findings.iter().any(|finding| finding.kind == FindingKind::NotTested) {
+        return ", as runs with different settings were not repeated".into();
     }
-    let found = report.findings.iter().find(|one| one.support == Support::CannotBeTold);
-    let why = found.and_then(|one| one.says.split_once("because ")?.1.split_once(": "));
+    let found = report.findings.iter().find(|finding| finding.support == Support::CannotBeTold);
+    let why = found.and_then(|finding| finding.says.split_once("because ")?.1.split_once(": "));
     why.map_or(String::new(), |(why, _)| format!(", because {why}"))
 }
 
-/// Between steps that are named in one line.
+/// Separates the next steps in one line.
 pub(super) const STEP: &str = "; then ";
-/// Next steps that are named, the most important first.
+/// Maximum number of next steps.
 pub(super) const STEPS_MAX: usize = 3;
 
+/// The next steps, the most important first.
 fn to_do(report: &Report) -> String {
     let serious = report.doubts.iter().filter(|doubt| doubt.severity != Severity::Note);
     let mut steps: Vec<(&str, String)> = Vec::new();
@@ -295,22 +323,22 @@ fn to_do(report: &Report) -> String {
         };
         steps.push((&seen.advice, format!(" (`{}`{runs})", doubt.name)));
     }
-    let open = report.findings.iter().filter_map(|one| one.to_do.as_deref());
+    let open = report.findings.iter().filter_map(|finding| finding.to_do.as_deref());
     steps.extend(open.map(|step| (step, String::new())));
     let mut named: Vec<(&str, String)> = Vec::new();
-    for step in steps {
-        if named.len() < STEPS_MAX && named.iter().all(|of| of.0 != step.0) {
-            named.push(step);
+    for (advice, reason) in steps {
+        if named.len() < STEPS_MAX && named.iter().all(|(known, _)| *known != advice) {
+            named.push((advice, reason));
         }
     }
-    // The whole of an advice stands beside its doubt.
+    // The complete advice is shown with its doubt.
     match named.as_slice() {
-        [] => "nothing that these runs ask for".into(),
-        [(says, of)] => format!("{says}{of}"),
+        [] => "nothing, as there are no warnings and no open questions".into(),
+        [(advice, reason)] => format!("{advice}{reason}"),
         several => {
-            let heads = several.iter().map(|(says, of)| {
-                let head = says.split("; ").next().unwrap_or_default();
-                format!("{head}{of}")
+            let heads = several.iter().map(|(advice, reason)| {
+                let head = advice.split("; ").next().unwrap_or_default();
+                format!("{head}{reason}")
             });
             heads.collect::<Vec<_>>().join(STEP)
         }
@@ -323,7 +351,7 @@ mod tests {
     use crate::report::{RecommendationText, Seen, SeenDoubt};
 
     #[test]
-    fn the_best_of_each_number_of_accelerators_is_told_apart() {
+    fn each_number_of_accelerators_has_its_best() {
         let recommendation = |accelerators: &str, in_short: &str| RecommendationText {
             held: [("cache", "warm"), ("processes", accelerators)]
                 .map(|(name, level)| (name.to_string(), level.to_string()))
@@ -333,11 +361,11 @@ mod tests {
         };
         let recommendations = vec![
             recommendation("1", "`format` npz"),
-            recommendation("2", "none of 4 is told apart"),
+            recommendation("2", "no measurable winner among 4"),
         ];
         let report = Report { recommendations, ..Report::default() };
-        let told = "most throughput at `processes` 1: `format` npz; at `processes` 2: none of 4 is told apart";
-        assert_eq!(best(&report).unwrap(), told);
+        let expected = "most throughput at `processes` 1: `format` npz; at `processes` 2: no measurable winner among 4";
+        assert_eq!(best(&report).unwrap(), expected);
     }
 
     #[test]
@@ -349,9 +377,11 @@ mod tests {
         };
         let mut report = Report { doubts: vec![doubt("a", "do a; or not")], ..Report::default() };
         assert_eq!(to_do(&report), "do a; or not (`a`, 1 run)");
-        report.doubts.extend(["do a; or not", "do c", "do d", "do e"].map(|of| doubt("b", of)));
-        let told = "do a (`a`, 1 run); then do c (`b`, 1 run); then do d (`b`, 1 run)";
-        assert_eq!(to_do(&report), told);
-        assert_eq!(to_do(&Report::default()), "nothing that these runs ask for");
+        report
+            .doubts
+            .extend(["do a; or not", "do c", "do d", "do e"].map(|advice| doubt("b", advice)));
+        let expected = "do a (`a`, 1 run); then do c (`b`, 1 run); then do d (`b`, 1 run)";
+        assert_eq!(to_do(&report), expected);
+        assert!(to_do(&Report::default()).starts_with("nothing, as"));
     }
 }

@@ -1,4 +1,5 @@
-//! The report of one or several sources of results, as plain data: `gather` fills it, `output` writes it. Long because it has every part of a report and of its JSON.
+//! The data of a report on one or several sources of results: `gather` fills it, `output` writes it. Long because it has every part of a report and of
+//! its JSON.
 
 use crate::table::ReportTable;
 use feedrate_analysis::answer::Answer;
@@ -18,152 +19,153 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// Everything that a report says. Text may have words in backticks: keys, names, commands.
+/// A report. Texts may have words in backticks: keys, names, commands.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Report {
-    /// Its heading.
+    /// Heading of the report.
     pub title: String,
     /// Program and version that made it.
     pub program: String,
-    /// The answer, runs that must not be used, artefacts, what holds, what to do, and how much more there is.
+    /// Opening lines: the answer, invalid runs, artefacts, the main finding and the next steps.
     pub opening: Vec<OpeningLine>,
-    /// Folders and studies that were given, in this order.
+    /// Given folders and studies, in their order.
     pub sources: Vec<Source>,
-    /// The answer of a single run of ours.
+    /// The answer of a single run of feedrate.
     pub answer: Option<ReportAnswer>,
-    /// The first of two sources against the second; `null` of other numbers of them, and where nothing can be compared.
+    /// Comparison of two sources; `null` if there are not two, or nothing can be compared.
     pub comparison: Option<ReportComparison>,
-    /// The most important first.
+    /// Findings, the most important first.
     pub findings: Vec<FindingText>,
-    /// One for each workload with several configurations.
+    /// A recommendation for each workload with several configurations.
     pub recommendations: Vec<RecommendationText>,
-    /// Changes that were tried for workloads of these runs; else, of a single run, those that are predicted to help.
+    /// Changes that were tried for the workloads of these runs, or else those predicted to help a single run.
     pub advice: Vec<ReportAdvice>,
-    /// The worst first.
+    /// Doubts, the most severe first.
     pub doubts: Vec<SeenDoubt>,
-    /// In the order of reading.
+    /// Figures in reading order.
     pub figures: Vec<ReportFigure>,
-    /// Figures that these runs have not enough for.
+    /// Figures that are not drawn, with reasons.
     pub not_drawn: Vec<NotDrawn>,
-    /// In the order they were started.
+    /// Runs in the order of their start.
     #[schemars(with = "Vec<ReportedRunOutput<'static>>")]
     pub runs: Vec<ReportedRun>,
     /// Runs that wrote or read checkpoints and trained nothing.
     #[serde(skip)]
     pub checkpoints: Vec<CheckpointGroup>,
-    /// Folders that are not used.
+    /// Folders that were left out.
     pub left_out: Vec<LeftOut>,
-    /// How the runs were made.
+    /// Descriptions of how the runs were made.
     pub methods: Vec<Method>,
-    /// The machines: component and specification.
+    /// A table of components and specifications for each machine.
     pub setups: Vec<ReportTable>,
-    /// The settings of each workload; those that were varied with all their values.
+    /// Settings of each workload, with all values of those that were varied.
     pub configuration: ReportTable,
 }
 
 /// A line of the opening.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OpeningLine {
-    /// `Over time`.
+    /// Name of the line: `Over time`.
     pub name: String,
-    /// In sentences.
+    /// One or several sentences.
     pub value: String,
-    /// Findings that it repeats, as indexes of [`Report::findings`]; empty for a line that says something else.
+    /// Findings that the line repeats, as indexes of [`Report::findings`].
     #[serde(skip)]
     pub findings: Vec<usize>,
 }
 
-/// A folder or study that was asked for.
+/// A given folder or study.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Source {
-    /// As it was given.
+    /// Path as given.
     pub path: String,
-    /// Runs that are used.
+    /// Number of runs.
     pub runs: usize,
 }
 
 /// Whether the accelerators of a run were fed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ReportAnswer {
-    /// In a few sentences, as the run itself said it.
+    /// The answer in a few sentences, as the run printed it.
     pub says: Vec<String>,
-    /// As data.
+    /// The answer as data.
     #[serde(flatten)]
     pub answer: Answer,
 }
 
-/// One source against another.
+/// A comparison of two sources.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ReportComparison {
-    /// In how many comparisons the second is better or worse.
+    /// Number of comparisons in which the second source is better or worse.
     pub says: String,
     /// A row for each experiment and response.
     pub table: ReportTable,
 }
 
-/// A sentence that the runs support, or one that says what cannot be told.
+/// A finding as a sentence with its evidence; also an open question.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FindingText {
-    /// With its numbers and intervals.
+    /// The sentence, with numbers and intervals.
     pub says: String,
-    /// Its subject.
+    /// Kind of finding.
     pub kind: FindingKind,
-    /// The workload; several are joined by commas.
+    /// Workload; several are separated by commas.
     pub workload: String,
-    /// The response it is about; `null` where it is about several.
+    /// Response that the finding is about; `null` if there are several.
     pub response: Option<&'static str>,
-    /// The factors it is about.
+    /// Factors that the finding is about.
     pub factors: Vec<String>,
-    /// Whether it holds.
+    /// Degree of support by the runs.
     pub support: Support,
-    /// Effects, intervals and p behind the sentence.
+    /// Effects, intervals and p values as text.
     pub figures: Vec<FindingFigure>,
-    /// The same as numbers.
+    /// Effects, intervals and p values as numbers.
     pub numbers: Vec<FindingNumber>,
-    /// Runs it rests on, as indexes of [`Report::runs`].
+    /// Runs that the finding rests on, as indexes of [`Report::runs`].
     pub runs: Vec<usize>,
-    /// Reasons not to believe it.
+    /// Reasons to doubt the finding.
     pub doubts: Vec<String>,
-    /// Runs that would tell what cannot be told; `null` where no runs would, or it is told.
+    /// Instructions for runs that would settle an open question; `null` if there is no question, or no runs would.
     pub to_do: Option<String>,
 }
 
 /// A number of a finding.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FindingNumber {
-    /// The quantity: `8 against 4`.
-    pub of: String,
-    /// The number.
+    /// Quantity of the number: `8 against 4`.
+    #[serde(rename = "of")]
+    pub quantity: String,
+    /// The number with its interval.
     #[serde(flatten)]
     pub effect: EffectSize,
-    /// The furthest from measured of the values behind it.
+    /// The weakest provenance of the values behind the number.
     pub provenance: Option<Provenance>,
-    /// How often such an interval holds the truth, as a share; `null` without one.
+    /// Confidence level of the interval as a share; `null` without an interval.
     pub confidence: Option<f64>,
 }
 
-/// Whether a finding holds.
+/// The degree of support for a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Support {
     /// The runs show it.
     Shown,
-    /// They show it, and there is reason to doubt them.
+    /// The runs show it, but there are doubts.
     Doubted,
-    /// They were so; no test says that others would be.
+    /// The runs had it, without a statistical test.
     Described,
-    /// It cannot be told; the sentence says why.
+    /// The runs do not decide it, for the reason in the sentence.
     CannotBeTold,
 }
 
 impl Support {
-    /// As people read it.
+    /// The text of a report.
     pub fn text(self) -> &'static str {
         match self {
             Support::Shown => "shown",
             Support::Doubted => "shown, with doubts",
             Support::Described => "not tested",
-            Support::CannotBeTold => "cannot be told",
+            Support::CannotBeTold => "inconclusive",
         }
     }
 }
@@ -173,14 +175,14 @@ impl Support {
 pub struct RecommendationText {
     /// The workload.
     pub workload: String,
-    /// Levels that all of these configurations have of what is no choice: accelerators, client, conditions of the storage, size of the work.
+    /// Levels shared by these configurations that are not a choice: accelerators, client, conditions of the storage, amount of work.
     pub held: BTreeMap<String, String>,
-    /// The configuration that did best, what it takes, what was not tried.
+    /// Sentences on the best configuration, its changes against the baseline and untested combinations.
     pub says: Vec<String>,
-    /// The first of these in a few words.
+    /// The first sentence in a few words.
     #[serde(skip)]
     pub in_short: String,
-    /// Those that no other beats in both throughput and utilisation, most throughput first.
+    /// Configurations that no other beats in both throughput and utilisation, most throughput first.
     pub best: Vec<Configuration>,
     /// Configurations that were run.
     pub tested: usize,
@@ -193,33 +195,33 @@ pub struct RecommendationText {
 pub struct ReportAdvice {
     /// The workload.
     pub workload: String,
-    /// In sentences.
+    /// Sentences on the advice.
     pub says: Vec<String>,
-    /// The folder of the trials; `null` where nothing was tried.
+    /// Folder of the trials; `null` if nothing was tried.
     pub trials: Option<String>,
-    /// The workload without any change, as it was tried.
+    /// Result of the unchanged workload in the trials.
     pub baseline: Option<Tried>,
-    /// As they are advised.
+    /// Changes in the order of advice.
     pub changes: Vec<ReportChange>,
 }
 
-/// A change, what it is predicted to bring, and what it brought.
+/// A change with its predicted and its measured effect.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ReportChange {
-    /// In words.
+    /// The change as text.
     #[serde(skip)]
     pub change: String,
-    /// Evidence of the record for it; of what was tried the reason why it is not decided.
+    /// Evidence of the record for the change; for a tried change, the reason why it is not decided.
     pub why: Option<String>,
-    /// Whether the runs take it back.
+    /// Whether trials withdrew the change.
     #[serde(rename = "withdrawn")]
     pub is_withdrawn: bool,
-    /// As data.
+    /// The change as data.
     #[serde(flatten)]
-    pub of: TriedAdvice,
+    pub advice: TriedAdvice,
 }
 
-/// A name and what is said of it.
+/// A named value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct FindingFigure {
@@ -227,23 +229,23 @@ pub struct FindingFigure {
     pub value: String,
 }
 
-/// A doubt, and the runs that deserve it.
+/// A doubt, and the runs that have it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SeenDoubt {
     /// Stable name in snake_case.
     pub name: String,
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// In which runs, each with its figures.
+    /// Runs that have the doubt, each with its evidence.
     pub seen: Vec<Seen>,
 }
 
 /// A doubt in a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Seen {
-    /// An index of [`Report::runs`]; `None` where it is not about one run.
+    /// An index of [`Report::runs`]; `null` if it is not about a single run.
     pub run: Option<usize>,
-    /// With figures.
+    /// Evidence with figures.
     pub evidence: String,
     /// Advice.
     pub advice: String,
@@ -252,48 +254,48 @@ pub struct Seen {
 /// Parts of figures that an output shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FigureUse {
-    /// None of them.
+    /// No part.
     Nothing,
-    /// Their titles, captions and values.
+    /// Titles, captions and values.
     Values,
-    /// The pictures too.
+    /// Titles, captions, values and pictures.
     Pictures,
 }
 
-/// A picture. In its SVG marks of a series carry `data-series`, with the series' name, so that it can be hidden; a `<title>` in a mark
-/// is what is shown when it is pointed at. It has no ids, scripts or styles: they would meet those of the page.
+/// A figure. In its SVG, marks have the name of their series as `data-series`, so that a series can be hidden, and a `<title>` as tooltip. The SVG has
+/// no ids, scripts or styles, which could collide with those of the page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ReportFigure {
-    /// A stable name, as `feedrate plot` has it.
+    /// Stable name, as in `feedrate plot NAME`.
     pub name: String,
-    /// Its heading.
+    /// Heading of the figure.
     pub title: String,
     /// Explains marks and intervals, and names what was left out.
     pub caption: String,
-    /// Whether a page opens with it.
+    /// Whether it is shown at the top of a page.
     #[serde(skip)]
     pub is_lead: bool,
-    /// The picture on a light ground; empty where only its values are shown.
+    /// The picture on a light background; empty if only values are shown.
     #[serde(skip)]
     pub svg: String,
-    /// The same on a dark one.
+    /// The picture on a dark background.
     #[serde(skip)]
     pub svg_dark: String,
     /// Series that can be hidden.
     pub series: Vec<String>,
-    /// The numbers behind it.
+    /// Table of the drawn numbers.
     pub values: ReportTable,
-    /// Draws it into a file.
+    /// Command that draws the figure into a file.
     #[serde(skip)]
     pub command: String,
 }
 
-/// A figure that is not there.
+/// A figure that is not drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NotDrawn {
-    /// As `feedrate plot` has it.
+    /// Name, as in `feedrate plot NAME`.
     pub name: String,
-    /// Names what is missing.
+    /// Reason why it is not drawn.
     pub why: String,
     /// Advice.
     pub hint: String,
@@ -302,42 +304,42 @@ pub struct NotDrawn {
 /// One run.
 #[derive(Clone, Debug, Default)]
 pub struct ReportedRun {
-    /// Its numbers; settings name host and source too.
+    /// The run; its settings include host and source.
     pub run: Run,
-    /// Whether its accelerators were fed; `None` of another program's run.
+    /// Whether its accelerators were fed; `None` for runs of other programs.
     pub answer: Option<Answer>,
-    /// Its record, or whatever its numbers come from, as a relative URL from where the report lies.
+    /// Its record, or the file that its numbers come from, as a URL relative to the report's folder.
     pub link: Option<String>,
     /// An index of [`Report::sources`].
     pub source: usize,
-    /// Levels of the factors of its workload, by the names that findings and figures use.
+    /// Levels of its workload's factors, by the names of findings and figures.
     pub factors: BTreeMap<String, String>,
 }
 
 impl ReportedRun {
-    /// Reason why it counts for no experiment; `None` of one that does.
+    /// The reason why the run counts for no experiment; `None` if it counts.
     pub fn unused(&self) -> Option<&str> {
         self.run.unusable.as_ref().map(|reason| reason.name())
     }
 
-    /// Names of doubts.
+    /// The names of its doubts.
     pub fn doubts(&self) -> Vec<&str> {
         self.run.doubts.iter().map(|doubt| doubt.name.as_str()).collect()
     }
 
-    /// Whether its bytes are not counted: samples times the mean size that DLIO's generator draws.
+    /// Whether its bytes are estimated as samples times the mean sample size of DLIO's generator, because they were not counted.
     pub fn is_estimated(&self) -> bool {
         self.run.provenance(&DELIVERED_WHOLE) == Some(Provenance::Estimated)
     }
 
-    /// Population deviation over the epochs that have a value, which is no measure of replicates.
+    /// The population standard deviation over epochs, which is not a measure of replicates.
     pub fn stdev(&self, metric: &Metric) -> Option<f64> {
         self.run.metric(metric)?;
         let series = self.run.series.get(&metric.id)?;
         metric::stdev(&series.iter().copied().flatten().collect::<Vec<f64>>())
     }
 
-    /// Every metric of it.
+    /// All metrics of the run.
     pub fn metrics(&self) -> Vec<OtherNumber<'_>> {
         let mut metrics = Vec::new();
         for metric in METRICS {
@@ -426,7 +428,7 @@ struct ReportedRunOutput<'a> {
     doubts: Vec<&'a str>,
     /// Why it counts for no experiment; `null` if it counts.
     unused: Option<&'a str>,
-    /// Every metric of it.
+    /// All metrics.
     metrics: Vec<ReportedMetric<'a>>,
 }
 
@@ -482,25 +484,25 @@ impl<'a> ReportedMetric<'a> {
     }
 }
 
-/// One thing that whoever repeats the runs must know.
+/// A description that is needed to repeat the runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Method {
-    /// `Order`.
+    /// Name of the description: `Order`.
     pub name: String,
-    /// In sentences.
+    /// One or several sentences.
     pub says: String,
-    /// To be typed, one a line.
+    /// Shell commands.
     pub commands: Vec<String>,
 }
 
 impl RecommendationText {
-    /// Levels that all have: `` `processes` 2, `batch_size` 4 ``.
+    /// The shared levels as text: `` `processes` 2, `batch_size` 4 ``.
     pub(crate) fn at(&self) -> String {
         let held = self.held.iter().map(|(name, level)| format!("`{name}` {level}"));
         held.collect::<Vec<_>>().join(", ")
     }
 
-    /// The workload, and levels that all have.
+    /// The workload with the shared levels.
     pub(crate) fn heading(&self) -> String {
         let at = (!self.held.is_empty()).then(|| format!(" at {}", self.at()));
         format!("{}{}", self.workload, at.unwrap_or_default())
@@ -508,34 +510,38 @@ impl RecommendationText {
 }
 
 impl ReportAdvice {
-    /// Commands of the changes that help, where they were tried; else of all.
+    /// The commands of changes that helped in trials, or of all changes without trials.
     pub fn commands(&self) -> Vec<&str> {
         let is_kept =
-            |row: &&ReportChange| self.trials.is_none() || row.of.outcome == Outcome::Helps;
-        self.changes.iter().filter(is_kept).filter_map(|row| row.of.command.as_deref()).collect()
+            |row: &&ReportChange| self.trials.is_none() || row.advice.outcome == Outcome::Helps;
+        self.changes
+            .iter()
+            .filter(is_kept)
+            .filter_map(|row| row.advice.command.as_deref())
+            .collect()
     }
 }
 
 impl Report {
-    /// The answer in one line; `None` where these runs have none.
+    /// The answer in one line, if any.
     pub fn headline(&self) -> Option<&str> {
-        let own = self.answer.iter().filter_map(|of| of.says.first().map(String::as_str));
-        let mut all = own.chain(self.opening.first().map(|line| line.value.as_str()));
-        all.next()
+        let answer = self.answer.as_ref().and_then(|answer| answer.says.first());
+        let opening = || self.opening.first().map(|line| &line.value);
+        answer.or_else(opening).map(String::as_str)
     }
 
-    /// Whether runs must be told apart by where they come from.
+    /// Whether there are several sources, so that runs need their source's name.
     pub fn has_several_sources(&self) -> bool {
         1 < self.sources.len()
     }
 
     /// Runs that count for experiments.
     pub(crate) fn used(&self) -> impl Iterator<Item = &ReportedRun> {
-        self.runs.iter().filter(|one| one.unused().is_none())
+        self.runs.iter().filter(|run| run.unused().is_none())
     }
 
-    /// Runs with at least one doubt.
+    /// The number of runs with at least one doubt.
     pub fn doubted_runs(&self) -> usize {
-        self.runs.iter().filter(|one| !one.run.doubts.is_empty()).count()
+        self.runs.iter().filter(|run| !run.run.doubts.is_empty()).count()
     }
 }

@@ -1,4 +1,4 @@
-//! A table, whatever file it comes to stand in: cells under headings, which name their units.
+//! Tables for every kind of output: cells under headings that name their units.
 
 use crate::number::{UNKNOWN, with_ends};
 use schemars::JsonSchema;
@@ -7,16 +7,16 @@ use serde::Serialize;
 /// Rows of cells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ReportTable {
-    /// Above it.
+    /// Text above the table.
     pub title: String,
-    /// Headings.
+    /// Column headings.
     pub columns: Vec<TableColumn>,
-    /// As long as `columns` each.
+    /// Rows, each with a cell for every column.
     pub rows: Vec<Vec<TableCell>>,
-    /// Whether its rows are the runs of a report, which others link to.
+    /// Whether its rows are the runs of a report, which are link targets.
     #[serde(skip)]
     pub is_of_runs: bool,
-    /// Rows that count for nothing, by their index.
+    /// Indexes of rows that are shown as unused.
     #[serde(skip)]
     pub muted: Vec<usize>,
 }
@@ -27,22 +27,22 @@ pub struct ReportTable {
 pub struct TableColumn {
     /// `Read (MB/s)`.
     pub name: String,
-    /// Its looks.
+    /// Alignment and shading.
     #[serde(skip)]
     pub kind: ColumnKind,
 }
 
-/// The looks of a column.
+/// Alignment and shading of a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// Words, from the left.
+    /// Text, aligned to the left.
     #[default]
     Text,
-    /// Numbers, to the right.
+    /// Numbers, aligned to the right.
     Number,
-    /// Numbers of 100, shaded.
+    /// Percentages, shaded by their value.
     Utilisation,
-    /// Numbers shaded by the highest of their column.
+    /// Numbers, shaded relative to the highest of their column.
     Rate,
 }
 
@@ -50,12 +50,12 @@ pub enum ColumnKind {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct TableCell {
-    /// For readers.
+    /// Displayed text.
     pub text: String,
-    /// For programs, in full; sorted and shaded by.
+    /// Exact value, used for sorting and shading.
     #[serde(skip)]
     pub value: Option<f64>,
-    /// Names with the address that each leads to.
+    /// Link names with their addresses.
     #[serde(skip)]
     pub links: Vec<(String, String)>,
 }
@@ -66,7 +66,7 @@ impl ReportTable {
         ReportTable { title: title.into(), ..ReportTable::default() }
     }
 
-    /// A table of words.
+    /// A table of text cells.
     pub fn from_text<'a>(
         title: impl Into<String>,
         columns: impl IntoIterator<Item = &'a str>,
@@ -84,7 +84,7 @@ impl ReportTable {
         }
     }
 
-    /// Add a column; the first one makes the rows.
+    /// Adds a column; the first one creates the rows.
     pub fn add<C: Into<TableCell>>(
         &mut self,
         name: &str,
@@ -99,14 +99,14 @@ impl ReportTable {
         self.columns.push(TableColumn { name: name.into(), kind });
     }
 
-    /// Heading and rows as lines of cells that `write` writes, with `between` between them.
+    /// Heading and rows as lines: cells formatted by `write` and joined by `between`.
     pub fn lines(&self, write: fn(&str) -> String, between: &str) -> Vec<String> {
         let heading = self.columns.iter().map(|column| write(&column.name)).collect::<Vec<_>>();
         let rows = self.rows.iter().map(|row| row.iter().map(|cell| write(&cell.text)).collect());
         std::iter::once(heading).chain(rows).map(|cells| cells.join(between)).collect()
     }
 
-    /// Leave out columns that nothing stands in.
+    /// The table without empty columns.
     pub fn without_empty_columns(mut self) -> Self {
         for at in (0..self.columns.len()).rev() {
             if self.rows.iter().all(|row| ["", UNKNOWN].contains(&row[at].text.as_str())) {
@@ -119,7 +119,7 @@ impl ReportTable {
 }
 
 impl TableCell {
-    /// A number, written in full; nothing where it is not known.
+    /// A number with all its digits; empty if unknown.
     pub fn number(value: Option<f64>) -> Self {
         let value = value.filter(|value| value.is_finite());
         TableCell {
@@ -129,12 +129,12 @@ impl TableCell {
         }
     }
 
-    /// A number as `text` writes it.
+    /// A number, formatted by `text`.
     pub fn written(value: Option<f64>, text: impl Fn(Option<f64>) -> String) -> Self {
         TableCell { text: text(value), value, ..TableCell::default() }
     }
 
-    /// `95.0 [94.1, 95.9]`, `95.0` without ends, a dash where nothing is known.
+    /// An estimate with its interval: `95.0 [94.1, 95.9]`, `95.0` without one, a dash if unknown.
     pub fn middle(
         value: Option<f64>,
         ends: Option<(f64, f64)>,
@@ -144,7 +144,7 @@ impl TableCell {
         TableCell { text: written.unwrap_or_else(|| UNKNOWN.into()), value, ..TableCell::default() }
     }
 
-    /// A level of a factor: a number where it is one, so that 2 sorts before 10.
+    /// A level of a factor, with its numeric value if it has one, so that 2 sorts before 10.
     pub fn level(text: &str) -> Self {
         let value = text.parse().ok().filter(|value: &f64| value.is_finite());
         TableCell { text: text.into(), value, ..TableCell::default() }

@@ -1,7 +1,7 @@
-//! What a report says: experiments, and what own records come to.
+//! Tests of whole reports: experiments, findings, doubts and methods from records.
 
 use crate::experiment::experiments;
-use crate::gather::of_results;
+use crate::gather::results_report;
 use crate::opening::opening;
 use crate::output;
 use crate::report::*;
@@ -33,10 +33,10 @@ fn run(value: &str, au: f64) -> ReportedRun {
 
 /// With pictures, of all results below a folder.
 fn report_on(folder: &Path) -> Report {
-    of_results(&[folder.into()], None, 1, NO_CHANGES, FigureUse::Pictures).unwrap()
+    results_report(&[folder.into()], None, 1, NO_CHANGES, FigureUse::Pictures).unwrap()
 }
 
-/// A line of the opening; empty where there is none.
+/// A line of the opening; empty if there is none.
 fn line(report: &Report, name: &str) -> String {
     let lines = opening(report, Vec::new()).into_iter();
     lines.filter(|line| line.name == name).map(|line| line.value).collect()
@@ -44,7 +44,7 @@ fn line(report: &Report, name: &str) -> String {
 
 /// Runs of DLIO have no number in an order, but start one after another.
 #[test]
-fn a_drift_is_told_of_records_that_name_no_order() {
+fn records_without_an_order_show_a_drift() {
     let folder = tempfile::tempdir().unwrap();
     for at in 0..8 {
         let time = 1000 + 40 * at + 3 * (at % 3);
@@ -59,42 +59,42 @@ fn a_drift_is_told_of_records_that_name_no_order() {
         );
     }
     let mut report = report_on(folder.path());
-    let told = "from the first repeated run to the last [−";
-    let drift = report.findings.iter().find(|one| one.kind == FindingKind::Drift);
+    let expected = "from the first repeated run to the last [−";
+    let drift = report.findings.iter().find(|finding| finding.kind == FindingKind::Drift);
     let says = drift.map(|drift| drift.says.as_str()).unwrap_or_default();
-    assert!(says.contains(told), "{:?}", report.findings);
+    assert!(says.contains(expected), "{:?}", report.findings);
     let holds = |report: &Report| line(report, "Holds");
-    assert!(holds(&report).contains(told), "{}", holds(&report));
-    // However certain it is: what matters to nobody is no headline.
-    for of in report.findings.iter_mut().flat_map(|one| &mut one.numbers) {
-        of.effect.estimate = if of.effect.unit == EffectUnit::Ratio { 1.00006 } else { 0.006 };
+    assert!(holds(&report).contains(expected), "{}", holds(&report));
+    // A difference that does not matter is no headline, however certain it is.
+    for number in report.findings.iter_mut().flat_map(|finding| &mut finding.numbers) {
+        let is_ratio = number.effect.unit == EffectUnit::Ratio;
+        number.effect.estimate = if is_ratio { 1.00006 } else { 0.006 };
     }
-    assert!(!holds(&report).contains(told), "{}", holds(&report));
+    assert!(!holds(&report).contains(expected), "{}", holds(&report));
 }
 
 #[test]
-fn who_passes_as_reported_alone_is_named_first() {
-    let mut one = run("2", 68.6);
-    one.run.bar_percent = Some(70.0);
+fn a_run_that_passes_only_as_reported_is_named_first() {
+    let mut first = run("2", 68.6);
+    first.run.bar_percent = Some(70.0);
     let windowed = Value { number: 70.3, provenance: Provenance::Measured };
-    one.run.values.insert(AU_WINDOWED.id, windowed);
-    let mut report = Report { runs: vec![one, run("4", 90.0)], ..Report::default() };
+    first.run.values.insert(AU_WINDOWED.id, windowed);
+    let mut report = Report { runs: vec![first, run("4", 90.0)], ..Report::default() };
     let artefacts = |report: &Report| line(report, "Artefacts");
     let says = artefacts(&report);
-    let expected = "1 of 1 run reaches the bar as reported and not over all steps: 70.3 % and 68.6 % of 70 % (";
+    let expected = "1 of 1 run reaches the target of 70 % AU only as reported: `";
     assert!(says.starts_with(expected), "{says}");
     report.runs[0].run.bar_percent = Some(68.0);
     assert_eq!(artefacts(&report), "");
-    // Ours have an answer each; of others it is said whether they reach the bar.
+    // Runs of feedrate have answers; for DLIO's runs the line counts those that reach the target.
     assert_eq!(line(&report, "Answer"), "");
-    report.runs.iter_mut().for_each(|one| one.run.origin = RunOrigin::Dlio);
-    let expected =
-        "1 of 2 runs reaches the bar over all steps, of 1 it is not known; 69 % to 90 % AU";
+    report.runs.iter_mut().for_each(|run| run.run.origin = RunOrigin::Dlio);
+    let expected = "1 of 2 runs reaches the target over all steps, unknown for 1; 69 % to 90 % AU";
     assert_eq!(line(&report, "Answer"), expected);
     report.runs[1].run.unusable = Some(Reason::NoSteps);
-    assert_eq!(line(&report, "Answer"), "69 % AU over all steps of the 68 % asked");
+    assert_eq!(line(&report, "Answer"), "69 % AU over all steps, target 68 %");
     let unusable = line(&report, "Do not use");
-    assert!(unusable.ends_with("; of 1 more no steps are known"), "{unusable}");
+    assert!(unusable.ends_with("; 1 more without known steps"), "{unusable}");
 }
 
 #[test]
@@ -106,8 +106,10 @@ fn replicates_make_one_experiment_in_the_order_of_values() {
         ..Report::default()
     };
     let found = experiments(&report);
-    let named: Vec<(&str, &[usize])> =
-        found.iter().map(|of| (of.value.as_str(), of.runs.as_slice())).collect();
+    let named: Vec<(&str, &[usize])> = found
+        .iter()
+        .map(|experiment| (experiment.value.as_str(), experiment.runs.as_slice()))
+        .collect();
     assert_eq!(named, [("2", &[1, 3][..]), ("10", &[0][..])]);
     let middle = found[0].au_all_steps_percent;
     assert_eq!(middle.estimate, Some(85.0));
@@ -141,7 +143,7 @@ fn save_steps(
 }
 
 #[test]
-fn own_records_come_to_runs_doubts_and_methods() {
+fn records_become_runs_doubts_and_methods() {
     let folder = tempfile::tempdir().unwrap();
     let study = |batch: u32, replicate: u32| {
         move |record: &mut Record| {
@@ -164,7 +166,7 @@ fn own_records_come_to_runs_doubts_and_methods() {
         save_steps(folder.path(), &name, &steps, study(batch, replicate));
     }
     save(folder.path(), "broken", |record| record.complete = false);
-    let report = of_results(
+    let report = results_report(
         &[folder.path().into()],
         Some(folder.path()),
         2,
@@ -194,7 +196,7 @@ fn own_records_come_to_runs_doubts_and_methods() {
     assert!(said("Varied").contains("`loader.batch_size`: `2`, `4`"), "{}", said("Varied"));
     assert!(said("Design").contains("Experiments were run 1 to 2 times"), "{}", said("Design"));
     assert!(
-        said("Order").contains("no repeated run followed one of its own experiment"),
+        said("Order").contains("no repeated run followed a run of the same experiment"),
         "{}",
         said("Order")
     );
@@ -205,14 +207,14 @@ fn own_records_come_to_runs_doubts_and_methods() {
 }
 
 #[test]
-fn of_several_sources_each_run_has_its_own() {
+fn each_run_has_its_source() {
     let folder = tempfile::tempdir().unwrap();
     save(folder.path(), "before/1", |_| {});
     save_steps(folder.path(), "after/1", &[(1100, 1000, 0, 1_000_000); 20], |record| {
         record.plan.storage.throttle_bytes_per_second = Some(16e6);
     });
     let paths = [folder.path().join("before"), folder.path().join("after")];
-    let report = of_results(&paths, None, 1, NO_CHANGES, FigureUse::Pictures).unwrap();
+    let report = results_report(&paths, None, 1, NO_CHANGES, FigureUse::Pictures).unwrap();
     assert!(report.has_several_sources());
     assert_eq!(experiments(&report).len(), 2);
     let method = |name: &str| report.methods.iter().find(|method| method.name == name).unwrap();
@@ -223,9 +225,9 @@ fn of_several_sources_each_run_has_its_own() {
     assert_eq!(report.runs[0].link, None);
 }
 
-/// A setting that always changes with the source is lost to no run that must not be used.
+/// A setting that always changes with the source is not reported as lost to invalid runs.
 #[test]
-fn what_follows_the_source_is_not_left_out() {
+fn settings_that_follow_the_source_are_compared_by_source() {
     let folder = tempfile::tempdir().unwrap();
     for (source, batch) in [("before", 2), ("after", 4)] {
         for time in [1000, 1010] {
@@ -236,21 +238,21 @@ fn what_follows_the_source_is_not_left_out() {
         }
     }
     let paths = ["before", "after"].map(|name| folder.path().join(name));
-    let says: Vec<String> = of_results(&paths, None, 1, NO_CHANGES, FigureUse::Pictures)
+    let says: Vec<String> = results_report(&paths, None, 1, NO_CHANGES, FigureUse::Pictures)
         .unwrap()
         .findings
         .into_iter()
-        .map(|one| one.says)
+        .map(|finding| finding.says)
         .collect();
-    assert!(says.iter().any(|says| says.contains("not the same storage")), "{says:#?}");
-    assert!(!says.iter().any(|says| says.contains("must not be used")), "{says:#?}");
+    assert!(says.iter().any(|says| says.contains("they differ in storage or data")), "{says:#?}");
+    assert!(!says.iter().any(|says| says.contains("all of their runs are invalid")), "{says:#?}");
 }
 
 #[test]
 fn there_is_no_report_on_nothing() {
     let folder = tempfile::tempdir().unwrap();
     assert!(matches!(
-        of_results(&[folder.path().into()], None, 1, NO_CHANGES, FigureUse::Pictures),
+        results_report(&[folder.path().into()], None, 1, NO_CHANGES, FigureUse::Pictures),
         Err(RunsError::Nothing(_))
     ));
 }
@@ -270,7 +272,7 @@ fn findings_are_data_too() {
     let report = report_on(folder.path());
     let object = serde_json::to_value(&report).unwrap();
     let findings = object["findings"].as_array().unwrap();
-    let is_effect = |one: &&serde_json::Value| one["kind"] == "effect";
+    let is_effect = |finding: &&serde_json::Value| finding["kind"] == "effect";
     let effect = findings.iter().find(is_effect).unwrap_or_else(|| panic!("{findings:?}"));
     assert_eq!(effect["factors"], serde_json::json!(["batch_size"]));
     let number = &effect["numbers"][0];
@@ -283,9 +285,9 @@ fn findings_are_data_too() {
     assert_eq!((&named[2], &named[3]), (&3.into(), &0.95.into()));
 }
 
-/// DLIO's loader for PyTorch reads files by name, whatever is set.
+/// DLIO's loader for PyTorch always reads files in the order of their names.
 #[test]
-fn of_a_setting_that_dlio_ignores_no_effect_is_told() {
+fn settings_that_dlio_ignores_have_no_effect() {
     let folder = tempfile::tempdir().unwrap();
     for replicate in 0..3_u32 {
         for (at, name) in ["4", "4_file_shuffle_off", "4_read_threads_8"].into_iter().enumerate() {
@@ -311,27 +313,29 @@ fn of_a_setting_that_dlio_ignores_no_effect_is_told() {
         }
     }
     let report = report_on(folder.path());
-    let of_shuffle = |one: &&FindingText| one.factors.contains(&"file_shuffle".to_string());
-    let about: Vec<&FindingText> = report.findings.iter().filter(of_shuffle).collect();
+    let is_on_shuffle =
+        |finding: &&FindingText| finding.factors.contains(&"file_shuffle".to_string());
+    let about: Vec<&FindingText> = report.findings.iter().filter(is_on_shuffle).collect();
     assert_eq!(about.len(), 1, "{:#?}", report.findings);
     assert_eq!(about[0].support, Support::CannotBeTold);
     let said = &about[0].says;
-    assert!(said.contains("DLIO does not act on it: what `file_shuffle` (off and seed"), "{said}");
-    let is_effect =
-        |one: &&FindingText| one.kind == FindingKind::Effect && one.factors == ["read_threads"];
+    assert!(said.contains("DLIO ignores it: the effect of `file_shuffle` (off and seed"), "{said}");
+    let is_effect = |finding: &&FindingText| {
+        finding.kind == FindingKind::Effect && finding.factors == ["read_threads"]
+    };
     let effect = report.findings.iter().find(is_effect).unwrap();
     assert_eq!(effect.numbers[0].effect.n, 3, "{}", effect.says);
-    let of_response = |name: &str| {
+    let on_response = |name: &str| {
         let mut all = report.findings.iter();
-        all.find(|one| one.response == Some(name) && !one.numbers.is_empty()).unwrap()
+        all.find(|finding| finding.response == Some(name) && !finding.numbers.is_empty()).unwrap()
     };
-    let of_au = of_response("au_all_steps_percent");
-    assert!(!of_au.says.contains("estimated"), "{}", of_au.says);
-    assert!(of_au.figures[0].value.contains(", recomputed, n = "), "{:?}", of_au.figures);
+    let on_au = on_response("au_all_steps_percent");
+    assert!(!on_au.says.contains("estimated"), "{}", on_au.says);
+    assert!(on_au.figures[0].value.contains(", recomputed, n = "), "{:?}", on_au.figures);
 }
 
 #[test]
-fn findings_of_several_workloads_name_theirs() {
+fn findings_name_their_workload_if_there_are_several() {
     let folder = tempfile::tempdir().unwrap();
     for (at, workload) in ["a", "a", "b", "b"].into_iter().enumerate() {
         save(folder.path(), &at.to_string(), |record| {
@@ -342,16 +346,16 @@ fn findings_of_several_workloads_name_theirs() {
         });
     }
     let report = report_on(folder.path());
-    let says: Vec<&str> = report.findings.iter().map(|one| one.says.as_str()).collect();
+    let says: Vec<&str> = report.findings.iter().map(|finding| finding.says.as_str()).collect();
     assert!(
-        says.iter().all(|one| ["a: ", "b: ", "a, b: "].iter().any(|name| one.starts_with(name))),
+        says.iter().all(|says| ["a: ", "b: ", "a, b: "].iter().any(|name| says.starts_with(name))),
         "{says:#?}"
     );
-    assert!(says.iter().any(|one| one.starts_with("b: ")), "{says:#?}");
+    assert!(says.iter().any(|says| says.starts_with("b: ")), "{says:#?}");
 }
 
 #[test]
-fn runs_of_other_settings_are_no_replicates_and_have_the_levels_that_figures_show() {
+fn runs_of_other_settings_are_no_replicates() {
     let folder = tempfile::tempdir().unwrap();
     for (i, format) in ["npz", "npz", "png", "png"].into_iter().enumerate() {
         // Runs of the same times are copies of one.
@@ -365,7 +369,7 @@ fn runs_of_other_settings_are_no_replicates_and_have_the_levels_that_figures_sho
     let levels: Vec<&str> = report.runs.iter().map(|run| run.factors["format"].as_str()).collect();
     assert_eq!(levels, ["npz", "npz", "png", "png"]);
     let experiments = experiments(&report);
-    let names: Vec<_> = experiments.iter().map(|one| (&*one.parameter, &*one.value)).collect();
+    let names: Vec<_> = experiments.iter().map(|row| (&*row.parameter, &*row.value)).collect();
     assert_eq!(names, [("format", "npz"), ("format", "png")]);
     let names: Vec<&str> = report.opening.iter().map(|line| line.name.as_str()).collect();
     let expected = ["Answer", "Rates", "Holds for", "Best", "Do not use", "Holds", "To do"];
@@ -377,11 +381,11 @@ fn runs_of_other_settings_are_no_replicates_and_have_the_levels_that_figures_sho
     let x: Vec<&str> = figure.values.rows.iter().map(|row| row[1].text.as_str()).collect();
     assert_eq!(x, ["npz", "png", "npz", "png"]);
     let page = (output::find("html").unwrap().write)(&report);
-    let part = |of: &str| page.split_once(of).unwrap().1.split_once("</figure>").unwrap().0;
+    let part = |start: &str| page.split_once(start).unwrap().1.split_once("</figure>").unwrap().0;
     assert!(
         part("id=\"figure-factor-levels\"").contains("<th scope=\"col\"><span>format</span></th>")
     );
-    let not_drawn: Vec<&str> = report.not_drawn.iter().map(|one| one.name.as_str()).collect();
+    let not_drawn: Vec<&str> = report.not_drawn.iter().map(|figure| figure.name.as_str()).collect();
     assert!(not_drawn.contains(&"scaling") && not_drawn.contains(&"timeline"), "{not_drawn:?}");
     assert!(page.contains("Not drawn") && page.contains("several numbers of processes"));
 }
@@ -415,61 +419,62 @@ fn two_sources_are_compared_first() {
             });
         }
     }
-    let report = of_results(&sources, None, 1, NO_CHANGES, FigureUse::Pictures).unwrap();
+    let report = results_report(&sources, None, 1, NO_CHANGES, FigureUse::Pictures).unwrap();
     let first = &report.opening[0];
-    let told = first.value.split_once("): ").unwrap().1;
-    assert_eq!((first.name.as_str(), told), ("Compared", "better in 4 of 4"), "{first:?}");
+    let says = first.value.split_once("): ").unwrap().1;
+    assert_eq!((first.name.as_str(), says), ("Compared", "better in 4 of 4"), "{first:?}");
     let table = &report.comparison.as_ref().unwrap().table;
     let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
     assert_eq!(names, ["Experiment", "Response", "A", "B", "B ÷ A", "Verdict"]);
-    // The same of all is in no name.
+    // Names leave out the parts that all share.
     let experiments: Vec<&str> = table.rows.iter().map(|row| row[0].text.as_str()).collect();
-    let of = |batch: u32| format!("loader.batch_size={batch}");
-    assert_eq!(experiments, [of(1), of(1), of(2), of(2)]);
-    let alone = of_results(&sources[..1], None, 1, NO_CHANGES, FigureUse::Pictures).unwrap();
+    let expected = [1, 1, 2, 2].map(|batch| format!("loader.batch_size={batch}"));
+    assert_eq!(experiments, expected);
+    let alone = results_report(&sources[..1], None, 1, NO_CHANGES, FigureUse::Pictures).unwrap();
     assert!(alone.comparison.is_none() && alone.opening[0].name == "Answer");
 }
 
 /// Two replicates of two epochs, the first with a checkpoint between its blocks of four steps.
 #[test]
-fn each_experiment_is_told_by_epoch_and_around_checkpoints() {
+fn experiments_have_tables_of_epochs_and_checkpoints() {
     let folder = tempfile::tempdir().unwrap();
     for (name, load_ms) in [("a", 30), ("b", 70)] {
-        let of = |at_ms, load_ms| block(at_ms, &[(load_ms, 10, 0, 1000); 4]);
-        let (saved_ms, after_ms) = (4 * (load_ms + 10), 4 * (load_ms + 10) + 20);
-        let mut first = epoch(1, vec![vec![of(0, load_ms), of(after_ms, 90)]]);
+        let steps = |at_ms, load_ms| block(at_ms, &[(load_ms, 10, 0, 1000); 4]);
+        let saved_ms = 4 * (load_ms + 10);
+        let after_ms = saved_ms + 20;
+        let mut first = epoch(1, vec![vec![steps(0, load_ms), steps(after_ms, 90)]]);
         first.checkpoints = vec![checkpoint(saved_ms, after_ms, 1000, 4)];
-        let second = epoch(2, vec![vec![of(after_ms + 400, 10), of(after_ms + 480, 10)]]);
+        let second = epoch(2, vec![vec![steps(after_ms + 400, 10), steps(after_ms + 480, 10)]]);
         std::fs::create_dir_all(folder.path().join(name)).unwrap();
         file::write(&folder.path().join(name), &record(plan(1, 8), vec![first, second])).unwrap();
     }
     let report = report_on(folder.path());
     let object: serde_json::Value =
         serde_json::from_str(&(output::find("json").unwrap().write)(&report)).unwrap();
-    let one = &object["experiments"][0];
-    let near = |value: &serde_json::Value, expected: f64| {
+    let experiment = &object["experiments"][0];
+    let check = |value: &serde_json::Value, expected: f64| {
         let value = value["estimate"].as_f64().unwrap();
         assert!((value - expected).abs() < 1e-6 * expected, "{value} {expected}");
     };
     let au = |ms: f64| 100.0 * 80.0 / ms;
-    near(&one["epochs"][0]["au_all_steps_percent"], (au(560.0) + au(720.0)) / 2.0);
-    near(&one["epochs"][1]["au_all_steps_percent"], 50.0);
+    check(&experiment["epochs"][0]["au_all_steps_percent"], (au(560.0) + au(720.0)) / 2.0);
+    check(&experiment["epochs"][1]["au_all_steps_percent"], 50.0);
     let batch = plan(1, 8).loader.batch_size as f64;
-    near(&one["epochs"][1]["samples_per_second"], 50.0 * batch);
-    let saves = &one["saves"];
+    check(&experiment["epochs"][1]["samples_per_second"], 50.0 * batch);
+    let saves = &experiment["saves"];
     assert_eq!(saves["count"], 1);
-    near(&saves["duration_s"], 0.02);
+    check(&saves["duration_s"], 0.02);
     // Rates have their geometric mean.
-    near(&saves["before"]["samples_per_second"], (25.0_f64 * 12.5).sqrt() * batch);
-    near(&saves["after"]["au_percent"], 10.0);
+    check(&saves["before"]["samples_per_second"], (25.0_f64 * 12.5).sqrt() * batch);
+    check(&saves["after"]["au_percent"], 10.0);
     assert_eq!(saves["during"]["au_percent"]["estimate"], serde_json::Value::Null);
     for name in ["html", "markdown", "latex"] {
         let text = (output::find(name).unwrap().write)(&report);
-        for expected in ["Epoch 2", "AU before", "AU of all steps"] {
+        for expected in ["Epoch 2", "AU before", "AU over all steps"] {
             assert!(text.contains(expected), "{name}: {expected}");
         }
     }
-    let kinds: Vec<FindingKind> = report.findings.iter().map(|one| one.kind).collect();
+    let kinds: Vec<FindingKind> = report.findings.iter().map(|finding| finding.kind).collect();
     assert!(kinds.contains(&FindingKind::Epochs) && kinds.contains(&FindingKind::Checkpoints));
     let over_time = report.opening.iter().find(|line| line.name == "Over time").unwrap();
     let parts = ["first epoch", "a checkpoint takes 20 ms"];
@@ -477,7 +482,7 @@ fn each_experiment_is_told_by_epoch_and_around_checkpoints() {
 }
 
 #[test]
-fn a_process_count_that_cannot_be_is_none() {
+fn an_impossible_process_count_is_unknown() {
     let folder = tempfile::tempdir().unwrap();
     save(folder.path(), "a", |_| {});
     let broken = folder.path().join("broken");
@@ -489,5 +494,5 @@ fn a_process_count_that_cannot_be_is_none() {
     let text = (output::find("csv").unwrap().write)(&report);
     assert!(!text.contains("429496"), "{text}");
     let broken = text.lines().find(|line| line.contains("unreadable_files")).unwrap();
-    assert!(!broken.ends_with(','), "it is said why it is not used: {broken}");
+    assert!(!broken.ends_with(','), "the reason why it is not used is missing: {broken}");
 }

@@ -1,4 +1,4 @@
-//! Text for a terminal: rows of a name and a value, tables without lines, values that may not be known, lines that fit, colours.
+//! Lays out text for a terminal: rows of names and values, tables without lines, wrapped lines, colours.
 
 use crate::table::{ColumnKind, ReportTable, TableColumn};
 use anstyle::{AnsiColor, Reset, Style};
@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, Row, Table, presets};
 use feedrate_analysis::answer::AnswerKind;
 use feedrate_measure::doubt::Severity;
 
-/// Rows under one another; values start in one column, further lines of a value are indented to it.
+/// Rows of a name and a value. Values start in one column, and their further lines are indented to it.
 pub fn rows(rows: &[(&str, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(32);
     let lines: Vec<String> = rows
@@ -19,13 +19,13 @@ pub fn rows(rows: &[(&str, String)]) -> String {
     lines.join("\n")
 }
 
-/// A table without lines, and without the blanks that fill them up.
+/// A table without lines and without trailing blanks.
 pub fn table<R: Into<Row>>(header: impl Into<Row>, rows: impl IntoIterator<Item = R>) -> String {
-    table_of_numbers(header, rows, &[])
+    table_with_numbers(header, rows, &[])
 }
 
-/// The same with these columns set to the right.
-pub fn table_of_numbers<R: Into<Row>>(
+/// A table without lines whose columns in `numbers` are aligned to the right.
+pub fn table_with_numbers<R: Into<Row>>(
     header: impl Into<Row>,
     rows: impl IntoIterator<Item = R>,
     numbers: &[usize],
@@ -40,12 +40,15 @@ pub fn table_of_numbers<R: Into<Row>>(
     table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-/// Characters of a heading or a text in a cell, about; longer ones go on in further lines.
-const CELL_COLUMNS: [usize; 2] = [12, 40];
+/// Width at which a heading is wrapped, in characters.
+const HEADING_COLUMNS: usize = 12;
+/// Width at which a cell's text is wrapped, in characters.
+const CELL_COLUMNS: usize = 40;
 
-/// A table in lines of `columns` characters. What does not fit goes on below, beside the columns that name the rows.
-pub fn of_table(table: &ReportTable, columns: Option<usize>) -> String {
-    let [heading_columns, text_columns] = CELL_COLUMNS.map(|most| columns.map(|_| most));
+/// A table in lines of at most `columns` characters. Columns that do not fit follow in a further block, beside those that name the rows.
+pub fn report_table(table: &ReportTable, columns: Option<usize>) -> String {
+    let heading_columns = columns.map(|_| HEADING_COLUMNS);
+    let text_columns = columns.map(|_| CELL_COLUMNS);
     let cells = |at: usize| {
         let column = &table.columns[at];
         let widest = table.rows.iter().map(|row| row[at].text.chars().count()).max().unwrap_or(0);
@@ -54,7 +57,7 @@ pub fn of_table(table: &ReportTable, columns: Option<usize>) -> String {
         Vec::from_iter([heading].into_iter().chain(texts))
     };
     let mut all: Vec<Vec<String>> = (0..table.columns.len()).map(cells).collect();
-    // A blank on either side of each.
+    // Each column has a blank on either side.
     let width = |cells: &Vec<String>| {
         let lines = cells.iter().flat_map(|cell| cell.lines());
         lines.map(|line| line.chars().count()).max().unwrap_or(0) + 2
@@ -66,7 +69,7 @@ pub fn of_table(table: &ReportTable, columns: Option<usize>) -> String {
     let widths = |all: &[Vec<String>]| all.iter().map(width).sum::<usize>();
     let is_wide = columns.is_some_and(|columns| columns < 2 * widths(&all[..names]));
     if is_wide && columns < Some(widths(&all)) {
-        // Numbers stand for the names of rows.
+        // Further blocks identify rows by number.
         if !table.is_of_runs {
             let numbers = (1..=table.rows.len()).map(|number| number.to_string());
             all.insert(0, [String::new()].into_iter().chain(numbers).collect());
@@ -89,12 +92,12 @@ pub fn of_table(table: &ReportTable, columns: Option<usize>) -> String {
             |number: usize| part.iter().map(|&at| all[at][number].clone()).collect::<Vec<_>>();
         let is_number = |at: &usize| kinds[part[*at]] != ColumnKind::Text;
         let numbers: Vec<usize> = (0..part.len()).filter(is_number).collect();
-        table_of_numbers(row(0), (1..=table.rows.len()).map(row), &numbers)
+        table_with_numbers(row(0), (1..=table.rows.len()).map(row), &numbers)
     });
     parts.collect::<Vec<_>>().join("\n\n")
 }
 
-/// A table as wide as `columns` at most, where there are so many: its texts in the column `broken`, settings or sentences, go on in further lines.
+/// A table at most `columns` wide, if given. Texts in the column `broken`, settings or sentences, are wrapped to fit.
 pub fn table_of_changes<const N: usize>(
     header: [&str; N],
     mut rows: Vec<[String; N]>,
@@ -106,7 +109,7 @@ pub fn table_of_changes<const N: usize>(
         let cells = rows.iter().map(|row| row[at].as_str()).chain([header[at]]);
         cells.flat_map(str::lines).map(|line| line.chars().count()).max().unwrap_or(0)
     };
-    // A blank on either side of each.
+    // Each column has a blank on either side.
     let others: usize = (0..N).filter(|&at| at != broken).map(|at| widest(at) + 2).sum();
     let width = columns.saturating_sub(others + 2).max(columns / 4);
     for row in &mut rows {
@@ -116,7 +119,7 @@ pub fn table_of_changes<const N: usize>(
     table(header, rows)
 }
 
-/// A line no wider than that, if it can be: sentences are broken at blanks, settings before their value, and behind the first name of a long key.
+/// A line wrapped to `width` if possible: sentences at blanks, settings before their value and after the first name of a long key.
 fn broken_up(line: &str, width: usize) -> String {
     if line.chars().count() <= width || line.contains(' ') {
         return wrapped(line, Some(width));
@@ -126,7 +129,7 @@ fn broken_up(line: &str, width: usize) -> String {
     line.replacen('=', "=\n  ", 1)
 }
 
-/// As many of a text's clauses, which end in semicolons, as so many characters hold; one at least, as no sentence is cut.
+/// The clauses of a text, separated by semicolons, that fit into `characters`; always at least the first.
 pub fn clauses(text: &str, characters: usize) -> String {
     let mut kept = String::new();
     for clause in text.split("; ") {
@@ -139,7 +142,7 @@ pub fn clauses(text: &str, characters: usize) -> String {
     kept
 }
 
-/// The text, or as many of its words as so many characters hold.
+/// The text, or as many of its words as fit into `characters`.
 pub fn cut(text: &str, characters: usize) -> String {
     if text.chars().count() <= characters {
         return text.into();
@@ -151,12 +154,12 @@ pub fn cut(text: &str, characters: usize) -> String {
     }
 }
 
-/// A value that may not be known.
+/// The text of a value, or a dash if it is unknown.
 pub fn known<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
     value.map_or_else(|| "-".into(), text)
 }
 
-/// A word in bold, in the colour that says how good it is.
+/// A word in bold, in the colour of its kind of answer.
 pub fn answer_head(kind: AnswerKind, word: &str) -> String {
     let colour = match kind {
         AnswerKind::Yes => Some(AnsiColor::Green),
@@ -182,7 +185,7 @@ pub fn badge(class: &str, word: &str) -> String {
     }
 }
 
-/// Colours of words, by the marks at their beginning: Unicode has these for use inside of programs. The last is the end of a word.
+/// Colours of words by the mark before them. Unicode reserves these characters for internal use; the last one ends a word.
 const PAINTS: [(char, Option<AnsiColor>); 5] = [
     ('\u{fdd0}', None),
     ('\u{fdd1}', Some(AnsiColor::Red)),
@@ -197,7 +200,7 @@ fn painted(colour: Option<AnsiColor>, word: &str) -> String {
     format!("{}{word}{UNPAINTED}", paint.map_or(UNPAINTED, |(mark, _)| *mark))
 }
 
-/// The text as it is printed at last, with colours for their marks, or without either.
+/// The text for printing, with its colour marks replaced by escape sequences or removed.
 pub fn coloured(text: &str, is_coloured: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -214,14 +217,14 @@ pub fn coloured(text: &str, is_coloured: bool) -> String {
     out
 }
 
-/// The same with lines no wider than that, broken at blanks only, and not after a number. What goes on is indented like the text it continues.
+/// The text with lines of at most `width` characters, broken at blanks but not after a number. Continued lines are indented like their text.
 pub fn wrapped(text: &str, width: Option<usize>) -> String {
     let Some(width) = width else { return text.into() };
     let lines: Vec<String> = text.lines().map(|line| wrapped_line(line, width)).collect();
     lines.join("\n")
 }
 
-/// The lines of `text` that fit into so many rows with `last`, an empty one between them, and the one for the next prompt.
+/// The lines of `text` that fit into `rows` together with an empty line, `last` and a row for the next prompt.
 pub fn fitted(text: &str, last: &str, rows: Option<usize>) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let free = rows.map_or(usize::MAX, |rows| rows.saturating_sub(last.lines().count() + 1));
@@ -239,8 +242,8 @@ pub fn fitted(text: &str, last: &str, rows: Option<usize>) -> String {
     }
 }
 
-/// The text, with its begin once more at its end where so many rows scroll that away.
-pub fn begun_again(text: &str, begin: &str, rows: Option<usize>) -> String {
+/// The text, followed by `begin` again if its beginning scrolls out of `rows`.
+pub fn with_begin_repeated(text: &str, begin: &str, rows: Option<usize>) -> String {
     if rows.is_some_and(|rows| rows <= text.lines().count()) {
         format!("{text}\n\n{begin}")
     } else {
@@ -276,18 +279,18 @@ fn wrapped_line(line: &str, width: usize) -> String {
     wrapped
 }
 
-/// A command, which can be copied: its lines go on behind a backslash, and none is broken in quotes.
+/// A command that stays copyable: lines continue after a backslash and never break inside quotes.
 fn wrapped_command(line: &str, width: usize) -> String {
-    const ON: &str = " \\\n";
+    const CONTINUATION: &str = " \\\n";
     let indent = line.len() - line.trim_start().len() + 2;
     let (mut wrapped, mut column, mut is_quoted) = (String::new(), 0, false);
     for (at, word) in line.split(' ').enumerate() {
         let columns = word.chars().count() + 1;
         if 0 < at {
-            let fits = column + columns + ON.len() <= width + 1;
+            let fits = column + columns + CONTINUATION.len() <= width + 1;
             let goes_on = is_quoted || fits || column <= indent;
             if !goes_on {
-                wrapped += ON;
+                wrapped += CONTINUATION;
                 column = indent;
             }
             wrapped += &if goes_on { " ".into() } else { " ".repeat(indent) };
@@ -299,7 +302,7 @@ fn wrapped_command(line: &str, width: usize) -> String {
     wrapped
 }
 
-/// Words with the blanks behind them; a number stays with what it counts.
+/// Words with their trailing blanks; a number stays with the word after it.
 fn stretches(line: &str) -> impl Iterator<Item = &str> {
     let after_number = |at: usize| {
         let word = line[..at].rsplit(' ').next().unwrap_or_default();
@@ -310,7 +313,7 @@ fn stretches(line: &str) -> impl Iterator<Item = &str> {
     ends.scan(0, |begin, end| Some(&line[std::mem::replace(begin, end)..end]))
 }
 
-/// Column of the value, in a row of a name and a value; else of the first word.
+/// The column where a line's text starts: that of the value in a row of a name and a value, else that of the first word.
 fn begin_of_text(line: &str) -> usize {
     let first = line.chars().take_while(|&c| c == ' ').count();
     let name = line[first..].split("  ").next().unwrap_or_default();
@@ -366,9 +369,10 @@ mod tests {
         let rows = changes.map(row).to_vec();
         let text = table_of_changes(header, rows.clone(), 0, Some(80));
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        // Who reads it by a program finds each setting whole.
-        let whole = table_of_changes(header, rows, 0, None);
-        assert!(changes.iter().flat_map(|of| of.lines()).all(|of| whole.contains(of)), "{whole}");
+        // Without a width, for programs, settings are not broken.
+        let unbroken = table_of_changes(header, rows, 0, None);
+        let mut settings = changes.iter().flat_map(|change| change.lines());
+        assert!(settings.all(|setting| unbroken.contains(setting)), "{unbroken}");
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         assert!(lines.contains(&"num_samples_per_file="), "{text}");
         assert!(lines.contains(&"2000"), "{text}");
@@ -389,9 +393,9 @@ mod tests {
     }
 
     #[test]
-    fn what_scrolls_away_is_told_again() {
+    fn a_begin_that_scrolls_away_is_repeated() {
         for (rows, expected) in [(None, "a\nb"), (Some(3), "a\nb"), (Some(2), "a\nb\n\na")] {
-            assert_eq!(begun_again("a\nb", "a", rows), expected);
+            assert_eq!(with_begin_repeated("a\nb", "a", rows), expected);
         }
     }
 
@@ -411,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_ends_with_a_word() {
+    fn a_cut_text_ends_with_a_word() {
         assert_eq!(super::cut("one two three", 13), "one two three");
         assert_eq!(super::cut("one two three", 10), "one two …");
         for (characters, expected) in [(13, "read_threads…"), (4, "rea…"), (1, "…")] {

@@ -9,7 +9,7 @@ use feedrate_measure::metric::{
     AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, Metric, NOMINAL_WHOLE,
     NOMINAL_WINDOWED, Provenance, SAMPLES_WHOLE, SAMPLES_WINDOWED,
 };
-use feedrate_report::gather::of_index;
+use feedrate_report::gather::index_report;
 use feedrate_report::output::Schema;
 use feedrate_report::report::FigureUse;
 use feedrate_results::groups::{CheckpointGroup, ResultGroup, checkpoint_groups, result_groups};
@@ -76,7 +76,7 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
         return Ok(Exit::Fine);
     }
     let beside = runs_beside(&arguments.sources, &found);
-    let report = of_index(found, &arguments.sources).map_err(Refusal::from)?;
+    let report = index_report(found, &arguments.sources).map_err(Refusal::from)?;
     let mut document = report.document(FigureUse::Nothing);
     document.glance = beside.into_iter().chain([document.glance]).collect::<Vec<_>>().join("\n");
     messages::print_document(&document, arguments.all)?;

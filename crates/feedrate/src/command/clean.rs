@@ -108,7 +108,7 @@ fn tell(items: &[CleanItem], arguments: &CleanArguments) -> Result<(), StdoutErr
         ]
     });
     let header = ["", "Folder", "Files", "Size", "Stays"];
-    messages::print_page(&text::table_of_numbers(header, rows, &[2, 3]))?;
+    messages::print_page(&text::table_with_numbers(header, rows, &[2, 3]))?;
     let files = units::counted(removed().map(|item| item.files).sum(), "file");
     let bytes = units::bytes(bytes);
     messages::note(if arguments.yes {

@@ -150,7 +150,7 @@ fn page(of: &Diagnosis, answer: &str, folder: Option<&Path>) -> String {
     let who = if samples.is_some() { "no accelerator waits" } else { "nothing is computed" };
     rows.push(["needed".into(), known(samples), "-".into(), bytes(rate), who.into()]);
     let table =
-        text::table_of_numbers(["ceiling", "samples/s", "±", "bytes/s", "how"], rows, &[1, 2, 3]);
+        text::table_with_numbers(["ceiling", "samples/s", "±", "bytes/s", "how"], rows, &[1, 2, 3]);
     let read = format!(
         "Read: {} of {}, by {}, in {}",
         units::counted(of.files, "file"),

@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use crate::messages;
 use clap::Args;
-use feedrate_report::gather::of_results;
+use feedrate_report::gather::results_report;
 use feedrate_report::output::{OUTPUTS, ReportOutput, find, for_file};
 use feedrate_report::report::Report;
 use feedrate_session::output::{refuse_there, write_output};
@@ -54,7 +54,7 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     if let Some(target) = target {
         refuse_there(target, Some(arguments.force))?;
     }
-    let found = of_results(results, folder.as_deref(), threads(), &replan, output.figures)
+    let found = results_report(results, folder.as_deref(), threads(), &replan, output.figures)
         .map_err(Refusal::from)?;
     let names: Vec<String> = results.iter().map(|path| path.display().to_string()).collect();
     let report = Report {

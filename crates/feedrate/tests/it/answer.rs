@@ -27,7 +27,7 @@ fn the_answer_takes_six_lines_at_most() {
         "{}",
         run.stdout
     );
-    assert!(run.stdout.contains("% AU of the 90 % asked, over all 4 steps, storage-bound\n"));
+    assert!(run.stdout.contains("% AU over all 4 steps, target 90 %, storage-bound\n"));
     let fed = throttled(&test, &["metric.au=0.001"]).stdout;
     assert_eq!(heads(&fed), ["YES", "Needs", "Client", "Doubts", "Results"], "{fed}");
     let rate = throttled(&test, &["train.computation_time=0"]).stdout;

@@ -114,10 +114,7 @@ fn folders_of_dlio_are_compared_as_records_are() {
         assert_eq!(of_files["findings"][1][side]["provenance"], "estimated");
     }
     let said = test.feedrate(&[&["compare"], &of_both[..]].concat()).stdout;
-    assert!(
-        said.contains("cannot be told: A and B differ in batch_size; `--across KEY`"),
-        "{said}"
-    );
+    assert!(said.contains("inconclusive: A and B differ in batch_size; `--across KEY`"), "{said}");
     assert!(said.contains("Doubts of A  ") && said.contains("Doubts of B  "), "{said}");
     test.feedrate(&["compare", "a", "b", "--across", "prefetch"])
         .refuses(2, &["`--across prefetch`"]);
@@ -158,7 +155,7 @@ fn one_run_each_makes_no_claim() {
     let said = answer.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
         "Differs in storage.throttle_bytes_per_second: `none` in A, `136533` in B",
-        "au_all_steps_percent cannot be told: n = 1 in A, n = 1 in B",
+        "au_all_steps_percent inconclusive: n = 1 in A, n = 1 in B",
         "Question: the same within 2 %: not shown",
     ] {
         assert!(said.contains(words), "no `{words}` in: {}", answer.stdout);

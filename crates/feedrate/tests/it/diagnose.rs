@@ -235,7 +235,7 @@ fn a_folder_of_files_is_diagnosed_as_it_is_run_and_shown_again() {
     assert!(
         test.feedrate(&["show", folder])
             .stdout
-            .starts_with("photos: every part gives the 3 samples/s")
+            .starts_with("photos: every part reaches the 3 samples/s")
     );
     for command in ["report", "analyze"] {
         test.feedrate(&[command, folder]).refuses(2, &["it is a diagnosis", "feedrate show"]);

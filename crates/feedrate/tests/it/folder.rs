@@ -214,7 +214,7 @@ fn what_is_not_taken_is_told() {
     assert_eq!(next, "feedrate run mine.yaml client=pytorch-jpeg");
     let words: Vec<&str> = next.split(' ').skip(1).collect();
     let job = test.feedrate(&words);
-    assert!(job.stdout.contains("Client: pytorch-jpeg, the job's question"), "{job:?}");
+    assert!(job.stdout.contains("Client: pytorch-jpeg (tests the job)"), "{job:?}");
     assert!(!job.stdout.contains("Your job's question"), "{job:?}");
     let again = test.feedrate(&["run", "mine.yaml", "--foreign", "--json", "--compute", "1ms"]);
     assert_eq!(again.json()["latency"]["sample"]["count"], 50 * 9, "{}", again.stderr);

@@ -95,7 +95,7 @@ fn what_cannot_be_drawn_is_refused_with_what_is_missing() {
         (vec!["au_proceses", "results"], ["no plot `au_proceses`", "did you mean `au_processes`?"]),
         (
             vec!["timeline", "results"],
-            ["a timeline is of one run, and there are 4", "give the folder of one"],
+            ["a timeline shows one run, and there are 4", "give the folder of one"],
         ),
         (vec!["factor_levels", "results", "--response", "speed"], ["`speed`", "hint:"]),
         (

@@ -67,7 +67,7 @@ fn what_the_record_cannot_tell_is_refused_with_the_run_that_would() {
     let run = test.run_json(&["--quiet"]);
     let run_dir = run["run_dir"].as_str().unwrap();
     for (arguments, says) in [
-        (&["--set", "dataset.format=npz"][..], "hint: a run with this change would tell"),
+        (&["--set", "dataset.format=npz"][..], "hint: run it with this change"),
         (
             &["--set", "storage.latency=3y"],
             "`storage.latency=3y` is no change of `storage.latency`",

@@ -80,7 +80,7 @@ fn a_planted_knee_is_found() {
     let percent = at["mean"].as_f64().unwrap();
     assert!((lacks / needs - (0.9 - percent / 100.0)).abs() < 0.02, "{lacks}: {at}");
     let why = report["why"].as_str().unwrap();
-    assert!(why.contains("% AU of the 90 % asked") && why.contains("eeds "), "{why}");
+    assert!(why.contains("% AU, target 90 %") && why.contains("eeds "), "{why}");
     let mut datasets = Vec::new();
     let edge = numbers.iter().filter(|one| 4 <= one["number"].as_u64().unwrap());
     for dir in edge.flat_map(|one| one["run_dirs"].as_array().unwrap()) {
@@ -161,7 +161,7 @@ fn what_the_client_alone_decides_takes_no_run() {
     let report = answer.json();
     assert_eq!((answer.code, &report["runs"], &report["certain"]), (3, &0.into(), &Value::Null));
     assert_eq!((&report["fails"], &report["stopped"]), (&1.into(), &Value::Null));
-    let why = "the client alone leaves at most 50.0 % AU of the 90 % asked, whatever the storage";
+    let why = "the client alone limits AU to 50.0 %, below the target of 90 %, on any storage";
     assert_eq!(report["why"], why);
     let page = test.feedrate(&[&all[..], &["--au", "90"]].concat()).stdout;
     assert!(page.starts_with("Not even 1 accelerator (workload) at ≥ 90 % AU"), "{page}");

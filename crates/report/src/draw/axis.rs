@@ -1,20 +1,20 @@
-//! From values to places: where an axis begins and ends, and its ticks. Draws nothing.
+//! Maps values to places: the ends of an axis and its ticks. Draws nothing.
 
 use super::figure::{Axis, AxisRange, Scale};
 use super::font;
 
-/// Intervals make an axis longer by this share of what the estimates take, at most; what is beyond is cut off and marked.
+/// Intervals extend an axis by at most this share of the estimates' range; the rest is cut off and marked.
 const BEYOND: f64 = 0.5;
 
-/// The same of logarithmic axes, as a factor.
+/// The maximum extension of logarithmic axes, as a factor.
 const LOG_BEYOND: f64 = 1.5;
 
-/// More ticks than an axis ever has.
+/// Maximum number of ticks.
 const TICKS_MAX: f64 = 100.0;
-/// Digits behind the point of the smallest number.
+/// Decimal places of the smallest number.
 const DECIMALS_MAX: f64 = 324.0;
 
-/// Something that lies along an axis: a value, and its interval.
+/// A value on an axis with the ends of its interval.
 pub(super) type Extent = (f64, Option<f64>, Option<f64>);
 
 /// An axis with its ends.
@@ -25,7 +25,7 @@ pub(super) struct Fitted<'a> {
     max: f64,
 }
 
-/// A value with its name.
+/// A value with its label.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tick {
     pub(super) at: f64,
@@ -33,7 +33,7 @@ pub(super) struct Tick {
 }
 
 impl<'a> Fitted<'a> {
-    /// An axis around what lies along it. `ticks`: about so many.
+    /// An axis around its values. `ticks`: approximate number of ticks.
     pub(super) fn new(axis: &'a Axis, extents: &[Extent], ticks: f64) -> Self {
         let ends = match (&axis.scale, ends(extents, &axis.scale)) {
             (Scale::Categories(names), _) => (-0.5, names.len().max(1) as f64 - 0.5),
@@ -43,7 +43,7 @@ impl<'a> Fitted<'a> {
         Fitted { scale: &axis.scale, min: ends.0, max: ends.1 }
     }
 
-    /// From 0 at the beginning to 1 at the end.
+    /// The place of a value, from 0 at the beginning to 1 at the end.
     pub(super) fn share(&self, value: f64) -> f64 {
         match self.scale {
             Scale::Log10 | Scale::LogAt(_) => {
@@ -60,7 +60,7 @@ impl<'a> Fitted<'a> {
         value.is_finite() && (-1e-9..=1.0 + 1e-9).contains(&self.share(value))
     }
 
-    /// About `target` ticks.
+    /// The ticks, approximately `target` for scales without fixed values.
     pub(super) fn ticks(&self, target: f64) -> Vec<Tick> {
         match self.scale {
             Scale::Linear => self.even(target),
@@ -79,7 +79,8 @@ impl<'a> Fitted<'a> {
         let step = round_step(self.max - self.min, target);
         // The step of a range next to zero rounds to zero.
         let decimals = (-step.log10().floor()).clamp(0.0, DECIMALS_MAX) as usize;
-        let (first, last) = ((self.min / step - 1e-6).ceil(), (self.max / step + 1e-6).floor());
+        let first = (self.min / step - 1e-6).ceil();
+        let last = (self.max / step + 1e-6).floor();
         let mut ticks = Vec::new();
         for i in 0..=(last - first).clamp(0.0, TICKS_MAX) as usize {
             let at = (first + i as f64) * step;
@@ -91,8 +92,9 @@ impl<'a> Fitted<'a> {
 
     fn decades(&self, target: f64) -> Vec<Tick> {
         // Powers of ten that a number can have.
-        let [first, last] = [self.min.log10().floor(), self.max.log10().ceil()]
-            .map(|power| power.clamp(-324.0, 308.0) as i32);
+        let power = |power: f64| power.clamp(-324.0, 308.0) as i32;
+        let first = power(self.min.log10().floor());
+        let last = power(self.max.log10().ceil());
         let powers: Vec<f64> = (first..=last).map(|power| 10f64.powi(power)).collect();
         let mut values = powers.clone();
         values.retain(|at| self.has(*at));
@@ -100,7 +102,7 @@ impl<'a> Fitted<'a> {
             values = powers.iter().flat_map(|at| [*at, 2.0 * at, 5.0 * at]).collect();
             values.retain(|at| self.has(*at));
         }
-        // One tick tells no scale.
+        // A single tick shows no scale.
         if values.len() < 2 {
             return self.even(target.max(4.0));
         }
@@ -115,12 +117,13 @@ impl Tick {
     }
 }
 
-/// Ticks whose labels keep clear of each other. `place`: of a value along the axis.
+/// The ticks whose labels do not overlap. `place`: maps a value to its place along the axis.
 pub(super) fn with_room(ticks: Vec<Tick>, size: f64, place: impl Fn(f64) -> f64) -> Vec<Tick> {
     let mut end = f64::NEG_INFINITY;
     let mut kept = Vec::new();
     for tick in ticks {
-        let (middle, half) = (place(tick.at), font::width(&tick.label, size) / 2.0);
+        let middle = place(tick.at);
+        let half = font::width(&tick.label, size) / 2.0;
         if end + 0.4 * size <= middle - half {
             end = middle + half;
             kept.push(tick);
@@ -146,7 +149,7 @@ pub(super) fn text(value: f64) -> String {
     text.replace('-', "−")
 }
 
-/// The lowest and the highest estimate.
+/// The lowest and the highest estimate; `None` without any.
 fn ends(extents: &[Extent], scale: &Scale) -> Option<(f64, f64)> {
     let is_log = matches!(scale, Scale::Log10 | Scale::LogAt(_));
     let known = extents.iter().map(|extent| extent.0);
@@ -188,19 +191,20 @@ fn logarithmic(range: AxisRange, ends: Option<(f64, f64)>, extents: &[Extent]) -
         AxisRange::FromZero | AxisRange::Tight => (low, high),
     };
     let (lowest, highest) = widened(extents, (low, high), |end| end > 0.0 && end.is_finite());
-    let (low, high) = (lowest.max(low / LOG_BEYOND), highest.min(high * LOG_BEYOND));
+    let low = lowest.max(low / LOG_BEYOND);
+    let high = highest.min(high * LOG_BEYOND);
     let room = if low < high { (high / low).powf(0.07) } else { 1.5 };
     (low / room, high * room)
 }
 
-/// The two ends, or those of intervals beyond them.
+/// The two ends, extended to those of intervals.
 fn widened(extents: &[Extent], ends: (f64, f64), is_known: fn(f64) -> bool) -> (f64, f64) {
-    let low = extents.iter().filter_map(|of| of.1).filter(|end| is_known(*end));
-    let high = extents.iter().filter_map(|of| of.2).filter(|end| is_known(*end));
+    let low = extents.iter().filter_map(|(_, low, _)| *low).filter(|end| is_known(*end));
+    let high = extents.iter().filter_map(|(.., high)| *high).filter(|end| is_known(*end));
     (low.fold(ends.0, f64::min), high.fold(ends.1, f64::max))
 }
 
-/// 1, 2 or 5 of a power of ten.
+/// A step of 1, 2 or 5 times a power of ten, for about `target` steps in `span`.
 fn round_step(span: f64, target: f64) -> f64 {
     let rough = span / target.max(1.0);
     let power = 10f64.powf(rough.log10().floor());

@@ -1,4 +1,4 @@
-//! Shapes as they are drawn: lines, areas and text, in points from the top left. In SVG text stays text; nothing is fetched from elsewhere.
+//! Draws lines, areas and text at coordinates in points from the top left. SVG keeps text as text and fetches nothing.
 
 use super::Drawing;
 use super::font::{self, FAMILIES};
@@ -12,17 +12,17 @@ pub(super) const PT_PER_IN: f64 = 72.0;
 /// A place on the picture: to the right, and down.
 pub(super) type At = (f64, f64);
 
-/// The picture so far, and the looks of its text and lines.
+/// The picture so far, with its colours and text size.
 #[derive(Debug)]
 pub(super) struct Canvas {
     pub(super) palette: &'static Palette,
-    /// Points of text.
+    /// Text size in points.
     pub(super) size: f64,
     svg: String,
     shapes: Vec<Shape>,
 }
 
-/// A shape, without the group and the hint that it has in SVG.
+/// A shape, without its group and tooltip in SVG.
 #[derive(Clone, Debug)]
 pub(super) enum Shape {
     Outline { points: Vec<At>, is_closed: bool, paint: Paint },
@@ -30,7 +30,7 @@ pub(super) enum Shape {
     Text(Text),
 }
 
-/// A line of text, turned clockwise around its anchor.
+/// A line of text, rotated clockwise around its anchor.
 #[derive(Clone, Debug)]
 pub(super) struct Text {
     pub(super) at: At,
@@ -41,7 +41,7 @@ pub(super) struct Text {
     pub(super) degrees: f64,
 }
 
-/// The part of a text that lies at its place.
+/// The part of a text that is at its coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -77,7 +77,7 @@ impl Area {
 pub(super) struct Stroke {
     pub(super) colour: Colour,
     pub(super) width: f64,
-    /// Lengths of line and gap in turn; none of a whole line.
+    /// Alternating lengths of dashes and gaps; empty for a solid line.
     pub(super) dashes: &'static [f64],
 }
 
@@ -123,7 +123,7 @@ impl Canvas {
         self.turned(at, anchor, text, 0.0);
     }
 
-    /// Turned clockwise around its anchor.
+    /// Draws text, rotated clockwise around its anchor.
     pub(super) fn turned(&mut self, at: At, anchor: Anchor, text: &str, degrees: f64) {
         self.shapes.push(Shape::Text(Text {
             at,
@@ -133,7 +133,8 @@ impl Canvas {
             colour: self.palette.text,
             degrees,
         }));
-        let (x, y) = (number(at.0), number(at.1));
+        let x = number(at.0);
+        let y = number(at.1);
         let anchor = match anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
@@ -144,7 +145,7 @@ impl Canvas {
             number(self.size),
             hex(self.palette.text)
         );
-        // A reader without these fonts has a wider one, in which names would run over each other and out of the picture.
+        // Without these fonts, a viewer may use a wider one, in which names would overlap and leave the picture.
         let width = self.width(text);
         if width > 0.0 {
             let length = number(width);
@@ -162,33 +163,47 @@ impl Canvas {
         self.shape("polyline", &corners(points), paint, "");
     }
 
-    /// `hint`: shown when it is pointed at; empty has none.
+    /// Draws a polygon. `hint`: its tooltip; empty for none.
     pub(super) fn polygon(&mut self, points: &[At], paint: Paint, hint: &str) {
         self.shapes.push(Shape::Outline { points: points.into(), is_closed: true, paint });
         self.shape("polygon", &corners(points), paint, hint);
     }
 
     pub(super) fn rectangle(&mut self, area: Area, fill: Colour, hint: &str) {
-        let [x, y, width, height] = [area.left, area.top, area.width(), area.height()].map(number);
-        let place = format!("x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"");
-        let (points, paint) = (area.corners().into(), Paint::fill(fill));
+        let place = format!(
+            "x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"",
+            number(area.left),
+            number(area.top),
+            number(area.width()),
+            number(area.height())
+        );
+        let points = area.corners().into();
+        let paint = Paint::fill(fill);
         self.shapes.push(Shape::Outline { points, is_closed: true, paint });
         self.shape("rect", &place, paint, hint);
     }
 
     pub(super) fn circle(&mut self, centre: At, radius: f64, paint: Paint, hint: &str) {
         self.shapes.push(Shape::Circle { centre, radius, paint });
-        let [x, y, radius] = [centre.0, centre.1, radius].map(number);
-        self.shape("circle", &format!("cx=\"{x}\" cy=\"{y}\" r=\"{radius}\""), paint, hint);
+        let place = format!(
+            "cx=\"{}\" cy=\"{}\" r=\"{}\"",
+            number(centre.0),
+            number(centre.1),
+            number(radius)
+        );
+        self.shape("circle", &place, paint, hint);
     }
 
+    /// Writes an SVG element.
     fn shape(&mut self, element: &str, place: &str, paint: Paint, hint: &str) {
         let fill = paint.fill.map_or("none".into(), hex);
         let mut attributes = format!("{place} fill=\"{fill}\"");
         if let Some(Stroke { colour, width, dashes }) = paint.stroke {
-            let (colour, width) = (hex(colour), number(width));
-            attributes +=
-                &format!(" stroke=\"{colour}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"");
+            attributes += &format!(
+                " stroke=\"{}\" stroke-width=\"{}\" stroke-linejoin=\"round\"",
+                hex(colour),
+                number(width)
+            );
             if !dashes.is_empty() {
                 let dashes: Vec<String> = dashes.iter().copied().map(number).collect();
                 attributes += &format!(" stroke-dasharray=\"{}\"", dashes.join(" "));
@@ -202,7 +217,7 @@ impl Canvas {
         }
     }
 
-    /// Begin a group that belongs to a series, up to [`Canvas::end`].
+    /// Begins the group of a series, which [`Canvas::end`] ends.
     pub(super) fn begin(&mut self, series: &str) {
         self.push(format_args!("<g data-series=\"{}\">", escaped(series)));
     }
@@ -211,9 +226,10 @@ impl Canvas {
         self.push("</g>");
     }
 
-    /// The whole picture, `size` points wide and high.
+    /// The finished picture. `size`: its width and height in points.
     pub(super) fn finish(self, title: &str, caption: &str, size: At) -> Drawing {
-        let [width, height] = [size.0, size.1].map(number);
+        let width = number(size.0);
+        let height = number(size.1);
         let svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}pt\" height=\"{height}pt\" viewBox=\"0 0 {width} {height}\" role=\"img\" font-family=\"{FAMILIES}\">\n\
              <title>{}</title>\n<desc>{}</desc>\n<rect width=\"{width}\" height=\"{height}\" fill=\"{}\"/>\n{}</svg>\n",
@@ -243,16 +259,16 @@ fn hex(colour: Colour) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// To a hundredth of a point.
+/// A coordinate, rounded to a hundredth of a point.
 fn number(value: f64) -> String {
-    let text = format!("{value:.2}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text == "-0" { "0".into() } else { text.into() }
+    let rounded = format!("{value:.2}");
+    let short = rounded.trim_end_matches('0').trim_end_matches('.');
+    if short == "-0" { "0".into() } else { short.into() }
 }
 
-/// Text as XML takes it: marks are written as entities, control characters as escapes, others that it does not know become blanks.
+/// Text escaped for XML: markup as entities, control characters as escapes, and characters that XML forbids as blanks.
 fn escaped(text: &str) -> String {
-    let text = escape::one_line(text);
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    text.replace('"', "&quot;").replace(['\u{fffe}', '\u{ffff}'], " ")
+    let line = escape::one_line(text);
+    let escaped = line.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    escaped.replace('"', "&quot;").replace(['\u{fffe}', '\u{ffff}'], " ")
 }

@@ -1,32 +1,32 @@
-//! Data of a figure: panels with axes, points, bars and spans. Says nothing of places or colours.
+//! The data of a figure: panels with axes, points, bars and spans. Has no coordinates or colours.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// A picture.
+/// A figure.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Figure {
-    /// Its name, for those who cannot see it.
+    /// Title, also for screen readers.
     pub title: String,
-    /// Explains points and intervals, and names what was left out.
+    /// Explanation of marks and intervals, and of what was left out.
     pub caption: String,
-    /// In the order of reading.
+    /// Panels in reading order.
     pub panels: Vec<Panel>,
-    /// Panels in a row, at most.
+    /// Maximum number of panels in a row.
     pub columns: usize,
 }
 
-/// A part of a picture.
+/// A panel of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Panel {
-    /// Above it.
+    /// Title above the panel.
     pub title: Option<String>,
-    /// The factor whose levels its series are; `None` of series that have names of their own.
+    /// Factor whose levels are the series; absent if series have names of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub series_of: Option<String>,
-    /// Shown in it.
+    /// Content of the panel.
     #[serde(flatten)]
     pub axes: Axes,
 }
@@ -35,53 +35,53 @@ pub struct Panel {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename = "axes")]
 pub struct Axes {
-    /// To the right.
+    /// Horizontal axis.
     pub x: Axis,
-    /// Upwards; categories from the top.
+    /// Vertical axis, upwards; categories start at the top.
     pub y: Axis,
-    /// The first lies lowest.
+    /// Layers from bottom to top.
     pub layers: Vec<Layer>,
-    /// Height as a share of the width; of categories on y, what they need.
+    /// Height as a share of the width; ignored for categories on y, which take the room that they need.
     pub aspect: f64,
 }
 
 /// One axis.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Axis {
-    /// With its unit: `Throughput (MB/s)`.
+    /// Label with unit: `Throughput (MB/s)`.
     pub label: String,
-    /// How values become places.
+    /// Mapping of values to places.
     pub scale: Scale,
-    /// Where it begins and ends.
+    /// Ends of the axis.
     pub range: AxisRange,
-    /// Whether values on it are estimated, not measured.
+    /// Whether its values are estimated instead of measured.
     #[serde(skip)]
     pub is_estimated: bool,
 }
 
-/// How values become places.
+/// A mapping of values to places.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
-    /// Evenly.
+    /// Linear.
     Linear,
-    /// Evenly, with ticks at these values, as far as there is room.
+    /// Linear, with ticks at these values as far as they fit.
     LinearAt(Vec<f64>),
-    /// By their logarithm, with ticks at powers of ten.
+    /// Logarithmic, with ticks at powers of ten.
     Log10,
-    /// By their logarithm, with ticks at these values, as far as there is room.
+    /// Logarithmic, with ticks at these values as far as they fit.
     LogAt(Vec<f64>),
-    /// One place for each; values are their numbers from 0.
+    /// A place for each category; values are their indexes from 0.
     Categories(Vec<String>),
 }
 
-/// Where an axis begins and ends.
+/// The ends of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AxisRange {
     /// From 0 to a round number above the marks.
     FromZero,
-    /// Between these, or further where marks lie beyond.
+    /// At least between these values, extended to marks beyond.
     AtLeast(f64, f64),
     /// Just around the marks.
     Tight,
@@ -95,49 +95,49 @@ pub enum Layer {
     Series(Series),
     /// Bars.
     Bars(Bars),
-    /// A shaded stretch of the x axis.
+    /// A shaded range of the x axis.
     Span(ShadedSpan),
-    /// A level of the y axis.
+    /// A line at a value of the y axis.
     Rule(Rule),
 }
 
-/// A level of the y axis, as a line over the whole width.
+/// A line over the full width at a value of the y axis.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Rule {
-    /// Its name: `baseline`.
+    /// Name: `baseline`.
     pub label: String,
-    /// On the y axis.
+    /// Value on the y axis.
     pub at: f64,
-    /// How it is drawn.
+    /// Style of the line.
     pub line: RuleLine,
 }
 
-/// How a level is drawn.
+/// The style of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleLine {
-    /// A level that is asked for.
+    /// Dashed, for a target.
     Broken,
-    /// A level that marks are compared with.
+    /// Dotted, for a value that marks are compared with.
     Dotted,
 }
 
-/// Points that belong together.
+/// A series of points.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Series {
-    /// Its name; empty has none.
+    /// Name; empty for none.
     pub label: String,
-    /// Its colour.
+    /// Colour.
     pub tone: Tone,
-    /// How it is drawn.
+    /// Style of drawing.
     pub style: Style,
-    /// The axis along which its intervals lie.
+    /// Axis of its intervals.
     pub spread: Spread,
-    /// In the order in which they are joined.
+    /// Points in the order in which they are joined.
     pub points: Vec<Point>,
 }
 
-/// How a series is drawn.
+/// The style of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Style {
@@ -145,45 +145,45 @@ pub enum Style {
     Marks,
     /// Small pale marks.
     Dots,
-    /// Marks, joined.
+    /// Marks that are joined by lines.
     Joined,
     /// A line.
     Line,
     /// A line that steps to the next value at the next point.
     Steps,
-    /// The same, broken as its colour's number says, so that lines that have no marks differ in more than colour.
+    /// Steps with a dash pattern for each colour, so that lines without marks differ in more than colour.
     BrokenSteps,
-    /// A broken line.
+    /// A dashed line.
     Dashes,
 }
 
-/// Along an axis.
+/// The axis of intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Spread {
-    /// To both sides.
+    /// Horizontal.
     X,
-    /// Up and down.
+    /// Vertical.
     Y,
 }
 
 /// A point.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Point {
-    /// On the x axis.
+    /// Value on the x axis.
     pub x: f64,
-    /// On the y axis.
+    /// Value on the y axis.
     pub y: f64,
-    /// The low end of its 95 % interval.
+    /// Lower end of the 95 % interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
-    /// The high end.
+    /// Upper end of the 95 % interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
-    /// Runs behind it.
+    /// Number of runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<usize>,
-    /// Their folders.
+    /// Folders of the runs.
     #[serde(skip)]
     pub folders: Vec<PathBuf>,
 }
@@ -191,92 +191,92 @@ pub struct Point {
 /// Bars of one kind, along the x axis.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Bars {
-    /// Their name.
+    /// Name.
     pub label: String,
-    /// Their colour.
+    /// Colour.
     pub tone: Tone,
-    /// Each.
+    /// Bars.
     pub bars: Vec<Bar>,
 }
 
 /// A bar.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Bar {
-    /// Its category on the y axis.
+    /// Category on the y axis.
     pub at: f64,
-    /// Where it begins.
+    /// Start on the x axis.
     pub from: f64,
-    /// Where it ends.
+    /// End on the x axis.
     pub to: f64,
 }
 
-/// A shaded stretch of the x axis.
+/// A shaded range of the x axis.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ShadedSpan {
-    /// Where it begins.
+    /// Start on the x axis.
     pub from: f64,
-    /// Where it ends.
+    /// End on the x axis.
     pub to: f64,
-    /// Its kind: `checkpoint`.
+    /// Kind: `checkpoint`.
     pub kind: String,
-    /// Over it, where there is room: `epoch 1`.
+    /// Label above it if it fits: `epoch 1`.
     pub label: String,
-    /// Its colour.
+    /// Colour.
     pub tone: Tone,
 }
 
-/// A colour by what it stands for.
+/// A colour by its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tone {
-    /// One of the colours that are told apart with any eyes, by number; so is the shape of marks.
+    /// A distinguishable colour by number, which also selects the shape of marks.
     Hue(usize),
-    /// In the background.
+    /// A colour for the background.
     Faint,
     /// Done.
     Good,
     /// Failed.
     Bad,
-    /// Neither yet.
+    /// Neither done nor failed.
     Open,
 }
 
 impl Point {
-    /// Without an interval.
+    /// A point without an interval.
     pub fn at(x: f64, y: f64) -> Self {
         Point { x, y, ..Point::default() }
     }
 
-    /// Whether it is of one run, and has no interval.
+    /// Whether it shows a single run without an interval.
     pub fn is_single(&self) -> bool {
         self.runs == Some(1) && self.low.is_none()
     }
 }
 
 impl Axis {
-    /// An axis of values that are not estimated.
+    /// An axis of measured values.
     pub fn new(label: impl Into<String>, scale: Scale, range: AxisRange) -> Self {
         Axis { label: label.into(), scale, range, is_estimated: false }
     }
 
-    /// An even axis.
+    /// A linear axis.
     pub fn linear(label: impl Into<String>, range: AxisRange) -> Self {
         Axis::new(label, Scale::Linear, range)
     }
 
-    /// An axis of names.
+    /// An axis of categories.
     pub fn categories(label: impl Into<String>, names: Vec<String>) -> Self {
         Axis::new(label, Scale::Categories(names), AxisRange::Tight)
     }
 }
 
 impl Layer {
-    /// A series whose intervals, if it has any, are upright.
+    /// A series whose intervals, if any, are vertical.
     pub fn series(label: impl Into<String>, tone: Tone, style: Style, points: Vec<Point>) -> Self {
         Layer::Series(Series { label: label.into(), tone, style, spread: Spread::Y, points })
     }
 
-    /// Bars of several parts, one behind the other: a layer for each part that some row has. `rows`: the length of each part.
+    /// Stacked bars, with a layer for each part that a row has. `rows`: the length of each part.
     pub fn stacked<const PARTS: usize>(
         parts: [(&str, Tone); PARTS],
         rows: &[[Option<f64>; PARTS]],
@@ -296,7 +296,7 @@ impl Layer {
         layers
     }
 
-    /// The name of a series.
+    /// The name of a series or of bars.
     pub fn label(&self) -> Option<&str> {
         match self {
             Layer::Series(series) => Some(&series.label),
@@ -307,7 +307,7 @@ impl Layer {
 }
 
 impl Figure {
-    /// Whether all marks of each panel lie in one place, and nothing else stands beside them.
+    /// Whether each panel has only marks, all at one place.
     pub fn is_bare(&self) -> bool {
         self.panels.iter().all(|panel| {
             let is_series = |layer: &Layer| matches!(layer, Layer::Series(_) | Layer::Rule(_));
@@ -323,19 +323,19 @@ impl Figure {
     }
 }
 
-/// Whether some marks of these panels are of single runs and others of several.
+/// Whether these panels have marks of single runs and marks of several runs.
 pub fn has_single_among_several(panels: &[Panel]) -> bool {
     let points = || panels.iter().flat_map(Panel::points);
     points().any(Point::is_single) && points().any(|point| point.runs > Some(1))
 }
 
 impl Panel {
-    /// A panel with axes.
+    /// A panel whose series have names of their own.
     pub fn from_axes(title: Option<String>, axes: Axes) -> Self {
         Panel { title, series_of: None, axes }
     }
 
-    /// A series' name where the panel's title does not stand beside it: `format npz`.
+    /// The name of a series without the context of its panel: `format npz`.
     pub fn series_name(&self, label: &str) -> String {
         match &self.series_of {
             Some(factor) if !label.is_empty() => format!("{factor} {label}"),
@@ -343,7 +343,7 @@ impl Panel {
         }
     }
 
-    /// Those of its layers that are points.
+    /// The layers that are series of points.
     pub fn all_series(&self) -> impl Iterator<Item = &Series> {
         self.axes.layers.iter().filter_map(|layer| match layer {
             Layer::Series(series) => Some(series),

@@ -1,24 +1,24 @@
-//! Widths of text, and texts made to fit them: Liberation Sans, whose widths are those of Arial and Helvetica.
+//! Measures, shortens and wraps text in Liberation Sans, whose widths equal those of Arial and Helvetica.
 
 use ttf_parser::Face;
 
-/// Under the SIL Open Font License, which lies beside it.
+/// The font, under the SIL Open Font License, a copy of which is beside it.
 static SANS: &[u8] = include_bytes!("font/LiberationSans-Regular.ttf");
 
-/// Fonts that an SVG asks for, which have the same widths.
+/// Font families of an SVG, which have the same widths.
 pub(super) const FAMILIES: &str = "Liberation Sans, Arial, Helvetica, Arimo, sans-serif";
 
 /// From the base line to the top of capitals, as a share of the size.
 pub(super) const CAPITALS: f64 = 0.72;
 
-/// The width of a text in the unit of `size`; a character that the font lacks is as wide as its sign for that.
+/// The width of a text in the unit of `size`. A character that the font lacks has the width of its replacement.
 pub(super) fn width(text: &str, size: f64) -> f64 {
     let Some(face) = face() else { return 0.0 };
     let units: f64 = text.chars().map(|c| advance(&face, c)).sum();
     units * size / f64::from(face.units_per_em())
 }
 
-/// The middle of a text that is longer than `most` becomes an ellipsis: what tells names apart, as a level or a unit, stands at their end.
+/// A text whose middle is replaced by an ellipsis if it is wider than `most`. The end is kept, as it often distinguishes names.
 pub(super) fn shortened(text: &str, size: f64, most: f64) -> String {
     if width(text, size) <= most {
         return text.into();
@@ -26,7 +26,8 @@ pub(super) fn shortened(text: &str, size: f64, most: f64) -> String {
     let all: Vec<char> = text.chars().collect();
     let part = |chars: &[char]| chars.iter().collect::<String>();
     for kept in (1..all.len()).rev() {
-        let (head, tail) = (part(&all[..kept / 2]), part(&all[all.len() - kept.div_ceil(2)..]));
+        let head = part(&all[..kept / 2]);
+        let tail = part(&all[all.len() - kept.div_ceil(2)..]);
         let short = format!("{}…{}", head.trim_end(), tail.trim_start());
         if width(&short, size) <= most {
             return short;
@@ -35,7 +36,7 @@ pub(super) fn shortened(text: &str, size: f64, most: f64) -> String {
     "…".into()
 }
 
-/// The same of several, no two of which become equal: those that would are numbered.
+/// Several shortened texts. Different texts that would become equal get numbers.
 pub(super) fn shortened_apart(texts: &[String], size: f64, most: f64) -> Vec<String> {
     let mut short: Vec<String> = texts.iter().map(|text| shortened(text, size, most)).collect();
     for i in 0..texts.len() {
@@ -48,8 +49,8 @@ pub(super) fn shortened_apart(texts: &[String], size: f64, most: f64) -> Vec<Str
     short
 }
 
-/// A text in lines of a width: broken after commas, else at spaces, but not before a unit, else after signs in words, else anywhere. Nothing is left
-/// out: a line has at least one character, however narrow it is.
+/// A text in lines of at most `most`, broken after commas, else at spaces except before a unit, else after punctuation in words, else anywhere. A line
+/// has at least one character.
 pub(super) fn wrapped(text: &str, size: f64, most: f64) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = text;
@@ -78,7 +79,7 @@ pub(super) fn wrapped(text: &str, size: f64, most: f64) -> Vec<String> {
     lines
 }
 
-/// `None` cannot be: a test reads it.
+/// The font's face, which a test checks to be valid.
 pub(super) fn face() -> Option<Face<'static>> {
     Face::parse(SANS, 0).ok()
 }
@@ -108,13 +109,13 @@ mod tests {
         let texts = ["read_threads 1 of a", "read_threads 2 of a", "read_threads 1 of a"];
         let short = shortened_apart(&texts.map(String::from), 10.0, 40.0);
         assert!(short[0] != short[1] && short.iter().all(|text| width(text, 10.0) <= 40.0));
-        // What was equal stays so, where no other is like it.
+        // Equal texts stay equal if no other text becomes the same.
         let same = shortened_apart(&["a rather long label"; 2].map(String::from), 10.0, 40.0);
         assert_eq!(same[0], same[1]);
     }
 
     #[test]
-    fn a_wrapped_text_is_whole_and_as_narrow_as_asked() {
+    fn a_wrapped_text_is_complete_and_fits_the_width() {
         for (text, most, expected) in [
             ("short", 100.0, "short"),
             ("4 processes, read_threads 1", 100.0, "4 processes,|read_threads 1"),

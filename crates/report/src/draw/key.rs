@@ -1,4 +1,4 @@
-//! The key: names of series, each with its sign. Whether a figure has one, and where, is the layout's business.
+//! Draws the key: the names of series with their signs. The layout decides whether and where a figure has one.
 
 use super::canvas::{Anchor, Area, At, Canvas, Paint, Stroke};
 use super::figure::{Figure, Layer, Panel, RuleLine, Style, Tone};
@@ -7,7 +7,7 @@ use super::layers::span;
 use super::marks::{MARK, dashes, filled, mark, rule_stroke};
 use super::panel::LINE;
 
-/// A name, and its sign.
+/// A name with its sign.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct KeyEntry {
     pub(super) name: String,
@@ -23,7 +23,7 @@ enum Sign {
     Rule(RuleLine),
 }
 
-/// Named series of a panel.
+/// The key entries of a panel's named layers.
 pub(super) fn entries(panel: &Panel) -> Vec<KeyEntry> {
     let mut entries: Vec<KeyEntry> = Vec::new();
     for layer in &panel.axes.layers {
@@ -40,12 +40,12 @@ pub(super) fn entries(panel: &Panel) -> Vec<KeyEntry> {
     entries
 }
 
-/// Those of all panels, where each name and each colour has one meaning in all of them; else `None`.
+/// The common key of all panels; `None` if a name or a colour has different meanings in them.
 pub(super) fn common(figure: &Figure) -> Option<Vec<KeyEntry>> {
     let mut all: Vec<KeyEntry> = Vec::new();
     for panel in &figure.panels {
         for mut entry in entries(panel) {
-            // A level that is asked for is of no factor.
+            // Rules, such as a target, are not levels of a factor.
             if !matches!(entry.sign, Sign::Rule(_)) {
                 entry.name = panel.series_name(&entry.name);
             }
@@ -53,7 +53,7 @@ pub(super) fn common(figure: &Figure) -> Option<Vec<KeyEntry>> {
                 return None;
             }
             match all.iter_mut().find(|known| known.name == entry.name) {
-                // Names of levels are joined in one panel and not in another.
+                // A series may be joined in one panel and not in another.
                 Some(known) if entry.sign == Sign::Line(Style::Joined) => *known = entry,
                 Some(_) => {}
                 None => all.push(entry),
@@ -62,35 +62,36 @@ pub(super) fn common(figure: &Figure) -> Option<Vec<KeyEntry>> {
     }
     let series = figure.panels.iter().flat_map(Panel::all_series);
     let mut unnamed = series
-        .filter(|one| one.label.is_empty() && matches!(one.style, Style::Joined | Style::Marks));
-    let is_clear = !unnamed.any(|one| all.iter().any(|entry| entry.tone == one.tone));
+        .filter(|line| line.label.is_empty() && matches!(line.style, Style::Joined | Style::Marks));
+    let is_clear = !unnamed.any(|line| all.iter().any(|entry| entry.tone == line.tone));
     is_clear.then_some(all)
 }
 
 impl KeyEntry {
-    /// Whether the same name or colour means something else in another.
+    /// Whether the same name or the same look means something else in another entry.
     fn differs(&self, other: &KeyEntry) -> bool {
         (self.name == other.name) != self.looks_like(other)
     }
 
     fn looks_like(&self, other: &KeyEntry) -> bool {
         let has_marks = |sign| matches!(sign, Sign::Line(Style::Marks | Style::Joined));
-        let is_one_sign =
+        let is_same_sign =
             self.sign == other.sign || (has_marks(self.sign) && has_marks(other.sign));
-        self.tone == other.tone && is_one_sign
+        self.tone == other.tone && is_same_sign
     }
 
-    /// `at`: its left end.
+    /// Draws the sign with its left end at `at`.
     fn draw(&self, at: At, width: f64, canvas: &mut Canvas) {
         let colour = canvas.palette.colour(self.tone);
-        let (ends, middle) = ([at, (at.0 + width, at.1)], (at.0 + width / 2.0, at.1));
+        let ends = [at, (at.0 + width, at.1)];
+        let middle = (at.0 + width / 2.0, at.1);
         let broken = match self.sign {
             Sign::Line(Style::Dashes) => &[3.0, 3.0],
             Sign::Line(Style::BrokenSteps) => dashes(self.tone),
             _ => &[],
         };
-        let (left, right, half) = (at.0, at.0 + width, 0.36 * canvas.size);
-        let area = Area { left, right, top: at.1 - half, bottom: at.1 + half };
+        let half = 0.36 * canvas.size;
+        let area = Area { left: at.0, right: at.0 + width, top: at.1 - half, bottom: at.1 + half };
         match self.sign {
             Sign::Area => filled(canvas, self.tone, area, ""),
             Sign::Rule(line) => canvas.line(&ends, rule_stroke(line, canvas.palette)),
@@ -107,7 +108,7 @@ impl KeyEntry {
     }
 }
 
-/// Draw them from the left, in as many lines as they take; `area` has no bottom yet. Returns where they end.
+/// Draws entries from the left in as many lines as needed, and returns their lower end. The bottom of `area` is ignored.
 pub(super) fn draw(entries: &[KeyEntry], area: Area, canvas: &mut Canvas) -> f64 {
     if entries.is_empty() {
         return area.top;

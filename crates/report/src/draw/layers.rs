@@ -1,4 +1,4 @@
-//! Draws a panel that has its place: frame, ticks, titles, and the layers: points, lines, intervals, bars, spans.
+//! Draws a placed panel: frame, ticks, titles and layers.
 
 use super::axis::{self, with_room};
 use super::canvas::{Anchor, Area, At, Canvas, Paint, Stroke};
@@ -16,7 +16,7 @@ pub(super) struct Placed<'a> {
 }
 
 impl Placed<'_> {
-    /// The panel, with its titles. `left`: where its margin begins. `page`: its ends, which a title wider than its axis does not leave.
+    /// Draws the panel with its titles. `left`: start of its margin. `page`: ends of the page, which wide titles do not cross.
     pub(super) fn draw(&self, left: f64, page: [f64; 2], canvas: &mut Canvas) {
         let FittedPanel { panel, axes, .. } = self.fitted;
         self.fitted.spans().for_each(|span| self.span(span, canvas));
@@ -45,9 +45,10 @@ impl Placed<'_> {
         self.titles(left, page, canvas);
     }
 
-    /// Axes, their ticks, and lines that guide the eye.
+    /// Draws the axes with ticks and guide lines.
     fn frame(&self, canvas: &mut Canvas) {
-        let (area, size) = (self.area, canvas.size);
+        let area = self.area;
+        let size = canvas.size;
         let line = Stroke::new(canvas.palette.line, 0.7);
         let guide = Stroke::new(canvas.palette.grid, 0.6);
         for tick in &self.fitted.y_ticks {
@@ -87,7 +88,8 @@ impl Placed<'_> {
     }
 
     fn titles(&self, left: f64, page: [f64; 2], canvas: &mut Canvas) {
-        let (area, size) = (self.area, canvas.size);
+        let area = self.area;
+        let size = canvas.size;
         if let Some(title) = self.fitted.y_title() {
             let at = (left + 0.85 * size, (area.top + area.bottom) / 2.0);
             let most = (area.height() + TITLE_OVER * size).max(40.0);
@@ -106,13 +108,13 @@ impl Placed<'_> {
         self.area.left + self.fitted.x.share(value) * self.area.width()
     }
 
-    /// Upwards; categories from the top.
+    /// The vertical place of a value: upwards, but downwards for categories.
     fn y(&self, value: f64) -> f64 {
         let share = self.fitted.y.share(value) * self.area.height();
         if self.is_list() { self.area.top + share } else { self.area.bottom - share }
     }
 
-    /// Whether its rows have names.
+    /// Whether the y axis has categories.
     fn is_list(&self) -> bool {
         self.fitted.is_list()
     }
@@ -121,7 +123,7 @@ impl Placed<'_> {
         (self.x(point.x), self.y(point.y))
     }
 
-    /// `aside`: how far it is moved so that it does not hide others.
+    /// Draws a series. `aside`: its offset so that it does not hide others.
     fn series(&self, series: &Series, aside: f64, canvas: &mut Canvas) {
         let colour = canvas.palette.colour(series.tone);
         let is_upright = series.spread == Spread::Y;
@@ -158,7 +160,7 @@ impl Placed<'_> {
                     let pale = mixed(colour, canvas.palette.background, 0.45);
                     canvas.circle(at, 1.4, Paint::fill(pale), &hint);
                 }
-                // A line with one point is none.
+                // A line of one point would be invisible, so it gets a mark.
                 _ if series.points.len() == 1 => {
                     mark(canvas, series.tone, at, MARK, Paint::fill(colour), &hint);
                 }
@@ -167,7 +169,7 @@ impl Placed<'_> {
         }
     }
 
-    /// Hollow of a single run where others are of several.
+    /// Draws a mark, hollow for a single run among means of several.
     fn mark(&self, tone: Tone, point: &Point, at: At, hint: &str, canvas: &mut Canvas) {
         let colour = canvas.palette.colour(tone);
         if self.fitted.labels.hollow_singles && point.is_single() {
@@ -178,7 +180,7 @@ impl Placed<'_> {
         }
     }
 
-    /// Shown when a mark is pointed at.
+    /// The tooltip of a mark.
     fn hint(&self, label: &str, point: &Point) -> String {
         let colon = if label.is_empty() { "" } else { ": " };
         let x = value(point.x, &self.fitted.axes.x.scale);
@@ -194,17 +196,23 @@ impl Placed<'_> {
 
     fn bars(&self, bars: &Bars, canvas: &mut Canvas) {
         for bar in &bars.bars {
-            // Rows are as high as the longest of their names, bars no higher than most.
+            // A row is as high as its longest name, but bars have a maximum height.
             let half = (self.y(bar.at + 0.36) - self.y(bar.at)).min(THICKEST * canvas.size);
-            let (top, bottom) = (self.y(bar.at) - half, self.y(bar.at) + half);
-            let area = Area { left: self.x(bar.from), right: self.x(bar.to), top, bottom };
+            let middle = self.y(bar.at);
+            let area = Area {
+                left: self.x(bar.from),
+                right: self.x(bar.to),
+                top: middle - half,
+                bottom: middle + half,
+            };
             let hint = format!("{}: {}", bars.label, axis::text(bar.to - bar.from));
             filled(canvas, bars.tone, area, &hint);
         }
     }
 
     fn span(&self, span: &ShadedSpan, canvas: &mut Canvas) {
-        let (left, right) = (self.x(span.from), self.x(span.to));
+        let left = self.x(span.from);
+        let right = self.x(span.to);
         let hint = format!("{}: {}–{}", span.kind, axis::text(span.from), axis::text(span.to));
         self::span(canvas, span.tone, Area { left, right, ..self.area }, &hint);
         if canvas.width(&span.label) + 4.0 <= right - left {
@@ -220,10 +228,10 @@ impl Placed<'_> {
     }
 }
 
-/// Half the height of a bar, in sizes of text, at most.
+/// Maximum half height of a bar, in text sizes.
 const THICKEST: f64 = 0.56;
 
-/// Distance by which a series is moved so that it does not hide others.
+/// The offset of a series so that it does not hide others.
 fn aside(series: &Series, number: usize, count: usize) -> f64 {
     let step = match series.spread {
         Spread::Y => (18.0 / count as f64).min(2.1 * MARK),
@@ -239,9 +247,10 @@ fn value(value: f64, scale: &Scale) -> String {
     }
 }
 
-/// A shaded stretch, pale so that lines are seen on it; all but the faint ones are hatched, so that they differ in grey too.
+/// Draws a shaded span. It is pale so that lines stay visible, and hatched unless faint, so that spans differ in grey too.
 pub(super) fn span(canvas: &mut Canvas, tone: Tone, area: Area, hint: &str) {
-    let (colour, pale) = (canvas.palette.colour(tone), span_fill(canvas.palette, tone));
+    let colour = canvas.palette.colour(tone);
+    let pale = span_fill(canvas.palette, tone);
     canvas.rectangle(area, pale, hint);
     let slopes: &[f64] = match tone {
         Tone::Faint => &[],
@@ -251,12 +260,12 @@ pub(super) fn span(canvas: &mut Canvas, tone: Tone, area: Area, hint: &str) {
     hatch(canvas, slopes, area, Stroke::new(mixed(colour, pale, 0.6), 0.5));
 }
 
-/// Pale, so that lines are seen on it.
+/// The pale fill of a span, on which lines stay visible.
 fn span_fill(palette: &Palette, tone: Tone) -> Colour {
     mixed(palette.colour(tone), palette.background, 0.32)
 }
 
-/// Each value holds until the next point.
+/// The corners of a line that steps to each next value at its point.
 fn steps(points: &[At]) -> Vec<At> {
     let mut corners = Vec::with_capacity(2 * points.len());
     for (i, &(x, y)) in points.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Where panels lie: a grid whose axes line up, with the key above all of them or above each.
+//! Places panels in a grid with aligned axes, and the key above all of them or above each.
 
 use super::canvas::{Anchor, Area, Canvas, PT_PER_IN};
 use super::figure::{Figure, Panel, Scale, has_single_among_several};
@@ -6,22 +6,22 @@ use super::layers::Placed;
 use super::panel::{CATEGORIES, FittedPanel, LINE, Labels, Margins, TITLE_OVER};
 use super::{COLUMN_IN, Drawing, Look, PAGE_IN, font, key};
 
-/// Around everything.
+/// Margin around the picture.
 const EDGE: f64 = 4.0;
-/// Between panels side by side.
+/// Distance between panels side by side.
 const BETWEEN: f64 = 9.0;
-/// Between rows of panels.
+/// Distance between rows of panels.
 const BELOW: f64 = 12.0;
-/// Width of the narrowest panel, in sizes of text.
+/// Minimum width of a panel, in text sizes.
 const NARROWEST: f64 = 14.5;
 
-/// Give everything its place.
+/// Places and draws all parts of a figure.
 pub(super) fn draw(figure: &Figure, look: &Look) -> Drawing {
     let mut canvas = Canvas::new(look.theme.palette(), look.font_pt);
     let columns = figure.columns.clamp(1, figure.panels.len().max(1));
     let is_wide = columns > 1 || figure.panels.iter().any(|panel| needs_page(panel, &canvas));
-    let own_in = if is_wide { PAGE_IN } else { COLUMN_IN };
-    let width = look.width_in.unwrap_or(own_in) * PT_PER_IN;
+    let default_in = if is_wide { PAGE_IN } else { COLUMN_IN };
+    let width = look.width_in.unwrap_or(default_in) * PT_PER_IN;
     // Panels too narrow for their axes stand below each other.
     let fitting = ((width - 2.0 * EDGE) / (NARROWEST * canvas.size)) as usize;
     let grid = Grid { figure, columns: columns.min(fitting.max(1)), width };
@@ -29,13 +29,13 @@ pub(super) fn draw(figure: &Figure, look: &Look) -> Drawing {
     canvas.finish(&figure.title, &figure.caption, (width, height))
 }
 
-/// Whether names of its rows take too much of a column of a paper.
+/// Whether the names of rows are too long for a column of a paper.
 fn needs_page(panel: &Panel, canvas: &Canvas) -> bool {
     let Scale::Categories(names) = &panel.axes.y.scale else { return false };
     names.iter().any(|name| canvas.width(name) > CATEGORIES * COLUMN_IN * PT_PER_IN)
 }
 
-/// Height of the axes beside which the title of y is whole.
+/// The height of the axes at which the title of y is not shortened.
 fn title_height(slot: &Slot, canvas: &Canvas) -> f64 {
     let title = if slot.fitted.is_list() { None } else { slot.fitted.y_title() };
     title.map_or(0.0, |title| canvas.width(title) - TITLE_OVER * canvas.size)
@@ -54,7 +54,7 @@ struct Slot<'a> {
     margins: Margins,
 }
 
-/// A column of panels: the widest margins of each side, and where it begins and ends with these.
+/// A column of panels: its widest margins, and its ends including these.
 #[derive(Clone, Copy, Default)]
 struct GridColumn {
     margin_left: f64,
@@ -64,7 +64,7 @@ struct GridColumn {
 }
 
 impl Grid<'_> {
-    /// Returns where the last row ends.
+    /// Draws all panels and returns the lower end of the last row.
     fn draw(&self, canvas: &mut Canvas) -> f64 {
         let common = key::common(self.figure);
         let mut top = EDGE;
@@ -107,7 +107,7 @@ impl Grid<'_> {
         top - BELOW
     }
 
-    /// The width that panels share, without what is between them.
+    /// The width available for panels, without the distances between them.
     fn shared_width(&self) -> f64 {
         self.width - 2.0 * EDGE - BETWEEN * (self.columns - 1) as f64
     }
@@ -130,7 +130,7 @@ impl Grid<'_> {
         (0..rows.len()).map(row).collect()
     }
 
-    /// The labels that a panel has itself, as no neighbour says the same.
+    /// The labels of a panel, without those that a neighbour has too.
     fn labels(&self, panel: &Panel, before: Option<&Panel>, below: Option<&Panel>) -> Labels {
         let hollow_singles = has_single_among_several(&self.figure.panels);
         let mut labels = Labels { x_title: true, y_title: true, categories: true, hollow_singles };
@@ -153,7 +153,8 @@ impl Grid<'_> {
             column.margin_left = column.margin_left.max(slot.margins.left);
             column.margin_right = column.margin_right.max(slot.margins.right);
         }
-        let taken: f64 = columns.iter().map(|of| of.margin_left + of.margin_right).sum();
+        let taken: f64 =
+            columns.iter().map(|column| column.margin_left + column.margin_right).sum();
         let inner = ((self.shared_width() - taken) / self.columns as f64).max(20.0);
         let mut left = EDGE;
         for column in &mut columns {
@@ -164,7 +165,7 @@ impl Grid<'_> {
         columns
     }
 
-    /// Returns where the panel ends, with what is below. `least`: the height of the row's axes, where they have no rows of names.
+    /// Draws a panel and returns its lower end with margins. `least`: minimum height of the row's axes, unless they have categories.
     fn panel(
         &self,
         slot: &Slot<'_>,
@@ -174,7 +175,8 @@ impl Grid<'_> {
         canvas: &mut Canvas,
     ) -> f64 {
         let fitted = &slot.fitted;
-        let (left, right) = (column.left + column.margin_left, column.right - column.margin_right);
+        let left = column.left + column.margin_left;
+        let right = column.right - column.margin_right;
         let mut area = Area { left, right, top, bottom: top };
         let least = if fitted.is_list() { 0.0 } else { least };
         area.bottom += fitted.height(canvas.size, area.width()).max(least);

@@ -1,4 +1,4 @@
-//! The shapes of marks: what tells series apart beside their colour.
+//! Draws marks, dashes, hatching and intervals, whose shapes distinguish series in addition to colours.
 
 use super::canvas::{Area, At, Canvas, Paint, Stroke};
 use super::figure::{RuleLine, Tone};
@@ -7,7 +7,7 @@ use super::theme::Palette;
 /// Half the size of a mark.
 pub(super) const MARK: f64 = 2.5;
 
-/// Draw the mark of a tone around a point.
+/// Draws the mark of a tone around a point.
 pub(super) fn mark(canvas: &mut Canvas, tone: Tone, at: At, half: f64, paint: Paint, hint: &str) {
     let corners = match tone {
         Tone::Hue(number) => corners(number),
@@ -23,7 +23,7 @@ pub(super) fn mark(canvas: &mut Canvas, tone: Tone, at: At, half: f64, paint: Pa
     canvas.polygon(&points, paint, hint);
 }
 
-/// Corners in half sizes of the mark; none of a circle.
+/// The corners of a mark in half sizes; empty for a circle.
 fn corners(number: usize) -> Vec<At> {
     match number % 6 {
         0 => vec![],
@@ -40,7 +40,7 @@ fn corners(number: usize) -> Vec<At> {
     }
 }
 
-/// Breaks in the line of a colour, where nothing but colour would tell it from others.
+/// The dashes of a line without marks, so that lines differ in more than colour.
 pub(super) fn dashes(tone: Tone) -> &'static [f64] {
     const BY_HUE: [&[f64]; 7] = [
         &[],
@@ -57,7 +57,7 @@ pub(super) fn dashes(tone: Tone) -> &'static [f64] {
     }
 }
 
-/// The line of a level.
+/// The stroke of a rule.
 pub(super) fn rule_stroke(line: RuleLine, palette: &Palette) -> Stroke {
     let (dashes, width): (&[f64], f64) = match line {
         RuleLine::Broken => (&[4.0, 2.5], 0.8),
@@ -66,10 +66,10 @@ pub(super) fn rule_stroke(line: RuleLine, palette: &Palette) -> Stroke {
     Stroke { dashes, ..Stroke::new(palette.line, width) }
 }
 
-/// From a line of a hatching to the next.
+/// Distance between lines of a hatching.
 const HATCH: f64 = 3.4;
 
-/// How an area of a tone is hatched, so that neighbours differ in grey too: the slope of its lines, in widths to a height.
+/// The slopes of a tone's hatching, in widths per height, so that neighbours differ in grey too.
 pub(super) fn hatching(tone: Tone) -> &'static [f64] {
     match tone {
         Tone::Hue(1) | Tone::Bad => &[1.0],
@@ -80,7 +80,7 @@ pub(super) fn hatching(tone: Tone) -> &'static [f64] {
     }
 }
 
-/// A rectangle of a tone, set off from its neighbours.
+/// Draws a rectangle of a tone, with a gap to its neighbours.
 pub(super) fn filled(canvas: &mut Canvas, tone: Tone, area: Area, hint: &str) {
     let ground = canvas.palette.background;
     canvas.rectangle(area, canvas.palette.colour(tone), hint);
@@ -89,7 +89,7 @@ pub(super) fn filled(canvas: &mut Canvas, tone: Tone, area: Area, hint: &str) {
     canvas.line(&[(area.right, area.top), (area.right, area.bottom)], stroke);
 }
 
-/// Lines of these slopes over an area.
+/// Draws lines of these slopes over an area.
 pub(super) fn hatch(canvas: &mut Canvas, slopes: &[f64], area: Area, stroke: Stroke) {
     if !area.width().is_finite() {
         return;
@@ -98,9 +98,10 @@ pub(super) fn hatch(canvas: &mut Canvas, slopes: &[f64], area: Area, stroke: Str
         let over = slope * area.height();
         let mut from = area.left - over.max(0.0) + HATCH / 2.0;
         while from < area.right - over.min(0.0) {
-            // From its lower end to the upper one, as far as it lies inside; an upright one does as a whole.
+            // The part of the line inside the area; for a vertical line the shares are infinite, which keeps all of it.
             let ends = [(area.left - from) / over, (area.right - from) / over];
-            let (start, end) = (ends[0].min(ends[1]).max(0.0), ends[0].max(ends[1]).min(1.0));
+            let start = ends[0].min(ends[1]).max(0.0);
+            let end = ends[0].max(ends[1]).min(1.0);
             let at = |share: f64| (from + share * over, area.bottom - share * area.height());
             if start < end {
                 canvas.line(&[at(start), at(end)], stroke);
@@ -110,7 +111,7 @@ pub(super) fn hatch(canvas: &mut Canvas, slopes: &[f64], area: Area, stroke: Str
     }
 }
 
-/// An interval around a place, between two ends of the upright or the other axis; where it is cut off by the area, an arrow says so.
+/// Draws an interval around a place. `ends`: its ends on the y axis if `is_upright`, else on the x axis. An end outside of the area becomes an arrow.
 pub(super) fn interval(
     canvas: &mut Canvas,
     at: At,
@@ -123,8 +124,10 @@ pub(super) fn interval(
         if is_upright { (at.0 + aside, along) } else { (along, at.1 + aside) }
     };
     let (least, most) = if is_upright { (area.top, area.bottom) } else { (area.left, area.right) };
-    let (from, to) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
-    let (start, end) = (from.max(least), to.min(most));
+    let from = ends[0].min(ends[1]);
+    let to = ends[0].max(ends[1]);
+    let start = from.max(least);
+    let end = to.min(most);
     canvas.line(&[point(start, 0.0), point(end, 0.0)], stroke);
     for (wanted, drawn, inwards) in [(from, start, 3.0), (to, end, -3.0)] {
         if (wanted - drawn).abs() < 0.01 {

@@ -1,6 +1,6 @@
-//! Figures as SVG and PNG: axes, marks, labels, in sizes that print. Knows nothing of runs; reads nothing but its own font.
+//! Draws figures as SVG and PNG in sizes for print: axes, marks, labels. Knows nothing of runs, and reads only its own font.
 //!
-//! A [`figure::Figure`] says what is shown; [`draw`] decides where it comes to lie, and writes it as SVG. A PNG is drawn from the same shapes.
+//! A [`figure::Figure`] describes the content; [`draw`] places it and writes SVG. A PNG is drawn from the same shapes.
 
 pub mod figure;
 mod font;
@@ -25,20 +25,20 @@ pub use figure::Figure;
 use canvas::Shape;
 use theme::Colour;
 
-/// How a figure looks.
+/// Size and theme of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Look {
-    /// Width of the whole picture; `None` takes a column of a paper, or the page where a figure needs it.
+    /// Width of the picture; `None` for a column of a paper, or the page if a figure needs it.
     pub width_in: Option<f64>,
-    /// Size of all text.
+    /// Size of text.
     pub font_pt: f64,
-    /// Light or dark.
+    /// Light or dark colours.
     pub theme: Theme,
 }
 
-/// One column of a paper.
+/// Width of a paper's column.
 pub const COLUMN_IN: f64 = 3.5;
-/// Both columns.
+/// Width of both columns.
 pub const PAGE_IN: f64 = 7.0;
 
 impl Default for Look {
@@ -47,28 +47,28 @@ impl Default for Look {
     }
 }
 
-/// A figure whose every shape has its place.
+/// A figure with all shapes placed.
 #[derive(Debug)]
 pub struct Drawing {
-    /// The whole file, text as text. Widths of text are those of Arial, Helvetica and their kin.
+    /// Content of the SVG file, with text as text. Widths are those of Arial and Helvetica.
     pub svg: String,
     /// Width and height.
     pub size_in: (f64, f64),
     background: Colour,
-    /// From the lowest to the topmost.
+    /// Shapes from bottom to top.
     shapes: Vec<Shape>,
 }
 
-/// Give everything its place.
+/// Places and draws all parts of a figure.
 pub fn draw(figure: &Figure, look: &Look) -> Drawing {
     layout::draw(figure, look)
 }
 
 impl Drawing {
-    /// As PNG of so many dots per inch.
+    /// The drawing as PNG with `dpi` dots per inch.
     ///
     /// # Errors
-    /// It is too large for a picture.
+    /// The picture would be too large.
     pub fn png(&self, dpi: f64) -> Result<Vec<u8>, PngError> {
         png::write(self, dpi)
     }

@@ -1,4 +1,4 @@
-//! A panel whose axes have their ends and ticks, and the room that it takes. Draws nothing; where the panel lies is the layout's business.
+//! Fits the axes of a panel, and computes the room that it needs. Draws nothing; the layout decides where the panel is.
 
 use super::axis::{Extent, Fitted, Tick};
 use super::canvas::Canvas;
@@ -7,17 +7,17 @@ use super::font;
 use super::marks::MARK;
 use std::collections::BTreeSet;
 
-/// From a line of text to the next, in its size.
+/// Distance between lines of text, in text sizes.
 pub(super) const LINE: f64 = 1.15;
-/// From a tick to its label.
+/// Distance from a tick to its label.
 pub(super) const GAP: f64 = 4.0;
-/// About so many ticks stand on an upright axis.
+/// Approximate number of ticks on a vertical axis.
 const UPRIGHT_TICKS: f64 = 5.0;
-/// Degrees by which labels are slanted that have no room side by side.
+/// Angle in degrees of labels that do not fit side by side.
 pub(super) const SLANT: f64 = 40.0;
-/// Sizes of text by which the title of y may be longer than its axis.
+/// Text sizes by which the title of y may be longer than its axis.
 pub(super) const TITLE_OVER: f64 = 1.6;
-/// Names of categories take this share of a panel's width, at most.
+/// Maximum share of a panel's width for the names of categories.
 pub(super) const CATEGORIES: f64 = 0.42;
 
 /// Room around the area between the axes.
@@ -29,17 +29,17 @@ pub(super) struct Margins {
     pub(super) bottom: f64,
 }
 
-/// Axis titles and names of categories that a panel has; a neighbour's that say the same are enough.
+/// The labels that a panel shows; those that a neighbour shows too are left out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Labels {
     pub(super) x_title: bool,
     pub(super) y_title: bool,
     pub(super) categories: bool,
-    /// Marks of single runs are hollow.
+    /// Whether marks of single runs are hollow.
     pub(super) hollow_singles: bool,
 }
 
-/// A panel whose axes have their ends.
+/// A panel with fitted axes.
 pub(super) struct FittedPanel<'a> {
     pub(super) panel: &'a Panel,
     pub(super) axes: &'a Axes,
@@ -47,7 +47,7 @@ pub(super) struct FittedPanel<'a> {
     pub(super) y: Fitted<'a>,
     pub(super) x_ticks: Vec<Tick>,
     pub(super) y_ticks: Vec<Tick>,
-    /// Lines that the names of categories on y take, at most.
+    /// Maximum number of lines in the names of categories on y.
     pub(super) lines: usize,
     /// Whether labels of the x axis are slanted.
     pub(super) slanted: bool,
@@ -55,13 +55,15 @@ pub(super) struct FittedPanel<'a> {
 }
 
 impl<'a> FittedPanel<'a> {
-    /// `width`: of the panel with its margins.
+    /// Fits the axes of a panel. `width`: width with margins.
     pub(super) fn new(panel: &'a Panel, canvas: &Canvas, width: f64, labels: Labels) -> Self {
-        let (axes, size) = (&panel.axes, canvas.size);
+        let axes = &panel.axes;
+        let size = canvas.size;
         let x_target = (width / (5.0 * size)).clamp(2.0, 9.0);
         let x = Fitted::new(&axes.x, &extents(axes, Spread::X), x_target);
         let y = Fitted::new(&axes.y, &extents(axes, Spread::Y), UPRIGHT_TICKS);
-        let (mut x_ticks, mut y_ticks) = (x.ticks(x_target), y.ticks(UPRIGHT_TICKS));
+        let mut x_ticks = x.ticks(x_target);
+        let mut y_ticks = y.ticks(UPRIGHT_TICKS);
         if matches!(axes.y.scale, Scale::Categories(_)) {
             for tick in &mut y_ticks {
                 tick.label = font::wrapped(&tick.label, size, CATEGORIES * width).join("\n");
@@ -100,7 +102,7 @@ impl<'a> FittedPanel<'a> {
         }
     }
 
-    /// Height between the axes, where the width between them is known.
+    /// Height of the area between the axes for a given width.
     pub(super) fn height(&self, size: f64, width: f64) -> f64 {
         let Scale::Categories(names) = &self.axes.y.scale else { return width * self.axes.aspect };
         let marks = self.panel.all_series().filter(|series| has_marks(series)).count().max(1);
@@ -109,7 +111,7 @@ impl<'a> FittedPanel<'a> {
         row * names.len().max(1) as f64
     }
 
-    /// Whether its rows have names.
+    /// Whether the y axis has categories.
     pub(super) fn is_list(&self) -> bool {
         matches!(self.axes.y.scale, Scale::Categories(_))
     }
@@ -137,12 +139,12 @@ fn widest(ticks: &[Tick], canvas: &Canvas) -> f64 {
     lines.map(|line| canvas.width(line)).fold(0.0, f64::max)
 }
 
-/// Whether it stands beside others where they share a place.
+/// Whether a series has marks, which are moved aside if they share a place.
 pub(super) fn has_marks(series: &Series) -> bool {
     matches!(series.style, Style::Marks | Style::Joined)
 }
 
-/// Whether marks of several series have one place, and so are moved. Without intervals their shapes are enough between numbers, where lines keep their slope.
+/// Whether marks of several series share a place and are moved aside. On a numeric axis without intervals they are not, so that lines keep their slope.
 pub fn stand_aside(axes: &Axes) -> bool {
     let is_list = matches!(axes.x.scale, Scale::Categories(_));
     let is_interval = |point: &Point| point.low.is_some() || point.high.is_some();
@@ -157,17 +159,17 @@ pub fn stand_aside(axes: &Axes) -> bool {
     for layer in &axes.layers {
         let Layer::Series(series) = layer else { continue };
         if series.spread == Spread::Y && has_marks(series) {
-            let own: BTreeSet<u64> = series.points.iter().map(|point| point.x.to_bits()).collect();
-            if !own.is_disjoint(&places) {
+            let x: BTreeSet<u64> = series.points.iter().map(|point| point.x.to_bits()).collect();
+            if !x.is_disjoint(&places) {
                 return true;
             }
-            places.extend(own);
+            places.extend(x);
         }
     }
     false
 }
 
-/// All that lies along one axis.
+/// The values and intervals along one axis.
 fn extents(axes: &Axes, along: Spread) -> Vec<Extent> {
     let mut extents = Vec::new();
     for layer in &axes.layers {
@@ -190,7 +192,7 @@ fn extents(axes: &Axes, along: Spread) -> Vec<Extent> {
     extents
 }
 
-/// Whether some interval ends beyond its axis.
+/// Whether an interval ends beyond its axis.
 pub fn is_cut(axes: &Axes) -> bool {
     [(&axes.x, Spread::X), (&axes.y, Spread::Y)].into_iter().any(|(axis, along)| {
         let extents = extents(axes, along);

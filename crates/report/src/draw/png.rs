@@ -1,4 +1,4 @@
-//! A picture as PNG, drawn with the font that plots carry: no font of the system is needed.
+//! Draws pictures as PNG with the built-in font, so that no font of the system is needed.
 
 use super::Drawing;
 use super::canvas::{Anchor, At, PT_PER_IN, Paint, Shape, Text};
@@ -22,10 +22,11 @@ pub enum PngError {
     Encode(#[from] png::EncodingError),
 }
 
-/// The whole file, with `dpi` pixels an inch.
+/// The content of the file, with `dpi` pixels per inch.
 pub(super) fn write(drawing: &Drawing, dpi: f64) -> Result<Vec<u8>, PngError> {
     let (width_in, height_in) = drawing.size_in;
-    let (width, height) = ((width_in * dpi).round(), (height_in * dpi).round());
+    let width = (width_in * dpi).round();
+    let height = (height_in * dpi).round();
     let too_large = || PngError::TooLarge(width as u64, height as u64);
     if width * height > PIXELS_MAX {
         return Err(too_large());
@@ -54,7 +55,7 @@ pub(super) fn write(drawing: &Drawing, dpi: f64) -> Result<Vec<u8>, PngError> {
     encoded(&pixels, dpi)
 }
 
-/// Nothing is drawn of shapes that have no extent.
+/// Draws a path; shapes without extent have none.
 fn draw(pixels: &mut Pixmap, path: Option<Path>, paint: &Paint, transform: Transform) {
     let Some(path) = path else { return };
     if let Some(colour) = paint.fill {
@@ -75,7 +76,8 @@ fn draw(pixels: &mut Pixmap, path: Option<Path>, paint: &Paint, transform: Trans
 fn outline(points: &[At], is_closed: bool) -> Option<Path> {
     let mut path = PathBuilder::new();
     for (i, (x, y)) in points.iter().enumerate() {
-        let (x, y) = (*x as f32, *y as f32);
+        let x = *x as f32;
+        let y = *y as f32;
         if i == 0 { path.move_to(x, y) } else { path.line_to(x, y) }
     }
     if is_closed {
@@ -158,7 +160,7 @@ fn opaque(colour: Colour) -> tiny_skia::Paint<'static> {
     paint
 }
 
-/// With its size on paper, which the pixels alone do not tell.
+/// The encoded file, with its resolution so that the size on paper is known.
 fn encoded(pixels: &Pixmap, dpi: f64) -> Result<Vec<u8>, PngError> {
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, pixels.width(), pixels.height());

@@ -1,4 +1,4 @@
-//! Where shapes come to lie, on figures made for it; and what every picture is held to.
+//! Tests of the places of shapes on made-up figures, and the checks for every picture.
 
 use super::canvas::Area;
 use super::figure::*;
@@ -6,7 +6,7 @@ use super::*;
 use roxmltree::{Document, Node};
 
 impl Drawing {
-    /// Each fault of a picture: places that are no numbers or lie outside, texts that run over each other.
+    /// The faults of a picture: coordinates that are not numbers or are outside, and texts that overlap.
     pub(crate) fn problems(&self) -> Vec<String> {
         let document = Document::parse(&self.svg).unwrap_or_else(|error| panic!("{error}"));
         let size = (72.0 * self.size_in.0, 72.0 * self.size_in.1);
@@ -39,18 +39,18 @@ impl Drawing {
     }
 }
 
-/// Whether areas of two tones are told apart on a copier: by lightness, or by hatching.
-pub(crate) fn differ_in_grey(one: Tone, other: Tone) -> bool {
+/// Whether areas of two tones differ in grey: by lightness, or by hatching.
+pub(crate) fn differ_in_grey(a: Tone, b: Tone) -> bool {
     // Rec. 601.
     let lightness = |tone| {
         let [red, green, blue] = Theme::Light.palette().colour(tone).map(f64::from);
         0.299 * red + 0.587 * green + 0.114 * blue
     };
-    20.0 <= (lightness(one) - lightness(other)).abs()
-        || marks::hatching(one) != marks::hatching(other)
+    20.0 <= (lightness(a) - lightness(b)).abs() || marks::hatching(a) != marks::hatching(b)
 }
 
-fn of(node: &Node<'_, '_>, name: &str) -> f64 {
+/// A numeric attribute; 0 if missing.
+fn number(node: &Node<'_, '_>, name: &str) -> f64 {
     node.attribute(name).and_then(|text| text.parse().ok()).unwrap_or(0.0)
 }
 
@@ -63,9 +63,9 @@ fn is_slanted(node: &Node<'_, '_>) -> bool {
     ![0.0, -90.0].contains(&turn(node))
 }
 
-/// Ends of a shape; of text those of its capitals.
+/// The corners of a shape; for text, those around its capitals.
 fn corners(node: &Node<'_, '_>) -> Vec<(f64, f64)> {
-    let of = |name| of(node, name);
+    let value = |name| number(node, name);
     match node.tag_name().name() {
         "polyline" | "polygon" => {
             let points = node.attribute("points").unwrap().split(' ');
@@ -73,13 +73,19 @@ fn corners(node: &Node<'_, '_>) -> Vec<(f64, f64)> {
             let at = |(x, y): (&str, &str)| (number(x), number(y));
             points.map(|point| at(point.split_once(',').unwrap())).collect()
         }
-        "rect" => vec![(of("x"), of("y")), (of("x") + of("width"), of("y") + of("height"))],
+        "rect" => vec![
+            (value("x"), value("y")),
+            (value("x") + value("width"), value("y") + value("height")),
+        ],
         "circle" => {
-            let (x, y, r) = (of("cx"), of("cy"), of("r"));
+            let x = value("cx");
+            let y = value("cy");
+            let r = value("r");
             vec![(x - r, y - r), (x + r, y + r)]
         }
         "text" => {
-            let (width, high) = (of("textLength"), font::CAPITALS * of("font-size"));
+            let width = value("textLength");
+            let high = font::CAPITALS * value("font-size");
             let start = match node.attribute("text-anchor") {
                 Some("start") => 0.0,
                 Some("middle") => -0.5 * width,
@@ -87,7 +93,7 @@ fn corners(node: &Node<'_, '_>) -> Vec<(f64, f64)> {
             };
             let (sin, cos) = turn(node).to_radians().sin_cos();
             let corner = |along: f64, up: f64| {
-                (of("x") + along * cos + up * sin, of("y") + along * sin - up * cos)
+                (value("x") + along * cos + up * sin, value("y") + along * sin - up * cos)
             };
             let ends = [(start, 0.0), (start + width, 0.0), (start, high), (start + width, high)];
             ends.map(|(along, up)| corner(along, up)).to_vec()
@@ -106,7 +112,7 @@ fn axis(label: &str) -> Axis {
     Axis::linear(label, AxisRange::FromZero)
 }
 
-/// A series of these names, each with the same points.
+/// A figure with series of these names, each with the same points.
 fn figure(names: &[&str], points: &[(f64, f64)]) -> Figure {
     let layer = |(i, name): (usize, &&str)| {
         Layer::Series(Series {
@@ -131,14 +137,15 @@ fn figure(names: &[&str], points: &[(f64, f64)]) -> Figure {
 fn texts(drawing: &Drawing) -> Vec<(f64, String)> {
     let document = Document::parse(&drawing.svg).unwrap();
     let texts = document.descendants().filter(|node| node.has_tag_name("text"));
-    let mut texts: Vec<(f64, String)> =
-        texts.map(|node| (of(&node, "y"), node.text().unwrap_or_default().to_string())).collect();
+    let mut texts: Vec<(f64, String)> = texts
+        .map(|node| (number(&node, "y"), node.text().unwrap_or_default().to_string()))
+        .collect();
     texts.sort_by(|a, b| a.0.total_cmp(&b.0));
     texts
 }
 
 #[test]
-fn names_stand_above() {
+fn names_are_above_the_panel() {
     let name = "a name that is much too long to stand beside the end of a line";
     let drawing = draw(&figure(&[name, "b"], &[(0.0, 1.0), (1.0, 5.0)]), &Look::default());
     assert_eq!(drawing.problems(), Vec::<String>::new());
@@ -150,13 +157,13 @@ fn names_stand_above() {
 fn a_level_is_named_and_drawn_as_in_its_key() {
     let mut figure = figure(&["a"], &[(0.0, 1.0), (1.0, 5.0)]);
     let axes = &mut figure.panels[0].axes;
-    for (label, line) in [("asked for", RuleLine::Broken), ("baseline", RuleLine::Dotted)] {
+    for (label, line) in [("target", RuleLine::Broken), ("baseline", RuleLine::Dotted)] {
         axes.layers.push(Layer::Rule(Rule { label: label.into(), at: 3.0, line }));
     }
     let drawing = draw(&figure, &Look::default());
     assert_eq!(drawing.problems(), Vec::<String>::new());
     let texts = texts(&drawing);
-    assert!(["asked for", "baseline"].iter().all(|name| texts.iter().any(|text| text.1 == *name)));
+    assert!(["target", "baseline"].iter().all(|name| texts.iter().any(|text| text.1 == *name)));
     let count = |dashes: &str| drawing.svg.matches(&format!("dasharray=\"{dashes}\"")).count();
     // Once over the panel, once in the key.
     assert_eq!((count("4 2.5"), count("1 1.8")), (2, 2));
@@ -172,7 +179,7 @@ fn a_hatching_stays_in_its_bar() {
         let document = Document::parse(&svg).unwrap();
         let lines = document.descendants().filter(|node| node.has_tag_name("polyline"));
         let places: Vec<(f64, f64)> = lines.flat_map(|line| corners(&line)).collect();
-        // Beside the line that sets it off from its neighbour.
+        // Each bar also has the line of the gap to its neighbour.
         assert_eq!(2 < places.len(), !marks::hatching(tone).is_empty(), "{tone:?}");
         let is_inside =
             |(x, y): &(f64, f64)| (9.99..=33.01).contains(x) && (19.99..=30.01).contains(y);
@@ -214,7 +221,7 @@ fn an_interval_that_is_cut_off_ends_in_an_arrow() {
     assert_eq!(triangles.count(), 2);
 }
 
-/// Pixels that are not of the background.
+/// The number of pixels that differ from the background.
 fn inked(drawing: &Drawing) -> usize {
     let bytes = drawing.png(100.0).unwrap();
     let mut reader = ::png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
@@ -224,15 +231,15 @@ fn inked(drawing: &Drawing) -> usize {
 }
 
 #[test]
-fn text_is_drawn_in_a_png_with_the_font_that_plots_carry() {
+fn text_is_drawn_in_a_png_with_the_built_in_font() {
     let mut picture = draw(&figure(&["a"], &[(0.0, 1.0)]), &Look::default());
-    let whole = inked(&picture);
+    let all = inked(&picture);
     picture.shapes.retain(|shape| !matches!(shape, canvas::Shape::Text(_)));
-    assert!(inked(&picture) + 300 < whole, "{} of {whole}", inked(&picture));
+    assert!(inked(&picture) + 300 < all, "{} of {all}", inked(&picture));
 }
 
 #[test]
-fn a_picture_has_the_size_that_was_asked_for() {
+fn a_picture_has_the_requested_size() {
     for (width_in, dpi, expected) in
         [(None, 100.0, 350), (Some(7.0), 100.0, 700), (Some(2.0), 300.0, 600)]
     {
@@ -265,7 +272,7 @@ fn text_has_its_width_in_any_font() {
 }
 
 #[test]
-fn a_figure_is_drawn_however_little_room_it_has() {
+fn a_figure_is_drawn_even_with_little_room() {
     for drawn in [figure(&["a long name of a series"], &[(0.0, 1.0)]), figure(&[], &[])] {
         for width_in in [0.0, 0.1, 1.5, 7.0] {
             let look = Look { width_in: Some(width_in), font_pt: 48.0, theme: Theme::Light };
@@ -275,8 +282,9 @@ fn a_figure_is_drawn_however_little_room_it_has() {
 }
 
 #[test]
-fn numbers_next_to_zero_and_infinity_end_no_differently() {
-    let [least, most] = [f64::from_bits(1), f64::MAX];
+fn extreme_numbers_are_drawn() {
+    let least = f64::from_bits(1);
+    let most = f64::MAX;
     for scale in [Scale::Linear, Scale::Log10] {
         for ends in [[least, 2.0 * least], [-least, least], [1.0, most], [-most, most]] {
             let mut drawn = figure(&["a"], &[(0.0, ends[0]), (1.0, ends[1])]);

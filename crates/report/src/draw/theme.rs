@@ -1,11 +1,11 @@
-//! Colours: those of Okabe and Ito (Color Universal Design, 2008), which are told apart with any eyes, on light and on dark.
+//! Colours of Okabe and Ito (Color Universal Design, 2008), which people with any colour vision can distinguish, for light and dark backgrounds.
 
 use super::figure::Tone;
 
-/// Red, green, blue.
+/// Red, green and blue, each from 0 to 255.
 pub(super) type Colour = [u8; 3];
 
-/// Light or dark.
+/// The theme of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Theme {
     /// Black on white.
@@ -14,20 +14,20 @@ pub enum Theme {
     Dark,
 }
 
-/// Colours for one ground.
+/// The colours of a theme.
 #[derive(Debug)]
 pub(super) struct Palette {
     pub(super) background: Colour,
     pub(super) text: Colour,
-    /// Axes and ticks.
+    /// Colour of axes and ticks.
     pub(super) line: Colour,
-    /// Lines that only guide the eye.
+    /// Colour of guide lines.
     pub(super) grid: Colour,
     faint: Colour,
     open: Colour,
-    /// Its number among the hues.
+    /// Index of [`Tone::Bad`] in the hues.
     bad: usize,
-    /// Beyond these, shapes of marks tell series apart.
+    /// Colours of series; more series differ in the shapes of marks.
     hues: [Colour; 7],
 }
 
@@ -59,7 +59,7 @@ static DARK: Palette = Palette {
     faint: [74, 74, 80],
     open: [96, 96, 102],
     bad: 5,
-    // The same, without the blue, which is lost on black.
+    // The same without the blue, which is lost on black.
     hues: [
         [86, 180, 233],
         [230, 159, 0],
@@ -92,10 +92,11 @@ impl Palette {
     }
 }
 
-/// `share` of a colour over another.
+/// A colour drawn over another with opacity `share`.
 pub(super) fn mixed(colour: Colour, under: Colour, share: f64) -> Colour {
     std::array::from_fn(|i| {
-        let (over, under) = (f64::from(colour[i]), f64::from(under[i]));
-        (under + share * (over - under)).round() as u8
+        let top = f64::from(colour[i]);
+        let bottom = f64::from(under[i]);
+        (bottom + share * (top - bottom)).round() as u8
     })
 }

@@ -1,4 +1,4 @@
-//! The levels and conditions that the answer of several runs holds for. Decides nothing about a run.
+//! Writes the opening line `Holds for`: the levels and conditions that the answer of several runs applies to. Decides nothing about a run.
 
 use crate::methods::conditions;
 use crate::report::{Report, ReportedRun};
@@ -7,7 +7,7 @@ use feedrate_analysis::answer::AnswerKind;
 use feedrate_results::setting::by_number;
 use std::collections::BTreeSet;
 
-/// The levels at which runs were fed and were not, where one factor tells them apart; and what all runs share that makes others of them.
+/// The levels at which runs were fed or not, if one factor separates them, and the conditions of the runs.
 pub(super) fn holds_for(report: &Report) -> Option<String> {
     let used: Vec<&ReportedRun> = report.used().collect();
     if report.answer.is_some() || used.is_empty() {
@@ -17,24 +17,26 @@ pub(super) fn holds_for(report: &Report) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-fn kind(one: &ReportedRun) -> Option<AnswerKind> {
-    Some(one.answer.as_ref()?.kind)
+fn kind(run: &ReportedRun) -> Option<AnswerKind> {
+    Some(run.answer.as_ref()?.kind)
 }
 
-/// `YES at `processes` 1, NO at 2, whatever `read_threads``: of factors that were run at each of these levels, in each combination.
+/// The answers by the levels of the factor that separates them: `YES at `processes` 1, NO at 2, for every `read_threads``. Only factors whose levels
+/// were run in all combinations are included in `for every`.
 fn by_level(used: &[&ReportedRun]) -> Option<String> {
     let names: BTreeSet<&str> =
-        used.iter().flat_map(|one| one.factors.keys()).map(String::as_str).collect();
+        used.iter().flat_map(|run| run.factors.keys()).map(String::as_str).collect();
     let first = kind(used.first()?)?;
-    if used.iter().all(|one| kind(one) == Some(first)) {
+    if used.iter().all(|run| kind(run) == Some(first)) {
         return None;
     }
-    let told = names.iter().find_map(|name| {
+    let separating = names.iter().find_map(|name| {
         let mut levels: Vec<(&str, AnswerKind)> = Vec::new();
-        for one in used {
-            let (level, kind) = (one.factors.get(*name)?.as_str(), kind(one)?);
-            match levels.iter().find(|of| of.0 == level) {
-                Some(known) if known.1 != kind => return None,
+        for run in used {
+            let level = run.factors.get(*name)?.as_str();
+            let kind = kind(run)?;
+            match levels.iter().find(|(known, _)| *known == level) {
+                Some((_, known)) if *known != kind => return None,
                 Some(_) => {}
                 None => levels.push((level, kind)),
             }
@@ -42,16 +44,17 @@ fn by_level(used: &[&ReportedRun]) -> Option<String> {
         levels.sort_by(|a, b| by_number(a.0, b.0).then(a.0.cmp(b.0)));
         Some((*name, levels))
     });
-    let (name, levels) = told?;
+    let (name, levels) = separating?;
     let parts = levels.chunk_by(|a, b| a.1 == b.1).enumerate().map(|(at, same)| {
-        let of = if at == 0 { format!("`{name}` ") } else { String::new() };
-        let levels = list(same.iter().map(|of| of.0));
-        format!("{} at {of}{levels}", same[0].1.name().to_uppercase())
+        let factor = if at == 0 { format!("`{name}` ") } else { String::new() };
+        let levels = list(same.iter().map(|(level, _)| *level));
+        format!("{} at {factor}{levels}", same[0].1.name().to_uppercase())
     });
     let mut says = parts.collect::<Vec<_>>().join(", ");
     let is_varied =
-        |other: &str| used.iter().any(|one| one.factors.get(other) != used[0].factors.get(other));
-    let (mut crossed, mut others) = (vec![name], Vec::new());
+        |other: &str| used.iter().any(|run| run.factors.get(other) != used[0].factors.get(other));
+    let mut crossed = vec![name];
+    let mut others = Vec::new();
     for other in names.into_iter().filter(|other| *other != name && is_varied(other)) {
         crossed.push(other);
         if !is_crossed(used, &crossed) {
@@ -60,30 +63,30 @@ fn by_level(used: &[&ReportedRun]) -> Option<String> {
         }
     }
     if 1 < crossed.len() {
-        says += &format!(", whatever {}", list(crossed[1..].iter().map(|name| quoted(name))));
+        says += &format!(", for every {}", list(crossed[1..].iter().map(|name| quoted(name))));
     }
     if !others.is_empty() {
-        says += &format!("; not every level of {} was run at each of these", list(&others));
+        says += &format!("; not all combinations with {} were run", list(&others));
     }
     Some(says)
 }
 
-/// Whether each combination of levels was run.
+/// Whether every combination of the levels of these factors was run.
 fn is_crossed(used: &[&ReportedRun], names: &[&str]) -> bool {
-    let levels = |one: &&ReportedRun| -> Option<Vec<String>> {
-        names.iter().map(|name| one.factors.get(*name).cloned()).collect()
+    let levels = |run: &&ReportedRun| -> Option<Vec<String>> {
+        names.iter().map(|name| run.factors.get(*name).cloned()).collect()
     };
     let Some(cells) = used.iter().map(levels).collect::<Option<BTreeSet<_>>>() else {
         return false;
     };
-    let counts =
-        (0..names.len()).map(|at| cells.iter().map(|of| &of[at]).collect::<BTreeSet<_>>().len());
+    let counts = (0..names.len())
+        .map(|at| cells.iter().map(|cell| &cell[at]).collect::<BTreeSet<_>>().len());
     cells.len() == counts.product::<usize>()
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::gather::of_results;
+    use crate::gather::results_report;
     use crate::report::FigureUse;
     use feedrate_measure::example::simple;
     use feedrate_measure::record::file;
@@ -91,9 +94,9 @@ mod tests {
     use feedrate_spec::plan::Cache;
     use std::path::Path;
 
-    /// Steps that load for so long, of a format and so many workers.
-    fn save(folder: &Path, name: usize, (format, workers, load): (&str, u32, u64)) {
-        let mut record = simple(&[(load, 1000, 0, 1_000_000); 20]);
+    /// Saves a run of a format, a number of workers and a load time in ms.
+    fn save(folder: &Path, name: usize, (format, workers, load_ms): (&str, u32, u64)) {
+        let mut record = simple(&[(load_ms, 1000, 0, 1_000_000); 20]);
         record.plan.dataset.format = format.into();
         record.plan.loader.workers = workers;
         record.plan.storage.throttle_bytes_per_second = Some(16e6);
@@ -103,34 +106,35 @@ mod tests {
     }
 
     #[test]
-    fn the_levels_and_conditions_that_an_answer_holds_for_are_told() {
+    fn the_line_names_levels_and_conditions() {
         let folder = tempfile::tempdir().unwrap();
         let runs = [("npz", 1, 1), ("npz", 2, 2), ("png", 1, 1000), ("png", 2, 1001)];
-        for (i, (format, workers, load)) in runs.into_iter().enumerate() {
-            save(folder.path(), i, (format, workers, load));
+        for (i, (format, workers, load_ms)) in runs.into_iter().enumerate() {
+            save(folder.path(), i, (format, workers, load_ms));
         }
         let holds_for = || {
             let report =
-                of_results(&[folder.path().into()], None, 1, NO_CHANGES, FigureUse::Pictures)
+                results_report(&[folder.path().into()], None, 1, NO_CHANGES, FigureUse::Pictures)
                     .unwrap();
             let line = report.opening.into_iter().find(|line| line.name == "Holds for").unwrap();
             line.value
         };
-        let conditions = "page cache as it was; emulated storage: a throttle of 16 MB/s";
-        let told = format!("YES at `format` npz, NO at png, whatever `read_threads`; {conditions}");
-        assert_eq!(holds_for(), told);
-        // A level that was not run at each of the others' says nothing of them.
+        let conditions = "page cache left as it was; emulated storage: a throttle of 16 MB/s";
+        let expected =
+            format!("YES at `format` npz, NO at png, for every `read_threads`; {conditions}");
+        assert_eq!(holds_for(), expected);
+        // A factor whose levels were not all run in combination is named as such.
         save(folder.path(), 4, ("npz", 4, 1));
-        let not_crossed = "not every level of `read_threads` was run at each of these";
-        let told = format!("YES at `format` npz, NO at png; {not_crossed}; {conditions}");
-        assert_eq!(holds_for(), told);
-        // Where no factor alone tells fed runs from others, none is named.
+        let not_crossed = "not all combinations with `read_threads` were run";
+        let expected = format!("YES at `format` npz, NO at png; {not_crossed}; {conditions}");
+        assert_eq!(holds_for(), expected);
+        // No factor is named if none separates fed runs from others.
         save(folder.path(), 5, ("png", 4, 1));
         assert!(!holds_for().contains("`format`"), "{}", holds_for());
     }
 
     #[test]
-    fn conditions_of_some_runs_are_not_told_as_those_of_all() {
+    fn conditions_of_some_runs_are_counted() {
         let folder = tempfile::tempdir().unwrap();
         for (i, rate) in [None, Some(16e6), Some(16e6), Some(32e6)].into_iter().enumerate() {
             let run_dir = folder.path().join(i.to_string());
@@ -143,10 +147,11 @@ mod tests {
             file::write(&run_dir, &record).unwrap();
         }
         let report =
-            of_results(&[folder.path().into()], None, 1, NO_CHANGES, FigureUse::Pictures).unwrap();
+            results_report(&[folder.path().into()], None, 1, NO_CHANGES, FigureUse::Pictures)
+                .unwrap();
         let line = report.opening.iter().find(|line| line.name == "Holds for").unwrap();
-        let told = "page cache as it was in 3 of 4 runs and cold in 1 of 4 runs; \
+        let expected = "page cache left as it was in 3 of 4 runs and cold in 1 of 4 runs; \
              emulated storage: a throttle of 16 MB/s or 32 MB/s in 3 of 4 runs";
-        assert_eq!(line.value, told);
+        assert_eq!(line.value, expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Tables as CSV, in quotes where they need them: a line a run, with the utilisation and rate that DLIO reports, recomputed; or every number of every run.
+//! Writes CSV: a line for each run with DLIO's utilisation and rate, recomputed, or a line for each number of each run.
 
 use super::ReportOutput;
 use crate::report::{FigureUse, Report, ReportedRun};
@@ -14,70 +14,72 @@ use std::collections::BTreeSet;
 pub(super) static STUDY: ReportOutput = ReportOutput {
     name: "csv",
     extension: "csv",
-    summary: "The columns of the study: Model, Parameter, Value, Procs, AU (%), I/O (MB/s), by DLIO's definitions with the steps counted right, so its MB are MiB; beside each what was reported and what all steps had. Then a column a factor, doubts, and why a run is not used.",
+    summary: "One line per run: Model, Parameter, Value, Procs, AU (%), I/O (MB/s) by DLIO's definitions with correctly counted steps (its MB are MiB), each also as reported and over all steps; then a column per factor, doubts, and the reason why a run is not used.",
     figures: FigureUse::Nothing,
-    write: |report| csv(&of_study(report, |name| !name.ends_with(" Std"))),
+    write: |report| csv(&study_table(report, |name| !name.ends_with(" Std"))),
 };
 
 pub(super) static STUDY_WITH_DEVIATIONS: ReportOutput = ReportOutput {
     name: "csv-std",
     extension: "csv",
-    summary: "The study's earlier columns, with AU Std and I/O Std: deviations over the epochs of a run, as DLIO has them.",
+    summary: "The columns of csv with AU Std and I/O Std: deviations over the epochs of a run, as DLIO computes them.",
     figures: FigureUse::Nothing,
-    write: |report| csv(&of_study(report, |_| true)),
+    write: |report| csv(&study_table(report, |_| true)),
 };
 
 pub(super) static TIDY: ReportOutput = ReportOutput {
     name: "tidy",
     extension: "csv",
-    summary: "A line for each run and metric, with its unit, how it is known, and the run's replicate, host and doubts.",
+    summary: "One line per run and metric, with unit, provenance, and the run's replicate, host and doubts.",
     figures: FigureUse::Nothing,
     write: |report| csv(&tidy(report)),
 };
 
 type CellOf = fn(&ReportedRun) -> TableCell;
 
-/// Columns whose names are wanted.
-fn of_study(report: &Report, is_wanted: fn(&str) -> bool) -> ReportTable {
+/// A table with a row for each run and the wanted columns.
+fn study_table(report: &Report, is_wanted: fn(&str) -> bool) -> ReportTable {
     let columns: [(&str, CellOf); 12] = [
-        ("Model", |one| (&one.run.workload).into()),
-        ("Parameter", |one| (&one.run.parameter).into()),
-        ("Value", |one| (&one.run.value).into()),
-        ("Procs", |one| text(one.run.accelerators).into()),
-        ("AU reported (%)", |one| TableCell::number(one.run.reported_au_percent())),
-        ("AU (%)", |one| TableCell::number(one.run.metric(&AU_WINDOWED))),
-        ("AU all steps (%)", |one| TableCell::number(one.run.metric(&AU_ALL_STEPS))),
-        ("AU Std", |one| TableCell::number(one.stdev(&AU_WINDOWED))),
-        ("I/O reported (MB/s)", |one| TableCell::number(one.run.reported_mib_per_second())),
-        ("I/O (MB/s)", |one| mib(one.run.metric(&NOMINAL_WINDOWED))),
-        ("I/O all steps (MB/s)", |one| mib(one.run.metric(&NOMINAL_WHOLE))),
-        ("I/O Std", |one| mib(one.stdev(&NOMINAL_WINDOWED))),
+        ("Model", |run| (&run.run.workload).into()),
+        ("Parameter", |run| (&run.run.parameter).into()),
+        ("Value", |run| (&run.run.value).into()),
+        ("Procs", |run| text(run.run.accelerators).into()),
+        ("AU reported (%)", |run| TableCell::number(run.run.reported_au_percent())),
+        ("AU (%)", |run| TableCell::number(run.run.metric(&AU_WINDOWED))),
+        ("AU all steps (%)", |run| TableCell::number(run.run.metric(&AU_ALL_STEPS))),
+        ("AU Std", |run| TableCell::number(run.stdev(&AU_WINDOWED))),
+        ("I/O reported (MB/s)", |run| TableCell::number(run.run.reported_mib_per_second())),
+        ("I/O (MB/s)", |run| mib(run.run.metric(&NOMINAL_WINDOWED))),
+        ("I/O all steps (MB/s)", |run| mib(run.run.metric(&NOMINAL_WHOLE))),
+        ("I/O Std", |run| mib(run.stdev(&NOMINAL_WINDOWED))),
     ];
     let mut table = ReportTable::new("");
     for (name, cell) in columns.into_iter().filter(|(name, _)| is_wanted(name)) {
         table.add(name, ColumnKind::Text, report.runs.iter().map(cell));
     }
-    let factors = report.runs.iter().flat_map(|one| one.factors.keys());
+    let factors = report.runs.iter().flat_map(|run| run.factors.keys());
     let factors: BTreeSet<&String> = factors.filter(|name| *name != PROCESSES).collect();
     for factor in factors {
-        let levels = report.runs.iter().map(|one| text(one.factors.get(factor)));
+        let levels = report.runs.iter().map(|run| text(run.factors.get(factor)));
         table.add(factor, ColumnKind::Text, levels);
     }
-    table.add("doubts", ColumnKind::Text, report.runs.iter().map(|one| one.doubts().join(" ")));
-    table.add("not used", ColumnKind::Text, report.runs.iter().map(|one| text(one.unused())));
+    table.add("doubts", ColumnKind::Text, report.runs.iter().map(|run| run.doubts().join(" ")));
+    table.add("not used", ColumnKind::Text, report.runs.iter().map(|run| text(run.unused())));
     table
 }
 
+/// Bytes per second as MiB per second.
 fn mib(rate: Option<f64>) -> TableCell {
     TableCell::number(rate.map(|rate| rate / MIB))
 }
 
+/// A table with a row for each number of each run.
 fn tidy(report: &Report) -> ReportTable {
     let heading = "source path started workload parameter value replicate accelerators host hosts epochs unused doubts metric unit number provenance";
     let mut table = ReportTable::from_text("", heading.split(' '), []);
-    for one in &report.runs {
-        let run = &one.run;
-        let source = report.sources.get(one.source).map_or("", |source| source.path.as_str());
+    for reported in &report.runs {
+        let run = &reported.run;
+        let source = report.sources.get(reported.source).map_or("", |source| source.path.as_str());
         let start = [
             source.to_string(),
             run.path.display().to_string(),
@@ -90,17 +92,17 @@ fn tidy(report: &Report) -> ReportTable {
             text(run.hostname.as_ref()),
             text(run.hosts),
             run.epochs.to_string(),
-            text(one.unused()),
-            one.doubts().join(" "),
+            text(reported.unused()),
+            reported.doubts().join(" "),
         ]
         .map(TableCell::from);
-        let (number, provenance) = (run.reported_au_percent(), Provenance::Reported);
-        let value = number.map(|number| Value { number, provenance });
-        let reported = OtherNumber { name: "au_reported", unit: "percent", value };
-        table.rows.extend(std::iter::once(reported).chain(one.metrics()).map(|of| {
-            let number = TableCell::number(of.value.map(|value| value.number));
-            let provenance = of.value.map_or("", |value| value.provenance.name());
-            let end = [of.name.into(), of.unit.into(), number, provenance.into()];
+        let provenance = Provenance::Reported;
+        let value = run.reported_au_percent().map(|number| Value { number, provenance });
+        let au = OtherNumber { name: "au_reported", unit: "percent", value };
+        table.rows.extend(std::iter::once(au).chain(reported.metrics()).map(|metric| {
+            let number = TableCell::number(metric.value.map(|value| value.number));
+            let provenance = metric.value.map_or("", |value| value.provenance.name());
+            let end = [metric.name.into(), metric.unit.into(), number, provenance.into()];
             start.iter().cloned().chain(end).collect()
         }));
     }
@@ -111,7 +113,7 @@ fn text(value: Option<impl ToString>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }
 
-/// Text that spreadsheets would run is marked as text, as they have it.
+/// Text that a spreadsheet would evaluate gets the apostrophe that spreadsheets use for text.
 fn no_formula(text: &str) -> String {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     if is_formula && text.parse::<f64>().is_err() { format!("'{text}") } else { text.into() }

@@ -1,4 +1,4 @@
-//! The whole report as an object, but for the pictures.
+//! Writes the report as a JSON object without pictures, and versions every object that `--json` prints.
 
 use super::ReportOutput;
 use crate::experiment::{ReportedExperiment, experiments};
@@ -52,7 +52,7 @@ names! {
 }
 
 impl Schema {
-    /// Raised when a key goes or changes its meaning.
+    /// The version, which is raised when a key is removed or changes its meaning.
     const fn version(self) -> u64 {
         match self {
             Schema::CompareLogs | Schema::Diagnose | Schema::Run => 3,
@@ -69,7 +69,7 @@ impl Schema {
     /// The object as one line of JSON, after the version of the program, and name and version of the schema.
     ///
     /// # Errors
-    /// It cannot be JSON: a map whose keys are no text.
+    /// The object cannot be JSON, as a map has keys that are not strings.
     pub fn text(self, object: &impl Serialize) -> serde_json::Result<String> {
         let schema = self.versioned();
         let versioned = Versioned { feedrate: env!("CARGO_PKG_VERSION"), schema, object };
@@ -91,7 +91,7 @@ pub struct Versioned<T> {
     pub object: T,
 }
 
-/// A whole report as an object, from which its schema is made.
+/// A report as an object, from which its schema is made.
 #[derive(Serialize, JsonSchema)]
 pub struct ReportObject<'a> {
     #[serde(flatten)]

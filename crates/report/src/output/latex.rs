@@ -1,4 +1,4 @@
-//! Tables for a paper: LaTeX with booktabs, to be `\input`. Text is escaped; units stay as they are.
+//! Writes tables for a paper: LaTeX with booktabs, to be included with `\input`. Text is escaped; units are unchanged.
 
 use super::ReportOutput;
 use crate::document::{Block, Document};
@@ -8,7 +8,7 @@ use crate::table::{ColumnKind, ReportTable};
 pub(super) static OUTPUT: ReportOutput = ReportOutput {
     name: "latex",
     extension: "tex",
-    summary: "Tables for a paper, by booktabs; to be \\input.",
+    summary: "Tables for a paper with booktabs, to be included with \\input.",
     figures: FigureUse::Nothing,
     write: |report| write(&report.document(FigureUse::Nothing)),
 };
@@ -18,32 +18,33 @@ fn write(document: &Document) -> String {
         vec!["% Needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc}.".to_string()];
     for section in &document.sections {
         let tables = section.blocks.iter().filter_map(|block| match block {
-            // A line for each run is no table of a paper.
+            // Tables of single runs are too long for a paper.
             Block::Table(table) if !table.is_of_runs => Some(table),
             _ => None,
         });
-        for (number, of_section) in (1..).zip(tables) {
+        for (number, section_table) in (1..).zip(tables) {
             let number = if number == 1 { String::new() } else { number.to_string() };
-            parts.push(table(of_section, &format!("tab:{}{number}", section.id())));
+            parts.push(table(section_table, &format!("tab:{}{number}", section.id())));
         }
     }
     parts.join("\n\n") + "\n"
 }
 
-/// Columns of a table that a column of a page may hold.
+/// Maximum number of table columns that fit into a column of the page.
 const NARROW_MAX: usize = 5;
 
 fn table(table: &ReportTable, label: &str) -> String {
-    // Across both columns of a page, where one is too narrow.
+    // A wide table spans both columns of the page.
     let is_wide = NARROW_MAX < table.columns.len();
     let environment = if is_wide { "table*" } else { "table" };
     let size = if is_wide { "  \\footnotesize\\setlength{\\tabcolsep}{3pt}\n" } else { "" };
     let columns = table.columns.iter();
     let sides: String =
-        columns.map(|of| if of.kind == ColumnKind::Text { 'l' } else { 'r' }).collect();
+        columns.map(|column| if column.kind == ColumnKind::Text { 'l' } else { 'r' }).collect();
     let lines = table.lines(plain, " & ").into_iter();
     let mut lines = lines.map(|line| format!("    {line} \\\\\n"));
-    let (heading, rows) = (lines.next().unwrap_or_default(), lines.collect::<String>());
+    let heading = lines.next().unwrap_or_default();
+    let rows: String = lines.collect();
     let caption = plain(&table.title);
     format!(
         "\\begin{{{environment}}}\n{size}  \\centering\n  \\caption{{{caption}}}\n  \\label{{{label}}}\n  \\begin{{tabular}}{{{sides}}}\n    \\toprule\n\
@@ -51,7 +52,7 @@ fn table(table: &ReportTable, label: &str) -> String {
     )
 }
 
-/// Text that TeX reads as nothing but text. A bracket after `\\` would be an argument, so it stands in braces.
+/// Text escaped for TeX. A bracket after `\\` would be an argument, so it stands in braces.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! A document as Markdown, as GitHub and pandoc read it. Names chosen by users are not read as markup.
+//! Writes a document as Markdown for GitHub and pandoc. Names chosen by users are escaped.
 
 use super::{ReportOutput, Stretch, head_of, stretches};
 use crate::document::{Block, Document, Item};
@@ -13,7 +13,7 @@ pub(super) static OUTPUT: ReportOutput = ReportOutput {
     write: |report| write(&report.document(FigureUse::Values)),
 };
 
-/// Rows of a figure's table, at most.
+/// Maximum number of rows in a figure's table.
 const VALUES_MAX: usize = 60;
 
 fn write(document: &Document) -> String {
@@ -109,7 +109,7 @@ fn sentence(text: &str) -> String {
     written.collect()
 }
 
-/// As code; what would end it or its line is replaced.
+/// A name as code; characters that would end the code or the line are replaced.
 fn name(text: &str) -> String {
     let text = text.replace('`', "'").replace(char::is_control, " ").replace('|', "\\|");
     format!("`{text}`")

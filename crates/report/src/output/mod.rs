@@ -1,4 +1,4 @@
-//! The files that a report can be: one file each, one row each in [`OUTPUTS`].
+//! Formats of a report: one file and one row in [`OUTPUTS`] for each.
 //!
 //! To add one: write its file with a `pub(super) static OUTPUT`, add its `mod` line and row here. `feedrate report --format` and the contract
 //! tests read the table.
@@ -19,7 +19,7 @@ use crate::report::{FigureUse, Report};
 use feedrate_spec::escape;
 use std::path::Path;
 
-/// Every output, in the order that help shows them. Of several with the same ending, a file's name asks for the first.
+/// Every output, in the order of help. A file's name selects the first with its extension.
 pub static OUTPUTS: &[&ReportOutput] = &[
     &html::OUTPUT,
     &markdown::OUTPUT,
@@ -35,43 +35,43 @@ pub static OUTPUTS: &[&ReportOutput] = &[
 pub struct ReportOutput {
     /// The name for `--format`.
     pub name: &'static str,
-    /// The ending of its files.
+    /// Extension of its files.
     pub extension: &'static str,
     /// A sentence about it.
     pub summary: &'static str,
-    /// Parts of figures that it shows: no others are made for it.
+    /// Parts of figures that it shows; others are not made.
     pub figures: FigureUse,
-    /// Make the whole file. Cells of unknown values are empty.
+    /// Makes the content of the file. Cells of unknown values are empty.
     pub write: fn(&Report) -> String,
 }
 
 impl ReportOutput {
-    /// The whole file. Whatever runs are called, its lines are its own.
+    /// The content of the file, with line breaks and control characters of names escaped.
     pub fn text(&self, report: &Report) -> String {
         escape::lines(&(self.write)(report)).into_owned()
     }
 }
 
-/// By its name.
+/// The output of this name.
 pub fn find(name: &str) -> Option<&'static ReportOutput> {
     OUTPUTS.iter().copied().find(|output| output.name == name)
 }
 
-/// By the ending of a file's name.
+/// The output for a file, by its extension.
 pub fn for_file(path: &Path) -> Option<&'static ReportOutput> {
     let extension = path.extension()?.to_str()?;
     OUTPUTS.iter().copied().find(|output| output.extension.eq_ignore_ascii_case(extension))
 }
 
-/// A stretch of a sentence.
+/// A part of a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stretch<'a> {
     Plain(&'a str),
-    /// A key, a name, a command: what stands in backticks.
+    /// A word in backticks: a key, a name or a command.
     Name(&'a str),
 }
 
-/// A sentence in stretches. A backtick without a partner is itself.
+/// Splits a sentence at backticks. A backtick without a partner is plain text.
 fn stretches(sentence: &str) -> Vec<Stretch<'_>> {
     let mut stretches = Vec::new();
     let mut rest = sentence;
@@ -86,7 +86,7 @@ fn stretches(sentence: &str) -> Vec<Stretch<'_>> {
     stretches
 }
 
-/// The begin of a detail in text: `run 1, run 2: `; empty where it has neither a name nor runs.
+/// The prefix of a detail: `run 1, run 2: `; empty if it has neither a name nor runs.
 fn head_of(detail: &Detail) -> String {
     let runs = detail.runs.iter().map(|&run| run_number(run)).collect::<Vec<_>>().join(", ");
     let parts = [detail.name.as_str(), &runs];

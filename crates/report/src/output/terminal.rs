@@ -1,4 +1,4 @@
-//! A document as a terminal shows it: folded parts are named in its last line. Figures are not shown.
+//! Writes a document for a terminal. Folded parts are named in its last line; figures are not shown.
 
 use super::head_of;
 use crate::document::{Block, Depth, Document, Item, run_numbers};
@@ -6,19 +6,19 @@ use crate::opening::STEP;
 use crate::text;
 use std::collections::BTreeSet;
 
-/// What the terminal has room for.
+/// The size of the terminal, and how much to show.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
-    /// Characters in a line; `None` for a file.
+    /// Characters per line; `None` for a file.
     pub columns: Option<usize>,
-    /// Whether folded parts are shown, and the evidence of each item.
+    /// Whether folded parts and the evidence of items are shown.
     pub is_whole: bool,
 }
 
-/// Characters of an item without its evidence, about; a sentence is cut at semicolons only.
+/// Approximate maximum length of an item without its evidence; sentences are cut only at semicolons.
 const ITEM_MAX: usize = 230;
 
-/// The page, and the line that ends it: how much there is, and what is folded. Empty for what a command prints.
+/// The page and its last line, which has the report's size and the folded sections. The last line is empty for a command's output.
 pub fn write(document: &Document, screen: Screen) -> (String, String) {
     let mut parts = Vec::new();
     let mut folded = Vec::new();
@@ -42,7 +42,7 @@ pub fn write(document: &Document, screen: Screen) -> (String, String) {
 }
 
 impl Screen {
-    /// A heading stands right above what follows it.
+    /// The text of blocks. A heading has no empty line after it.
     fn blocks(self, blocks: &[Block]) -> String {
         let mut page = String::new();
         for block in blocks {
@@ -67,15 +67,14 @@ impl Screen {
                 text::rows(&rows.collect::<Vec<_>>())
             }
             Block::List { first, items } => {
-                let items = items.iter().enumerate();
-                let items = items.map(|(at, item)| match first {
+                let lines = items.iter().enumerate().map(|(at, item)| match first {
                     Some(first) => self.item(&format!("{:>3}.  ", first + at), item),
                     None => self.item("  ", item),
                 });
-                items.collect::<Vec<_>>().join("\n")
+                lines.collect::<Vec<_>>().join("\n")
             }
             Block::Table(table) => {
-                let lines = text::of_table(table, self.columns);
+                let lines = text::report_table(table, self.columns);
                 [table.title.as_str(), &lines].join("\n").trim_start_matches('\n').into()
             }
             Block::Figures(_) => String::new(),
@@ -90,7 +89,7 @@ impl Screen {
         }
     }
 
-    /// ` (runs 1 to 4, 7)`: the runs that an item is about, where its evidence is not shown.
+    /// The runs that an item is about, if its evidence is not shown: ` (runs 1 to 4, 7)`.
     fn numbers(self, item: &Item) -> String {
         let runs = item.details.iter().flat_map(|detail| detail.runs.iter().copied());
         let runs: Vec<usize> = runs.collect::<BTreeSet<_>>().into_iter().collect();
@@ -101,9 +100,9 @@ impl Screen {
     }
 
     fn item(self, mark: &str, item: &Item) -> String {
-        let says =
+        let sentence =
             if self.is_whole { item.says.clone() } else { text::clauses(&item.says, ITEM_MAX) };
-        // Sentences on what is open begin with it.
+        // Sentences on open questions begin with their badge.
         let badge = item.badge.filter(|(_, badge)| !item.says.contains(badge));
         let badge = badge.map(|(class, badge)| format!(" ({})", text::badge(class, badge)));
         let is_numbered = !mark.trim().is_empty();
@@ -112,7 +111,7 @@ impl Screen {
         } else {
             format!(", {}{}", item.note, self.numbers(item))
         };
-        let mut lines = format!("{mark}{says}{}{note}", badge.unwrap_or_default());
+        let mut lines = format!("{mark}{sentence}{}{note}", badge.unwrap_or_default());
         if self.is_whole {
             for detail in &item.details {
                 lines += &format!("\n       {}{}", head_of(detail), detail.text);

@@ -1,7 +1,7 @@
-//! The contract of every output: whatever users call their things, it is text, and what is not known is left empty.
+//! The contract of every output: names of users are never markup, and unknown values are empty.
 
 use super::*;
-use crate::gather::of_results;
+use crate::gather::results_report;
 use crate::report::{
     FindingFigure, FindingText, Method, NotDrawn, OpeningLine, RecommendationText, ReportAdvice,
     ReportAnswer, ReportChange, ReportComparison, ReportFigure, ReportedRun, Seen, SeenDoubt,
@@ -20,10 +20,10 @@ use feedrate_results::replan::NO_CHANGES;
 use feedrate_results::run::{Reason, Run};
 use feedrate_results::trials::{Outcome, Tried, TriedAdvice};
 
-/// A name that is markup in everything that is written here.
+/// A name that is markup in every format.
 const HOSTILE: &str = "</script><script>alert(1)</script>\"'&|\\[x](y)\n,$%_{}`~^#";
 
-/// One that is doubted, and one that is not used.
+/// A run with a doubt, and a run that is not used.
 fn runs(name: &str) -> Vec<ReportedRun> {
     let doubt = Doubt {
         name: name.into(),
@@ -33,7 +33,7 @@ fn runs(name: &str) -> Vec<ReportedRun> {
         facts: Facts::new(),
     };
     let windowed = Value { number: 99.5, provenance: Provenance::Recomputed };
-    let whole = Value { number: 61.25, provenance: Provenance::Recomputed };
+    let all_steps = Value { number: 61.25, provenance: Provenance::Recomputed };
     let first = Run {
         path: name.into(),
         workload: name.into(),
@@ -41,7 +41,7 @@ fn runs(name: &str) -> Vec<ReportedRun> {
         value: "4".into(),
         accelerators: Some(2),
         doubts: vec![doubt],
-        values: [(AU_WINDOWED.id, windowed), (AU_ALL_STEPS.id, whole)].into(),
+        values: [(AU_WINDOWED.id, windowed), (AU_ALL_STEPS.id, all_steps)].into(),
         ..Run::default()
     };
     let stale = Reason::Invalid { doubt: "stale_data".into(), evidence: String::new() };
@@ -129,7 +129,7 @@ fn report(name: &str) -> Report {
 }
 
 fn change(name: &str, outcome: Outcome) -> ReportChange {
-    let of = TriedAdvice {
+    let advice = TriedAdvice {
         name: name.into(),
         overrides: vec![name.into()],
         change: name.into(),
@@ -141,7 +141,7 @@ fn change(name: &str, outcome: Outcome) -> ReportChange {
         break_even_epochs: None,
         command: Some(format!("run {} {}", name.replace('\n', " "), outcome.name())),
     };
-    ReportChange { change: name.into(), why: None, is_withdrawn: of.is_withdrawn(), of }
+    ReportChange { change: name.into(), why: None, is_withdrawn: advice.is_withdrawn(), advice }
 }
 
 fn written(name: &str, report: &Report) -> String {
@@ -167,7 +167,7 @@ fn outputs_have_names_of_their_own_and_write_even_nothing() {
 }
 
 #[test]
-fn a_page_runs_no_script_but_its_own_and_asks_for_nothing() {
+fn a_page_runs_only_its_own_script_and_makes_no_requests() {
     let page = written("html", &report(HOSTILE));
     assert_eq!(page.matches("<script").count(), 1);
     assert_eq!(page.matches("</script").count(), 1);
@@ -180,7 +180,7 @@ fn a_page_runs_no_script_but_its_own_and_asks_for_nothing() {
 
 #[test]
 fn markdown_has_no_markup_but_its_own() {
-    // Backticks apart, so that what stands between two of them is a name, where markup is none.
+    // Without backticks in names, text between two backticks is a name, which has no markup.
     let text = written("markdown", &report(&HOSTILE.replace('`', "")));
     let outside: String = text.split('`').step_by(2).collect();
     for wrong in ["<", "](", "&", "^#"] {
@@ -218,7 +218,7 @@ fn the_studys_csv_has_its_columns() {
     );
 }
 
-/// A spreadsheet runs what begins so.
+/// Spreadsheets evaluate cells with these beginnings.
 #[test]
 fn names_are_no_formulas_in_a_csv() {
     for name in ["=HYPERLINK(1)", "+1+1", "@SUM(1)", "-x", "\t=1"] {
@@ -252,9 +252,9 @@ fn json_has_everything_but_pictures() {
     assert!(object["figures"][0].get("svg").is_none());
 }
 
-/// Figures stand beside each outcome; a command that was taken back is not offered.
+/// Each outcome has its figures, and withdrawn commands are not offered.
 #[test]
-fn advice_has_its_outcome_wherever_there_are_tables() {
+fn tables_of_advice_have_outcomes() {
     for name in ["html", "markdown", "latex"] {
         let text = written(name, &report("w"));
         let text = text.replace("{[}", "[").replace("{]}", "]").replace('\u{a0}', " ");
@@ -286,17 +286,18 @@ fn an_output_has_the_figures_that_it_shows_and_no_others() {
         std::fs::create_dir(&run_dir).unwrap();
         file::write(&run_dir, &record).unwrap();
     }
-    let report =
-        |figure_use| of_results(&[folder.path().into()], None, 1, NO_CHANGES, figure_use).unwrap();
+    let report = |figure_use| {
+        results_report(&[folder.path().into()], None, 1, NO_CHANGES, figure_use).unwrap()
+    };
     let all = report(FigureUse::Pictures);
     assert!(!all.figures.is_empty() && !all.not_drawn.is_empty());
     for output in OUTPUTS {
-        let own = report(output.figures);
-        let has_pictures = own.figures.iter().any(|figure| !figure.svg.is_empty());
-        let has_any = !own.figures.is_empty() || !own.not_drawn.is_empty();
+        let made = report(output.figures);
+        let has_pictures = made.figures.iter().any(|figure| !figure.svg.is_empty());
+        let has_any = !made.figures.is_empty() || !made.not_drawn.is_empty();
         assert_eq!(has_pictures, output.figures == FigureUse::Pictures, "{}", output.name);
         assert_eq!(has_any, output.figures != FigureUse::Nothing, "{}", output.name);
-        assert_eq!(output.text(&own), output.text(&all), "{}", output.name);
+        assert_eq!(output.text(&made), output.text(&all), "{}", output.name);
     }
 }
 

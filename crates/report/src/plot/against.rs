@@ -1,4 +1,4 @@
-//! A response against processes: a line for each workload, or a panel for each factor with a line for each of its levels.
+//! Plots a response against processes: a line for each workload, or a panel for each factor with a line for each level.
 
 use super::block::PlotBlock;
 use super::caption::{held, intervals};
@@ -34,30 +34,31 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
     check_known(response, data)?;
     let lines = ProcessLines { x: processes_axis(data), y: ResponseAxis::new(response, data) };
     let blocks = data.blocks();
-    let (mut panels, mut told) = (Vec::new(), String::new());
+    let mut panels = Vec::new();
+    let mut notes = String::new();
     let mut changed: Vec<&PlotBlock<'_>> = Vec::new();
     if blocks.iter().all(|block| block.others().is_empty()) {
         let layers =
-            blocks.iter().enumerate().map(|(i, block)| lines.of_block(block, &block.name, i));
+            blocks.iter().enumerate().map(|(i, block)| lines.block_line(block, &block.name, i));
         panels.push(lines.panel(None, layers.collect()));
         panels.retain(|panel| count_lines(panel) > 0);
     } else {
         for block in &blocks {
             let parts = lines.parts(block);
-            told.push_str(&parts.told);
+            notes.push_str(&parts.notes);
             changed.extend(parts.is_changed.then_some(block));
             panels.extend(parts.panels);
         }
     }
     if panels.is_empty() {
         return Err(Missing::new(
-            "no two numbers of processes were run with all else the same",
-            "make `processes` a factor of the study, or draw what else differs: `feedrate plot factor_levels`",
+            "no two numbers of processes were run with otherwise equal settings",
+            "make `processes` a factor of the study, or plot other factors: `feedrate plot factor_levels`",
         ));
     }
     let title = format!("{} against processes", title(response));
     let intervals = intervals(&panels, means(response));
-    let caption = format!("{title}{}. {told}{intervals}", held(&changed));
+    let caption = format!("{title}{}. {notes}{intervals}", held(&changed));
     Ok(Figure { title, caption, columns: panels.len().min(2), panels })
 }
 
@@ -67,20 +68,21 @@ struct ProcessLines<'r> {
     y: ResponseAxis<'r>,
 }
 
-/// The panels of a block; none where no line joins several numbers of processes.
+/// The panels of a block; empty if no line joins several numbers of processes.
 struct Parts {
     panels: Vec<Panel>,
-    /// A factor changes in them.
+    /// Whether a factor changes in them.
     is_changed: bool,
-    /// Names what is held or left out, in sentences.
-    told: String,
+    /// Sentences on factors that are held or left out.
+    notes: String,
 }
 
 impl ProcessLines<'_> {
-    /// One line for a whole block.
-    fn of_block(&self, block: &PlotBlock<'_>, label: &str, hue: usize) -> Layer {
+    /// One line for all of a block.
+    fn block_line(&self, block: &PlotBlock<'_>, label: &str, hue: usize) -> Layer {
         let cells = block.design.slice(&block.free());
-        let points = cells.iter().filter_map(|of| self.y.point(block, block.count(of)?, &[of]));
+        let points =
+            cells.iter().filter_map(|cell| self.y.point(block, block.count(cell)?, &[cell]));
         Layer::series(label, Tone::Hue(hue), Style::Joined, points.collect())
     }
 
@@ -98,42 +100,42 @@ impl ProcessLines<'_> {
         self.y.panel(title, self.x.clone(), layers, 0.68)
     }
 
-    /// The factors of which two levels have a line; where there is none, the one line there is.
+    /// A panel for each factor with lines for at least two levels; if there is none, a panel with one line for the block.
     fn parts(&self, block: &PlotBlock<'_>) -> Parts {
         let panels = block.others().into_iter().map(|factor| self.by_level(block, factor));
-        let (drawn, left): (Vec<Panel>, Vec<Panel>) =
+        let (drawn, undrawn): (Vec<Panel>, Vec<Panel>) =
             panels.partition(|panel| count_lines(panel) > 1);
-        let alone = self.panel(block.title(), vec![self.of_block(block, "", 0)]);
+        let alone = self.panel(block.title(), vec![self.block_line(block, "", 0)]);
         if drawn.is_empty() && count_lines(&alone) == 0 {
-            let why = "was not run at several numbers of processes with all else the same";
-            let told = format!("{} {why}, and is not drawn. ", block.name);
-            return Parts { panels: Vec::new(), is_changed: false, told };
+            let why = "was not run at several numbers of processes with otherwise equal settings";
+            let notes = format!("{} {why}, and is not drawn. ", block.name);
+            return Parts { panels: Vec::new(), is_changed: false, notes };
         }
-        let mut told = String::new();
-        let names: Vec<String> = left
+        let mut notes = String::new();
+        let names: Vec<String> = undrawn
             .iter()
             .flat_map(|panel| &panel.series_of)
             .map(|name| format!("`{name}`"))
             .collect();
         if !names.is_empty() {
-            told = format!(
+            notes = format!(
                 "Not drawn, as fewer than two of its levels were run at several numbers of processes: {}{}. ",
                 names.join(", "),
-                block.of_name()
+                block.suffix()
             );
         }
         if !drawn.is_empty() {
-            return Parts { panels: drawn, is_changed: true, told };
+            return Parts { panels: drawn, is_changed: true, notes };
         }
         let held = block.held(&block.free());
         if !held.is_empty() {
-            told.push_str(&format!("Held{}: {held}. ", block.of_name()));
+            notes.push_str(&format!("Held{}: {held}. ", block.suffix()));
         }
-        Parts { panels: vec![alone], is_changed: false, told }
+        Parts { panels: vec![alone], is_changed: false, notes }
     }
 }
 
-/// Series that join two numbers of processes or more.
+/// The number of series that join two numbers of processes or more.
 fn count_lines(panel: &Panel) -> usize {
     panel.all_series().filter(|series| series.points.len() > 1).count()
 }

@@ -1,4 +1,4 @@
-//! Runs of one workload that may be compared, laid out by their design: what plots compare with what, and its names. Draws nothing.
+//! Groups runs of one workload that may be compared by their design, and names their factors, levels and cells for plots. Draws nothing.
 
 use crate::draw::figure::{Axis, AxisRange, Scale, Style};
 use crate::number::level as shown;
@@ -14,16 +14,17 @@ pub(super) const PROCESSES_LABEL: &str = "Processes (emulated accelerators)";
 /// Runs of one workload that may be compared: a part of its design.
 #[derive(Clone, Debug)]
 pub(super) struct PlotBlock<'a> {
-    /// Sets it apart from the other blocks; empty where there is one.
+    /// Distinguishes it from other blocks; empty if there is only one.
     pub(super) name: String,
-    /// Without factors that follow from others; cells in the order of processes, then of other factors.
+    /// The design without factors that follow from others. Cells are sorted by processes, then by other factors.
     pub(super) design: Design,
-    /// Settings that changed only together with a factor: each, and the factor.
+    /// Settings that changed only together with a factor, each with that factor.
     pub(super) followers: Vec<[String; 2]>,
-    /// All that the design names by their places.
+    /// All runs, which the design names by index.
     runs: &'a [Run],
 }
 
+/// A level with its factor: `4 processes`, `format npz`.
 fn named(factor: &str, shown: &str) -> String {
     match factor {
         PROCESSES if shown == "1" => "1 process".into(),
@@ -35,13 +36,13 @@ fn named(factor: &str, shown: &str) -> String {
 
 /// A level of a column of a study's CSV, or of a key: `4 processes`, `format npz`.
 pub(super) fn level_named(key: &str, level: &str) -> String {
-    // Rows leave it to the workload.
+    // Rows without a level use that of the workload.
     let shown = if level == "-" { UNSET.into() } else { shown(key, level) };
     named(key.rsplit('.').next().unwrap_or(key), &shown)
 }
 
 impl<'a> PlotBlock<'a> {
-    /// Those of runs that may be used.
+    /// The blocks of all used runs.
     pub(super) fn all(runs: &'a [Run], designs: &[Design]) -> Vec<Self> {
         let mut blocks = Vec::new();
         for design in designs {
@@ -58,7 +59,7 @@ impl<'a> PlotBlock<'a> {
                 blocks.push(PlotBlock::new(names.join(", "), part, runs));
             }
         }
-        // Where only one is left, nothing must be told apart.
+        // A single block needs no name.
         if let [block] = blocks.as_mut_slice() {
             block.name.clear();
         }
@@ -70,8 +71,9 @@ impl<'a> PlotBlock<'a> {
         for (at, factor) in design.factors.iter().enumerate() {
             let twins = factor.followers.iter();
             followers.extend(twins.map(|twin| [twin.clone(), factor.name.clone()]));
-            let by = if factor.name == PROCESSES { None } else { design.determined_by(at) };
-            followers.extend(by.map(|by| [factor.name.clone(), design.factors[by].name.clone()]));
+            let leader = if factor.name == PROCESSES { None } else { design.determined_by(at) };
+            let leader = leader.map(|leader| &design.factors[leader].name);
+            followers.extend(leader.map(|leader| [factor.name.clone(), leader.clone()]));
         }
         let follows = |name: &str| followers.iter().any(|[follower, _]| follower == name);
         let design = design.restricted(|factor| !follows(&factor.name), |_| true);
@@ -87,7 +89,7 @@ impl<'a> PlotBlock<'a> {
         self.processes().into_iter().chain(self.others()).collect()
     }
 
-    /// The factor of processes, where they differ.
+    /// The factor of processes, if they differ.
     pub(super) fn processes(&self) -> Option<usize> {
         self.design.factor(PROCESSES)
     }
@@ -97,12 +99,12 @@ impl<'a> PlotBlock<'a> {
         (0..self.design.factors.len()).filter(|i| Some(*i) != self.processes()).collect()
     }
 
-    /// Processes, where they differ.
+    /// The factor of processes, if they differ, as a list.
     pub(super) fn free(&self) -> Vec<usize> {
         self.processes().into_iter().collect()
     }
 
-    /// Processes, where they differ, and a factor.
+    /// The factor of processes, if they differ, and another factor.
     pub(super) fn processes_and(&self, factor: usize) -> Vec<usize> {
         self.processes().into_iter().chain([factor]).collect()
     }
@@ -117,17 +119,17 @@ impl<'a> PlotBlock<'a> {
         self.runs(cell).next()?.accelerators.map(f64::from)
     }
 
-    /// A name for the block's cells in captions: ` of WORKLOAD`; empty where it is alone.
-    pub(super) fn of_name(&self) -> String {
+    /// The block's name for captions: ` of WORKLOAD`; empty if there is only one block.
+    pub(super) fn suffix(&self) -> String {
         self.title().map_or(String::new(), |name| format!(" of {name}"))
     }
 
-    /// Over a panel of its own; nothing where it is alone.
+    /// The title of the block's panels; `None` if there is only one block.
     pub(super) fn title(&self) -> Option<String> {
         Some(self.name.clone()).filter(|name| !name.is_empty())
     }
 
-    /// The levels that [`Design::slice`] holds, in words; empty where there are none.
+    /// The levels that [`Design::slice`] holds, as text; empty if there are none.
     pub(super) fn held(&self, free: &[usize]) -> String {
         let slice = self.design.slice(free);
         let Some(first) = slice.first() else { return String::new() };
@@ -135,21 +137,21 @@ impl<'a> PlotBlock<'a> {
         held.map(|at| self.named(at, first.levels[at])).collect::<Vec<_>>().join(", ")
     }
 
-    /// Sets a cell apart from all others.
+    /// A label that distinguishes a cell from all others.
     pub(super) fn label(&self, cell: &DesignCell) -> String {
         let parts = [self.name.clone(), self.label_within(cell)];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
     }
 
-    /// Sets a cell apart from others of its block: processes, and all of three factors, of more those that are not at the baseline.
+    /// A label that distinguishes a cell within its block: all levels of up to three factors; with more factors, processes and levels other than the baseline.
     fn label_within(&self, cell: &DesignCell) -> String {
         let factors = &self.design.factors;
-        let is_told = |at: &usize| {
+        let is_shown = |at: &usize| {
             let is_uncommon = cell.levels[*at] != factors[*at].baseline;
             factors.len() <= 3 || Some(*at) == self.processes() || is_uncommon
         };
-        let told = self.order().into_iter().filter(is_told);
-        let parts: Vec<String> = told.map(|at| self.named(at, cell.levels[at])).collect();
+        let shown = self.order().into_iter().filter(is_shown);
+        let parts: Vec<String> = shown.map(|at| self.named(at, cell.levels[at])).collect();
         match (parts.as_slice(), self.is_declared_baseline(cell)) {
             ([], true) => BASELINE.into(),
             ([], false) if !factors.is_empty() => "commonest settings".into(),
@@ -158,25 +160,26 @@ impl<'a> PlotBlock<'a> {
         }
     }
 
-    /// The same in a list of its own: never empty.
+    /// The label of a cell in a list of its block, never empty.
     pub(super) fn label_in_list(&self, cell: &DesignCell) -> String {
         let label = self.label_within(cell);
         if label.is_empty() { self.design.workload.clone() } else { label }
     }
 
-    /// Whether a cell is the baseline, and the study says so: what is only the commonest of some runs is none.
+    /// Whether a cell is a baseline that the study declares, as opposed to the most common settings.
     pub(super) fn is_declared_baseline(&self, cell: &DesignCell) -> bool {
         let mut factors = self.design.factors.iter().zip(&cell.levels);
-        !cell.levels.is_empty() && factors.all(|(of, level)| of.is_own && of.baseline == *level)
+        !cell.levels.is_empty()
+            && factors.all(|(factor, level)| factor.is_own && factor.baseline == *level)
     }
 
-    /// `4 processes`, `format npz`.
+    /// A level with its factor: `4 processes`, `format npz`.
     pub(super) fn named(&self, factor: usize, level: usize) -> String {
         let Factor { name, key, levels, .. } = &self.design.factors[factor];
         named(name, &shown(key, &levels[level]))
     }
 
-    /// In a panel whose title names the factor, unless that is processes.
+    /// The name of a level in a panel whose title names the factor, unless that is processes.
     pub(super) fn name_in_panel(&self, factor: usize, level: usize) -> String {
         if Some(factor) == self.processes() {
             return self.named(factor, level);
@@ -184,28 +187,28 @@ impl<'a> PlotBlock<'a> {
         self.shown(factor, level)
     }
 
-    /// A level as people write it.
+    /// A level for display.
     pub(super) fn shown(&self, factor: usize, level: usize) -> String {
         let factor = &self.design.factors[factor];
         shown(&factor.key, &factor.levels[level])
     }
 
-    /// Names have no order that a line could follow.
+    /// The style of a factor's series: points are joined only if levels are numbers.
     pub(super) fn style(&self, factor: usize) -> Style {
         let is_ordered = self.design.factors[factor].numbers.is_some();
         if is_ordered { Style::Joined } else { Style::Marks }
     }
 
-    /// An axis of some of a factor's levels, and where each lies: numbers that span octaves by their logarithm, all else side by side.
+    /// An axis for some levels of a factor, and the place of each. Numbers that span octaves are logarithmic; everything else is placed side by side.
     pub(super) fn axis(&self, factor: usize, levels: &[usize]) -> (Axis, Vec<f64>) {
-        let of = &self.design.factors[factor];
-        let numbers = levels.iter().map(|&level| of.levels[level].parse().ok());
+        let description = &self.design.factors[factor];
+        let numbers = levels.iter().map(|&level| description.levels[level].parse().ok());
         let numbers: Option<Vec<f64>> = numbers.map(|n| n.filter(|n| *n > 0.0)).collect();
         let octaves = numbers.filter(|numbers| {
             let spans_octaves = 4.0 * numbers[0] <= numbers[numbers.len() - 1];
-            numbers.len() > 2 && spans_octaves && !of.key.contains("bytes")
+            numbers.len() > 2 && spans_octaves && !description.key.contains("bytes")
         });
-        let label = if of.name == PROCESSES { PROCESSES_LABEL } else { &of.name };
+        let label = if description.name == PROCESSES { PROCESSES_LABEL } else { &description.name };
         match octaves {
             Some(numbers) => {
                 let scale = Scale::LogAt(numbers.clone());

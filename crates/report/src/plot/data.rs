@@ -1,4 +1,4 @@
-//! The data of plots: runs, whoever made them, and their designs. Draws nothing.
+//! The data of plots: runs of feedrate and DLIO, and their designs. Draws nothing.
 
 use super::block::PlotBlock;
 use crate::draw::figure::Figure;
@@ -13,14 +13,14 @@ use feedrate_results::run::{Activity, FolderNames, Run};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// All that a plot may show.
+/// Everything that plots are made from.
 #[derive(Clone, Debug, Default)]
 pub struct Data {
     /// In the order they were started.
     pub runs: Vec<Run>,
-    /// Designs of those that have results, by places in `runs`; where there are several sources, `source` is a factor.
+    /// Designs of the runs with results, which they name by index in `runs`. With several sources, `source` is a factor.
     pub designs: Vec<Design>,
-    /// Those beside runs whose records there are.
+    /// Diagnoses stored beside runs that have records.
     pub diagnoses: Vec<Diagnosis>,
     /// The state of a study.
     pub overview: Option<Overview>,
@@ -28,43 +28,43 @@ pub struct Data {
     pub folders: Vec<FolderRun>,
 }
 
-/// The folder of a run, and how far it came.
+/// The folder of a run with its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolderRun {
     /// The folder.
     pub path: PathBuf,
     /// The workload's name.
     pub workload: String,
-    /// Emulated accelerators, where the folder tells.
+    /// Emulated accelerators, if known.
     pub processes: Option<u32>,
-    /// How far it came.
+    /// The state of the run.
     pub state: FolderState,
 }
 
-/// How far the run of a folder came.
+/// The state of the run in a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FolderState {
-    /// All its results are there.
+    /// All its results exist.
     Done,
-    /// Some of its results are there.
+    /// Some of its results exist.
     Partial,
-    /// No step of it is there, or its files cannot be read.
+    /// It has no step, or its files cannot be read.
     Failed,
-    /// It was not to train: it made data or checkpoints.
+    /// It made only data or checkpoints, without training.
     NoTraining,
 }
 
-/// More than any machine has: where a folder says so, the name of a file in it does, or a broken number.
+/// More accelerators than any machine has. A larger number in a folder comes from the name of a file or is corrupt.
 pub(crate) const PROCESSES_MAX: u32 = 1 << 20;
 
-/// Samples of so many steps of all accelerators; `None` where batch or ranks are not known.
+/// The samples in a number of steps of all accelerators; `None` if batch or ranks are unknown.
 pub(super) fn samples(run: &Run, steps: u64) -> Option<f64> {
     run.metric(&SAMPLES_WHOLE)?;
     Some(steps as f64 * run.batch_size? as f64 * f64::from(run.accelerators?))
 }
 
 impl FolderRun {
-    /// From a run; `None` of one that a later run has replaced.
+    /// The folder of a run; `None` if a later run has replaced it.
     pub fn from_run(run: &Run) -> Option<Self> {
         let partial = ["incomplete_run", "missing_ranks", "unreadable_files"];
         let is_partial = run.doubts.iter().any(|doubt| partial.contains(&doubt.name.as_str()));
@@ -81,7 +81,7 @@ impl FolderRun {
         Some(FolderRun { path: run.path.clone(), workload: run.workload.clone(), processes, state })
     }
 
-    /// From the names of a folder that cannot be read; `None` of one that these do not call a run.
+    /// A folder that cannot be read, from its name; `None` if the name is not that of a run.
     pub fn from_names(path: &Path) -> Option<Self> {
         let names = FolderNames::new(path);
         let workload = names.workload.clone()?;
@@ -96,46 +96,47 @@ impl Data {
         self.runs.iter().filter(|run| run.unusable.is_none())
     }
 
-    /// The throughput that figures of these runs show.
+    /// The throughput metric for figures of these runs.
     pub(super) fn throughput(&self) -> &'static Metric {
         throughput(self.used())
     }
 
-    /// Utilisation, where any run computes, and throughput.
+    /// Utilisation, if any run computes, and throughput.
     pub(super) fn responses(&self) -> impl Iterator<Item = &'static Metric> {
         let computes = self.used().any(|run| run.metric(&AU_ALL_STEPS) != Some(0.0));
         computes.then_some(&AU_ALL_STEPS).into_iter().chain([self.throughput()])
     }
 
-    /// The same by workload and source.
+    /// The used runs by workload and source.
     pub(super) fn blocks(&self) -> Vec<PlotBlock<'_>> {
         PlotBlock::all(&self.runs, &self.designs)
     }
 
-    /// Tell in a caption how many of its runs a figure shows, and warnings about those; nothing where all are shown and there is none. A figure whose
-    /// marks name no folders shows all.
+    /// Sentences for a caption on the number of runs that a figure shows and their warnings; empty if all are shown without warnings. A figure whose
+    /// marks name no folders counts as showing all runs.
     pub fn doubts(&self, figure: &Figure) -> String {
         let drawn: BTreeSet<&Path> =
             figure.points().flat_map(|point| &point.folders).map(PathBuf::as_path).collect();
         let is_drawn = |run: &&Run| drawn.is_empty() || drawn.contains(run.path.as_path());
         let runs: Vec<&Run> = self.used().filter(is_drawn).collect();
-        let (all, shown) = (self.used().count(), runs.len());
+        let all = self.used().count();
+        let shown = runs.len();
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for doubt in runs.iter().flat_map(|run| &run.doubts) {
             if doubt.severity != Severity::Note {
                 *counts.entry(&doubt.name).or_default() += 1;
             }
         }
-        let mut told = String::new();
+        let mut text = String::new();
         if shown < all {
-            told = format!(" Drawn: {shown} of {all} runs.");
+            text = format!(" Drawn: {shown} of {all} runs.");
         }
         let counts = counts.into_iter();
         let counts: Vec<String> =
             counts.map(|(name, count)| format!("{name} ({count} of {shown} runs)")).collect();
         if !counts.is_empty() {
-            told.push_str(&format!(" Doubts: {}.", counts.join(", ")));
+            text.push_str(&format!(" Doubts: {}.", counts.join(", ")));
         }
-        told
+        text
     }
 }

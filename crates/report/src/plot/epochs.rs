@@ -1,4 +1,4 @@
-//! Panels of AU and throughput by the number of the epoch.
+//! Makes the panels of AU and throughput by epoch.
 
 use super::data::Data;
 use super::response::ResponseAxis;
@@ -7,12 +7,12 @@ use crate::draw::figure::{Axis, AxisRange, Layer, Panel, Point, Scale, Style, To
 use feedrate_analysis::estimate::mean_of_cells;
 use feedrate_results::run::Run;
 
-/// More numbers than this would run into each other.
+/// Maximum number of tick labels that fit.
 const TICKS_MAX: usize = 10;
 
-/// For each group a panel of each response; none where no run has two epochs.
+/// A panel of each response for each group; none if no run has two epochs.
 pub(super) fn panels(data: &Data, all: &[Together]) -> Vec<Panel> {
-    let runs = all.iter().flat_map(|one| one.experiments.iter().flatten());
+    let runs = all.iter().flat_map(|mark| mark.experiments.iter().flatten());
     let epochs = runs.flat_map(|run| run.series.values()).map(Vec::len).max().unwrap_or(0);
     let mut panels = Vec::new();
     if epochs < 2 {
@@ -24,7 +24,7 @@ pub(super) fn panels(data: &Data, all: &[Together]) -> Vec<Panel> {
     for group in together::groups(all) {
         for y in &axes {
             let lines = group.iter().enumerate();
-            let lines = lines.filter_map(|(i, one)| line(one, i, epochs, y)).collect();
+            let lines = lines.filter_map(|(i, mark)| line(mark, i, epochs, y)).collect();
             let x = Axis::new("Epoch", Scale::LinearAt(ticks.clone()), AxisRange::Tight);
             panels.push(y.panel(together::title(all, group), x, lines, 0.68));
         }
@@ -32,9 +32,10 @@ pub(super) fn panels(data: &Data, all: &[Together]) -> Vec<Panel> {
     panels
 }
 
-fn line(of: &Together, hue: usize, epochs: usize, y: &ResponseAxis<'_>) -> Option<Layer> {
-    // Experiments of fewer epochs would leave a shared line at their end, and move it.
-    let lasting = of.experiments.iter().flatten();
+/// The line of an experiment, or of several that share it.
+fn line(mark: &Together, hue: usize, epochs: usize, y: &ResponseAxis<'_>) -> Option<Layer> {
+    // An experiment with fewer epochs would move a shared line where it ends, so the line ends there.
+    let lasting = mark.experiments.iter().flatten();
     let lasting = lasting.filter_map(|run| run.series.get(&y.response.id).map(Vec::len));
     let shared = lasting.filter(|epochs| 1 < *epochs).min().unwrap_or(0).min(epochs);
     let mut points = Vec::new();
@@ -43,15 +44,15 @@ fn line(of: &Together, hue: usize, epochs: usize, y: &ResponseAxis<'_>) -> Optio
             let series = run.series.get(&y.response.id).filter(|series| 1 < series.len())?;
             *series.get(epoch)?
         };
-        let cells = of.values(value);
+        let cells = mark.values(value);
         let Some((middle, interval)) = mean_of_cells(y.response, &cells) else { continue };
         points.push(Point {
-            low: interval.map(|of| of.low / y.unit),
-            high: interval.map(|of| of.high / y.unit),
+            low: interval.map(|ends| ends.low / y.unit),
+            high: interval.map(|ends| ends.high / y.unit),
             runs: Some(cells.iter().map(Vec::len).sum()),
             ..Point::at((epoch + 1) as f64, middle / y.unit)
         });
     }
     let is_known = !points.is_empty();
-    is_known.then(|| Layer::series(of.label.clone(), Tone::Hue(hue), Style::Joined, points))
+    is_known.then(|| Layer::series(mark.label.clone(), Tone::Hue(hue), Style::Joined, points))
 }

@@ -1,4 +1,4 @@
-//! How long single opens, reads and samples took: cumulative distributions.
+//! Plots the durations of single opens, reads and samples as cumulative distributions.
 
 use super::block::PlotBlock;
 use super::data::Data;
@@ -10,28 +10,28 @@ use feedrate_measure::record::{AcceleratorEpoch, IoCounters, Record};
 use feedrate_results::run::Run;
 use std::collections::BTreeMap;
 
-/// Most lines that can be told apart.
+/// Maximum number of distinguishable lines.
 const MOST: usize = 7;
 
 pub(super) static PLOT: Plot = Plot {
     name: "latency",
     aliases: &[],
-    summary: "How long opens, reads and samples took, or of DLIO's results the waits for the data of steps: cumulative distributions on a logarithmic axis",
+    summary: "Durations of opens, reads and samples, or for DLIO's results the waits for the data of steps: cumulative distributions on a logarithmic axis",
     needs: Needs::Records,
     responses: &[],
     make: |data, _| figure(data),
 };
 
-/// Calls of a record by nanoseconds.
+/// Numbers of calls in a record by duration in nanoseconds.
 type Counts = fn(&Record) -> Vec<(u64, u64)>;
 
-/// The waits are of DLIO's results, which know no calls.
+/// The measured durations. DLIO's results have no calls, only waits.
 const CALLS: [(&str, Counts); 4] = [
     ("Open call", |record| merged(record, |io| &io.open_latency)),
     ("Read call", |record| merged(record, |io| &io.read_latency)),
     ("Sample", |record| merged(record, |io| &io.sample_latency)),
     (WAIT, |record| {
-        let blocks = accelerators(record).flat_map(|one| &one.blocks);
+        let blocks = accelerators(record).flat_map(|accelerator| &accelerator.blocks);
         blocks.flat_map(|block| &block.load_ns).map(|ns| (*ns, 1)).collect()
     }),
 ];
@@ -40,9 +40,10 @@ fn accelerators(record: &Record) -> impl Iterator<Item = &AcceleratorEpoch> {
     record.epochs.iter().flat_map(|epoch| &epoch.accelerators)
 }
 
-fn merged(record: &Record, of: fn(&IoCounters) -> &Histogram) -> Vec<(u64, u64)> {
+/// One histogram of all accelerators and epochs.
+fn merged(record: &Record, histogram: fn(&IoCounters) -> &Histogram) -> Vec<(u64, u64)> {
     let mut all = Histogram::default();
-    accelerators(record).for_each(|one| all.merge(of(&one.io)));
+    accelerators(record).for_each(|accelerator| all.merge(histogram(&accelerator.io)));
     all.counts()
 }
 
@@ -57,7 +58,9 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         let hint = "give the folders of some: `feedrate plot latency RUN RUN`";
         return Err(Missing::too_many(count, MOST, hint));
     }
-    let (mut panels, mut has_calls, mut has_waits) = (Vec::new(), false, false);
+    let mut panels = Vec::new();
+    let mut has_calls = false;
+    let mut has_waits = false;
     for (name, counts) in CALLS {
         let mut layers = Vec::new();
         for (i, (block, cell)) in cells().enumerate() {
@@ -72,19 +75,19 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         }
         has_waits |= name == WAIT;
         has_calls |= name != WAIT;
-        let what = if name == WAIT { "Steps" } else { "Calls" };
+        let counted = if name == WAIT { "Steps" } else { "Calls" };
         let x = Axis::new(format!("{name} (ms)"), Scale::Log10, AxisRange::Tight);
-        let y = Axis::linear(format!("{what}, cumulative (%)"), AxisRange::AtLeast(0.0, 100.0));
+        let y = Axis::linear(format!("{counted}, cumulative (%)"), AxisRange::AtLeast(0.0, 100.0));
         panels.push(Panel::from_axes(None, Axes { x, y, layers, aspect: 0.85 }));
     }
     if panels.is_empty() {
         return Err(Missing::new(
-            "no run tells how long its calls took",
-            "records of feedrate do, where files were read; results of DLIO tell how long steps waited for data",
+            "no run has the durations of its calls",
+            "records of feedrate have them if files were read; results of DLIO have the waits of steps for data",
         ));
     }
-    let calls = "How long single open calls, read calls and whole samples (open, reads, decoding) took; known to one sixteenth.";
-    let waits = "How long accelerators waited for the data of a step, as DLIO's results have it: no latency of a call, as batches are read ahead.";
+    let calls = "Durations of single open calls, read calls and complete samples (open, reads, decoding), with a resolution of one sixteenth.";
+    let waits = "Waits of accelerators for the data of a step, from DLIO's results; these are not latencies of calls, as batches are read ahead.";
     let (title, shown) = match (has_calls, has_waits) {
         (true, true) => {
             ("Latency of calls, and waits for data of steps", format!("{calls} {waits}"))
@@ -97,13 +100,13 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     Ok(Figure { title: title.into(), caption, panels, columns })
 }
 
-/// The record of a run that tells of these calls.
+/// The record of a run that has these durations.
 fn record<'a>(run: &'a Run, name: &str) -> Option<&'a Record> {
     let is_own = run.is_own();
     if is_own == (name != WAIT) { run.record.as_deref() } else { None }
 }
 
-/// Milliseconds, and the percentage of calls that took no longer. Those that took no time lie below the first.
+/// Durations in milliseconds with the percentage of calls that took no longer. Calls of 0 ns count below the first point.
 fn distribution(
     block: &PlotBlock<'_>,
     cell: &DesignCell,

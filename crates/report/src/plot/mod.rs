@@ -1,4 +1,4 @@
-//! Plots of runs and studies: one file a plot, one row in [`PLOTS`]. A plot makes a [`Figure`] of plain data; it reads no file and draws
+//! Plots of runs and studies: one file and one row in [`PLOTS`] for each. A plot makes a [`Figure`] of plain data; it reads no file and draws
 //! nothing.
 //!
 //! To add one: copy `stall.rs`, add its `mod` line and its row; the contract tests run on it.
@@ -25,7 +25,7 @@ use crate::draw::figure::Figure;
 use data::Data;
 use feedrate_measure::metric::Metric;
 
-/// Every plot, in the order that help and reports show them: a page opens with the first three that its runs have enough for.
+/// Every plot, in the order of help and reports. A page opens with the first three that its runs have data for.
 pub static PLOTS: &[&Plot] = &[
     &scaling::PLOT,
     &ceilings::PLOT,
@@ -55,13 +55,13 @@ pub struct Plot {
     pub summary: &'static str,
     /// Kind of data that it is drawn from.
     pub needs: Needs,
-    /// Responses that it shows by default, where `--response` takes another; empty of a plot without a choice.
+    /// Responses that it shows by default if `--response` can choose another; empty for plots without a choice.
     pub responses: &'static [&'static Metric],
     make: fn(&Data, Option<&Metric>) -> Result<Figure, Missing>,
 }
 
 impl Plot {
-    /// Makes the figure, with what all captions explain. `response`: the one that the user chose.
+    /// Makes the figure with its complete caption. `response`: the user's choice.
     ///
     /// # Errors
     /// The data lacks what the plot needs.
@@ -70,7 +70,7 @@ impl Plot {
         if figure.is_bare() {
             return Err(Missing::new(
                 "there is one mark, and nothing to compare it with",
-                "run more than one experiment; `feedrate show RUN` tells the numbers of a run",
+                "run more than one experiment; `feedrate show RUN` prints the numbers of a run",
             ));
         }
         if self.needs != Needs::Progress {
@@ -86,15 +86,15 @@ impl Plot {
 pub enum Needs {
     /// Runs, without every step.
     Summaries,
-    /// Runs with their records, or with the steps that others' results tell.
+    /// Runs with their records, or with the steps in DLIO's results.
     Records,
     /// Diagnoses beside the records of runs.
     Diagnosis,
-    /// The rows of a study, or how far the runs of folders came.
+    /// The rows of a study, or the states of runs in folders.
     Progress,
 }
 
-/// Something that a plot lacks.
+/// The reason why a plot cannot be drawn.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Missing {
@@ -109,7 +109,7 @@ impl Missing {
         Missing { message: message.into(), hint: hint.into() }
     }
 
-    /// There is no run to draw.
+    /// The error for data without runs.
     fn runs() -> Self {
         Missing::new(
             "there is no run to draw",
@@ -117,7 +117,7 @@ impl Missing {
         )
     }
 
-    /// `count` experiments do not fit into one picture.
+    /// The error for `count` experiments that do not fit into one picture.
     fn too_many(count: usize, most: usize, hint: &str) -> Self {
         let message = format!("{count} experiments are too many for one picture of at most {most}");
         Missing::new(message, hint)

@@ -1,4 +1,4 @@
-//! AU and throughput by epoch; and these, bandwidth and use of GPUs by phase: in epochs and evaluations, and before, during and after checkpoints.
+//! Plots AU and throughput by epoch, and AU, throughput, bandwidth and GPU use by phase: epochs, evaluations, and around checkpoints.
 
 use super::caption::intervals;
 use super::data::{Data, samples};
@@ -20,13 +20,13 @@ use feedrate_results::run::Run;
 pub(super) static PLOT: Plot = Plot {
     name: "phases",
     aliases: &["by_epoch"],
-    summary: "AU and throughput by epoch, a line for each experiment, of more than seven one for each workload; and these, bandwidth and use of GPUs in epochs and evaluations, and before, during and after checkpoints; of DLIO's results in epochs, and in first and later steps",
+    summary: "AU and throughput by epoch, with a line for each experiment, or for each workload if there are more than seven; and AU, throughput, bandwidth and GPU use in epochs, in evaluations, and before, during and after checkpoints; for DLIO's results in epochs, and in first and later steps",
     needs: Needs::Summaries,
     responses: &[],
     make: |data, _| figure(data),
 };
 
-/// Headings of what is known of a phase: percentages, and bytes per second.
+/// Headings of a phase's numbers: percentages, samples per second and bytes per second.
 const COLUMNS: [&str; 5] = ["AU (%)", SAMPLES, READ, "Written", GPUS];
 
 const SAMPLES: &str = "Throughput (samples/s)";
@@ -39,14 +39,14 @@ const GPUS: &str = "GPU use (%)";
 struct PhaseNumbers {
     /// `epoch`, `before save`.
     name: String,
-    /// By [`COLUMNS`]; use of GPUs is the mean over the machine's.
+    /// By [`COLUMNS`]; GPU use is the mean over the machine's GPUs.
     values: [Option<f64>; COLUMNS.len()],
 }
 
 fn figure(data: &Data) -> Result<Figure, Missing> {
     let blocks = data.blocks();
     let marks = Together::all(&blocks);
-    let runs = marks.iter().flat_map(|one| one.experiments.iter().flatten());
+    let runs = marks.iter().flat_map(|mark| mark.experiments.iter().flatten());
     let all: Vec<PhaseNumbers> = runs.flat_map(|run| phases(run)).collect();
     let mut names: Vec<String> = Vec::new();
     for phase in &all {
@@ -55,7 +55,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         }
     }
     let estimated = estimated(&DELIVERED_WHOLE, data.used());
-    let is_alone = matches!(marks.as_slice(), [one] if one.experiments.len() == 1);
+    let is_alone = matches!(marks.as_slice(), [mark] if mark.experiments.len() == 1);
     let mut panels = epochs::panels(data, &marks);
     let has_epochs = !panels.is_empty();
     let mut columns = 0;
@@ -67,8 +67,9 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         let (x, unit) = axis(heading, estimated);
         for group in together::groups(&marks) {
             let layers = group.iter().enumerate();
-            let layers = layers
-                .flat_map(|(i, of)| layers_of(of, Tone::Hue(i), &names, is_alone, column, unit));
+            let layers = layers.flat_map(|(i, mark)| {
+                mark_layers(mark, Tone::Hue(i), &names, is_alone, column, unit)
+            });
             let y = Axis::categories("", names.clone());
             let axes = Axes { x: x.clone(), y, layers: layers.collect(), aspect: 1.0 };
             panels.push(Panel::from_axes(together::title(&marks, group), axes));
@@ -77,7 +78,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     if panels.is_empty() {
         return Err(Missing::new(
             "no run has epochs or phases",
-            "runs of feedrate have them, and results of DLIO with the times of steps and blocks",
+            "runs of feedrate have them, as do results of DLIO with the times of steps and blocks",
         ));
     }
     let mut caption = caption(&marks, &names, has_epochs);
@@ -87,7 +88,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         intervals(&panels, "means")
     };
     if all.iter().all(|phase| phase.values[COLUMNS.len() - 1].is_none()) {
-        caption.push_str(" No GPU was seen.");
+        caption.push_str(" No GPU was found.");
     }
     let columns = match columns {
         _ if has_epochs => 2,
@@ -97,7 +98,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     Ok(Figure { title: "Epochs and phases".into(), caption, panels, columns })
 }
 
-/// The axis of a column, and what values are divided by.
+/// The axis of a column, and the divisor of its values.
 fn axis(heading: &str, estimated: &str) -> (Axis, f64) {
     if heading.ends_with("(%)") {
         return (Axis::linear(heading, AxisRange::AtLeast(0.0, 100.0)), 1.0);
@@ -113,47 +114,48 @@ fn axis(heading: &str, estimated: &str) -> (Axis, f64) {
 fn caption(marks: &[Together], names: &[String], has_epochs: bool) -> String {
     let by_epoch = if has_epochs { "AU and throughput by epoch. " } else { "" };
     let mut caption = format!(
-        "{by_epoch}AU, throughput, bandwidth and use of GPUs by phase. A run counts with the mean of its phases"
+        "{by_epoch}AU, throughput, bandwidth and GPU use by phase. A run counts as the mean of its phases"
     );
     caption += match marks {
-        [one] if one.experiments.len() == 1 => ", which are the small dots. ",
+        [mark] if mark.experiments.len() == 1 => ", which are the small dots. ",
         _ => ". ",
     };
     caption += together::caption(marks);
-    caption.push_str("Where nothing was computed, read or written there is no mark. ");
+    caption.push_str("Phases in which nothing was computed, read or written have no mark. ");
     if names.iter().any(|name| name == FIRST) {
-        caption.push_str("First and later steps, of each block, are without the barrier: DLIO's results do not tell when it was. ");
+        caption.push_str("First and later steps of each block do not include the barrier, as DLIO's results do not show when it was. ");
     }
     caption
 }
 
-/// The means of experiments, and where one is alone its single phases.
-fn layers_of(
-    of: &Together,
+/// The means of experiments, and the single phases of an experiment that is alone.
+fn mark_layers(
+    mark: &Together,
     tone: Tone,
     names: &[String],
     is_alone: bool,
     column: usize,
     unit: f64,
 ) -> Vec<Layer> {
-    let (mut dots, mut means) = (Vec::new(), Vec::new());
+    let mut dots = Vec::new();
+    let mut means = Vec::new();
     for (row, name) in names.iter().enumerate() {
         let y = row as f64;
-        let own = |run: &Run| -> Vec<f64> {
-            let own = phases(run).into_iter().filter(|phase| phase.name == *name);
-            own.filter_map(|of| Some(of.values[column]? / unit)).collect()
+        let values_of = |run: &Run| -> Vec<f64> {
+            let named = phases(run).into_iter().filter(|phase| phase.name == *name);
+            named.filter_map(|phase| Some(phase.values[column]? / unit)).collect()
         };
         if is_alone {
-            let all = of.experiments.iter().flatten().flat_map(|run| own(run));
+            let all = mark.experiments.iter().flatten().flat_map(|run| values_of(run));
             dots.extend(all.map(|value| Point::at(value, y)));
         }
-        let cells = of.values(|run| stats::mean(&own(run))).into_iter();
+        let cells = mark.values(|run| stats::mean(&values_of(run))).into_iter();
         let cells: Vec<Cell> = cells.map(|values| Cell { levels: Vec::new(), values }).collect();
         if cells.is_empty() {
             continue;
         }
         let (mean, noise) = unweighted_mean(&cells);
-        let interval = noise.and_then(|of| of.interval(CONFIDENCE));
+        let interval = noise.and_then(|noise| noise.interval(CONFIDENCE));
         means.push(Point {
             low: interval.map(|interval| interval.low),
             high: interval.map(|interval| interval.high),
@@ -161,7 +163,7 @@ fn layers_of(
             ..Point::at(mean, y)
         });
     }
-    let all = [("", Style::Dots, dots), (&of.label, Style::Marks, means)].into_iter();
+    let all = [("", Style::Dots, dots), (&mark.label, Style::Marks, means)].into_iter();
     let drawn = all.filter(|(.., points)| !points.is_empty());
     let series = drawn.map(|(label, style, points)| {
         let label = label.to_string();
@@ -177,7 +179,7 @@ fn phases(run: &Run) -> Vec<PhaseNumbers> {
     }
 }
 
-/// A phase of a record. Where nothing was computed, read or written, there is no rate of that.
+/// The numbers of a phase in a record. A phase without computing, reads or writes lacks the rate of these.
 fn measured(phase: &Phase) -> PhaseNumbers {
     let kind = phase.phase.name();
     let name = match phase.checkpoint.map(CheckpointKind::name) {
@@ -198,7 +200,7 @@ fn measured(phase: &Phase) -> PhaseNumbers {
 
 const FIRST: &str = "first steps";
 
-/// Each epoch, and in it the first step of each block and all others: without the barrier, whose place in time DLIO does not tell.
+/// Each epoch, and the first step and the later steps of its blocks. The barrier is not included, as DLIO does not record when it was.
 fn recomputed(run: &Run) -> Vec<PhaseNumbers> {
     let mut all = Vec::new();
     for phase in &run.phases {

@@ -1,4 +1,4 @@
-//! Throughput against processes, beside linear growth from the fewest.
+//! Plots throughput against processes, beside linear growth from the fewest.
 
 use super::block::{PROCESSES_LABEL, PlotBlock};
 use super::caption::intervals;
@@ -11,7 +11,7 @@ use feedrate_measure::metric::Metric;
 use feedrate_spec::units;
 use std::collections::BTreeMap;
 
-/// Most lines that have colours beside that of the ideal.
+/// Maximum number of lines with colours other than that of the ideal.
 const MOST: usize = 6;
 
 pub(super) static PLOT: Plot = Plot {
@@ -27,24 +27,24 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
     let y = ResponseAxis::new(response, data);
     let blocks = data.blocks();
     let mut all: Vec<Curves> = blocks.iter().map(|block| Curves::new(block, &y)).collect();
-    let count: usize = all.iter().map(|of| of.drawn.len()).sum();
+    let count: usize = all.iter().map(|curves| curves.drawn.len()).sum();
     if count == 0 {
         return Err(Missing::new(
             format!(
                 "no runs with a `{}` above 0 differ in the number of processes alone",
                 response.id.name()
             ),
-            "run one workload with several numbers of processes and all else the same; `feedrate show FOLDER` prints what a search found, of one number too",
+            "run one workload with several numbers of processes and otherwise equal settings; `feedrate show FOLDER` prints the result of a search, even of a single number",
         ));
     }
     if count > MOST {
         all.iter_mut().for_each(Curves::keep_one);
     }
-    let is_alone = all.iter().map(|of| of.drawn.len()).sum::<usize>() == 1;
+    let is_alone = all.iter().map(|curves| curves.drawn.len()).sum::<usize>() == 1;
     let mut layers: Vec<Layer> = ideal(&all).into_iter().collect();
-    let curves = all
-        .iter()
-        .flat_map(|of| of.drawn.iter().map(move |(levels, points)| (of.name(levels), points)));
+    let curves = all.iter().flat_map(|block| {
+        block.drawn.iter().map(move |(levels, points)| (block.name(levels), points))
+    });
     layers.extend(curves.enumerate().map(|(hue, (name, points))| {
         Layer::series(name, Tone::Hue(hue), Style::Joined, points.clone())
     }));
@@ -52,24 +52,25 @@ fn figure(data: &Data, response: &Metric) -> Result<Figure, Missing> {
     let x = Axis::new(PROCESSES_LABEL, Scale::LogAt(numbers_of_processes(data)), AxisRange::Tight);
     let y = Axis { scale: Scale::Log10, range: AxisRange::Tight, ..y.axis };
     let axes = Axes { x, y, layers, aspect: 0.75 };
-    let of = if is_alone {
+    let scope = if is_alone {
         ""
     } else {
-        ", of the line that begins highest; as steep a line scales as well"
+        ", from the line that begins highest; a line of the same slope scales as well"
     };
     let panels = vec![Panel::from_axes(None, axes)];
     let caption = format!(
-        "Scaling. Ideal: as many times the throughput of the fewest processes as there are more processes{of}. {explained}{}",
+        "Scaling. Ideal: throughput grows from the fewest processes in proportion to their number{scope}. {explained}{}",
         intervals(&panels, means(response))
     );
     let title = "Throughput against processes, and the ideal".into();
     Ok(Figure { title, caption, panels, columns: 1 })
 }
 
-/// The line of the curve that begins highest for its processes, over all numbers of them.
+/// The ideal line: linear growth from the curve with the most throughput per process at its start, over all numbers of processes.
 fn ideal(all: &[Curves<'_>]) -> Option<Layer> {
-    let points = || all.iter().flat_map(|of| of.drawn.values()).flatten();
-    let firsts = all.iter().flat_map(|of| of.drawn.values()).filter_map(|points| points.first());
+    let points = || all.iter().flat_map(|curves| curves.drawn.values()).flatten();
+    let firsts =
+        all.iter().flat_map(|curves| curves.drawn.values()).filter_map(|points| points.first());
     let each = firsts.map(|first| first.y / first.x).reduce(f64::max)?;
     let least = points().map(|point| point.x).reduce(f64::min)?;
     let most = points().map(|point| point.x).reduce(f64::max)?;
@@ -87,7 +88,7 @@ struct Curves<'a> {
 }
 
 impl<'a> Curves<'a> {
-    /// Those that join several numbers of processes.
+    /// The curves of a block that join several numbers of processes.
     fn new(block: &'a PlotBlock<'a>, y: &ResponseAxis<'_>) -> Self {
         let mut drawn: BTreeMap<Vec<usize>, Vec<Point>> = BTreeMap::new();
         for cell in &block.design.cells {
@@ -101,7 +102,7 @@ impl<'a> Curves<'a> {
         Curves { block, left_out: all - drawn.len(), drawn, why }
     }
 
-    /// The one at the levels where most was run, else the longest.
+    /// Keeps one curve: that at the most common levels, or the longest.
     fn keep_one(&mut self) {
         let Some(longest) = self.drawn.iter().max_by_key(|(_, points)| points.len()) else {
             return;
@@ -113,38 +114,39 @@ impl<'a> Curves<'a> {
         if self.drawn.len() > 1 {
             self.left_out += self.drawn.len() - 1;
             self.drawn.retain(|levels, _| *levels == kept);
-            self.why = "as more than six lines cannot be told apart";
+            self.why = "as more than six lines cannot be distinguished";
         }
     }
 
-    /// Whether all its curves have this level in one place.
+    /// Whether all curves have this level of the factor `at`.
     fn is_held(&self, at: usize, level: usize) -> bool {
         self.drawn.keys().all(|levels| levels[at] == level)
     }
 
-    /// The levels of some curve, by their factors, that all curves have, or have not.
+    /// The levels of a curve that all curves share (`held`), or those that they do not.
     fn named(&self, levels: &[usize], held: bool) -> Vec<String> {
         let others = self.block.others().into_iter().zip(levels).enumerate();
         let wanted = others.filter(|(at, (_, level))| self.is_held(*at, **level) == held);
         wanted.map(|(_, (factor, level))| self.block.named(factor, *level)).collect()
     }
 
-    /// Names the levels that all its curves have, and counts the combinations that are not drawn.
+    /// Sentences on the levels that all curves share, and on the combinations that are not drawn.
     fn explain(&self) -> String {
         let Some(first) = self.drawn.keys().next() else { return String::new() };
-        let (held, of) = (self.named(first, true), self.block.of_name());
-        let mut told = String::new();
+        let held = self.named(first, true);
+        let suffix = self.block.suffix();
+        let mut text = String::new();
         if !held.is_empty() {
-            told = format!("Held{of}: {}. ", held.join(", "));
+            text = format!("Held{suffix}: {}. ", held.join(", "));
         }
         if self.left_out > 0 {
             let left_out = units::counted(self.left_out as u64, "combination");
-            told += &format!("Not drawn{of}: {left_out} of other levels, {}. ", self.why);
+            text += &format!("Not drawn{suffix}: {left_out} of other levels, {}. ", self.why);
         }
-        told
+        text
     }
 
-    /// The block, and the levels in which its curves differ.
+    /// The name of a curve: the block, and the levels in which its curves differ.
     fn name(&self, levels: &[usize]) -> String {
         let mut parts: Vec<String> = self.block.title().into_iter().collect();
         parts.extend(self.named(levels, false));

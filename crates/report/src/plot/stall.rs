@@ -1,4 +1,4 @@
-//! Where the time of an accelerator went: computing, or waiting, and for what.
+//! Plots shares of an accelerator's time: computing, and waiting by cause.
 
 use super::block::PlotBlock;
 use super::data::Data;
@@ -14,17 +14,17 @@ use feedrate_results::run::Run;
 pub(super) static PLOT: Plot = Plot {
     name: "stall",
     aliases: &[],
-    summary: "Shares of an accelerator's time: computing, waiting for open, read, decode, client or queue (of DLIO's results, waiting as a whole), and for slower ones",
+    summary: "Shares of an accelerator's time: computing, waiting for open, read, decode, client or queue (for DLIO's results only in total), and waiting for slower accelerators",
     needs: Needs::Summaries,
     responses: &[],
     make: |data, _| figure(data),
 };
 
-/// Most rows that anybody looks through.
+/// Maximum number of rows.
 const MOST: usize = 150;
 
-/// Parts of the time, in seconds. Of a run that tells only of waiting as a whole, this stands in the place of its parts; of one that
-/// does not tell for whom it waited in the barrier, the barrier in the place of the skew, and in its colour.
+/// Parts of the time, in seconds. A run with only the total wait for data shows that instead of its parts. A run that does not record the cause of
+/// waits in the barrier shows the barrier instead of the skew, in the same colour.
 pub(super) const PARTS: [(&str, Tone, &Metric); 9] = [
     ("compute", Tone::Faint, &COMPUTE_S),
     ("open", Tone::Hue(4), &STALL_OPEN),
@@ -37,28 +37,31 @@ pub(super) const PARTS: [(&str, Tone, &Metric); 9] = [
     ("barrier", Tone::Hue(6), &BARRIER_S),
 ];
 
-/// The place of the wait for the client in [`PARTS`], which not every run has.
+/// The index of the wait for the client in [`PARTS`], which not every run has.
 const CLIENT: usize = 4;
-/// The place of the wait as a whole; its parts stand before it.
-const WHOLE: usize = 6;
-/// The places of the waits for others.
+/// The index of the total wait for data, after those of its parts.
+const TOTAL: usize = 6;
+/// The index of the wait for slower accelerators.
 const SKEW: usize = 7;
+/// The index of the wait in the barrier.
 const BARRIER: usize = 8;
 
-/// Shares in percent, by [`PARTS`]; `None` of what is not told.
+/// Shares in percent, by [`PARTS`]; `None` for unknown parts.
 type Shares = [Option<f64>; PARTS.len()];
 
 fn figure(data: &Data) -> Result<Figure, Missing> {
     let blocks = data.blocks();
     let mut panels = Vec::new();
-    let (mut count, mut is_whole, mut has_barrier) = (0, false, false);
+    let mut count = 0;
+    let mut has_total = false;
+    let mut has_barrier = false;
     for block in &blocks {
         let cells = block.design.cells.iter();
         let rows: Vec<(String, Shares)> = cells
             .filter_map(|cell| Some((block.label_in_list(cell), shares_of_cell(block, cell)?)))
             .collect();
         count += rows.len();
-        is_whole |= rows.iter().any(|(_, shares)| shares[WHOLE].is_some());
+        has_total |= rows.iter().any(|(_, shares)| shares[TOTAL].is_some());
         has_barrier |= rows.iter().any(|(_, shares)| shares[BARRIER].is_some());
         if !rows.is_empty() {
             panels.push(panel(block.title(), rows));
@@ -66,29 +69,29 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     }
     if count == 0 {
         return Err(Missing::new(
-            "no run tells where its time went",
-            "records of feedrate do, and of DLIO's results those with the times of steps and blocks",
+            "no run records where its time went",
+            "records of feedrate do, as do DLIO's results with the times of steps and blocks",
         ));
     }
     if count > MOST {
         return Err(Missing::too_many(count, MOST, "give a folder that holds fewer"));
     }
-    let mut caption = "Where the time of accelerators went: computing, waiting for data, its own or that of the last in a step, by what the last one's worker did \
-         meanwhile, and for accelerators that took longer for another reason (skew). Mean over accelerators and runs."
+    let mut caption = "Shares of the accelerators' time: computing, waiting for data by what the worker of the last accelerator in a step was doing, and waiting for \
+         accelerators that were slower for other reasons (skew). Means over accelerators and runs."
         .to_string();
     if has_barrier {
-        caption.push_str(" Older records and DLIO's results tell how long others were waited for (barrier), not why.");
+        caption.push_str(" Older records and DLIO's results show the wait for other accelerators (barrier) without its cause.");
     }
-    if is_whole {
+    if has_total {
         caption.push_str(
-            " DLIO's results tell how long was waited for data, not for which part of it; the barrier is there all the rest of a block.",
+            " DLIO's results show the total wait for data without its parts; the rest of a block counts as barrier.",
         );
     }
     let title = "Where the time went".into();
     Ok(Figure { title, caption, panels, columns: 1 })
 }
 
-/// A bar for each row, of all parts.
+/// A panel with a stacked bar for each row.
 fn panel(title: Option<String>, rows: Vec<(String, Shares)>) -> Panel {
     let (names, shares): (Vec<String>, Vec<Shares>) = rows.into_iter().unzip();
     let layers = Layer::stacked(PARTS.map(|(label, tone, _)| (label, tone)), &shares);
@@ -109,12 +112,13 @@ fn shares_of_cell(block: &PlotBlock<'_>, cell: &DesignCell) -> Option<Shares> {
     (!runs.is_empty()).then_some(means)
 }
 
+/// The shares of a run; `None` if it does not record them.
 fn shares(run: &Run) -> Option<Shares> {
     let mut parts = PARTS.map(|(.., metric)| run.metric(metric));
-    let has_parts = (1..WHOLE).all(|part| part == CLIENT || parts[part].is_some());
-    let unused = if has_parts { WHOLE..WHOLE + 1 } else { 1..WHOLE };
+    let has_parts = (1..TOTAL).all(|part| part == CLIENT || parts[part].is_some());
+    let unused = if has_parts { TOTAL..TOTAL + 1 } else { 1..TOTAL };
     parts[unused].fill(None);
-    let needed = if has_parts { 1 } else { WHOLE };
+    let needed = if has_parts { 1 } else { TOTAL };
     if has_parts && parts[SKEW].is_some() {
         parts[BARRIER] = None;
     } else {
@@ -122,8 +126,8 @@ fn shares(run: &Run) -> Option<Shares> {
     }
     let is_known = [0, needed].iter().all(|part| parts[*part].is_some())
         && parts[SKEW].or(parts[BARRIER]).is_some();
-    let whole: f64 = parts.iter().flatten().sum();
-    (is_known && whole > 0.0).then(|| parts.map(|part| Some(100.0 * part? / whole)))
+    let total: f64 = parts.iter().flatten().sum();
+    (is_known && total > 0.0).then(|| parts.map(|part| Some(100.0 * part? / total)))
 }
 
 #[cfg(test)]
@@ -133,8 +137,8 @@ mod tests {
     #[test]
     fn parts_of_a_bar_have_colours_of_their_own() {
         let others = &PARTS[..BARRIER];
-        for (at, one) in others.iter().enumerate() {
-            assert!(others[..at].iter().all(|other| other.1 != one.1), "{}", one.0);
+        for (at, part) in others.iter().enumerate() {
+            assert!(others[..at].iter().all(|other| other.1 != part.1), "{}", part.0);
         }
     }
 }

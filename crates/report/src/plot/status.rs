@@ -1,4 +1,4 @@
-//! How far a study is, or the runs of folders are: all, and those of each level of what varies, as bars.
+//! Plots the progress of a study, or the states of runs in folders, as bars: in total and by level of each factor.
 
 use super::block::level_named;
 use super::data::{Data, FolderRun, FolderState};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub(super) static PLOT: Plot = Plot {
     name: "status",
     aliases: &[],
-    summary: "How far a study is, or what folders hold: done, pending, partial and failed, of all and by what varies",
+    summary: "Progress of a study, or states of the runs in folders: done, pending, partial and failed, in total and by factor",
     needs: Needs::Progress,
     responses: &[],
     make: |data, _| figure(data),
@@ -20,33 +20,35 @@ pub(super) static PLOT: Plot = Plot {
 /// The four states of rows or folders, done first.
 type States = [(&'static str, Tone); 4];
 
-pub(super) const OF_ROWS: States = [
+/// States of a study's rows.
+pub(super) const ROW_STATES: States = [
     ("done", Tone::Good),
     ("running", Tone::Hue(5)),
     ("pending", Tone::Open),
     ("failed", Tone::Bad),
 ];
 
-pub(super) const OF_FOLDERS: States = [
+/// States of folders with runs.
+pub(super) const FOLDER_STATES: States = [
     ("done", Tone::Good),
     ("partial", Tone::Hue(4)),
     ("failed", Tone::Bad),
     (NO_TRAINING, Tone::Open),
 ];
 
-/// There is nothing to be done of it.
+/// A folder without training does not count as progress.
 const NO_TRAINING: &str = "no training";
 
-/// More levels than this of one factor, or of all, are too many for bars.
+/// Maximum number of bars.
 const LEVELS_MAX: usize = 40;
 
-/// How many are in each of the states.
+/// The number of rows or folders in each state.
 type Counts = [usize; 4];
 
 /// Rows of a study, or folders of results.
 struct Counted<'a> {
-    /// `rows`.
-    what: &'static str,
+    /// `rows` or `folders`.
+    noun: &'static str,
     states: States,
     /// Each setting that varies: its name, and its levels.
     factors: Vec<(&'a str, Vec<(String, Counts)>)>,
@@ -55,23 +57,26 @@ struct Counted<'a> {
 }
 
 impl<'a> Counted<'a> {
-    fn of_study(study: &'a Overview) -> Self {
-        let factors = study.factors.iter().map(|of| {
-            let levels = of.levels.iter();
-            let levels = levels.map(|at| (level_named(&of.factor, &at.level), of_rows(at.counts)));
-            (of.factor.as_str(), levels.collect())
+    fn from_study(study: &'a Overview) -> Self {
+        let factors = study.factors.iter().map(|factor| {
+            let levels = factor.levels.iter();
+            let levels =
+                levels.map(|row| (level_named(&factor.factor, &row.level), row_counts(row.counts)));
+            (factor.factor.as_str(), levels.collect())
         });
-        let cells = study.matrix.iter();
-        let cells = cells.map(|of| (of.model.as_str(), Some(of.processes), of_rows(of.counts)));
+        let cells = study
+            .matrix
+            .iter()
+            .map(|cell| (cell.model.as_str(), Some(cell.processes), row_counts(cell.counts)));
         Counted {
-            what: "rows",
-            states: OF_ROWS,
+            noun: "rows",
+            states: ROW_STATES,
             factors: factors.collect(),
             cells: cells.collect(),
         }
     }
 
-    fn of_folders(folders: &'a [FolderRun]) -> Self {
+    fn from_folders(folders: &'a [FolderRun]) -> Self {
         let mut groups: BTreeMap<(&str, Option<u32>), Counts> = BTreeMap::new();
         for folder in folders {
             let state = match folder.state {
@@ -84,14 +89,15 @@ impl<'a> Counted<'a> {
         }
         let cells: Vec<_> =
             groups.into_iter().map(|((model, count), counts)| (model, count, counts)).collect();
-        let (mut by_model, mut by_count) = (BTreeMap::new(), BTreeMap::new());
+        let mut by_model: BTreeMap<String, Counts> = BTreeMap::new();
+        let mut by_count: BTreeMap<_, Counts> = BTreeMap::new();
         for (model, count, counts) in &cells {
             add(by_model.entry(model.to_string()).or_default(), counts);
-            // Folders that do not tell are last.
+            // Folders without a known number are last.
             add(by_count.entry((count.is_none(), *count)).or_default(), counts);
         }
         let by_count = by_count.into_iter().map(|((_, count), counts)| {
-            let name = count.map_or("processes not known".into(), |count| {
+            let name = count.map_or("unknown processes".into(), |count| {
                 level_named("processes", &count.to_string())
             });
             (name, counts)
@@ -101,7 +107,7 @@ impl<'a> Counted<'a> {
             ("processes", by_count.collect()),
         ];
         let factors = factors.into_iter().filter(|(_, levels)| 1 < levels.len()).collect();
-        Counted { what: "folders", states: OF_FOLDERS, factors, cells }
+        Counted { noun: "folders", states: FOLDER_STATES, factors, cells }
     }
 
     fn totals(&self) -> Counts {
@@ -110,22 +116,22 @@ impl<'a> Counted<'a> {
         totals
     }
 
-    /// Those that have something to be done.
-    fn to_do(&self, counts: Counts) -> usize {
+    /// The number of rows or folders that count as work.
+    fn work(&self, counts: Counts) -> usize {
         let counts = self.states.iter().zip(counts);
         counts.filter(|(state, _)| state.0 != NO_TRAINING).map(|(_, count)| count).sum()
     }
 
-    /// `18 of 42 rows done, 6 running, 12 pending, 6 failed`.
-    fn told(&self) -> String {
+    /// The states in a line: `18 of 42 rows done, 6 running, 12 pending, 6 failed`.
+    fn summary(&self) -> String {
         let totals = self.totals();
-        let mut told = format!("{} of {} {} done", totals[0], self.to_do(totals), self.what);
+        let mut text = format!("{} of {} {} done", totals[0], self.work(totals), self.noun);
         for ((label, _), count) in self.states.iter().zip(totals).skip(1) {
             if count > 0 {
-                told += &format!(", {count} {label}");
+                text += &format!(", {count} {label}");
             }
         }
-        told
+        text
     }
 }
 
@@ -133,26 +139,26 @@ fn add(to: &mut Counts, counts: &Counts) {
     to.iter_mut().zip(counts).for_each(|(to, count)| *to += count);
 }
 
-fn of_rows(of: StatusCounts) -> Counts {
-    [of.done, of.running, of.pending, of.failed]
+fn row_counts(counts: StatusCounts) -> Counts {
+    [counts.done, counts.running, counts.pending, counts.failed]
 }
 
 fn figure(data: &Data) -> Result<Figure, Missing> {
-    let (of, title) = match &data.overview {
-        Some(study) => (Counted::of_study(study), "How far the study is"),
-        None => (Counted::of_folders(&data.folders), "How far the runs are"),
+    let (counted, title) = match &data.overview {
+        Some(study) => (Counted::from_study(study), "Progress of the study"),
+        None => (Counted::from_folders(&data.folders), "States of the runs"),
     };
-    if of.totals() == Counts::default() {
+    if counted.totals() == Counts::default() {
         return Err(Missing::new(
             "there is no row of a study and no folder of a run",
             "give the CSV of a study, or a folder with results",
         ));
     }
-    let mut caption = format!("{}.", of.told());
+    let mut caption = format!("{}.", counted.summary());
     if data.overview.is_none() {
-        caption.push_str(" Done: its steps, summary and ranks are there. Partial: some are. Failed: no step is, or nothing can be read. No training: it made data or checkpoints alone, and only bars count it.");
+        caption.push_str(" Done: steps, summary and ranks exist. Partial: some of them exist. Failed: there is no step, or nothing can be read. No training: the run made only data or checkpoints; only the bars count it.");
     }
-    let (bars, left_out) = bars(&of);
+    let (bars, left_out) = bars(&counted);
     if !left_out.is_empty() {
         caption += &format!(" Levels too many for bars: {}.", left_out.join(", "));
     }
@@ -160,11 +166,11 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     Ok(Figure { title: title.into(), caption, panels, columns: 1 })
 }
 
-/// A bar of all, and one for each level of what varies; and the names of what has too many levels.
-fn bars(of: &Counted<'_>) -> (Panel, Vec<String>) {
-    let mut bars = vec![("all".to_string(), of.totals())];
+/// A panel with a bar in total and one for each level of each factor, and the names of factors with too many levels.
+fn bars(counted: &Counted<'_>) -> (Panel, Vec<String>) {
+    let mut bars = vec![("all".to_string(), counted.totals())];
     let mut left_out = Vec::new();
-    for (name, levels) in &of.factors {
+    for (name, levels) in &counted.factors {
         if bars.len() + levels.len() <= LEVELS_MAX {
             bars.extend(levels.iter().cloned());
         } else {
@@ -174,9 +180,9 @@ fn bars(of: &Counted<'_>) -> (Panel, Vec<String>) {
     let (names, counts): (Vec<String>, Vec<Counts>) = bars.into_iter().unzip();
     let length = |count: usize| (count > 0).then_some(count as f64);
     let lengths: Vec<_> = counts.into_iter().map(|counts| counts.map(length)).collect();
-    let layers = Layer::stacked(of.states, &lengths);
-    let unit = if of.what == "rows" { "Rows (runs)" } else { "Folders of runs" };
+    let layers = Layer::stacked(counted.states, &lengths);
+    let unit = if counted.noun == "rows" { "Rows (runs)" } else { "Folders of runs" };
     let x = Axis::linear(unit, AxisRange::FromZero);
     let y = Axis::categories("", names);
-    (Panel::from_axes(Some(of.told()), Axes { x, y, layers, aspect: 1.0 }), left_out)
+    (Panel::from_axes(Some(counted.summary()), Axes { x, y, layers, aspect: 1.0 }), left_out)
 }

@@ -1,4 +1,4 @@
-//! One run over time: what was read and written, with epochs, evaluations and checkpoints behind it.
+//! Plots the bandwidth of one run over time, with its epochs, evaluations and checkpoints.
 
 use super::data::{Data, samples};
 use super::response::{MB, MB_PER_SECOND};
@@ -11,13 +11,13 @@ use feedrate_measure::record::{Block, EpochRecord, Record};
 use feedrate_measure::stats::mean;
 use feedrate_results::run::Run;
 
-/// Most samples that can be told apart on a page; neighbours are put together.
+/// Maximum number of samples on a page; more are merged with their neighbours.
 const SAMPLES: usize = 500;
 
 pub(super) static PLOT: Plot = Plot {
     name: "timeline",
     aliases: &[],
-    summary: "Bandwidth of one run over time, with its epochs, evaluations and checkpoints shaded; of DLIO's results throughput by block, with the waits of steps",
+    summary: "Bandwidth of one run over time, with its epochs, evaluations and checkpoints shaded; for DLIO's results throughput by block, with the waits of steps",
     needs: Needs::Records,
     responses: &[],
     make: |data, _| figure(data),
@@ -30,7 +30,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         [run] => run,
         [first, ..] => {
             return Err(Missing::new(
-                format!("a timeline is of one run, and there are {}", runs.len()),
+                format!("a timeline shows one run, and there are {}", runs.len()),
                 format!("give the folder of one, such as `{}`", first.path.display()),
             ));
         }
@@ -46,7 +46,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     let Some((record, timeline)) = timeline.filter(|(_, timeline)| !timeline.is_empty()) else {
         return Err(Missing::new(
             format!("`{}` has no timeline", run.path.display()),
-            "let it run with `output.timeline=True`, as is the default; of DLIO's results the times of steps and blocks are needed",
+            "run it with `output.timeline=True`, the default; DLIO's results need the times of steps and blocks",
         ));
     };
     let time = SampleTimes::new(timeline);
@@ -68,10 +68,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         panels.push(panel(time.end_s(), y, spans(record, 0.0, false), vec![steps(points)]));
     }
     if panels.is_empty() {
-        return Err(Missing::new(
-            "the timeline tells neither bytes nor GPUs",
-            "use the run of another record",
-        ));
+        return Err(Missing::new("the timeline has neither bytes nor GPUs", "choose another run"));
     }
     Ok(Figure {
         title: "Bandwidth over time".into(),
@@ -81,7 +78,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
     })
 }
 
-/// When the samples of a timeline began and ended.
+/// Start and end of each sample of a timeline.
 struct SampleTimes {
     starts_s: Vec<f64>,
     ends_s: Vec<f64>,
@@ -99,7 +96,7 @@ impl SampleTimes {
         self.ends_s.last().copied().unwrap_or(0.0)
     }
 
-    /// Bytes a second from the start of each sample on, and once more at the end.
+    /// Bytes per second from the start of each sample, with a last point at the end.
     fn rates(&self, bytes: &[u64]) -> Vec<Point> {
         let together = bytes.len().div_ceil(SAMPLES).max(1);
         let chunks = self.starts_s.chunks(together).zip(self.ends_s.chunks(together));
@@ -115,7 +112,7 @@ impl SampleTimes {
         points
     }
 
-    /// The mean over GPUs at each sample at which one tells.
+    /// The mean over GPUs at each sample that has a value.
     fn gpu_percent(&self, gpus: &[GpuTimeline]) -> Vec<Point> {
         let mut points = Vec::new();
         for (i, start_s) in self.starts_s.iter().enumerate() {
@@ -141,28 +138,30 @@ fn panel(end_s: f64, y: Axis, spans: Vec<Layer>, lines: Vec<Layer>) -> Panel {
     Panel::from_axes(None, Axes { x, y, layers, aspect: 0.38 })
 }
 
-/// Epochs, evaluations and checkpoints, from `start_s` on; epochs with their names.
+/// Shaded spans of epochs, evaluations and checkpoints, with times relative to `start_s`. `has_names`: whether epochs are labelled.
 fn spans(record: &Record, start_s: f64, has_names: bool) -> Vec<Layer> {
     let mut spans = Vec::new();
     for epoch in &record.epochs {
         let label = if has_names { format!("epoch {}", epoch.number) } else { String::new() };
         spans.push(("epoch", Tone::Faint, epoch.start_ns, epoch.end_ns, label));
-        for one in &epoch.checkpoints {
-            let (start_ns, end_ns) = (one.start_ns, one.end_ns);
-            spans.push(("checkpoint", Tone::Hue(4), start_ns, end_ns, String::new()));
+        for checkpoint in &epoch.checkpoints {
+            let ends_ns = (checkpoint.start_ns, checkpoint.end_ns);
+            spans.push(("checkpoint", Tone::Hue(4), ends_ns.0, ends_ns.1, String::new()));
         }
     }
-    for one in &record.evaluations {
-        spans.push(("evaluation", Tone::Hue(2), one.start_ns, one.end_ns, String::new()));
+    for evaluation in &record.evaluations {
+        let ends_ns = (evaluation.start_ns, evaluation.end_ns);
+        spans.push(("evaluation", Tone::Hue(2), ends_ns.0, ends_ns.1, String::new()));
     }
     let spans = spans.into_iter().map(|(kind, tone, from_ns, to_ns, label)| {
-        let (from, to) = ((seconds(from_ns) - start_s).max(0.0), seconds(to_ns) - start_s);
+        let from = (seconds(from_ns) - start_s).max(0.0);
+        let to = seconds(to_ns) - start_s;
         Layer::Span(ShadedSpan { from, to, kind: kind.into(), label, tone })
     });
     spans.collect()
 }
 
-/// A block of steps, as each accelerator had it.
+/// A block of steps of all accelerators.
 struct StepBlock {
     start_s: f64,
     end_s: f64,
@@ -170,17 +169,20 @@ struct StepBlock {
     waits_s: Vec<Vec<f64>>,
 }
 
-/// Those that all accelerators have.
+/// The blocks of an epoch that all accelerators have.
 fn blocks(epoch: &EpochRecord) -> Vec<StepBlock> {
     let accelerators = &epoch.accelerators;
     let mut all = Vec::new();
-    for number in 0..accelerators.iter().map(|one| one.blocks.len()).min().unwrap_or(0) {
-        let own: Vec<&Block> = accelerators.iter().map(|one| &one.blocks[number]).collect();
-        let steps = own.iter().map(|block| block.load_ns.len()).min().unwrap_or(0);
-        let waits_s = |step: usize| own.iter().map(|block| seconds(block.load_ns[step])).collect();
+    let count = accelerators.iter().map(|accelerator| accelerator.blocks.len()).min();
+    for number in 0..count.unwrap_or(0) {
+        let parts: Vec<&Block> =
+            accelerators.iter().map(|accelerator| &accelerator.blocks[number]).collect();
+        let steps = parts.iter().map(|block| block.load_ns.len()).min().unwrap_or(0);
+        let waits_s =
+            |step: usize| parts.iter().map(|block| seconds(block.load_ns[step])).collect();
         all.push(StepBlock {
-            start_s: seconds(own.iter().map(|block| block.start_ns).min().unwrap_or(0)),
-            end_s: seconds(own.iter().map(|block| block.end_ns).max().unwrap_or(0)),
+            start_s: seconds(parts.iter().map(|block| block.start_ns).min().unwrap_or(0)),
+            end_s: seconds(parts.iter().map(|block| block.end_ns).max().unwrap_or(0)),
             waits_s: (0..steps).map(waits_s).collect(),
         });
     }
@@ -188,7 +190,7 @@ fn blocks(epoch: &EpochRecord) -> Vec<StepBlock> {
 }
 
 impl StepBlock {
-    /// `None` where batch or ranks are not known.
+    /// The throughput of the block; `None` if batch or ranks are unknown.
     fn samples_per_second(&self, run: &Run) -> Option<f64> {
         let length_s = self.end_s - self.start_s;
         let samples = samples(run, self.waits_s.len() as u64)?;
@@ -196,7 +198,7 @@ impl StepBlock {
     }
 }
 
-/// When what happened as far as DLIO's results tell: how long each block took, and each step of it waited. `None` without a block.
+/// The timeline of DLIO's results: the throughput of each block, and the wait of each step. `None` without a block.
 fn by_block(run: &Run, record: &Record) -> Option<Figure> {
     let blocks: Vec<StepBlock> = record.epochs.iter().flat_map(blocks).collect();
     // DLIO's files have wall-clock times: the run begins with its first block.
@@ -206,7 +208,7 @@ fn by_block(run: &Run, record: &Record) -> Option<Figure> {
         blocks.iter().map(|block| block.samples_per_second(run)).collect();
     let mut panels = Vec::new();
     if let Some(rates) = rates {
-        // Each block has a line of its own: nothing is known between two.
+        // Each block has its own line, as nothing is known between blocks.
         let lines = blocks.iter().zip(rates).map(|(block, rate)| {
             let ends = [block.start_s - start_s, block.end_s - start_s];
             steps(ends.map(|at| Point::at(at, rate)).to_vec())
@@ -217,23 +219,25 @@ fn by_block(run: &Run, record: &Record) -> Option<Figure> {
     panels.push(waits(&blocks));
     Some(Figure {
         title: "Throughput by block, and waits of steps".into(),
-        caption: "Throughput of each block of steps, which is all that DLIO's results tell of when data came: samples of its steps, by its length. Below, for each step of the run, how long \
-                  accelerators waited for its data."
+        caption: "Throughput of each block of steps, the finest resolution of DLIO's results: the samples of its steps divided by its duration. Below, for each step of the run, the wait of \
+                  accelerators for its data."
             .into(),
         panels,
         columns: 1,
     })
 }
 
+/// A panel with the wait of each step.
 fn waits(blocks: &[StepBlock]) -> Panel {
     let each: Vec<&Vec<f64>> = blocks.iter().flat_map(|block| &block.waits_s).collect();
     let together = each.len().div_ceil(SAMPLES).max(1);
-    let (mut longest, mut means) = (Vec::new(), Vec::new());
+    let mut longest = Vec::new();
+    let mut means = Vec::new();
     for (i, part) in each.chunks(together).enumerate() {
         let x = (i * together + 1) as f64;
         longest.push(Point::at(x, part.iter().copied().flatten().copied().fold(0.0, f64::max)));
-        let of_steps: Vec<f64> = part.iter().filter_map(|waits| mean(waits)).collect();
-        means.extend(mean(&of_steps).map(|wait_s| Point::at(x, wait_s)));
+        let step_means: Vec<f64> = part.iter().filter_map(|waits| mean(waits)).collect();
+        means.extend(mean(&step_means).map(|wait_s| Point::at(x, wait_s)));
     }
     let layers = vec![
         Layer::series("longest of all accelerators", Tone::Hue(1), Style::Steps, longest),

@@ -1,26 +1,26 @@
-//! Access patterns in words.
+//! Renders the aspects of access patterns as text.
 
 use feedrate_analysis::access_pattern::{AspectFigures, PatternAspect};
 use feedrate_spec::units;
 
-/// An aspect by the name people read.
-pub fn aspect(of: PatternAspect) -> &'static str {
-    match of {
+/// The displayed name of an aspect.
+pub fn aspect(aspect: PatternAspect) -> &'static str {
+    match aspect {
         PatternAspect::Sizes => "sizes of reads",
         PatternAspect::Order => "next, ahead, back",
-        PatternAspect::Opens => "reads of an open",
+        PatternAspect::Opens => "reads per open",
         PatternAspect::Rereads => "times a byte is read",
-        PatternAspect::Overlap => "bytes that several read",
+        PatternAspect::Overlap => "bytes read by several",
         PatternAspect::Concurrency => "reads in flight",
-        PatternAspect::ByteRate => "bytes a second",
-        PatternAspect::ReadRate => "reads a second",
+        PatternAspect::ByteRate => "bytes per second",
+        PatternAspect::ReadRate => "reads per second",
     }
 }
 
-/// The figures of one side; that of sizes is their mean.
-pub fn figures(aspect: PatternAspect, of: Option<AspectFigures>) -> String {
+/// The figures of one side of a comparison; sizes are shown as their mean.
+pub fn figures(aspect: PatternAspect, figures: Option<AspectFigures>) -> String {
     let percent = |share: f64| format!("{:.0}", 100.0 * share);
-    match of {
+    match figures {
         None => "unknown".into(),
         Some(AspectFigures::Order { consecutive, ahead, back }) => {
             format!("{} %", [consecutive, ahead, back].map(percent).join(", "))

@@ -1,4 +1,4 @@
-//! Advice in words, once for terminals, pages and `Would help:`. Decides nothing.
+//! Renders advice as text for terminals, reports and the line `Would help:`. Decides nothing.
 
 use feedrate_analysis::advice::{Cost, Proposal, Risk};
 use feedrate_analysis::answer::{Answer, AnswerKind};
@@ -8,10 +8,10 @@ use feedrate_measure::verdict::Bound;
 use feedrate_measure::waits::Waits;
 use feedrate_spec::units;
 
-/// Columns of the line of a run.
+/// Maximum characters of the line of a run.
 const LINE_WIDTH: usize = 80;
 
-/// Evidence that a rule looks for and its proposal, as the guide tells them; then templates: what to do where no key does it, and why. See `Facts::render`.
+/// Texts of a rule: its evidence and its proposal as in the guide, and templates for `Facts::render`: the change if no setting makes it, and its reason.
 struct RuleWords {
     rule: &'static str,
     sees: &'static str,
@@ -33,7 +33,7 @@ const fn words(
 const RULES: &[RuleWords] = &[
     words(
         "run_again",
-        "memory served the bytes, or the run is invalid or not whole",
+        "memory served the bytes, or the run is invalid or incomplete",
         "`--cold`, or a larger dataset",
         "{remedy}",
         "{why}",
@@ -82,10 +82,10 @@ const RULES: &[RuleWords] = &[
     ),
     words(
         "chunk_is_sample",
-        "HDF5 chunks hold half a sample or less, or two and more",
+        "HDF5 chunks hold half a sample or less, or two samples or more",
         "`dataset.hdf5.chunk_dims`",
         "",
-        "a sample of {sample_bytes} lies in chunks of {chunk_bytes}, {reads_per_sample:.1} reads[; {amplification:.1} bytes are read to one of samples]",
+        "a sample of {sample_bytes} is stored in chunks of {chunk_bytes}, {reads_per_sample:.1} reads[; {amplification:.1} bytes are read for each byte of samples]",
     ),
     words(
         "contiguous_shards",
@@ -96,14 +96,14 @@ const RULES: &[RuleWords] = &[
     ),
     words(
         "shards",
-        "opening files of one sample is waited for",
+        "training waits for opening files of one sample",
         "`dataset.format=tfrecord`, fewer files",
         "",
         "each sample is a file, of {file_bytes}, and an open takes {open_s}: {shards} files instead of {files}",
     ),
     words(
         "samples_per_file",
-        "opening small files is waited for",
+        "training waits for opening small files",
         "fewer files with more samples",
         "",
         "a file has {file_bytes}, and an open takes {open_s}: {shards} files instead of {files}",
@@ -124,14 +124,14 @@ const RULES: &[RuleWords] = &[
     ),
     words(
         "binary_format",
-        "decoding is slower than 400 MB/s, or two bytes are read to one of samples",
+        "decoding is slower than 400 MB/s, or two bytes are read for each byte of samples",
         "`dataset.format=hdf5`, or no compression",
         "",
-        "[decoding a sample of {format} takes {decode_s}, {decoded_bytes_per_second}|files of {format} hold more than samples][; {amplification:.1} bytes are read to one of payload]",
+        "[decoding a sample of {format} takes {decode_s}, {decoded_bytes_per_second}|files of {format} hold more than samples][; {amplification:.1} bytes are read for each byte of payload]",
     ),
     words(
         "decode_threads",
-        "decoding is waited for",
+        "training waits for decoding",
         "more threads if there are cores, else cores",
         "{lacks_cores} more, [for {for_client}|to decode]",
         "[the client's work on a sample takes {client_s} of a processor|decoding a sample takes {decode_s}]: {needed_threads} threads for each accelerator would do, there are {threads}, and {cores}[; more workers only share them: {lacks_cores} more would do, or less work for each sample]",
@@ -173,7 +173,7 @@ const RULES: &[RuleWords] = &[
     ),
     words(
         "striping",
-        "long files lie on one target of Lustre",
+        "long files are stored on one Lustre target",
         "more stripes",
         "stripe the files over more targets (lfs setstripe -c -1)",
         "files of {file_bytes} have {stripes} stripe: {layout}",
@@ -187,25 +187,26 @@ const RULES: &[RuleWords] = &[
     ),
     words(
         "stage",
-        "the dataset does not fit there, over enough epochs",
+        "the dataset does not fit into memory, over enough epochs",
         "`reader.stage=DIR` on a local disk",
         "reader.stage=DIR, a folder of a local disk",
         "each epoch reads the {dataset_bytes} again; copying them takes {copy_s}, which is worth it from {break_even:.1} epochs on",
     ),
 ];
 
-/// Evidence that a rule looks for, and its proposal.
+/// The evidence that a rule looks for and its proposal.
 pub fn summary(rule: &str) -> String {
     let row = RULES.iter().find(|row| row.rule == rule);
     row.map_or_else(String::new, |row| format!("{}: {}", row.sees, row.proposes))
 }
 
+/// A template of the proposal's rule, filled in with its evidence.
 fn rendered(proposal: &Proposal, template: fn(&RuleWords) -> &'static str) -> String {
     let row = RULES.iter().find(|row| row.rule == proposal.rule);
     row.map_or_else(String::new, |row| proposal.evidence.render(template(row)))
 }
 
-/// `reader.read_threads=4`, or what to do where no key does it.
+/// A proposed change: `reader.read_threads=4`, or instructions if no setting makes it.
 pub fn change(proposal: &Proposal) -> String {
     if proposal.overrides.is_empty() {
         return rendered(proposal, |row| row.change);
@@ -213,12 +214,12 @@ pub fn change(proposal: &Proposal) -> String {
     proposal.overrides.join(" ")
 }
 
-/// Evidence of the record for it.
+/// The evidence of the record for a proposal.
 pub fn why(proposal: &Proposal) -> String {
     rendered(proposal, |row| row.why)
 }
 
-/// Price and side effect of a change.
+/// The cost of a change and its side effect.
 pub fn price(proposal: &Proposal) -> String {
     let cost = match proposal.cost {
         Cost::Setting => "a setting",
@@ -240,12 +241,12 @@ pub fn price(proposal: &Proposal) -> String {
         Risk::LostWithMachine => "; lost with the machine",
         Risk::OneReader => "; one slow reader holds up all",
         Risk::LateStart => "; the first step waits for the reading",
-        Risk::NoPageCache => "; the page cache serves nobody",
+        Risk::NoPageCache => "; the page cache is not used",
     };
     format!("{cost}{risk}")
 }
 
-/// The line of a run: as many changes as fit, one at least; and what the storage lacks, however long that is.
+/// The line of a run with as many changes as fit, at least one. What the storage lacks is always included.
 pub fn would_help(proposals: &[Proposal]) -> Option<String> {
     let (first, rest) = proposals.split_first()?;
     // Another run is no estimate.
@@ -262,7 +263,7 @@ pub fn would_help(proposals: &[Proposal]) -> Option<String> {
     Some(line)
 }
 
-/// `imagenet_cnn: 31 % AU, storage-bound: one request of 256 KiB in flight at 4.1 ms`.
+/// A line on a run that opens its advice: `imagenet_cnn: 31 % AU, storage-bound: one request of 256 KiB in flight at 4.1 ms`.
 pub fn opening(answer: &Answer, derived: &Derived) -> String {
     let name = &derived.record.plan.workload;
     let Some(au) = answer.au_percent else {
@@ -276,7 +277,7 @@ pub fn opening(answer: &Answer, derived: &Derived) -> String {
     format!("{name}: {au:.0} % AU, {bound}{}", pipeline.unwrap_or_default())
 }
 
-/// Times of the slow part, where that is reading, opening, decoding or the client.
+/// Times of the slow part if it is reading, opening, decoding or the client.
 fn pipeline(bound: Bound, derived: &Derived) -> Option<String> {
     let io = &derived.io;
     let each = |ns: u64, count: u64| (count > 0).then(|| ns as f64 / 1e9 / count as f64);
@@ -285,7 +286,7 @@ fn pipeline(bound: Bound, derived: &Derived) -> Option<String> {
             let in_flight = derived.value(&IN_FLIGHT)?;
             let requests = match in_flight.round() as u64 {
                 0 | 1 => "one request".to_string(),
-                many => format!("{many} requests"),
+                count => format!("{count} requests"),
             };
             let bytes = units::bytes_binary(io.read_bytes.checked_div(io.reads)?);
             format!(
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_the_clients_work_is_told() {
+    fn the_process_of_the_clients_work_is_named() {
         let mut record = starved();
         record.plan.loader.client = Some(ClientPlan::default());
         for epoch in &mut record.epochs {
@@ -364,11 +365,11 @@ mod tests {
                     (100_000 * io.samples, 20_000 * io.samples);
             }
         }
-        let told = |record: &Record| pipeline(Bound::ClientBound, &Derived::new(record)).unwrap();
-        assert_eq!(told(&record), "the client's work on a sample takes 120 µs of a processor");
-        let one = &mut record.epochs[0].accelerators[0].io;
-        one.receive_ns = 2 * 4_000_000_000;
-        assert_eq!(told(&record), "the training's own process takes 100 ms for a batch");
+        let text = |record: &Record| pipeline(Bound::ClientBound, &Derived::new(record)).unwrap();
+        assert_eq!(text(&record), "the client's work on a sample takes 120 µs of a processor");
+        let io = &mut record.epochs[0].accelerators[0].io;
+        io.receive_ns = 2 * 4_000_000_000;
+        assert_eq!(text(&record), "the training's own process takes 100 ms for a batch");
     }
 
     #[test]
@@ -378,13 +379,13 @@ mod tests {
         assert_eq!(known, rules);
         let guide = include_str!("../../../../docs/guide/advice.md");
         for row in RULES {
-            let told = format!("| `{}` | {} | {} |", row.rule, row.sees, row.proposes);
-            assert!(guide.contains(&told), "{told}");
+            let line = format!("| `{}` | {} | {} |", row.rule, row.sees, row.proposes);
+            assert!(guide.contains(&line), "{line}");
         }
     }
 
     #[test]
-    fn what_would_help_is_a_line() {
+    fn changes_that_would_help_fit_a_line() {
         let mut of_disk = starved();
         of_disk.plan.storage.throttle_bytes_per_second = Some(20e6);
         check(
@@ -404,14 +405,14 @@ mod tests {
     }
 
     #[test]
-    fn who_is_fed_is_told_of_no_help() {
+    fn a_fed_run_has_no_advice() {
         let mut fed = starved();
         fed.plan.metric.au_target_percent = 45.0;
         check(&fed, None, "example: 50 % AU, compute-bound");
     }
 
     #[test]
-    fn a_run_that_does_not_tell_is_to_be_run_again() {
+    fn an_inconclusive_run_is_to_be_repeated() {
         let mut cached = starved();
         cached.epochs[0].host.process_device_read_bytes = Some(0);
         cached.epochs[0].host.resident_before_bytes = Some(160_000_000);

@@ -1,4 +1,4 @@
-//! The answer of a run in a few lines, the same for terminals and reports. Decides nothing.
+//! Renders the answer of a run, or of several, as a few lines for terminals and reports. Decides nothing.
 
 use crate::number::by_count;
 use feedrate_analysis::answer::{Answer, AnswerKind, UnknownBecause};
@@ -10,19 +10,19 @@ use feedrate_results::groups::Passes;
 use feedrate_spec::units;
 use std::cmp::Reverse;
 
-/// At most two: the answer, what was needed and delivered. The first begins with [`head`].
+/// At most two lines: the answer, which begins with [`head`], and the needed and delivered rates.
 pub fn lines(answer: &Answer, doubts: &[Doubt]) -> Vec<String> {
     let first = format!("{} {}", head(answer), says(answer, doubts));
     [first].into_iter().chain(rates(answer)).collect()
 }
 
-/// `YES:`; `PROBABLY YES:` where few steps do not tell.
+/// The answer in capitals: `YES:`, or `PROBABLY YES:` if it rests on few steps.
 pub fn head(answer: &Answer) -> String {
     let probably = if answer.rests_on_few_steps() { "PROBABLY " } else { "" };
     format!("{probably}{}:", answer.kind.name().to_uppercase())
 }
 
-/// `730 samples/s, decode-bound (89 %), 4 workers on 2 cores`: of a run without compute, how fast its loader was. `None` of others.
+/// The loader's speed in a run without compute: `730 samples/s, decode-bound (89 %), 4 workers on 2 cores`. `None` for other runs.
 pub fn ceiling(answer: &Answer, workers: u64, cores: u64) -> Option<String> {
     if answer.kind != AnswerKind::Rate {
         return None;
@@ -46,34 +46,39 @@ pub fn ceiling(answer: &Answer, workers: u64, cores: u64) -> Option<String> {
     ))
 }
 
-/// Answers of several runs: how many were fed, what bound the others, and their utilisation; then what they needed and got.
-pub fn of_several(answers: &[&Answer]) -> Vec<String> {
+/// At most two lines on the answers of several runs: how many runs were fed, what bound the others and their utilisation; then the needed and delivered
+/// rates.
+pub fn summary_lines(answers: &[&Answer]) -> Vec<String> {
     if answers.is_empty() {
         return Vec::new();
     }
-    let decided = || answers.iter().filter(|one| one.fed.is_some());
-    let au = decided().filter_map(|one| Some((one.au_percent?, one.required_percent)));
-    let au = range(au.map(|(au, asked)| (au, told_apart(au, asked))));
-    let asked =
-        range(decided().map(|one| (one.required_percent, one.required_percent.to_string())));
-    let says = au.zip(asked).map(|(au, asked)| format!("; {au} % AU of the {asked} % asked"));
+    let decided = || answers.iter().filter(|answer| answer.fed.is_some());
+    let au = decided().filter_map(|answer| Some((answer.au_percent?, answer.required_percent)));
+    let au = range(au.map(|(au, target)| (au, percent_beside(au, target))));
+    let target = range(
+        decided().map(|answer| (answer.required_percent, answer.required_percent.to_string())),
+    );
+    let says = au.zip(target).map(|(au, target)| format!("; {au} % AU, target {target} %"));
     let first = by_kind(answers) + &says.unwrap_or_default();
-    let rates = |of: fn(&Answer) -> Option<f64>| {
-        let rates = answers.iter().filter_map(|one| of(one));
+    let rates = |property: fn(&Answer) -> Option<f64>| {
+        let rates = answers.iter().filter_map(|answer| property(answer));
         range(rates.map(|rate| (rate, units::bytes_per_second_rounded(rate))))
     };
-    let needed = rates(|one| one.needed_bytes_per_second);
-    let rates = needed.zip(rates(|one| one.delivered_bytes_per_second));
+    let needed = rates(|answer| answer.needed_bytes_per_second);
+    let rates = needed.zip(rates(|answer| answer.delivered_bytes_per_second));
     let rates = rates.map(|(needed, delivered)| format!("needs {needed}, gets {delivered}"));
     [first].into_iter().chain(rates).collect()
 }
 
-/// `NO for 39 of 54 runs (storage-bound), YES for 15`.
+/// The number of runs by kind of answer: `NO for 39 of 54 runs (storage-bound), YES for 15`.
 fn by_kind(answers: &[&Answer]) -> String {
-    let count = |kind| answers.iter().filter(|one| one.kind == kind).count();
-    let mut kinds: Vec<(AnswerKind, usize)> =
-        AnswerKind::ALL.map(|kind| (kind, count(kind))).into_iter().filter(|of| of.1 > 0).collect();
-    kinds.sort_by_key(|of| Reverse(of.1));
+    let count = |kind| answers.iter().filter(|answer| answer.kind == kind).count();
+    let mut kinds: Vec<(AnswerKind, usize)> = AnswerKind::ALL
+        .map(|kind| (kind, count(kind)))
+        .into_iter()
+        .filter(|entry| entry.1 > 0)
+        .collect();
+    kinds.sort_by_key(|entry| Reverse(entry.1));
     let mut parts = Vec::new();
     for (at, (kind, count)) in kinds.into_iter().enumerate() {
         let runs = match (at, answers.len()) {
@@ -88,10 +93,10 @@ fn by_kind(answers: &[&Answer]) -> String {
     parts.join(", ")
 }
 
-/// ` (36 storage-bound, 3 decode-bound)`, or ` (storage-bound)`: those of the runs that were not fed.
+/// The bounds of the runs that were not fed: ` (36 storage-bound, 3 decode-bound)`, or ` (storage-bound)` if all share one.
 fn bounds(answers: &[&Answer]) -> String {
-    let unfed = answers.iter().filter(|one| one.kind == AnswerKind::No);
-    let counts = by_count(unfed.map(|one| one.verdict.name()));
+    let unfed = answers.iter().filter(|answer| answer.kind == AnswerKind::No);
+    let counts = by_count(unfed.map(|answer| answer.verdict.name()));
     match counts[..] {
         [] => String::new(),
         [(only, _)] => format!(" ({only})"),
@@ -102,7 +107,7 @@ fn bounds(answers: &[&Answer]) -> String {
     }
 }
 
-/// `18 to 97`: the texts of the smallest and the largest.
+/// The texts of the smallest and the largest value: `18 to 97`.
 pub fn range(values: impl Iterator<Item = (f64, String)>) -> Option<String> {
     let mut values: Vec<(f64, String)> = values.collect();
     values.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -110,11 +115,11 @@ pub fn range(values: impl Iterator<Item = (f64, String)>) -> Option<String> {
     Some(if low == high { low.clone() } else { format!("{low} to {high}") })
 }
 
-/// Numbers of doubts by their severity, the names of all but notes.
+/// The number of doubts by severity, with the names of all but notes.
 pub fn counted(doubts: &[Doubt]) -> String {
     let counts = Severity::ALL.into_iter().filter_map(|severity| {
-        let of = doubts.iter().filter(|doubt| doubt.severity == severity);
-        let names: Vec<&str> = of.map(|doubt| doubt.name.as_str()).collect();
+        let selected = doubts.iter().filter(|doubt| doubt.severity == severity);
+        let names: Vec<&str> = selected.map(|doubt| doubt.name.as_str()).collect();
         let count = names.len() as u64;
         match severity {
             _ if count == 0 => None,
@@ -130,20 +135,22 @@ pub fn counted(doubts: &[Doubt]) -> String {
     if counts.is_empty() { "none".into() } else { counts.join(", ") }
 }
 
+/// The text after the head of an answer.
 fn says(answer: &Answer, doubts: &[Doubt]) -> String {
     match answer.kind {
         AnswerKind::Yes | AnswerKind::No => {
             let scope = match answer.window {
                 Some(window) if answer.au_kind == Some(AU_ALL_STEPS.id.name()) => {
                     match window.steps {
-                        1 => ", over its one step".into(),
-                        steps => format!(", over all {steps} steps"),
+                        1 => " over its one step".into(),
+                        steps => format!(" over all {steps} steps"),
                     }
                 }
                 _ => String::new(),
             };
             let name = answer.verdict.name();
-            format!("{}{scope}, {name}{}", reached(answer).unwrap_or_default(), windowed(answer))
+            let reached = reached(answer, &scope).unwrap_or_default();
+            format!("{reached}, {name}{}", windowed(answer))
         }
         AnswerKind::Unknown => unknown(answer, doubts),
         AnswerKind::Rate => {
@@ -165,43 +172,51 @@ fn says(answer: &Answer, doubts: &[Doubt]) -> String {
     }
 }
 
-/// Whether a part of the bytes may have come from the page cache, and the kernel does not say which.
+/// Whether bytes may have come from the page cache, and the kernel does not report how many.
 fn device_bytes_are_unknown(doubts: &[Doubt]) -> bool {
     let page_cache = doubts.iter().find(|doubt| doubt.name == PAGE_CACHE);
     page_cache.is_some_and(|doubt| doubt.facts.get("device_bytes").is_none())
 }
 
-/// `54 % AU of the 90 % asked`, with as many digits as tell the two apart.
-fn reached(answer: &Answer) -> Option<String> {
-    let (au, asked) = (answer.au_percent?, answer.required_percent);
+/// The utilisation, its `scope` and its target: `54 % AU over all 3 steps, target 90 %`.
+fn reached(answer: &Answer, scope: &str) -> Option<String> {
+    let au = answer.au_percent?;
+    let target = answer.required_percent;
     let interval = if answer.rests_on_few_steps() { answer.interval } else { None };
     let interval = interval.map(|[low, high]| format!(" [{low:.0}, {high:.0}]"));
-    let au = told_apart(au, asked);
-    Some(format!("{au} % AU{} of the {asked} % asked", interval.unwrap_or_default()))
+    let au = percent_beside(au, target);
+    Some(format!("{au} % AU{}{scope}, target {target} %", interval.unwrap_or_default()))
 }
 
-/// `all-steps AU 86 % of the 90 % asked; 98 % of the wait is reading`: of a utilisation that is not the one of the answer.
-pub fn falls_short(name: &str, au: f64, asked: f64, answer: &Answer) -> String {
+/// A utilisation other than the one that the answer rests on: `all-steps AU 86 %, target 90 %; 98 % of the wait is reading`.
+pub fn falls_short(name: &str, au_percent: f64, target_percent: f64, answer: &Answer) -> String {
     let kind = name.trim_start_matches("au_").trim_end_matches("_percent").replace('_', "-");
     let waits = answer.wait.map_or_else(String::new, |part| format!("; {}", wait(part)));
-    format!("{kind} AU {} % of the {asked} % asked{waits}", told_apart(au, asked))
+    format!(
+        "{kind} AU {} %, target {target_percent} %{waits}",
+        percent_beside(au_percent, target_percent)
+    )
 }
 
-/// A percentage with as many digits as tell it apart from what was asked.
-pub fn told_apart(au: f64, asked: f64) -> String {
-    let mut texts = (0..4).map(|digits| format!("{au:.digits$}"));
-    let is_true =
-        |text: &String| text.parse().is_ok_and(|told: f64| (asked <= told) == (asked <= au));
-    texts.find(is_true).unwrap_or_else(|| au.to_string())
+/// A percentage with as many digits as show on which side of its target it is.
+pub fn percent_beside(au_percent: f64, target_percent: f64) -> String {
+    let is_reached = target_percent <= au_percent;
+    let is_true = |text: &String| {
+        text.parse().is_ok_and(|shown: f64| (target_percent <= shown) == is_reached)
+    };
+    let mut texts = (0..4).map(|digits| format!("{au_percent:.digits$}"));
+    texts.find(is_true).unwrap_or_else(|| au_percent.to_string())
 }
 
+/// A note on MLPerf's windowed utilisation if it decides otherwise than the answer.
 fn windowed(answer: &Answer) -> String {
     let Some(percent) = answer.windowed_disagrees_percent else { return String::new() };
     let says = if answer.fed == Some(true) { "no" } else { "yes" };
-    let percent = told_apart(percent, answer.required_percent);
+    let percent = percent_beside(percent, answer.required_percent);
     format!("; MLPerf's windowed AU says {says}: {percent} %")
 }
 
+/// The text of an unknown answer: its cause and the evidence.
 fn unknown(answer: &Answer, doubts: &[Doubt]) -> String {
     let named = |name: &str| doubts.iter().find(|doubt| doubt.name == name);
     let because = match answer.unknown_because {
@@ -222,7 +237,7 @@ fn unknown(answer: &Answer, doubts: &[Doubt]) -> String {
         Some(UnknownBecause::Interrupted) => named("incomplete_run").map(|doubt| {
             doubt
                 .facts
-                .render("[{checkpoints} done|{epochs_done} of {epochs_planned} epochs are there|steps of {begun_epochs} are there]")
+                .render("[{checkpoints} done|{epochs_done} of {epochs_planned} epochs are complete|steps of {begun_epochs} are recorded]")
         }),
         Some(UnknownBecause::Incomplete) => {
             named("incomplete_run").map(|doubt| doubt.evidence.clone())
@@ -232,12 +247,12 @@ fn unknown(answer: &Answer, doubts: &[Doubt]) -> String {
             .find(|doubt| doubt.severity == Severity::Invalid)
             .map(|doubt| format!("{}: {}", doubt.name, doubt.evidence)),
     };
-    let facts = facts.filter(|facts| !facts.is_empty());
-    let evidence = || begun(answer.evidence.trim_end_matches('.'), |c| c.to_ascii_lowercase());
-    let facts = facts.unwrap_or_else(evidence);
-    format!("{because}, {facts}")
+    let evidence = || with_first(answer.evidence.trim_end_matches('.'), |c| c.to_ascii_lowercase());
+    let text = facts.filter(|facts| !facts.is_empty()).unwrap_or_else(evidence);
+    format!("{because}, {text}")
 }
 
+/// The needed and delivered rates, and what was waited for.
 fn rates(answer: &Answer) -> Option<String> {
     let rate = units::bytes_per_second_rounded;
     let needs = answer.needed_bytes_per_second.zip(answer.delivered_bytes_per_second);
@@ -246,22 +261,22 @@ fn rates(answer: &Answer) -> Option<String> {
         format!("needs {}, gets {} ({percent:.0} %)", rate(needed), rate(delivered))
     });
     let more = match answer.kind {
-        AnswerKind::Unknown => reached(answer).map(|reached| format!("measured {reached}")),
+        AnswerKind::Unknown => reached(answer, "").map(|reached| format!("measured {reached}")),
         AnswerKind::Yes => waiting(answer),
         AnswerKind::No if answer.wait.is_none() => waiting(answer),
         AnswerKind::No | AnswerKind::Rate => answer.wait.map(wait),
         AnswerKind::Checkpoints => return None,
     };
     let parts: Vec<String> = needs.into_iter().chain(more).collect();
-    (!parts.is_empty()).then(|| begun(&parts.join("; "), |c| c.to_ascii_uppercase()))
+    (!parts.is_empty()).then(|| with_first(&parts.join("; "), |c| c.to_ascii_uppercase()))
 }
 
 fn waiting(answer: &Answer) -> Option<String> {
     answer.waited_percent.map(|percent| format!("{percent:.0} % of the time is waiting"))
 }
 
-/// With another first letter.
-fn begun(text: &str, letter: fn(char) -> char) -> String {
+/// The text with its first letter changed by `letter`.
+fn with_first(text: &str, letter: fn(char) -> char) -> String {
     let mut letters = text.chars();
     letters.next().map(letter).into_iter().chain(letters).collect()
 }
@@ -272,17 +287,17 @@ fn wait(part: WaitPart) -> String {
         WaitCause::Read => "reading",
         WaitCause::Decode => "decoding",
         WaitCause::Client => "the client's own work",
-        WaitCause::Skew => "for each other",
+        WaitCause::Skew => "for slower accelerators",
     };
     format!("{:.0} % of the wait is {cause}", part.percent)
 }
 
-/// `5 of 6`: how many runs reach the bar.
-pub fn passes(of: Passes) -> String {
-    match (of.yes + of.no, of.unknown) {
+/// The number of runs that reach the target: `5 of 6`.
+pub fn passes(passes: Passes) -> String {
+    match (passes.yes + passes.no, passes.unknown) {
         (0, _) => "unknown".into(),
-        (known, 0) => format!("{} of {known}", of.yes),
-        (known, unknown) => format!("{} of {known}, {unknown} unknown", of.yes),
+        (known, 0) => format!("{} of {known}", passes.yes),
+        (known, unknown) => format!("{} of {known}, {unknown} unknown", passes.yes),
     }
 }
 
@@ -309,55 +324,55 @@ mod tests {
     }
 
     #[test]
-    fn who_starves_is_told_of_what() {
+    fn a_starved_run_names_its_bound() {
         check(
             &starved(2),
             &[
-                "NO: 50 % AU of the 90 % asked, storage-bound",
+                "NO: 50 % AU, target 90 %, storage-bound",
                 "Needs 40 MB/s, gets 20 MB/s (50 %); 100 % of the wait is reading",
             ],
         );
         check(
             &simple(&[(300, 100, 0, 4_000_000)]),
             &[
-                "PROBABLY NO: 25 % AU of the 90 % asked, over its one step, storage-bound",
+                "PROBABLY NO: 25 % AU over its one step, target 90 %, storage-bound",
                 "Needs 40 MB/s, gets 10 MB/s (25 %); 100 % of the wait is reading",
             ],
         );
         check(
             &simple(&[(300, 100, 0, 4_000_000); 3]),
             &[
-                "NO: 25 % AU of the 90 % asked, over all 3 steps, storage-bound",
+                "NO: 25 % AU over all 3 steps, target 90 %, storage-bound",
                 "Needs 40 MB/s, gets 10 MB/s (25 %); 100 % of the wait is reading",
             ],
         );
     }
 
     #[test]
-    fn who_is_fed_is_told_of_no_help() {
+    fn a_fed_run_states_its_rates() {
         let mut fed = starved(1);
         fed.plan.metric.au_target_percent = 45.5;
         let rates = "Needs 20 MB/s, gets 10 MB/s (50 %); 50 % of the time is waiting";
-        check(&fed, &["YES: 50 % AU of the 45.5 % asked, compute-bound", rates]);
+        check(&fed, &["YES: 50 % AU, target 45.5 %, compute-bound", rates]);
     }
 
     #[test]
-    fn mlperfs_window_is_told_where_it_decides_otherwise() {
+    fn mlperfs_window_is_mentioned_if_it_decides_otherwise() {
         let mut steps = [(0, 100, 0, 1_000_000); 6];
         steps[0].0 = 600;
         let summary = AnsweredSummary::new(&simple(&steps));
         let first = &lines(&summary.answer, &summary.summary.doubts)[0];
-        let says = "PROBABLY NO: 50 % AU [7, 93] of the 90 % asked, over all 6 steps, storage-bound; MLPerf's windowed AU says yes: 100 %";
+        let says = "PROBABLY NO: 50 % AU [7, 93] over all 6 steps, target 90 %, storage-bound; MLPerf's windowed AU says yes: 100 %";
         assert_eq!(first, says);
     }
 
     #[test]
-    fn what_a_run_does_not_tell_is_named() {
+    fn an_unknown_answer_states_its_cause() {
         let mut stopped = starved(1);
         (stopped.complete, stopped.plan.train.epochs) = (false, 3);
         stopped.stopped_because = Some("interrupted".into());
-        let measured = "Needs 20 MB/s, gets 10 MB/s (50 %); measured 50 % AU of the 90 % asked";
-        check(&stopped, &["UNKNOWN: interrupted, 1 of 3 epochs are there", measured]);
+        let measured = "Needs 20 MB/s, gets 10 MB/s (50 %); measured 50 % AU, target 90 %";
+        check(&stopped, &["UNKNOWN: interrupted, 1 of 3 epochs are complete", measured]);
         stopped.stopped_because = None;
         let why = "1 of 3 epochs are there: it was killed, or is still going on";
         check(&stopped, &[&format!("UNKNOWN: incomplete, {why}"), measured]);
@@ -396,25 +411,25 @@ mod tests {
 
     #[test]
     fn answers_of_several_runs_are_counted_with_their_ranges() {
-        let answer = |accelerators, asked| {
+        let answer = |accelerators, target_percent| {
             let mut record = starved(accelerators);
-            record.plan.metric.au_target_percent = asked;
+            record.plan.metric.au_target_percent = target_percent;
             AnsweredSummary::new(&record).answer
         };
-        let [one, two, fed] = [answer(1, 90.0), answer(2, 90.0), answer(1, 45.0)];
-        let told = of_several(&[&fed, &one, &two]);
-        let says = "NO for 2 of 3 runs (storage-bound), YES for 1; 50 % AU of the 45 to 90 % asked";
-        assert_eq!(told, [says, "needs 20 MB/s to 40 MB/s, gets 10 MB/s to 20 MB/s"]);
+        let answers = [answer(1, 45.0), answer(1, 90.0), answer(2, 90.0)];
+        let lines = summary_lines(&answers.each_ref());
+        let says = "NO for 2 of 3 runs (storage-bound), YES for 1; 50 % AU, target 45 to 90 %";
+        assert_eq!(lines, [says, "needs 20 MB/s to 40 MB/s, gets 10 MB/s to 20 MB/s"]);
         let mut rate = starved(1);
         rate.epochs[0].accelerators[0].blocks[0].compute_ns.fill(0);
         let rate = AnsweredSummary::new(&rate).answer;
-        assert_eq!(of_several(&[&rate, &rate]), ["RATE for all 2 runs"]);
-        assert!(of_several(&[]).is_empty());
+        assert_eq!(summary_lines(&[&rate, &rate]), ["RATE for all 2 runs"]);
+        assert!(summary_lines(&[]).is_empty());
     }
 
     #[test]
-    fn a_rounded_percentage_is_on_its_side_of_what_was_asked() {
-        for (au, asked, expected) in [
+    fn a_rounded_percentage_stays_on_its_side_of_the_target() {
+        for (au, target, expected) in [
             (54.4, 90.0, "54"),
             (89.7, 90.0, "89.7"),
             (89.96, 90.0, "89.96"),
@@ -423,19 +438,19 @@ mod tests {
             (90.3, 90.0, "90"),
             (90.4, 90.2, "90.4"),
         ] {
-            assert_eq!(told_apart(au, asked), expected);
+            assert_eq!(percent_beside(au, target), expected);
         }
     }
 
     #[test]
-    fn another_utilisation_than_that_of_the_answer_is_named() {
-        let told = falls_short(
+    fn a_second_utilisation_is_named_by_its_kind() {
+        let text = falls_short(
             "au_all_steps_percent",
             86.2,
             90.0,
             &AnsweredSummary::new(&starved(1)).answer,
         );
-        assert_eq!(told, "all-steps AU 86 % of the 90 % asked; 100 % of the wait is reading");
+        assert_eq!(text, "all-steps AU 86 %, target 90 %; 100 % of the wait is reading");
     }
 
     #[test]

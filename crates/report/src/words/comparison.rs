@@ -1,33 +1,33 @@
-//! Comparisons in sentences.
+//! Renders comparisons of two sides as sentences.
 
 use feedrate_analysis::compare::{ComparedResponse, Ground, Note};
 use feedrate_measure::metric::{Metric, Unit};
 use feedrate_spec::units::counted;
 
-/// Say what two sides come to.
-pub fn verdict(of: &ComparedResponse) -> String {
-    let why = match &of.ground {
+/// The verdict of a comparison, with its reason if it is inconclusive.
+pub fn verdict(compared: &ComparedResponse) -> String {
+    let why = match &compared.ground {
         Ground::Within(margin) => return format!("same within {}", percent(*margin)),
         Ground::Equal(value) => {
-            let text = Metric::find(of.response).map(|of| of.unit.text(*value));
+            let text = Metric::find(compared.response).map(|metric| metric.unit.text(*value));
             let text = text.map_or(String::new(), |value| format!(": {value}"));
             return format!("equal in all runs{text}");
         }
         Ground::NotWorseBy(margin) => {
             return format!("not worse by more than {}", percent(*margin));
         }
-        Ground::Differs { is_better, by } => {
+        Ground::Differs { is_better, by: distance } => {
             let word = if *is_better { "better" } else { "worse" };
-            let is_percent = Metric::find(of.response).is_ok_and(|of| of.unit == Unit::Percent);
-            let by = if is_percent { format!("{by:.2} points") } else { percent(*by) };
-            return format!("differs: B is {word}, by {by}");
+            let is_percent =
+                Metric::find(compared.response).is_ok_and(|metric| metric.unit == Unit::Percent);
+            let distance =
+                if is_percent { format!("{distance:.2} points") } else { percent(*distance) };
+            return format!("differs: B is {word} by {distance}");
         }
         Ground::InvalidRuns { a, b } => [("A", a), ("B", b)]
             .into_iter()
             .filter(|(_, runs)| **runs > 0)
-            .map(|(side, runs)| {
-                format!("{} of {side} must not be used", counted(*runs as u64, "run"))
-            })
+            .map(|(side, runs)| format!("{} of {side} invalid", counted(*runs as u64, "run")))
             .collect::<Vec<_>>()
             .join(", "),
         Ground::NotComparable { differs, unknown } => {
@@ -37,38 +37,43 @@ pub fn verdict(of: &ComparedResponse) -> String {
                 .map(|(verb, keys)| format!("A and B {verb} {}", keys.join(", ")))
                 .collect::<Vec<_>>()
                 .join("; ")
-                + "; `--across KEY` takes that as what is compared"
+                + "; `--across KEY` compares across that difference"
         }
         Ground::TooNoisy { runs } => {
-            let more = runs.map(|runs| format!("; about {runs} runs of each would tell"));
+            let more = runs.map(|runs| format!("; about {runs} runs of each are needed"));
             format!("the noise is too large for so few runs{}", more.unwrap_or_default())
         }
         Ground::FewRuns { a, b } => [("A", a), ("B", b)]
             .map(|(side, n)| match n {
-                0 => format!("{side} has no {}", of.response),
+                0 => format!("{side} has no {}", compared.response),
                 n => format!("n = {n} in {side}"),
             })
             .join(", "),
-        Ground::UnequalCounts { a, b } => format!("{a} runs of A and {b} of B are no pairs"),
-        Ground::DifferentReplicates => "their replicates or blocks are not the same".into(),
+        Ground::UnequalCounts { a, b } => {
+            format!("{a} runs of A cannot be paired with {b} runs of B")
+        }
+        Ground::DifferentReplicates => "their replicates or blocks differ".into(),
         Ground::MissingValues => "runs without a value leave others without a partner".into(),
-        Ground::NotPositive => "a value that is not positive has no ratio".into(),
+        Ground::NotPositive => "a value is not positive, so that there is no ratio".into(),
     };
-    format!("cannot be told: {why}")
+    format!("inconclusive: {why}")
 }
 
-/// Say what may be behind a difference.
-pub fn note(of: &Note) -> String {
-    match of {
-        Note::Differs(of) => {
-            let [a, b] = [&of.a, &of.b].map(|value| value.as_deref().unwrap_or("unknown"));
-            format!("not the same {}: `{a}` in A, `{b}` in B", of.setting)
+/// A possible cause of a difference that is not the one compared.
+pub fn note(note: &Note) -> String {
+    match note {
+        Note::Differs(difference) => {
+            let a = difference.a.as_deref().unwrap_or("unknown");
+            let b = difference.b.as_deref().unwrap_or("unknown");
+            format!("not the same {}: `{a}` in A, `{b}` in B", difference.setting)
         }
-        Note::Varies { side, what } => format!("runs of {side} are not all of the same {what}"),
+        Note::Varies { side, what: setting } => {
+            format!("runs of {side} are not all of the same {setting}")
+        }
     }
 }
 
-/// A share as people write it: `2 %`, `11.14 %`.
+/// A share as a percentage with at most two decimals: `2 %`, `11.14 %`.
 pub fn percent(share: f64) -> String {
     format!("{} %", (share * 1e4).round() / 1e2)
 }

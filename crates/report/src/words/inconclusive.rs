@@ -1,4 +1,4 @@
-//! Questions that stay open, in sentences: why, what it is about, and what would tell it.
+//! Renders inconclusive findings as sentences: the reason, the open question, and the runs that would settle it.
 
 use super::number::{list, quoted, two_digits};
 use super::terms::{is_percent, level, title};
@@ -6,81 +6,83 @@ use feedrate_analysis::finding::{
     EffectSize, Inconclusive, NamedLevels, Noise, OpenQuestion, OpenQuestions,
 };
 use feedrate_analysis::precision::REPLICATES_MIN;
+use feedrate_spec::units::counted;
 
-/// Say why a question stays open.
-pub(super) fn sentence(of: &Inconclusive) -> String {
-    let (why, what, remedy) = match of {
+/// One sentence on an open question.
+pub(super) fn sentence(finding: &Inconclusive) -> String {
+    let (why, question, remedy) = match finding {
         Inconclusive::Ignored(factors) => return ignored(factors),
         Inconclusive::Separate(names) => {
-            let what = format!("what differs between {}", few(names));
-            (APART, what, String::new())
+            let question = format!("the difference between {}", few(names));
+            (APART, question, String::new())
         }
         Inconclusive::OnlyInvalid(factors) => {
-            let what = what_do(factors);
-            ("their only runs must not be used", what, "; run these again".to_string())
+            let question = effect_of(factors);
+            ("all of their runs are invalid", question, "; run these again".to_string())
         }
-        Inconclusive::NoReplicates { questions: of, noise } => {
+        Inconclusive::NoReplicates { questions: open, noise } => {
             let remedy = format!("; {}", replicates(noise.as_ref()));
-            ("there is one run of each (no replicates)", questions(of), remedy)
+            ("there is one run of each (no replicates)", questions(open), remedy)
         }
         Inconclusive::TooNoisy(responses) => {
             let responses =
                 responses.iter().map(|(noise, factors, widest)| too_noisy(noise, factors, widest));
-            let what = responses.collect::<Vec<_>>().join("; ");
-            ("the noise is too large for so few runs", what, String::new())
+            let question = responses.collect::<Vec<_>>().join("; ");
+            ("the noise is too large for so few runs", question, String::new())
         }
-        Inconclusive::Confounded { questions: of, lacking } => {
+        Inconclusive::Confounded { questions: open, lacking } => {
             let remedy = match lacking {
-                Some(levels) => format!("one combination more, {},", combination(levels)),
-                None => "runs that change them alone".into(),
+                Some(levels) => format!("also run {} to separate them", combination(levels)),
+                None => "run changes of them alone to separate them".into(),
             };
-            (ALIASED, questions(of), format!("; {remedy} would tell"))
+            (ALIASED, questions(open), format!("; {remedy}"))
         }
-        Inconclusive::Aliased(of) => {
-            let (what, titles) = (subjects(of), titles(of));
-            let what = format!("what {what} do together to {titles}");
-            (ALIASED, what, "; a design of more runs would tell".into())
+        Inconclusive::Aliased(open) => {
+            let remedy = "; a design with more runs can separate them".into();
+            (ALIASED, questions(open), remedy)
         }
-        Inconclusive::TooManyLevels(of) => {
-            ("there are too many levels to test one by one", questions(of), String::new())
+        Inconclusive::TooManyLevels(open) => {
+            ("there are too many levels to test one by one", questions(open), String::new())
         }
         Inconclusive::NotCrossed { missing, pairs } => {
-            let s = if *pairs == 1 { "" } else { "s" };
-            let what = format!("whether factors act together ({missing} of {pairs} pair{s})");
-            let remedy = "; a full factorial or a 2^k design would tell".into();
-            ("not all combinations of their levels were run", what, remedy)
+            let pairs = counted(*pairs as u64, "pair");
+            let question = format!("interactions of factors ({missing} of {pairs})");
+            let remedy = "; a full factorial or a 2^k design shows them".into();
+            ("not all combinations of their levels were run", question, remedy)
         }
     };
-    format!("cannot be told, because {why}: {what}{remedy}")
+    format!("inconclusive, because {why}: {question}{remedy}")
 }
 
-/// The runs that would tell it, as what to do; `None` where no runs would.
-pub(crate) fn to_do(of: &Inconclusive) -> Option<String> {
-    let each = |noise: &Noise| Some((noise.runs?, margin(noise), title(noise.response)));
-    Some(match of {
+/// Instructions for the runs that would settle an open question; `None` if no runs would.
+pub(crate) fn to_do(finding: &Inconclusive) -> Option<String> {
+    let detectable = |noise: &Noise| {
+        format!("enough to detect a difference of {} in {}", margin(noise), title(noise.response))
+    };
+    Some(match finding {
         Inconclusive::OnlyInvalid(factors) => {
             let factors = list(factors.iter().map(with_levels));
-            format!("repeat the runs of {factors}, all of which must not be used")
+            format!("repeat the runs of {factors}: all of them are invalid")
         }
         Inconclusive::NoReplicates { noise: None, .. } => {
-            format!("make {REPLICATES_MIN} runs of each experiment: none was repeated")
+            format!("run each experiment {REPLICATES_MIN} times: none was repeated")
         }
         Inconclusive::NoReplicates { noise: Some(noise), .. } => {
-            let (runs, margin, of) = each(noise)?;
-            format!("make {runs} runs of each experiment, which would tell {margin} of {of}")
+            format!("run each experiment {} times, {}", noise.runs?, detectable(noise))
         }
         Inconclusive::TooNoisy(responses) => {
-            let most = responses.iter().filter_map(|(noise, ..)| each(noise));
-            let (runs, margin, of) = most.max_by_key(|of| of.0)?;
-            format!("make about {runs} runs of each experiment, which would tell {margin} of {of}")
+            let feasible = responses.iter().map(|(noise, ..)| noise);
+            let feasible = feasible.filter_map(|noise| Some((noise.runs?, noise)));
+            let (runs, noise) = feasible.max_by_key(|(runs, _)| *runs)?;
+            format!("run each experiment about {runs} times, {}", detectable(noise))
         }
         Inconclusive::Confounded { lacking: Some(levels), .. } => {
-            format!("run one combination more: {}", combination(levels))
+            format!("also run the combination {}", combination(levels))
         }
-        Inconclusive::Confounded { questions: of, .. } => {
-            format!("make runs that change {} alone", subjects(of))
+        Inconclusive::Confounded { questions: open, .. } => {
+            format!("run changes of {} alone", subjects(open))
         }
-        Inconclusive::Aliased(_) => "use a design of more runs".into(),
+        Inconclusive::Aliased(_) => "use a design with more runs".into(),
         Inconclusive::NotCrossed { .. } => {
             "run all combinations of the factors (a full factorial or a 2^k design)".into()
         }
@@ -90,74 +92,74 @@ pub(crate) fn to_do(of: &Inconclusive) -> Option<String> {
     })
 }
 
-/// Names are told up to here.
+/// Maximum number of names in a list.
 const NAMED_MAX: usize = 4;
 
+/// A list of names that is cut after [`NAMED_MAX`].
 fn few(names: &[String]) -> String {
     let named = names.iter().take(NAMED_MAX).map(|name| quoted(name));
     let more = (NAMED_MAX < names.len()).then(|| format!("{} more", names.len() - NAMED_MAX));
     list(named.chain(more))
 }
 
-const APART: &str =
-    "they are not the same storage and data, which `feedrate compare` holds against each other";
-const ALIASED: &str = "other factors always changed with them";
+const APART: &str = "they differ in storage or data, which `feedrate compare` is for";
+const ALIASED: &str = "other factors always changed together with them";
 
-/// `what `format` (npz, png) does`.
-fn what_do(factors: &[NamedLevels]) -> String {
-    let does = if factors.len() == 1 { "does" } else { "do" };
-    format!("what {} {does}", list(factors.iter().map(with_levels)))
+/// `the effect of `format` (npz and png)`.
+fn effect_of(factors: &[NamedLevels]) -> String {
+    format!("the effect of {}", list(factors.iter().map(with_levels)))
 }
 
 fn combination(levels: &[(String, String)]) -> String {
     list(levels.iter().map(|(name, level)| format!("{} {level}", quoted(name))))
 }
 
-fn with_levels(of: &NamedLevels) -> String {
-    format!("{} ({})", quoted(&of.factor), list(&of.levels))
+fn with_levels(factor: &NamedLevels) -> String {
+    format!("{} ({})", quoted(&factor.factor), list(&factor.levels))
 }
 
+/// The sentence on factors that DLIO ignores.
 fn ignored(factors: &[(Vec<NamedLevels>, Vec<String>)]) -> String {
     let text = |(factors, why): &(Vec<NamedLevels>, Vec<String>)| {
-        format!("{} ({})", what_do(factors), why.join("; "))
+        format!("{} ({})", effect_of(factors), why.join("; "))
     };
     let count: usize = factors.iter().map(|(factors, _)| factors.len()).sum();
-    let it = if count == 1 { "it" } else { "them" };
+    let pronoun = if count == 1 { "it" } else { "them" };
     format!(
-        "cannot be told, because DLIO does not act on {it}: {}; runs that differ in nothing else are taken as repeats; feedrate's loaders obey {it}",
+        "inconclusive, because DLIO ignores {pronoun}: {}; runs that differ in nothing else count as repeats; feedrate's loaders obey {pronoun}",
         list(factors.iter().map(text))
     )
 }
 
-fn questions(of: &OpenQuestions) -> String {
-    let act = match of.questions.as_slice() {
-        [_] => "does",
-        _ => "do",
-    };
-    format!("what {} {act} to {}", subjects(of), titles(of))
+/// The effects that are open.
+fn questions(open: &OpenQuestions) -> String {
+    format!("the effect of {} on {}", subjects(open), titles(open))
 }
 
-fn subjects(of: &OpenQuestions) -> String {
+fn subjects(open: &OpenQuestions) -> String {
     let text = |question: &OpenQuestion| match question {
-        OpenQuestion::Factor(of) if of.levels.is_empty() => quoted(&of.factor),
-        OpenQuestion::Factor(of) => format!("{} at {}", quoted(&of.factor), list(&of.levels)),
-        OpenQuestion::Pair([a, b]) => format!("{} with {}", quoted(a), quoted(b)),
+        OpenQuestion::Factor(factor) if factor.levels.is_empty() => quoted(&factor.factor),
+        OpenQuestion::Factor(factor) => {
+            format!("{} at {}", quoted(&factor.factor), list(&factor.levels))
+        }
+        OpenQuestion::Pair([a, b]) => format!("{} together with {}", quoted(a), quoted(b)),
         OpenQuestion::Pairs(pairs) => format!("{pairs} pairs of factors together"),
     };
-    list(of.questions.iter().map(text))
+    list(open.questions.iter().map(text))
 }
 
-fn titles(of: &OpenQuestions) -> String {
-    list(of.responses.iter().map(|name| title(name)))
+fn titles(open: &OpenQuestions) -> String {
+    list(open.responses.iter().map(|name| title(name)))
 }
 
-/// A response, the factors that noise hides, and how many runs would tell them.
+/// A response, the factors that noise hides, and the number of runs that would show them.
 fn too_noisy(noise: &Noise, factors: &[String], widest: &[EffectSize]) -> String {
     let factors = factors.iter().zip(widest);
-    let factors =
-        factors.map(|(factor, of)| format!("{} ({}, n = {})", quoted(factor), level(of), of.n));
+    let factors = factors.map(|(factor, effect)| {
+        format!("{} ({}, n = {})", quoted(factor), level(effect), effect.n)
+    });
     let runs = noise.runs.map_or(String::new(), |runs| {
-        format!("; about {runs} runs of each would tell {}", margin(noise))
+        format!("; about {runs} runs of each are needed to detect {}", margin(noise))
     });
     format!("{} by {}{runs}", title(noise.response), list(factors))
 }
@@ -170,17 +172,17 @@ fn unit(noise: &Noise) -> &'static str {
     if is_percent(noise.response) { "points" } else { "%" }
 }
 
-/// How many runs would do, from the noise of those that were repeated.
+/// The number of runs that are needed, from the noise of those that were repeated.
 fn replicates(noise: Option<&Noise>) -> String {
     let Some(noise) = noise else {
         return format!(
-            "two runs of each measure the noise, {REPLICATES_MIN} are advised (none was repeated, so that \
-             it is not known how many it takes)"
+            "run each at least twice to measure the noise, better {REPLICATES_MIN} times (none was repeated, so the \
+             number needed is unknown)"
         );
     };
-    let runs = noise.runs.map_or("more than anybody makes".into(), |runs| runs.to_string());
+    let runs = noise.runs.map_or("an impractical number of".into(), |runs| runs.to_string());
     format!(
-        "from the noise of {} in repeated runs ({:.1} {}), {runs} of each would tell {}",
+        "with the noise of {} in repeated runs ({:.1} {}), {runs} runs of each are needed to detect {}",
         title(noise.response),
         noise.deviation,
         unit(noise),
@@ -193,18 +195,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_open_comes_with_what_to_do() {
+    fn open_questions_come_with_instructions() {
         let noise =
             |runs| Noise { response: "samples_per_second", deviation: 1.0, runs, margin: 2.0 };
-        let of = OpenQuestions { questions: vec![], responses: vec![] };
-        let once = |noise| Inconclusive::NoReplicates { questions: of.clone(), noise };
+        let open = OpenQuestions { questions: vec![], responses: vec![] };
+        let once = |noise| Inconclusive::NoReplicates { questions: open.clone(), noise };
         let noisy = vec![(noise(Some(3)), vec![], vec![]), (noise(Some(8)), vec![], vec![])];
         for (open, expected) in [
-            (once(None), Some("make 5 runs of each experiment: none was repeated")),
+            (once(None), Some("run each experiment 5 times: none was repeated")),
             (once(Some(noise(None))), None),
             (
                 Inconclusive::TooNoisy(noisy),
-                Some("make about 8 runs of each experiment, which would tell 2 % of throughput"),
+                Some(
+                    "run each experiment about 8 times, enough to detect a difference of 2 % in throughput",
+                ),
             ),
             (Inconclusive::TooNoisy(vec![(noise(None), vec![], vec![])]), None),
             (Inconclusive::Separate(vec![]), None),

@@ -1,4 +1,4 @@
-//! One line on whether runs keep MLPerf Storage's rules.
+//! Renders in one line whether runs keep the rules of MLPerf Storage.
 
 use super::answer::range;
 use super::number::{list, quoted, two_digits};
@@ -7,48 +7,60 @@ use feedrate_spec::mlperf::{MEMORY_TIMES_MIN, STEPS_PER_EPOCH_MIN};
 use feedrate_spec::units::count;
 use std::collections::BTreeSet;
 
-/// Name of the line.
+/// The name of the line.
 pub const NAME: &str = "MLPerf rules";
 
-/// `None` where no run is of one of its workloads.
+/// The line; `None` if no run is of one of MLPerf's workloads.
 pub fn line<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<String> {
     says(&runs.filter_map(Run::mlperf).collect::<Vec<_>>())
 }
 
-fn says(all: &[MlperfCheck]) -> Option<String> {
-    let first = all.first()?;
-    let of = |keeps: Option<bool>| all.iter().filter(|one| one.keeps == keeps).count();
-    let [yes, no, unknown] = [Some(true), Some(false), None].map(of);
-    let head = match (all.len(), yes, no) {
+fn says(checks: &[MlperfCheck]) -> Option<String> {
+    let first = checks.first()?;
+    let count_of = |keeps: Option<bool>| checks.iter().filter(|check| check.keeps == keeps).count();
+    let yes = count_of(Some(true));
+    let no = count_of(Some(false));
+    let unknown = count_of(None);
+    let head = match (checks.len(), yes, no) {
         (1, 1, _) => "kept".into(),
         (1, _, 1) => "not kept".into(),
         (1, ..) => "unknown".into(),
         (several, 0, no) if no == several => format!("none of {several} runs keeps them"),
         (several, ..) if unknown > 0 => {
-            format!("kept by {yes} of {several} runs, unknown of {unknown}")
+            format!("kept by {yes} of {several} runs, unknown for {unknown}")
         }
         (several, ..) => format!("kept by {yes} of {several} runs"),
     };
-    let times = told(all, |one| one.dataset_to_memory, two_digits);
-    let steps = told(all, |one| one.steps_per_epoch.map(|of| of as f64), |of| count(of as u64));
-    let au = told(all, |one| one.au_percent, |au| format!("{:.1} %", (au * 10.0).floor() / 10.0));
-    let asked =
-        range(all.iter().map(|one| (one.au_min_percent, format!("{:.0}", one.au_min_percent))));
-    let asked = asked.unwrap_or_else(|| format!("{:.0}", first.au_min_percent));
+    let times = range_of(checks, |check| check.dataset_to_memory, two_digits);
+    let steps = range_of(
+        checks,
+        |check| check.steps_per_epoch.map(|steps| steps as f64),
+        |steps| count(steps as u64),
+    );
+    let au = range_of(
+        checks,
+        |check| check.au_percent,
+        |au| format!("{:.1} %", (au * 10.0).floor() / 10.0),
+    );
+    let required = checks.iter().map(|check| {
+        let percent = check.au_min_percent;
+        (percent, format!("{percent:.0}"))
+    });
+    let required = range(required).unwrap_or_else(|| format!("{:.0}", first.au_min_percent));
     Some(format!(
-        "{head}: dataset ÷ memory {times} (asked: {MEMORY_TIMES_MIN}), steps an epoch {steps} ({STEPS_PER_EPOCH_MIN}), windowed AU {au} ({asked}), {}",
-        changed(all)
+        "{head}: dataset ÷ memory {times} (required: {MEMORY_TIMES_MIN}), steps per epoch {steps} (required: {STEPS_PER_EPOCH_MIN}), windowed AU {au} (required: {required} %), {}",
+        changed(checks)
     ))
 }
 
-/// The range of what is known.
-fn told(
-    all: &[MlperfCheck],
-    of: impl Fn(&MlperfCheck) -> Option<f64>,
+/// The range of a property over the checks that have it, and the number of those that do not.
+fn range_of(
+    checks: &[MlperfCheck],
+    property: impl Fn(&MlperfCheck) -> Option<f64>,
     text: impl Fn(f64) -> String,
 ) -> String {
-    let known = range(all.iter().filter_map(&of).map(|value| (value, text(value))));
-    let unknown = all.iter().filter(|one| of(one).is_none()).count();
+    let known = range(checks.iter().filter_map(&property).map(|value| (value, text(value))));
+    let unknown = checks.iter().filter(|check| property(check).is_none()).count();
     match (known, unknown) {
         (None, _) => "unknown".into(),
         (Some(known), 0) => known,
@@ -56,15 +68,16 @@ fn told(
     }
 }
 
-fn changed(all: &[MlperfCheck]) -> String {
-    let known: Vec<_> = all.iter().filter_map(|one| one.changed.as_ref()).collect();
+/// The fixed settings that were changed.
+fn changed(checks: &[MlperfCheck]) -> String {
+    let known: Vec<_> = checks.iter().filter_map(|check| check.changed.as_ref()).collect();
     let keys: BTreeSet<_> = known.iter().copied().flatten().collect();
-    let names = keys.iter().map(|of| {
-        let name = of.key.rsplit('.').next().unwrap_or(&of.key);
-        format!("{}{}", quoted(name), if of.is_open { " (open only)" } else { "" })
+    let names = keys.iter().map(|setting| {
+        let name = setting.key.rsplit('.').next().unwrap_or(&setting.key);
+        format!("{}{}", quoted(name), if setting.is_open { " (open only)" } else { "" })
     });
     let names: Vec<String> = names.collect();
-    let unknown = if known.len() < all.len() { ", else unknown" } else { "" };
+    let unknown = if known.len() < checks.len() { ", else unknown" } else { "" };
     match (known.len(), names.as_slice()) {
         (0, _) => "changed settings unknown".into(),
         (_, []) => format!("no fixed setting changed{unknown}"),
@@ -82,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_told_in_a_line_and_what_is_not_known_is_unknown() {
+    fn rules_fit_a_line_and_missing_numbers_are_unknown() {
         let kept = MlperfCheck {
             keeps: Some(true),
             dataset_to_memory: Some(5.2),
@@ -93,12 +106,12 @@ mod tests {
         };
         check(
             std::slice::from_ref(&kept),
-            "kept: dataset ÷ memory 5.2 (asked: 5), steps an epoch 1,500 (500), windowed AU 93.2 % (90), no fixed setting changed",
+            "kept: dataset ÷ memory 5.2 (required: 5), steps per epoch 1,500 (required: 500), windowed AU 93.2 % (required: 90 %), no fixed setting changed",
         );
         let nearly = MlperfCheck { dataset_to_memory: Some(4.951), ..kept.clone() };
         check(
             &[nearly],
-            "kept: dataset ÷ memory 5 (asked: 5), steps an epoch 1,500 (500), windowed AU 93.2 % (90), no fixed setting changed",
+            "kept: dataset ÷ memory 5 (required: 5), steps per epoch 1,500 (required: 500), windowed AU 93.2 % (required: 90 %), no fixed setting changed",
         );
         let key = |key: &str, is_open| Changed { key: key.into(), is_open };
         let broken = MlperfCheck {
@@ -117,11 +130,11 @@ mod tests {
         };
         check(
             std::slice::from_ref(&unknown),
-            "unknown: dataset ÷ memory unknown (asked: 5), steps an epoch 1,500 (500), windowed AU unknown (90), changed settings unknown",
+            "unknown: dataset ÷ memory unknown (required: 5), steps per epoch 1,500 (required: 500), windowed AU unknown (required: 90 %), changed settings unknown",
         );
         check(
             &[broken, kept, unknown],
-            "kept by 1 of 3 runs, unknown of 1: dataset ÷ memory 0.02 to 5.2, 1 unknown (asked: 5), steps an epoch 3 to 1,500 (500), windowed AU 93.2 %, 1 unknown (90), changed: `format` (open only) and `batch_size`, else unknown",
+            "kept by 1 of 3 runs, unknown for 1: dataset ÷ memory 0.02 to 5.2, 1 unknown (required: 5), steps per epoch 3 to 1,500 (required: 500), windowed AU 93.2 %, 1 unknown (required: 90 %), changed: `format` (open only) and `batch_size`, else unknown",
         );
         assert_eq!(says(&[]), None);
     }

@@ -1,4 +1,4 @@
-//! The words of findings and doubts, made once for all outputs. Decides nothing.
+//! Renders results as sentences, once for all outputs: findings, answers, advice, comparisons. Decides nothing.
 
 pub mod number;
 mod terms;
@@ -14,6 +14,6 @@ pub mod answer;
 pub mod client;
 pub mod mlperf;
 pub mod trials;
-pub mod untold;
+pub mod unpredicted;
 #[cfg(test)]
 mod tests;

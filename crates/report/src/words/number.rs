@@ -1,20 +1,20 @@
-//! Numbers and lists as sentences have them: as many digits as the interval bears out. Judges nothing.
+//! Formats numbers, intervals and lists for sentences, with as many digits as the interval supports. Judges nothing.
 
 pub use crate::number::with_ends;
 use feedrate_analysis::finding::{EffectSize, EffectUnit};
 
-/// Figures after the point that an interval of this width bears out.
+/// Decimal places that an interval of this width supports.
 pub(super) fn digits(width: f64) -> usize {
     let known = width > 0.0 && width.is_finite();
     if known { (-(width / 2.5).log10()).ceil().clamp(0.0, 3.0) as usize } else { 2 }
 }
 
-/// A minus is a minus, and nothing has none.
+/// A number with a minus sign if it is negative, and without a plus sign.
 pub(super) fn plain(value: f64, digits: usize) -> String {
     signed(value, digits).replacen('+', "", 1)
 }
 
-/// With its sign.
+/// A number with its sign; 0 has none.
 pub(super) fn signed(value: f64, digits: usize) -> String {
     let text = format!("{:.digits$}", value.abs());
     let is_zero = text.bytes().all(|byte| matches!(byte, b'0' | b'.'));
@@ -25,15 +25,15 @@ pub(super) fn signed(value: f64, digits: usize) -> String {
     }
 }
 
-/// With two digits that count, and no zeros at the end: `2`, `0.5`, `0.043`.
+/// A number with two significant digits and no trailing zeros: `2`, `0.5`, `0.043`.
 pub(super) fn two_digits(value: f64) -> String {
-    let whole = if value > 0.0 { value.log10().floor() as i32 + 1 } else { 1 };
-    let digits = usize::try_from(2 - whole).unwrap_or(0);
+    let integer_digits = if value > 0.0 { value.log10().floor() as i32 + 1 } else { 1 };
+    let digits = usize::try_from(2 - integer_digits).unwrap_or(0);
     let text = format!("{value:.digits$}");
     if digits == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').into() }
 }
 
-/// `a`, `b` and `c`.
+/// Joins items as a sentence does: `a, b and c`.
 pub(crate) fn list<Item: Into<String>>(items: impl IntoIterator<Item = Item>) -> String {
     let mut items: Vec<String> = items.into_iter().map(Into::into).collect();
     match items.pop() {
@@ -42,17 +42,18 @@ pub(crate) fn list<Item: Into<String>>(items: impl IntoIterator<Item = Item>) ->
     }
 }
 
+/// A name in backticks.
 pub(crate) fn quoted(name: &str) -> String {
     format!("`{name}`")
 }
 
-/// p, and how many tests it is corrected for.
+/// The p value, and the number of tests that it is corrected for.
 pub fn chance(p: f64, tests: usize) -> String {
     let p = if p < 1e-4 { "p < 0.0001".to_string() } else { format!("p = {p:.4}") };
     if tests == 1 { p } else { format!("{p}, corrected for {tests} tests") }
 }
 
-/// `71 %`, `less than 1 %`.
+/// A percentage without decimals: `71 %`, `less than 1 %`.
 pub(super) fn share(percent: f64) -> String {
     match percent {
         percent if percent < 1.0 => "less than 1 %".into(),
@@ -61,69 +62,72 @@ pub(super) fn share(percent: f64) -> String {
     }
 }
 
-/// An effect beside what it is against: `2.7 × npz [2.5, 2.9]`, `12 % below npz [10 %, 14 %]`, `3.1 points below npz [2.9, 3.3]`.
-pub(super) fn against(other: &str, of: &EffectSize) -> String {
-    if of.unit == EffectUnit::Points || (2.0 / 3.0..=1.5).contains(&of.estimate) {
-        return moved(other, of);
+/// An effect relative to `other`: `2.7 × npz [2.5, 2.9]`, `12 % below npz [10 %, 14 %]`, `3.1 points below npz [2.9, 3.3]`.
+pub(super) fn against(other: &str, effect: &EffectSize) -> String {
+    if effect.unit == EffectUnit::Points || (2.0 / 3.0..=1.5).contains(&effect.estimate) {
+        return moved(other, effect);
     }
-    match of.low.zip(of.high) {
-        None => format!("{} × {other}", plain(of.estimate, 2)),
+    match effect.low.zip(effect.high) {
+        None => format!("{} × {other}", plain(effect.estimate, 2)),
         Some((low, high)) => {
             let digits = digits(high - low);
-            let [middle, low, high] = [of.estimate, low, high].map(|value| plain(value, digits));
-            format!("{middle} × {other} [{low}, {high}]")
+            let text = |value| plain(value, digits);
+            format!("{} × {other} [{}, {}]", text(effect.estimate), text(low), text(high))
         }
     }
 }
 
-/// By how much it is above or below. Both ends count in its direction; one on the other side has a minus.
-fn moved(other: &str, of: &EffectSize) -> String {
-    let by = change(of, of.estimate);
-    let (sign, word) = if by < 0.0 { (-1.0, "below") } else { (1.0, "above") };
-    let unit = unit(of);
-    let Some((low, high)) = of.low.zip(of.high) else {
-        return format!("{} {unit} {word} {other}", plain(by.abs(), 1));
+/// An effect as a distance above or below `other`. Both ends of the interval are measured in that direction, so an end on the other side is negative.
+fn moved(other: &str, effect: &EffectSize) -> String {
+    let distance = change(effect, effect.estimate);
+    let (sign, word) = if distance < 0.0 { (-1.0, "below") } else { (1.0, "above") };
+    let unit = unit(effect);
+    let Some((low, high)) = effect.low.zip(effect.high) else {
+        return format!("{} {unit} {word} {other}", plain(distance.abs(), 1));
     };
-    let ends = [sign * change(of, low), sign * change(of, high)];
-    let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+    let ends = [sign * change(effect, low), sign * change(effect, high)];
+    let low = ends[0].min(ends[1]);
+    let high = ends[0].max(ends[1]);
     let digits = digits(high - low);
-    let [by, low, high] = [by.abs(), low, high].map(|value| plain(value, digits));
-    // `1 point`, as it is written.
-    let unit = if by == "1" { unit.trim_end_matches('s') } else { unit };
+    let distance = plain(distance.abs(), digits);
+    let low = plain(low, digits);
+    let high = plain(high, digits);
+    // The singular is `1 point`.
+    let unit = if distance == "1" { unit.trim_end_matches('s') } else { unit };
     let unit_of_end = if unit == "%" { " %" } else { "" };
-    format!("{by} {unit} {word} {other} [{low}{unit_of_end}, {high}{unit_of_end}]")
+    format!("{distance} {unit} {word} {other} [{low}{unit_of_end}, {high}{unit_of_end}]")
 }
 
-/// A value of an effect as a change: a ratio in percent, points as they are.
-pub(super) fn change(of: &EffectSize, value: f64) -> f64 {
-    if of.unit == EffectUnit::Points { value } else { 100.0 * (value - 1.0) }
+/// A value of an effect as a change: percent for ratios, unchanged for points.
+pub(super) fn change(effect: &EffectSize, value: f64) -> f64 {
+    if effect.unit == EffectUnit::Points { value } else { 100.0 * (value - 1.0) }
 }
 
 /// The unit of [`change`].
-pub(super) fn unit(of: &EffectSize) -> &'static str {
-    if of.unit == EffectUnit::Points { "points" } else { "%" }
+pub(super) fn unit(effect: &EffectSize) -> &'static str {
+    if effect.unit == EffectUnit::Points { "points" } else { "%" }
 }
 
 /// The ends of an interval as changes.
-pub(super) fn ends(of: &EffectSize) -> Option<[f64; 2]> {
-    Some([change(of, of.low?), change(of, of.high?)])
+pub(super) fn ends(effect: &EffectSize) -> Option<[f64; 2]> {
+    Some([change(effect, effect.low?), change(effect, effect.high?)])
 }
 
-/// `−0.1 to +0.4 %`: a difference without its middle.
-pub(super) fn range(of: &EffectSize) -> String {
-    let Some([low, high]) = ends(of) else { return String::new() };
+/// The interval of a difference, without its estimate: `−0.1 to +0.4 %`.
+pub(super) fn range(effect: &EffectSize) -> String {
+    let Some([low, high]) = ends(effect) else { return String::new() };
     let digits = digits(high - low);
-    format!("{} to {} {}", signed(low, digits), signed(high, digits), unit(of))
+    format!("{} to {} {}", signed(low, digits), signed(high, digits), unit(effect))
 }
 
 /// A share of linear growth: `73.8 % [73.1 %, 74.5 %]`.
-pub(super) fn efficiency(of: &EffectSize) -> String {
-    let Some((low, high)) = of.low.zip(of.high) else {
-        return format!("{:.0} %", 100.0 * of.estimate);
+pub(super) fn efficiency(effect: &EffectSize) -> String {
+    let Some((low, high)) = effect.low.zip(effect.high) else {
+        return format!("{:.0} %", 100.0 * effect.estimate);
     };
-    let [middle, low, high] = [of.estimate, low, high].map(|share| 100.0 * share);
-    let digits = digits(high - low);
-    format!("{middle:.digits$} % [{low:.digits$} %, {high:.digits$} %]")
+    let digits = digits(100.0 * (high - low));
+    let percent = |share: f64| format!("{:.digits$} %", 100.0 * share);
+    format!("{} [{}, {}]", percent(effect.estimate), percent(low), percent(high))
 }
 
 #[cfg(test)]
@@ -138,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_are_those_that_the_interval_bears_out() {
+    fn decimal_places_follow_from_the_width_of_the_interval() {
         for (width, expected) in
             [(40.0, 0), (4.0, 0), (2.0, 1), (0.4, 1), (0.04, 2), (1e-9, 3), (0.0, 2)]
         {
@@ -147,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_margin_has_two_digits_that_count() {
+    fn a_margin_has_two_significant_digits() {
         for (value, expected) in
             [(2.0, "2"), (0.5, "0.5"), (1.96, "2"), (0.04321, "0.043"), (20.0, "20"), (0.0, "0")]
         {
@@ -156,9 +160,9 @@ mod tests {
     }
 
     #[test]
-    fn a_level_is_told_against_another() {
+    fn an_effect_is_written_relative_to_the_other_level() {
         let (ratio, points) = (EffectUnit::Ratio, EffectUnit::Points);
-        for (of, expected) in [
+        for (effect, expected) in [
             (effect(ratio, 2.7, Some((2.5, 2.9))), "2.7 × npz [2.5, 2.9]"),
             (effect(ratio, 2.7, None), "2.70 × npz"),
             (effect(ratio, 0.88, Some((0.86, 0.90))), "12 % below npz [10 %, 14 %]"),
@@ -166,7 +170,7 @@ mod tests {
             (effect(points, -3.1, Some((-3.3, -2.9))), "3.1 points below npz [2.9, 3.3]"),
             (effect(points, 3.0, None), "3.0 points above npz"),
         ] {
-            assert_eq!(against("npz", &of), expected);
+            assert_eq!(against("npz", &effect), expected);
         }
         assert_eq!(range(&effect(ratio, 1.0, Some((0.999, 1.004)))), "−0.1 to +0.4 %");
     }

@@ -1,4 +1,4 @@
-//! Sentences about epochs and checkpoints: what changes while runs last.
+//! Renders findings on changes during runs: the first epoch against later ones, and training around checkpoints.
 
 use super::number::{against, chance, list, range, two_digits, with_ends};
 use super::terms::title;
@@ -7,31 +7,34 @@ use feedrate_analysis::precision::ALPHA;
 use feedrate_measure::metric::SAMPLES_WHOLE;
 use feedrate_spec::units::{self, counted};
 
+/// A finding on the first epoch.
 pub(super) fn epochs(finding: &Finding, experiments: usize) -> String {
     let effects = finding.effects.iter();
-    let parts = list(effects.map(|of| part(of, "of the first epoch", "that of later ones")));
+    let parts =
+        list(effects.map(|effect| part(effect, "of the first epoch", "that of later ones")));
     format!("{}{parts}{}", untested(finding), rests(finding, experiments))
 }
 
+/// A finding on the cost of checkpoints.
 pub(super) fn checkpoints(finding: &Finding, experiments: usize) -> String {
     let (mut costs, mut parts) = (Vec::new(), Vec::new());
     let mut is_idle = true;
-    for of in &finding.effects {
-        match of.quantity {
+    for effect in &finding.effects {
+        match effect.quantity {
             Quantity::CheckpointDuration => {
-                costs.push(format!("a checkpoint takes {}", amount(of)))
+                costs.push(format!("a checkpoint takes {}", amount(effect)))
             }
             Quantity::CheckpointShare => {
-                costs.push(format!("checkpoints are {} of the time", amount(of)));
+                costs.push(format!("checkpoints are {} of the time", amount(effect)));
             }
             Quantity::DuringCheckpoints(_) => {
                 is_idle = false;
-                parts.push(part(of, "during it", "that before"));
+                parts.push(part(effect, "during it", "that before"));
             }
-            _ => parts.push(part(of, "after it", "that before")),
+            _ => parts.push(part(effect, "after it", "that before")),
         }
     }
-    let idle = if is_idle { "; no step lies in one" } else { "" };
+    let idle = if is_idle { "; no step ran during one" } else { "" };
     let beside = if parts.is_empty() {
         String::new()
     } else {
@@ -40,42 +43,45 @@ pub(super) fn checkpoints(finding: &Finding, experiments: usize) -> String {
     format!("{}{}{idle}{beside}", untested(finding), costs.join(", "))
 }
 
-/// `samples per second of the first epoch is 38 % below that of later ones [36 %, 40 %]`; what is not told from nothing is a range.
-fn part(of: &EffectSize, when: &str, other: &str) -> String {
+/// A comparison of two times: `throughput of the first epoch is 38 % below that of later ones [36 %, 40 %]`. A difference that is not significant is
+/// shown as its interval.
+fn part(effect: &EffectSize, when: &str, other: &str) -> String {
     let (Quantity::FirstEpoch(name)
     | Quantity::DuringCheckpoints(name)
-    | Quantity::AfterCheckpoints(name)) = of.quantity
+    | Quantity::AfterCheckpoints(name)) = effect.quantity
     else {
         return String::new();
     };
     let title = if name == SAMPLES_WHOLE.id.name() { "throughput" } else { title(name) };
-    match of.p {
-        // In samples: bytes are read ahead of the steps that take them.
+    match effect.p {
+        // In samples, as bytes are read ahead of the steps that use them.
         Some(p) if ALPHA <= p => {
-            format!("{title} {when} is not told apart from {other} ({})", range(of))
+            format!("{title} {when} does not differ measurably from {other} ({})", range(effect))
         }
-        _ => format!("{title} {when} is {}", against(other, of)),
+        _ => format!("{title} {when} is {}", against(other, effect)),
     }
 }
 
-/// Seconds, or a share of the time, with its interval.
-fn amount(of: &EffectSize) -> String {
-    with_ends(of.estimate, of.low.zip(of.high), |value| match of.unit {
+/// A duration or a share of the time, with its interval.
+fn amount(effect: &EffectSize) -> String {
+    with_ends(effect.estimate, effect.low.zip(effect.high), |value| match effect.unit {
         EffectUnit::Seconds => units::seconds(value),
         _ => format!("{} %", two_digits(100.0 * value)),
     })
 }
 
+/// A prefix for findings without a test.
 fn untested(finding: &Finding) -> &'static str {
-    let is_tested = finding.effects.iter().any(|of| of.low.is_some());
+    let is_tested = finding.effects.iter().any(|effect| effect.low.is_some());
     if is_tested { "" } else { "not tested: " }
 }
 
+/// The number of runs and experiments behind a finding, and its largest significant p value.
 fn rests(finding: &Finding, experiments: usize) -> String {
-    let tested = finding.effects.iter().filter(|of| of.p.is_some());
-    let p = tested.clone().filter_map(|of| of.p).filter(|p| *p < ALPHA).reduce(f64::max);
-    let tests = tested.filter_map(|of| of.tests).max().unwrap_or(1);
-    let runs = finding.effects.iter().map(|of| of.n).max().unwrap_or(0);
+    let tested = finding.effects.iter().filter(|effect| effect.p.is_some());
+    let p = tested.clone().filter_map(|effect| effect.p).filter(|p| *p < ALPHA).reduce(f64::max);
+    let tests = tested.filter_map(|effect| effect.tests).max().unwrap_or(1);
+    let runs = finding.effects.iter().map(|effect| effect.n).max().unwrap_or(0);
     let chance = p.map_or(String::new(), |p| format!(" ({})", chance(p, tests)));
     let runs = counted(runs as u64, "run");
     format!(", {runs} of {}{chance}", counted(experiments as u64, "experiment"))

@@ -1,4 +1,4 @@
-//! The best of the tested configurations, in sentences.
+//! Renders the best of the tested configurations as sentences.
 
 use super::number::{list, quoted, with_ends};
 use feedrate_analysis::estimate::Middle;
@@ -6,79 +6,88 @@ use feedrate_analysis::recommendation::{Configuration, Recommendation};
 use feedrate_measure::metric::Unit;
 use feedrate_spec::units::counted;
 
-/// Say what did best, what it takes, and what was not tried; a sentence each.
-pub fn sentences(of: &Recommendation) -> Vec<String> {
-    let Some((first, others)) = of.best.split_first() else { return Vec::new() };
-    let ties = match (of.indistinguishable, of.tested - 1) {
+/// Sentences on the best configuration, its changes against the baseline, and the combinations that were not tested.
+pub fn sentences(recommendation: &Recommendation) -> Vec<String> {
+    let Some((first, others)) = recommendation.best.split_first() else { return Vec::new() };
+    let ties = match (recommendation.indistinguishable, recommendation.tested - 1) {
         (0, _) => String::new(),
         (others, all) if others == all => "; all others may be as fast".into(),
         (others, all) => format!("; {others} of {all} others may be as fast"),
     };
-    let mut says = vec![format!("most throughput: {}{ties}", reached(first, of.unit))];
+    let mut says = vec![format!("most throughput: {}{ties}", reached(first, recommendation.unit))];
     says.extend(costs(first));
     match others {
-        [] if of.is_au_known => says.push("none of the others has a higher AU".into()),
+        [] if recommendation.is_au_known => says.push("none of the others has a higher AU".into()),
         [] => {}
         [between @ .., last] => {
-            let more = between.len() as u64;
-            let more = match more {
+            let more = match between.len() as u64 {
                 0 => String::new(),
                 more => format!("; {} between these two", counted(more, "configuration")),
             };
-            says.push(format!("highest AU: {}{more}", reached(last, of.unit)));
+            says.push(format!("highest AU: {}{more}", reached(last, recommendation.unit)));
         }
     }
-    for (name, followers) in &of.followed {
+    for (name, followers) in &recommendation.followed {
         let followers = list(followers.iter().map(|name| quoted(name)));
         says.push(format!("{followers} always changed together with `{name}`"));
     }
-    let untested = of.combinations.saturating_sub(of.tested as u64);
+    let untested = recommendation.combinations.saturating_sub(recommendation.tested as u64);
     match untested {
-        0 if !of.followed.is_empty() => {}
-        0 => says.push(format!("all {} combinations of their levels were tested", of.combinations)),
+        0 if !recommendation.followed.is_empty() => {}
+        0 => says.push(format!(
+            "all {} combinations of their levels were tested",
+            recommendation.combinations
+        )),
         untested => says.push(format!(
             "untested: {untested} of {} combinations of their levels",
-            of.combinations
+            recommendation.combinations
         )),
     }
-    if !of.doubts.is_empty() {
-        let names = list(of.doubts.iter().map(|name| quoted(name)));
-        says.push(format!("runs of these are doubted: {names}"));
+    if !recommendation.doubts.is_empty() {
+        let names = list(recommendation.doubts.iter().map(|name| quoted(name)));
+        says.push(format!("some of these runs have doubts: {names}"));
     }
     says
 }
 
-/// Say what did best where all groups have a line together.
-pub fn in_short(of: &Recommendation) -> String {
-    let Some(first) = of.best.first() else { return String::new() };
-    match (of.indistinguishable, of.tested - 1) {
-        (ties, others) if ties == others => format!("none of {} is told apart", of.tested),
+/// The best configuration in a few words, for a line that several groups share.
+pub fn in_short(recommendation: &Recommendation) -> String {
+    let Some(first) = recommendation.best.first() else { return String::new() };
+    match (recommendation.indistinguishable, recommendation.tested - 1) {
+        (ties, others) if ties == others => {
+            format!("no measurable winner among {}", recommendation.tested)
+        }
         (0, _) => levels(first),
         (ties, others) => format!("{} ({ties} of {others} others may be as fast)", levels(first)),
     }
 }
 
-fn levels(of: &Configuration) -> String {
-    let levels = of.levels.iter().map(|(name, level)| format!("`{name}` {level}"));
+fn levels(configuration: &Configuration) -> String {
+    let levels = configuration.levels.iter().map(|(name, level)| format!("`{name}` {level}"));
     levels.collect::<Vec<_>>().join(", ")
 }
 
-/// `format npz, read_threads 4: 812 MB/s [800 MB/s, 824 MB/s] at 93.1 % AU, n = 3`.
-fn reached(of: &Configuration, unit: Unit) -> String {
-    let levels = levels(of);
-    let au = written(&of.au_percent, Unit::Percent).map(|au| format!(" at {au} AU"));
-    let throughput = written(&of.throughput, unit).unwrap_or_default();
-    let once = if of.n == 1 { "one run" } else { "" };
-    let runs = if once.is_empty() { format!("n = {}", of.n) } else { once.into() };
+/// A configuration with its results: `format npz, read_threads 4: 812 MB/s [800 MB/s, 824 MB/s] at 93.1 % AU, n = 3`.
+fn reached(configuration: &Configuration, unit: Unit) -> String {
+    let levels = levels(configuration);
+    let au = written(&configuration.au_percent, Unit::Percent).map(|au| format!(" at {au} AU"));
+    let throughput = written(&configuration.throughput, unit).unwrap_or_default();
+    let runs = match configuration.n {
+        1 => "one run".into(),
+        count => format!("n = {count}"),
+    };
     format!("{levels}: {throughput}{}, {runs}", au.unwrap_or_default())
 }
 
-fn written(of: &Middle, unit: Unit) -> Option<String> {
-    Some(with_ends(of.estimate?, of.interval, |value| unit.text(value)))
+fn written(middle: &Middle, unit: Unit) -> Option<String> {
+    Some(with_ends(middle.estimate?, middle.interval, |value| unit.text(value)))
 }
 
-fn costs(of: &Configuration) -> Option<String> {
-    let parts = of.changes.iter();
-    let parts = parts.map(|of| format!("`{}` {} instead of {}", of.factor, of.level, of.baseline));
-    (!of.changes.is_empty()).then(|| format!("against the baseline: {}", list(parts)))
+/// The changes against the baseline; `None` if there are none.
+fn costs(configuration: &Configuration) -> Option<String> {
+    let parts = configuration.changes.iter();
+    let parts = parts.map(|change| {
+        format!("`{}` {} instead of {}", change.factor, change.level, change.baseline)
+    });
+    (!configuration.changes.is_empty()).then(|| format!("against the baseline: {}", list(parts)))
 }

@@ -1,21 +1,21 @@
-//! When checkpoints were written, in words.
+//! Renders the schedule of checkpoints as text.
 
 use feedrate_results::run::CheckpointSchedule;
 use feedrate_spec::units::{self, counted};
 
-/// `after epoch 5, then every 2; 476 MiB by 1 rank`.
-pub fn schedule(of: &CheckpointSchedule) -> String {
-    let when = match (of.alone, of.steps_between) {
+/// When checkpoints are written, their size and their ranks: `after epoch 5, then every 2 epochs; 476 MiB by 1 rank`.
+pub fn schedule(schedule: &CheckpointSchedule) -> String {
+    let when = match (schedule.alone, schedule.steps_between) {
         (Some(writes), _) => format!("{} and no training", counted(writes, "checkpoint")),
         (None, Some(1)) => "after every step".into(),
         (None, Some(steps)) => format!("every {steps} steps"),
-        (None, None) => match of.epochs_between {
-            0 | 1 => format!("after epoch {}, then each", of.after_epoch),
-            epochs => format!("after epoch {}, then every {epochs}", of.after_epoch),
+        (None, None) => match schedule.epochs_between {
+            0 | 1 => format!("after epoch {}, then after each", schedule.after_epoch),
+            epochs => format!("after epoch {}, then every {epochs} epochs", schedule.after_epoch),
         },
     };
-    let ranks = of.ranks.map(|ranks| format!("by {}", counted(ranks, "rank")));
-    let size = [of.bytes.map(units::bytes_binary), ranks];
+    let ranks = schedule.ranks.map(|ranks| format!("by {}", counted(ranks, "rank")));
+    let size = [schedule.bytes.map(units::bytes_binary), ranks];
     let size: Vec<String> = size.into_iter().flatten().collect();
     [when, size.join(" ")]
         .into_iter()
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schedule_is_told_with_size_and_ranks() {
+    fn a_schedule_has_its_size_and_ranks() {
         let epochs = CheckpointSchedule {
             after_epoch: 5,
             epochs_between: 2,
@@ -41,14 +41,14 @@ mod tests {
         let steps = CheckpointSchedule { steps_between: Some(250), ranks: Some(8), ..epochs };
         let alone = CheckpointSchedule { alone: Some(10), bytes: None, ..steps };
         let unknown = CheckpointSchedule { bytes: None, ranks: None, ..each };
-        for (of, expected) in [
-            (epochs, "after epoch 5, then every 2; 476 MiB by 1 rank"),
-            (each, "after epoch 1, then each; 476 MiB by 1 rank"),
+        for (value, expected) in [
+            (epochs, "after epoch 5, then every 2 epochs; 476 MiB by 1 rank"),
+            (each, "after epoch 1, then after each; 476 MiB by 1 rank"),
             (steps, "every 250 steps; 476 MiB by 8 ranks"),
             (alone, "10 checkpoints and no training; by 8 ranks"),
-            (unknown, "after epoch 1, then each"),
+            (unknown, "after epoch 1, then after each"),
         ] {
-            assert_eq!(schedule(&of), expected);
+            assert_eq!(schedule(&value), expected);
         }
     }
 }

@@ -1,26 +1,26 @@
-//! Words that sentences of several kinds share: responses and levels.
+//! Names of responses and levels, shared by several kinds of sentences.
 
 use super::number::against;
 use feedrate_analysis::finding::{EffectSize, Quantity};
 use feedrate_measure::metric::{Metric, Unit};
 
-/// The name of a response in sentences.
+/// The name of a response for use in sentences.
 pub(super) fn title(response: &str) -> &'static str {
     Metric::find(response).map_or("", |response| response.title)
 }
 
-/// Whether differences of a response are points.
+/// Whether a response is a percentage, so that its differences are in points.
 pub(super) fn is_percent(response: &str) -> bool {
     Metric::find(response).is_ok_and(|response| response.unit == Unit::Percent)
 }
 
-/// A level against another. `8 is 2 × 1` would be a sum.
-pub(super) fn level(of: &EffectSize) -> String {
-    let Quantity::Level { level, base } = &of.quantity else { return String::new() };
+/// A level relative to another. Numbers need more words than names: `8 is 2 × 1` would read as arithmetic.
+pub(super) fn level(effect: &EffectSize) -> String {
+    let Quantity::Level { level, base } = &effect.quantity else { return String::new() };
     let are_numbers = [level, base].iter().all(|level| level.parse::<f64>().is_ok());
     if are_numbers {
-        format!("at {level} it is {}", against(&format!("that at {base}"), of))
+        format!("at {level} it is {}", against(&format!("that at {base}"), effect))
     } else {
-        format!("{level} is {}", against(base, of))
+        format!("{level} is {}", against(base, effect))
     }
 }

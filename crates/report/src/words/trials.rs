@@ -1,55 +1,56 @@
-//! Trials of changes in words, once for terminals and pages. Decides nothing.
+//! Renders trials of changes as text for terminals and reports. Decides nothing.
 
 use feedrate_measure::metric::Unit;
 use feedrate_results::trials::{COMBINATION, Outcome, TrialsResult, Tried, TriedAdvice};
 
-/// A change that was tried: `reader.read_threads=4`, or what to do where no key does it.
-pub fn tried_change(of: &TriedAdvice) -> String {
-    match &of.change {
-        _ if of.name == COMBINATION => "the best two together".into(),
-        none if none.is_empty() && of.overrides.is_empty() => of.name.clone(),
-        none if none.is_empty() => of.overrides.join(" "),
+/// A change that was tried: `reader.read_threads=4`, or instructions if no setting makes it.
+pub fn tried_change(advice: &TriedAdvice) -> String {
+    match &advice.change {
+        _ if advice.name == COMBINATION => "the best two together".into(),
+        none if none.is_empty() && advice.overrides.is_empty() => advice.name.clone(),
+        none if none.is_empty() => advice.overrides.join(" "),
         change => change.clone(),
     }
 }
 
-/// Its outcome, in a few words.
-pub fn outcome(of: Outcome) -> &'static str {
-    match of {
+/// An outcome in a few words.
+pub fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
         Outcome::NoEffect => "withdrawn: no effect",
         Outcome::Hurts => "withdrawn: hurts",
-        Outcome::Helps | Outcome::NotDecided | Outcome::NotTried => of.name(),
+        Outcome::Helps | Outcome::NotDecided | Outcome::NotTried => outcome.name(),
     }
 }
 
-/// The outcome of trials: what helps, what is taken back, and whether anything was left open.
-pub fn tried(of: &TrialsResult) -> Vec<String> {
+/// Sentences on trials: the changes that help, those that are withdrawn, and why trials ended early.
+pub fn tried(trials: &TrialsResult) -> Vec<String> {
     let all = |is_wanted: fn(&TriedAdvice) -> bool| {
-        let rows = of.advice.iter().filter(|row| is_wanted(row));
+        let rows = trials.advice.iter().filter(|row| is_wanted(row));
         let rows = rows.filter_map(|row| Some((tried_name(row), utilisation(&row.tried?))));
         rows.map(|(name, au)| format!("{name} {au}")).collect::<Vec<_>>().join(", ")
     };
-    let without = of.baseline.map(|of| format!("; without a change {}", utilisation(&of)));
+    let without = trials.baseline.map(|run| format!("; without a change {}", utilisation(&run)));
     let helps = match all(|row| row.outcome == Outcome::Helps) {
         none if none.is_empty() => "nothing that was tried is shown to help".into(),
-        helps => format!("helps, as tried: {helps}"),
+        helps => format!("helped when tried: {helps}"),
     };
     let mut says = vec![helps + &without.unwrap_or_default()];
     let withdrawn = all(TriedAdvice::is_withdrawn);
-    says.extend((!withdrawn.is_empty()).then(|| format!("withdrawn, as tried: {withdrawn}")));
-    says.extend(of.stopped.iter().map(|why| format!("not all is decided: {why}")));
+    says.extend((!withdrawn.is_empty()).then(|| format!("withdrawn after trials: {withdrawn}")));
+    says.extend(trials.stopped.iter().map(|why| format!("not everything is decided: {why}")));
     says
 }
 
-fn tried_name(of: &TriedAdvice) -> String {
-    let change = tried_change(of);
-    if of.name == COMBINATION { change } else { format!("`{change}`") }
+/// A change as a name in backticks; the combination has none.
+fn tried_name(advice: &TriedAdvice) -> String {
+    let change = tried_change(advice);
+    if advice.name == COMBINATION { change } else { format!("`{change}`") }
 }
 
-/// `97.1 % [96.8, 97.4] AU`.
-fn utilisation(of: &Tried) -> String {
-    let interval = of.interval.map(|[low, high]| format!(" [{low:.1}, {high:.1}]"));
-    format!("{}{} AU", Unit::Percent.text(of.mean_percent), interval.unwrap_or_default())
+/// The measured utilisation: `97.1 % [96.8, 97.4] AU`.
+fn utilisation(tried: &Tried) -> String {
+    let interval = tried.interval.map(|[low, high]| format!(" [{low:.1}, {high:.1}]"));
+    format!("{}{} AU", Unit::Percent.text(tried.mean_percent), interval.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -57,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_tried_is_told_with_its_figures() {
+    fn trials_are_summed_up_with_their_figures() {
         let row = |name: &str, outcome, mean_percent| TriedAdvice {
             name: name.into(),
             overrides: vec![format!("{name}=4")],
@@ -70,7 +71,7 @@ mod tests {
             break_even_epochs: None,
             command: None,
         };
-        let mut of = TrialsResult {
+        let mut trials = TrialsResult {
             workload: "w".into(),
             asked: Vec::new(),
             plan: None,
@@ -89,14 +90,14 @@ mod tests {
             oldest_run: None,
             results: String::new(),
         };
-        let told = [
-            "helps, as tried: `threads=4` 97.0 % [96.0, 99.0] AU, the best two together 98.0 % [97.0, 99.0] AU; without a change 31.0 % AU",
-            "withdrawn, as tried: `prefetch=4` 31.5 % [30.5, 99.0] AU",
-            "not all is decided: the budget is spent",
+        let sentences = [
+            "helped when tried: `threads=4` 97.0 % [96.0, 99.0] AU, the best two together 98.0 % [97.0, 99.0] AU; without a change 31.0 % AU",
+            "withdrawn after trials: `prefetch=4` 31.5 % [30.5, 99.0] AU",
+            "not everything is decided: the budget is spent",
         ];
-        assert_eq!(tried(&of), told);
-        of.advice.truncate(0);
-        let told = "nothing that was tried is shown to help; without a change 31.0 % AU";
-        assert_eq!(tried(&of)[0], told);
+        assert_eq!(tried(&trials), sentences);
+        trials.advice.truncate(0);
+        let sentences = "nothing that was tried is shown to help; without a change 31.0 % AU";
+        assert_eq!(tried(&trials)[0], sentences);
     }
 }

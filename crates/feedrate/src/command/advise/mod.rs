@@ -17,7 +17,7 @@ use feedrate_measure::derived::Derived;
 use feedrate_measure::record::Record;
 use feedrate_measure::verdict::Bound;
 use feedrate_report::output::Schema;
-use feedrate_report::words::{advice as words, untold};
+use feedrate_report::words::{advice as words, unpredicted};
 use feedrate_results::load_run;
 use feedrate_results::replan::Replan;
 use feedrate_results::trials::Outcome;
@@ -180,8 +180,8 @@ fn print_watched(data: &Request, json: bool, record: &Record) -> anyhow::Result<
     let answered = AnsweredSummary::new(record);
     let opening = words::opening(&answered.answer, &Derived::new(record));
     let (why, hint) = (
-        untold::why(&NotPredictable::OnlyWatched),
-        untold::run_that_tells(&NotPredictable::OnlyWatched),
+        unpredicted::why(&NotPredictable::OnlyWatched),
+        unpredicted::needed_run(&NotPredictable::OnlyWatched),
     );
     let page =
         format!("{}\n\nNothing is advised: {why}; {hint}.", answered.summary.verdict.evidence);

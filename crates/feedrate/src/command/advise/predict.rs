@@ -9,7 +9,7 @@ use feedrate_measure::record::Record;
 use feedrate_measure::summary::Summary;
 use feedrate_measure::verdict::Bound;
 use feedrate_report::output::Schema;
-use feedrate_report::words::untold;
+use feedrate_report::words::unpredicted;
 use feedrate_session::failure::on_one_line;
 use feedrate_session::template::{ACCELERATORS_KEY, RunTemplate};
 use feedrate_spec::plan::Plan;
@@ -197,7 +197,11 @@ fn alternatives_text(rows: &[Row]) -> Option<String> {
 impl NotPredicted {
     fn new(reason: &NotPredictable) -> Self {
         let is_unseen = matches!(reason, NotPredictable::NotSeen { .. });
-        NotPredicted { why: untold::why(reason), hint: untold::run_that_tells(reason), is_unseen }
+        NotPredicted {
+            why: unpredicted::why(reason),
+            hint: unpredicted::needed_run(reason),
+            is_unseen,
+        }
     }
 
     fn refusal(&self, run_dir: &str) -> Refusal {
@@ -366,7 +370,7 @@ fn page(
         ],
         Err(why) => [change, why, "-".into(), "-".into(), "-".into()],
     };
-    let unchanged = unchanged.as_ref().map_err(untold::why);
+    let unchanged = unchanged.as_ref().map_err(unpredicted::why);
     let mut lines = vec![cells("no change".into(), unchanged)];
     // One setting a line keeps the table narrow.
     lines.extend(rows.iter().map(|Row { change, prediction }| {

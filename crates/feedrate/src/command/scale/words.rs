@@ -246,14 +246,14 @@ mod tests {
     fn warnings_at_the_edge_are_named_and_leave_nothing_certain() {
         let edge = |search: &mut SearchResult, doubts: &[&str]| {
             search.found = Found { certain: Some(4), not_decided: None, fails: Some(5) };
-            search.why = "82 % AU of the 90 % asked, storage-bound".into();
+            search.why = "82 % AU, target 90 %, storage-bound".into();
             search.numbers = vec![
                 searched(2, "compute-bound", &["clock_step"]),
                 searched(4, "compute-bound", doubts),
                 searched(5, "storage-bound", doubts),
             ];
         };
-        let why = "Why 5 fail: 82 % AU of the 90 % asked, storage-bound";
+        let why = "Why 5 fail: 82 % AU, target 90 %, storage-bound";
         check(
             |search| edge(search, &[]),
             &["4 H100s (resnet50) at ≥ 90 % AU for certain; 5 fail", why],
@@ -287,12 +287,12 @@ mod tests {
                 search.found =
                     Found { certain: Some(4), not_decided: Some((5, 6)), fails: Some(7) };
                 search.lacks_bytes_per_second = Some(230e6);
-                search.why = "82 % AU of the 90 % asked, storage-bound".into();
+                search.why = "82 % AU, target 90 %, storage-bound".into();
                 search.stopped = Some("`--max-runs 20` are spent".into());
             },
             &[
                 "4 H100s (resnet50) at ≥ 90 % AU for certain; 5 and 6 not decided; 7 lack 230 MB/s for that",
-                "Why 7 fail: 82 % AU of the 90 % asked, storage-bound",
+                "Why 7 fail: 82 % AU, target 90 %, storage-bound",
                 "Not decided: `--max-runs 20` are spent",
             ],
         );

@@ -1,5 +1,5 @@
-//! A document as one page that needs nothing but itself: no request leaves it. Its content is whole without its script, which only sorts,
-//! filters, zooms, hides and colours.
+//! Writes a document as one self-contained HTML page that makes no requests. The content is complete without the script, which only sorts, filters,
+//! zooms, hides and colours.
 
 mod table;
 
@@ -50,7 +50,7 @@ fn write(document: &Document) -> String {
     page.into_string()
 }
 
-/// Other scripts do not run, whatever a path or a name contains; nothing is fetched.
+/// The page's Content-Security-Policy: no other scripts run, even if a path or a name contains one, and nothing is fetched.
 fn policy() -> String {
     let hash = STANDARD.encode(Sha256::digest(SCRIPT.as_bytes()));
     format!(
@@ -59,7 +59,8 @@ fn policy() -> String {
 }
 
 fn section(section: &Section) -> Markup {
-    let (id, note) = (section.id(), section.note());
+    let id = section.id();
+    let note = section.note();
     let content = blocks(&section.blocks);
     html! {
         @if section.heading.is_empty() {
@@ -97,7 +98,7 @@ fn block(block: &Block) -> Markup {
             Block::List { first: None, items } => {
                 ul.items[items.iter().any(|item| item.badge.is_some())] { @for entry in items { (item(entry)) } }
             }
-            Block::Table(of_block) => (table(of_block)),
+            Block::Table(content) => (table(content)),
             Block::Figures(figures) => {
                 div.leads[figures[0].is_lead].figures[!figures[0].is_lead] { @for picture in figures { (figure(picture)) } }
             }
@@ -140,7 +141,7 @@ fn detail(detail: &Detail) -> Markup {
     }
 }
 
-/// `data-names` are the series that the script makes buttons for.
+/// A figure with its explanation. The script makes a button for each series in `data-names`.
 fn figure(figure: &ReportFigure) -> Markup {
     let names = serde_json::to_string(&figure.series).unwrap_or_default();
     let id = format!("figure-{}", slug(&figure.name));
@@ -162,7 +163,7 @@ fn figure(figure: &ReportFigure) -> Markup {
     }
 }
 
-/// Width of a figure that fills both columns of a paper. In one, its text would be small.
+/// Minimum width of a figure that spans both columns, as its text would be small in one.
 const WIDE_PT: f64 = 400.0;
 
 fn is_wide(svg: &str) -> bool {

@@ -1,9 +1,9 @@
-//! The tables of the page. Those of measured values can be sorted, those of runs filtered too; colour repeats what the text says.
+//! Writes the tables of the page. Tables of measured values can be sorted, and those of runs also filtered; colours only repeat the text.
 
 use crate::table::{ColumnKind, ReportTable, TableCell};
 use maud::{Markup, html};
 
-/// In a box that scrolls by itself, so that the page does not.
+/// A table in a box that scrolls on its own, so that the page does not.
 pub(super) fn table(table: &ReportTable) -> Markup {
     let highest = highest(table);
     let is_measured = |kind| matches!(kind, ColumnKind::Utilisation | ColumnKind::Rate);
@@ -30,13 +30,13 @@ pub(super) fn table(table: &ReportTable) -> Markup {
     }
 }
 
-/// A name and its unit break between them only.
+/// A heading that breaks only between name and unit.
 fn heading(name: &str) -> Markup {
     let (name, unit) = name.split_at(name.find(" (").unwrap_or(name.len()));
     html! { th scope="col" { span { (name) } @if !unit.is_empty() { " " span { (unit.trim_start()) } } } }
 }
 
-/// The highest value of each column, without those of muted rows.
+/// The highest value of each column, except in muted rows.
 fn highest(table: &ReportTable) -> Vec<f64> {
     let mut highest = vec![0.0_f64; table.columns.len()];
     for (_, row) in table.rows.iter().enumerate().filter(|(at, _)| !table.muted.contains(at)) {
@@ -54,7 +54,7 @@ fn cell(kind: ColumnKind, cell: &TableCell, highest: f64, is_heading: bool) -> M
         (ColumnKind::Rate, Some(rate)) if highest > 0.0 => Some(100.0 * rate / highest),
         _ => None,
     };
-    // Values outside their range are wrong, and have no shade.
+    // Values outside of their range are wrong and are not shaded.
     let share = share.filter(|share| (0.0..=100.0).contains(share));
     let class = match (kind, share) {
         (ColumnKind::Text, _) => None,
@@ -64,7 +64,7 @@ fn cell(kind: ColumnKind, cell: &TableCell, highest: f64, is_heading: bool) -> M
         (_, None) => Some("number"),
     };
     let style = share.map(|share| format!("--s:{share:.0}"));
-    // `95.0 [94.1, 95.9]` breaks before its interval only.
+    // `95.0 [94.1, 95.9]` breaks only before its interval.
     let text = match kind {
         ColumnKind::Text => cell.text.clone(),
         _ => cell.text.replace(", ", ",\u{a0}"),

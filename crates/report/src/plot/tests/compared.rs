@@ -1,11 +1,11 @@
-//! Comparisons in plots of factors: of runs that differ in nothing else, on designs made for it.
+//! Tests of comparisons in plots of factors, on designs made for them.
 
 use super::made_up::{drawn_from, figure, one_at_a_time, run, runs};
 use crate::draw::figure::{Layer, Rule, Scale, Style, Tone};
 use crate::draw::tests::differ_in_grey;
 use crate::plot::data::Data;
 use crate::plot::stall::PARTS;
-use crate::plot::status::{OF_FOLDERS, OF_ROWS};
+use crate::plot::status::{FOLDER_STATES, ROW_STATES};
 use crate::plot::*;
 use feedrate_analysis::design::{DeclaredFactors, designs};
 use feedrate_measure::metric::AU_ALL_STEPS;
@@ -25,7 +25,7 @@ fn levels_that_were_never_compared_are_not_drawn() {
     let plot = find("factor_levels").unwrap();
     let drawn = figure(plot, &drawn_from(runs.clone())).unwrap();
     assert!(
-        drawn.caption.contains("Not drawn, as something else always differed: `format`"),
+        drawn.caption.contains("Not drawn, as other factors always differed too: `format`"),
         "{}",
         drawn.caption
     );
@@ -40,12 +40,12 @@ fn levels_that_were_never_compared_are_not_drawn() {
 }
 
 #[test]
-fn scaling_needs_two_numbers_of_processes_with_all_else_the_same() {
+fn scaling_needs_two_numbers_of_processes_with_equal_settings() {
     let setting = |processes, workers| run("a", (processes, workers, "npz"), 50.0, 1e6);
     let data = drawn_from(vec![setting(4.0, 1.0), setting(6.0, 4.0)]);
     let caption = figure(find("scaling").unwrap(), &data).unwrap().caption;
     assert!(
-        caption.ends_with("cannot be told apart: `read_threads` with `processes`."),
+        caption.ends_with("cannot be separated: `read_threads` with `processes`."),
         "{caption}"
     );
     let runs = vec![setting(4.0, 1.0), setting(4.0, 8.0), setting(6.0, 4.0)];
@@ -53,9 +53,9 @@ fn scaling_needs_two_numbers_of_processes_with_all_else_the_same() {
     assert!(missing.message.contains("the number of processes alone"), "{missing}");
 }
 
-/// More experiments than can be told apart.
+/// More experiments than can be distinguished.
 #[test]
-fn of_many_experiments_the_mean_of_all_is_drawn() {
+fn many_experiments_are_drawn_as_their_mean() {
     let data = drawn_from(runs("unet3d_h100"));
     let cells = &data.designs[0].cells;
     assert!(7 < cells.len());
@@ -78,7 +78,7 @@ fn of_many_experiments_the_mean_of_all_is_drawn() {
     assert!((epochs - mean).abs() < 1e-9, "{epochs} {mean}");
 }
 
-/// Names of formats have no order that a line could follow; numbers have.
+/// Lines join numbers, but not names of formats, which have no order.
 #[test]
 fn only_numbers_are_joined() {
     let data = drawn_from(runs("unet3d_h100"));
@@ -95,7 +95,7 @@ fn only_numbers_are_joined() {
 }
 
 #[test]
-fn the_status_is_told_by_what_varies() {
+fn the_status_has_bars_for_each_factor() {
     let counts = StatusCounts { done: 3, running: 0, pending: 1, failed: 0 };
     let level = |level: &str| LevelCounts { level: level.into(), counts };
     let factor =
@@ -147,7 +147,7 @@ fn the_baseline_is_in_every_panel_that_compares_with_it() {
     // Each of two factors in AU and throughput.
     let panels = rules("factor_levels", runs.clone(), ONE_AT_A_TIME);
     assert_eq!(panels, [50.0, 10.0, 50.0, 10.0].map(|at| vec![baseline(at)]));
-    // What is only the commonest of some runs is not called so.
+    // The most common settings are no declared baseline.
     let bare = "model,epochs,processes,overrides,run\n";
     assert!(rules("factor_levels", runs, bare).iter().all(Vec::is_empty));
 }
@@ -195,25 +195,25 @@ fn one_mark_is_no_picture() {
 
 #[test]
 fn parts_of_bars_differ_without_colour() {
-    let rows = OF_ROWS.map(|state| state.1).to_vec();
-    let folders = OF_FOLDERS.map(|state| state.1).to_vec();
+    let rows = ROW_STATES.map(|state| state.1).to_vec();
+    let folders = FOLDER_STATES.map(|state| state.1).to_vec();
     // Skew and barrier share a tone, and no bar has both.
     let mut parts: Vec<Tone> = PARTS.iter().map(|part| part.1).collect();
     parts.pop();
     for tones in [rows, folders, parts] {
-        for (at, one) in tones.iter().enumerate() {
+        for (at, tone) in tones.iter().enumerate() {
             for other in &tones[..at] {
-                assert!(differ_in_grey(*one, *other), "{one:?} {other:?}");
+                assert!(differ_in_grey(*tone, *other), "{tone:?} {other:?}");
             }
         }
     }
 }
 
 #[test]
-fn the_bar_is_drawn_where_all_runs_are_asked_for_the_same() {
-    let mut asked = runs("unet3d_h100");
-    asked.iter_mut().for_each(|run| run.bar_percent = Some(90.0));
-    let mut differing = asked.clone();
+fn the_target_is_drawn_if_all_runs_share_it() {
+    let mut same = runs("unet3d_h100");
+    same.iter_mut().for_each(|run| run.bar_percent = Some(90.0));
+    let mut differing = same.clone();
     differing[0].bar_percent = Some(70.0);
     for name in ["au_processes", "factor_levels", "phases"] {
         let drawn = |runs: &[Run]| {
@@ -225,9 +225,9 @@ fn the_bar_is_drawn_where_all_runs_are_asked_for_the_same() {
             });
             rules.collect::<Vec<_>>()
         };
-        let rules = drawn(&asked);
-        let is_bar = |rule: &(String, f64)| *rule == ("asked for: 90 %".into(), 90.0);
-        assert!(!rules.is_empty() && rules.iter().all(is_bar), "{name}: {rules:?}");
+        let rules = drawn(&same);
+        let is_target = |rule: &(String, f64)| *rule == ("target: 90 %".into(), 90.0);
+        assert!(!rules.is_empty() && rules.iter().all(is_target), "{name}: {rules:?}");
         assert!(drawn(&differing).is_empty(), "{name}");
     }
 }

@@ -1,4 +1,4 @@
-//! Runs and a state of a study that no machine made, which the tests of plots draw. Nothing is tested here.
+//! Made-up runs and a study's state for the tests of plots. Tests nothing itself.
 
 use crate::draw::figure::Figure;
 use crate::plot::data::Data;
@@ -20,7 +20,7 @@ use feedrate_results::run::{Activity, Run};
 /// Processes, workers and format of a run.
 pub(in crate::plot) type Setting<'a> = (f64, f64, &'a str);
 
-/// Runs, and their design.
+/// The data of runs with their design.
 pub(in crate::plot) fn drawn_from(runs: Vec<Run>) -> Data {
     let settings: Vec<_> = runs.iter().map(|run| &run.settings).collect();
     let designs = designs(&settings, &DeclaredFactors::default());
@@ -82,7 +82,9 @@ pub(in crate::plot) fn run(workload: &str, setting: Setting, au: f64, rate: f64)
         settings: settings.map(|(key, value)| (key.to_string(), value)).into(),
         phases: phases.map(|(kind, written)| phase(kind, au, rate, written)).to_vec(),
         series: [(&AU_ALL_STEPS, au), (&SAMPLES_WHOLE, rate / 1e5)]
-            .map(|(of, middle)| (of.id, vec![Some(0.8 * middle), Some(middle), Some(middle)]))
+            .map(|(metric, middle)| {
+                (metric.id, vec![Some(0.8 * middle), Some(middle), Some(middle)])
+            })
             .into(),
         doubts: vec![doubt],
         record: Some(Box::new(record())),
@@ -166,7 +168,7 @@ fn overview(models: &[&str]) -> Overview {
     Overview { counts, factors: Vec::new(), matrix: matrix.collect() }
 }
 
-/// All that a plot can draw of these runs: one for a timeline, one number of processes where lines would be too many.
+/// Data for a plot of these runs: one run for a timeline, one number of processes if there would be too many lines.
 pub(in crate::plot) fn data_for(plot: &Plot, workload: &str) -> Data {
     let mut runs = runs(workload);
     match plot.name {

@@ -1,8 +1,8 @@
-//! The contract, on every row: pictures that parse, with labels and units, everything in its place, and words where data are missing.
+//! The contract of every plot: pictures parse, have labels and units with everything in place, and missing data are explained.
 
 pub(super) mod made_up;
 mod compared;
-mod told;
+mod captions;
 
 use super::data::*;
 use super::*;
@@ -43,7 +43,7 @@ fn names_are_unique_and_found() {
 }
 
 #[test]
-fn every_picture_is_whole_in_every_look() {
+fn every_picture_is_complete_in_every_look() {
     for plot in PLOTS {
         let data = data_for(plot, "unet3d_h100");
         for (width_in, font_pt, theme) in [
@@ -134,7 +134,8 @@ fn a_png_has_something_on_it() {
         let drawing = drawn(plot, &data_for(plot, "unet3d_h100"), &Look::default());
         let bytes = drawing.png(100.0).unwrap();
         let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
-        let (width, height) = (reader.info().width, reader.info().height);
+        let width = reader.info().width;
+        let height = reader.info().height;
         let expected = drawing.size_in;
         for (pixels, inches) in [(width, expected.0), (height, expected.1)] {
             let is_right = (f64::from(pixels) - inches * 100.0).abs() <= 0.51;
@@ -148,7 +149,7 @@ fn a_png_has_something_on_it() {
 }
 
 #[test]
-fn nothing_is_refused_with_words() {
+fn missing_data_are_refused_with_a_message() {
     for plot in PLOTS {
         let missing = figure(plot, &Data::default()).unwrap_err();
         assert!(!missing.message.is_empty() && !missing.hint.is_empty(), "{}", plot.name);
@@ -209,16 +210,16 @@ fn means_and_intervals_are_those_of_the_responses() {
     let values: Vec<f64> =
         data.runs.iter().filter(is_first).filter_map(|run| run.metric(response)).collect();
     let expected = response.middle(&values, feedrate_analysis::precision::CONFIDENCE).unwrap();
-    let is_it = |point: &crate::draw::figure::Point| {
+    let is_expected = |point: &crate::draw::figure::Point| {
         (point.y * 1e6 - expected.estimate).abs() < 1.0
             && point.high.is_some_and(|high| (high * 1e6 - expected.high).abs() < 1.0)
             && point.runs == Some(3)
     };
-    assert!(figure.points().any(is_it), "{expected:?}");
+    assert!(figure.points().any(is_expected), "{expected:?}");
 }
 
 #[test]
-fn what_follows_from_another_setting_is_no_factor() {
+fn a_setting_that_follows_from_another_is_no_factor() {
     let mut runs = runs("a");
     for run in &mut runs {
         let is_small = ["1", "2"].contains(&run.settings["accelerators"].as_str());
@@ -232,7 +233,7 @@ fn what_follows_from_another_setting_is_no_factor() {
 }
 
 #[test]
-fn sources_are_told_apart() {
+fn sources_have_lines_of_their_own() {
     let mut both = runs("a");
     both.retain(|run| {
         run.settings["loader.workers"] == "1" && run.settings["dataset.format"] == "npz"
@@ -271,7 +272,7 @@ fn series_of_a_factor_have_its_name() {
 }
 
 #[test]
-fn a_wait_that_is_not_split_is_told_as_such() {
+fn an_unsplit_wait_is_explained() {
     let mut runs = one_at_a_time();
     for run in &mut runs {
         run.values.remove(&STALL_OPEN.id);
@@ -283,17 +284,18 @@ fn a_wait_that_is_not_split_is_told_as_such() {
     let text = text_of(&drawn(plot, &data, &Look::default()).svg);
     assert!(text.contains("data (not split)\n") && !text.contains("decode\n"), "{text}");
     let caption = figure(plot, &data).unwrap().caption;
-    assert!(caption.contains("not for which part of it"), "{caption}");
+    assert!(caption.contains("without its parts"), "{caption}");
 }
 
 #[test]
-fn a_run_that_tells_its_skew_has_no_barrier_beside_it() {
+fn a_run_with_skew_shows_no_barrier() {
     let labels = |runs: Vec<Run>| {
         let data = drawn_from(runs);
         let plot = find("stall").unwrap();
         let text = text_of(&drawn(plot, &data, &Look::default()).svg);
-        let told_as_barrier = figure(plot, &data).unwrap().caption.contains("(barrier), not why");
-        (text.contains("skew\n"), text.contains("barrier\n"), told_as_barrier)
+        let caption = figure(plot, &data).unwrap().caption;
+        let is_explained = caption.contains("(barrier) without its cause");
+        (text.contains("skew\n"), text.contains("barrier\n"), is_explained)
     };
     let mut runs = one_at_a_time();
     assert_eq!(labels(runs.clone()), (false, true, true));
@@ -304,7 +306,7 @@ fn a_run_that_tells_its_skew_has_no_barrier_beside_it() {
 }
 
 #[test]
-fn folders_show_how_far_their_runs_came() {
+fn folders_show_the_states_of_their_runs() {
     let folder =
         |processes, state| FolderRun { path: "a".into(), workload: "a".into(), processes, state };
     let folders = vec![
@@ -319,9 +321,9 @@ fn folders_show_how_far_their_runs_came() {
     let drawing = drawn(find("status").unwrap(), &data, &Look::default());
     let text = text_of(&drawing.svg);
     let caption = figure(find("status").unwrap(), &data).unwrap().caption;
-    let told = "2 of 4 folders done, 1 partial, 1 failed, 1 no training";
-    assert!(caption.starts_with(told), "{caption}");
-    for words in ["all", "a", "b", "4 processes", "processes not known"] {
+    let summary = "2 of 4 folders done, 1 partial, 1 failed, 1 no training";
+    assert!(caption.starts_with(summary), "{caption}");
+    for words in ["all", "a", "b", "4 processes", "unknown processes"] {
         assert!(text.lines().any(|line| line == words), "{words}: {text}");
     }
 }

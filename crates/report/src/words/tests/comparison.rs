@@ -1,4 +1,4 @@
-//! Comparisons of runs made by hand: one epoch of twenty steps of a second of compute each, so that the load decides utilisation.
+//! Tests of comparisons between runs made by hand: one epoch of twenty steps with a second of compute each, so that the load decides utilisation.
 
 use super::doubt;
 use crate::words::comparison::{note, verdict};
@@ -38,8 +38,8 @@ fn finding(a: &[f64], b: &[f64], question: Question, pairing: Pairing) -> Compar
     compare(plain(a), plain(b), &[au()], question, pairing, &[]).findings.remove(0)
 }
 
-fn notes(of: &Comparison) -> Vec<String> {
-    of.notes.iter().map(note).collect()
+fn notes(comparison: &Comparison) -> Vec<String> {
+    comparison.notes.iter().map(note).collect()
 }
 
 const WITHIN: Question = Question::Within(0.02);
@@ -52,39 +52,39 @@ fn check(a: &[f64], b: &[f64], question: Question, expected: ComparisonVerdict, 
 }
 
 #[test]
-fn what_can_be_said_follows_from_values_and_noise() {
+fn verdicts_follow_from_values_and_noise() {
     check(&STEADY, &[89.5, 89.6, 89.4, 89.5], WITHIN, ComparisonVerdict::Same, "same within 2 %");
     check(
         &STEADY,
         &[80.0, 80.1, 79.9, 80.0],
         WITHIN,
         ComparisonVerdict::Differs,
-        "differs: B is worse, by 10.03 points",
+        "differs: B is worse by 10.03 points",
     );
     check(
         &[80.0, 80.1],
         &STEADY,
         WITHIN,
         ComparisonVerdict::Differs,
-        "differs: B is better, by 9.97 points",
+        "differs: B is better by 9.97 points",
     );
     let noise =
-        "cannot be told: the noise is too large for so few runs; about 71 runs of each would tell";
+        "inconclusive: the noise is too large for so few runs; about 71 runs of each are needed";
     check(&[90.0, 86.0, 94.0], &[90.0, 88.0, 93.0], WITHIN, ComparisonVerdict::CannotTell, noise);
 }
 
 #[test]
-fn what_is_equal_in_all_runs_is_not_called_noise() {
+fn equal_values_are_not_called_noise() {
     let equal = "equal in all runs: 50.0 %";
     check(&[50.0; 3], &[50.0; 2], WITHIN, ComparisonVerdict::Same, equal);
     check(&[100.0; 2], &[100.0; 2], WITHIN, ComparisonVerdict::Same, "equal in all runs: 100.0 %");
-    let few = "cannot be told: n = 1 in A, n = 2 in B";
+    let few = "inconclusive: n = 1 in A, n = 2 in B";
     check(&[50.0], &[50.0; 2], WITHIN, ComparisonVerdict::CannotTell, few);
 }
 
-/// Noise of 1, 2 and 5 %, and no difference: as many runs as two one-sided tests take for a power of 80 %.
+/// Without a difference and with noise of 1, 2 and 5 %, the number of runs gives two one-sided tests a power of 80 %.
 #[test]
-fn the_runs_that_would_tell_are_those_of_the_tests_that_are_made() {
+fn the_needed_runs_follow_from_the_tests() {
     let about = |noise: f64, question: Question, pairing: Pairing| {
         let ends = [90.0 * (1.0 - noise / 2.0_f64.sqrt()), 90.0 * (1.0 + noise / 2.0_f64.sqrt())];
         let turned = [ends[1], ends[0]];
@@ -112,7 +112,7 @@ fn one_run_each_has_a_difference_and_no_claim() {
         &[80.0],
         WITHIN,
         ComparisonVerdict::CannotTell,
-        "cannot be told: n = 1 in A, n = 1 in B",
+        "inconclusive: n = 1 in A, n = 1 in B",
     );
     let found = finding(&[90.0], &[80.0], WITHIN, Pairing::None);
     assert!((found.difference.estimate.unwrap() + 10.0).abs() < 0.1);
@@ -121,7 +121,7 @@ fn one_run_each_has_a_difference_and_no_claim() {
 }
 
 #[test]
-fn not_worse_is_asked_on_one_side_only() {
+fn not_worse_is_a_one_sided_test() {
     let better = [95.0, 95.1, 94.9, 95.0];
     let question = Question::NoWorseThan(0.02);
     check(&STEADY, &better, question, ComparisonVerdict::NotWorse, "not worse by more than 2 %");
@@ -130,7 +130,7 @@ fn not_worse_is_asked_on_one_side_only() {
         &STEADY,
         question,
         ComparisonVerdict::Differs,
-        "differs: B is worse, by 4.94 points",
+        "differs: B is worse by 4.94 points",
     );
     let stall = Metric::find("stall").unwrap();
     let found = |a: &[f64], b: &[f64]| {
@@ -148,11 +148,11 @@ fn pairs_see_what_a_drift_hides() {
     let paired = finding(&a, &b, WITHIN, Pairing::ByReplicate);
     assert_eq!(paired.verdict, ComparisonVerdict::Same, "{}", verdict(&paired));
     let uneven = finding(&a, &b[..2], WITHIN, Pairing::ByReplicate);
-    assert_eq!(verdict(&uneven), "cannot be told: 3 runs of A and 2 of B are no pairs");
+    assert_eq!(verdict(&uneven), "inconclusive: 3 runs of A cannot be paired with 2 runs of B");
 }
 
 #[test]
-fn pairs_of_a_study_go_by_replicate_whatever_their_order() {
+fn pairs_of_a_study_go_by_replicate_in_any_order() {
     let replicates = |values: &[(u32, f64)]| {
         let mut all = Runs::default();
         all.runs.extend(values.iter().map(|&(replicate, au)| {
@@ -186,21 +186,18 @@ fn pairs_of_a_study_go_by_replicate_whatever_their_order() {
         Pairing::ByReplicate,
         &[],
     );
-    assert_eq!(
-        verdict(&found.findings[0]),
-        "cannot be told: their replicates or blocks are not the same"
-    );
+    assert_eq!(verdict(&found.findings[0]), "inconclusive: their replicates or blocks differ");
 }
 
 #[test]
-fn single_experiments_are_compared_whatever_they_differ_in() {
+fn single_experiments_are_compared_despite_different_settings() {
     let direct = runs(&STEADY, |record| {
         record.plan.storage.engine = Some("direct".into());
         record.plan.accelerators = 1;
         record.plan.loader.workers = 4;
     });
     let found = compare(plain(&STEADY), direct, &[au()], WITHIN, Pairing::None, &[]);
-    let settings: Vec<&str> = found.differs_in.iter().map(|one| one.setting.as_str()).collect();
+    let settings: Vec<&str> = found.differs_in.iter().map(|row| row.setting.as_str()).collect();
     assert_eq!(settings, ["loader.workers", "storage.engine"]);
     assert_eq!(found.differs_in[1].b.as_deref(), Some("direct"));
     assert_eq!(found.findings[0].experiment, "example, 1 accelerator");
@@ -229,7 +226,7 @@ fn experiments_are_matched_by_what_was_run() {
         Pairing::None,
         &[],
     );
-    let names: Vec<&str> = found.findings.iter().map(|one| one.experiment.as_str()).collect();
+    let names: Vec<&str> = found.findings.iter().map(|row| row.experiment.as_str()).collect();
     assert_eq!(
         names,
         ["example, 1 accelerator, loader.workers=1", "example, 1 accelerator, loader.workers=2"]
@@ -237,8 +234,8 @@ fn experiments_are_matched_by_what_was_run() {
     assert_eq!(found.only_in_a, ["example, 1 accelerator, loader.workers=8"]);
     assert_eq!(found.only_in_b, ["example, 1 accelerator, loader.workers=4"]);
     assert_eq!(found.differs_in.len(), 1);
-    assert!(found.findings.iter().all(|one| one.verdict == ComparisonVerdict::Same));
-    assert!(!found.is_met(), "what has no counterpart was not shown to be the same");
+    assert!(found.findings.iter().all(|row| row.verdict == ComparisonVerdict::Same));
+    assert!(!found.is_met(), "experiments without a counterpart were not shown to be the same");
 }
 
 #[test]
@@ -249,21 +246,22 @@ fn many_findings_are_corrected_for_their_number() {
     assert_eq!(alone.verdict, ComparisonVerdict::Differs, "{:?}", alone.p);
     let two = [au(), Metric::find("au_windowed").unwrap()];
     let both = compare(plain(&a), plain(&b), &two, WITHIN, Pairing::None, &[]).findings;
-    assert_eq!(both[0].p, alone.p, "responses are told apart, as findings tell them");
-    let of_threads =
+    assert_eq!(both[0].p, alone.p, "each response is corrected on its own, as in findings");
+    let with_workers =
         |values: &[f64], workers: u32| runs(values, |record| record.plan.loader.workers = workers);
     let side = |values: &[f64]| {
-        let [mut all, more] = [1, 2].map(|workers| of_threads(values, workers));
+        let mut all = with_workers(values, 1);
+        let more = with_workers(values, 2);
         all.runs.extend(more.runs);
         all
     };
     let both = compare(side(&a), side(&b), &[au()], WITHIN, Pairing::None, &[]).findings;
     assert!((both[0].p.unwrap() - 2.0 * alone.p.unwrap()).abs() < 1e-3, "{both:?}");
-    assert!(both.iter().all(|one| one.verdict == ComparisonVerdict::CannotTell), "{both:?}");
+    assert!(both.iter().all(|row| row.verdict == ComparisonVerdict::CannotTell), "{both:?}");
 }
 
 #[test]
-fn other_machines_are_told() {
+fn other_machines_are_noted() {
     let other = runs(&STEADY, |record| record.system.hostname = "node2".into());
     let found = compare(plain(&STEADY), other, &[au()], WITHIN, Pairing::None, &[]);
     assert_eq!(notes(&found), ["not the same machine: `node1` in A, `node2` in B"]);
@@ -274,7 +272,7 @@ fn other_machines_are_told() {
 }
 
 #[test]
-fn a_response_that_runs_do_not_have_is_said() {
+fn a_missing_response_is_named() {
     let sustained = Metric::find("au_sustained").unwrap();
     let nothing_read = |record: &mut Record| record.epochs[0].accelerators[0].io.read_bytes = 0;
     let found = compare(
@@ -286,7 +284,7 @@ fn a_response_that_runs_do_not_have_is_said() {
         &[],
     );
     let says = verdict(&found.findings[0]);
-    assert_eq!(says, "cannot be told: A has no au_sustained_percent, n = 4 in B");
+    assert_eq!(says, "inconclusive: A has no au_sustained_percent, n = 4 in B");
 }
 
 #[test]
@@ -305,22 +303,25 @@ fn workloads_are_alike_by_their_content_not_by_their_name() {
     assert_eq!(found.findings[0].ground, not_alike);
 }
 
-/// Another batch, or a workload that nobody knows, is not what storages differ in.
+/// Runs with another or an unknown batch size do other work, which is no comparison of storages.
 #[test]
-fn there_is_no_verdict_on_other_work_unless_it_is_what_is_compared() {
+fn other_work_is_compared_only_on_request() {
     let batch = |record: &mut Record| record.plan.loader.batch_size = 7;
-    let of = |across: &[&str]| {
+    let compared = |across: &[&str]| {
         compare(plain(&STEADY), runs(&STEADY, batch), &[au()], WITHIN, Pairing::None, across)
             .findings
             .remove(0)
     };
     assert_eq!(
-        verdict(&of(&[])),
-        "cannot be told: A and B differ in batch_size; `--across KEY` takes that as what is compared"
+        verdict(&compared(&[])),
+        "inconclusive: A and B differ in batch_size; `--across KEY` compares across that difference"
     );
-    assert_eq!((of(&[]).p, of(&["workload"]).verdict), (None, ComparisonVerdict::CannotTell));
+    assert_eq!(
+        (compared(&[]).p, compared(&["workload"]).verdict),
+        (None, ComparisonVerdict::CannotTell)
+    );
     for name in ["batch_size", "loader.batch_size", "reader.batch_size"] {
-        assert_eq!(of(&[name]).verdict, ComparisonVerdict::Same, "{name}");
+        assert_eq!(compared(&[name]).verdict, ComparisonVerdict::Same, "{name}");
     }
     let mut nameless = plain(&STEADY);
     nameless.runs.iter_mut().for_each(|run| run.batch_size = None);
@@ -335,16 +336,16 @@ fn a_side_with_a_run_that_must_not_be_used_has_no_verdict() {
     b.invalid.push(run(90.0, |_| {}));
     b.invalid[0].doubts = vec![doubt("stale_data", Severity::Invalid)];
     let found = compare(plain(&STEADY), b, &[au()], WITHIN, Pairing::None, &[]);
-    assert_eq!(verdict(&found.findings[0]), "cannot be told: 1 run of B must not be used");
+    assert_eq!(verdict(&found.findings[0]), "inconclusive: 1 run of B invalid");
     assert_eq!((found.findings[0].b.runs, found.findings[0].b.invalid), (4, 1));
     assert!(!found.is_met() && found.doubts_of_a.iter().all(|doubt| doubt.name != "stale_data"));
     let worst = found.doubts_of_b.first().unwrap();
     assert_eq!((worst.severity, worst.name.as_str()), (Severity::Invalid, "stale_data"));
 }
 
-/// What files of others do not tell is not told as different.
+/// Settings that DLIO's files lack do not count as different.
 #[test]
-fn unknown_is_never_told_as_different() {
+fn unknown_settings_are_never_different() {
     let mut theirs = plain(&STEADY);
     for run in &mut theirs.runs {
         run.origin = RunOrigin::Dlio;

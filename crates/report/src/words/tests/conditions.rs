@@ -1,4 +1,4 @@
-//! What runs can tell and what not: settings that are not acted on, levels that cannot be compared, growth.
+//! Tests of conditions for findings: ignored settings, levels that cannot be compared, growth.
 
 use super::*;
 
@@ -9,64 +9,65 @@ fn shares_that_overlap_are_doubted() {
     for (a, b, times) in [(0, 0, 2), (1, 0, 6), (0, 1, 6), (1, 1, 2)] {
         for _ in 0..times {
             let rate = 1e8 * 2_f64.powi(a + b) * (0.001 * random.standard_normal()).exp();
-            let of = [("a", ["x", "y"][a as usize]), ("b", ["x", "y"][b as usize])];
-            runs.push(run(runs.len(), &of, &[(RATE, rate)]));
+            let levels = [("a", ["x", "y"][a as usize]), ("b", ["x", "y"][b as usize])];
+            runs.push(run(runs.len(), &levels, &[(RATE, rate)]));
         }
     }
-    let found = all_of(&runs, &[RATE]);
+    let found = findings_on(&runs, &[RATE]);
     let effects: Vec<&Finding> =
-        found.iter().filter(|one| one.kind == FindingKind::Effect).collect();
-    let is_doubted = |one: &&Finding| one.caveats.iter().any(|of| caveat(of).contains("overlap"));
+        found.iter().filter(|finding| finding.kind == FindingKind::Effect).collect();
+    let is_doubted =
+        |finding: &&Finding| finding.caveats.iter().any(|doubt| caveat(doubt).contains("overlap"));
     assert_eq!(effects.iter().copied().filter(is_doubted).count(), 2, "{}", text(&found));
 }
 
 #[test]
-fn what_is_not_acted_on_cannot_be_told() {
+fn ignored_settings_are_inconclusive() {
     let mut random = LegacyRandom::new(15);
     let mut runs = Vec::new();
     for _ in 0..5 {
         for (shuffle, threads) in [("seed", "1"), ("off", "1"), ("seed", "8")] {
             let rate = if threads == "8" { 2e8 } else { 1e8 };
             let rate = rate * (0.001 * random.standard_normal()).exp();
-            let of = [("file_shuffle", shuffle), ("read_threads", threads)];
-            let mut one = run(runs.len(), &of, &[(RATE, rate)]);
-            one.is_of_dlio = true;
-            runs.push(one);
+            let levels = [("file_shuffle", shuffle), ("read_threads", threads)];
+            let mut simulated = run(runs.len(), &levels, &[(RATE, rate)]);
+            simulated.is_of_dlio = true;
+            runs.push(simulated);
         }
     }
-    insta::assert_snapshot!(text(&all_of(&runs, &[RATE])), @"
+    insta::assert_snapshot!(text(&findings_on(&runs, &[RATE])), @"
     1. `read_threads` explains more than 99 % of the variation of throughput: at 8 it is 1.999 × that at 1 [1.997, 2.001], n = 5 (p < 0.0001, corrected for 2 tests)
-    2. cannot be told, because DLIO does not act on it: what `file_shuffle` (off and seed) does (with the loader `pytorch` every epoch reads the files in the order of their names, whatever is set); runs that differ in nothing else are taken as repeats; feedrate's loaders obey it
+    2. inconclusive, because DLIO ignores it: the effect of `file_shuffle` (off and seed) (with the loader `pytorch` every epoch reads the files in the order of their names, whatever is set); runs that differ in nothing else count as repeats; feedrate's loaders obey it
     ");
-    // Of several factors a reason is said once.
-    let twice = runs.iter().cloned().map(|mut one| {
-        let level = one.factors["file_shuffle"].clone();
-        one.factors.insert("sample_shuffle".into(), level);
-        one
+    // A shared reason of several factors is stated once.
+    let twice = runs.iter().cloned().map(|mut run| {
+        let level = run.factors["file_shuffle"].clone();
+        run.factors.insert("sample_shuffle".into(), level);
+        run
     });
-    let found = all_of(&twice.collect::<Vec<_>>(), &[RATE]);
-    let ignored = found.iter().find(|one| one.kind == FindingKind::CannotTell).unwrap();
-    insta::assert_snapshot!(sentence(ignored), @"cannot be told, because DLIO does not act on them: what `file_shuffle` (off and seed) and `sample_shuffle` (off and seed) do (with the loader `pytorch` every epoch reads the files in the order of their names, whatever is set); runs that differ in nothing else are taken as repeats; feedrate's loaders obey them");
-    // Where some runs act on it, levels that both do not are not compared.
-    let acted = runs.iter().filter(|one| one.factors["read_threads"] == "1").cloned();
-    let acted = acted.map(|mut one| {
-        one.factors.insert("file_shuffle".into(), "random".into());
-        one.is_of_dlio = false;
-        one.responses.entry(RATE).and_modify(|rate| *rate *= 3.0);
-        one
+    let found = findings_on(&twice.collect::<Vec<_>>(), &[RATE]);
+    let ignored = found.iter().find(|finding| finding.kind == FindingKind::CannotTell).unwrap();
+    insta::assert_snapshot!(sentence(ignored), @"inconclusive, because DLIO ignores them: the effect of `file_shuffle` (off and seed) and `sample_shuffle` (off and seed) (with the loader `pytorch` every epoch reads the files in the order of their names, whatever is set); runs that differ in nothing else count as repeats; feedrate's loaders obey them");
+    // If some runs obey the setting, only their levels are compared.
+    let acted = runs.iter().filter(|run| run.factors["read_threads"] == "1").cloned();
+    let acted = acted.map(|mut run| {
+        run.factors.insert("file_shuffle".into(), "random".into());
+        run.is_of_dlio = false;
+        run.responses.entry(RATE).and_modify(|rate| *rate *= 3.0);
+        run
     });
     runs.extend(acted.collect::<Vec<_>>());
-    let found = all_of(&runs, &[RATE]);
-    let of_shuffle = found.iter().find(|one| one.factors == ["file_shuffle"]).unwrap();
+    let found = findings_on(&runs, &[RATE]);
+    let on_shuffle = found.iter().find(|finding| finding.factors == ["file_shuffle"]).unwrap();
     assert_eq!(
-        (of_shuffle.kind, of_shuffle.effects.len()),
+        (on_shuffle.kind, on_shuffle.effects.len()),
         (FindingKind::Effect, 1),
         "{}",
         text(&found)
     );
 }
 
-/// One factor at a time from a baseline that has no run of its own, as in a study that was broken off.
+/// One factor at a time from a baseline without a run, as in an interrupted study.
 #[test]
 fn levels_are_compared_where_they_can_be() {
     let point =
@@ -80,20 +81,20 @@ fn levels_are_compared_where_they_can_be() {
     let mut random = LegacyRandom::new(16);
     let mut runs = Vec::new();
     for _ in 0..5 {
-        for of in points {
-            let rate = if of[1].1 == "8" { 2e8 } else { 1e8 };
+        for point in points {
+            let rate = if point[1].1 == "8" { 2e8 } else { 1e8 };
             let rate = rate * (0.01 * random.standard_normal()).exp();
-            runs.push(run(runs.len(), &of, &[(RATE, rate)]));
+            runs.push(run(runs.len(), &point, &[(RATE, rate)]));
         }
     }
-    insta::assert_snapshot!(text(&all_of(&runs, &[RATE])), @"
-    1. `read_threads` acts on throughput: at 8 it is 2.00 × that at 1 [1.99, 2.02], n = 5 (p < 0.0001, corrected for 2 tests)
-    2. cannot be told, because other factors always changed with them: what `format`, `processes` and `read_threads` at 4 do to throughput; one combination more, `format` npz, `processes` 4 and `read_threads` 4, would tell
-    3. cannot be told, because not all combinations of their levels were run: whether factors act together (3 of 3 pairs); a full factorial or a 2^k design would tell
+    insta::assert_snapshot!(text(&findings_on(&runs, &[RATE])), @"
+    1. `read_threads` affects throughput: at 8 it is 2.00 × that at 1 [1.99, 2.02], n = 5 (p < 0.0001, corrected for 2 tests)
+    2. inconclusive, because other factors always changed together with them: the effect of `format`, `processes` and `read_threads` at 4 on throughput; also run `format` npz, `processes` 4 and `read_threads` 4 to separate them
+    3. inconclusive, because not all combinations of their levels were run: interactions of factors (3 of 3 pairs); a full factorial or a 2^k design shows them
     ");
 }
 
-/// A run that read another's files makes no growth.
+/// A run with stale data does not count for growth.
 #[test]
 fn growth_rests_on_no_invalid_run() {
     let stale = doubt("stale_data", Severity::Invalid);
@@ -102,21 +103,25 @@ fn growth_rests_on_no_invalid_run() {
     for _ in 0..3 {
         for (n, rate) in [("1", 1e8), ("2", 1.9e8), ("4", 3.5e8), ("8", 30e8)] {
             let rate = rate * (0.01 * random.standard_normal()).exp();
-            let mut one = run(runs.len(), &[("processes", n)], &[(RATE, rate)]);
-            one.doubts = if n == "8" { vec![stale.clone()] } else { Vec::new() };
-            runs.push(one);
+            let mut simulated = run(runs.len(), &[("processes", n)], &[(RATE, rate)]);
+            simulated.doubts = if n == "8" { vec![stale.clone()] } else { Vec::new() };
+            runs.push(simulated);
         }
     }
-    let found = all_of(&runs, &[RATE]);
-    assert_eq!(found.iter().filter(|one| one.kind == FindingKind::LeftOut).count(), 1);
-    let of_growth =
-        |one: &&Finding| matches!(one.kind, FindingKind::Superlinear | FindingKind::Scaling);
-    let told: Vec<String> = found.iter().filter(of_growth).map(sentence).collect();
-    assert!(told.iter().all(|one| !one.contains("more than") && !one.contains(" 8 ")), "{told:?}");
-    assert!(told.iter().any(|one| one.contains("at 4 `processes` is 8")), "{told:?}");
+    let found = findings_on(&runs, &[RATE]);
+    assert_eq!(found.iter().filter(|finding| finding.kind == FindingKind::LeftOut).count(), 1);
+    let is_on_growth = |finding: &&Finding| {
+        matches!(finding.kind, FindingKind::Superlinear | FindingKind::Scaling)
+    };
+    let sentences: Vec<String> = found.iter().filter(is_on_growth).map(sentence).collect();
+    assert!(
+        sentences.iter().all(|text| !text.contains("more than") && !text.contains(" 8 ")),
+        "{sentences:?}"
+    );
+    assert!(sentences.iter().any(|text| text.contains("at 4 `processes` is 8")), "{sentences:?}");
 }
 
-/// What is no gain is a loss, a gain too small, or neither.
+/// A missing gain is a loss, a gain that is too small, or neither.
 #[test]
 fn a_fall_is_no_lack_of_gain() {
     let said = |beyond: f64| {
@@ -128,8 +133,8 @@ fn a_fall_is_no_lack_of_gain() {
                 runs.push(run(runs.len(), &[("read_threads", n)], &[(RATE, rate)]));
             }
         }
-        let found = all_of(&runs, &[RATE]);
-        let same = found.iter().find(|one| one.kind == FindingKind::NoEffect).unwrap();
+        let found = findings_on(&runs, &[RATE]);
+        let same = found.iter().find(|finding| finding.kind == FindingKind::NoEffect).unwrap();
         sentence(same)
     };
     insta::assert_snapshot!(said(0.8), @"more than 2 `read_threads`: throughput falls by 19.8 to 20.1 %, n = 5");
@@ -148,7 +153,7 @@ fn small_percentages_have_a_small_margin() {
                 run(at, &[("a", level)], &[(AU, au + 0.02 * random.standard_normal())])
             })
             .collect();
-        let found = all_of(&runs, &[AU]);
+        let found = findings_on(&runs, &[AU]);
         (found[0].kind, sentence(&found[0]).contains("within 0.5 points of x"))
     };
     assert_eq!(study(5.0), (FindingKind::NoEffect, true));

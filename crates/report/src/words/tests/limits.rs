@@ -1,10 +1,10 @@
-//! Studies at their limits: confounded, too large, too small.
+//! Tests of findings on studies at their limits: confounded, too large, too small.
 
 use super::*;
 
 /// Half of 2^3: c is always the product of a and b.
 #[test]
-fn what_a_design_confounds_is_told_or_doubted() {
+fn confounded_effects_are_open_or_doubted() {
     let mut random = LegacyRandom::new(9);
     let mut runs = Vec::new();
     for _ in 0..3 {
@@ -13,24 +13,24 @@ fn what_a_design_confounds_is_told_or_doubted() {
             runs.push(run(runs.len(), &[("a", a), ("b", b), ("c", c)], &[(RATE, rate)]));
         }
     }
-    insta::assert_snapshot!(text(&all_of(&runs, &[RATE])), @"
+    insta::assert_snapshot!(text(&findings_on(&runs, &[RATE])), @"
     1. `a` matters most to throughput (more than 99 % of its variation): at 1 it is 2.01 × that at 0 [1.98, 2.03], n = 6 (p < 0.0001, corrected for 4 tests)
-         doubt: holds if factors do not act together: the design does not tell that from what each does
-    2. cannot be told, because the noise is too large for so few runs: throughput by `b` (at 1 it is 0 % above that at 0 [−1 %, 2 %], n = 6) and `c` (at 1 it is 1 % above that at 0 [−1 %, 2 %], n = 6); about 4 runs of each would tell 2 %
-    3. cannot be told, because other factors always changed with them: what `a` with `b`, `a` with `c` and `b` with `c` do together to throughput; a design of more runs would tell
+         doubt: assumes that factors do not interact, which this design cannot check
+    2. inconclusive, because the noise is too large for so few runs: throughput by `b` (at 1 it is 0 % above that at 0 [−1 %, 2 %], n = 6) and `c` (at 1 it is 1 % above that at 0 [−1 %, 2 %], n = 6); about 4 runs of each are needed to detect 2 %
+    3. inconclusive, because other factors always changed together with them: the effect of `a` together with `b`, `a` together with `c` and `b` together with `c` on throughput; a design with more runs can separate them
     ");
     // Two factors that always change together.
     let both = |level| move |rate| run(1, &[("a", level), ("b", level)], &[(RATE, rate)]);
     let mut runs: Vec<Simulated> = [1.0, 1.1].map(both("x")).into();
     runs.extend([2.0, 2.1].map(both("y")));
-    insta::assert_snapshot!(text(&all_of(&runs, &[RATE])), @"
-    1. cannot be told, because other factors always changed with them: what `a` and `b` do to throughput; runs that change them alone would tell
-    2. cannot be told, because not all combinations of their levels were run: whether factors act together (1 of 1 pair); a full factorial or a 2^k design would tell
+    insta::assert_snapshot!(text(&findings_on(&runs, &[RATE])), @"
+    1. inconclusive, because other factors always changed together with them: the effect of `a` and `b` on throughput; run changes of them alone to separate them
+    2. inconclusive, because not all combinations of their levels were run: interactions of factors (1 of 1 pair); a full factorial or a 2^k design shows them
     ");
 }
 
 #[test]
-fn runs_that_were_repeated_tell_how_many_the_others_take() {
+fn repeated_runs_show_how_many_runs_are_needed() {
     let mut runs = one_at_a_time(1, 0.01, &mut LegacyRandom::new(10));
     // The baseline again, as a sentinel.
     for (at, rate) in [2.02e8, 1.98e8, 2.01e8].into_iter().enumerate() {
@@ -39,16 +39,16 @@ fn runs_that_were_repeated_tell_how_many_the_others_take() {
         again.responses.insert(RATE, rate);
         runs.push(again);
     }
-    let found = all_of(&runs, &[RATE]);
-    let untold: Vec<Finding> =
-        found.into_iter().filter(|one| one.kind == FindingKind::CannotTell).collect();
-    insta::assert_snapshot!(sentence(&untold[0]), @"cannot be told, because there is one run of each (no replicates): what `file_shuffle`, `format`, `processes` and `read_threads` do to throughput; from the noise of throughput in repeated runs (1.0 %), 6 of each would tell 2 %");
+    let found = findings_on(&runs, &[RATE]);
+    let open: Vec<Finding> =
+        found.into_iter().filter(|finding| finding.kind == FindingKind::CannotTell).collect();
+    insta::assert_snapshot!(sentence(&open[0]), @"inconclusive, because there is one run of each (no replicates): the effect of `file_shuffle`, `format`, `processes` and `read_threads` on throughput; with the noise of throughput in repeated runs (1.0 %), 6 runs of each are needed to detect 2 %");
 }
 
 #[test]
 fn the_main_responses_are_those_that_most_runs_have() {
-    let names = |of: &[(&'static str, f64)]| {
-        let found = main_responses(&[&run(1, &[], of).run()]);
+    let names = |responses: &[(&'static str, f64)]| {
+        let found = main_responses(&[&run(1, &[], responses).run()]);
         found.iter().map(|response| response.id.name()).collect::<Vec<_>>()
     };
     assert_eq!(names(&[(AU, 1.0), ("au_windowed_percent", 1.0), (RATE, 1.0)]), [AU, RATE]);
@@ -58,7 +58,7 @@ fn the_main_responses_are_those_that_most_runs_have() {
 
 /// A tree of 5 000 runs: four factors of five levels, eight runs of each combination.
 #[test]
-fn large_studies_are_told_too() {
+fn large_studies_have_findings() {
     let mut random = LegacyRandom::new(11);
     let level = ["0", "1", "2", "3", "4"];
     let mut runs = Vec::new();
@@ -66,48 +66,59 @@ fn large_studies_are_told_too() {
         let point = [at % 5, at / 5 % 5, at / 25 % 5, at / 125 % 5].map(|digit| level[digit]);
         let rate =
             if point[2] == "3" { 2e8 } else { 1e8 } * (0.05 * random.standard_normal()).exp();
-        let of: Vec<(&str, &str)> = ["a", "b", "c", "d"].into_iter().zip(point).collect();
-        runs.push(run(at, &of, &[(RATE, rate)]));
+        let levels: Vec<(&str, &str)> = ["a", "b", "c", "d"].into_iter().zip(point).collect();
+        runs.push(run(at, &levels, &[(RATE, rate)]));
     }
-    let found = all_of(&runs, &[RATE]);
+    let found = findings_on(&runs, &[RATE]);
     assert_eq!((found[0].factors[0].as_str(), found[0].kind), ("c", FindingKind::Effect));
-    assert!(found.iter().skip(1).all(|one| one.kind == FindingKind::NoEffect), "{}", text(&found));
+    assert!(
+        found.iter().skip(1).all(|finding| finding.kind == FindingKind::NoEffect),
+        "{}",
+        text(&found)
+    );
 }
 
 #[test]
-fn levels_that_are_too_many_are_said_and_not_tested() {
+fn too_many_levels_are_not_tested() {
     let level = |at: usize| at.to_string();
     let runs = (0..2000)
         .map(|at| run(at, &[("a", &level(at)), ("b", &level(at % 3))], &[(RATE, 1e8 + at as f64)]));
-    let found = all_of(&runs.collect::<Vec<_>>(), &[RATE]);
+    let found = findings_on(&runs.collect::<Vec<_>>(), &[RATE]);
     insta::assert_snapshot!(text(&found), @"
-    1. cannot be told, because not all combinations of their levels were run: whether factors act together (1 of 1 pair); a full factorial or a 2^k design would tell
-    2. cannot be told, because there are too many levels to test one by one: what `a` and `b` do to throughput
+    1. inconclusive, because not all combinations of their levels were run: interactions of factors (1 of 1 pair); a full factorial or a 2^k design shows them
+    2. inconclusive, because there are too many levels to test one by one: the effect of `a` and `b` on throughput
     ");
 }
 
-/// No two of so many levels can be compared, which is seen without a look at each two.
+/// No two levels can be compared, which must not take a test of every pair.
 #[test]
-fn levels_that_always_changed_together_are_said() {
+fn levels_that_always_changed_together_are_named() {
     let level = |at: usize| at.to_string();
     let runs = (0..98)
         .map(|at| run(at, &[("a", &level(at)), ("b", &level(at))], &[(RATE, 1e8 + at as f64)]));
-    let found = all_of(&runs.collect::<Vec<_>>(), &[RATE]);
-    assert!(sentence(&found[0]).contains("what `a` and `b` do to throughput"), "{}", text(&found));
+    let found = findings_on(&runs.collect::<Vec<_>>(), &[RATE]);
+    assert!(
+        sentence(&found[0]).contains("the effect of `a` and `b` on throughput"),
+        "{}",
+        text(&found)
+    );
     assert_eq!((found.len(), found[0].kind), (2, FindingKind::CannotTell));
 }
 
 #[test]
 fn nothing_follows_from_nothing() {
-    assert_eq!(all_of(&[], &[RATE]), []);
-    assert_eq!(all_of(&[run(1, &[("a", "x")], &[(RATE, 1.0)])], &[RATE]), []);
+    assert_eq!(findings_on(&[], &[RATE]), []);
+    assert_eq!(findings_on(&[run(1, &[("a", "x")], &[(RATE, 1.0)])], &[RATE]), []);
     let same = [1.0, 1.1].map(|rate| run(1, &[("a", "x")], &[(RATE, rate)]));
-    assert_eq!(all_of(&same, &[RATE]), []);
+    assert_eq!(findings_on(&same, &[RATE]), []);
     // Values that never vary are the same.
     let constant =
         (0..6).map(|at| run(at, &[("a", ["x", "y", "z"][at % 3])], &[(RATE, 0.1 + 0.2)]));
-    let found = all_of(&constant.collect::<Vec<_>>(), &[RATE]);
-    assert_eq!(found.iter().map(|one| one.kind).collect::<Vec<_>>(), [FindingKind::NoEffect]);
+    let found = findings_on(&constant.collect::<Vec<_>>(), &[RATE]);
+    assert_eq!(
+        found.iter().map(|finding| finding.kind).collect::<Vec<_>>(),
+        [FindingKind::NoEffect]
+    );
 }
 
 /// Three machines, real runs and debug runs of 64 KiB: no drift or difference of one with another.
@@ -121,7 +132,7 @@ fn runs_of_other_machines_sources_and_sizes_are_not_compared() {
         ("node1", 65_536.0, 4_400.0),
     ] {
         for (at, n) in ["1", "2", "4", "8"].into_iter().enumerate() {
-            // What one has is not what the others have: only within a part does it grow with processes.
+            // The machines have different numbers of processes, so that growth shows only within a machine.
             if (host == "node2") == (at < 2) && size > 1e6 {
                 continue;
             }
@@ -130,30 +141,31 @@ fn runs_of_other_machines_sources_and_sizes_are_not_compared() {
                 let rate = rate * processes * (0.01 * random.standard_normal()).exp();
                 let au = (rate / 50.0).min(95.0) + 0.1 * random.standard_normal();
                 let files = if size > 1e6 { "168" } else { "8" };
-                let of = [("processes", n), ("num_files_train", files)];
-                let mut one = run(runs.len(), &of, &[(RATE, rate), (AU, au)]);
-                one.host = Some(host);
-                one.record_length_bytes = Some(size);
-                runs.push(one);
+                let levels = [("processes", n), ("num_files_train", files)];
+                let mut simulated = run(runs.len(), &levels, &[(RATE, rate), (AU, au)]);
+                simulated.host = Some(host);
+                simulated.record_length_bytes = Some(size);
+                runs.push(simulated);
             }
         }
     }
-    let found = all_of(&runs, &[RATE, AU]);
+    let found = findings_on(&runs, &[RATE, AU]);
     let parts: BTreeSet<&str> =
-        found.iter().flat_map(|one| &one.workloads).map(String::as_str).collect();
+        found.iter().flat_map(|finding| &finding.workloads).map(String::as_str).collect();
     assert_eq!(parts.len(), 4, "{parts:?}");
-    for one in found.iter().filter(|one| !one.effects.is_empty()) {
-        let of = |run: &&Simulated| one.evidence.contains(&format!("run-{}", run.number).into());
+    for finding in found.iter().filter(|finding| !finding.effects.is_empty()) {
+        let is_evidence =
+            |run: &&Simulated| finding.evidence.contains(&format!("run-{}", run.number).into());
         let places: BTreeSet<_> = runs
             .iter()
-            .filter(of)
+            .filter(is_evidence)
             .map(|run| (run.host, run.record_length_bytes.map(|bytes| bytes as u64)))
             .collect();
-        assert_eq!(places.len(), 1, "{}", sentence(one));
+        assert_eq!(places.len(), 1, "{}", sentence(finding));
     }
 }
 
-/// What was made to compare sizes is compared: the runs differ in nothing else.
+/// Sizes are compared if the runs differ in nothing else.
 #[test]
 fn sizes_that_alone_were_varied_are_compared() {
     let mut random = LegacyRandom::new(24);
@@ -162,21 +174,21 @@ fn sizes_that_alone_were_varied_are_compared() {
         for (threads, size) in [("4", 1e6), ("4", 1e7), ("8", 1e7)] {
             let rate = 1e9 / size * (0.01 * random.standard_normal()).exp();
             let length = format!("{size:.0}");
-            let of = [("read_threads", threads), ("record_length_bytes", length.as_str())];
-            let mut one = run(runs.len(), &of, &[(RATE, rate)]);
-            one.record_length_bytes = Some(size);
-            runs.push(one);
+            let levels = [("read_threads", threads), ("record_length_bytes", length.as_str())];
+            let mut simulated = run(runs.len(), &levels, &[(RATE, rate)]);
+            simulated.record_length_bytes = Some(size);
+            runs.push(simulated);
         }
     }
-    let found = all_of(&runs, &[RATE]);
+    let found = findings_on(&runs, &[RATE]);
     let says: Vec<String> = found.iter().map(sentence).collect();
     assert!(says[0].contains("`record_length_bytes` matters most to throughput"), "{says:#?}");
     assert!(says[0].contains("at 1000000 it is 10"), "{says:#?}");
 }
 
-/// Runs that were repeated in a corner of a study say nothing of its whole length, and percentages have an end.
+/// A drift is not extrapolated beyond the repeated runs, and differences of percentages stay within ± 100 points.
 #[test]
-fn a_percentage_never_differs_by_more_than_there_is() {
+fn differences_of_percentages_are_bounded() {
     let mut random = LegacyRandom::new(25);
     let mut noise = || 0.1 * random.standard_normal();
     let mut runs: Vec<Simulated> = (0..6)
@@ -184,13 +196,13 @@ fn a_percentage_never_differs_by_more_than_there_is() {
         .collect();
     runs.extend((1..9).map(|at| run(50 * at, &[("a", "y")], &[(AU, 40.0)])).take(1));
     runs.extend(["p", "q", "r"].map(|level| run(400, &[("a", level)], &[(AU, 40.0)])));
-    let found = all_of(&runs, &[AU]);
-    let drift = found.iter().find(|one| one.kind == FindingKind::Drift).unwrap();
+    let found = findings_on(&runs, &[AU]);
+    let drift = found.iter().find(|finding| finding.kind == FindingKind::Drift).unwrap();
     // Eight points a run, of which the repeated ones are five apart.
     assert!((drift.effects[0].estimate + 40.0).abs() < 1.0, "{}", sentence(drift));
     let pairs = [("x", 10.0), ("x", 90.0), ("y", 20.0), ("y", 95.0)];
     let runs = pairs.map(|(level, au)| run(au as usize, &[("a", level)], &[(AU, au)]));
-    let found = all_of(&runs, &[AU]);
+    let found = findings_on(&runs, &[AU]);
     let Subject::Inconclusive(Inconclusive::TooNoisy(noisy)) = &found[0].subject else {
         panic!("{}", text(&found))
     };
@@ -199,7 +211,7 @@ fn a_percentage_never_differs_by_more_than_there_is() {
     assert_eq!(noisy[0].0.runs, None, "{}", text(&found));
 }
 
-/// Nobody knows that runs without a workload were of the same.
+/// Runs without a known workload may be of different ones.
 #[test]
 fn runs_of_unknown_workloads_are_compared_with_nothing() {
     let mut random = LegacyRandom::new(26);
@@ -210,10 +222,10 @@ fn runs_of_unknown_workloads_are_compared_with_nothing() {
         let rate = if at < 3 { rate } else { 4.0 * rate };
         runs.push(Simulated { workload: UNKNOWN, ..run(at, &[level], &[(RATE, rate)]) });
     }
-    let found = all_of(&runs, &[RATE]);
-    assert!(found.iter().all(|one| one.effects.is_empty()), "{}", text(&found));
-    assert!(text(&found).contains("they are not the same storage and data"), "{}", text(&found));
+    let found = findings_on(&runs, &[RATE]);
+    assert!(found.iter().all(|finding| finding.effects.is_empty()), "{}", text(&found));
+    assert!(text(&found).contains("they differ in storage or data"), "{}", text(&found));
     runs.iter_mut().for_each(|run| run.workload = "unet3d");
-    let found = all_of(&runs, &[RATE]);
+    let found = findings_on(&runs, &[RATE]);
     assert_eq!(found[0].kind, FindingKind::Effect, "{}", text(&found));
 }

@@ -1,4 +1,4 @@
-//! Simulated studies with planted effects: what is there is found, what is not there is not claimed, what cannot be told is said.
+//! Tests of findings on simulated studies: planted effects are found, nothing else is claimed, and open questions are named.
 
 mod comparison;
 mod conditions;
@@ -21,8 +21,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const AU: &str = "au_all_steps_percent";
 const RATE: &str = "samples_per_second";
 
-fn levels(of: &[(&str, &str)]) -> BTreeMap<String, String> {
-    of.iter().map(|&(factor, level)| (factor.to_string(), level.to_string())).collect()
+fn levels(levels: &[(&str, &str)]) -> BTreeMap<String, String> {
+    levels.iter().map(|&(factor, level)| (factor.to_string(), level.to_string())).collect()
 }
 
 /// A run with the levels of its factors.
@@ -63,10 +63,10 @@ impl Simulated {
     }
 }
 
-fn run(number: usize, of: &[(&str, &str)], responses: &[(&'static str, f64)]) -> Simulated {
+fn run(number: usize, factors: &[(&str, &str)], responses: &[(&'static str, f64)]) -> Simulated {
     Simulated {
         workload: "unet3d",
-        factors: levels(of),
+        factors: levels(factors),
         responses: responses.iter().copied().collect(),
         order: number as u32,
         number,
@@ -74,7 +74,7 @@ fn run(number: usize, of: &[(&str, &str)], responses: &[(&'static str, f64)]) ->
     }
 }
 
-fn all_of(runs: &[Simulated], names: &[&str]) -> Vec<Finding> {
+fn findings_on(runs: &[Simulated], names: &[&str]) -> Vec<Finding> {
     let settings: Vec<BTreeMap<String, String>> = runs
         .iter()
         .map(|run| {
@@ -103,9 +103,9 @@ fn doubt(name: &str, severity: Severity) -> Doubt {
 }
 
 fn text(findings: &[Finding]) -> String {
-    let line = |(at, one): (usize, &Finding)| {
-        let doubts = one.caveats.iter().map(|of| format!("\n     doubt: {}", caveat(of)));
-        format!("{}. {}{}", at + 1, sentence(one), doubts.collect::<String>())
+    let line = |(at, finding): (usize, &Finding)| {
+        let doubts = finding.caveats.iter().map(|doubt| format!("\n     doubt: {}", caveat(doubt)));
+        format!("{}. {}{}", at + 1, sentence(finding), doubts.collect::<String>())
     };
     findings.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -118,12 +118,12 @@ const FACTORS: [(&str, &str, &[&str]); 4] = [
     ("file_shuffle", "seed", &["off", "random"]),
 ];
 
-/// What throughput is multiplied by at a level.
+/// The planted factor on throughput at a level.
 fn planted(factor: &str, level: &str) -> f64 {
     match (factor, level) {
         ("processes", n) => {
-            let of = |n: f64| n / (1.0 + 0.05 * (n - 1.0));
-            of(n.parse().unwrap()) / of(4.0)
+            let growth = |n: f64| n / (1.0 + 0.05 * (n - 1.0));
+            growth(n.parse().unwrap()) / growth(4.0)
         }
         ("read_threads", "1") => 0.5,
         ("format", "hdf5") => 2.7,
@@ -156,13 +156,10 @@ fn one_at_a_time(replicates: usize, noise: f64, random: &mut LegacyRandom) -> Ve
 #[test]
 fn one_run_of_each_is_described_and_not_judged() {
     let runs = one_at_a_time(1, 0.01, &mut LegacyRandom::new(1));
-    let found = all_of(&runs, &[RATE]);
+    let found = findings_on(&runs, &[RATE]);
     let tested = |kind| matches!(kind, FindingKind::NotTested | FindingKind::CannotTell);
-    assert!(
-        found.iter().all(
-            |one| tested(one.kind) && one.is_supported == (one.kind == FindingKind::CannotTell)
-        )
-    );
+    assert!(found.iter().all(|finding| tested(finding.kind)
+        && finding.is_supported == (finding.kind == FindingKind::CannotTell)));
     insta::assert_snapshot!(text(&found), @"
     1. not tested: `processes` and throughput: at 1 it is 0.28 × that at 4; at 2 it is 0.54 × that at 4; at 8 it is 1.69 × that at 4; at 6 it is 34.3 % above that at 4
          doubt: a combination was run once: noise was not measured
@@ -173,39 +170,39 @@ fn one_run_of_each_is_described_and_not_judged() {
     4. not tested: throughput at 8 `processes` is 75 % of what 1 would grow to linearly, one run of each
     5. not tested: `file_shuffle` and throughput: random is 3.6 % below seed; off is 0.2 % below seed
          doubt: a combination was run once: noise was not measured
-    6. cannot be told, because there is one run of each (no replicates): what `file_shuffle`, `format`, `processes` and `read_threads` do to throughput; two runs of each measure the noise, 5 are advised (none was repeated, so that it is not known how many it takes)
-    7. cannot be told, because not all combinations of their levels were run: whether factors act together (6 of 6 pairs); a full factorial or a 2^k design would tell
+    6. inconclusive, because there is one run of each (no replicates): the effect of `file_shuffle`, `format`, `processes` and `read_threads` on throughput; run each at least twice to measure the noise, better 5 times (none was repeated, so the number needed is unknown)
+    7. inconclusive, because not all combinations of their levels were run: interactions of factors (6 of 6 pairs); a full factorial or a 2^k design shows them
     ");
 }
 
 #[test]
-fn what_cannot_be_told_of_several_workloads_is_said_once() {
+fn an_open_question_of_several_workloads_is_asked_once() {
     let mut runs = one_at_a_time(1, 0.01, &mut LegacyRandom::new(1));
     let others: Vec<Simulated> =
         runs.iter().map(|run| Simulated { workload: "dlrm", ..run.clone() }).collect();
     runs.extend(others);
-    let found = all_of(&runs, &[RATE]);
-    let untold: Vec<String> = found
+    let found = findings_on(&runs, &[RATE]);
+    let workloads: Vec<String> = found
         .iter()
-        .filter(|one| one.kind == FindingKind::CannotTell)
-        .map(|one| one.workloads.join(", "))
+        .filter(|finding| finding.kind == FindingKind::CannotTell)
+        .map(|finding| finding.workloads.join(", "))
         .collect();
-    assert_eq!(untold, ["dlrm, unet3d", "dlrm, unet3d"]);
+    assert_eq!(workloads, ["dlrm, unet3d", "dlrm, unet3d"]);
 }
 
 #[test]
 fn planted_effects_are_found_with_their_intervals() {
     let runs = one_at_a_time(5, 0.01, &mut LegacyRandom::new(2));
-    let found = all_of(&runs, &[RATE]);
+    let found = findings_on(&runs, &[RATE]);
     insta::assert_snapshot!(text(&found), @"
     1. `processes` matters most to throughput (48 % of its variation): at 1 it is 0.287 × that at 4 [0.285, 0.289]; at 2 it is 0.547 × that at 4 [0.539, 0.556]; at 8 it is 1.69 × that at 4 [1.68, 1.71]; at 6 it is 38 % above that at 4 [36 %, 40 %], n = 5 (p < 0.0001, corrected for 16 tests)
     2. `format` explains 42 % of the variation of throughput: hdf5 is 2.70 × npz [2.68, 2.72]; png is 0.398 × npz [0.391, 0.405], n = 5 (p < 0.0001, corrected for 16 tests)
-    3. `read_threads` explains 8 % of the variation of throughput: at 1 it is 0.502 × that at 4 [0.497, 0.507], n = 5 (p < 0.0001, corrected for 16 tests); not told apart from 4: 8 and 16
+    3. `read_threads` explains 8 % of the variation of throughput: at 1 it is 0.502 × that at 4 [0.497, 0.507], n = 5 (p < 0.0001, corrected for 16 tests); no measurable difference from 4 at 8 and 16
     4. throughput at 8 `processes` is 73.8 % [73.1 %, 74.5 %] of what 1 would grow to linearly, n = 5
-    5. cannot be told, because the noise is too large for so few runs: throughput by `file_shuffle` (off is 0.6 % above seed [0.0 %, 1.2 %], n = 5); about 6 runs of each would tell 2 %
-    6. cannot be told, because not all combinations of their levels were run: whether factors act together (6 of 6 pairs); a full factorial or a 2^k design would tell
+    5. inconclusive, because the noise is too large for so few runs: throughput by `file_shuffle` (off is 0.6 % above seed [0.0 %, 1.2 %], n = 5); about 6 runs of each are needed to detect 2 %
+    6. inconclusive, because not all combinations of their levels were run: interactions of factors (6 of 6 pairs); a full factorial or a 2^k design shows them
     ");
-    let format = found.iter().find(|one| one.factors == ["format"]).unwrap();
+    let format = found.iter().find(|finding| finding.factors == ["format"]).unwrap();
     let figures = &format.effects[0];
     assert!(figures.low.unwrap() < 2.7 && 2.7 < figures.high.unwrap());
     assert_eq!((figures.n, format.evidence.len()), (5, 15));
@@ -234,18 +231,18 @@ fn two_by_two(random: &mut LegacyRandom, noise: f64, name: &'static str) -> Vec<
 }
 
 #[test]
-fn factors_that_act_together_are_found() {
-    let found = all_of(&two_by_two(&mut LegacyRandom::new(3), 0.01, RATE), &[RATE]);
+fn interactions_are_found() {
+    let found = findings_on(&two_by_two(&mut LegacyRandom::new(3), 0.01, RATE), &[RATE]);
     insta::assert_snapshot!(text(&found), @"
     1. `read_threads` matters most to throughput (82 % of its variation): at 8 it is 2.81 × that at 1 [2.79, 2.84], n = 10 (p < 0.0001, corrected for 4 tests)
          doubt: depends on `direct`
-    2. `direct` and `read_threads` act together on throughput (9 % of its variation): from 1 to 8 `read_threads` it changes by a factor of 3.98 with `direct` on and by a factor of 1.99 with off, of which the first is 2.00 × the second [1.96, 2.04], n = 5 (p < 0.0001, corrected for 4 tests)
+    2. `direct` and `read_threads` interact in throughput (9 % of its variation): from 1 to 8 `read_threads` it changes by a factor of 3.98 with `direct` on and by a factor of 1.99 with off; the first is 2.00 × the second [1.96, 2.04], n = 5 (p < 0.0001, corrected for 4 tests)
     3. `direct` explains 9 % of the variation of throughput: on is 41 % above off [39 %, 42 %], n = 10 (p < 0.0001, corrected for 4 tests)
          doubt: depends on `read_threads`
     ");
-    let found = all_of(&two_by_two(&mut LegacyRandom::new(3), 0.01, AU), &[AU]);
+    let found = findings_on(&two_by_two(&mut LegacyRandom::new(3), 0.01, AU), &[AU]);
     insta::assert_snapshot!(text(&found), @"
-    1. `direct` and `read_threads` act together on utilisation over all steps (17 % of its variation): from 1 to 8 `read_threads` it changes by +59.4 points with `direct` on and by +19.6 points with off, of which the first is 40 points above the second [38, 42], n = 5 (p < 0.0001, corrected for 4 tests)
+    1. `direct` and `read_threads` interact in utilisation over all steps (17 % of its variation): from 1 to 8 `read_threads` it changes by +59.4 points with `direct` on and by +19.6 points with off; the first is 40 points above the second [38, 42], n = 5 (p < 0.0001, corrected for 4 tests)
     2. `read_threads` matters most to utilisation over all steps (67 % of its variation): at 8 it is 39.5 points above that at 1 [38.5, 40.5], n = 10 (p < 0.0001, corrected for 4 tests)
          doubt: depends on `direct`
     3. `direct` explains 16 % of the variation of utilisation over all steps: on is 19.5 points above off [18.5, 20.5], n = 10 (p < 0.0001, corrected for 4 tests)
@@ -254,7 +251,7 @@ fn factors_that_act_together_are_found() {
 }
 
 #[test]
-fn nothing_is_claimed_where_there_is_nothing() {
+fn nothing_is_claimed_without_an_effect() {
     let mut random = LegacyRandom::new(4);
     let (mut claimed, mut held, mut studies) = (0, 0, 0);
     for _ in 0..400 {
@@ -263,21 +260,24 @@ fn nothing_is_claimed_where_there_is_nothing() {
             for (a, b, c) in [(0, 0, 0), (1, 0, 0), (2, 0, 0), (0, 1, 0), (0, 0, 1), (0, 1, 1)] {
                 let name = ["x", "y", "z"];
                 let rate = 1e8 * (0.05 * random.standard_normal()).exp();
-                let of = [("a", name[a]), ("b", name[b]), ("c", name[c])];
-                runs.push(run(runs.len(), &of, &[(RATE, rate)]));
+                let levels = [("a", name[a]), ("b", name[b]), ("c", name[c])];
+                runs.push(run(runs.len(), &levels, &[(RATE, rate)]));
             }
         }
-        let found = all_of(&runs, &[RATE]);
-        let claim = |one: &Finding| {
-            one.is_supported && !matches!(one.kind, FindingKind::NoEffect | FindingKind::CannotTell)
+        let found = findings_on(&runs, &[RATE]);
+        let claim = |finding: &Finding| {
+            finding.is_supported
+                && !matches!(finding.kind, FindingKind::NoEffect | FindingKind::CannotTell)
         };
         claimed += u32::from(found.iter().any(claim));
         // The interval of a planted ratio of 2.
         let factor = |run: &Simulated| if run.factors["a"] == "y" { 2.0 } else { 1.0 };
         runs.iter_mut().for_each(|run| *run.responses.get_mut(RATE).unwrap() *= factor(run));
-        let found = all_of(&runs, &[RATE]);
-        let of_a = found.iter().find(|one| one.factors == ["a"] && one.kind == FindingKind::Effect);
-        let figures = &of_a.unwrap().effects[0];
+        let found = findings_on(&runs, &[RATE]);
+        let on_a = found
+            .iter()
+            .find(|finding| finding.factors == ["a"] && finding.kind == FindingKind::Effect);
+        let figures = &on_a.unwrap().effects[0];
         held += u32::from(figures.low.unwrap() < 2.0 && 2.0 < figures.high.unwrap());
         studies += 1;
     }
@@ -286,37 +286,43 @@ fn nothing_is_claimed_where_there_is_nothing() {
 }
 
 #[test]
-fn a_drop_that_the_window_made_is_told() {
-    let au = |windowed, whole, rate| [("au_windowed_percent", windowed), (AU, whole), (RATE, rate)];
+fn a_drop_that_the_window_made_is_an_artefact() {
+    let au = |windowed, all_steps, rate| {
+        [("au_windowed_percent", windowed), (AU, all_steps), (RATE, rate)]
+    };
     let runs = [
         run(1, &[("processes", "4")], &au(92.0, 60.5, 2e8)),
         run(2, &[("processes", "6")], &au(91.5, 60.2, 3e8)),
         run(3, &[("processes", "8")], &au(74.0, 59.2, 3.93e8)),
     ];
-    let found = all_of(&runs, &["au_windowed", RATE]);
+    let found = findings_on(&runs, &["au_windowed", RATE]);
     insta::assert_snapshot!(sentence(&found[0]), @"the drop from 6 to 8 `processes` in windowed utilisation (91.5 % to 74.0 %) is an artefact of the excluded first step: whole-epoch throughput rises by 31 % (33 % would be linear) and utilisation over all steps goes from 60.2 % to 59.2 %");
     assert_eq!((found[0].kind, found[1].kind), (FindingKind::Artefact, FindingKind::NotTested));
-    // Without utilisation over all steps, throughput a process stands for it.
+    // Without utilisation over all steps, throughput per process replaces it.
     let bare = runs.clone().map(|mut run| {
         run.responses.remove(AU);
         run
     });
-    assert_eq!(all_of(&bare, &["au_windowed"])[0].kind, FindingKind::Artefact);
-    // Nor does a window hide what happens.
+    assert_eq!(findings_on(&bare, &["au_windowed"])[0].kind, FindingKind::Artefact);
+    // A drop that the window hides is found.
     let hidden = [
         run(1, &[("read_threads", "1")], &au(99.1, 60.5, 2e8)),
         run(2, &[("read_threads", "8")], &au(99.0, 22.0, 0.72e8)),
     ];
-    insta::assert_snapshot!(sentence(&all_of(&hidden, &["au_windowed"])[0]), @"the drop from 1 to 8 `read_threads` in utilisation is hidden by the excluded first step (windowed, 99.1 % to 99.0 %): whole-epoch throughput falls by 64 % and utilisation over all steps goes from 60.5 % to 22.0 %");
-    // A drop that the whole epoch shares is none.
+    insta::assert_snapshot!(sentence(&findings_on(&hidden, &["au_windowed"])[0]), @"the drop from 1 to 8 `read_threads` in utilisation is hidden by the excluded first step (windowed, 99.1 % to 99.0 %): whole-epoch throughput falls by 64 % and utilisation over all steps goes from 60.5 % to 22.0 %");
+    // A drop that the whole epoch shares is no artefact.
     let real = [
         run(1, &[("processes", "6")], &au(91.5, 90.0, 3e8)),
         run(2, &[("processes", "8")], &au(74.0, 72.0, 3.2e8)),
     ];
-    assert!(all_of(&real, &["au_windowed"]).iter().all(|one| one.kind != FindingKind::Artefact));
+    assert!(
+        findings_on(&real, &["au_windowed"])
+            .iter()
+            .all(|finding| finding.kind != FindingKind::Artefact)
+    );
 }
 
-/// With replicates, noise of the window alone is none of its artefacts.
+/// With replicates, noise of the window is no artefact.
 #[test]
 fn noise_of_the_window_is_no_artefact() {
     let mut random = LegacyRandom::new(13);
@@ -331,8 +337,8 @@ fn noise_of_the_window_is_no_artefact() {
                 runs.push(run(runs.len(), &[("processes", n)], &au));
             }
         }
-        let found = all_of(&runs, &["au_windowed"]);
-        found.into_iter().filter(|one| one.kind == FindingKind::Artefact).count()
+        let found = findings_on(&runs, &["au_windowed"]);
+        found.into_iter().filter(|finding| finding.kind == FindingKind::Artefact).count()
     };
     assert_eq!(study(74.0), 1);
     let none = (0..100).filter(|_| study(92.0) == 0).count();
@@ -349,16 +355,16 @@ fn more_than_linear_growth_is_doubted() {
             runs.push(run(runs.len(), &[("processes", n)], &[(RATE, rate)]));
         }
     }
-    let found = all_of(&runs, &[RATE]);
+    let found = findings_on(&runs, &[RATE]);
     assert_eq!(found[0].kind, FindingKind::Superlinear);
     insta::assert_snapshot!(text(&found), @"
-    1. throughput grows more than linearly: at 2 `processes` it is 121 % [119 %, 123 %] of what 1 would grow to, n = 5 (p < 0.0001, corrected for 7 tests); that is a cache or a window until it is explained
+    1. throughput grows more than linearly: at 2 `processes` it is 121 % [119 %, 123 %] of what 1 would grow to, n = 5 (p < 0.0001, corrected for 7 tests); suspect a cache or the measurement window until this is explained
     2. `processes` explains more than 99 % of the variation of throughput: at 8 it is 9.6 × that at 1 [9.4, 9.8]; at 4 it is 4.79 × that at 1 [4.71, 4.88]; at 2 it is 2.42 × that at 1 [2.38, 2.46], n = 5 (p < 0.0001, corrected for 7 tests)
     ");
 }
 
 #[test]
-fn a_drift_of_repeated_runs_is_told() {
+fn a_drift_of_repeated_runs_is_found() {
     let mut random = LegacyRandom::new(6);
     let mut runs = Vec::new();
     for at in 0..24 {
@@ -366,10 +372,10 @@ fn a_drift_of_repeated_runs_is_told() {
         let rate = 1e8 * (-0.004 * at as f64 + 0.005 * random.standard_normal()).exp();
         runs.push(run(at, &[("read_threads", threads)], &[(RATE, rate)]));
     }
-    let found = all_of(&runs, &[RATE]);
+    let found = findings_on(&runs, &[RATE]);
     insta::assert_snapshot!(text(&found), @"
-    1. throughput drifts over the order of running: −8.3 % from the first repeated run to the last [−9.0, −7.5], n = 24 (p < 0.0001, corrected for 3 tests)
-    2. cannot be told, because the noise is too large for so few runs: throughput by `read_threads` (at 4 it is 1 % above that at 1 [−2 %, 4 %], n = 8); about 36 runs of each would tell 2 %
+    1. throughput drifts with the order of runs: −8.3 % from the first repeated run to the last [−9.0, −7.5], n = 24 (p < 0.0001, corrected for 3 tests)
+    2. inconclusive, because the noise is too large for so few runs: throughput by `read_threads` (at 4 it is 1 % above that at 1 [−2 %, 4 %], n = 8); about 36 runs of each are needed to detect 2 %
     ");
 }
 
@@ -380,12 +386,12 @@ fn a_run_far_from_its_replicates_is_named() {
     let mut runs: Vec<Simulated> =
         (0..12).map(|at| run(at, &[("a", "x")], &[(RATE, rate())])).collect();
     *runs[7].responses.get_mut(RATE).unwrap() *= 0.7;
-    insta::assert_snapshot!(text(&all_of(&runs, &[RATE])), @"
-    1. 1 of 12 runs of the same combination far from the others in throughput: `run-7` (modified z-score −31.1); of these 12 runs: median 99.7 samples/s [98.5 samples/s, 100 samples/s]
-         doubt: of ten runs with normal noise one set in eight has such a run
+    insta::assert_snapshot!(text(&findings_on(&runs, &[RATE])), @"
+    1. 1 of 12 runs of the same combination is far from the others in throughput: `run-7` (modified z-score −31.1); median of these 12 runs: 99.7 samples/s [98.5 samples/s, 100 samples/s]
+         doubt: with normal noise, one in eight sets of ten runs has such an outlier
     ");
     // Nine runs are too few.
-    assert_eq!(text(&all_of(&runs[..9], &[RATE])), "");
+    assert_eq!(text(&findings_on(&runs[..9], &[RATE])), "");
 }
 
 #[test]
@@ -395,31 +401,34 @@ fn invalid_runs_are_left_out_and_doubted_runs_named() {
     runs[3].doubts.push(doubt("stale_data", Severity::Invalid));
     runs[5].doubts.push(doubt("too_few_steps", Severity::Warning));
     runs[3].factors.insert("checkpoint".into(), "False".into());
-    let found = all_of(&runs, &[RATE]);
-    let of = |kind: FindingKind| found.iter().filter(move |one| one.kind == kind);
-    let told: Vec<String> = of(FindingKind::LeftOut).map(sentence).collect();
+    let found = findings_on(&runs, &[RATE]);
+    let of_kind = |kind: FindingKind| found.iter().filter(move |finding| finding.kind == kind);
+    let left_out: Vec<String> = of_kind(FindingKind::LeftOut).map(sentence).collect();
     assert_eq!(
-        told,
+        left_out,
         ["2 of 36 runs are left out as invalid: `incomplete_run` (1) and `stale_data` (1)"]
     );
-    let lost = "cannot be told, because their only runs must not be used: what `checkpoint` (False) does; run these again";
-    assert!(of(FindingKind::CannotTell).any(|one| sentence(one) == lost), "{}", text(&found));
-    // What was dropped is told before what the others say.
+    let lost = "inconclusive, because all of their runs are invalid: the effect of `checkpoint` (False); run these again";
+    let mut open = of_kind(FindingKind::CannotTell);
+    assert!(open.any(|finding| sentence(finding) == lost), "{}", text(&found));
+    // Runs that were left out come before findings on the others.
     assert!(found[0].kind == FindingKind::LeftOut, "{}", text(&found));
-    let is_used = |one: &&Finding| one.kind != FindingKind::LeftOut;
-    assert!(found.iter().filter(is_used).all(|one| !one.evidence.contains(&"run-0".into())));
-    assert!(found.iter().any(|one| one.kind == FindingKind::Effect
-        && one.caveats.iter().any(|of| caveat(of) == "`too_few_steps`")));
+    let is_used = |finding: &&Finding| finding.kind != FindingKind::LeftOut;
+    assert!(
+        found.iter().filter(is_used).all(|finding| !finding.evidence.contains(&"run-0".into()))
+    );
+    assert!(found.iter().any(|finding| finding.kind == FindingKind::Effect
+        && finding.caveats.iter().any(|doubt| caveat(doubt) == "`too_few_steps`")));
 }
 
 #[test]
-fn more_that_gains_nothing_is_told() {
+fn levels_without_a_gain_are_found() {
     let runs = one_at_a_time(5, 0.002, &mut LegacyRandom::new(8));
-    let found = all_of(&runs, &[RATE]);
+    let found = findings_on(&runs, &[RATE]);
     let same: Vec<Finding> =
-        found.into_iter().filter(|one| one.kind == FindingKind::NoEffect).collect();
+        found.into_iter().filter(|finding| finding.kind == FindingKind::NoEffect).collect();
     insta::assert_snapshot!(text(&same), @"
     1. more than 4 `read_threads`: no measurable gain of throughput (difference −0.1 to +0.8 %), n = 5
-    2. `file_shuffle` makes no difference to throughput that matters: all levels are within 2 % of seed (difference −0.1 to +0.7 %), n = 5
+    2. `file_shuffle` makes no relevant difference to throughput: all levels are within 2 % of seed (difference −0.1 to +0.7 %), n = 5
     ");
 }

@@ -1,4 +1,4 @@
-//! The best of what was tested, where it is known.
+//! Tests of recommendations from simulated studies.
 
 use super::*;
 use crate::words::recommendation::sentences;
@@ -18,9 +18,9 @@ fn recommended(runs: &[Simulated]) -> Vec<Recommendation> {
 type Planted<'a> = ([(&'a str, &'a str); 2], f64, f64);
 
 /// Three runs of each of these, a percent apart.
-fn three(of: &[Planted]) -> Vec<Simulated> {
+fn three(planted: &[Planted]) -> Vec<Simulated> {
     let mut runs = Vec::new();
-    for (levels, rate, au) in of {
+    for (levels, rate, au) in planted {
         for noise in [0.99, 1.0, 1.01] {
             let responses = [(SAMPLES, rate * noise), (AU, au * noise)];
             runs.push(run(runs.len(), levels, &responses));
@@ -30,7 +30,7 @@ fn three(of: &[Planted]) -> Vec<Simulated> {
 }
 
 #[test]
-fn most_throughput_and_highest_utilisation_are_told_with_what_they_take() {
+fn the_best_configurations_have_their_changes() {
     let runs = three(&[
         ([("format", "npz"), ("read_threads", "1")], 100.0, 90.0),
         ([("format", "npz"), ("read_threads", "4")], 105.0, 95.0),
@@ -44,15 +44,18 @@ fn most_throughput_and_highest_utilisation_are_told_with_what_they_take() {
     highest AU: `format` npz, `read_threads` 4: 105 samples/s [102 samples/s, 108 samples/s] at 95.0 % [92.0 %, 96.9 %] AU, n = 3; 1 configuration between these two
     untested: 2 of 6 combinations of their levels
     ");
-    let rates: Vec<f64> =
-        found[0].best.iter().map(|of| of.throughput.estimate.unwrap().round()).collect();
+    let rates: Vec<f64> = found[0]
+        .best
+        .iter()
+        .map(|configuration| configuration.throughput.estimate.unwrap().round())
+        .collect();
     assert_eq!(rates, [301.0, 300.0, 105.0], "npz with one is beaten in both by more threads");
     assert_eq!((found[0].tested, found[0].combinations, found[0].indistinguishable), (4, 6, 1));
 }
 
-/// Other work, accelerators, clients or conditions of the storage are no better configuration: each has a best of its own.
+/// Other work, accelerators, clients or conditions of the storage are not a choice: each has its own best configuration.
 #[test]
-fn only_what_can_be_chosen_is_compared() {
+fn only_choices_are_compared() {
     let held = [
         ("batch_size", "1", "64"),
         ("processes", "1", "8"),
@@ -61,20 +64,21 @@ fn only_what_can_be_chosen_is_compared() {
         ("cache", "as_is", "warm"),
         ("num_files_train", "8", "16"),
     ];
-    for (name, one, other) in held {
+    for (name, level, other) in held {
         let runs = three(&[
-            ([(name, one), ("format", "npz")], 100.0, 90.0),
-            ([(name, one), ("format", "hdf5")], 110.0, 95.0),
+            ([(name, level), ("format", "npz")], 100.0, 90.0),
+            ([(name, level), ("format", "hdf5")], 110.0, 95.0),
             ([(name, other), ("format", "npz")], 6000.0, 90.0),
         ]);
         let found = recommended(&runs);
         assert_eq!(found.len(), 1, "{name}");
         assert_eq!(found[0].best[0].levels, levels(&[("format", "hdf5")]));
         assert_eq!((found[0].combinations, found[0].tested), (2, 2));
-        assert_eq!(found[0].held, [(name.to_string(), one.to_string())].into());
+        assert_eq!(found[0].held, [(name.to_string(), level.to_string())].into());
         let mut runs = runs;
         runs.extend(three(&[([(name, other), ("format", "hdf5")], 5000.0, 80.0)]));
-        let best = recommended(&runs).into_iter().map(|of| of.best[0].levels["format"].clone());
+        let best =
+            recommended(&runs).into_iter().map(|group| group.best[0].levels["format"].clone());
         assert_eq!(best.collect::<BTreeSet<_>>(), ["hdf5", "npz"].map(String::from).into());
     }
     let runs = three(&[
@@ -84,9 +88,9 @@ fn only_what_can_be_chosen_is_compared() {
     assert!(recommended(&runs).is_empty(), "one configuration is not the best of several");
 }
 
-/// What always changed together with the accelerators is no choice either.
+/// A setting that always changed together with the accelerators is no choice either.
 #[test]
-fn what_follows_a_factor_is_held_or_told() {
+fn followers_of_a_factor_are_held_or_named() {
     let runs = three(&[
         ([("processes", "4"), ("read_threads", "1")], 100.0, 90.0),
         ([("processes", "6"), ("read_threads", "8")], 600.0, 20.0),
@@ -97,7 +101,7 @@ fn what_follows_a_factor_is_held_or_told() {
         ([("format", "png"), ("read_threads", "8")], 600.0, 20.0),
     ]);
     let says = sentences(&recommended(&runs)[0]);
-    let told = "`read_threads` always changed together with `format`".to_string();
-    assert!(says.contains(&told), "{says:#?}");
+    let expected = "`read_threads` always changed together with `format`".to_string();
+    assert!(says.contains(&expected), "{says:#?}");
     assert!(!says.iter().any(|says| says.contains("combinations")), "{says:#?}");
 }

@@ -1,4 +1,4 @@
-//! Texts of pictures and captions: names, what marks and axes are, what was held and left out.
+//! Tests of the texts in pictures and captions: names, marks, axes, held and left out levels.
 
 use super::made_up::{drawn_from, one_at_a_time, run, set};
 use crate::draw::figure::Scale;
@@ -7,7 +7,7 @@ use crate::plot::*;
 use feedrate_measure::metric::{AU_ALL_STEPS, DELIVERED_WHOLE, Provenance, SAMPLES_WHOLE};
 use feedrate_results::run::Run;
 
-fn of(name: &str, runs: Vec<Run>) -> (Figure, Data) {
+fn figure_of(name: &str, runs: Vec<Run>) -> (Figure, Data) {
     let data = drawn_from(runs);
     let figure = find(name).unwrap().figure(&data, None);
     (figure.unwrap_or_else(|missing| panic!("{missing}")), data)
@@ -28,20 +28,21 @@ fn setting(processes: f64, workers: f64, format: &str) -> Run {
 }
 
 #[test]
-fn a_whole_caption_tells_what_marks_are() {
+fn a_caption_explains_marks() {
     let numbers = [1.0, 1.0, 2.0, 2.0, 4.0];
     let (figure, _) =
-        of("au_processes", numbers.map(|processes| setting(processes, 1.0, "npz")).to_vec());
+        figure_of("au_processes", numbers.map(|processes| setting(processes, 1.0, "npz")).to_vec());
     assert_eq!(
         figure.caption,
-        "AU, all steps against processes. Marks are means of n = 2 runs with 95 % intervals, which are not seen where they are smaller than the mark. \
+        "AU, all steps against processes. Marks are means of n = 2 runs with 95 % intervals, which are hidden if smaller than the mark. \
          A hollow mark is a single run."
     );
     let svg = draw(&figure, &Look::default()).svg;
     let mark = |runs: &str| svg.lines().find(|line| line.contains(&format!("n = {runs}</title>")));
     assert!(mark("1").unwrap().contains("fill=\"#ffffff\""), "{svg}");
     assert!(!mark("2").unwrap().contains("fill=\"#ffffff\""), "{svg}");
-    let (figure, _) = of("factor_levels", vec![setting(1.0, 1.0, "npz"), setting(2.0, 1.0, "npz")]);
+    let (figure, _) =
+        figure_of("factor_levels", vec![setting(1.0, 1.0, "npz"), setting(2.0, 1.0, "npz")]);
     assert_eq!(
         figure.caption,
         "AU and throughput by level of each factor. Each mark is one run, so there are no intervals."
@@ -59,15 +60,15 @@ fn each_panel_names_its_own_colours() {
         (2.0, 1.0, "png"),
     ];
     let runs = settings.map(|(processes, workers, format)| setting(processes, workers, format));
-    let (figure, _) = of("throughput_processes", runs.to_vec());
+    let (figure, _) = figure_of("throughput_processes", runs.to_vec());
     let texts = texts(&figure, 7.0);
     let count = |name: &str| texts.iter().filter(|text| *text == name).count();
     assert_eq!((count("format"), count("npz"), count("png"), count("format npz")), (1, 1, 1, 0));
 }
 
 #[test]
-fn the_same_line_is_drawn_once_and_what_is_held_is_told() {
-    let (figure, _) = of("au_processes", one_at_a_time());
+fn the_same_line_is_drawn_once_with_its_held_levels() {
+    let (figure, _) = figure_of("au_processes", one_at_a_time());
     assert_eq!(figure.panels.len(), 1);
     for words in [
         "Not drawn, as fewer than two of its levels were run at several numbers of processes: `format`, `read_threads`.",
@@ -78,14 +79,15 @@ fn the_same_line_is_drawn_once_and_what_is_held_is_told() {
 }
 
 #[test]
-fn the_axis_of_processes_is_even_where_its_names_have_room() {
+fn the_axis_of_processes_is_linear_if_its_labels_fit() {
     for (most, is_even) in [(16.0, true), (32.0, false)] {
         let numbers = [1.0, 2.0, 4.0, most];
-        let (figure, _) = of("au_processes", numbers.map(|n| setting(n, 1.0, "npz")).to_vec());
+        let (figure, _) =
+            figure_of("au_processes", numbers.map(|n| setting(n, 1.0, "npz")).to_vec());
         let axes = &figure.panels[0].axes;
         assert_eq!(matches!(axes.x.scale, Scale::LinearAt(_)), is_even);
-        let told = figure.caption.ends_with("Logarithmic axis: Processes.");
-        assert_eq!(told, !is_even, "{}", figure.caption);
+        let is_named = figure.caption.ends_with("Logarithmic axis: Processes.");
+        assert_eq!(is_named, !is_even, "{}", figure.caption);
     }
 }
 
@@ -95,7 +97,7 @@ fn scaling_has_a_line_for_each_combination_that_has_one() {
         .map(|(processes, workers)| setting(processes, workers, "npz"))
         .to_vec();
     runs.iter_mut().enumerate().for_each(|(i, run)| run.path = i.to_string().into());
-    let (figure, data) = of("scaling", runs);
+    let (figure, data) = figure_of("scaling", runs);
     let texts = texts(&figure, 7.0);
     for name in ["ideal", "read_threads 1", "read_threads 4"] {
         assert!(texts.iter().any(|text| text == name), "{name}: {texts:?}");
@@ -112,7 +114,7 @@ fn scaling_has_a_line_for_each_combination_that_has_one() {
 #[test]
 fn lines_without_marks_differ_in_more_than_colour() {
     let runs = vec![setting(2.0, 1.0, "npz"), setting(2.0, 4.0, "npz")];
-    let (figure, _) = of("latency", runs);
+    let (figure, _) = figure_of("latency", runs);
     let svg = draw(&figure, &Look::default()).svg;
     let broken = svg.lines().filter(|line| line.contains("stroke-dasharray=\"5 2\"")).count();
     // One in each of three panels, and one in the key.
@@ -126,8 +128,8 @@ fn an_interval_that_is_cut_is_explained() {
     // Two runs that differ so much have an interval far beyond them.
     set(&mut runs[0], &SAMPLES_WHOLE, 1.0);
     set(&mut runs[1], &SAMPLES_WHOLE, 100.0);
-    let (figure, _) = of("throughput_processes", runs);
-    let words = "An interval that ends in an arrow goes on beyond the axis.";
+    let (figure, _) = figure_of("throughput_processes", runs);
+    let words = "An interval that ends in an arrow extends beyond the axis.";
     assert!(figure.caption.contains(words), "{}", figure.caption);
 }
 
@@ -136,34 +138,34 @@ fn rows_keep_their_levels_however_narrow_the_picture() {
     let runs = [1.0, 4.0].map(|workers| setting(4.0, workers, "npz"));
     let mut runs = runs.to_vec();
     runs.push(setting(6.0, 1.0, "npz"));
-    let (figure, _) = of("stall", runs);
+    let (figure, _) = figure_of("stall", runs);
     let texts = texts(&figure, 3.3);
     let levels = texts.iter().filter(|text| text.ends_with(" 4") || text.ends_with(" 1"));
     assert_eq!(levels.count(), 3, "{texts:?}");
     assert!(!texts.iter().any(|text| text.contains('…')), "{texts:?}");
 }
 
-/// Without a step that computes utilisation is nothing that a line could show.
+/// Without compute there is no utilisation to draw.
 #[test]
 fn runs_that_only_read_have_no_panel_of_utilisation() {
     let mut runs = [1.0, 4.0].map(|workers| setting(4.0, workers, "npz")).to_vec();
     runs.iter_mut().for_each(|run| set(run, &AU_ALL_STEPS, 0.0));
-    let (figure, _) = of("factor_levels", runs.clone());
+    let (figure, _) = figure_of("factor_levels", runs.clone());
     assert_eq!((figure.panels.len(), &*figure.title), (1, "Throughput by level of each factor"));
     set(&mut runs[0], &AU_ALL_STEPS, 50.0);
-    let (figure, _) = of("factor_levels", runs);
+    let (figure, _) = figure_of("factor_levels", runs);
     assert_eq!(figure.panels.len(), 2);
 }
 
 #[test]
-fn titles_of_axes_are_whole_beside_low_panels() {
+fn titles_of_axes_are_complete_beside_low_panels() {
     let runs = [1.0, 4.0].map(|workers| setting(4.0, workers, "npz"));
     let mut runs = runs.to_vec();
     runs.iter_mut().for_each(|run| run.values.retain(|id, _| *id != DELIVERED_WHOLE.id));
     for run in &mut runs {
         set(run, &SAMPLES_WHOLE, 100.0);
     }
-    let (figure, _) = of("factor_levels", runs);
+    let (figure, _) = figure_of("factor_levels", runs);
     for width_in in [3.3, 6.9] {
         let texts = texts(&figure, width_in);
         assert!(texts.iter().any(|text| text == "Throughput (samples/s)"), "{texts:?}");
@@ -171,22 +173,22 @@ fn titles_of_axes_are_whole_beside_low_panels() {
 }
 
 #[test]
-fn rates_of_bytes_have_one_unit_whatever_their_size() {
+fn rates_of_bytes_have_one_unit_for_all_sizes() {
     for rate in [3e3, 3e7, 3e10] {
         let runs = [1.0, 2.0].map(|processes| run("a", (processes, 1.0, "npz"), 50.0, rate));
         let data = drawn_from(runs.to_vec());
         let figure = find("scaling").unwrap().figure(&data, Some(&DELIVERED_WHOLE)).unwrap();
         assert_eq!(figure.panels[0].axes.y.label, "Throughput (MB/s)");
         assert!(figure.points().any(|point| (point.y - rate / 1e6).abs() < 1e-9), "{figure:?}");
-        let (figure, _) = of("phases", runs.to_vec());
+        let (figure, _) = figure_of("phases", runs.to_vec());
         let labels = figure.panels.iter().map(|panel| panel.axes.x.label.as_str());
-        let of_bytes: Vec<&str> = labels.filter(|label| label.contains("B/s")).collect();
-        assert_eq!(of_bytes, ["Read (MB/s)", "Written (MB/s)"]);
+        let byte_labels: Vec<&str> = labels.filter(|label| label.contains("B/s")).collect();
+        assert_eq!(byte_labels, ["Read (MB/s)", "Written (MB/s)"]);
     }
 }
 
 #[test]
-fn long_names_of_workloads_are_wrapped_and_whole() {
+fn long_names_of_workloads_are_wrapped_and_complete() {
     let name = "unet3d_h100_with_hdf5_files_and_a_checkpoint_after_each_epoch_of_training";
     let mut runs = Vec::new();
     for processes in [1.0, 2.0] {
@@ -195,7 +197,7 @@ fn long_names_of_workloads_are_wrapped_and_whole() {
     }
     // Over panels, and in the key.
     for plot in ["factor_levels", "scaling"] {
-        let (figure, _) = of(plot, runs.clone());
+        let (figure, _) = figure_of(plot, runs.clone());
         let texts = texts(&figure, 3.3);
         assert!(texts.concat().contains(name), "{plot}: {texts:?}");
         assert!(!texts.iter().any(|text| text.contains('…')), "{plot}: {texts:?}");
@@ -221,7 +223,7 @@ fn rates_of_bytes_that_were_not_counted_are_called_estimated() {
             assert_eq!(axes.y.label, label, "{name}");
             assert!(figure.caption.contains("are estimated"), "{name}: {}", figure.caption);
         }
-        let (figure, _) = of("au_processes", runs);
+        let (figure, _) = figure_of("au_processes", runs);
         assert!(!figure.caption.contains("estimated"), "{}", figure.caption);
     }
 }

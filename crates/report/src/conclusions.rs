@@ -1,4 +1,4 @@
-//! The findings of a report in words, with links to the runs they rest on. Judges nothing itself.
+//! Turns findings and recommendations of the analysis into those of a report, with links to the runs they rest on. Judges nothing itself.
 
 use crate::number::significant;
 use crate::report::{
@@ -17,28 +17,32 @@ use feedrate_results::run::Run;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-/// Conclude what the runs say, and put it into words.
-pub(super) fn told(runs: &[ReportedRun], designs: &[Design], results: &[&Run]) -> Vec<FindingText> {
+/// All findings about these runs, as text.
+pub(super) fn finding_texts(
+    runs: &[ReportedRun],
+    designs: &[Design],
+    results: &[&Run],
+) -> Vec<FindingText> {
     let all = findings(designs, results, &main_responses(results)).into_iter();
-    all.map(|finding| one(finding, designs, runs)).collect()
+    all.map(|finding| finding_text(finding, designs, runs)).collect()
 }
 
 /// The best of the tested configurations.
 pub(super) fn recommended(designs: &[Design], results: &[&Run]) -> Vec<RecommendationText> {
-    let all = recommendations(designs, results).into_iter().map(|of| RecommendationText {
-        says: sentences(&of),
-        in_short: in_short(&of),
-        held: of.held,
-        workload: of.workload,
-        best: of.best,
-        tested: of.tested,
-        combinations: of.combinations,
+    let all = recommendations(designs, results).into_iter().map(|group| RecommendationText {
+        says: sentences(&group),
+        in_short: in_short(&group),
+        held: group.held,
+        workload: group.workload,
+        best: group.best,
+        tested: group.tested,
+        combinations: group.combinations,
     });
     all.collect()
 }
 
-fn one(finding: Finding, designs: &[Design], all: &[ReportedRun]) -> FindingText {
-    // Where there is one workload, and no part of it alone is meant, nobody asks which.
+fn finding_text(finding: Finding, designs: &[Design], all: &[ReportedRun]) -> FindingText {
+    // A single workload is not named, unless the finding is about a part of it.
     let is_alone = matches!(designs, [only] if finding.workloads == [only.workload.clone()]);
     let support = match finding.kind {
         FindingKind::CannotTell => Support::CannotBeTold,
@@ -52,26 +56,30 @@ fn one(finding: Finding, designs: &[Design], all: &[ReportedRun]) -> FindingText
     let evidence: HashSet<&PathBuf> = finding.evidence.iter().collect();
     let runs = (0..all.len()).filter(|&at| evidence.contains(&all[at].run.path));
     let runs: Vec<usize> = runs.collect();
-    let (mut says, workload) = (sentence(&finding), finding.workloads.join(", "));
-    let of = match finding.workloads.as_slice() {
+    let mut says = sentence(&finding);
+    let workload = finding.workloads.join(", ");
+    let subject = match finding.workloads.as_slice() {
         [first, _, _, _, rest @ ..] if !rest.is_empty() => {
             format!("{first} and {} others", rest.len() + 3)
         }
         _ => workload.clone(),
     };
-    let behind: Vec<&ReportedRun> = runs.iter().map(|&run| &all[run]).collect();
-    let numbers: Vec<FindingNumber> =
-        finding.effects.iter().map(|of| number(of, finding.response, &behind)).collect();
-    if numbers.iter().any(|one| one.provenance == Some(Provenance::Estimated)) {
+    let evidence_runs: Vec<&ReportedRun> = runs.iter().map(|&run| &all[run]).collect();
+    let numbers: Vec<FindingNumber> = finding
+        .effects
+        .iter()
+        .map(|effect| number(effect, finding.response, &evidence_runs))
+        .collect();
+    if numbers.iter().any(|number| number.provenance == Some(Provenance::Estimated)) {
         says += "; bytes are estimated";
     }
     let to_do = match &finding.subject {
-        Subject::Inconclusive(of) => inconclusive::to_do(of),
+        Subject::Inconclusive(question) => inconclusive::to_do(question),
         _ => None,
     };
     FindingText {
         to_do,
-        says: if is_alone { says } else { format!("{of}: {says}") },
+        says: if is_alone { says } else { format!("{subject}: {says}") },
         kind: finding.kind,
         workload,
         response: finding.response,
@@ -84,13 +92,14 @@ fn one(finding: Finding, designs: &[Design], all: &[ReportedRun]) -> FindingText
     }
 }
 
-/// Whether it was tested, and nothing was found.
+/// Whether a finding was tested without a significant result.
 fn is_open(finding: &Finding) -> bool {
-    !finding.is_supported && finding.effects.iter().any(|of| of.p.is_some())
+    !finding.is_supported && finding.effects.iter().any(|effect| effect.p.is_some())
 }
 
-fn number(of: &EffectSize, response: Option<&str>, runs: &[&ReportedRun]) -> FindingNumber {
-    let metric = match of.quantity {
+/// A number of a finding, with its provenance.
+fn number(effect: &EffectSize, response: Option<&str>, runs: &[&ReportedRun]) -> FindingNumber {
+    let metric = match effect.quantity {
         Quantity::Windowed { .. } => Some(&AU_WINDOWED),
         Quantity::AllSteps { .. } => Some(&AU_ALL_STEPS),
         Quantity::WholeEpochThroughput { .. } => Some(&SAMPLES_WHOLE),
@@ -99,19 +108,20 @@ fn number(of: &EffectSize, response: Option<&str>, runs: &[&ReportedRun]) -> Fin
         | Quantity::AfterCheckpoints(name) => Metric::find(name).ok(),
         _ => response.and_then(|name| Metric::find(name).ok()),
     };
-    // The furthest from measured of the values that it is of.
-    let values = metric.map(|metric| runs.iter().filter_map(|one| one.run.provenance(metric)));
+    // Provenances are ordered from measured to estimated.
+    let values = metric.map(|metric| runs.iter().filter_map(|run| run.run.provenance(metric)));
     FindingNumber {
-        of: quantity(&of.quantity),
-        effect: of.clone(),
+        quantity: quantity(&effect.quantity),
+        effect: effect.clone(),
         provenance: values.and_then(Iterator::max),
-        confidence: of.confidence(),
+        confidence: effect.confidence(),
     }
 }
 
+/// A number as text: its value, interval, provenance, p and share.
 fn figure(number: &FindingNumber) -> FindingFigure {
-    let of = &number.effect;
-    let unit = match of.unit {
+    let effect = &number.effect;
+    let unit = match effect.unit {
         EffectUnit::Ratio => "ratio",
         EffectUnit::Points => "difference in points",
         EffectUnit::Efficiency => "share of linear growth",
@@ -119,16 +129,17 @@ fn figure(number: &FindingNumber) -> FindingFigure {
         EffectUnit::Seconds => "s",
         EffectUnit::Response => "value",
     };
-    let mut value = with_ends(of.estimate, of.low.zip(of.high), |value| significant(Some(value)));
-    if let Some(provenance) = number.provenance.filter(|of| *of != Provenance::Measured) {
+    let mut value =
+        with_ends(effect.estimate, effect.low.zip(effect.high), |value| significant(Some(value)));
+    if let Some(provenance) = number.provenance.filter(|effect| *effect != Provenance::Measured) {
         value += &format!(", {}", provenance.name());
     }
-    value += &format!(", n = {}", of.n);
-    if let Some(p) = of.p {
-        value += &format!(", {}", chance(p, of.tests.unwrap_or(1)));
+    value += &format!(", n = {}", effect.n);
+    if let Some(p) = effect.p {
+        value += &format!(", {}", chance(p, effect.tests.unwrap_or(1)));
     }
-    if let Some(share) = of.share_percent {
+    if let Some(share) = effect.share_percent {
         value += &format!(", {share:.1} % of the variation");
     }
-    FindingFigure { name: format!("{unit}, {}", number.of), value }
+    FindingFigure { name: format!("{unit}, {}", number.quantity), value }
 }
