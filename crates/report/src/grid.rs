@@ -1,8 +1,7 @@
 //! Builds the tables of a report: experiments, their epochs and checkpoints, and runs.
 
-use crate::document::run_numbers;
 use crate::experiment::{EpochMiddles, ReportedExperiment, SaveMiddles, experiments};
-use crate::number::{UNKNOWN, megabytes, percent, significant};
+use crate::number::{UNKNOWN, megabytes, percent, run_numbers, significant};
 use crate::report::{Report, ReportedRun};
 use crate::table::{ColumnKind, ReportTable, TableCell};
 use crate::words::answer::{counted, passes};

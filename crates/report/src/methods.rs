@@ -188,9 +188,8 @@ pub(super) fn conditions(runs: Runs) -> Vec<String> {
     let caches: Vec<String> = caches.collect();
     let emulated = emulation(runs);
     let cache = (!caches.is_empty()).then(|| format!("page cache {}", list(&caches)));
-    let emulated =
-        (!emulated.is_empty()).then(|| format!("emulated storage: {}", emulated.join(", ")));
-    cache.into_iter().chain(emulated).collect()
+    let storage = joined(emulated, ", ").map(|parts| format!("emulated storage: {parts}"));
+    cache.into_iter().chain(storage).collect()
 }
 
 /// The number of runs with one of these values: ` in 3 of 4 runs`; empty if all have one.

@@ -65,9 +65,45 @@ pub(super) fn by_count<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(&'a
     counts
 }
 
+/// The number of a run in its report.
+pub(crate) fn run_number(index: usize) -> String {
+    format!("run {}", index + 1)
+}
+
+/// The numbers of runs from ascending indexes: `runs 1 to 4, 7`.
+pub(crate) fn run_numbers(indexes: &[usize]) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for number in indexes.iter().map(|index| index + 1) {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let ranges = ranges.into_iter().map(|(first, last)| match last - first {
+        0 => first.to_string(),
+        1 => format!("{first}, {last}"),
+        _ => format!("{first} to {last}"),
+    });
+    let noun = if indexes.len() == 1 { "run" } else { "runs" };
+    format!("{noun} {}", ranges.collect::<Vec<_>>().join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_runs_are_joined_to_ranges() {
+        let cases: [(&[usize], &str); 4] = [
+            (&[2], "run 3"),
+            (&[0, 1], "runs 1, 2"),
+            (&[0, 1, 2, 6], "runs 1 to 3, 7"),
+            (&[1, 3, 4, 5], "runs 2, 4 to 6"),
+        ];
+        for (indexes, expected) in cases {
+            assert_eq!(run_numbers(indexes), expected);
+        }
+    }
 
     #[test]
     fn numbers_have_their_significant_digits() {

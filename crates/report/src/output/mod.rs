@@ -14,7 +14,8 @@ mod tests;
 
 pub use json::{OpenObject, ReportObject, Schema, Versioned};
 
-use crate::document::{Detail, run_number};
+use crate::document::Detail;
+use crate::number::run_number;
 use crate::report::{FigureUse, Report};
 use feedrate_spec::escape;
 use std::path::Path;

@@ -1,7 +1,8 @@
 //! Writes a document for a terminal. Folded parts are named in its last line; figures are not shown.
 
 use super::head_of;
-use crate::document::{Block, Depth, Document, Item, run_numbers};
+use crate::document::{Block, Depth, Document, Item};
+use crate::number::run_numbers;
 use crate::opening::STEP;
 use crate::text;
 use std::collections::BTreeSet;

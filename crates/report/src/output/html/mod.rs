@@ -4,7 +4,8 @@
 mod table;
 
 use super::{ReportOutput, Stretch, stretches};
-use crate::document::{Block, Depth, Detail, Document, Item, Section, run_number, slug};
+use crate::document::{Block, Depth, Detail, Document, Item, Section, slug};
+use crate::number::run_number;
 use crate::report::{FigureUse, FindingFigure, ReportFigure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
