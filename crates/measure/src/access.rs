@@ -73,7 +73,7 @@ fn bytes_per_second(io: &IoCounters) -> BySize<f64> {
 impl RequestBytes {
     fn new(access: &Access) -> Self {
         let bins = BIN_NAMES.into_iter().zip(access.sizes).filter(|&(_, count)| count > 0);
-        let common = access.common.commonest(COMMON_SIZES);
+        let common = access.common.most_common(COMMON_SIZES);
         RequestBytes { histogram: BySize(bins.collect()), common }
     }
 }

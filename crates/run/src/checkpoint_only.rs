@@ -6,7 +6,7 @@ use crate::live::LivePhase;
 use crate::system::{self, DeviceReads, Sampler, TimelineSampler};
 use crate::training::{RunOutcome, Session};
 use feedrate_measure::record::{
-    AcceleratorEpoch, CheckpointKind, CheckpointRecord, EpochRecord, Record,
+    AcceleratorEpoch, CheckpointKind, CheckpointRecord, CombinedHosts, EpochRecord, Record,
 };
 use feedrate_spec::plan::{Cache, CheckpointOnlyPlan, CheckpointPlan};
 use std::fs::{self, File};
@@ -45,13 +45,14 @@ impl Session<'_> {
             Ok(RunOutcome::Complete) => self.ranks.gather(&host)?,
             _ => vec![host],
         };
-        let hosts = if hosts.len() > 1 {
-            EpochRecord::hosts(&hosts, &record.processes, record.machines())
+        let combined = if hosts.len() > 1 {
+            CombinedHosts::new(&hosts, &record.processes, record.machines())
         } else {
-            (hosts.into_iter().next().unwrap_or_default(), Vec::new())
+            CombinedHosts { host: hosts.into_iter().next().unwrap_or_default(), nodes: Vec::new() }
         };
         if let Some(epoch) = record.epochs.last_mut() {
-            (epoch.host, epoch.nodes) = hosts;
+            epoch.host = combined.host;
+            epoch.nodes = combined.nodes;
         }
         self.end(outcome, record)
     }

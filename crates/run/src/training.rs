@@ -359,7 +359,7 @@ impl Session<'_> {
         if parts.is_empty() {
             return Ok(None);
         }
-        let merged = EpochRecord::of_processes(parts, &record.processes, record.machines());
+        let merged = EpochRecord::from_processes(parts, &record.processes, record.machines());
         let other_ranges = other_messages.map(|message| from_message(&message));
         let files_read = driver.reads.add(std::iter::once(ranges).chain(other_ranges));
         Ok(Some(EpochRecord { files_read, ..merged }))

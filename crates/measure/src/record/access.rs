@@ -1,36 +1,36 @@
-//! How files were read, as Darshan counts it: sizes of requests, what follows what. Counting neither allocates nor locks.
+//! Counters of file accesses by the definitions of Darshan: request sizes and the order of reads. Counting does not allocate or lock.
 
 use super::common_sizes::CommonSizes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Upper ends of all size bins but the last, each inside its bin: `DARSHAN_BUCKET_INC` of darshan-common.h.
+/// Upper ends, inclusive, of all size bins except the last: `DARSHAN_BUCKET_INC` of darshan-common.h.
 const BIN_ENDS: [u64; BINS - 1] =
     [100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30];
-/// Bins of request sizes.
+/// Number of size bins.
 pub const BINS: usize = 10;
-/// Darshan's names of them.
+/// Darshan's names of the bins.
 pub const BIN_NAMES: [&str; BINS] = [
     "0-100", "100-1K", "1K-10K", "10K-100K", "100K-1M", "1M-4M", "4M-10M", "10M-100M", "100M-1G",
     "1G+",
 ];
 
-/// Place of a read after the one before it in the same open file.
+/// Position of a read relative to the previous one in the same open file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Follows {
-    /// It is the first since the file was opened.
+    /// It is the first read since the file was opened.
     #[default]
     Nothing,
-    /// It began before the end of the last.
+    /// It starts before the end of the previous read.
     Back,
-    /// It began further on.
+    /// It starts after the end of the previous read.
     Ahead,
-    /// It began where the last ended.
+    /// It starts exactly at the end of the previous read.
     Next,
 }
 
 impl Follows {
-    /// Place of a read at `offset`, after one that ended at `last_end`.
+    /// Position of a read at `offset` after a read that ended at `last_end`.
     #[inline]
     pub fn new(last_end: Option<u64>, offset: u64) -> Self {
         match last_end {
@@ -45,31 +45,31 @@ impl Follows {
 /// Reads of one accelerator over an epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Access {
-    /// Reads that returned so many bytes, by [`BIN_NAMES`].
+    /// Number of reads by size bin, in the order of [`BIN_NAMES`].
     pub sizes: [u64; BINS],
-    /// Bytes that those of each bin returned together; all 0 in records of versions that did not count.
+    /// Bytes read by size bin; all 0 in records of older versions.
     #[serde(default)]
     pub size_bytes: [u64; BINS],
-    /// The commonest sizes.
+    /// The most common sizes.
     pub common: CommonSizes,
-    /// Reads that followed another in the same open file: all but the first of each.
+    /// Reads that have a previous one in the same open file.
     pub following: u64,
-    /// Those of them at or after the end of the one before: `POSIX_SEQ_READS`.
+    /// Reads that start at or after the end of the previous one: `POSIX_SEQ_READS`.
     pub sequential: u64,
-    /// Those of them right at its end: `POSIX_CONSEC_READS`.
+    /// Reads that start exactly at the end of the previous one: `POSIX_CONSEC_READS`.
     pub consecutive: u64,
-    /// Samples that were read, those from memory not among them.
+    /// Samples that were read, without those served from the process's memory.
     pub samples_read: u64,
-    /// Payload of those whose size is known.
+    /// Payload bytes of samples with known payload.
     pub payload_bytes: u64,
-    /// How many those are.
+    /// Number of samples with known payload.
     pub payload_samples: u64,
-    /// Files that samples were read of, each once; `None` where that would take too much memory to know.
+    /// Number of different files that samples were read from; `None` if counting them would take too much memory.
     pub files: Option<u64>,
 }
 
 impl Access {
-    /// Count a read.
+    /// Counts a read.
     #[inline]
     pub fn read(&mut self, bytes: u64, follows: Follows) {
         self.sizes[bin(bytes)] += 1;
@@ -80,7 +80,7 @@ impl Access {
         self.consecutive += u64::from(follows == Follows::Next);
     }
 
-    /// Count a sample that was read, and its payload where that is known.
+    /// Counts a sample that was read, and its payload if that is known.
     pub fn sample(&mut self, payload_bytes: Option<u64>) {
         self.samples_read += 1;
         if let Some(bytes) = payload_bytes {
@@ -89,12 +89,12 @@ impl Access {
         }
     }
 
-    /// Reads counted here; none in records of versions that did not count.
+    /// Number of reads; 0 in records of older versions.
     pub fn reads(&self) -> u64 {
         self.sizes.iter().sum()
     }
 
-    /// Count what `other` counted too, but for files: both may have read the same.
+    /// Adds the counts of `other`, except for files, as both may have read the same ones.
     pub fn add(&mut self, other: &Access) {
         add_bins(&mut self.sizes, &other.sizes);
         add_bins(&mut self.size_bytes, &other.size_bytes);
@@ -108,7 +108,7 @@ impl Access {
     }
 }
 
-/// Bin of reads that returned `bytes`.
+/// Index of the bin of a read that returned `bytes`.
 #[inline]
 pub fn bin(bytes: u64) -> usize {
     BIN_ENDS.iter().map(|&end| usize::from(bytes > end)).sum()
@@ -120,20 +120,20 @@ pub(super) fn add_bins(sums: &mut [u64; BINS], others: &[u64; BINS]) {
     }
 }
 
-/// Files of the dataset, indexes among them, and their bytes that were read since the run began, each counted once.
+/// Files of the dataset (including indexes) and their bytes that were read since the start of the run, each counted once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilesRead {
     /// Bytes that any accelerator read.
     pub unique_bytes: u64,
-    /// Those of them that several accelerators read.
+    /// Bytes that several accelerators read.
     pub overlap_bytes: u64,
-    /// Files by the number of accelerators that read of them, ascending.
+    /// Number of files by the number of accelerators that read them, ascending.
     pub files_by_ranks: Vec<FilesByRanks>,
 }
 
-/// Files that so many accelerators read of.
+/// Number of files that were read by a given number of accelerators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct FilesByRanks {
     pub ranks: u64,
     pub files: u64,
@@ -149,7 +149,7 @@ impl From<(u64, u64)> for FilesByRanks {
 mod tests {
     use super::*;
 
-    fn of(sizes: &[u64]) -> Access {
+    fn with_reads(sizes: &[u64]) -> Access {
         let mut access = Access::default();
         sizes.iter().for_each(|&bytes| access.read(bytes, Follows::Nothing));
         access
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_what() {
+    fn the_order_of_reads_is_counted() {
         let mut access = Access::default();
         let mut last_end = None;
         for (offset, bytes) in [(10, 5), (15, 5), (30, 5), (34, 5), (0, 5)] {
@@ -188,8 +188,8 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_back_from_the_file() {
-        let access = Access { files: Some(3), ..of(&[5, 5, 7]) };
+    fn serialized_counters_read_back() {
+        let access = Access { files: Some(3), ..with_reads(&[5, 5, 7]) };
         let text = serde_json::to_string(&access).unwrap();
         assert_eq!(serde_json::from_str::<Access>(&text).unwrap(), access);
     }

@@ -1,4 +1,4 @@
-//! Checkpoints of a record: how long each took, and each rank's part of it.
+//! Checkpoints of a record: their times and each rank's part.
 
 use super::{EpochRecord, Record};
 use feedrate_spec::names;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// One checkpoint that was written or read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointRecord {
-    /// Written, or read.
+    /// Whether it was written or read.
     #[serde(default)]
     pub kind: CheckpointKind,
     /// From the start of the run.
@@ -18,22 +18,22 @@ pub struct CheckpointRecord {
     pub end_ns: u64,
     /// Bytes of all files.
     pub bytes: u64,
-    /// Steps of the epoch that were done by then.
+    /// Steps of the epoch that were done before the checkpoint.
     #[serde(default)]
     pub after_step: u64,
-    /// How long training waited for it, where that was not all the time.
+    /// Time that training waited for the checkpoint; `None` if it waited for its whole duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall_ns: Option<u64>,
-    /// How long it waited for syncs of folders and manifest, which no rank makes.
+    /// Time spent in syncs of folders and the manifest, which no rank's time includes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder_sync_ns: Option<u64>,
-    /// `read_bytes` of `/proc/self/io` over all processes while it was read; of one that was written there is none.
+    /// Increase of `read_bytes` of `/proc/self/io` over all processes while the checkpoint was read; `None` if it was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_device_read_bytes: Option<u64>,
-    /// Part of rank 0's time that it took for files of the optimizer, where it had those of a model.
+    /// Part of rank 0's time spent on files of the optimizer; `None` if it had no files of a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub optimizer_ns: Option<u64>,
-    /// Each rank that took part, in their order; empty in records that do not tell.
+    /// Participating ranks in order; empty in records without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<RankCheckpoint>,
 }
@@ -43,33 +43,32 @@ names! {
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum CheckpointKind {
-        /// Written.
+        /// The checkpoint was written.
         #[default]
         Save = "save",
-        /// Read.
+        /// The checkpoint was read.
         Load = "load",
     }
 }
 
-/// A rank's part of a checkpoint. A record holds thousands, so its file has five numbers for each:
-/// rank, start, end, bytes, sync.
+/// A rank's part of a checkpoint. A record may have thousands, so it is serialized as five numbers: rank, start, end, bytes, sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "[u64; 5]", into = "[u64; 5]")]
 pub struct RankCheckpoint {
-    /// Its number.
+    /// Number of the rank.
     pub rank: u64,
     /// From the start of the run.
     pub start_ns: u64,
     /// From the start of the run.
     pub end_ns: u64,
-    /// Bytes of its files, headers and all.
+    /// Bytes of its files, including headers.
     pub bytes: u64,
-    /// Part of that time that it waited for syncs.
+    /// Part of its time spent in syncs.
     pub sync_ns: u64,
 }
 
 impl RankCheckpoint {
-    /// Time for all its files.
+    /// Time from start to end.
     pub fn duration_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns)
     }
@@ -82,20 +81,20 @@ impl From<[u64; 5]> for RankCheckpoint {
 }
 
 impl From<RankCheckpoint> for [u64; 5] {
-    fn from(of: RankCheckpoint) -> Self {
-        [of.rank, of.start_ns, of.end_ns, of.bytes, of.sync_ns]
+    fn from(part: RankCheckpoint) -> Self {
+        [part.rank, part.start_ns, part.end_ns, part.bytes, part.sync_ns]
     }
 }
 
 impl Record {
-    /// Checkpoints of one kind, in order.
+    /// Checkpoints of a kind, in order.
     pub fn checkpoints_of(&self, kind: CheckpointKind) -> impl Iterator<Item = &CheckpointRecord> {
         self.epochs.iter().flat_map(move |epoch| epoch.checkpoints_of(kind))
     }
 }
 
 impl EpochRecord {
-    /// Checkpoints of one kind, in order.
+    /// Checkpoints of a kind, in order.
     pub fn checkpoints_of(
         &self,
         kind: CheckpointKind,
@@ -105,17 +104,17 @@ impl EpochRecord {
 }
 
 impl CheckpointRecord {
-    /// From its start until it was whole.
+    /// Duration in seconds, until the checkpoint was complete.
     pub fn duration_s(&self) -> f64 {
         self.end_ns.saturating_sub(self.start_ns) as f64 / 1e9
     }
 
-    /// How long training waited for it.
+    /// Time that training waited for the checkpoint.
     pub fn stall_ns(&self) -> u64 {
         self.stall_ns.unwrap_or(self.end_ns.saturating_sub(self.start_ns))
     }
 
-    /// 2^30 bytes a second; `None` of nothing.
+    /// Rate in GiB per second; `None` if it took no time.
     pub fn gib_per_second(&self) -> Option<f64> {
         let duration_s = self.duration_s();
         (duration_s > 0.0).then(|| self.bytes as f64 / GIB / duration_s)

@@ -1,32 +1,32 @@
-//! The commonest sizes of reads, counted in bounded memory: Misra and Gries 1982, put together as Agarwal et al. 2012
-//! ("Mergeable Summaries") do. Counting neither allocates nor locks.
+//! The most common sizes of reads, counted in bounded memory by the algorithm of Misra and Gries (1982) and merged as described by
+//! Agarwal et al. ("Mergeable Summaries", 2012). Counting does not allocate or lock.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 
-/// Sizes that are counted singly: so many different ones are counted exactly.
+/// Number of sizes with a counter. If no more different sizes occur, counts are exact.
 const SIZES: usize = 64;
 
-/// Sizes with their counts. Each was really read between `count` and `count + missed` times, one that is not there at most
-/// `missed` times, and `missed` is at most one in 65 of all reads.
+/// Sizes with their counts. The true number of reads of a size is between `count` and `count + missed`, and at most `missed` for a size
+/// that is not listed. `missed` is at most 1/65 of all reads.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "SizesInFile", into = "SizesInFile")]
 pub struct CommonSizes {
     bytes: [u64; SIZES],
-    /// A place with a count of 0 is free.
+    /// A count of 0 marks a free slot.
     counts: [u64; SIZES],
     missed: u64,
-    /// Where the last was found; the next is likely the same.
+    /// Slot of the last size, which is tried first, as the next size is often the same.
     last: usize,
 }
 
-/// A size of requests.
+/// A request size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CommonSize {
-    /// Bytes that each returned.
+    /// Bytes that each read returned.
     pub bytes: u64,
-    /// How many of them, at least.
+    /// Number of reads, as a lower bound.
     pub count: u64,
 }
 
@@ -41,55 +41,57 @@ impl CommonSizes {
     }
 
     fn count_other(&mut self, bytes: u64) {
-        if let Some(at) = self.place(bytes) {
-            self.bytes[at] = bytes;
-            self.counts[at] += 1;
-            self.last = at;
+        if let Some(slot) = self.slot(bytes) {
+            self.bytes[slot] = bytes;
+            self.counts[slot] += 1;
+            self.last = slot;
         } else {
-            // This one and one of each other size are forgotten together.
+            // Misra and Gries: drop this read together with one of each counted size.
             self.counts.iter_mut().for_each(|count| *count -= 1);
             self.missed += 1;
         }
     }
 
-    /// Place of a size, or else a free one.
-    fn place(&self, bytes: u64) -> Option<usize> {
+    /// Slot of a size, or else a free slot.
+    fn slot(&self, bytes: u64) -> Option<usize> {
         let mut sizes = self.bytes.iter().zip(&self.counts);
-        let known = sizes.position(|(&own, &count)| own == bytes && count > 0);
+        let known = sizes.position(|(&size, &count)| size == bytes && count > 0);
         known.or_else(|| self.counts.iter().position(|&count| count == 0))
     }
 
-    /// Count reads of one size that somebody else counted.
+    /// Adds a number of reads of one size, such as from an imported log.
     pub fn count_many(&mut self, bytes: u64, count: u64) {
         if count > 0 {
             self.add(&CommonSizes::from_counts(&mut [CommonSize { bytes, count }], 0));
         }
     }
 
-    /// The `most` commonest sizes, or as many fewer as are known for sure to be the commonest; `None` where reads were counted
-    /// and none is.
-    pub fn commonest(&self, most: usize) -> Option<Vec<CommonSize>> {
+    /// The most common sizes, most common first: `sizes_max` of them, or fewer if only fewer are certain. `None` if reads were counted but
+    /// no size is certain.
+    pub fn most_common(&self, sizes_max: usize) -> Option<Vec<CommonSize>> {
         let mut sizes = self.sizes();
-        let count = |at: usize| sizes.get(at).map_or(0, |size: &CommonSize| size.count);
-        let certain = |told: &usize| count(told - 1) >= count(*told) + self.missed;
-        let told = (1..=most.min(sizes.len())).rev().find(certain);
-        if told.is_none() && (self.missed > 0 || !sizes.is_empty()) {
+        let count_at = |index: usize| sizes.get(index).map_or(0, |size: &CommonSize| size.count);
+        // The first `number` sizes are certain if no further size can have a higher count than the last of them.
+        let is_certain = |number: &usize| count_at(number - 1) >= count_at(*number) + self.missed;
+        let certain = (1..=sizes_max.min(sizes.len())).rev().find(is_certain);
+        if certain.is_none() && (self.missed > 0 || !sizes.is_empty()) {
             return None;
         }
-        sizes.truncate(told.unwrap_or(0));
+        sizes.truncate(certain.unwrap_or(0));
         Some(sizes)
     }
 
-    /// Those that were counted, the commonest first.
+    /// The counted sizes, most common first.
     fn sizes(&self) -> Vec<CommonSize> {
-        let places = self.bytes.iter().zip(&self.counts);
-        let sizes = places.map(|(&bytes, &count)| CommonSize { bytes, count });
-        let mut sizes: Vec<CommonSize> = sizes.filter(|size| size.count > 0).collect();
+        let slots = self.bytes.iter().zip(&self.counts);
+        let used = slots.filter(|&(_, &count)| count > 0);
+        let mut sizes: Vec<CommonSize> =
+            used.map(|(&bytes, &count)| CommonSize { bytes, count }).collect();
         sizes.sort_unstable_by_key(|size| (Reverse(size.count), size.bytes));
         sizes
     }
 
-    /// Count what `other` counted too.
+    /// Adds the counts of `other`.
     pub(super) fn add(&mut self, other: &CommonSizes) {
         let mut sum = self.sizes();
         for more in other.sizes() {
@@ -101,13 +103,14 @@ impl CommonSizes {
         *self = CommonSizes::from_counts(&mut sum, self.missed + other.missed);
     }
 
-    /// Where there are more than are kept, as many reads of each are forgotten as of the first that is not kept.
+    /// Keeps the most common sizes. If there are more than [`SIZES`], the count of the first dropped size is subtracted from all.
     fn from_counts(sizes: &mut [CommonSize], missed: u64) -> Self {
         sizes.sort_unstable_by_key(|size| (Reverse(size.count), size.bytes));
-        let forgotten = sizes.get(SIZES).map_or(0, |size| size.count);
-        let mut kept = CommonSizes { missed: missed + forgotten, ..CommonSizes::default() };
-        for (at, size) in sizes.iter().take(SIZES).enumerate() {
-            (kept.bytes[at], kept.counts[at]) = (size.bytes, size.count - forgotten);
+        let dropped = sizes.get(SIZES).map_or(0, |size| size.count);
+        let mut kept = CommonSizes { missed: missed + dropped, ..CommonSizes::default() };
+        for (slot, size) in sizes.iter().take(SIZES).enumerate() {
+            kept.bytes[slot] = size.bytes;
+            kept.counts[slot] = size.count - dropped;
         }
         kept
     }
@@ -127,7 +130,7 @@ impl PartialEq for CommonSizes {
 
 impl Eq for CommonSizes {}
 
-/// As records have them.
+/// Serialized form.
 #[derive(Serialize, Deserialize)]
 struct SizesInFile {
     sizes: Vec<(u64, u64)>,
@@ -154,60 +157,60 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn of(sizes: &[u64]) -> CommonSizes {
+    fn with_reads(sizes: &[u64]) -> CommonSizes {
         let mut common = CommonSizes::default();
         sizes.iter().for_each(|&bytes| common.count(bytes));
         common
     }
 
-    fn exactly(sizes: &[u64]) -> BTreeMap<u64, u64> {
+    fn exact_counts(sizes: &[u64]) -> BTreeMap<u64, u64> {
         let mut counts = BTreeMap::new();
         sizes.iter().for_each(|&bytes| *counts.entry(bytes).or_insert(0) += 1);
         counts
     }
 
     #[test]
-    fn sizes_that_are_all_different_have_no_commonest() {
+    fn different_sizes_have_no_most_common_one() {
         let different: Vec<u64> = (0..1000).collect();
-        assert_eq!(of(&different).commonest(4), None);
-        assert_eq!(of(&[]).commonest(4), Some(vec![]));
-        let both: Vec<u64> = different.iter().flat_map(|&bytes| [4096, bytes + 5000]).collect();
-        let common = of(&both).commonest(4).unwrap();
+        assert_eq!(with_reads(&different).most_common(4), None);
+        assert_eq!(with_reads(&[]).most_common(4), Some(vec![]));
+        let mixed: Vec<u64> = different.iter().flat_map(|&bytes| [4096, bytes + 5000]).collect();
+        let common = with_reads(&mixed).most_common(4).unwrap();
         assert_eq!(common.iter().map(|size| size.bytes).collect::<Vec<_>>(), [4096]);
     }
 
     #[test]
-    fn they_come_back_from_the_file() {
-        let common = of(&(0..500).map(|i| i % 70).collect::<Vec<_>>());
+    fn serialized_counts_read_back() {
+        let common = with_reads(&(0..500).map(|i| i % 70).collect::<Vec<_>>());
         let text = serde_json::to_string(&common).unwrap();
         assert_eq!(serde_json::from_str::<CommonSizes>(&text).unwrap(), common);
     }
 
     proptest! {
-        /// Whoever counted them, each count is a bound within what was missed, and what is told to be commonest is.
+        /// After merging, counts are bounds within `missed`, and no other size is more common than the reported ones.
         #[test]
-        fn no_other_size_is_commoner_than_those_that_are_told(
+        fn the_most_common_sizes_are_correct(
             a in prop::collection::vec((0u64..200).prop_map(|i| i * i / 100), 0..900),
             b in prop::collection::vec(0u64..90, 0..900),
         ) {
-            let mut both = of(&a);
-            both.add(&of(&b));
+            let mut merged = with_reads(&a);
+            merged.add(&with_reads(&b));
             let all = [a, b].concat();
-            let really = exactly(&all);
-            prop_assert!(both.missed * (SIZES as u64 + 1) <= all.len() as u64);
-            for (&bytes, &count) in &really {
-                let own = both.sizes().into_iter().find(|size| size.bytes == bytes);
-                let least = own.map_or(0, |size| size.count);
-                prop_assert!(least <= count && count <= least + both.missed);
+            let exact = exact_counts(&all);
+            prop_assert!(merged.missed * (SIZES as u64 + 1) <= all.len() as u64);
+            for (&bytes, &count) in &exact {
+                let found = merged.sizes().into_iter().find(|size| size.bytes == bytes);
+                let lower_bound = found.map_or(0, |size| size.count);
+                prop_assert!(lower_bound <= count && count <= lower_bound + merged.missed);
             }
-            if really.len() <= SIZES {
-                prop_assert_eq!(both.missed, 0);
-                prop_assert_eq!(both.commonest(4).unwrap().len(), really.len().min(4));
+            if exact.len() <= SIZES {
+                prop_assert_eq!(merged.missed, 0);
+                prop_assert_eq!(merged.most_common(4).unwrap().len(), exact.len().min(4));
             }
-            let told = both.commonest(4).unwrap_or_default();
-            let told: Vec<u64> = told.iter().map(|size| size.bytes).collect();
-            let rarest = told.iter().map(|bytes| really[bytes]).min();
-            let others = really.iter().filter(|(bytes, _)| !told.contains(bytes));
+            let reported = merged.most_common(4).unwrap_or_default();
+            let reported_bytes: Vec<u64> = reported.iter().map(|size| size.bytes).collect();
+            let rarest = reported_bytes.iter().map(|bytes| exact[bytes]).min();
+            let others = exact.iter().filter(|(bytes, _)| !reported_bytes.contains(bytes));
             if let Some(rarest) = rarest {
                 prop_assert!(others.map(|(_, &count)| count).all(|count| count <= rarest));
             }

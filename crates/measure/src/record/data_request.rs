@@ -1,11 +1,11 @@
-//! The arguments of a run that decide which data it reads: with them and its workload, its plan can be made again, also with a change.
+//! Arguments of a run that determine which data it reads. Together with the workload, they allow making its plan again with a change.
 
 use serde::{Deserialize, Serialize};
 
-/// Arguments of the command line that decide which data is read.
+/// Command-line arguments that determine which data a run reads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DataRequest {
-    /// Folder that datasets lie in, absolute.
+    /// Folder that contains the datasets, absolute.
     pub data_root: String,
     /// `--scale`.
     pub scale: f64,

@@ -1,4 +1,4 @@
-//! `record.json`, and how result files get onto the disk: whole and synced, or not at all.
+//! Reads and writes `record.json`, and provides the atomic writing of result files: they appear complete and synced, or not at all.
 
 mod new_files;
 
@@ -15,17 +15,17 @@ use std::path::{Path, PathBuf};
 
 /// The name of the record in a run's folder.
 pub const RECORD_FILE: &str = "record.json";
-/// Beside it: the names of the dataset's files, where others gave them.
+/// File beside the record with the names of the dataset's files, for datasets that feedrate did not generate.
 pub const NAMES_FILE: &str = "names.index";
 
-/// The longest record that is read; a step takes some eighty bytes.
+/// Maximum size of a record that is read. A step takes about 80 bytes.
 const BYTES_MAX: u64 = 128 * RECORDED_STEPS_MAX;
-/// The longest text that people write: workloads, designs, tables.
+/// Maximum size of texts written by people: workloads, designs, tables.
 const TEXT_BYTES_MAX: u64 = 16 << 20;
 
-/// A record or result file could not be read or written.
+/// Error from reading or writing a record or another result file.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
+#[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum RecordFileError {
     #[error("cannot {action} `{}`: {source}", path.display())]
     Io { action: &'static str, path: PathBuf, source: io::Error },
@@ -33,17 +33,17 @@ pub enum RecordFileError {
     NoRecord { path: PathBuf, source: serde_json::Error },
     #[error("`{}` has record version `{found}`, and this feedrate reads versions up to {RECORD_VERSION}", path.display())]
     Newer { path: PathBuf, found: u32 },
-    #[error("`{}` is damaged: {what}", path.display())]
-    Damaged { path: PathBuf, what: String },
+    #[error("`{}` is damaged: {damage}", path.display())]
+    Damaged { path: PathBuf, damage: String },
 }
 
 impl RecordFileError {
-    /// A way to mend it.
+    /// Suggests a remedy.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             RecordFileError::Io { source, .. } => match source.kind() {
                 io::ErrorKind::NotFound => Some(
-                    "give the folder of a run, one that holds `record.json`; `feedrate analyze` reads DLIO's",
+                    "give the folder of a run, which contains `record.json`; `feedrate analyze` reads DLIO's",
                 ),
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                     Some("free some space, or choose another folder with `--results`")
@@ -55,39 +55,40 @@ impl RecordFileError {
             },
             RecordFileError::Newer { .. } => Some("use the feedrate that wrote it, or a newer one"),
             RecordFileError::NoRecord { .. } | RecordFileError::Damaged { .. } => Some(
-                "it was cut short, edited, or written by another program or version; run again",
+                "it was truncated, edited, or written by another program or version; run again",
             ),
         }
     }
 }
 
-/// Write `record.json` into a run's folder.
+/// Writes `record.json` into a run's folder.
 ///
 /// # Errors
-/// It cannot be written; what was there before is still there.
+/// The file cannot be written. An earlier file is then kept.
 pub fn write(folder: &Path, record: &Record) -> Result<(), RecordFileError> {
     let mut files = NewFiles::new(folder);
     write_to(&mut files, record)?;
     files.publish()
 }
 
-/// Write `record.json` among other files.
+/// Adds `record.json` to a set of new files.
 ///
 /// # Errors
-/// It cannot be written.
+/// The file cannot be written.
 pub fn write_to(files: &mut NewFiles, record: &Record) -> Result<(), RecordFileError> {
     let bytes = serde_json::to_vec(record).unwrap_or_else(|_| unreachable!("keys are text"));
     files.write(RECORD_FILE, &bytes)
 }
 
-/// Read a record: its file, or the folder of its run.
+/// Reads a record from its file or from the folder of its run.
 ///
 /// # Errors
-/// There is none, it is damaged, or a newer feedrate wrote it.
+/// The record is missing, damaged, or of a newer version.
 pub fn read(path: &Path) -> Result<Record, RecordFileError> {
     let path = if path.is_dir() { path.join(RECORD_FILE) } else { path.to_path_buf() };
-    let bytes = read_bounded(&path, BYTES_MAX).map_err(|source| io_error("read", &path, source))?;
-    let bytes = escape::json_texts(&bytes);
+    let stored =
+        read_bounded(&path, BYTES_MAX).map_err(|source| io_error("read", &path, source))?;
+    let bytes = escape::json_texts(&stored);
     let parsed = serde_json::from_slice::<Record>(&bytes);
     let version = match &parsed {
         Ok(record) => record.version,
@@ -99,59 +100,59 @@ pub fn read(path: &Path) -> Result<Record, RecordFileError> {
     match parsed {
         Ok(record) => match find_damage(&record) {
             None => Ok(record),
-            Some(what) => Err(RecordFileError::Damaged { path, what }),
+            Some(damage) => Err(RecordFileError::Damaged { path, damage }),
         },
         Err(source) => Err(RecordFileError::NoRecord { path, source }),
     }
 }
 
-/// The bytes of a file that anybody may have written: one of no more than `bytes_max`.
+/// Reads an untrusted file of at most `bytes_max` bytes.
 ///
 /// # Errors
-/// It cannot be read, is longer, or is no file: a pipe would be waited for when it is opened.
+/// The file cannot be read, is larger, or is not a regular file. A pipe is refused because opening it would block.
 pub fn read_bounded(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
-    let about = path.metadata()?;
-    if !about.is_file() {
+    let metadata = path.metadata()?;
+    if !metadata.is_file() {
         return Err(io::Error::other("it is no file"));
     }
-    refuse_longer(about.len(), bytes_max)?;
+    check_size(metadata.len(), bytes_max)?;
     let mut bytes = Vec::new();
-    // It may grow meanwhile.
+    // The file may grow in the meantime.
     File::open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
-    refuse_longer(bytes.len() as u64, bytes_max)?;
+    check_size(bytes.len() as u64, bytes_max)?;
     Ok(bytes)
 }
 
-/// A text that people write, from wherever they name.
+/// Reads a text that the user named, such as a workload. It may be a pipe.
 ///
 /// # Errors
-/// It cannot be read, is too long, or is no text.
+/// The text cannot be read, is too long, or is not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(TEXT_BYTES_MAX + 1).read_to_string(&mut text)?;
-    refuse_longer(text.len() as u64, TEXT_BYTES_MAX)?;
+    check_size(text.len() as u64, TEXT_BYTES_MAX)?;
     Ok(text)
 }
 
-/// The same of a file in a folder that anybody may have made.
+/// Reads an untrusted text file.
 ///
 /// # Errors
-/// As [`read_bounded`], or it is no text.
+/// As [`read_bounded`], or the file is not UTF-8.
 pub fn read_text_bounded(path: &Path) -> io::Result<String> {
     String::from_utf8(read_bounded(path, TEXT_BYTES_MAX)?).map_err(io::Error::other)
 }
 
-fn refuse_longer(bytes: u64, bytes_max: u64) -> io::Result<()> {
+fn check_size(bytes: u64, bytes_max: u64) -> io::Result<()> {
     if bytes_max < bytes {
         return Err(io::Error::other(format!("it is larger than {bytes_max} bytes")));
     }
     Ok(())
 }
 
-/// Write one file under another name in the same folder, sync it, and give it its name.
+/// Writes a file under a temporary name in the same folder, syncs it, and renames it.
 ///
 /// # Errors
-/// It cannot be written; what was there before is still there.
+/// The file cannot be written. An earlier file is then kept.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RecordFileError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut files = NewFiles::new(path.parent().unwrap_or(Path::new("")));
@@ -159,10 +160,10 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), RecordFileError
     files.publish()
 }
 
-/// Create the file under which `path` is written until it is whole, and which nobody else writes to.
+/// Creates the temporary file that holds `path` until it is complete. No other process uses its name.
 ///
 /// # Errors
-/// The folder refuses.
+/// The file cannot be created.
 pub fn create_part_of(path: &Path) -> io::Result<(File, PathBuf)> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     create_part(&name, std::process::id(), |name| {
@@ -171,7 +172,7 @@ pub fn create_part_of(path: &Path) -> io::Result<(File, PathBuf)> {
     })
 }
 
-/// Remove what processes that were killed have left of `path`. Nobody else may be writing it.
+/// Removes temporary files of `path` that killed processes left. The caller must make sure that no other process is writing `path`.
 pub fn remove_parts_of(path: &Path) {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let Ok(entries) = fs::read_dir(path.parent().unwrap_or(Path::new("."))) else { return };
@@ -182,10 +183,11 @@ pub fn remove_parts_of(path: &Path) {
     }
 }
 
-/// Make names in a folder last. Some file systems cannot sync a folder; the files are whole there all the same.
+/// Syncs a folder, so that the names of its files survive a crash. A file system without support for this is no error, as the files
+/// themselves are synced.
 ///
 /// # Errors
-/// It cannot be opened, or the disk fails.
+/// The folder cannot be opened, or the disk fails.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     File::open(folder)?.sync_all().or_else(|error| match error.kind() {
@@ -194,7 +196,7 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     })
 }
 
-/// A folder for result files, unless it is there.
+/// Creates a folder for result files if it does not exist.
 pub(crate) fn make_folder(folder: &Path) -> Result<(), RecordFileError> {
     fs::create_dir_all(folder).map_err(|source| io_error("make", folder, source))
 }
@@ -208,10 +210,10 @@ struct Version {
     version: u32,
 }
 
-/// Check what metrics rely on: every step and every sample has all its figures.
+/// Checks what metrics rely on: every step and every sample must have all its figures. Returns a description of the first problem.
 fn find_damage(record: &Record) -> Option<String> {
-    if let Some(beyond) = record.plan.dataset.limit_violation() {
-        return Some(beyond);
+    if let Some(violation) = record.plan.dataset.limit_violation() {
+        return Some(violation);
     }
     if record.timeline.as_ref().is_some_and(|timeline| !timeline.is_even()) {
         return Some("the columns of its timeline differ in length".into());
@@ -251,7 +253,7 @@ mod tests {
     use crate::summary::Summary;
     use feedrate_spec::plan::{Cache, StagePlan};
 
-    /// Earlier versions could copy each file of a dataset when it was read first.
+    /// Earlier versions could copy each file of a dataset at its first read.
     #[test]
     fn a_copy_made_at_the_first_read_is_refused() {
         let folder = tempfile::tempdir().unwrap();
@@ -267,18 +269,17 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_killed_process_go_and_files_of_others_stay() {
+    fn temporary_files_of_killed_processes_are_removed_and_other_files_stay() {
         let folder = tempfile::tempdir().unwrap();
         let others = [".b.json.7-0.part", ".a.json.part", "a.json"];
         for name in others.iter().chain(&[".a.json.7-0.part", ".a.json.8-3.part"]) {
             fs::write(folder.path().join(name), "x").unwrap();
         }
         remove_parts_of(&folder.path().join("a.json"));
-        let mut left = names(folder.path());
-        left.sort();
-        assert_eq!(left, [".a.json.part", ".b.json.7-0.part", "a.json"]);
+        assert_eq!(names(folder.path()), [".a.json.part", ".b.json.7-0.part", "a.json"]);
     }
 
+    /// Names of the files in a folder, sorted.
     fn names(folder: &Path) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(folder)
             .unwrap()
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_comes_back_as_it_was() {
+    fn a_written_record_reads_back() {
         let folder = tempfile::tempdir().unwrap();
         let mut record = simple(&[(10, 5, 1, 100), (20, 5, 0, 100)]);
         record.epochs[0].accelerators[0].io.read_latency.record(12_345);
@@ -300,20 +301,20 @@ mod tests {
         assert_eq!(names(folder.path()), [RECORD_FILE]);
     }
 
-    /// Plans once said only whether the page cache was emptied.
+    /// Plans of older versions have a boolean for the page cache.
     #[test]
-    fn records_of_cold_runs_stay_cold() {
+    fn the_cache_setting_of_older_records_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let record = simple(&[(10, 5, 1, 100)]);
         let text = serde_json::to_string(&record).unwrap();
         for (old, cache) in [("\"cold\":true", Cache::Cold), ("\"cold\":false", Cache::AsIs)] {
-            let text = text.replace("\"cache\":\"as_is\"", old);
-            fs::write(folder.path().join(RECORD_FILE), text).unwrap();
+            let old_text = text.replace("\"cache\":\"as_is\"", old);
+            fs::write(folder.path().join(RECORD_FILE), old_text).unwrap();
             assert_eq!(read(folder.path()).unwrap().plan.train.cache, cache);
         }
     }
 
-    /// As an early build wrote it: without timeline, processes and order of reads, and with the batches in flight under their old name.
+    /// The file is from an early build: it has no timeline, processes and order of reads, and an old name for the batches in flight.
     #[test]
     fn records_of_older_builds_are_read() {
         let folder = tempfile::tempdir().unwrap();
@@ -363,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_refused() {
+    fn invalid_records_are_refused() {
         let text = serde_json::to_string(&simple(&[(1, 1, 1, 1)])).unwrap();
         check(
             &text.replacen("\"version\":1", "\"version\":7", 1),
@@ -386,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_named() {
+    fn a_missing_record_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let error = read(folder.path()).unwrap_err();
         assert!(
@@ -396,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_write_leaves_nothing_and_keeps_what_was_there() {
+    fn a_failed_write_leaves_no_files_and_keeps_earlier_ones() {
         let folder = tempfile::tempdir().unwrap();
         let publish = |second: &str| {
             let mut files = NewFiles::new(folder.path());
@@ -412,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn more_files_than_may_be_open() {
+    fn more_files_than_can_be_open_are_written() {
         let folder = tempfile::tempdir().unwrap();
         let mut files = NewFiles::new(folder.path());
         (0..600).for_each(|i| files.write(&i.to_string(), &vec![1; i]).unwrap());

@@ -1,10 +1,10 @@
-//! Several processes and machines, as if they were one.
+//! Combines what several processes and machines recorded into one record.
 
 use super::{EpochRecord, HostEpoch, Process, StepCauses, System};
 
 impl HostEpoch {
-    /// Add up processes of one machine: what is a process's adds up, what is the machine's is told by the first.
-    pub fn of_processes(parts: &[HostEpoch]) -> HostEpoch {
+    /// Combines the processes of one machine: figures of processes are added, figures of the machine are taken from the first.
+    pub fn from_processes(parts: &[HostEpoch]) -> HostEpoch {
         HostEpoch {
             process_device_read_bytes: sum(parts, |part| part.process_device_read_bytes),
             process_cpu_ns: sum(parts, |part| part.process_cpu_ns),
@@ -12,10 +12,11 @@ impl HostEpoch {
         }
     }
 
-    /// Add up machines, each with its number of CPUs: bytes add up, shares are means over all CPUs, the clock is the worst one.
-    pub fn of_machines(parts: &[HostEpoch], cpus: &[u32]) -> HostEpoch {
+    /// Combines several machines, each with its number of CPUs: bytes are added, busy shares are averaged over all CPUs, and the largest
+    /// clock step is taken.
+    pub fn from_machines(parts: &[HostEpoch], cpus: &[u32]) -> HostEpoch {
         let steps_ns = parts.iter().filter_map(|part| part.clock_step_ns);
-        let files = parts.iter().map(|part| part.resident_sampled_share);
+        let sampled_shares = parts.iter().map(|part| part.resident_sampled_share);
         let opened_files = parts.iter().filter_map(|part| part.metadata_opened_files);
         let others = parts.iter().filter_map(|part| part.busiest_other.as_ref());
         let dropped = parts.iter().filter_map(|part| part.metadata_dropped);
@@ -25,8 +26,8 @@ impl HostEpoch {
             device_write_bytes: sum(parts, |part| part.device_write_bytes),
             resident_before_bytes: sum(parts, |part| part.resident_before_bytes),
             resident_after_bytes: sum(parts, |part| part.resident_after_bytes),
-            resident_sampled_share: files.reduce(f64::min).unwrap_or_default(),
-            // Each machine is to open them for the first time.
+            resident_sampled_share: sampled_shares.reduce(f64::min).unwrap_or_default(),
+            // The machine that had opened the most files has the warmest metadata.
             metadata_opened_files: opened_files.max(),
             metadata_dropped: dropped.min(),
             process_cpu_ns: sum(parts, |part| part.process_cpu_ns),
@@ -39,49 +40,58 @@ impl HostEpoch {
     }
 }
 
-/// Unknown if it is of one.
-fn sum(parts: &[HostEpoch], of: fn(&HostEpoch) -> Option<u64>) -> Option<u64> {
-    parts.iter().map(of).sum()
+/// Sum of a counter; `None` if it is unknown for any part.
+fn sum(parts: &[HostEpoch], counter: fn(&HostEpoch) -> Option<u64>) -> Option<u64> {
+    parts.iter().map(counter).sum()
 }
 
 fn busy_share(parts: &[HostEpoch], cpus: &[u32]) -> Option<f64> {
-    let busy =
-        parts.iter().zip(cpus).map(|(part, cpus)| Some(part.cpu_busy_share? * f64::from(*cpus)));
-    let all: u32 = cpus.iter().sum();
-    let busy = busy.sum::<Option<f64>>()?;
-    (all > 0).then(|| busy / f64::from(all))
+    let total: u32 = cpus.iter().sum();
+    let busy: Option<f64> = parts
+        .iter()
+        .zip(cpus)
+        .map(|(part, cpus)| Some(part.cpu_busy_share? * f64::from(*cpus)))
+        .sum();
+    (total > 0).then_some(busy? / f64::from(total))
 }
 
-impl EpochRecord {
-    /// All processes and machines together, and of several machines each.
-    pub fn hosts(
-        parts: &[HostEpoch],
-        processes: &[Process],
-        machines: &[System],
-    ) -> (HostEpoch, Vec<HostEpoch>) {
-        let mut by_node = vec![Vec::new(); machines.len()];
+/// Figures of the machines of a run during an epoch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CombinedHosts {
+    /// All machines together.
+    pub host: HostEpoch,
+    /// Each machine; empty if there is only one.
+    pub nodes: Vec<HostEpoch>,
+}
+
+impl CombinedHosts {
+    /// Combines the figures of all processes.
+    pub fn new(parts: &[HostEpoch], processes: &[Process], machines: &[System]) -> Self {
+        let mut parts_by_node = vec![Vec::new(); machines.len()];
         for (part, process) in parts.iter().zip(processes) {
-            if let Some(own) = by_node.get_mut(process.node as usize) {
-                own.push(part.clone());
+            if let Some(node_parts) = parts_by_node.get_mut(process.node as usize) {
+                node_parts.push(part.clone());
             }
         }
         let mut nodes: Vec<HostEpoch> =
-            by_node.iter().map(|parts| HostEpoch::of_processes(parts)).collect();
-        let cpus: Vec<u32> = machines.iter().map(System::all_cpus).collect();
-        match nodes.len() {
-            1 => (nodes.remove(0), Vec::new()),
-            _ => (HostEpoch::of_machines(&nodes, &cpus), nodes),
+            parts_by_node.iter().map(|parts| HostEpoch::from_processes(parts)).collect();
+        if nodes.len() == 1 {
+            return CombinedHosts { host: nodes.remove(0), nodes: Vec::new() };
         }
+        let cpus: Vec<u32> = machines.iter().map(System::all_cpus).collect();
+        CombinedHosts { host: HostEpoch::from_machines(&nodes, &cpus), nodes }
     }
+}
 
-    /// One epoch as each process wrote it down, in their order.
-    pub fn of_processes(
+impl EpochRecord {
+    /// Combines the records that all processes made of an epoch, in the order of ranks.
+    pub fn from_processes(
         parts: Vec<EpochRecord>,
         processes: &[Process],
         machines: &[System],
     ) -> Self {
         let hosts: Vec<HostEpoch> = parts.iter().map(|part| part.host.clone()).collect();
-        let (host, nodes) = EpochRecord::hosts(&hosts, processes, machines);
+        let CombinedHosts { host, nodes } = CombinedHosts::new(&hosts, processes, machines);
         let start_ns = parts.iter().map(|part| part.start_ns).min();
         let end_ns = parts.iter().map(|part| part.end_ns).max();
         let number = parts.first().map_or(1, |part| part.number);
@@ -134,32 +144,33 @@ mod tests {
     }
 
     #[test]
-    fn processes_add_up_and_machines_are_counted_once() {
+    fn processes_are_added_and_machines_count_once() {
         let machine = |cpus| System { cpus, ..System::default() };
         let parts =
             vec![part(10, Some(5), 1, 0.5), part(20, Some(6), 2, 0.6), part(30, Some(7), 4, 1.0)];
         let processes = [process(0), process(0), process(1)];
-        let epoch = EpochRecord::of_processes(parts.clone(), &processes, &[machine(1), machine(3)]);
+        let epoch =
+            EpochRecord::from_processes(parts.clone(), &processes, &[machine(1), machine(3)]);
         assert_eq!((epoch.number, epoch.start_ns, epoch.end_ns), (3, 10, 130));
         assert_eq!(epoch.accelerators.len(), 6);
-        // The first process of the first machine tells what that machine read.
+        // The first process of a machine counts for the machine.
         assert_eq!(epoch.host.device_read_bytes, Some(5 + 7));
         assert_eq!(epoch.host.process_cpu_ns, Some(7));
         assert_eq!(epoch.host.cpu_busy_share, Some((0.5 + 3.0) / 4.0));
         assert_eq!(epoch.host.clock_step_ns, Some(-30));
         assert_eq!(epoch.nodes.len(), 2);
-        let one = [process(0), process(0), process(0)];
-        let epoch = EpochRecord::of_processes(parts, &one, &[machine(1)]);
+        let on_one_machine = [process(0), process(0), process(0)];
+        let epoch = EpochRecord::from_processes(parts, &on_one_machine, &[machine(1)]);
         assert_eq!(epoch.host.device_read_bytes, Some(5));
         assert!(epoch.nodes.is_empty());
     }
 
     #[test]
-    fn what_one_does_not_know_is_unknown() {
+    fn a_sum_with_an_unknown_part_is_unknown() {
         let parts = vec![part(10, Some(5), 1, 0.5), part(20, None, 2, 0.6)];
         let machines =
             [System { cpus: 1, ..System::default() }, System { cpus: 1, ..System::default() }];
-        let epoch = EpochRecord::of_processes(parts, &[process(0), process(1)], &machines);
+        let epoch = EpochRecord::from_processes(parts, &[process(0), process(1)], &machines);
         assert_eq!(epoch.host.device_read_bytes, None);
         assert_eq!(epoch.host.process_cpu_ns, Some(3));
     }

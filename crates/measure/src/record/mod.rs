@@ -1,7 +1,7 @@
-//! The record of a run: what was planned, on what machine, and every step's times. Never edited.
+//! The record of a run: its plan, its machines, and the times of every step. A record is never edited.
 //!
-//! Times are integers of nanoseconds on the monotonic clock, counted from the start of the run.
-//! Long because it is the form of the record, field by field.
+//! Times are integers of nanoseconds from the start of the run, by the monotonic clock.
+//! Long because it lists the fields of the record.
 
 pub mod timeline;
 pub mod access;
@@ -22,6 +22,7 @@ mod tests;
 pub use self::causes::{Stall, StepCauses};
 pub use self::checkpoint::{CheckpointKind, CheckpointRecord, RankCheckpoint};
 pub use self::data_request::DataRequest;
+pub use self::hosts::CombinedHosts;
 pub use self::mount::{Mount, ReadLimits};
 pub use self::staging::{StagingRecord, StagingSpan, StagingSummary};
 pub use self::study::StudyRun;
@@ -35,61 +36,61 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use timeline::Timeline;
 
-/// Raised when a field changes meaning; a reader refuses versions above its own.
+/// Version of the format. It is raised when a field changes its meaning; newer versions are refused.
 pub const RECORD_VERSION: u32 = 1;
 
-/// One run.
+/// The record of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// [`RECORD_VERSION`] of the writer.
     pub version: u32,
-    /// The program and version that wrote it.
+    /// The program and version that wrote the record.
     pub program: String,
     /// The plan.
     pub plan: Plan,
-    /// The machine; of several the one of rank 0.
+    /// The machine of rank 0.
     pub system: System,
-    /// All machines, in the order of their first ranks; empty where there is one.
+    /// All machines, in the order of their first ranks; empty if there is only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<System>,
-    /// The processes in the order of their ranks; empty where there is one.
+    /// The processes in the order of their ranks; empty if there is only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<Process>,
-    /// Local wall-clock start, DLIO's form `2026-11-21T10:00:00.000000`.
+    /// Local wall-clock start in DLIO's format, such as `2026-11-21T10:00:00.000000`.
     pub started: String,
     /// Local wall-clock end; empty until then.
     pub ended: String,
     /// Whether the run reached its end.
     pub complete: bool,
-    /// Reason why it did not, where it did not.
+    /// Reason why the run stopped early, if it is known.
     pub stopped_because: Option<String>,
-    /// Whether compute waits spun over their last stretch.
+    /// Whether compute waits ended in a busy loop for precision.
     pub compute_spins: bool,
     /// Whether time was simulated.
     pub simulated: bool,
-    /// The copy that was read instead of the dataset; `None` where there was none.
+    /// The copy that was read instead of the dataset; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staging: Option<StagingRecord>,
-    /// Settings of the dataset that was read, by its manifest, where they are not those of the plan; `None` where they are, and without a manifest.
+    /// Settings in the dataset's manifest if they differ from the plan; `None` if they agree or there is no manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found_dataset: Option<DatasetPlan>,
     /// Epochs, in order.
     pub epochs: Vec<EpochRecord>,
-    /// Evaluations, in order; each has the number of the epoch that it came after.
+    /// Evaluations, in order; each has the number of the epoch before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evaluations: Vec<EpochRecord>,
-    /// Timeline; `None` where it was switched off, and of old records.
+    /// Timeline; `None` if it was disabled, and in old records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
-    /// Doubts seen while running or planning that no metric can recompute.
+    /// Doubts reported while planning or running, which cannot be found from the record.
     pub doubts: Vec<PlanDoubt>,
-    /// The study that it is a run of.
+    /// The run's place in a study.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub study: Option<Box<StudyRun>>,
-    /// Arguments that decide which data is read; `None` of old records, and of runs in DLIO's place.
+    /// Arguments that determine which data is read; `None` in old records and in runs that replace DLIO.
     #[serde(rename = "asked", default, skip_serializing_if = "Option::is_none")]
     pub data_request: Option<DataRequest>,
-    /// Knowledge of a loop that was watched; `None` of runs of our own.
+    /// Facts about a watched training loop; `None` in runs of feedrate itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watched: Option<Watched>,
 }
@@ -114,7 +115,7 @@ impl Record {
         if self.nodes.is_empty() { std::slice::from_ref(&self.system) } else { &self.nodes }
     }
 
-    /// The machine of an accelerator, as an index of [`Record::machines`].
+    /// The machine of an accelerator, as an index into [`Record::machines`].
     pub fn machine_of(&self, accelerator: usize) -> usize {
         let mut first = 0;
         for process in &self.processes {
@@ -127,25 +128,25 @@ impl Record {
     }
 }
 
-/// A process of a run of several.
+/// A process of a run with several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// Its machine, as an index of [`Record::machines`].
+    /// Its machine, as an index into [`Record::machines`].
     pub node: u32,
-    /// The system's number of it.
+    /// Process id.
     pub id: u32,
-    /// How many accelerators it had; they follow those of the process before.
+    /// Number of its accelerators, which follow those of the previous process.
     pub accelerators: u32,
-    /// Time added to its clock so that it shows the time of rank 0.
+    /// Time added to its clock to get the time of rank 0.
     pub clock_offset_ns: i64,
-    /// By which that may be wrong.
+    /// Maximum error of that offset.
     pub clock_error_ns: u64,
 }
 
-/// One epoch.
+/// The record of one epoch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EpochRecord {
-    /// From 1.
+    /// Number of the epoch, starting at 1.
     pub number: u32,
     /// From the start of the run.
     pub start_ns: u64,
@@ -157,15 +158,16 @@ pub struct EpochRecord {
     pub ended: String,
     /// One entry for each accelerator, in their order.
     pub accelerators: Vec<AcceleratorEpoch>,
-    /// The waits of all accelerators in each step; `None` of old records.
+    /// Causes of the waits of all accelerators in each step; `None` in old records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub causes: Option<StepCauses>,
-    /// Files and bytes read by its end; `None` where knowing would have taken too much memory, and of old records.
+    /// Files and bytes read from the start of the run to the end of the epoch; `None` if counting them would have taken too much memory,
+    /// and in old records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_read: Option<FilesRead>,
-    /// The machine meanwhile; of several, all together.
+    /// Figures of the machine during the epoch, or of all machines together.
     pub host: HostEpoch,
-    /// Each of the machines meanwhile; empty where there was one.
+    /// Figures of each machine; empty if there is only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<HostEpoch>,
     /// Checkpoints of the epoch, in order.
@@ -173,97 +175,96 @@ pub struct EpochRecord {
     pub checkpoints: Vec<CheckpointRecord>,
 }
 
-/// One accelerator's epoch.
+/// One accelerator during an epoch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AcceleratorEpoch {
-    /// Steps between checkpoints; one block where there is none.
+    /// Steps between checkpoints; a single block if there are no checkpoints.
     pub blocks: Vec<Block>,
-    /// When the loader started its last read, from the start of the run; `None` if it read nothing.
+    /// Start of the loader's last read, from the start of the run; `None` if it read nothing.
     pub last_read_start_ns: Option<u64>,
-    /// Bytes of the epoch read by then.
+    /// Bytes read in the epoch before the last read.
     #[serde(default)]
     pub last_read_start_bytes: u64,
-    /// Where its own waits for batches went.
+    /// Causes of the accelerator's waits for batches.
     #[serde(default)]
     pub stall: Stall,
-    /// Counters of the workers of this accelerator.
+    /// Counters of the accelerator's workers.
     #[serde(default)]
     pub io: IoCounters,
 }
 
-/// The steps between two checkpoints, contiguous: each step is load, compute, barrier.
+/// The contiguous steps between two checkpoints. Each step consists of load, compute and barrier.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Block {
     /// From the start of the run.
     pub start_ns: u64,
     /// From the start of the run; the end of the last barrier.
     pub end_ns: u64,
-    /// From asking for the batch to having it.
+    /// Time from requesting the batch to receiving it.
     pub load_ns: Vec<u64>,
-    /// The wait as it really lasted.
+    /// Actual duration of the emulated compute.
     pub compute_ns: Vec<u64>,
-    /// From the end of compute to the opening of the barrier.
+    /// Time from the end of compute to the opening of the barrier.
     pub barrier_ns: Vec<u64>,
-    /// Bytes this accelerator's loader had read since the epoch began, at the end of each step.
+    /// Bytes that the accelerator's loader had read at the end of each step, from the start of the epoch.
     pub read_bytes: Vec<u64>,
 }
 
 impl Block {
-    /// Steps that every accelerator finished.
+    /// Number of steps that every accelerator finished.
     pub fn steps(&self) -> usize {
         self.barrier_ns.len()
     }
 }
 
-/// Counters of the workers of one accelerator over an epoch.
+/// Counters of an accelerator's workers over an epoch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IoCounters {
-    /// Files opened.
+    /// Number of opened files.
     pub opens: u64,
-    /// Files that were opened for no read of this epoch: before it to probe the dataset, to empty or fill the page cache, and before and
-    /// after it to see what is in it; told by the first accelerator of the process that did so.
+    /// Number of files opened outside of training: to probe the dataset, to empty or fill the page cache, and to check its contents before
+    /// and after the epoch. Counted at the first accelerator of the process that opened them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preparation_opens: Option<u64>,
-    /// Read calls.
+    /// Number of read calls.
     pub reads: u64,
     /// Bytes that read calls returned: the logical bytes.
     pub read_bytes: u64,
-    /// Bytes of samples that were read before and came from this process's memory.
+    /// Bytes of samples that had been read before and came from this process's memory.
     #[serde(default)]
     pub memory_bytes: u64,
-    /// Samples finished.
+    /// Number of finished samples.
     pub samples: u64,
-    /// From the start of the first call on a file to the end of the last, since the start of the run; `None` without one, and of old
-    /// records.
+    /// Start of the first call on a file and end of the last one, from the start of the run; `None` without calls, and in old records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span_ns: Option<[u64; 2]>,
     /// Time in open, length and close calls.
     pub open_ns: u64,
     /// Time in read calls.
     pub read_ns: u64,
-    /// Time decoding and checking.
+    /// Time for decoding and checking.
     pub decode_ns: u64,
-    /// Time of workers in the client's work, beside what they did for it themselves.
+    /// Time of workers in the client's emulated work, without their own reading and decoding that counts towards it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub client_ns: u64,
-    /// Processor time that they burnt in it.
+    /// Processor time that workers spent in emulated work of the client.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub client_burnt_ns: u64,
-    /// Processor time of their own that counted as the client's: of reading and decoding.
+    /// Processor time of the workers' own reading and decoding that counted as the client's work.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub client_own_ns: u64,
-    /// Time in which the training's process started workers and took batches over.
+    /// Time in which the training process started workers and received batches.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub receive_ns: u64,
-    /// Time with nothing to do.
+    /// Idle time.
     pub idle_ns: u64,
-    /// Sizes and order of the reads.
+    /// Sizes and order of reads.
     #[serde(default)]
     pub access: Access,
-    /// Time in read calls by the bin of what they returned; all 0 in records of versions that did not count.
+    /// Time in read calls by the size bin of the returned bytes; all 0 in records of older versions.
     #[serde(default)]
     pub size_ns: [u64; BINS],
-    /// Samples read that should have been decoded and could not, by kind.
+    /// Samples that should have been decoded but could not be, by kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undecoded: Vec<UndecodedKind>,
     /// Latency of open calls.
@@ -274,17 +275,17 @@ pub struct IoCounters {
     pub sample_latency: Histogram,
 }
 
-/// Samples of a kind of file that is not decoded, or of which some are broken.
+/// Samples of one kind of file that could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UndecodedKind {
-    /// `webp`.
+    /// Kind of file, such as `webp`.
     pub kind: String,
-    /// How many.
+    /// Number of samples.
     pub samples: u64,
 }
 
 impl IoCounters {
-    /// Zeros, with the memory of the histograms (12 KiB), so that counting latencies never allocates.
+    /// Zero counters with allocated histograms (12 KiB), so counting latencies does not allocate.
     pub fn new() -> Self {
         IoCounters {
             open_latency: Histogram::new(),
@@ -294,7 +295,7 @@ impl IoCounters {
         }
     }
 
-    /// Remove the counts. The histograms keep their memory; those of the counts are compact.
+    /// Returns the counts, with compact histograms, and resets the counters. Their histograms keep their memory.
     pub fn take(&mut self) -> IoCounters {
         let mut counts = std::mem::take(self);
         self.open_latency = counts.open_latency.compact();
@@ -303,7 +304,7 @@ impl IoCounters {
         counts
     }
 
-    /// Count a sample of a kind that could not be decoded, where it is one. Allocates for the first of a kind.
+    /// Counts a sample that could not be decoded, if `kind` is given. Allocates for the first sample of a kind.
     pub fn count_undecoded(&mut self, kind: Option<&str>) {
         if let Some(kind) = kind {
             self.add_undecoded(kind, 1);
@@ -317,29 +318,29 @@ impl IoCounters {
         }
     }
 
-    /// A call on a file was made from one time to another.
-    pub fn lasted(&mut self, [start_ns, end_ns]: [u64; 2]) {
+    /// Extends the time span of calls by a call from `start_ns` to `end_ns`.
+    pub fn extend_span(&mut self, [start_ns, end_ns]: [u64; 2]) {
         let [first_ns, last_ns] = self.span_ns.unwrap_or([start_ns, end_ns]);
         self.span_ns = Some([first_ns.min(start_ns), last_ns.max(end_ns)]);
     }
 
-    /// Give back the memory that counting needs and keeping does not.
+    /// Frees the memory that is needed only for counting.
     pub fn compact(&mut self) {
         self.open_latency.compact();
         self.read_latency.compact();
         self.sample_latency.compact();
     }
 
-    /// Count what `other` counted too.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &IoCounters) {
         self.opens += other.opens;
-        let told = [self.preparation_opens, other.preparation_opens].into_iter().flatten();
-        self.preparation_opens = told.reduce(std::ops::Add::add);
+        let known_opens = [self.preparation_opens, other.preparation_opens].into_iter().flatten();
+        self.preparation_opens = known_opens.reduce(std::ops::Add::add);
         self.reads += other.reads;
         self.read_bytes += other.read_bytes;
         self.memory_bytes += other.memory_bytes;
         self.samples += other.samples;
-        other.span_ns.into_iter().for_each(|span_ns| self.lasted(span_ns));
+        other.span_ns.into_iter().for_each(|span_ns| self.extend_span(span_ns));
         self.open_ns += other.open_ns;
         self.read_ns += other.read_ns;
         self.decode_ns += other.decode_ns;
@@ -350,8 +351,8 @@ impl IoCounters {
         self.idle_ns += other.idle_ns;
         self.access.add(&other.access);
         add_bins(&mut self.size_ns, &other.size_ns);
-        for other in &other.undecoded {
-            self.add_undecoded(&other.kind, other.samples);
+        for row in &other.undecoded {
+            self.add_undecoded(&row.kind, row.samples);
         }
         self.open_latency.merge(&other.open_latency);
         self.read_latency.merge(&other.read_latency);
@@ -359,65 +360,66 @@ impl IoCounters {
     }
 }
 
-/// The machine during an epoch. `None` is "not known".
+/// Figures of the machine during an epoch. `None` means unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostEpoch {
-    /// `read_bytes` of `/proc/self/io`: what this process caused to be fetched from storage.
+    /// Bytes that this process caused to be fetched from storage: `read_bytes` of `/proc/self/io`.
     pub process_device_read_bytes: Option<u64>,
-    /// Bytes read from the block device under the dataset, by anybody.
+    /// Bytes read from the block device under the dataset, by all processes.
     pub device_read_bytes: Option<u64>,
-    /// Reads of it that the kernel was asked for, by anybody; it may have merged some. Of the page cache they are others than the run's.
+    /// Number of reads requested from the block device, by all processes, including those that the kernel merged. With the page cache,
+    /// these are not the read calls of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_reads: Option<u64>,
-    /// Bytes written to it.
+    /// Bytes written to the block device, by all processes.
     pub device_write_bytes: Option<u64>,
     /// Dataset bytes in the page cache before the epoch.
     pub resident_before_bytes: Option<u64>,
     /// Dataset bytes in the page cache after the epoch.
     pub resident_after_bytes: Option<u64>,
-    /// Share of the dataset's files looked at for residency, 0 to 1.
+    /// Share of the dataset's files that were sampled for residency, 0 to 1.
     pub resident_sampled_share: f64,
-    /// Training files that are known to have been opened or made on this machine since its dentries and inodes were last dropped,
-    /// when the epoch began, but for the few that were looked at; others may have opened more.
+    /// Number of training files known to have been opened or created on this machine since its dentries and inodes were last dropped, at
+    /// the start of the epoch. A lower bound, as other processes may have opened more; the few files sampled for residency do not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata_opened_files: Option<u64>,
-    /// Whether they could be dropped right before the epoch; `None` where that was not asked for.
+    /// Whether dentries and inodes could be dropped before the epoch; `None` if that was not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata_dropped: Option<bool>,
     /// CPU time of this process.
     pub process_cpu_ns: Option<u64>,
     /// Busy share of all cores, 0 to 1.
     pub cpu_busy_share: Option<f64>,
-    /// The process outside the run that used most CPU time. `None` in old records, in epochs of less than 0.2 s, and where the CPUs were
-    /// busy for less than half the time.
+    /// The process outside the run with the most CPU time. `None` in old records, in epochs of less than 0.2 s, and if the CPUs were busy
+    /// for less than half of the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busiest_other: Option<OtherProcess>,
-    /// Nanoseconds the wall clock moved against the monotonic clock.
+    /// Change of the wall clock relative to the monotonic clock.
     pub clock_step_ns: Option<i64>,
-    /// `/proc/meminfo` lines, values as printed, when the epoch began; empty where unknown.
+    /// Lines of `/proc/meminfo` at the start of the epoch, with values as printed; empty if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub meminfo: Vec<(String, String)>,
 }
 
-/// A process that is none of the run's.
+/// A process outside the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherProcess {
-    /// The system's number of it.
+    /// Process id.
     pub id: u32,
-    /// As the system calls it.
+    /// Name of the process.
     pub name: String,
-    /// CPU time that it used meanwhile.
+    /// CPU time during the epoch.
     pub cpu_ns: u64,
 }
 
-/// The machine a run ran on. Values as found; empty where unknown.
+/// A machine of a run. Texts are empty if unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct System {
     /// Host name.
     pub hostname: String,
-    /// The seeds' table: (Component, Specification).
+    /// Hardware components with their specifications.
     pub components: Vec<(String, String)>,
-    /// Logical CPUs usable by this process: a launcher may have bound it to a few.
+    /// Logical CPUs that this process may use. A launcher may bind it to a few.
     pub cpus: u32,
     /// Logical CPUs of the machine.
     #[serde(default)]
@@ -434,21 +436,21 @@ pub struct System {
     pub processor: String,
     /// `uname -r`.
     pub kernel: String,
-    /// Last CPU of `/proc/cpuinfo`, without `processor`.
+    /// Entries of the last CPU in `/proc/cpuinfo`, without `processor`.
     pub cpuinfo: Vec<(String, String)>,
-    /// `/proc/meminfo` lines, values as printed, at the start of the run.
+    /// Lines of `/proc/meminfo` at the start of the run, with values as printed.
     pub meminfo: Vec<(String, String)>,
-    /// Network interfaces that are up, but for the loopback.
+    /// Network interfaces that are up, without the loopback.
     #[serde(default)]
     pub networks: Vec<Network>,
-    /// Dataset folder: file system type, mount options, device.
+    /// Mount of the dataset folder.
     pub data_mount: Option<Mount>,
-    /// Results folder, likewise.
+    /// Mount of the results folder.
     pub results_mount: Option<Mount>,
 }
 
 impl System {
-    /// CPUs of the machine, as far as is known.
+    /// CPUs of the machine, or those usable by the process if that number is unknown.
     pub fn all_cpus(&self) -> u32 {
         self.cpus_online.unwrap_or(self.cpus)
     }
@@ -457,11 +459,11 @@ impl System {
 /// A network interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Network {
-    /// `eth0`, `ib0`.
+    /// Name of the interface, such as `eth0` or `ib0`.
     pub name: String,
-    /// Megabits per second, where its driver tells.
+    /// Speed in megabits per second, if the driver reports it.
     pub speed_mbit_per_second: Option<u64>,
-    /// Its driver; none where it is not of a device.
+    /// Driver; `None` for an interface without a device.
     pub driver: Option<String>,
     /// Largest packet.
     pub mtu_bytes: Option<u64>,

@@ -1,21 +1,23 @@
-//! The bytes of files that accelerators read, each counted once over the run, and by how many. Workers log what they read into
-//! memory that they have; between epochs logs are put together. What would take more memory than there is for it is unknown.
+//! Counts the distinct bytes of files that accelerators read over a run, and how many accelerators read them.
+//!
+//! Workers log the ranges that they read into preallocated memory; the logs are merged between epochs. The counts become unknown if they
+//! need more than a fixed amount of memory.
 
 use super::access::{FilesByRanks, FilesRead};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// More ranges are not kept, of all processes together: 13 MiB, of which there are at most four at a time. On rank 0 these are its
-/// own and those that others sent, those of earlier epochs, and those that are put to them.
+/// Maximum number of ranges of all processes together: 13 MiB. At most four such lists exist at a time: on rank 0, its own ranges, those
+/// received from other processes, those of earlier epochs, and the merged ones.
 pub const RANGES_MAX: usize = 560_000;
-/// Some workers, and processes, may log so much more than others.
-const UNEVEN: usize = 2;
-/// More words of 64 accelerators of a file are not kept: 8 MiB.
+/// Ratio by which a worker or process may log more ranges than the average one.
+const IMBALANCE_MAX: usize = 2;
+/// Maximum number of words in the bit sets of readers: 8 MiB. A file has one word per 64 accelerators.
 const WORDS_MAX: usize = 1 << 20;
-/// In place of a reader.
+/// Value of `reader` for ranges that several accelerators read.
 const SEVERAL: u32 = u32::MAX;
 
-/// Bytes of a file that one accelerator, or several of them, read. In the order of files and bytes.
+/// A range of bytes of a file, with the accelerator that read it or [`SEVERAL`]. Ordered by file and start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileRange {
     file: u32,
@@ -25,19 +27,19 @@ pub struct FileRange {
 }
 
 impl FileRange {
-    /// `bytes` of `file` from `start` on, which `reader` read; `None` where they end beyond 2^64.
+    /// A range of `bytes` bytes from `start`; `None` if its end exceeds 2^64.
     pub fn new(file: u32, start: u64, bytes: u64, reader: u32) -> Option<Self> {
         Some(FileRange { file, start, end: start.checked_add(bytes)?, reader })
     }
 }
 
-/// Length of a range in a message.
+/// Size of a serialized range.
 const RANGE_BYTES: usize = 24;
 
-/// Ranges as a message to another process, which takes no more memory than they do; nothing where they are unknown.
+/// Serializes ranges for another process, in no more memory than the ranges take. The message is empty if they are unknown.
 pub fn to_message(ranges: Option<&[FileRange]>) -> Vec<u8> {
     let Some(ranges) = ranges else { return Vec::new() };
-    // A message of none is not that of unknown ones.
+    // The leading byte distinguishes an empty list from unknown ranges.
     let mut bytes = Vec::with_capacity(1 + ranges.len() * RANGE_BYTES);
     bytes.push(0);
     for range in ranges {
@@ -49,33 +51,38 @@ pub fn to_message(ranges: Option<&[FileRange]>) -> Vec<u8> {
     bytes
 }
 
-/// The ranges of a message.
+/// Deserializes ranges; `None` if they are unknown or the message is invalid.
 pub fn from_message(bytes: &[u8]) -> Option<Vec<FileRange>> {
     let (words, []) = bytes.get(1..)?.as_chunks::<8>() else { return None };
     let (ranges, []) = words.as_chunks::<3>() else { return None };
     let ranges = ranges.iter().map(|range| {
-        let [both, start, end] = range.map(u64::from_le_bytes);
-        FileRange { file: both as u32, reader: (both >> 32) as u32, start, end }
+        let [file_and_reader, start, end] = range.map(u64::from_le_bytes);
+        FileRange {
+            file: file_and_reader as u32,
+            reader: (file_and_reader >> 32) as u32,
+            start,
+            end,
+        }
     });
     Some(ranges.collect())
 }
 
-/// Ranges that one worker read for one accelerator since the epoch began. Logging does not allocate.
+/// Ranges that one worker read for one accelerator since the start of the epoch. Logging does not allocate.
 #[derive(Debug)]
 pub struct RangeLog {
     reader: u32,
     ranges: Vec<FileRange>,
-    is_whole: bool,
+    is_complete: bool,
 }
 
 impl RangeLog {
-    /// A log of accelerator `reader`, one of `logs` logs of the run.
+    /// An empty log for accelerator `reader`; `logs` is the number of logs of the run, which share the available memory.
     pub fn new(reader: u32, logs: u64) -> Self {
-        let most = (RANGES_MAX * UNEVEN) as u64 / logs.max(1);
-        RangeLog { reader, ranges: Vec::with_capacity(most as usize), is_whole: true }
+        let capacity = (RANGES_MAX * IMBALANCE_MAX) as u64 / logs.max(1);
+        RangeLog { reader, ranges: Vec::with_capacity(capacity as usize), is_complete: true }
     }
 
-    /// `bytes` of a file were read.
+    /// Logs a read of `bytes` bytes from `start`.
     #[inline]
     pub fn add(&mut self, file: u64, start: u64, bytes: u64) {
         let end = start + bytes;
@@ -84,57 +91,61 @@ impl RangeLog {
             && start <= last.end
             && last.start <= end
         {
-            (last.start, last.end) = (last.start.min(start), last.end.max(end));
+            last.start = last.start.min(start);
+            last.end = last.end.max(end);
         } else if self.ranges.len() < self.ranges.capacity()
             && let Ok(file) = u32::try_from(file)
         {
             self.ranges.push(FileRange { file, start, end, reader: self.reader });
         } else {
-            self.is_whole = false;
+            self.is_complete = false;
         }
     }
 
-    /// Hand over what was logged, and begin anew.
+    /// Returns the log of the epoch and starts an empty one with the same capacity.
     pub fn take(&mut self) -> RangeLog {
-        let (reader, ranges) = (self.reader, Vec::with_capacity(self.ranges.capacity()));
-        std::mem::replace(self, RangeLog { reader, ranges, is_whole: true })
+        let reader = self.reader;
+        let ranges = Vec::with_capacity(self.ranges.capacity());
+        std::mem::replace(self, RangeLog { reader, ranges, is_complete: true })
     }
 
-    /// All of one of so many processes; `None` where one is not whole, or they are too many.
+    /// Joins the logs of one process, where `processes` processes share the available memory. `None` if a log is incomplete or there are
+    /// too many ranges.
     pub fn joined(logs: impl Iterator<Item = RangeLog>, processes: u32) -> Option<Vec<FileRange>> {
-        let most = (UNEVEN * RANGES_MAX / processes.max(1) as usize).min(RANGES_MAX);
-        let mut all = Vec::new();
+        let ranges_max = (IMBALANCE_MAX * RANGES_MAX / processes.max(1) as usize).min(RANGES_MAX);
+        let mut ranges = Vec::new();
         for mut log in logs {
-            all.append(&mut log.ranges);
-            if !log.is_whole || all.len() > most {
+            ranges.append(&mut log.ranges);
+            if !log.is_complete || ranges.len() > ranges_max {
                 return None;
             }
         }
-        Some(all)
+        Some(ranges)
     }
 }
 
-/// Ranges that have been read since the run began; `None` once that is unknown.
+/// Ranges read since the start of the run; `None` once they are unknown.
 #[derive(Debug)]
 pub struct FileReads(Option<KnownReads>);
 
 #[derive(Debug)]
 struct KnownReads {
-    /// In order; no byte is in two.
+    /// Sorted and disjoint.
     ranges: Vec<FileRange>,
-    words_each: usize,
-    /// A bit for each accelerator that read of a file.
+    words_per_file: usize,
+    /// A bit set per file: the accelerators that read it.
     readers: Vec<u64>,
 }
 
 impl FileReads {
-    /// Nothing yet, by none of `accelerators`.
+    /// No ranges, for a run with this number of accelerators.
     pub fn new(accelerators: u32) -> Self {
-        let words_each = accelerators.div_ceil(64).max(1) as usize;
-        FileReads(Some(KnownReads { ranges: Vec::new(), words_each, readers: Vec::new() }))
+        let words_per_file = accelerators.div_ceil(64).max(1) as usize;
+        FileReads(Some(KnownReads { ranges: Vec::new(), words_per_file, readers: Vec::new() }))
     }
 
-    /// An epoch's ranges of all processes come to what was there.
+    /// Adds the ranges of all processes in an epoch, and returns the counts since the start of the run. `None` if they are unknown, then
+    /// and from then on.
     pub fn add(
         &mut self,
         processes: impl IntoIterator<Item = Option<Vec<FileRange>>>,
@@ -144,7 +155,7 @@ impl FileReads {
             known.append(ranges?)?;
         }
         known.ranges = merged(BinaryHeap::from(into_reverse(known.ranges)))?;
-        let files_read = known.sum_up();
+        let files_read = known.files_read();
         self.0 = Some(known);
         Some(files_read)
     }
@@ -153,59 +164,63 @@ impl FileReads {
 impl KnownReads {
     fn append(&mut self, mut ranges: Vec<FileRange>) -> Option<()> {
         for range in &ranges {
-            let at = range.file as usize * self.words_each + range.reader as usize / 64;
-            if at >= WORDS_MAX {
+            let word = range.file as usize * self.words_per_file + range.reader as usize / 64;
+            if word >= WORDS_MAX {
                 return None;
             }
-            if at >= self.readers.len() {
-                self.readers.resize((range.file as usize + 1) * self.words_each, 0);
+            if word >= self.readers.len() {
+                self.readers.resize((range.file as usize + 1) * self.words_per_file, 0);
             }
-            self.readers[at] |= 1 << (range.reader % 64);
+            self.readers[word] |= 1 << (range.reader % 64);
         }
         self.ranges.reserve_exact(ranges.len());
         self.ranges.append(&mut ranges);
         (self.ranges.len() <= 2 * RANGES_MAX).then_some(())
     }
 
-    fn sum_up(&self) -> FilesRead {
-        let bytes = |several: bool| {
-            let ranges = self.ranges.iter().filter(|range| !several || range.reader == SEVERAL);
-            ranges.map(|range| range.end - range.start).sum()
+    fn files_read(&self) -> FilesRead {
+        let total_bytes = |is_counted: fn(&FileRange) -> bool| {
+            let counted = self.ranges.iter().filter(|range| is_counted(range));
+            counted.map(|range| range.end - range.start).sum()
         };
-        let mut files_by_ranks = BTreeMap::new();
-        for words in self.readers.chunks(self.words_each) {
+        let mut files_by_ranks: BTreeMap<u64, u64> = BTreeMap::new();
+        for words in self.readers.chunks(self.words_per_file) {
             let ranks: u32 = words.iter().map(|word| word.count_ones()).sum();
             if ranks > 0 {
                 *files_by_ranks.entry(u64::from(ranks)).or_default() += 1;
             }
         }
-        let files_by_ranks = files_by_ranks.into_iter();
-        let files_by_ranks = files_by_ranks.map(FilesByRanks::from).collect();
-        FilesRead { unique_bytes: bytes(false), overlap_bytes: bytes(true), files_by_ranks }
+        FilesRead {
+            unique_bytes: total_bytes(|_| true),
+            overlap_bytes: total_bytes(|range| range.reader == SEVERAL),
+            files_by_ranks: files_by_ranks.into_iter().map(FilesByRanks::from).collect(),
+        }
     }
 }
 
-/// The order of the heap is upside down.
+/// Wraps ranges so that a heap returns the first range first.
 fn into_reverse(ranges: Vec<FileRange>) -> Vec<Reverse<FileRange>> {
     ranges.into_iter().map(Reverse).collect()
 }
 
-/// The same bytes in as few ranges as there can be, none in two of them.
+/// Merges ranges into the smallest number of disjoint ones that cover the same bytes, in order. `None` if there are too many.
 fn merged(mut rest: BinaryHeap<Reverse<FileRange>>) -> Option<Vec<FileRange>> {
-    let mut whole: Vec<FileRange> = Vec::new();
+    let mut merged: Vec<FileRange> = Vec::new();
     while let Some(Reverse(first)) = rest.pop() {
-        let next = rest.peek().map(|next| next.0);
-        let next = next.filter(|next| next.file == first.file && next.start < first.end);
-        let Some(next) = next else {
-            push(&mut whole, first)?;
+        let overlapping = rest
+            .peek()
+            .map(|next| next.0)
+            .filter(|next| next.file == first.file && next.start < first.end);
+        let Some(next) = overlapping else {
+            push(&mut merged, first)?;
             continue;
         };
         if first.start < next.start {
-            push(&mut whole, FileRange { end: next.start, ..first })?;
+            push(&mut merged, FileRange { end: next.start, ..first })?;
             rest.push(Reverse(FileRange { start: next.start, ..first }));
             continue;
         }
-        // Both begin here, and the first does not end after the next.
+        // Both start at the same byte, and the order guarantees that the first does not end after the next.
         rest.pop();
         let reader = if first.reader == next.reader { first.reader } else { SEVERAL };
         rest.push(Reverse(FileRange { reader, ..first }));
@@ -213,19 +228,20 @@ fn merged(mut rest: BinaryHeap<Reverse<FileRange>>) -> Option<Vec<FileRange>> {
             rest.push(Reverse(FileRange { start: first.end, ..next }));
         }
     }
-    Some(whole)
+    Some(merged)
 }
 
-fn push(whole: &mut Vec<FileRange>, range: FileRange) -> Option<()> {
-    match whole.last_mut() {
+/// Appends a range, or extends the last one if both are adjacent and have the same reader.
+fn push(merged: &mut Vec<FileRange>, range: FileRange) -> Option<()> {
+    match merged.last_mut() {
         Some(last)
             if (last.file, last.end, last.reader) == (range.file, range.start, range.reader) =>
         {
             last.end = range.end;
         }
-        _ => whole.push(range),
+        _ => merged.push(range),
     }
-    (whole.len() <= RANGES_MAX).then_some(())
+    (merged.len() <= RANGES_MAX).then_some(())
 }
 
 #[cfg(test)]
@@ -233,14 +249,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// (reader, file, start, bytes) of reads, and what they come to.
+    /// `reads` are (reader, file, start, bytes), `files_by_ranks` are (ranks, files).
     fn check(
         reads: &[(u32, u64, u64, u64)],
         unique_bytes: u64,
         overlap_bytes: u64,
-        by: &[(u64, u64)],
+        files_by_ranks: &[(u64, u64)],
     ) {
-        let files_by_ranks = by.iter().copied().map(FilesByRanks::from).collect();
+        let files_by_ranks = files_by_ranks.iter().copied().map(FilesByRanks::from).collect();
         let expected = FilesRead { unique_bytes, overlap_bytes, files_by_ranks };
         let log = |read: &(u32, u64, u64, u64)| {
             let (reader, file, start, bytes) = *read;
@@ -248,7 +264,7 @@ mod tests {
             log.add(file, start, bytes);
             log
         };
-        // In one epoch, and each read in an epoch of its own.
+        // First all reads in one epoch, then each in a separate epoch.
         let ranges = RangeLog::joined(reads.iter().map(log), 1);
         assert_eq!(FileReads::new(70).add(vec![ranges]).unwrap(), expected);
         let mut files = FileReads::new(70);
@@ -267,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_joins_what_follows() {
+    fn a_log_joins_adjacent_reads() {
         let mut log = RangeLog::new(1, 1);
         for (start, bytes) in [(100, 10), (110, 10), (90, 10), (95, 3), (0, 10)] {
             log.add(7, start, bytes);
@@ -278,9 +294,9 @@ mod tests {
     }
 
     #[test]
-    fn too_much_is_unknown_from_then_on() {
+    fn too_many_ranges_make_later_counts_unknown() {
         let mut log = RangeLog::new(0, RANGES_MAX as u64);
-        (0..=UNEVEN as u64).for_each(|file| log.add(file, 0, 1));
+        (0..=IMBALANCE_MAX as u64).for_each(|file| log.add(file, 0, 1));
         let ranges = RangeLog::joined([log].into_iter(), 1);
         assert_eq!(ranges, None);
         let mut files = FileReads::new(1);
@@ -293,13 +309,13 @@ mod tests {
     }
 
     #[test]
-    fn processes_send_no_more_than_their_share_in_as_few_bytes_as_they_have() {
+    fn messages_are_no_larger_than_the_ranges_and_limited_to_a_share() {
         let range = FileRange { file: 1, start: 2, end: 1 << 40, reader: SEVERAL };
         let check = |count: usize, processes: u32, is_known: bool| {
             let ranges = vec![range; count];
-            let log = RangeLog { reader: 0, ranges: ranges.clone(), is_whole: true };
-            let own = RangeLog::joined([log].into_iter(), processes);
-            let message = to_message(own.as_deref());
+            let log = RangeLog { reader: 0, ranges: ranges.clone(), is_complete: true };
+            let joined = RangeLog::joined([log].into_iter(), processes);
+            let message = to_message(joined.as_deref());
             assert!(message.len() <= 1 + count * size_of::<FileRange>());
             assert_eq!(from_message(&message), is_known.then_some(ranges));
         };
@@ -313,15 +329,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_what_a_map_of_bytes_says(
+        fn counts_equal_those_of_a_map_of_bytes(
             reads in prop::collection::vec((0u32..3, 0u32..2, 0u64..40, 1u64..12), 0..40),
         ) {
             let mut bytes: BTreeMap<(u32, u64), u32> = BTreeMap::new();
             let mut ranges = Vec::new();
             for &(reader, file, start, len) in &reads {
                 ranges.push(FileRange { file, start, end: start + len, reader });
-                for at in start..start + len {
-                    *bytes.entry((file, at)).or_default() |= 1 << reader;
+                for offset in start..start + len {
+                    *bytes.entry((file, offset)).or_default() |= 1 << reader;
                 }
             }
             let mut files = FileReads::new(3);

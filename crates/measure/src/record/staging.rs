@@ -1,42 +1,42 @@
-//! A copy of the dataset that was read instead of it, and what it cost to make it. Beside the epochs: no metric of training has it.
+//! The copy of a dataset that was read instead of the original, and the cost of making it. No metric of training includes this cost.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Over all machines, each of which has its copy.
+/// Copies of the dataset. Each machine has one; counts are sums over machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StagingRecord {
-    /// The copy's folder on the first machine.
+    /// Folder of the copy on the first machine.
     pub folder: String,
-    /// Time of copying, before training; `None` in records of earlier versions that copied during training.
+    /// Time span of copying, before training; `None` in records of earlier versions, which copied during training.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_training: Option<StagingSpan>,
-    /// Files that were copied.
+    /// Number of copied files.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of the copied files.
     pub bytes: u64,
-    /// Files that a run before had copied.
+    /// Number of files that an earlier run had copied.
     pub kept_files: u64,
-    /// Their bytes.
+    /// Bytes of the files that an earlier run had copied.
     pub kept_bytes: u64,
 }
 
-/// From the start of the run.
+/// Time span of copying, in nanoseconds from the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct StagingSpan {
     pub start_ns: u64,
     pub end_ns: u64,
 }
 
-/// The same for people and programs.
+/// Summary of a [`StagingRecord`].
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "as in `StagingRecord`")]
 pub struct StagingSummary {
     pub folder: String,
-    /// How long training waited for it to begin with; `null` where it did not.
+    /// Time that training waited for the copy before it began; `null` if it did not wait.
     pub copy_s: Option<f64>,
-    /// Copied bytes by that time.
+    /// Copied bytes ÷ that time.
     pub bytes_per_second: Option<f64>,
     pub files: u64,
     pub bytes: u64,
@@ -45,7 +45,7 @@ pub struct StagingSummary {
 }
 
 impl StagingRecord {
-    /// Add what another process tells.
+    /// Adds the counts of another process.
     #[must_use]
     pub fn with(self, other: &StagingRecord) -> Self {
         StagingRecord {
@@ -57,7 +57,7 @@ impl StagingRecord {
         }
     }
 
-    /// How long training waited for the copy.
+    /// Time that training waited for the copy, in seconds.
     pub fn copy_s(&self) -> Option<f64> {
         let span = self.before_training?;
         Some(span.end_ns.saturating_sub(span.start_ns) as f64 / 1e9)
@@ -65,14 +65,14 @@ impl StagingRecord {
 }
 
 impl StagingSummary {
-    /// Sum up.
+    /// Summarises a record of staging.
     pub fn new(record: &StagingRecord) -> Self {
         let copy_s = record.copy_s();
-        let rate = copy_s.filter(|&s| s > 0.0 && record.bytes > 0);
+        let measured_s = copy_s.filter(|&copy_s| copy_s > 0.0 && record.bytes > 0);
         StagingSummary {
             folder: record.folder.clone(),
             copy_s,
-            bytes_per_second: rate.map(|s| record.bytes as f64 / s),
+            bytes_per_second: measured_s.map(|copy_s| record.bytes as f64 / copy_s),
             files: record.files,
             bytes: record.bytes,
             kept_files: record.kept_files,
@@ -80,10 +80,11 @@ impl StagingSummary {
         }
     }
 
-    /// Epochs after which the copy has paid for itself, where an epoch took `original_s` before and takes `staged_s` with it; `None`
-    /// where it never does, or where nothing, or not all of it, was copied in this run before training.
+    /// Number of epochs after which the time for copying is saved, if an epoch takes `original_s` without the copy and `staged_s` with it.
+    /// `None` if no time is saved, or if this run did not copy the whole dataset before training.
     pub fn break_even_epochs(&self, original_s: f64, staged_s: f64) -> Option<f64> {
-        let (copy_s, saved_s) = (self.copy_s?, original_s - staged_s);
+        let copy_s = self.copy_s?;
+        let saved_s = original_s - staged_s;
         (self.kept_files == 0 && saved_s > 0.0).then(|| copy_s / saved_s)
     }
 }
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_pays_for_itself_where_epochs_become_shorter() {
+    fn a_copy_pays_off_if_epochs_become_shorter() {
         let span = StagingSpan { start_ns: 1_000_000_000, end_ns: 4_000_000_000 };
         let staging =
             StagingRecord { before_training: Some(span), bytes: 600, ..StagingRecord::default() };
@@ -101,7 +102,7 @@ mod tests {
         assert_eq!(
             StagingSummary::new(&staging).break_even_epochs(1.0, 1.0),
             None,
-            "nothing is saved"
+            "no time is saved"
         );
         assert_eq!(StagingSummary::new(&staging).break_even_epochs(1.0, 2.0), None);
         assert_eq!(StagingSummary::new(&staging).bytes_per_second, Some(200.0));
@@ -109,7 +110,7 @@ mod tests {
         assert_eq!(
             StagingSummary::new(&kept).break_even_epochs(2.5, 1.0),
             None,
-            "what it cost is another run's"
+            "another run copied a part"
         );
     }
 }

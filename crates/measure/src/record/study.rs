@@ -1,4 +1,4 @@
-//! A run's place in its study, as whoever started it tells it. Nothing is computed from it here.
+//! A run's place in its study, as reported by the process that started it. This crate only stores it.
 
 use feedrate_spec::plan::PlanDoubt;
 use serde::{Deserialize, Serialize};
@@ -8,31 +8,31 @@ use serde::{Deserialize, Serialize};
 pub struct StudyRun {
     /// The CSV of the study.
     pub study: String,
-    /// Its identity, which it keeps when it is moved; not told before version 0.2.
+    /// Identity of the study, which does not change when its folder is moved; `None` in records of versions before 0.2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The key of its row: rows with the same key ask for the same run.
+    /// Key of the row: rows with the same key request the same run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Name that its replicates have in common: `4_batch_size_1`.
+    /// Name shared by replicates, such as `4_batch_size_1`.
     pub experiment: String,
-    /// Overrides that its row sets beside its columns, as it was written.
+    /// Overrides that the row sets in addition to its columns, verbatim.
     pub overrides: Vec<String>,
     /// Number among replicates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicate: Option<u32>,
-    /// The block of runs it belongs to.
+    /// Block of the design that the run belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<u32>,
-    /// Its place in the order of running.
+    /// Position in the order of execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<u32>,
-    /// Starts of runs of the study so far, this one among them.
+    /// Number of runs of the study started so far, including this one.
     pub attempt: u64,
-    /// The author's words.
+    /// The author's note.
     pub note: String,
-    /// The machine as it was before the run.
+    /// State of the machine before the run.
     pub environment: serde_json::Value,
-    /// Doubts about what was around the run.
+    /// Doubts about the circumstances of the run.
     pub doubts: Vec<PlanDoubt>,
 }

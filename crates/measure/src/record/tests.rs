@@ -1,4 +1,4 @@
-//! Small questions that a record answers of itself.
+//! Tests of small methods of records.
 
 use super::*;
 use crate::example::{checkpoint, epoch, plan, record, simple};
@@ -24,33 +24,34 @@ fn an_accelerator_is_on_the_machine_of_its_process() {
 }
 
 #[test]
-fn one_machine_is_the_system_and_several_are_the_nodes() {
+fn machines_are_the_nodes_or_the_only_system() {
     let mut record = simple(&[(1, 1, 1, 1)]);
     assert_eq!(record.machines()[0].hostname, "node1");
     let named = |name: &str| System { hostname: name.into(), ..System::default() };
     record.nodes = vec![named("a"), named("b")];
-    let names: Vec<&str> = record.machines().iter().map(|one| one.hostname.as_str()).collect();
+    let names: Vec<&str> =
+        record.machines().iter().map(|machine| machine.hostname.as_str()).collect();
     assert_eq!(names, ["a", "b"]);
 }
 
 #[test]
-fn all_cpus_are_those_online_where_that_is_known() {
+fn all_cpus_are_those_online_if_known() {
     for (cpus, cpus_online, expected) in [(4, None, 4), (4, Some(16), 16), (0, None, 0)] {
         assert_eq!(System { cpus, cpus_online, ..System::default() }.all_cpus(), expected);
     }
 }
 
 #[test]
-fn without_evaluations_there_is_no_record_of_them() {
+fn without_evaluations_there_is_no_evaluation_record() {
     let mut record = simple(&[(1, 1, 1, 1)]);
     assert_eq!(record.evaluation_record(), None);
-    // Some were made, and the plan knows of none.
+    // The record has an evaluation, but the plan has none.
     record.evaluations = vec![record.epochs[0].clone()];
     assert_eq!(record.evaluation_record(), None);
 }
 
 #[test]
-fn checkpoints_are_told_apart_by_kind() {
+fn checkpoints_are_filtered_by_kind() {
     let mut first = epoch(1, vec![]);
     let load = CheckpointRecord { kind: CheckpointKind::Load, ..checkpoint(30, 40, 2, 0) };
     first.checkpoints = vec![checkpoint(0, 10, 1, 0), load, checkpoint(50, 60, 3, 0)];
@@ -58,7 +59,8 @@ fn checkpoints_are_told_apart_by_kind() {
     for (kind, expected) in
         [(CheckpointKind::Save, vec![1, 3, 1, 3]), (CheckpointKind::Load, vec![2, 2])]
     {
-        let bytes: Vec<u64> = record.checkpoints_of(kind).map(|one| one.bytes).collect();
+        let bytes: Vec<u64> =
+            record.checkpoints_of(kind).map(|checkpoint| checkpoint.bytes).collect();
         assert_eq!(bytes, expected);
         assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
     }
@@ -73,9 +75,9 @@ fn a_checkpoint_has_a_duration_a_stall_and_a_rate() {
         // The clock of another machine may be behind.
         (9, 7, None, 0.0, 0, None),
     ] {
-        let one = CheckpointRecord { stall_ns, ..checkpoint(start_ms, end_ms, 1 << 30, 0) };
-        assert_eq!((one.duration_s(), one.stall_ns()), (duration_s, stalled_ns));
-        assert_eq!(one.gib_per_second(), rate);
+        let record = CheckpointRecord { stall_ns, ..checkpoint(start_ms, end_ms, 1 << 30, 0) };
+        assert_eq!((record.duration_s(), record.stall_ns()), (duration_s, stalled_ns));
+        assert_eq!(record.gib_per_second(), rate);
     }
 }
 
@@ -91,7 +93,7 @@ fn a_ranks_checkpoint_is_five_numbers() {
 }
 
 #[test]
-fn counters_of_two_workers_add_up() {
+fn counters_of_two_workers_are_added() {
     let mut io = IoCounters {
         opens: 1,
         reads: 2,

@@ -1,34 +1,34 @@
-//! Timeline of a run: one row for each 100 ms of a run, kept in columns of differences. No clock, no file.
+//! The timeline of a run: a row for each 100 ms, stored in columns of increments. It reads no clock and no file.
 //!
-//! Epochs, evaluations, checkpoints and the waits of accelerators are not in it: the record has their exact times.
+//! It does not contain epochs, evaluations, checkpoints and waits of accelerators, as the record has their exact times.
 
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// A sample is taken so often at first.
+/// Initial interval between samples.
 pub const INTERVAL_NS: u64 = 100_000_000;
-/// A run that would keep more has its samples merged two by two.
+/// Maximum number of samples. When it is reached, samples are merged in pairs.
 pub const SAMPLES_MAX: usize = 36_000;
 
-/// One quantity, a value for each sample. `None`: not known, or not over the whole run.
+/// Values of a quantity, one per sample; `None` if any of them is unknown.
 pub type Column = Option<Vec<u64>>;
 
-/// A timeline with a column, and a sample with a value, for each quantity.
+/// Defines the columns of a timeline and the values of a sample, one for each quantity.
 macro_rules! quantities {
     ($($(#[$meaning:meta])* $quantity:ident,)*) => {
-        /// The samples of a run, one after another without gaps. Quantities are what was added since the sample before.
+        /// The samples of a run, without gaps. Quantities are increments since the previous sample.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         pub struct Timeline {
-            /// When the first sample began, from the start of the run.
+            /// Start of the first sample, from the start of the run.
             pub start_ns: u64,
-            /// How far apart samples are meant to be; some are shorter, as one ends wherever an epoch or a checkpoint begins or ends.
+            /// Intended interval between samples. Some samples are shorter, as one ends wherever an epoch or a checkpoint starts or ends.
             pub interval_ns: u64,
-            /// How long each lasted.
+            /// Duration of each sample.
             pub duration_ns: Vec<u64>,
             $($(#[$meaning])* pub $quantity: Column,)*
-            /// The GPUs of the machine; `None` where there are none, or none that tell.
+            /// The GPUs of the machine; `None` if there are none or they could not be sampled.
             pub gpus: Option<Vec<GpuTimeline>>,
-            /// Reason why no GPU is known.
+            /// Reason why no GPU could be sampled.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub gpus_unknown_because: Option<String>,
         }
@@ -36,7 +36,7 @@ macro_rules! quantities {
         /// One row of a timeline.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Sample {
-            /// How long it lasted.
+            /// Duration of the sample.
             pub duration_ns: u64,
             $($(#[$meaning])* pub $quantity: Option<u64>,)*
         }
@@ -52,16 +52,16 @@ macro_rules! quantities {
         }
 
         impl Sample {
-            /// Each of its quantities put together with that of `other`.
+            /// Combines each quantity with that of `other`.
             pub fn with(
                 self,
                 other: Sample,
-                put: fn(Option<u64>, Option<u64>) -> Option<u64>,
+                combine: fn(Option<u64>, Option<u64>) -> Option<u64>,
             ) -> Sample {
-                Sample { $($quantity: put(self.$quantity, other.$quantity),)* ..self }
+                Sample { $($quantity: combine(self.$quantity, other.$quantity),)* ..self }
             }
 
-            /// In the order of the columns.
+            /// Values in the order of the columns.
             fn values(&self) -> [Option<u64>; QUANTITIES] {
                 [$(self.$quantity),*]
             }
@@ -70,48 +70,48 @@ macro_rules! quantities {
 }
 
 const QUANTITIES: usize = 10;
-/// The first column that does not add up.
+/// Index of `cached_bytes`, the only column that is not an increment. It is the last one.
 const CACHED: usize = 9;
-/// Columns that are about a process, not its machine.
-const OF_PROCESS: [usize; 5] = [0, 1, 2, 3, 8];
+/// Indices of the columns that describe a process. The others describe its machine.
+const PROCESS_COLUMNS: [usize; 5] = [0, 1, 2, 3, 8];
 
 quantities! {
     /// Bytes that read calls of the workers returned.
     read_bytes,
-    /// Open and read calls of the workers, counted when their task is done.
+    /// Number of open and read calls of the workers, counted when their task is done.
     operations,
-    /// Bytes given to write calls by this process: checkpoints, and results that are saved meanwhile.
+    /// Bytes that this process passed to write calls, for checkpoints and results.
     written_bytes,
     /// Bytes that this process caused to be fetched from storage.
     process_device_read_bytes,
-    /// Bytes read from the block device under the dataset, by anybody.
+    /// Bytes read from the block device under the dataset, by all processes.
     device_read_bytes,
-    /// Bytes written to it.
+    /// Bytes written to the block device under the dataset, by all processes.
     device_written_bytes,
-    /// Time of all cores that was not idle, in ticks of the kernel.
+    /// Busy time of all cores, in ticks of the kernel.
     cpu_busy_ticks,
-    /// Time of all cores.
+    /// Total time of all cores, in ticks of the kernel.
     cpu_ticks,
     /// CPU time of this process.
     process_cpu_ns,
-    /// The page cache at the sample's end.
+    /// Size of the page cache at the end of the sample.
     cached_bytes,
 }
 
-/// One GPU. A value is `None` where it was not known at that sample.
+/// Samples of one GPU. A value is `None` if it was unknown at that sample.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuTimeline {
-    /// Its model.
+    /// Model of the GPU.
     pub name: String,
     /// Share of the time in which a kernel ran.
     pub utilisation_percent: Vec<Option<u64>>,
-    /// Memory in use, by anybody.
+    /// Memory in use, by all processes.
     pub memory_bytes: Vec<Option<u64>>,
     /// Power drawn.
     pub power_mw: Vec<Option<u64>>,
 }
 
-/// State of one GPU at a moment.
+/// State of one GPU at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "as in `GpuTimeline`")]
 pub struct GpuSample {
@@ -121,40 +121,41 @@ pub struct GpuSample {
 }
 
 impl Timeline {
-    /// Without samples, from `start_ns`.
+    /// An empty timeline that starts at `start_ns`.
     pub fn new(start_ns: u64) -> Self {
         Timeline { start_ns, interval_ns: INTERVAL_NS, ..Timeline::default() }
     }
 
-    /// Samples kept.
+    /// Number of samples.
     pub fn len(&self) -> usize {
         self.duration_ns.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.duration_ns.is_empty()
     }
 
-    /// When each sample ended, from the start of the run.
+    /// End of each sample, from the start of the run.
     pub fn ends_ns(&self) -> Vec<u64> {
-        let mut at_ns = self.start_ns;
+        let mut end_ns = self.start_ns;
         let ends = self.duration_ns.iter().map(|duration_ns| {
-            at_ns += duration_ns;
-            at_ns
+            end_ns += duration_ns;
+            end_ns
         });
         ends.collect()
     }
 
-    /// The middle of each sample, from the start of the run.
+    /// Middle of each sample, from the start of the run.
     pub fn middles_ns(&self) -> Vec<u64> {
         let ends = self.ends_ns().into_iter().zip(&self.duration_ns);
         ends.map(|(end_ns, duration_ns)| end_ns - duration_ns / 2).collect()
     }
 
-    /// The mean of a GPU's column over the time of those of these samples whose value is known.
+    /// Mean of a GPU's column over a range of samples, weighted by their durations. Unknown values are ignored.
     pub fn mean(&self, values: &[Option<u64>], samples: Range<usize>) -> Option<f64> {
-        let (mut sum, mut weights) = (0.0, 0.0);
+        let mut sum = 0.0;
+        let mut weights = 0.0;
         for (value, &duration_ns) in values[samples.clone()].iter().zip(&self.duration_ns[samples])
         {
             if let Some(value) = *value {
@@ -165,7 +166,7 @@ impl Timeline {
         (weights > 0.0).then(|| sum / weights)
     }
 
-    /// From now on there are GPUs of these names; nothing is known of them before.
+    /// Adds GPUs with these names. Their values at earlier samples are unknown.
     pub fn set_gpus(&mut self, names: &[String]) {
         let unknown = vec![None; self.len()];
         let gpus = names.iter().map(|name| GpuTimeline {
@@ -178,32 +179,32 @@ impl Timeline {
         self.gpus_unknown_because = None;
     }
 
-    /// Add a sample; `gpus` in the order of their names, unknown where it is shorter.
+    /// Appends a sample. `gpus` is in the order of their names; missing GPUs are unknown.
     pub fn push(&mut self, sample: &Sample, gpus: &[GpuSample]) {
-        let first = self.is_empty();
+        let is_first = self.is_empty();
         self.duration_ns.push(sample.duration_ns);
         let values = sample.values();
         for (column, value) in self.columns_mut().into_iter().zip(values) {
-            if first {
+            if is_first {
                 *column = value.map(|_| Vec::new());
             }
             match (column.as_mut(), value) {
-                (Some(kept), Some(value)) => kept.push(value),
+                (Some(values), Some(value)) => values.push(value),
                 _ => *column = None,
             }
         }
         for (i, gpu) in self.gpus.iter_mut().flatten().enumerate() {
-            let shown = gpus.get(i).copied().unwrap_or_default();
-            gpu.utilisation_percent.push(shown.utilisation_percent);
-            gpu.memory_bytes.push(shown.memory_bytes);
-            gpu.power_mw.push(shown.power_mw);
+            let state = gpus.get(i).copied().unwrap_or_default();
+            gpu.utilisation_percent.push(state.utilisation_percent);
+            gpu.memory_bytes.push(state.memory_bytes);
+            gpu.power_mw.push(state.power_mw);
         }
         if self.len() >= SAMPLES_MAX {
             self.merge();
         }
     }
 
-    /// Make one of each two neighbours. What is added up stays the same; a GPU's utilisation and power become means over time.
+    /// Merges neighbouring samples in pairs. Increments are added; utilisation and power of GPUs become means over time.
     pub fn merge(&mut self) {
         self.interval_ns *= 2;
         let durations = std::mem::take(&mut self.duration_ns);
@@ -220,11 +221,12 @@ impl Timeline {
                 *column = pairs.map(|(pair, weights)| mean(pair, weights)).collect();
             }
             let pairs = gpu.memory_bytes.chunks(2);
-            gpu.memory_bytes = pairs.map(|pair| pair.iter().rev().find_map(|one| *one)).collect();
+            gpu.memory_bytes =
+                pairs.map(|pair| pair.iter().rev().find_map(|bytes| *bytes)).collect();
         }
     }
 
-    /// Whether every column has a value for every sample.
+    /// Whether all columns have a value for each sample.
     pub(super) fn is_even(&self) -> bool {
         let samples = self.len();
         let gpus = self.gpus.iter().flatten().all(|gpu| {
@@ -235,59 +237,71 @@ impl Timeline {
         gpus && self.columns().into_iter().flatten().all(|column| column.len() == samples)
     }
 
-    /// Count what another process did too, spread over the samples here; with the first process of another machine, what that
-    /// machine did. Its samples need not begin and end where these do.
+    /// Adds the increments of another process, distributed over the samples of this timeline. For the first process of another machine,
+    /// the figures of that machine are added, too. Samples of both timelines need not coincide.
     pub fn add(&mut self, other: &Timeline, is_of_other_machine: bool) {
         let ends_ns = self.ends_ns();
-        let theirs_ns: Vec<u64> = std::iter::once(other.start_ns).chain(other.ends_ns()).collect();
-        for (i, (mine, theirs)) in self.columns_mut().into_iter().zip(other.columns()).enumerate() {
-            if !(OF_PROCESS.contains(&i) || is_of_other_machine) {
+        let other_bounds_ns: Vec<u64> =
+            std::iter::once(other.start_ns).chain(other.ends_ns()).collect();
+        let columns = self.columns_mut().into_iter().zip(other.columns());
+        for (i, (column, other_column)) in columns.enumerate() {
+            if !(PROCESS_COLUMNS.contains(&i) || is_of_other_machine) {
                 continue;
             }
-            match (mine.as_mut(), theirs) {
-                // What several page caches hold at a moment is not told by samples of different moments.
-                (Some(mine), Some(theirs)) if i < CACHED => {
-                    spread(mine, &ends_ns, theirs, &theirs_ns);
+            match (column.as_mut(), other_column) {
+                // Sizes of page caches at different times cannot be added.
+                (Some(values), Some(other_values)) if i < CACHED => {
+                    add_distributed(values, &ends_ns, other_values, &other_bounds_ns);
                 }
-                _ => *mine = None,
+                _ => *column = None,
             }
         }
     }
 }
 
-/// The samples whose middle lies in a span of time.
+/// The samples whose middle is in a time span.
 pub fn samples_in(middles_ns: &[u64], span: Range<u64>) -> Range<usize> {
-    let [first, end] = [span.start, span.end]
-        .map(|bound_ns| middles_ns.partition_point(|middle_ns| *middle_ns < bound_ns));
-    first..end
+    let samples_before =
+        |bound_ns: u64| middles_ns.partition_point(|middle_ns| *middle_ns < bound_ns);
+    samples_before(span.start)..samples_before(span.end)
 }
 
-/// Add to `mine`, whose samples end at `ends_ns`, what is in `theirs`, whose samples lie between the times of `bounds_ns`. What lies
-/// outside counts for the first or the last.
-fn spread(mine: &mut [u64], ends_ns: &[u64], theirs: &[u64], bounds_ns: &[u64]) {
-    let total: u64 = theirs.iter().sum();
-    let (mut at, mut whole, mut told) = (0, 0u64, 0u64);
-    let last = mine.len().saturating_sub(1);
-    for (i, (mine, &end_ns)) in mine.iter_mut().zip(ends_ns).enumerate() {
-        while at < theirs.len() && bounds_ns[at + 1] <= end_ns {
-            whole += theirs[at];
-            at += 1;
+/// Adds increments of other samples to `values`, in proportion to the time that samples share.
+///
+/// The samples of `values` end at `ends_ns`; other sample `i` is between `other_bounds_ns[i]` and `other_bounds_ns[i + 1]`. Increments
+/// before the first sample and after the last one are added to those.
+fn add_distributed(
+    values: &mut [u64],
+    ends_ns: &[u64],
+    other_values: &[u64],
+    other_bounds_ns: &[u64],
+) {
+    let total: u64 = other_values.iter().sum();
+    let mut next = 0;
+    let mut sum_of_ended = 0u64;
+    let mut sum_added = 0u64;
+    let last = values.len().saturating_sub(1);
+    for (i, (value, &end_ns)) in values.iter_mut().zip(ends_ns).enumerate() {
+        while next < other_values.len() && other_bounds_ns[next + 1] <= end_ns {
+            sum_of_ended += other_values[next];
+            next += 1;
         }
-        let mut until = whole;
-        if at < theirs.len() && bounds_ns[at] < end_ns {
-            let length_ns = u128::from(bounds_ns[at + 1] - bounds_ns[at]);
-            let inside_ns = u128::from(end_ns - bounds_ns[at]);
-            until += (u128::from(theirs[at]) * inside_ns / length_ns.max(1)) as u64;
+        let mut sum_until_end = sum_of_ended;
+        if next < other_values.len() && other_bounds_ns[next] < end_ns {
+            let length_ns = u128::from(other_bounds_ns[next + 1] - other_bounds_ns[next]);
+            let inside_ns = u128::from(end_ns - other_bounds_ns[next]);
+            let inside = u128::from(other_values[next]) * inside_ns / length_ns.max(1);
+            sum_until_end += inside as u64;
         }
         if i == last {
-            until = total;
+            sum_until_end = total;
         }
-        *mine += until - told;
-        told = until;
+        *value += sum_until_end - sum_added;
+        sum_added = sum_until_end;
     }
 }
 
-/// Weighted mean of what is known; `None` where nothing is.
+/// Weighted mean of the known values; `None` if there are none.
 fn mean(values: &[Option<u64>], weights: &[u64]) -> Option<u64> {
     let known =
         || values.iter().zip(weights).filter_map(|(value, weight)| Some(((*value)?, *weight)));
@@ -319,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_keeps_sums_and_bounds() {
+    fn merging_keeps_sums_and_limits_the_number_of_samples() {
         let mut timeline = Timeline::new(7);
         let count = 2 * SAMPLES_MAX as u64 + 11;
         for i in 0..count {
@@ -337,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn means_are_weighted_and_what_is_unknown_stays_unknown() {
+    fn means_are_weighted_and_unknown_values_stay_unknown() {
         let mut timeline = Timeline::new(0);
         timeline.push(&sample(0), &[]);
         timeline.set_gpus(&["A".into()]);
@@ -346,16 +360,16 @@ mod tests {
         timeline.push(&Sample { read_bytes: None, ..sample(3) }, &gpu(40));
         timeline.push(&sample(4), &[]);
         timeline.merge();
-        let shown = &timeline.gpus.as_ref().unwrap()[0];
-        assert_eq!(shown.utilisation_percent, [Some(40), Some(70), None]);
-        assert_eq!(shown.memory_bytes, [Some(40), Some(40), None]);
-        assert_eq!(shown.power_mw, [None, None, None]);
-        assert_eq!(timeline.read_bytes, None, "not known over the whole run");
+        let gpu = &timeline.gpus.as_ref().unwrap()[0];
+        assert_eq!(gpu.utilisation_percent, [Some(40), Some(70), None]);
+        assert_eq!(gpu.memory_bytes, [Some(40), Some(40), None]);
+        assert_eq!(gpu.power_mw, [None, None, None]);
+        assert_eq!(timeline.read_bytes, None, "unknown for one sample");
         assert_eq!(timeline.operations, Some(vec![2, 2, 1]));
     }
 
     #[test]
-    fn what_other_processes_did_is_spread_over_the_samples() {
+    fn increments_of_other_processes_are_distributed_over_the_samples() {
         let mut timeline = Timeline::new(1000);
         let mut other = Timeline::new(1500);
         for i in 0..3 {
@@ -365,15 +379,16 @@ mod tests {
         }
         let before = timeline.clone();
         timeline.add(&other, false);
-        // [0, 100, 200] from 1500, 2500, 3500: half of the second and of the third lie in the last sample, and what is beyond it.
+        // The other samples [0, 100, 200] start at 1500, 2500 and 3500. Half of the second one is in the middle sample; the rest is in the
+        // last sample or after it.
         assert_eq!(timeline.read_bytes, Some(vec![10, 10 + 50, 10 + 250]));
-        assert_eq!(timeline.cached_bytes, before.cached_bytes, "the machine's, which is counted");
+        assert_eq!(timeline.cached_bytes, before.cached_bytes, "counted once per machine");
         assert_eq!(timeline.cpu_ticks, None);
         let mut machine = before.clone();
         machine.add(&other, true);
         assert_eq!(machine.cached_bytes, None);
         other.read_bytes = None;
         timeline.add(&other, false);
-        assert_eq!(timeline.read_bytes, None, "not known of one is not known");
+        assert_eq!(timeline.read_bytes, None, "unknown for one process");
     }
 }

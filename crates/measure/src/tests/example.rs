@@ -1,4 +1,4 @@
-//! Plans and records for tests, those of crates above too. No test of its own.
+//! Example plans and records for tests.
 
 use crate::record::{
     AcceleratorEpoch, Block, CheckpointKind, CheckpointRecord, EpochRecord, HostEpoch, IoCounters,
@@ -12,7 +12,7 @@ use feedrate_spec::plan::{
 use feedrate_spec::shape::{Element, Encoding};
 use feedrate_spec::workload::{TimeSpec, WriteInterface};
 
-/// One sample of a million bytes a file, a batch of one, one worker, two batches of stock.
+/// A plan with one sample of 1 MB per file, batches of one sample, one worker, and two batches in flight.
 pub fn plan(accelerators: u32, steps: u64) -> Plan {
     Plan {
         workload: "example".into(),
@@ -98,11 +98,12 @@ fn train(steps: u64) -> TrainPlan {
     }
 }
 
-/// A block that begins at `start_ms`, of steps (load, compute, barrier, bytes read in it) in milliseconds and bytes.
-/// Bytes count from the block's start; see [`accelerator`] for several blocks.
+/// A block that starts at `start_ms`, with steps of (load, compute, barrier, bytes read), in milliseconds and bytes. Its byte counts start
+/// at 0; [`accelerator`] makes those of several blocks continuous.
 pub fn block(start_ms: u64, steps: &[(u64, u64, u64, u64)]) -> Block {
     let mut block = Block { start_ns: start_ms * 1_000_000, ..Block::default() };
-    let (mut end_ms, mut read_bytes) = (start_ms, 0);
+    let mut end_ms = start_ms;
+    let mut read_bytes = 0;
     for (load_ms, compute_ms, barrier_ms, bytes) in steps {
         end_ms += load_ms + compute_ms + barrier_ms;
         read_bytes += bytes;
@@ -115,21 +116,21 @@ pub fn block(start_ms: u64, steps: &[(u64, u64, u64, u64)]) -> Block {
     block
 }
 
-/// Bytes run on over blocks; the counters hold their sum; the last read begins when the last step ends.
+/// An accelerator with these blocks and matching counters. Its last read starts at the end of the last step.
 pub fn accelerator(mut blocks: Vec<Block>) -> AcceleratorEpoch {
-    let mut before = 0;
+    let mut read_bytes = 0;
     for block in &mut blocks {
-        block.read_bytes.iter_mut().for_each(|bytes| *bytes += before);
-        before = block.read_bytes.last().copied().unwrap_or(before);
+        block.read_bytes.iter_mut().for_each(|bytes| *bytes += read_bytes);
+        read_bytes = block.read_bytes.last().copied().unwrap_or(read_bytes);
     }
     let steps = blocks.iter().map(|block| block.steps() as u64).sum();
     let mut accelerator = AcceleratorEpoch {
         last_read_start_ns: blocks.last().map(|block| block.end_ns),
-        last_read_start_bytes: before,
+        last_read_start_bytes: read_bytes,
         io: IoCounters {
             opens: steps,
             reads: steps,
-            read_bytes: before,
+            read_bytes,
             samples: steps,
             ..IoCounters::default()
         },
@@ -142,7 +143,7 @@ pub fn accelerator(mut blocks: Vec<Block>) -> AcceleratorEpoch {
     accelerator
 }
 
-/// An epoch of accelerators' blocks, from the first block's start to the last one's end.
+/// An epoch of accelerators with these blocks, from the first start to the last end of a block.
 pub fn epoch(number: u32, accelerators: Vec<Vec<Block>>) -> EpochRecord {
     let accelerators: Vec<_> = accelerators.into_iter().map(accelerator).collect();
     let blocks = accelerators.iter().flat_map(|a| &a.blocks);
@@ -161,23 +162,24 @@ pub fn epoch(number: u32, accelerators: Vec<Vec<Block>>) -> EpochRecord {
     }
 }
 
-/// The only accelerator of `record` waited for this in its only epoch.
+/// Sets the causes of a record with one epoch and one accelerator, which waits as `stall` specifies.
 pub fn wait_alone(record: &mut Record, stall: Stall) {
     let mut causes = StepCauses::default();
     causes.push(0, stall, std::iter::once(stall.total_ns()));
     record.epochs[0].causes = Some(causes);
 }
 
-/// What all waited for, where whoever waited least for the others was last and waited for reads.
+/// Causes of waits if all waits for data are for reads. The last accelerator of a step is the one with the shortest barrier.
 pub fn causes(accelerators: &[AcceleratorEpoch]) -> StepCauses {
-    let waits = |own: &AcceleratorEpoch, step: usize| {
-        let mut waits = own.blocks.iter().flat_map(|b| b.load_ns.iter().zip(&b.barrier_ns));
+    let waits = |accelerator: &AcceleratorEpoch, step: usize| {
+        let blocks = accelerator.blocks.iter();
+        let mut waits = blocks.flat_map(|block| block.load_ns.iter().zip(&block.barrier_ns));
         waits.nth(step).map_or([0, 0], |(load_ns, barrier_ns)| [*load_ns, *barrier_ns])
     };
     let steps = accelerators.iter().map(AcceleratorEpoch::steps).min().unwrap_or(0) as usize;
     let mut causes = StepCauses::with_capacity(steps);
     for step in 0..steps {
-        let all = accelerators.iter().map(|own| waits(own, step));
+        let all = accelerators.iter().map(|accelerator| waits(accelerator, step));
         let last = all.clone().enumerate().min_by_key(|(_, [_, barrier_ns])| *barrier_ns);
         let Some((last, [read_ns, _])) = last else { continue };
         let stall = Stall { read_ns, ..Stall::default() };
@@ -186,7 +188,7 @@ pub fn causes(accelerators: &[AcceleratorEpoch]) -> StepCauses {
     causes
 }
 
-/// A checkpoint of one rank that says nothing of itself.
+/// A saved checkpoint without figures of ranks.
 pub fn checkpoint(start_ms: u64, end_ms: u64, bytes: u64, after_step: u64) -> CheckpointRecord {
     CheckpointRecord {
         kind: CheckpointKind::Save,
@@ -202,7 +204,7 @@ pub fn checkpoint(start_ms: u64, end_ms: u64, bytes: u64, after_step: u64) -> Ch
     }
 }
 
-/// A complete record of a plain machine.
+/// A complete record of one machine.
 pub fn record(plan: Plan, epochs: Vec<EpochRecord>) -> Record {
     Record {
         version: RECORD_VERSION,
@@ -246,16 +248,16 @@ pub fn simple(steps: &[(u64, u64, u64, u64)]) -> Record {
     record(plan, vec![epoch(1, vec![vec![block(0, steps)]])])
 }
 
-/// A run of checkpoints only: two are written, one is read; `done` of them are there.
+/// A run of checkpoints only, which is to write two and read one; the first `done` of them are recorded.
 pub fn checkpoints_alone(done: usize) -> Record {
     let saves = [checkpoint(0, 2000, 1 << 30, 1), checkpoint(3000, 4000, 1 << 30, 2)];
     let load =
         CheckpointRecord { kind: CheckpointKind::Load, ..checkpoint(5000, 5500, 1 << 30, 1) };
-    let mut own = epoch(1, vec![vec![]]);
-    own.checkpoints = saves.into_iter().chain([load]).take(done).collect();
+    let mut epoch = epoch(1, vec![vec![]]);
+    epoch.checkpoints = saves.into_iter().chain([load]).take(done).collect();
     let mut plan = plan(1, 0);
     plan.checkpoint = Some(checkpoint_plan());
-    Record { complete: false, ..record(plan, vec![own]) }
+    Record { complete: false, ..record(plan, vec![epoch]) }
 }
 
 fn checkpoint_plan() -> CheckpointPlan {

@@ -1,3 +1,3 @@
-//! What tests begin with, those of crates above too.
+//! Fixtures for the tests of this crate and of crates that depend on it.
 
 pub mod example;

@@ -113,7 +113,7 @@ pub(super) fn sum_up(tally: &mut Tally) -> Result<(Record, LogJob), LogError> {
     job.ranks = record.plan.accelerators.into();
     let io = counters_of_run(&record);
     (job.ranks_each, job.epochs) = epochs(tally, at, &record, io.read_bytes).unzip();
-    let common = io.access.common.commonest(16).unwrap_or_default();
+    let common = io.access.common.most_common(16).unwrap_or_default();
     let most = common.iter().max_by_key(|size| size.bytes.saturating_mul(size.count));
     let is_usual = |bytes: u64| bytes as f64 >= USUAL_SHARE * io.read_bytes as f64;
     let usual =

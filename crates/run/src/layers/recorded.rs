@@ -200,7 +200,7 @@ impl Recorded {
         }
         let start_ns = self.at_ns - ns;
         let end_ns = self.at_ns;
-        self.counters.lasted([start_ns, end_ns]);
+        self.counters.extend_span([start_ns, end_ns]);
         if let Some(ops) = &mut self.ops {
             ops.add(LoggedOp { kind, part, start_ns, end_ns, offset, bytes });
         }

@@ -1,4 +1,4 @@
-//! Several files that appear together, after one wait for the disk.
+//! Writes several files that appear together, with a single wait for the disk.
 
 use super::{RecordFileError, create_part_of, io_error, sync_folder};
 use std::collections::BTreeSet;
@@ -6,18 +6,18 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Threads that sync files.
+/// Number of threads that sync files.
 const SYNC_THREADS: usize = 8;
-/// Open files wait for their sync in groups of this size, well below the usual limit of descriptors.
+/// Number of open files that are synced together, well below the usual limit of descriptors.
 const OPEN_FILES_MAX: usize = 256;
 
-/// Files below a folder that appear together. Each is written under another name; once all are synced, all get their names.
-/// Dropped without [`NewFiles::publish`], nothing of them is left.
+/// Files in a folder that appear together. Each is written under a temporary name; once all are synced, all are renamed. Without
+/// [`NewFiles::publish`], dropping this removes them.
 pub struct NewFiles {
     folder: PathBuf,
-    /// In the order in which they get their names.
+    /// In the order of renaming.
     written: Vec<WrittenFile>,
-    /// Those that are not synced yet, the last of `written`.
+    /// Files that are not synced yet: the last ones of `written`.
     unsynced: Vec<File>,
 }
 
@@ -27,20 +27,20 @@ struct WrittenFile {
 }
 
 impl NewFiles {
-    /// No files yet.
+    /// An empty set of files in a folder.
     pub fn new(folder: &Path) -> Self {
         NewFiles { folder: folder.into(), written: Vec::new(), unsynced: Vec::new() }
     }
 
-    /// Where they go.
+    /// Folder of the files.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Write one, which replaces a file of that name. `name` may hold folders that exist.
+    /// Writes a file; publishing it replaces an earlier file of that name. `name` may contain existing folders.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn write(&mut self, name: &str, bytes: &[u8]) -> Result<(), RecordFileError> {
         let path = self.folder.join(name);
         let created = create_part_of(&path).map_err(|source| io_error("write", &path, source));
@@ -54,10 +54,10 @@ impl NewFiles {
         if self.unsynced.len() < OPEN_FILES_MAX { Ok(()) } else { self.sync() }
     }
 
-    /// Sync what is not synced yet, and give all files their names in the order in which they were written.
+    /// Syncs all files and renames them in the order in which they were written.
     ///
     /// # Errors
-    /// The first that fails; if it is a sync, no file has its name.
+    /// The first failure. If a sync fails, no file is renamed.
     pub fn publish(mut self) -> Result<(), RecordFileError> {
         self.sync()?;
         for WrittenFile { path, part } in &self.written {
@@ -72,7 +72,7 @@ impl NewFiles {
         Ok(())
     }
 
-    /// Syncs that wait at the same time share a commit of the file system's journal; one after another each waits for its own.
+    /// Syncs files in parallel, as concurrent syncs share a commit of the file system's journal.
     fn sync(&mut self) -> Result<(), RecordFileError> {
         let unsynced = std::mem::take(&mut self.unsynced);
         let written = &self.written[self.written.len() - unsynced.len()..];
@@ -93,7 +93,7 @@ impl NewFiles {
                     Ok(thread) => {
                         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
                     }
-                    // The thread could not be started.
+                    // The thread could not be started, so its share is synced here.
                     Err(share) => sync_each(share),
                 })
             })
@@ -104,7 +104,7 @@ impl NewFiles {
 impl Drop for NewFiles {
     fn drop(&mut self) {
         for file in &self.written {
-            // One that has its name already is not there any more.
+            // Renamed files no longer exist under this name.
             let _ = fs::remove_file(&file.part);
         }
     }
