@@ -242,7 +242,7 @@ pub fn compare(
     let notes = notes(of_a, of_b);
     let apart: Vec<String> = differs_in.iter().map(|one| one.setting.clone()).collect();
     let apart: BTreeSet<&str> = apart.iter().map(String::as_str).collect();
-    let knows = [of_a, of_b].map(|runs| runs.iter().all(Run::tells_settings));
+    let knows = [of_a, of_b].map(|runs| runs.iter().all(Run::has_settings));
     // What files of others, or a loop that was watched, do not tell is not known to differ.
     differs_in.retain(|one| (one.a.is_some() || knows[0]) && (one.b.is_some() || knows[1]));
     // The same under two names differs in nothing.

@@ -115,7 +115,7 @@ fn concluded(
             run,
         })
         .collect();
-    runs.sort_by(|a, b| a.run.by_start().cmp(&b.run.by_start()));
+    runs.sort_by(|a, b| a.run.start_key().cmp(&b.run.start_key()));
     let mut sources = Vec::new();
     for (index, path) in paths.iter().enumerate() {
         let count = runs.iter().filter(|run| run.source == index).count();
@@ -178,7 +178,7 @@ pub fn plot_data(
     let FoundRuns { data, others, mut left_out, .. } =
         FoundRuns::read(paths, &ReadOptions { threads, records_max })?;
     let mut unused: Vec<&Run> = data.runs.iter().chain(&others).collect();
-    unused.sort_by(|a, b| a.by_start().cmp(&b.by_start()));
+    unused.sort_by(|a, b| a.start_key().cmp(&b.start_key()));
     for run in unused {
         let why = match &run.unusable {
             None => continue,
@@ -215,7 +215,7 @@ impl FoundRuns {
         let unread = unread.filter_map(|folder| FolderRun::from_names(&folder.path));
         let folders = index.runs.iter().filter_map(FolderRun::from_run).chain(unread).collect();
         let mut all = index.runs;
-        all.sort_by(|a, b| a.by_start().cmp(&b.by_start()));
+        all.sort_by(|a, b| a.start_key().cmp(&b.start_key()));
         let names = if paths.len() > 1 { source_names(paths) } else { Vec::new() };
         for run in &mut all {
             run.accelerators = run.accelerators.filter(|count| (1..=PROCESSES_MAX).contains(count));

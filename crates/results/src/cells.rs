@@ -1,19 +1,19 @@
-//! The text of a CSV: its lines, and where their cells lie, as the `csv` crate has it. A quote counts only where it begins a cell, and twice inside
-//! one it is a quote. Knows no columns.
+//! Splits the text of a CSV into lines and cells under the rules of the `csv` crate, but with the position of each cell. A quote is special
+//! only at the start of a cell, and a doubled quote inside a quoted cell is a literal quote. Columns have no meaning here.
 
 use std::ops::Range;
 
-/// A line: a record, a comment, or nothing. Ends of lines in quotes are part of it.
+/// A line of a CSV: a record, a comment or a blank line. It includes line ends that are inside quotes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CsvLine<'a> {
     /// Number of its first line in the file, from 1.
     pub number: usize,
     pub text: &'a str,
-    /// Where quotes are not those of a CSV.
+    /// Set if its quotes violate the rules.
     pub fault: Option<QuoteFault>,
 }
 
-/// A quote that would take what follows into its cell.
+/// A quoting error, because of which a cell could absorb the text after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QuoteFault {
     NeverClosed,
@@ -21,7 +21,7 @@ pub(crate) enum QuoteFault {
 }
 
 impl QuoteFault {
-    pub(crate) fn says(self) -> &'static str {
+    pub(crate) fn message(self) -> &'static str {
         match self {
             QuoteFault::NeverClosed => "a quote is never closed",
             QuoteFault::TextAfterClosing => "a cell goes on after its closing quote",
@@ -29,18 +29,19 @@ impl QuoteFault {
     }
 }
 
-/// Whether the line says nothing to a CSV.
-pub(crate) fn is_remark(line: &str) -> bool {
+/// Returns whether the line is blank or a comment.
+pub(crate) fn is_comment_or_blank(line: &str) -> bool {
     line.trim().is_empty() || line.trim_start().starts_with('#')
 }
 
-/// All lines, without their ends.
+/// Splits a CSV into its lines, without line ends.
 pub(crate) fn lines(text: &str) -> Vec<CsvLine<'_>> {
     let mut lines = Vec::new();
-    let (mut rest, mut number) = (text, 1);
+    let mut rest = text;
+    let mut number = 1;
     while !rest.is_empty() {
         let first = rest.split('\n').next().unwrap_or_default();
-        let (end, fault) = if is_remark(first) {
+        let (end, fault) = if is_comment_or_blank(first) {
             (first.len(), None)
         } else {
             let scanned = scan(rest);
@@ -54,12 +55,13 @@ pub(crate) fn lines(text: &str) -> Vec<CsvLine<'_>> {
     lines
 }
 
-/// Where the cells of a line lie, quotes included.
+/// Returns the byte ranges of a line's cells, including their quotes.
 pub(crate) fn cells(line: &str) -> Vec<Range<usize>> {
     scan(line).cells
 }
 
-/// Contents of its cells without blanks around them; `None` where it is not one record, or holds control characters.
+/// Returns the contents of a line's cells, without surrounding blanks. `None` if the line is not exactly one record or contains control
+/// characters.
 pub(crate) fn fields(line: &str) -> Option<Vec<String>> {
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
@@ -69,20 +71,20 @@ pub(crate) fn fields(line: &str) -> Option<Vec<String>> {
     let mut records = reader.records();
     let record = records.next()?.ok()?;
     let is_plain = !record.iter().any(|cell| cell.contains(char::is_control));
-    let is_alone = is_plain && records.next().is_none() && record.len() == cells(line).len();
-    is_alone.then(|| record.iter().map(str::to_string).collect())
+    let is_single = is_plain && records.next().is_none() && record.len() == cells(line).len();
+    is_single.then(|| record.iter().map(str::to_string).collect())
 }
 
-/// A line with another word in one cell, and nothing else changed; `None` where it has no such cell.
+/// Replaces the text of one cell and leaves the rest of the line unchanged. `None` if there is no such cell.
 pub(crate) fn with_cell(line: &str, index: usize, word: &str) -> Option<String> {
     let cell = cells(line).get(index)?.clone();
     Some(format!("{}{word}{}", &line[..cell.start], &line[cell.end..]))
 }
 
-/// A line that holds these.
-pub(crate) fn line_of(fields: &[String]) -> String {
+/// Formats fields as a line of a CSV.
+pub(crate) fn format_line(fields: &[String]) -> String {
     let mut writer = csv::WriterBuilder::new().from_writer(Vec::new());
-    // What goes into memory cannot fail.
+    // Writing to memory cannot fail.
     let _ = writer.write_record(fields);
     let bytes = writer.into_inner().unwrap_or_default();
     String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_string()
@@ -90,32 +92,33 @@ pub(crate) fn line_of(fields: &[String]) -> String {
 
 struct Scanned {
     cells: Vec<Range<usize>>,
-    /// Where the line ends, before the end of line itself.
+    /// Offset of the line end that terminates the record.
     end: usize,
     fault: Option<QuoteFault>,
 }
 
-/// Where a scan stands in its cell.
+/// Position of a scan within a cell.
 #[derive(Clone, Copy, PartialEq)]
-enum At {
+enum CellState {
     Start,
-    Bare,
+    Unquoted,
     Quoted,
-    /// After a quote that closes the cell, unless another follows.
+    /// After a quote that closes the cell, unless another quote follows.
     Closed,
-    /// Among the blanks after it.
-    Behind,
+    /// In the blanks after the closing quote.
+    AfterClosed,
 }
 
-/// The record that `text` begins with.
+/// Scans the record at the beginning of `text`.
 fn scan(text: &str) -> Scanned {
     let mut scanned = Scanned { cells: Vec::new(), end: text.len(), fault: None };
-    let (mut at, mut start) = (At::Start, 0);
+    let mut state = CellState::Start;
+    let mut start = 0;
     for (i, c) in text.char_indices() {
-        at = match (at, c) {
-            (At::Quoted, '"') => At::Closed,
-            (At::Quoted, _) => At::Quoted,
-            (At::Start | At::Closed, '"') => At::Quoted,
+        state = match (state, c) {
+            (CellState::Quoted, '"') => CellState::Closed,
+            (CellState::Quoted, _) => CellState::Quoted,
+            (CellState::Start | CellState::Closed, '"') => CellState::Quoted,
             (_, '\n') => {
                 scanned.end = i;
                 break;
@@ -123,17 +126,19 @@ fn scan(text: &str) -> Scanned {
             (_, ',') => {
                 scanned.cells.push(start..i);
                 start = i + 1;
-                At::Start
+                CellState::Start
             }
-            (At::Closed | At::Behind, blank) if blank.is_whitespace() => At::Behind,
-            (At::Closed | At::Behind, _) => {
+            (CellState::Closed | CellState::AfterClosed, blank) if blank.is_whitespace() => {
+                CellState::AfterClosed
+            }
+            (CellState::Closed | CellState::AfterClosed, _) => {
                 scanned.fault.get_or_insert(QuoteFault::TextAfterClosing);
-                At::Bare
+                CellState::Unquoted
             }
-            (At::Start | At::Bare, _) => At::Bare,
+            (CellState::Start | CellState::Unquoted, _) => CellState::Unquoted,
         };
     }
-    if at == At::Quoted {
+    if state == CellState::Quoted {
         scanned.fault.get_or_insert(QuoteFault::NeverClosed);
     }
     scanned.cells.push(start..scanned.end);
@@ -152,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_counts_where_it_begins_a_cell() {
+    fn a_quote_is_special_only_at_the_start_of_a_cell() {
         check("a,b", &["a", "b"]);
         check("a,\"b,c\",d", &["a", "\"b,c\"", "d"]);
         check("a,\"b \"\"c\"\", d\",", &["a", "\"b \"\"c\"\", d\"", ""]);
@@ -162,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_outside_quotes_and_have_their_numbers() {
+    fn lines_end_outside_quotes_and_are_numbered() {
         let text = "a,b\r\n# it's 5\" wide\n\n1,\"x\ny\"\n5\" disk,N\nlast";
         let found: Vec<_> = lines(text).iter().map(|line| (line.number, line.text)).collect();
         assert_eq!(
@@ -179,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_that_takes_what_follows_is_a_fault() {
+    fn unbalanced_quotes_are_faults() {
         for (text, expected) in [
             ("1,\"5 disk\n2,N\n", Some(QuoteFault::NeverClosed)),
             ("1,\"5 disk\n2,N\n3,\"3 disk\n", Some(QuoteFault::TextAfterClosing)),
@@ -191,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_csv_crate_has_as_two_records_is_not_one() {
+    fn a_line_that_the_csv_crate_reads_as_two_records_is_refused() {
         assert_eq!(fields("a,b\rc,d"), None);
         assert_eq!(fields(" a ,\"b,c\""), Some(vec!["a".into(), "b,c".into()]));
     }
@@ -204,7 +209,7 @@ mod tests {
                 .flexible(true)
                 .from_reader(text.as_bytes());
             let theirs: Vec<usize> = reader.records().map(|record| record.unwrap().len()).collect();
-            // To the crate only a line of no characters is none.
+            // The crate skips only empty lines.
             let ours: Vec<usize> = {
                 let mut counts = Vec::new();
                 let mut rest = text.as_str();

@@ -1,7 +1,7 @@
 //! The ceilings of a workload on a storage: how fast each part of the way of a sample is where the others cost nothing, and the part that
 //! loses the most of what is needed. Differential runs, as of DS-Analyzer (Mohan et al., VLDB 2021). No sentence.
 
-use crate::place::{read_json, with_those_inside};
+use crate::place::{read_json, with_entries};
 use feedrate_measure::stats::{Interval, mean_interval, welch_difference};
 use feedrate_spec::names;
 use feedrate_spec::plan::{DatasetPlan, LoaderPlan, Plan, StoragePlan};
@@ -236,7 +236,7 @@ impl Diagnosis {
     /// The newest of a run of this plan: in its folder, or beside it.
     pub fn beside(run_dir: &Path, plan: &Plan) -> Option<Self> {
         let around = run_dir.parent().into_iter();
-        let around = around.flat_map(|around| with_those_inside(around, DIAGNOSIS_FOLDER));
+        let around = around.flat_map(|around| with_entries(around, DIAGNOSIS_FOLDER));
         let all = std::iter::once(run_dir.to_path_buf()).chain(around);
         let found = all.filter_map(|folder| Diagnosis::read(&folder)).filter(|of| of.is_of(plan));
         found.max_by(|a, b| a.started.cmp(&b.started))

@@ -1,33 +1,33 @@
-//! The name of an experiment: what rows that replicate each other have in common, as a folder's name that can be read back.
+//! Experiments, the settings that replicates share, and their folder names, which can be parsed again.
 //!
-//! Without settings it is the number of processes (`4`), with one it is the study's own form (`4_batch_size_1`), with several
-//! `4_batch_size=1,read_threads=8`. What a name cannot hold as it is, is written as `%` and two hexadecimal digits.
+//! A name is the number of processes (`4`), followed by one setting (`4_batch_size_1`) or several (`4_batch_size=1,read_threads=8`). Characters
+//! that are not allowed are written as `%` and two hexadecimal digits.
 
 use crate::row::Row;
 use crate::setting::{Setting, key_of_leaf};
 use feedrate_spec::workload::KEYS;
 use std::fmt::Write;
 
-/// The settings that a row's columns stand for.
+/// Keys of settings that have a column.
 const EPOCHS: &str = "train.epochs";
 const SCALE: &str = "study.scale";
 
-/// Longest name; file systems allow 255 bytes.
+/// Maximum length of a name. File systems allow 255 bytes.
 const ID_BYTES_MAX: usize = 240;
 
-/// Settings of an experiment.
+/// The number of processes and the settings that the replicates of an experiment share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Experiment {
-    /// Emulated accelerators.
+    /// Number of emulated accelerators.
     pub processes: u32,
-    /// In the order of their keys. Epochs are among them only where rows differ in nothing else, as in the study.
+    /// Settings sorted by key. They include epochs only if another row differs in nothing else.
     pub settings: Vec<Setting>,
 }
 
 impl Experiment {
-    /// The experiment of `row` in a study of `rows`.
+    /// Returns the experiment of `row` in a study of `rows`.
     pub fn new(row: &Row, rows: &[Row]) -> Self {
-        // Of most studies all rows have the same epochs.
+        // Cheap for most studies: all rows have the same number of epochs.
         let mut others = rows.iter().filter(|other| other.epochs != row.epochs);
         let is_varied = others.any(|other| {
             Row { epochs: row.epochs, ..other.clone() }.experiment_key() == row.experiment_key()
@@ -40,14 +40,14 @@ impl Experiment {
         Experiment { processes: row.accelerators, settings }
     }
 
-    /// Its name. Settings that are too long for the name of a folder are replaced by a hash, which cannot be read back.
+    /// Returns the folder name. Settings that are too long for it are replaced by a hash, which cannot be parsed.
     pub fn id(&self) -> String {
         if self.settings.is_empty() {
             return self.processes.to_string();
         }
-        let single = self.id_of_one().filter(|id| Self::parse(id).as_ref() == Some(self));
+        let single = self.single_setting_id().filter(|id| Self::parse(id).as_ref() == Some(self));
         let id = single.unwrap_or_else(|| {
-            let parts: Vec<String> = self.settings.iter().map(part).collect();
+            let parts: Vec<String> = self.settings.iter().map(format_part).collect();
             format!("{}_{}", self.processes, parts.join(","))
         });
         if id.len() <= ID_BYTES_MAX {
@@ -57,39 +57,39 @@ impl Experiment {
         }
     }
 
-    /// As the study wrote it where one thing is set.
-    fn id_of_one(&self) -> Option<String> {
+    /// Formats the name of an experiment with a single setting.
+    fn single_setting_id(&self) -> Option<String> {
         let [setting] = self.settings.as_slice() else { return None };
         let value = setting.value.as_ref()?;
         Some(format!("{}_{}_{}", self.processes, setting.short_key(), escaped(value)))
     }
 
-    /// Read a name back.
+    /// Parses a folder name.
     pub fn parse(id: &str) -> Option<Self> {
         let (processes, rest) = id.split_once('_').unwrap_or((id, ""));
         let processes = processes.parse().ok()?;
         let settings = if rest.contains('=') || rest.starts_with('~') {
-            rest.split(',').map(setting_of_part).collect::<Option<_>>()?
+            rest.split(',').map(parse_part).collect::<Option<_>>()?
         } else if rest.is_empty() {
             Vec::new()
         } else {
-            vec![setting_of_one(rest)?]
+            vec![parse_single_setting(rest)?]
         };
         Some(Experiment { processes, settings })
     }
 }
 
-fn setting_of_part(part: &str) -> Option<Setting> {
+fn parse_part(part: &str) -> Option<Setting> {
     match part.strip_prefix('~') {
-        Some(key) => Some(Setting { key: key_of(&unescaped(key)?), value: None }),
+        Some(key) => Some(Setting { key: expand_key(&unescaped(key)?), value: None }),
         None => {
             let (key, value) = part.split_once('=')?;
-            Some(Setting::new(key_of(&unescaped(key)?), unescaped(value)?))
+            Some(Setting::new(expand_key(&unescaped(key)?), unescaped(value)?))
         }
     }
 }
 
-fn part(setting: &Setting) -> String {
+fn format_part(setting: &Setting) -> String {
     let key = escaped(setting.short_key());
     match &setting.value {
         Some(value) => format!("{key}={}", escaped(value)),
@@ -97,20 +97,21 @@ fn part(setting: &Setting) -> String {
     }
 }
 
-/// `batch_size_1`: the longest key that it can begin with, and the rest.
-fn setting_of_one(text: &str) -> Option<Setting> {
-    let cuts = text.match_indices('_').map(|(at, _)| text.split_at(at));
-    let mut known = cuts.filter_map(|(key, value)| Some((full_key(key)?, &value[1..])));
+/// Parses `batch_size_1`: the longest prefix that is a known key is the key.
+fn parse_single_setting(text: &str) -> Option<Setting> {
+    let splits = text.match_indices('_').map(|(at, _)| text.split_at(at));
+    let mut known = splits.filter_map(|(key, value)| Some((known_key(key)?, &value[1..])));
     let (key, value) = known.next_back()?;
     Some(Setting::new(key, unescaped(value)?))
 }
 
-/// A short key, or one of several words, as the key of a workload.
-fn full_key(key: &str) -> Option<&'static str> {
+/// Returns the workload key for a short or full key; `None` if there is none.
+fn known_key(key: &str) -> Option<&'static str> {
     key_of_leaf(key).or_else(|| KEYS.iter().map(|known| known.path).find(|path| *path == key))
 }
 
-fn key_of(key: &str) -> String {
+/// Returns the full key for a short key, and other keys unchanged.
+fn expand_key(key: &str) -> String {
     key_of_leaf(key).unwrap_or(key).to_string()
 }
 
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_the_study_and_can_be_read_back() {
+    fn names_have_the_studys_form_and_parse_back() {
         check(&[], "4");
         check(&["++workload.reader.batch_size=1"], "4_batch_size_1");
         check(&["++workload.workflow.checkpoint=False"], "4_checkpoint_False");
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn epochs_are_named_where_rows_differ_in_nothing_else() {
+    fn epochs_are_named_if_rows_differ_in_nothing_else() {
         let row = |epochs| Row { epochs: Some(epochs), ..Row::new("w", 2) };
         let rows = [row(3), row(5), Row { epochs: Some(5), ..Row::new("w", 4) }];
         let ids: Vec<String> = rows.iter().map(|row| Experiment::new(row, &rows).id()).collect();
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_not_read() {
+    fn invalid_names_are_not_parsed() {
         for text in ["", "four", "4_nothing_known", "4_%zz=1"] {
             assert_eq!(Experiment::parse(text), None, "{text}");
         }
@@ -210,7 +211,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_name_is_read_back(
+        fn every_name_parses_back(
             processes in 1_u32..9,
             chosen in proptest::collection::btree_map(0..KEYS.len(), "[ -~]{0,12}|é=,_%", 0..4),
         ) {

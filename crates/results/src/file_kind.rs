@@ -1,10 +1,10 @@
-//! The kind of a file that a user names, told by its content, for whoever was given another kind than it takes. Reads no file.
+//! Detects the kind of a file that a user names from its text, so that a command can explain that it was given the wrong kind. Reads no files.
 
 use feedrate_spec::escape::bash_word;
 use feedrate_spec::workload::KEYS;
 use std::path::Path;
 
-/// A kind of text that users write.
+/// A kind of file that users write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// The YAML of a workload.
@@ -15,42 +15,42 @@ pub enum FileKind {
     Design,
 }
 
-/// Words at the margin of a design that no workload has.
-const OF_DESIGNS: [&str; 2] = ["design", "factors"];
+/// Top-level keys that occur in designs but not in workloads.
+const DESIGN_KEYS: [&str; 2] = ["design", "factors"];
 
 impl FileKind {
-    /// The kind of this text; `None` where it is of no kind, or of several.
+    /// Detects the kind of a text; `None` if it is unknown.
     pub fn from_text(text: &str) -> Option<Self> {
-        let is_said = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
+        let has_content = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
         let text = text.trim_start_matches('\u{feff}');
-        let header = text.lines().find(is_said)?.split(',');
+        let header = text.lines().find(has_content)?.split(',');
         let header: Vec<String> =
             header.map(|cell| cell.trim().trim_matches('"').to_ascii_lowercase()).collect();
         if ["model", "run"].iter().all(|column| header.iter().any(|cell| cell == column)) {
             return Some(FileKind::Study);
         }
-        let words = text.lines().filter(is_said).filter_map(|line| {
-            let word = line.trim_start_matches('[').split([':', '=', ']', '.']).next()?;
-            (word.len() < line.len()).then(|| word.trim_end())
+        let top_level_keys = text.lines().filter(has_content).filter_map(|line| {
+            let key = line.trim_start_matches('[').split([':', '=', ']', '.']).next()?;
+            (key.len() < line.len()).then(|| key.trim_end())
         });
-        let words: Vec<&str> = words.collect();
-        let is_of_workloads =
-            |word: &&str| KEYS.iter().any(|key| key.path.split('.').next() == Some(*word));
-        if words.iter().any(|word| OF_DESIGNS.contains(word)) {
+        let top_level_keys: Vec<&str> = top_level_keys.collect();
+        let is_workload_key =
+            |name: &&str| KEYS.iter().any(|key| key.path.split('.').next() == Some(*name));
+        if top_level_keys.iter().any(|key| DESIGN_KEYS.contains(key)) {
             return Some(FileKind::Design);
         }
-        words.iter().any(is_of_workloads).then_some(FileKind::Workload)
+        top_level_keys.iter().any(is_workload_key).then_some(FileKind::Workload)
     }
 
-    /// Says that `file` is of this kind where another was wanted, and what to do with it.
-    pub fn instead_of(self, wanted: FileKind, file: &Path) -> (String, String) {
-        let message = format!("`{}` is {}, not {}", file.display(), self.name(), wanted.name());
+    /// Returns a message that `file` is of this kind instead of the expected one, and a hint that names the command for this kind.
+    pub fn mismatch(self, expected: FileKind, file: &Path) -> (String, String) {
+        let message = format!("`{}` is {}, not {}", file.display(), self.name(), expected.name());
         let file = bash_word(&file.display().to_string());
         let hint = match self {
             FileKind::Workload => format!(
                 "`feedrate run {file}` runs it once; `feedrate study new --design full-factorial --model {file} --factor KEY=A,B` makes a study of it"
             ),
-            FileKind::Study => format!("`feedrate study run {file}` makes its runs"),
+            FileKind::Study => format!("`feedrate study run {file}` executes its runs"),
             FileKind::Design => format!("`feedrate study new {file}` writes the study as CSV"),
         };
         (message, hint)
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_told_by_what_is_in_it() {
+    fn the_kind_is_detected_from_the_text() {
         for (text, expected) in [
             ("# mine\n\nmodel,epochs,processes,overrides,run\nw,1,1,,N\n", Some(FileKind::Study)),
             ("\u{feff}\"Model\",Processes,Run\ntrain.yaml,4,N\n", Some(FileKind::Study)),

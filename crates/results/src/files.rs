@@ -1,4 +1,5 @@
-//! The files of a study: its CSV, and beside it the folder of its state, with the lock that one runner holds.
+//! The files of a study: its CSV and, next to it, the folder with its state and the lock of its runner. The contents of the state are read in
+//! [`crate::state`].
 
 use crate::file_kind::FileKind;
 use crate::hook::hooks;
@@ -10,93 +11,93 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Name of the CSV of a study that has a folder of its own.
+/// Name of the CSV of a study that has a separate folder.
 pub const STUDY_FILE: &str = "study.csv";
 
-/// The CSV of a study that `path` names: the file itself, or that of a folder with a study of its own.
+/// Returns the CSV of the study at `path`, which is the CSV itself or a folder that contains a study.
 pub fn study_csv(path: &Path) -> Option<PathBuf> {
     let inner = path.join(STUDY_FILE);
     let is_study = || inner.with_extension("study").is_dir() && inner.is_file();
     if path.is_file() { Some(path.into()) } else { is_study().then_some(inner) }
 }
 
-/// Where everything of a study lies.
+/// Paths of a study's files.
 #[derive(Clone, Debug)]
 pub struct StudyFiles {
-    /// The CSV itself, behind any link.
+    /// Path of the CSV with links resolved.
     pub csv: PathBuf,
-    /// The CSV as the user named it.
-    named: PathBuf,
-    /// `<name>.study` beside it; of a name without `.csv` all of the name.
+    /// Path of the CSV as the user wrote it.
+    user_path: PathBuf,
+    /// Folder of the state: next to the CSV, with `.study` in place of `.csv`.
     pub state: PathBuf,
 }
 
-/// A study whose files cannot be used.
+/// Errors of reading or writing a study's files.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
-    /// The file system refused.
-    #[error("cannot {doing} `{path}`: {source}")]
+    /// An operation of the file system failed.
+    #[error("cannot {action} `{path}`: {source}")]
     Io {
-        /// Read, write, lock.
-        doing: &'static str,
+        /// Verb of the operation: read, write, lock.
+        action: &'static str,
         /// The file or folder.
         path: PathBuf,
         /// The cause.
         source: io::Error,
     },
-    /// The file is no study.
+    /// The file is not a study, or not one that this version supports.
     #[error("{message}")]
     Other {
-        /// The kind of the file.
+        /// The reason.
         message: String,
         /// A remedy.
         hint: String,
     },
-    /// The CSV is wrong.
+    /// The CSV has errors.
     #[error("{0}")]
     Table(Problems),
-    /// A file of its state cannot be written.
+    /// A file of the state cannot be written.
     #[error(transparent)]
     Record(#[from] RecordFileError),
-    /// The state beside the CSV is that of another study.
-    #[error("what lies beside this study is the state of `{}`, of which it is a copy", original.display())]
+    /// The CSV was copied together with the state of another study.
+    #[error("the state of this study was copied from `{}`", original.display())]
     IsCopy {
-        /// The CSV of the other study.
+        /// The CSV of the original study.
         original: PathBuf,
         /// The folder of the state.
         state: PathBuf,
     },
-    /// Another runner has the lock.
-    #[error("another runner is at work on `{csv}`{who}")]
+    /// Another runner holds the lock.
+    #[error("another runner is running `{csv}`{holder}")]
     Locked {
-        /// The study.
+        /// The CSV of the study.
         csv: PathBuf,
-        /// Its process, where it can be told.
-        who: String,
+        /// The runner's process in parentheses, or empty if unknown.
+        holder: String,
     },
 }
 
 impl FilesError {
-    /// A remedy.
+    /// Returns a remedy.
     pub fn hint(&self) -> Option<String> {
         match self {
             FilesError::Other { hint, .. } => Some(hint.clone()),
             FilesError::Locked { .. } => {
-                Some("wait for it, or end it: its lock ends with it".into())
+                Some("wait until it ends, or stop it: that releases its lock".into())
             }
             FilesError::IsCopy { state, .. } => Some(format!(
-                "remove `{}` to begin the copy anew, and give it `--results` of its own",
+                "remove `{}` to start the copy from the beginning, and pass another folder as `--results`",
                 state.display()
             )),
-            FilesError::Io { doing: "read", .. } => {
-                Some("give the CSV of a study; `feedrate study new` makes one".into())
+            FilesError::Io { action: "read", .. } => {
+                Some("pass the CSV of a study; `feedrate study new` creates one".into())
             }
             _ => None,
         }
     }
 }
 
-/// Held by the one runner of a study; free when it is dropped or its process dies.
+/// The lock of a study's runner. Dropping it or the end of the process releases it.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
@@ -104,56 +105,59 @@ pub struct Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // A process that is just being started may still share the file, and would hold the lock for a moment longer.
+        // A child process that is just being started may still share the file, and would keep the lock for a moment.
         let _ = self.file.unlock();
     }
 }
 
 impl StudyFiles {
-    /// The files of the study in this CSV or folder.
+    /// Locates the files of the study at `path`, a CSV or a folder that contains a study.
     ///
     /// # Errors
-    /// There is no such file.
+    /// The CSV does not exist.
     pub fn new(path: &Path) -> Result<Self, FilesError> {
-        let csv = &study_csv(path).unwrap_or_else(|| path.into());
-        let found = fs::canonicalize(csv).map_err(failed("read", csv))?;
-        let name = found.file_name().unwrap_or_default().to_string_lossy();
-        let state =
-            found.with_file_name(format!("{}.study", name.strip_suffix(".csv").unwrap_or(&name)));
-        Ok(StudyFiles { csv: found, named: csv.to_path_buf(), state })
+        let user_path = study_csv(path).unwrap_or_else(|| path.into());
+        let csv = fs::canonicalize(&user_path).map_err(io_error("read", &user_path))?;
+        let name = csv.file_name().unwrap_or_default().to_string_lossy();
+        let stem = name.strip_suffix(".csv").unwrap_or(&name);
+        let state = csv.with_file_name(format!("{stem}.study"));
+        Ok(StudyFiles { csv, user_path, state })
     }
 
-    /// Refuse a study of a version that kept a journal: its runs would be taken for none.
+    /// Refuses a study of an older version, which kept a journal: its finished runs would be missed.
     pub(crate) fn refuse_journal(&self) -> Result<(), FilesError> {
         let journal = self.state.join("journal.jsonl");
         if !journal.exists() {
             return Ok(());
         }
-        let (journal, state) = (journal.display(), self.state.display());
         Err(FilesError::Other {
             message: format!(
-                "`{journal}` is of a study that an older version ran, and is not read; nothing was changed"
+                "`{}` is from an older version and cannot be read; nothing was changed",
+                journal.display()
             ),
-            hint: format!("move `{state}` and the results elsewhere to run the study anew"),
+            hint: format!(
+                "move `{}` and the results elsewhere to run the study from the beginning",
+                self.state.display()
+            ),
         })
     }
 
-    /// How its runs are made.
+    /// Returns the path of the file with [`crate::state::StudySettings`].
     pub(crate) fn settings(&self) -> PathBuf {
         self.state.join("settings.json")
     }
 
-    /// Lock that the processes of a run hold while any of them lives.
+    /// Returns the path of the lock that every process of a run holds.
     pub fn running(&self) -> PathBuf {
         self.state.join("running")
     }
 
-    /// The folder of one task of an attempt: its scripts, and what its processes say.
+    /// Returns the folder for the scripts and the output of one task of an attempt.
     pub fn task(&self, attempt: u64, task: &str) -> PathBuf {
         self.state.join("logs").join(format!("{attempt}-{task}"))
     }
 
-    /// The highest attempt that has such a folder, be its results there or not.
+    /// Returns the highest number of an attempt that has a task folder, whether or not its results still exist.
     pub fn last_task(&self) -> u64 {
         let names = fs::read_dir(self.state.join("logs")).into_iter().flatten().flatten();
         let numbers =
@@ -161,47 +165,47 @@ impl StudyFiles {
         numbers.max().unwrap_or(0)
     }
 
-    /// Read the CSV as it is now.
+    /// Reads the CSV.
     ///
     /// # Errors
-    /// It cannot be read, is wrong, or is another file that users write.
+    /// The CSV cannot be read, has errors, or is a file of another kind.
     pub fn table(&self) -> Result<Table, FilesError> {
         let text = self.text()?;
         match FileKind::from_text(&text).filter(|kind| *kind != FileKind::Study) {
             None => self.parse(&text),
             Some(other) => {
-                let (message, hint) = other.instead_of(FileKind::Study, &self.named);
+                let (message, hint) = other.mismatch(FileKind::Study, &self.user_path);
                 Err(FilesError::Other { message, hint })
             }
         }
     }
 
     fn text(&self) -> Result<String, FilesError> {
-        // Its state lies beside it: a pipe is none, and would be waited for.
+        // Opening a pipe would block.
         let text = match self.csv.metadata() {
-            Ok(about) if !about.is_file() => Err(io::Error::other("it is no file")),
+            Ok(metadata) if !metadata.is_file() => Err(io::Error::other("it is not a file")),
             _ => read_text(&self.csv),
         };
-        text.map_err(failed("read", &self.csv))
+        text.map_err(io_error("read", &self.csv))
     }
 
     fn parse(&self, text: &str) -> Result<Table, FilesError> {
         Table::parse(&self.csv.display().to_string(), text).map_err(FilesError::Table)
     }
 
-    /// The commands of the study's hooks, by name.
+    /// Reads the commands of the study's hooks, by hook name.
     ///
     /// # Errors
-    /// The CSV cannot be read, or its hooks are wrong.
+    /// The CSV cannot be read, or a hook has two commands.
     pub fn hooks(&self) -> Result<BTreeMap<String, String>, FilesError> {
         hooks(&self.csv.display().to_string(), &self.text()?).map_err(FilesError::Table)
     }
 
-    /// Edit the CSV as it is now, unless `edit` says that nothing is to be changed. What the user saves meanwhile stays: the edit is
-    /// made in that again. It is on the disk when this returns.
+    /// Applies `edit` to the CSV and syncs the result to disk. `edit` returns whether it changed the table. If the user saves the CSV
+    /// meanwhile, `edit` is applied again to the saved version.
     ///
     /// # Errors
-    /// It cannot be read or written, or is wrong. The old one is still there.
+    /// The CSV cannot be read or written, or has errors. The old CSV then remains.
     pub fn edit_table(&self, mut edit: impl FnMut(&mut Table) -> bool) -> Result<(), FilesError> {
         loop {
             let text = self.text()?;
@@ -212,18 +216,18 @@ impl StudyFiles {
         }
     }
 
-    /// Replace the CSV in one step; `false` where it is not `before` any more.
+    /// Replaces the CSV atomically. Returns `false` if its text is no longer `before`.
     fn replace(&self, before: &str, after: &str) -> Result<bool, FilesError> {
-        let failed = failed("write", &self.csv);
-        let (file, part) = create_part_of(&self.csv).map_err(&failed)?;
-        let written = self.replace_by(file, &part, before, after);
-        if !matches!(written, Ok(true)) {
+        let write_error = io_error("write", &self.csv);
+        let (file, part) = create_part_of(&self.csv).map_err(&write_error)?;
+        let replaced = self.write_and_rename(file, &part, before, after);
+        if !matches!(replaced, Ok(true)) {
             let _ = fs::remove_file(&part);
         }
-        written.map_err(failed)
+        replaced.map_err(write_error)
     }
 
-    fn replace_by(
+    fn write_and_rename(
         &self,
         mut file: File,
         part: &Path,
@@ -233,7 +237,7 @@ impl StudyFiles {
         file.write_all(after.as_bytes())?;
         file.set_permissions(fs::metadata(&self.csv)?.permissions())?;
         file.sync_all()?;
-        // Last of all: syncing takes long enough to save an edit in.
+        // After syncing, which takes long enough for the user to save an edit.
         if fs::read(&self.csv)? != before.as_bytes() {
             return Ok(false);
         }
@@ -242,58 +246,61 @@ impl StudyFiles {
         Ok(true)
     }
 
-    /// Whether a runner is at work.
+    /// Returns whether a runner holds the lock.
     pub fn is_locked(&self) -> bool {
         let file = File::open(self.state.join("lock"));
         file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 
-    /// Become the one runner of the study.
+    /// Takes the lock of the study's runner and creates the folder of its logs.
     ///
     /// # Errors
-    /// There is another, the file system refused, or a file of the state is a link.
+    /// Another runner holds the lock, the file system fails, or a file of the state is a link.
     pub fn lock(&self) -> Result<Lock, FilesError> {
         let logs = self.state.join("logs");
         self.refuse_links(&logs)?;
-        fs::create_dir_all(&logs).map_err(failed("make", &logs))?;
+        fs::create_dir_all(&logs).map_err(io_error("make", &logs))?;
         let path = self.state.join("lock");
         let open =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-        let mut file = open.map_err(failed("lock", &path))?;
+        let mut file = open.map_err(io_error("lock", &path))?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::Error(error)) => return Err(failed("lock", &path)(error)),
+            Err(TryLockError::Error(error)) => return Err(io_error("lock", &path)(error)),
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
                 let _ = file.read_to_string(&mut holder);
-                let who = match holder.trim() {
+                let holder = match holder.trim() {
                     "" => String::new(),
                     id => format!(" (process {id})"),
                 };
-                return Err(FilesError::Locked { csv: self.csv.clone(), who });
+                return Err(FilesError::Locked { csv: self.csv.clone(), holder });
             }
         }
-        // Only for the message above: the lock is the kernel's.
+        // The content is only for the message above; the kernel keeps the lock.
         let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
         Ok(Lock { file })
     }
 
-    /// Refuse a state that would be written elsewhere: the folder may come from others.
+    /// Refuses links among the files of the state. The folder may come from others, and writing through a link could damage other files.
     fn refuse_links(&self, logs: &Path) -> Result<(), FilesError> {
-        let (lock, running, settings) = (self.state.join("lock"), self.running(), self.settings());
-        let written = [&self.state, logs, &lock, &running, &settings];
-        let Some(link) = written.into_iter().find(|path| path.is_symlink()) else { return Ok(()) };
+        let lock = self.state.join("lock");
+        let written = [self.state.clone(), logs.into(), lock, self.running(), self.settings()];
+        let Some(link) = written.iter().find(|path| path.is_symlink()) else { return Ok(()) };
         Err(FilesError::Other {
-            message: format!("`{}` is a link, and is not followed", link.display()),
-            hint: "remove the link, or move what it names in its place".into(),
+            message: format!("`{}` is a link, which is not followed", link.display()),
+            hint: "remove the link, or replace it by its target".into(),
         })
     }
 }
 
-/// The error of `doing` something with a file or folder.
-pub(crate) fn failed(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> FilesError + use<> {
+/// Returns a conversion of I/O errors that adds the action and the path.
+pub(crate) fn io_error(
+    action: &'static str,
+    path: &Path,
+) -> impl Fn(io::Error) -> FilesError + use<> {
     let path = path.to_path_buf();
-    move |source| FilesError::Io { doing, path: path.clone(), source }
+    move |source| FilesError::Io { action, path: path.clone(), source }
 }
 
 #[cfg(test)]
@@ -327,7 +334,7 @@ mod tests {
         fs::remove_file(&files.csv).unwrap();
         let made = std::process::Command::new("mkfifo").arg(&files.csv).status();
         assert!(made.unwrap().success());
-        assert!(files.table().unwrap_err().to_string().contains("it is no file"));
+        assert!(files.table().unwrap_err().to_string().contains("it is not a file"));
     }
 
     fn mark_first(table: &mut Table) -> bool {

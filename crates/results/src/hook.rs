@@ -1,69 +1,73 @@
-//! Hooks: commands that set what no workload can, a file system's or a device's setting. They stand in the study's CSV itself, as comment lines
-//! `# hook NAME: COMMAND`, so that a study is one file. Nothing is run here.
+//! Hooks: commands that change settings outside a workload, such as those of a file system or a device. The study's CSV contains them as
+//! comment lines `# hook NAME: COMMAND`, so that a study is one file. This module parses and checks hooks; it does not run them.
 //!
-//! The runner has bash run the command, with the level as `$1`, before a run of a row that sets `study.hook.NAME`.
+//! The runner passes the command to bash before each run of a row that sets `study.hook.NAME`, with the level as `$1`.
 
 use feedrate_spec::problem::{Place, Problem, Problems};
 use std::collections::BTreeMap;
 
-/// The key of a factor that a hook sets, before the hook's name.
+/// Prefix of the key of a factor that is set by a hook.
 pub const HOOK_PREFIX: &str = "study.hook.";
 
-/// The comment that carries a hook, without `#`.
+/// Formats a hook as a comment, without `#`.
 pub fn comment(name: &str, command: &str) -> String {
     format!("hook {name}: {command}")
 }
 
-/// The hooks of a study's CSV, by name. `file` is what places call it.
+/// Parses the commands of a study's hooks, by hook name. Problems refer to the CSV as `file`.
 ///
 /// # Errors
-/// A name that stands for two commands.
+/// A hook has two commands.
 pub fn hooks(file: &str, csv: &str) -> Result<BTreeMap<String, String>, Problems> {
     let mut hooks: BTreeMap<String, String> = BTreeMap::new();
     let mut problems = Problems::default();
     for (i, line) in csv.lines().enumerate() {
-        let Some((name, command)) = read(line) else { continue };
+        let Some((name, command)) = parse_line(line) else { continue };
         let known = hooks.entry(name.to_string()).or_insert_with(|| command.to_string());
         if known != command {
             let place = Place::File { name: file.into(), line: i + 1, column: 1 };
             problems.push(
                 Problem::error(
                     format!("{HOOK_PREFIX}{name}"),
-                    format!("`{command}` is its second command"),
+                    format!("has a second command, `{command}`"),
                 )
                 .at(Some(place))
-                .hint(format!("leave one of the lines `# hook {name}: …`")),
+                .hint(format!("keep one of the lines `# hook {name}: …`")),
             );
         }
     }
     if problems.has_errors() { Err(problems) } else { Ok(hooks) }
 }
 
-fn read(line: &str) -> Option<(&str, &str)> {
-    let (name, command) =
-        line.trim().strip_prefix('#')?.trim().strip_prefix("hook ")?.split_once(':')?;
-    let (name, command) = (name.trim(), command.trim());
-    (is_name(name) && !command.is_empty()).then_some((name, command))
+fn parse_line(line: &str) -> Option<(&str, &str)> {
+    let hook = line.trim().strip_prefix('#')?.trim().strip_prefix("hook ")?;
+    let (name, command) = hook.split_once(':').map(|(name, rest)| (name.trim(), rest.trim()))?;
+    (is_valid_name(name) && !command.is_empty()).then_some((name, command))
 }
 
-fn is_name(name: &str) -> bool {
+fn is_valid_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
 }
 
-/// Check a hook.
+/// Checks the name and command of a hook and returns the first problem.
 pub fn problem(name: &str, command: &str) -> Option<Problem> {
     let key = format!("hooks.{name}");
-    if !is_name(name) {
+    if !is_valid_name(name) {
         return Some(
-            Problem::error(key, "is no name of a hook").hint("use letters, digits, `_` and `-`"),
+            Problem::error(key, "is not a valid hook name")
+                .hint("use letters, digits, `_` and `-`"),
         );
     }
     let problem = match command.trim() {
         "" => Problem::error(key, "has no command"),
-        command if command.contains(['\n', '\r']) => Problem::error(key, "is longer than a line"),
+        command if command.contains(['\n', '\r']) => Problem::error(key, "has more than one line"),
         _ => return None,
     };
-    Some(problem.hint("give one line for the shell, `$1` is the level; put more into a script"))
+    Some(
+        problem.hint(
+            "give one line of shell, where `$1` is the level; move longer commands to a script",
+        ),
+    )
 }
 
 #[cfg(test)]
@@ -71,17 +75,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hooks_are_comment_lines_of_the_study() {
+    fn hooks_are_parsed_from_comment_lines() {
         let csv = "# a study\n# hook governor: cpupower frequency-set -g $1\nmodel,epochs\n#hook ra: echo $1: x\n# hook up: \n# hook the disks up: now\n";
         let found = hooks("s.csv", csv).unwrap();
         let found: Vec<(&str, &str)> =
             found.iter().map(|(n, c)| (n.as_str(), c.as_str())).collect();
         assert_eq!(found, [("governor", "cpupower frequency-set -g $1"), ("ra", "echo $1: x")]);
-        assert_eq!(read(&format!("# {}", comment("a-b", "x y"))), Some(("a-b", "x y")));
+        assert_eq!(parse_line(&format!("# {}", comment("a-b", "x y"))), Some(("a-b", "x y")));
     }
 
     #[test]
-    fn a_hook_has_one_command_of_one_line() {
+    fn a_hook_has_exactly_one_command_on_one_line() {
         let twice = hooks("s.csv", "# hook a: x\n# hook a: x\n# hook a: y\n").unwrap_err();
         assert!(twice.to_string().contains("s.csv:3:1: study.hook.a"), "{twice}");
         for (name, command) in [("a b", "x"), ("", "x"), ("a", " "), ("a", "x\ny")] {

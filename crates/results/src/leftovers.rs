@@ -1,4 +1,4 @@
-//! Files that runs leave in a folder: those that another must not be mixed with, and those that are ours.
+//! Files that runs leave in a result folder: finds those of an earlier run, moves them aside, and lists the names of feedrate's files.
 
 use crate::import::{HYDRA_FOLDERS, left_by_runs};
 use crate::place::{SUPERSEDED, make_run_dir};
@@ -11,25 +11,25 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The first name of what another run has left in `folder`, if any has.
+/// Returns the name of the first file or folder that an earlier run left in `folder`.
 pub fn left_by_another(folder: &Path) -> Option<String> {
     let names = folder.join(NAMES_FILE).symlink_metadata().is_ok().then(|| NAMES_FILE.into());
     left_by_runs(folder).into_iter().chain(names).next()
 }
 
-/// Put what other runs have left in `folder` into a folder of its own in it, called after the time; files of others stay. Says where
-/// it is then; `None` where there was nothing.
+/// Moves the files of earlier runs in `folder` to a subfolder of `superseded` named `stamp`; the user's files stay. `hydra` is the name of
+/// Hydra's folder. Returns the subfolder, or `None` if there was nothing to move.
 ///
 /// # Errors
-/// It cannot be moved.
+/// A file cannot be moved.
 pub fn put_results_aside(folder: &Path, stamp: &str, hydra: &str) -> io::Result<Option<PathBuf>> {
     let mut names = left_by_runs(folder);
     if names.is_empty() {
         return Ok(None);
     }
-    let is_hydras = HYDRA_FILES.iter().any(|name| folder.join(hydra).join(name).is_file());
-    let is_named = !hydra.is_empty() && !hydra.contains('/') && is_hydras;
-    if is_named && !names.iter().any(|name| name == hydra) {
+    let has_hydra_files = HYDRA_FILES.iter().any(|name| folder.join(hydra).join(name).is_file());
+    let is_hydra_folder = !hydra.is_empty() && !hydra.contains('/') && has_hydra_files;
+    if is_hydra_folder && !names.iter().any(|name| name == hydra) {
         names.push(hydra.into());
     }
     let aside = make_run_dir(&folder.join(SUPERSEDED), stamp)?;
@@ -41,12 +41,12 @@ pub fn put_results_aside(folder: &Path, stamp: &str, hydra: &str) -> io::Result<
     Ok(Some(aside))
 }
 
-/// Folders in a run's folder that are ours.
+/// Returns the names of the folders that feedrate creates in a run's folder.
 pub fn own_folders() -> Vec<String> {
     HYDRA_FOLDERS.map(str::to_string).into()
 }
 
-/// Files that are ours in the folder of a run with this record, which comes last.
+/// Returns the names of feedrate's files in the folder of a run with this record. The record file is the last.
 pub fn own_files(record: &Record) -> Vec<String> {
     let hydra = own_folders()
         .into_iter()
@@ -61,11 +61,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_put_aside_whole_and_nothing_else() {
+    fn all_files_of_a_run_are_moved_aside_and_no_others() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         fs::create_dir(folder.join(".hydra")).unwrap();
-        let of_run = [
+        let run_files = [
             ".hydra/config.yaml",
             "0_output.json",
             "31_per_epoch_stats.json",
@@ -75,25 +75,25 @@ mod tests {
             "record.json",
             "summary.json",
         ];
-        let of_others =
+        let user_files =
             ["notes_output.json", "results.csv", "x_20260101_000000_metadata.json", "summary.txt"];
-        for name in of_run.iter().chain(&of_others) {
+        for name in run_files.iter().chain(&user_files) {
             fs::write(folder.join(name), *name).unwrap();
         }
         assert_eq!(left_by_another(folder).as_deref(), Some(".hydra"));
         let aside = put_results_aside(folder, "2026", ".hydra").unwrap().unwrap();
         assert_eq!(aside, folder.join("superseded/2026"));
-        for (names, inside) in [(&of_run[..], &*aside), (&of_others, folder)] {
+        for (names, inside) in [(&run_files[..], &*aside), (&user_files, folder)] {
             for name in names {
                 assert_eq!(fs::read_to_string(inside.join(name)).unwrap(), *name);
             }
         }
-        assert_eq!(fs::read_dir(folder).unwrap().count(), of_others.len() + 1);
+        assert_eq!(fs::read_dir(folder).unwrap().count(), user_files.len() + 1);
         assert_eq!(put_results_aside(folder, "2026", ".hydra").unwrap(), None);
         fs::write(folder.join("dlio.log"), "another").unwrap();
         let aside = put_results_aside(folder, "2026", ".hydra").unwrap().unwrap();
         assert_eq!(aside, folder.join("superseded/2026-2"));
-        // A folder of Hydra's that has another name, and one of that name that is somebody else's.
+        // Hydra's folder under another name, and a user's folder of that name.
         for (inside, moves) in [("config.yaml", true), ("notes.txt", false)] {
             fs::write(folder.join("dlio.log"), "another").unwrap();
             fs::create_dir_all(folder.join("own")).unwrap();

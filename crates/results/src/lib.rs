@@ -1,4 +1,5 @@
-//! Reads results: any folder of results as a run, whoever wrote it; the index of runs; a study's CSV and which of its rows have a result. Starts nothing, concludes nothing.
+//! Reads result folders and logs of any supported program into runs, indexes runs, and reads a study's CSV together with the results of its rows.
+//! It starts no processes and draws no conclusions.
 
 pub mod setting;
 pub mod row;

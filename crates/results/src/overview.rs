@@ -77,7 +77,7 @@ impl StatusCounts {
 impl Overview {
     /// Count a study's rows.
     pub fn new(rows: &[Row], state: &StudyState) -> Self {
-        let places = state.places(rows);
+        let places = state.row_states(rows);
         let rows: Vec<(&Row, Status)> =
             rows.iter().zip(places.iter().map(|place| place.status)).collect();
         Overview { counts: count(&rows, |_| true), factors: factors(&rows), matrix: matrix(&rows) }
@@ -145,7 +145,7 @@ fn level(row: &Row, factor: &str) -> String {
 
 /// Results whose rows are no longer in the CSV.
 pub fn orphans<'a>(rows: &[Row], state: &'a StudyState) -> Vec<&'a Attempt> {
-    let places = state.places(rows);
+    let places = state.row_states(rows);
     let complete = state.attempts.iter().filter(|of| of.is_complete());
     complete.filter(|of| places.iter().all(|place| place.attempt != Some(of))).collect()
 }

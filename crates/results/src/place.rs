@@ -1,4 +1,4 @@
-//! The folders of results: `<results>/<model>/<experiment>/<time>/`, and where those go that count no more.
+//! Folders of results, `<results>/<model>/<experiment>/<time>/`: their names, their creation, and the folders for runs that no longer count.
 
 use crate::experiment::Experiment;
 use crate::row::Row;
@@ -9,19 +9,19 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Folder of runs that were not finished.
+/// Name of the folder for unfinished runs.
 pub const INCOMPLETE: &str = "incomplete";
-/// Folder of runs whose row was set back.
+/// Name of the folder for runs whose row was reset to pending.
 pub const SUPERSEDED: &str = "superseded";
-/// The longest that is read of what a command wrote.
+/// Size limit of result files of commands.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// The folder of all runs of a row's experiment.
+/// Returns the folder with all runs of a row's experiment.
 pub fn experiment_dir(results: &Path, row: &Row, rows: &[Row]) -> PathBuf {
     results.join(model_name(&row.model)).join(Experiment::new(row, rows).id())
 }
 
-/// Name of a model's folder: the name of a workload, or of its file.
+/// Returns the name of a model's folder: the name of the bundled workload, or of the workload file without its extension.
 pub fn model_name(model: &str) -> String {
     match Path::new(model).file_stem() {
         Some(stem)
@@ -33,27 +33,27 @@ pub fn model_name(model: &str) -> String {
     }
 }
 
-/// Name of a row: `unet3d_h100_custom/4_batch_size_1`, with its replicate where it has one.
+/// Returns the display name of a row: `unet3d_h100_custom/4_batch_size_1`, followed by its replicate number if it has one.
 pub fn label(row: &Row, rows: &[Row]) -> String {
     let id = Experiment::new(row, rows).id();
     let replicate = row.replicate.map_or(String::new(), |number| format!(" replicate {number}"));
     format!("{}/{id}{replicate}", model_name(&row.model))
 }
 
-/// The same for people who look at one study: without the model where all of its rows have the same.
+/// Returns [`label`] without the model if all rows have the same model.
 pub fn short_label(row: &Row, rows: &[Row]) -> String {
     let label = label(row, rows);
-    let is_alone = rows.iter().all(|other| other.model == row.model);
+    let is_only_model = rows.iter().all(|other| other.model == row.model);
     match label.split_once('/') {
-        Some((_, rest)) if is_alone => rest.into(),
+        Some((_, rest)) if is_only_model => rest.into(),
         _ => label,
     }
 }
 
-/// A folder below `experiment` that was never there before, called after the time.
+/// Creates a folder below `experiment` named `stamp`, with a number appended if a run has or had that name.
 ///
 /// # Errors
-/// It cannot be made.
+/// The folder cannot be created.
 pub fn make_run_dir(experiment: &Path, stamp: &str) -> io::Result<PathBuf> {
     fs::create_dir_all(experiment)?;
     for n in 1.. {
@@ -70,32 +70,32 @@ pub fn make_run_dir(experiment: &Path, stamp: &str) -> io::Result<PathBuf> {
     Err(ErrorKind::AlreadyExists.into())
 }
 
-/// The result that a command wrote in its folder; `None` where there is none that can be read.
+/// Reads the JSON result of a command; `None` if the file is missing or cannot be parsed.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     let bytes = read_bounded(path, BYTES_MAX).ok()?;
     serde_json::from_slice(&escape::json_texts(&bytes)).ok()
 }
 
-/// A folder itself, and those in it whose names begin so.
-pub(crate) fn with_those_inside(around: &Path, prefix: &str) -> Vec<PathBuf> {
-    let inside = around.read_dir().into_iter().flatten().flatten();
-    let own = inside.filter(|of| of.file_name().to_string_lossy().starts_with(prefix));
-    std::iter::once(around.to_path_buf()).chain(own.map(|of| of.path())).collect()
+/// Returns `folder` and its entries whose names start with `prefix`.
+pub(crate) fn with_entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let matching = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
+    std::iter::once(folder.to_path_buf()).chain(matching.map(|entry| entry.path())).collect()
 }
 
-/// `None` where there is no such file.
-pub(crate) fn absent<T>(read: io::Result<T>) -> io::Result<Option<T>> {
-    match read {
+/// Converts the error of a missing file to `None`.
+pub(crate) fn none_if_missing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        read => read.map(Some),
+        other => other.map(Some),
     }
 }
 
-/// Put a run aside, under `incomplete` or `superseded` of its experiment, where it is no replicate. Says where it is then; one
-/// that is not there, or is empty, is gone afterwards.
+/// Moves a run to the folder `incomplete` or `superseded` of its experiment, where it does not count as a replicate. Returns its new path.
+/// An empty folder is removed instead; a missing one is not an error.
 ///
 /// # Errors
-/// It cannot be moved.
+/// The folder cannot be moved.
 pub fn put_aside(run_dir: &Path, under: &str) -> io::Result<PathBuf> {
     let (Some(experiment), Some(name)) = (run_dir.parent(), run_dir.file_name()) else {
         return Err(ErrorKind::InvalidInput.into());
@@ -111,10 +111,10 @@ pub fn put_aside(run_dir: &Path, under: &str) -> io::Result<PathBuf> {
     Ok(aside.join(name))
 }
 
-/// Make a run's folder durable, and its name in all folders above it up to `results`.
+/// Syncs a run's folder to disk, and the folders above it up to `results`.
 ///
 /// # Errors
-/// A folder cannot be synced.
+/// A file or folder cannot be synced.
 pub fn sync(run_dir: &Path, results: &Path) -> io::Result<()> {
     for entry in fs::read_dir(run_dir)? {
         let path = entry?.path();
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_dir_is_never_one_that_was_there() {
+    fn a_run_dir_never_reuses_a_name() {
         let folder = tempfile::tempdir().unwrap();
         let experiment = experiment_dir(folder.path(), &Row::new("dir/w.yaml", 4), &[]);
         assert_eq!(experiment, folder.path().join("w/4"));

@@ -1,33 +1,33 @@
-//! A row of a study: one run that is asked for. Knows nothing of what came of it but whether it is done.
+//! A row of a study: one requested run. It does not know the run's results, only whether the row is done.
 
 use crate::setting::Setting;
 use feedrate_spec::problem::Problem;
 use feedrate_spec::workload::canonical_key;
 
-/// One run that is asked for.
+/// One requested run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    /// A bundled workload, or a YAML file.
+    /// Name of a bundled workload, or path of a YAML file.
     pub model: String,
-    /// Epochs to train; `None` leaves them to the workload.
+    /// Epochs to train; `None` uses the workload's value.
     pub epochs: Option<u32>,
-    /// Emulated accelerators.
+    /// Number of emulated accelerators.
     pub accelerators: u32,
     /// Overrides, in the order they were written.
     pub settings: Vec<Setting>,
-    /// Number among rows that ask for the same; `None` where the study has no such column.
+    /// Number of the replicate among rows with the same settings; `None` if the study has no such column.
     pub replicate: Option<u32>,
-    /// The block of runs it belongs to.
+    /// Number of the block that the row belongs to.
     pub block: Option<u32>,
-    /// Its place in the order of running; rows without one keep that of the file.
+    /// Position in the order of execution. Rows without a position run in file order.
     pub order: Option<u32>,
-    /// Seed of the order of samples.
+    /// Seed of the sample order.
     pub seed: Option<u64>,
     /// Share of the files to use, above 0 and at most 1.
     pub scale: Option<f64>,
-    /// The author's words.
+    /// Free text of the study's author.
     pub note: String,
-    /// Whether it has been run.
+    /// Whether the row has been run.
     pub done: bool,
 }
 
@@ -37,8 +37,8 @@ impl Row {
         Row { model: model.into(), accelerators, ..Row::default() }
     }
 
-    /// Key of the run: its settings, replicate and block. Rows of the same key ask for the same run again; order and note
-    /// do not change what is run.
+    /// Returns the key of the requested run: its settings, replicate and block. Order and note are not part of it, since they do not
+    /// change the run.
     pub fn key(&self) -> RowKey {
         let mut settings = self.settings.clone();
         settings.sort();
@@ -56,7 +56,7 @@ impl Row {
         RowKey(parts.join("|") + &block)
     }
 
-    /// Settings that it has more than once: no row says which of two values counts. Columns that stand for a key count as one.
+    /// Reports keys that the row sets more than once, by overrides or by a column and an override.
     pub fn set_twice(&self) -> Vec<Problem> {
         let columns = [
             ("train.epochs", "epochs", self.epochs.is_some()),
@@ -65,10 +65,10 @@ impl Row {
         let mut problems = Vec::new();
         for (i, setting) in self.settings.iter().enumerate() {
             let key = canonical_key(&setting.key);
-            let column = columns.iter().find(|(of, _, is_set)| *is_set && *of == key);
+            let column = columns.iter().find(|(path, _, is_set)| *is_set && *path == key);
             if let Some((_, column, _)) = column {
                 let message = format!("is set by the column `{column}` too");
-                problems.push(Problem::error(key, message).hint("say it in one of the two places"));
+                problems.push(Problem::error(key, message).hint("set it in one of the two places"));
             } else if self.settings[..i].iter().any(|other| canonical_key(&other.key) == key) {
                 let hint = "leave one out, or make two rows";
                 problems.push(Problem::error(key, "is set twice").hint(hint));
@@ -77,18 +77,18 @@ impl Row {
         problems
     }
 
-    /// The part of the key that replicates share: all but seed, number and block.
+    /// Returns the part of the key that replicates share: everything except seed, replicate and block.
     pub fn experiment_key(&self) -> RowKey {
         Row { seed: None, replicate: None, block: None, ..self.clone() }.key()
     }
 }
 
-/// A value as a cell has it: empty where there is none.
+/// Formats a value as the text of a cell; `None` is an empty cell.
 pub(crate) fn text(value: Option<impl ToString>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }
 
-/// See [`Row::key`].
+/// Identifies the run that a row requests; see [`Row::key`].
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]

@@ -1,33 +1,34 @@
-//! One thing that a row of a study sets beside its columns: an override as Hydra writes it, or a setting of the study itself. Text in, text out.
+//! Settings of a study's row: overrides in Hydra's syntax, and settings of the study itself. Only parses and formats text.
 
 use feedrate_spec::problem::Problem;
 use feedrate_spec::workload::{KEYS, KeyInfo, Origin, Override};
 use std::cmp::Ordering;
 
-/// Keys of the study, not of the workload.
+/// Prefix of keys that configure the study and are unknown to the workload.
 pub const STUDY_PREFIX: &str = "study.";
 
 /// An override of a row: `++workload.reader.batch_size=4`, `~train.epochs`, `study.cache=cold`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Setting {
-    /// Without `workload.` and signs: `reader.batch_size`, `study.cache`.
+    /// Key without `workload.` and the sign: `reader.batch_size`, `study.cache`.
     pub key: String,
-    /// As an override has it, in quotes where it needs them; of the study's own, without. `None` deletes the key, so that its default holds.
+    /// Value in the syntax of an override (quoted if necessary), or unquoted for a setting of the study. `None` deletes the key, which
+    /// restores its default.
     pub value: Option<String>,
 }
 
 impl Setting {
-    /// Set `key` to `value`.
+    /// Creates a setting of `key` to `value`.
     pub fn new(key: impl Into<String>, value: impl Into<String>) -> Self {
         Setting { key: key.into(), value: Some(value.into()) }
     }
 
-    /// Read one override, with or without its sign and `workload.`.
+    /// Parses one override, with or without its sign and `workload.`.
     ///
     /// # Errors
-    /// It is no override.
+    /// The text is not an override.
     pub fn parse(text: &str) -> Result<Self, Problem> {
-        if let Some((key, value)) = of_study(text) {
+        if let Some((key, value)) = study_setting(text) {
             return Ok(Setting::new(key, unquoted(value)));
         }
         let parsed = Override::parse(text)?;
@@ -36,21 +37,21 @@ impl Setting {
         Ok(Setting { key: parsed.key(), value })
     }
 
-    /// As `feedrate run` takes it, and as the CSV has it; DLIO takes it too unless it is the study's own.
+    /// Formats the setting as `feedrate run` and the CSV accept it. DLIO accepts it too unless it is a setting of the study.
     pub fn text(&self) -> String {
-        match (&self.value, self.is_of_study()) {
+        match (&self.value, self.is_study_setting()) {
             (Some(value), true) => format!("{}={}", self.key, quoted(value)),
             (Some(value), false) => format!("++workload.{}={value}", self.key),
             (None, _) => format!("~workload.{}", self.key),
         }
     }
 
-    /// Whether it is for the runner, and no workload knows it.
-    pub fn is_of_study(&self) -> bool {
+    /// Returns whether the setting is for the study's runner instead of the workload.
+    pub fn is_study_setting(&self) -> bool {
         self.key.starts_with(STUDY_PREFIX)
     }
 
-    /// The last word of its key where that says which key it is; else the whole key.
+    /// Returns the last component of the key if that identifies the key, otherwise the full key.
     pub fn short_key(&self) -> &str {
         match self.key.rsplit_once('.') {
             Some((_, leaf)) if key_of_leaf(leaf) == Some(self.key.as_str()) => leaf,
@@ -59,32 +60,34 @@ impl Setting {
     }
 }
 
-fn of_study(text: &str) -> Option<(&str, &str)> {
+/// Splits a setting of the study into key and value; `None` for any other text.
+fn study_setting(text: &str) -> Option<(&str, &str)> {
     let (key, value) = text.trim_start_matches('+').split_once('=')?;
     key.starts_with(STUDY_PREFIX).then_some((key, value))
 }
 
-/// The only key of a workload that ends in `leaf`; of several, the only one of DLIO's.
+/// Returns the workload key whose last component is `leaf`, if there is exactly one such key in DLIO's schema or in all keys.
 pub fn key_of_leaf(leaf: &str) -> Option<&'static str> {
-    let named = KEYS.iter().filter(|key| key.path.rsplit('.').next() == Some(leaf));
-    let named: Vec<&KeyInfo> = named.collect();
-    let of_dlio: Vec<&KeyInfo> =
-        named.iter().copied().filter(|key| key.origin == Origin::Dlio).collect();
-    match (&of_dlio[..], &named[..]) {
+    let matching = KEYS.iter().filter(|key| key.path.rsplit('.').next() == Some(leaf));
+    let matching: Vec<&KeyInfo> = matching.collect();
+    let from_dlio: Vec<&KeyInfo> =
+        matching.iter().copied().filter(|key| key.origin == Origin::Dlio).collect();
+    match (&from_dlio[..], &matching[..]) {
         ([only], _) | (_, [only]) => Some(only.path),
         _ => None,
     }
 }
 
-/// Split the overrides of a row at blanks that no quote or bracket holds together.
+/// Splits the overrides of a row at blanks outside quotes and brackets.
 pub fn split(cell: &str) -> Vec<String> {
     pieces(cell, char::is_whitespace).into_iter().filter(|word| !word.is_empty()).collect()
 }
 
-/// Split text at separators outside quotes and brackets.
+/// Splits text at separators outside quotes and brackets.
 pub fn pieces(text: &str, is_separator: impl Fn(char) -> bool) -> Vec<String> {
     let mut pieces = vec![String::new()];
-    let (mut depth, mut quote) = (0_u32, None);
+    let mut depth = 0_u32;
+    let mut quote = None;
     for c in text.chars() {
         match (quote, c) {
             (None, c) if is_separator(c) && depth == 0 => {
@@ -104,12 +107,12 @@ pub fn pieces(text: &str, is_separator: impl Fn(char) -> bool) -> Vec<String> {
     pieces
 }
 
-/// A level as a finite number, if it is one.
+/// Parses a finite number.
 pub fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// Order of levels: numbers ascend, before all others, which keep theirs.
+/// Compares levels: numbers ascend and precede all other texts, which count as equal.
 pub fn by_number(a: &str, b: &str) -> Ordering {
     match (number(a), number(b)) {
         (Some(a), Some(b)) => a.total_cmp(&b),
@@ -117,22 +120,22 @@ pub fn by_number(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// A value in quotes where it would not be one word of an override. It holds not both kinds of quotes.
+/// Quotes a value if an override could not hold it as one word. The value must not contain both kinds of quotes.
 pub fn quoted(value: &str) -> String {
-    if !value.is_empty() && value.chars().all(is_of_word) {
+    if !value.is_empty() && value.chars().all(needs_no_quotes) {
         return value.to_string();
     }
     let quote = if value.contains('\'') { '"' } else { '\'' };
-    // Backslashes count only before a quote.
+    // A backslash is an escape only before a quote.
     let backslashes = value.len() - value.trim_end_matches('\\').len();
     format!("{quote}{value}{}{quote}", "\\".repeat(backslashes))
 }
 
-fn is_of_word(c: char) -> bool {
+fn needs_no_quotes(c: char) -> bool {
     c.is_alphanumeric() || "_-./+:%@~".contains(c)
 }
 
-/// A value without the quotes around it.
+/// Removes the quotes around a value.
 pub fn unquoted(value: &str) -> String {
     let inner = ['\'', '"'].iter().find_map(|&q| value.strip_prefix(q)?.strip_suffix(q));
     let Some(inner) = inner else { return value.to_string() };
@@ -160,30 +163,30 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_in_the_order_of_numbers() {
+    fn numeric_levels_sort_by_value_before_other_levels() {
         let mut levels = ["npz", "16", "hdf5", "2", "1.5"];
         levels.sort_by(|a, b| by_number(a, b));
         assert_eq!(levels, ["1.5", "2", "16", "npz", "hdf5"]);
     }
 
     #[test]
-    fn a_setting_of_the_study_stays_its_own() {
+    fn settings_of_the_study_have_no_workload_prefix() {
         let setting = Setting::parse("study.cache=cold").unwrap();
         assert_eq!(setting, Setting::new("study.cache", "cold"));
-        assert!(setting.is_of_study());
+        assert!(setting.is_study_setting());
         assert_eq!(setting.text(), "study.cache=cold");
         assert_eq!(setting.short_key(), "study.cache");
     }
 
     #[test]
-    fn what_dlio_calls_so_is_called_so() {
+    fn a_short_key_names_the_key_of_dlio() {
         assert_eq!(key_of_leaf("format"), Some("dataset.format"));
         assert_eq!(Setting::new("checkpoint.format", "pt").short_key(), "checkpoint.format");
         assert_eq!(key_of_leaf("no_such_key"), None);
     }
 
     #[test]
-    fn a_value_in_quotes_is_one_word_and_the_same_value() {
+    fn quoted_values_are_one_word_and_parse_back() {
         for (value, expected) in [
             ("npz", "npz"),
             ("/mnt/a-b_c.d", "/mnt/a-b_c.d"),
@@ -204,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_override_is_refused() {
+    fn text_that_is_not_an_override_is_refused() {
         assert!(Setting::parse("batch size").is_err());
     }
 

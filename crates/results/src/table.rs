@@ -1,5 +1,5 @@
-//! The CSV of a study, in both of its forms: `model,epochs,processes[,overrides],run`, and with our columns. Comments and blank lines
-//! stay where they stood; a line is rewritten only where its row changes. Text in, text out.
+//! The CSV of a study, in the form `model,epochs,processes[,overrides],run` or with feedrate's additional columns. Comments and blank lines
+//! keep their place, and a line is rewritten only if its row changes. Parses and formats text; files are read and written elsewhere.
 
 use crate::cells;
 use crate::row::{Row, text};
@@ -7,10 +7,10 @@ use crate::setting::{self, Setting};
 use feedrate_spec::problem::{Place, Problem, Problems};
 use std::str::FromStr;
 
-/// Processes of one row, at most.
+/// Maximum number of processes of a row.
 pub const PROCESSES_MAX: u32 = 1 << 20;
 
-/// Every column that is known, in the order of a new file.
+/// All known columns, in the order of a new file.
 const COLUMNS: &[&str] = &[
     "model",
     "epochs",
@@ -24,10 +24,10 @@ const COLUMNS: &[&str] = &[
     "note",
     "run",
 ];
-/// Those that no study can be without.
-const NEEDED: &[&str] = &["model", "processes", "run"];
-/// Those that the study's CSV has always had.
-const OF_ANY: &[&str] = &["model", "epochs", "processes", "overrides", "run"];
+/// Columns that every study must have.
+const REQUIRED_COLUMNS: &[&str] = &["model", "processes", "run"];
+/// Columns that a new file has even if they are empty.
+const BASE_COLUMNS: &[&str] = &["model", "epochs", "processes", "overrides", "run"];
 
 /// A study's CSV.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,33 +35,33 @@ pub struct Table {
     columns: Vec<String>,
     lines: Vec<TableLine>,
     newline: &'static str,
-    /// Byte order mark that a spreadsheet may have begun the file with.
+    /// Byte order mark at the start of the file, as spreadsheets write it; empty if there is none.
     byte_order_mark: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum TableLine {
-    /// A comment, or nothing.
+    /// A comment or a blank line.
     Other(String),
-    /// The names of the columns, as they stand in the file.
+    /// The line with the column names, verbatim.
     Header(String),
-    /// A row, as it stands in the file.
+    /// A row, with its line verbatim.
     Row { text: String, row: Box<Row> },
 }
 
-/// A comment, without its `#`, or a row.
+/// A comment (without its `#`) or a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[expect(missing_docs, reason = "said above")]
+#[expect(missing_docs, reason = "documented above")]
 pub enum TableEntry<'a> {
     Comment(&'a str),
     Row(&'a Row),
 }
 
 impl Table {
-    /// A new table: `comments` above the rows.
+    /// Creates a table with `comments` above its rows.
     pub fn new(rows: Vec<Row>, comments: &[String]) -> Self {
         let used = COLUMNS.iter().filter(|column| {
-            OF_ANY.contains(column) || rows.iter().any(|row| !field(row, column).is_empty())
+            BASE_COLUMNS.contains(column) || rows.iter().any(|row| !field(row, column).is_empty())
         });
         let columns: Vec<String> = used.map(|column| (*column).into()).collect();
         let mut lines = vec![TableLine::Header(columns.join(","))];
@@ -77,14 +77,15 @@ impl Table {
         table
     }
 
-    /// Read a CSV; `name` is what problems call it.
+    /// Parses a CSV. Problems refer to it as `name`.
     ///
     /// # Errors
-    /// All that is wrong with it, with the lines.
+    /// All problems of the file, with their lines.
     pub fn parse(name: &str, text: &str) -> Result<Self, Problems> {
-        let rest = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let byte_order_mark = if rest == text { "" } else { "\u{feff}" };
-        let text = rest;
+        let (byte_order_mark, text) = match text.strip_prefix('\u{feff}') {
+            Some(rest) => ("\u{feff}", rest),
+            None => ("", text),
+        };
         let mut problems = Problems::default();
         let mut table = Table {
             columns: Vec::new(),
@@ -93,16 +94,16 @@ impl Table {
             byte_order_mark,
         };
         for line in cells::lines(text) {
-            let at = Some(Place::File { name: name.into(), line: line.number, column: 1 });
+            let place = Some(Place::File { name: name.into(), line: line.number, column: 1 });
             let before = problems.0.len();
             let parsed = table.read_line(&line, &mut problems);
             for problem in problems.0.iter_mut().skip(before) {
-                problem.place.clone_from(&at);
+                problem.place.clone_from(&place);
             }
             table.lines.extend(parsed);
         }
         if table.columns.is_empty() {
-            let hint = format!("begin it with `{}`", OF_ANY.join(","));
+            let hint = format!("begin it with `{}`", BASE_COLUMNS.join(","));
             problems.push(Problem::error("", format!("`{name}` has no header")).hint(hint));
         }
         if problems.has_errors() { Err(problems) } else { Ok(table) }
@@ -114,16 +115,16 @@ impl Table {
         problems: &mut Problems,
     ) -> Option<TableLine> {
         let text = line.text;
-        if cells::is_remark(text) {
+        if cells::is_comment_or_blank(text) {
             return Some(TableLine::Other(text.into()));
         }
         if let Some(fault) = line.fault {
-            let hint = "in a cell that begins with a quote, write each other quote twice: `\"a \"\"b\"\" c\"`";
-            problems.push(Problem::error("", fault.says()).hint(hint));
+            let hint = "inside a quoted cell, write each quote twice: `\"a \"\"b\"\" c\"`";
+            problems.push(Problem::error("", fault.message()).hint(hint));
             return None;
         }
         let Some(fields) = cells::fields(text) else {
-            let hint = "take out carriage returns and other control characters";
+            let hint = "remove carriage returns and other control characters";
             problems.push(Problem::error("", "is not one line of a CSV").hint(hint));
             return None;
         };
@@ -134,8 +135,8 @@ impl Table {
         }
         if fields.len() != self.columns.len() {
             let message =
-                format!("{} fields, and the header has {}", fields.len(), self.columns.len());
-            let hint = "quote a field that holds a comma: `\"a=[1,2]\"`";
+                format!("has {} fields, but the header has {}", fields.len(), self.columns.len());
+            let hint = "quote fields that contain a comma: `\"a=[1,2]\"`";
             problems.push(Problem::error("", message).hint(hint));
             return None;
         }
@@ -143,7 +144,7 @@ impl Table {
         Some(TableLine::Row { text: text.into(), row: Box::new(row) })
     }
 
-    /// The rows, in the order of the file.
+    /// Returns the rows, in file order.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.lines.iter().filter_map(|line| match line {
             TableLine::Row { row, .. } => Some(&**row),
@@ -151,18 +152,18 @@ impl Table {
         })
     }
 
-    /// Comments and rows, in the order of the file.
+    /// Returns comments and rows, in file order.
     pub fn entries(&self) -> impl Iterator<Item = TableEntry<'_>> {
         self.lines.iter().filter_map(|line| match line {
             TableLine::Row { row, .. } => Some(TableEntry::Row(row)),
             TableLine::Other(text) => {
-                text.trim().strip_prefix('#').map(|of| TableEntry::Comment(of.trim()))
+                text.trim().strip_prefix('#').map(|comment| TableEntry::Comment(comment.trim()))
             }
             TableLine::Header(_) => None,
         })
     }
 
-    /// The whole file.
+    /// Formats the table as the text of its file.
     pub fn text(&self) -> String {
         let mut text = self.byte_order_mark.to_string();
         for line in &self.lines {
@@ -176,19 +177,19 @@ impl Table {
         text
     }
 
-    /// Mark the row of this index as done, or as pending. Nothing else of its line changes.
+    /// Marks the row at `index` as done or pending. The rest of its line stays unchanged.
     pub fn mark(&mut self, index: usize, done: bool) {
         let Some(run) = self.columns.iter().position(|column| column == "run") else { return };
         let mut rows = self.lines.iter_mut().filter(|line| matches!(line, TableLine::Row { .. }));
         if let Some(TableLine::Row { text, row }) = rows.nth(index) {
             row.done = done;
             let marked = cells::with_cell(text, run, &field(row, "run"));
-            debug_assert!(marked.is_some(), "a row has a cell for each column");
+            debug_assert!(marked.is_some(), "a row has one cell per column");
             *text = marked.unwrap_or_else(|| std::mem::take(text));
         }
     }
 
-    /// Add a row at the end, and whatever columns it needs: empty cells at the end of each line.
+    /// Appends a row. Columns that only this row needs are added, with empty cells at the end of all other lines.
     pub fn push(&mut self, row: Row) {
         let missing = COLUMNS.iter().filter(|column| {
             !field(&row, column).is_empty() && !self.columns.iter().any(|known| known == *column)
@@ -209,22 +210,23 @@ impl Table {
 
     fn push_line(&mut self, row: Row) {
         let fields: Vec<String> = self.columns.iter().map(|column| field(&row, column)).collect();
-        self.lines.push(TableLine::Row { text: cells::line_of(&fields), row: Box::new(row) });
+        self.lines.push(TableLine::Row { text: cells::format_line(&fields), row: Box::new(row) });
     }
 }
 
 fn check_header(columns: &[String], problems: &mut Problems) {
-    for needed in NEEDED.iter().filter(|needed| !columns.iter().any(|column| column == **needed)) {
-        let hint = format!("the header of a study is `{}`", OF_ANY.join(","));
-        problems.push(Problem::error("", format!("there is no column `{needed}`")).hint(hint));
+    let is_present = |name: &str| columns.iter().any(|column| column == name);
+    for missing in REQUIRED_COLUMNS.iter().filter(|name| !is_present(name)) {
+        let hint = format!("the header of a study is `{}`", BASE_COLUMNS.join(","));
+        problems.push(Problem::error("", format!("there is no column `{missing}`")).hint(hint));
     }
-    let twice = columns.iter().enumerate().filter(|(i, column)| columns[..*i].contains(column));
-    for (_, column) in twice {
+    let repeated = columns.iter().enumerate().filter(|(i, column)| columns[..*i].contains(column));
+    for (_, column) in repeated {
         problems.push(Problem::error("", format!("there are two columns `{column}`")));
     }
 }
 
-/// A column of a row as text; empty where it has none.
+/// Formats a row's value in a column; empty if the row has no value there.
 pub(crate) fn field(row: &Row, column: &str) -> String {
     match column {
         "model" => row.model.clone(),
@@ -293,13 +295,13 @@ fn read_field(
                 return Err(problem.hint("`N` is pending, `Y` is done"));
             }
         },
-        // Columns of others stay as they are.
+        // Unknown columns are preserved.
         _ => {}
     }
     Ok(())
 }
 
-/// The number in a cell; none where it is empty.
+/// Parses the number in a cell; `None` if the cell is empty.
 fn number<T: FromStr>(
     column: &str,
     text: &str,
@@ -309,12 +311,10 @@ fn number<T: FromStr>(
         return Ok(None);
     }
     let value = without_fraction(text).parse().ok().filter(is_allowed);
-    value
-        .map(Some)
-        .ok_or_else(|| Problem::error(column, format!("`{text}` is no number that can stand here")))
+    value.map(Some).ok_or_else(|| Problem::error(column, format!("`{text}` is not a valid value")))
 }
 
-/// `2.0` is 2: as spreadsheets and data frames write a column with empty cells.
+/// Removes a fraction of zeros: spreadsheets and data frames write `2` as `2.0` in a column with empty cells.
 fn without_fraction(text: &str) -> &str {
     match text.split_once('.') {
         Some((whole, zeros)) if zeros.bytes().all(|digit| digit == b'0') => whole,
@@ -340,7 +340,7 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
     }
 
     #[test]
-    fn both_forms_are_read_and_written_as_they_were() {
+    fn both_forms_are_read_and_written_back_unchanged() {
         let earlier = "model,epochs,processes,run\ncosmoflow_h100_custom,1,2,N\n";
         for text in [STUDY, earlier, &STUDY.replace('\n', "\r\n"), &format!("\u{feff}{STUDY}")] {
             assert_eq!(parse(text).text(), text);
@@ -354,7 +354,7 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
     }
 
     #[test]
-    fn a_mark_changes_one_cell() {
+    fn marking_a_row_changes_one_cell() {
         let mut table = parse(STUDY);
         table.mark(0, true);
         assert_eq!(table.text(), STUDY.replacen("=1\",N", "=1\",Y", 1));
@@ -367,7 +367,7 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
     }
 
     #[test]
-    fn a_row_brings_the_columns_that_it_needs() {
+    fn an_appended_row_adds_missing_columns() {
         let mut table = parse(STUDY);
         let row = Row { replicate: Some(2), ..table.rows().next().unwrap().clone() };
         table.push(row.clone());
@@ -382,7 +382,7 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
     }
 
     #[test]
-    fn a_new_table_has_the_columns_that_say_something() {
+    fn a_new_table_omits_empty_columns() {
         let row = Row { order: Some(1), ..Row::new("quickstart", 2) };
         let table = Table::new(vec![row], &["One run.".into(), String::new()]);
         assert_eq!(
@@ -392,7 +392,7 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
     }
 
     #[test]
-    fn a_quote_inside_a_cell_is_a_letter() {
+    fn a_quote_inside_an_unquoted_cell_is_literal() {
         let text = "model,processes,run,note\nw.yaml,1,N,5\" disk\nw.yaml,2,N,ok\nw.yaml,3,N,3\" disk\nw.yaml,4,N,x\n";
         let processes: Vec<u32> = parse(text).rows().map(|row| row.accelerators).collect();
         assert_eq!(processes, [1, 2, 3, 4]);
@@ -421,7 +421,7 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
     }
 
     #[test]
-    fn a_row_changes_no_word_of_others() {
+    fn appending_a_row_leaves_other_rows_unchanged() {
         let text = "Owner, Model ,processes,run,\"My note\"\n\"me\", w ,\"4\",N,\"a, b\"\n";
         let mut table = parse(text);
         table.push(Row { replicate: Some(2), ..Row::new("w", 4) });
@@ -433,7 +433,7 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
     }
 
     #[test]
-    fn whole_numbers_may_have_a_fraction_of_nothing() {
+    fn integers_may_have_a_zero_fraction() {
         let text = "model,epochs,processes,seed,block,order,replicate,scale,run\nw,5.0,4.0,7.0,1.0,3.00,2.0,1.0,N\n";
         let expected = Row {
             epochs: Some(5),
@@ -452,7 +452,7 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
     }
 
     #[test]
-    fn columns_of_others_stay() {
+    fn unknown_columns_are_preserved() {
         let text = "run,who,model,processes\nN,me,w,4\n";
         let mut table = parse(text);
         table.mark(0, true);
@@ -460,7 +460,7 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
     }
 
     #[test]
-    fn all_that_is_wrong_is_said_with_its_line() {
+    fn all_problems_are_reported_with_their_lines() {
         let text = "model,epochs,processes,overrides,run\n,x,0,batch size,maybe\nw,5,4,N\n";
         let problems = Table::parse("study.csv", text).unwrap_err().to_string();
         for words in [
@@ -468,7 +468,7 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
             "study.csv:2:1: epochs: `x`",
             "study.csv:2:1: processes: `0`",
             "study.csv:2:1: run: `maybe` is neither",
-            "study.csv:3:1: 4 fields, and the header has 5",
+            "study.csv:3:1: has 4 fields, but the header has 5",
             "hint: quote a field",
         ] {
             assert!(problems.contains(words), "no `{words}` in {problems}");

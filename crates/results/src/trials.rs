@@ -1,6 +1,6 @@
 //! Changes of a workload that were tried against it, as the folder of the trials keeps them.
 
-use crate::place::{read_json, with_those_inside};
+use crate::place::{read_json, with_entries};
 use feedrate_spec::names;
 use feedrate_spec::plan::Plan;
 use schemars::JsonSchema;
@@ -129,7 +129,7 @@ impl TrialsResult {
         let runs: Vec<_> = runs.collect();
         let above = runs.iter().flat_map(|(path, _)| path.ancestors().take(LEVELS));
         let above: BTreeSet<&Path> = above.collect();
-        let folders = above.into_iter().flat_map(|above| with_those_inside(above, TRIALS_FOLDER));
+        let folders = above.into_iter().flat_map(|above| with_entries(above, TRIALS_FOLDER));
         let folders: BTreeSet<PathBuf> = folders.collect();
         let mut found = Vec::new();
         for folder in folders {

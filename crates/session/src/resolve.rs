@@ -231,7 +231,7 @@ pub fn find(wanted: &str) -> anyhow::Result<WorkloadSource> {
     let text = file.is_file().then(|| read_text(file));
     let other = text.iter().flatten().find_map(|text| FileKind::from_text(text));
     if let Some(other) = other.filter(|kind| *kind != FileKind::Workload) {
-        let (message, hint) = other.instead_of(FileKind::Workload, file);
+        let (message, hint) = other.mismatch(FileKind::Workload, file);
         return refuse(message, hint);
     }
     if let [newest, ..] = &runs_below(file)[..] {

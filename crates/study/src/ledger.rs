@@ -37,7 +37,7 @@ impl Ledger {
             // Where nobody runs, what is not at its end was broken off.
             for attempt in state.attempts.iter_mut().filter(|of| of.outcome == Outcome::Running) {
                 left.push(attempt.clone());
-                attempt.outcome = Outcome::BrokenOff;
+                attempt.outcome = Outcome::Interrupted;
             }
         }
         settings::enter(&settings)?;
@@ -47,7 +47,7 @@ impl Ledger {
 
     /// Where each row stands.
     pub fn places(&self) -> Vec<RowState<'_>> {
-        self.state.places(&self.rows)
+        self.state.row_states(&self.rows)
     }
 
     /// Stage of a row, in one word: of a run that is begun also what comes before it.

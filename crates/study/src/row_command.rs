@@ -56,7 +56,7 @@ impl RowCommand {
         overrides.extend(row.epochs.map(|epochs| format!("++workload.train.epochs={epochs}")));
         overrides.extend(row.seed.map(|seed| format!("++workload.train.seed={seed}")));
         for setting in &row.settings {
-            if !setting.is_of_study() {
+            if !setting.is_study_setting() {
                 overrides.push(setting.text());
                 continue;
             }

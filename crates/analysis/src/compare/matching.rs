@@ -62,7 +62,7 @@ fn workload(run: &Run) -> Option<String> {
 fn dataset(run: &Run) -> Option<String> {
     let own = run.settings.iter().filter(|(key, _)| key.starts_with("dataset."));
     let own: Vec<String> = own.map(|(key, value)| format!("{key}={value}")).collect();
-    run.tells_settings().then(|| own.join(" "))
+    run.has_settings().then(|| own.join(" "))
 }
 
 fn text(value: Option<impl ToString>) -> Option<String> {

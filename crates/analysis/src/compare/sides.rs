@@ -3,7 +3,7 @@
 use super::SideDoubt;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{AU_ALL_STEPS, Metric, SAMPLES_WHOLE};
-use feedrate_results::import::{RunOrigin, find, same_text};
+use feedrate_results::import::{RunOrigin, find, normalized_text};
 use feedrate_results::index::{LeftOut, ReadOptions, RunIndex, RunsError};
 use feedrate_results::run::{ROWS, Reason, Run};
 use std::collections::BTreeMap;
@@ -107,7 +107,7 @@ fn keep_common(run: &mut Run) {
         ["workload", "accelerators"].contains(&key.as_str())
             || (in_table && key != "workflow.checkpoint")
     });
-    run.settings.values_mut().for_each(|value| *value = same_text(value));
+    run.settings.values_mut().for_each(|value| *value = normalized_text(value));
 }
 
 #[cfg(test)]

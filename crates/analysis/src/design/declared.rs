@@ -1,7 +1,7 @@
 //! Factors as the CSV of a study has them: the order of their levels, and the baseline. Text in, names out; reads no file.
 
 use super::Factor;
-use feedrate_results::import::same_text;
+use feedrate_results::import::normalized_text;
 use feedrate_results::overview::Overview;
 use feedrate_results::row::Row;
 use feedrate_results::run::{ROWS, factor};
@@ -113,14 +113,14 @@ impl DeclaredFactors {
     /// The place of a level; those that the CSV does not name are last.
     pub(super) fn place(&self, name: &str, level: &str) -> usize {
         let Some(levels) = self.factors.get(name) else { return 0 };
-        let level = same_text(level);
+        let level = normalized_text(level);
         levels.names.iter().position(|known| *known == level).unwrap_or(levels.names.len())
     }
 
     /// The baseline among the levels of a factor, where the CSV tells.
     pub(super) fn baseline(&self, factor: &Factor) -> Option<usize> {
         let declared = self.factors.get(&factor.name)?;
-        let mut levels = factor.levels.iter().map(|level| same_text(level));
+        let mut levels = factor.levels.iter().map(|level| normalized_text(level));
         match declared.baseline.as_ref()? {
             Baseline::Level(of) => levels.position(|level| level == *of),
             Baseline::OfWorkload => {
@@ -142,7 +142,7 @@ fn levels_of_row(row: &Row) -> BTreeMap<String, String> {
 }
 
 fn normal(level: &str) -> String {
-    same_text(&unquoted(level))
+    normalized_text(&unquoted(level))
 }
 
 /// The name that a key of a workload or of a plan has as a factor.

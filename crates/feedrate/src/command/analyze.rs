@@ -55,7 +55,7 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
     let mut found = RunIndex::read(&arguments.sources, &options).map_err(Refusal::from)?;
     if !arguments.json {
         // Runs have the numbers that they have in a report.
-        found.runs.sort_by(|a, b| a.by_start().cmp(&b.by_start()));
+        found.runs.sort_by(|a, b| a.start_key().cmp(&b.start_key()));
     }
     if arguments.bar.is_some() {
         found.runs.iter_mut().for_each(|run| run.bar_percent = arguments.bar);

@@ -185,7 +185,7 @@ fn two_runners_do_not_meet_and_a_kill_frees_the_lock() {
     let test = study(STUDY);
     let mut runner = begin(&test);
     until_files(&test, 2, &mut runner);
-    run(&test, &[]).refuses(2, &["another runner is at work", "(process ", "hint:"]);
+    run(&test, &[]).refuses(2, &["another runner is running", "(process ", "hint:"]);
     kill(&mut runner);
     assert_eq!(run(&test, &["--limit", "1"]).code, 0);
 }
@@ -343,7 +343,7 @@ fn a_study_that_is_moved_goes_on_and_a_copy_leaves_the_original_alone() {
     assert_eq!(run_dirs(&test.path("b/results")).len(), 2);
     let copied = test.program("cp", &["-r", "b", "c"]).status().unwrap();
     assert!(copied.success());
-    run_in("c", &[]).refuses(2, &["of which it is a copy", "remove `", "hint:"]);
+    run_in("c", &[]).refuses(2, &["was copied from", "remove `", "hint:"]);
     assert_eq!(run_dirs(&test.path("b/results")).len(), 2);
     fs::remove_dir_all(test.path("c/study.study")).unwrap();
     assert_eq!(run_in("c", &["--limit", "1", "--results", "own"]).code, 0);

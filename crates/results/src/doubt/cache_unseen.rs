@@ -1,4 +1,4 @@
-//! The dataset is smaller than memory, and nothing tells what memory served.
+//! The dataset is smaller than memory, and the share of reads that the page cache served is unknown.
 
 #[cfg(test)]
 use super::tests;
@@ -9,11 +9,11 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "cache_unseen",
         severity: Severity::Warning,
-        meaning: "The dataset is smaller than the memory of the hosts, and DLIO does not tell what came from there: its rates may be those of the page cache and not of the storage, from the first epoch on if the dataset was just made.",
-        evidence: "the dataset has {dataset_bytes}, the memory {memory_bytes}: {memory_share:.1} times as much",
-        advice: "use at least five times the memory, as MLPerf Storage asks, or empty the page cache before each epoch",
+        meaning: "The dataset is smaller than the memory of the hosts, and DLIO does not report how much the page cache served. Its rates may be those of the page cache instead of the storage, even in the first epoch if the dataset was generated shortly before.",
+        evidence: "the dataset has {dataset_bytes}, and the memory of the hosts is {memory_bytes}, {memory_share:.1} times as much",
+        advice: "use a dataset of at least five times the memory, as MLPerf Storage requires, or empty the page cache before each epoch",
     },
-    check: Check::OfRun(|run| {
+    check: Check::Run(|run| {
         let dataset_bytes = run.dataset_bytes()?;
         let memory_bytes = run.dataset_use.memory_bytes?;
         if run.activity != Activity::Training || memory_bytes as f64 <= dataset_bytes {

@@ -1,4 +1,4 @@
-//! Checkpoints of nothing.
+//! DLIO's checkpoints are tiny because the config does not set their size.
 
 #[cfg(test)]
 use super::tests;
@@ -8,11 +8,11 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "checkpoint_too_small",
         severity: Severity::Note,
-        meaning: "DLIO reads model.model_size_bytes, and the config gives model.model_size: checkpoints are 10 KiB whatever the model, and their rates are of that.",
+        meaning: "The config sets model.model_size, but DLIO uses model.model_size_bytes. Checkpoints therefore have 10 KiB for every model, and their rates are those of such small files.",
         evidence: "a checkpoint has {checkpoint_bytes}, the model {model_bytes}",
-        advice: "give model.model_size_bytes; say nothing about checkpoints from these runs",
+        advice: "set model.model_size_bytes; draw no conclusions about checkpoints from these runs",
     },
-    check: Check::OfImport(|_, imported| {
+    check: Check::Import(|_, imported| {
         let model_bytes = imported.config.number(&["model.model_size"])?;
         let written_gib = imported.reported.as_ref()?.metric("checkpoint_size_GB")?;
         let checkpoint_bytes = written_gib * f64::from(1 << 30);

@@ -1,15 +1,15 @@
-//! Results of another config than the one beside them.
+//! The config contradicts the results next to it.
 
 #[cfg(test)]
 use super::tests;
 use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
-use crate::import::{AskedCounts, Config, Imported};
+use crate::import::{Config, ConfiguredCounts, Imported};
 use crate::run::{Activity, FolderNames, Run};
 use crate::setting::Setting;
 use feedrate_spec::units;
 use std::path::Path;
 
-/// No run has less than one of these; of the record's length any part will do.
+/// Counts that must be at least 1 in every run. Record lengths only need to be positive.
 const COUNTS: [&str; 7] = [
     "dataset.num_files_train",
     "dataset.num_samples_per_file",
@@ -21,31 +21,32 @@ const COUNTS: [&str; 7] = [
 ];
 const COUNT_MAX: f64 = 1e15;
 
-/// Share by which a rate may miss samples × record length.
+/// Relative difference allowed between the size of a sample that follows from the reported rates and the configured record length.
 const RATE_TOLERANCE: f64 = 0.005;
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "config_disagrees",
         severity: Severity::Invalid,
-        meaning: "Config, overrides, folder and result files say different things of the same run: the results may be of another config.",
+        meaning: "Config, overrides, folder name and result files contradict each other: the results may belong to another config.",
         evidence: "{contradictions:.5}",
-        advice: "find out which of them is right before using any figure; folders may have been mixed up",
+        advice: "find out which of them is right before using any number; folders may have been mixed up",
     },
-    check: Check::OfImport(|run, imported| {
+    check: Check::Import(|run, imported| {
         let config = &imported.config;
-        let mut seen = impossible_counts(imported);
-        seen.extend(other_counts(imported));
-        seen.extend(other_steps(run, imported));
-        seen.extend(imported.other_compute_s().map(|(asked_s, middle_s)| {
-            let [asked, middle] = [asked_s, middle_s].map(units::seconds);
-            format!("compute of a step: {asked} in the config, {middle} in the steps")
+        let mut contradictions = impossible_counts(imported);
+        contradictions.extend(different_counts(imported));
+        contradictions.extend(different_steps(run, imported));
+        contradictions.extend(imported.mismatched_compute().map(|times| {
+            let configured = units::seconds(times.configured_s);
+            let median = units::seconds(times.median_s);
+            format!("compute of a step: {configured} in the config, {median} in the steps")
         }));
-        seen.extend(other_sizes(imported));
+        contradictions.extend(different_sample_size(imported));
         let overrides = config.overrides.iter().flatten();
-        seen.extend(overrides.filter_map(|text| lost_override(config, text)));
-        seen.extend(other_folder(run));
-        Facts::listed("contradictions", seen)
+        contradictions.extend(overrides.filter_map(|text| ineffective_override(config, text)));
+        contradictions.extend(different_folder_name(run));
+        Facts::listed("contradictions", contradictions)
     }),
     #[cfg(test)]
     fires: |root| {
@@ -53,7 +54,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     },
 };
 
-/// Counts that no run can have had.
+/// Lists configured counts that no run can have.
 fn impossible_counts(imported: &Imported) -> Vec<String> {
     let config = &imported.config;
     if !imported.trains() || imported.epochs().is_empty() {
@@ -66,119 +67,136 @@ fn impossible_counts(imported: &Imported) -> Vec<String> {
         let is_possible = number.is_some_and(|number| (least..COUNT_MAX).contains(&number))
             || (is_length && config.has("dataset.record_dims"));
         let text = config.text(&[key])?;
-        (!is_possible).then(|| format!("`{key}` is `{text}` in the config, which no run has"))
+        (!is_possible).then(|| format!("`{key}` is `{text}` in the config, which is impossible"))
     });
     impossible.collect()
 }
 
-/// Counts that two files tell differently.
-fn other_counts(imported: &Imported) -> Vec<String> {
-    let asked = AskedCounts::new(&imported.config);
-    let reported = imported.reported.as_ref();
-    let told = |key: &str| reported.and_then(|reported| reported.count(key));
-    let epochs = if imported.trains() { asked.epochs } else { None };
-    let logged = imported.log.steps_of.map(|[.., batch]| batch);
-    let summary = "summary.json";
-    let mut seen = Vec::new();
-    for (what, asked, told, file) in [
-        ("batch", asked.batch_size, logged, "dlio.log"),
-        ("training files", asked.files, told("num_files_train"), summary),
-        ("samples per file", asked.samples_per_file, told("num_samples_per_file"), summary),
-        ("epochs", epochs, told("epochs"), summary),
-    ] {
-        if let (Some(asked), Some(told)) = (asked, told)
-            && asked != told
+/// Lists counts that differ between two files.
+fn different_counts(imported: &Imported) -> Vec<String> {
+    let configured = ConfiguredCounts::new(&imported.config);
+    let summary = imported.reported.as_ref();
+    let reported = |key: &str| summary.and_then(|summary| summary.count(key));
+    let epochs = if imported.trains() { configured.epochs } else { None };
+    let logged_batch = imported.log.step_counts.map(|counts| counts.batch_size);
+    let summary_name = "summary.json";
+    let comparisons = [
+        ("batch", configured.batch_size, logged_batch, "dlio.log"),
+        ("training files", configured.files, reported("num_files_train"), summary_name),
+        (
+            "samples per file",
+            configured.samples_per_file,
+            reported("num_samples_per_file"),
+            summary_name,
+        ),
+        ("epochs", epochs, reported("epochs"), summary_name),
+    ];
+    let mut differences = Vec::new();
+    for (quantity, configured, actual, file) in comparisons {
+        if let (Some(configured), Some(actual)) = (configured, actual)
+            && configured != actual
         {
-            seen.push(format!("{what}: {asked} in the config, {told} in `{file}`"));
+            differences
+                .push(format!("{quantity}: {configured} in the config, {actual} in `{file}`"));
         }
     }
-    if let Some(told) = told("num_accelerators") {
-        let of = format!("`summary.json` is of {told} accelerators");
-        let last = imported.ranks.last().filter(|last| told <= u64::from(**last));
-        seen.extend(last.map(|last| format!("{of}, and there are files of rank {last}")));
-        let logged = imported.log.processes.filter(|logged| *logged != told);
-        seen.extend(logged.map(|logged| format!("{of}, `dlio.log` of {logged}")));
+    if let Some(accelerators) = reported("num_accelerators") {
+        let prefix = format!("`summary.json` has {accelerators} accelerators");
+        let last_rank = imported.ranks.last().filter(|rank| accelerators <= u64::from(**rank));
+        differences
+            .extend(last_rank.map(|rank| format!("{prefix}, but there are files of rank {rank}")));
+        let processes = imported.log.processes.filter(|processes| *processes != accelerators);
+        differences
+            .extend(processes.map(|processes| format!("{prefix}, but `dlio.log` has {processes}")));
     }
-    let listed = reported.and_then(|reported| reported.list("train_au_percentage"));
-    if let (Some(listed), Some(epochs)) = (listed.map(|list| list.len() as u64), told("epochs"))
-        && listed != epochs
+    let utilisations = summary.and_then(|summary| summary.list("train_au_percentage"));
+    let utilisations = utilisations.map(|list| list.len() as u64);
+    if let (Some(utilisations), Some(epochs)) = (utilisations, reported("epochs"))
+        && utilisations != epochs
     {
-        seen.push(format!("`summary.json` has {epochs} epochs and {listed} utilisations"));
+        differences
+            .push(format!("`summary.json` has {epochs} epochs but {utilisations} utilisations"));
     }
-    seen
+    differences
 }
 
-fn other_steps(run: &Run, imported: &Imported) -> Option<String> {
+/// Describes epochs with another number of steps than the config gives.
+fn different_steps(run: &Run, imported: &Imported) -> Option<String> {
+    if run.steps == 0 {
+        return None;
+    }
     let ranks = imported.ranks_expected.unwrap_or(imported.plan.accelerators);
-    let asked = AskedCounts::new(&imported.config);
-    let (files, samples, batch) = (asked.files?, asked.samples_per_file?, asked.batch_size?);
-    let expected = asked.steps(&imported.config, ranks)?;
+    let configured = ConfiguredCounts::new(&imported.config);
+    let files = configured.files?;
+    let samples = configured.samples_per_file?;
+    let batch = configured.batch_size?;
+    let expected = configured.steps(&imported.config, ranks)?;
     let accelerators = imported.epochs().iter().flat_map(|epoch| &epoch.accelerators);
     let counts: Vec<u64> = accelerators.map(|accelerator| accelerator.steps()).collect();
-    let wrong: Vec<&u64> = counts.iter().filter(|steps| **steps != expected).collect();
-    let other = wrong.first()?;
-    let told = format!(
-        "{files} files × {samples} samples ÷ (batch {batch} × {ranks} ranks) make {expected} steps an epoch, and {} of {} epochs of ranks have others, as {other}",
-        wrong.len(),
+    let different: Vec<&u64> = counts.iter().filter(|steps| **steps != expected).collect();
+    let example = different.first()?;
+    Some(format!(
+        "{files} files × {samples} samples ÷ (batch {batch} × {ranks} ranks) give {expected} steps per epoch, but {} of {} epochs of ranks have another number, such as {example}",
+        different.len(),
         counts.len(),
-    );
-    (run.steps > 0).then_some(told)
+    ))
 }
 
-/// The summary's two rates are a record length apart.
-fn other_sizes(imported: &Imported) -> Option<String> {
-    let nominal = imported.plan.dataset.record_bytes;
-    let used = imported.reported.as_ref()?.sample_bytes()?;
-    // Making data in the same process is a doubt of its own.
-    let is_known = imported.config.is_known() && nominal > 0.0 && !imported.generates();
-    (is_known && (used / nominal - 1.0).abs() > RATE_TOLERANCE).then(|| {
+/// Compares the configured record length with the ratio of the summary's throughputs in bytes and in samples.
+fn different_sample_size(imported: &Imported) -> Option<String> {
+    let configured = imported.plan.dataset.record_bytes;
+    let reported = imported.reported.as_ref()?.sample_bytes()?;
+    // The doubt `generated_in_same_process` covers runs that generate their dataset.
+    let is_known = imported.config.is_known() && configured > 0.0 && !imported.generates();
+    (is_known && (reported / configured - 1.0).abs() > RATE_TOLERANCE).then(|| {
         format!(
-            "the reported rates are {used:.0} bytes a sample apart, the config has {nominal:.0}"
+            "the reported rates are those of samples of {reported:.0} bytes, but the config has {configured:.0}"
         )
     })
 }
 
-/// Hydra writes what it was given beside what came of it.
-fn lost_override(config: &Config, text: &str) -> Option<String> {
-    let (key, value) = text.trim_start_matches('+').strip_prefix("workload.")?.split_once('=')?;
-    let value = value.trim().trim_matches(['\'', '"']);
-    let found = config.text(&[key.trim()])?;
-    let is_same = match (value.parse::<f64>(), found.parse::<f64>()) {
+/// Compares an override with the value in the config, where it should have taken effect.
+fn ineffective_override(config: &Config, text: &str) -> Option<String> {
+    let (key, quoted) = text.trim_start_matches('+').strip_prefix("workload.")?.split_once('=')?;
+    let value = quoted.trim().trim_matches(['\'', '"']);
+    let configured = config.text(&[key.trim()])?;
+    let is_same = match (value.parse::<f64>(), configured.parse::<f64>()) {
         (Ok(a), Ok(b)) => a == b,
-        _ => value.eq_ignore_ascii_case(&found),
+        _ => value.eq_ignore_ascii_case(&configured),
     };
-    (!is_same).then(|| format!("the override `{text}`, and `{found}` in the config"))
+    (!is_same).then(|| format!("the override is `{text}`, but the config has `{configured}`"))
 }
 
-/// `4_batch_size_1` holds runs of 4 accelerators with that batch size.
-fn other_folder(run: &Run) -> Vec<String> {
+/// Compares the run with the name of its folder: `4_batch_size_1` should have 4 accelerators and that batch size.
+fn different_folder_name(run: &Run) -> Vec<String> {
     let names = FolderNames::new(&run.path);
-    let mut seen = Vec::new();
-    // Any number of ranks makes the dataset of an experiment.
-    if let (Some(named), Some(found)) = (names.processes(), run.accelerators)
-        && named != found
+    let mut differences = Vec::new();
+    // An experiment's dataset may be generated by any number of ranks.
+    if let (Some(named), Some(actual)) = (names.processes(), run.accelerators)
+        && named != actual
         && run.activity != Activity::Generation
     {
-        seen.push(format!("the folder's name says {named} accelerators, the files {found}"));
+        differences
+            .push(format!("the folder's name says {named} accelerators, the files say {actual}"));
     }
     let (parameter, value) = names.varied(&[], &[], None);
     let name = run.path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
     let is_named = parameter != "processes" && !run.overrides.is_empty();
     if is_named && !run.overrides.iter().any(|text| is_in_name(text, &name)) {
-        seen.push(format!(
-            "the folder `{name}` says {parameter} {value}, the overrides {} {}",
+        differences.push(format!(
+            "the folder `{name}` says {parameter} {value}, the overrides say {} {}",
             run.parameter, run.value
         ));
     }
-    seen
+    differences
 }
 
-/// Whether a folder's name has the override: it may have several, one after another.
+/// Returns whether a folder's name contains an override. Names may have several overrides in a row.
 fn is_in_name(text: &str, name: &str) -> bool {
     let Ok(Setting { key, value: Some(value) }) = Setting::parse(text) else { return false };
-    let key = key.rsplit('.').next().unwrap_or_default();
+    let leaf = key.rsplit('.').next().unwrap_or_default();
+    let part = format!("_{leaf}_{value}").to_ascii_lowercase();
     let name = name.to_ascii_lowercase().replace('=', "_");
-    let part = format!("_{key}_{value}").to_ascii_lowercase();
-    let mut behind = name.match_indices(&part).map(|(at, _)| &name[at + part.len()..]);
-    behind.any(|rest| !rest.starts_with(char::is_alphanumeric))
+    let mut rests = name.match_indices(&part).map(|(at, _)| &name[at + part.len()..]);
+    rests.any(|rest| !rest.starts_with(char::is_alphanumeric))
 }

@@ -1,4 +1,4 @@
-//! Reading threads share too few cores, by DLIO's own word.
+//! DLIO warned that reading threads share too few cores.
 
 #[cfg(test)]
 use super::tests;
@@ -8,11 +8,11 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "cores_short",
         severity: Severity::Warning,
-        meaning: "DLIO's log warns that a rank had more reading threads than cores: they wait for each other, and a low AU may be the machine's and not the storage's.",
+        meaning: "DLIO's log warns that a rank had more reading threads than cores. The threads wait for each other, so a low AU may be caused by the machine instead of the storage.",
         evidence: "a rank had {read_threads} reading threads and {cores}",
-        advice: "bind ranks to as many cores as they have reading threads, and some for the framework; say nothing about read_threads from these runs",
+        advice: "give each rank one core per reading thread and some more for the framework; draw no conclusions about read_threads from these runs",
     },
-    check: Check::OfImport(|_, imported| {
+    check: Check::Import(|_, imported| {
         let [threads, cores] = imported.log.cores_short?;
         Some(Facts::new().with("read_threads", threads).with("cores", cores))
     }),

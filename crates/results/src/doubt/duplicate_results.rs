@@ -1,4 +1,4 @@
-//! The same results twice.
+//! The results are a copy of another run's results.
 
 #[cfg(test)]
 use super::tests;
@@ -8,13 +8,14 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "duplicate_results",
         severity: Severity::Invalid,
-        meaning: "All times of all steps are those of another folder, to the nanosecond: it is a copy, not a replicate.",
-        evidence: "all times of its {epoch_steps} an epoch are those of `{original}`",
+        meaning: "All step times equal those in another folder to the nanosecond: the run is a copy, not a replicate.",
+        evidence: "the times of all steps, {epoch_steps} per epoch, are those of `{original}`",
         advice: "keep one of the copies",
     },
-    check: Check::AmongRuns(|relations, index| {
-        let first = relations.copy_of(index)?;
-        Some(Facts::new().with("epoch_steps", first.steps).with("original", first.short_path()))
+    check: Check::Set(|relations, index| {
+        let original = relations.original_of(index)?;
+        let facts = Facts::new().with("epoch_steps", original.steps);
+        Some(facts.with("original", original.short_path()))
     }),
     #[cfg(test)]
     fires: |root| {

@@ -1,4 +1,4 @@
-//! DLIO's evaluation figures are a rank's, divided by all ranks.
+//! DLIO divides the utilisation of evaluation by the number of ranks.
 
 #[cfg(test)]
 use super::tests;
@@ -9,10 +9,10 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         name: "eval_divided_by_ranks",
         severity: Severity::Warning,
         meaning: "DLIO lists the evaluation figures of all ranks one after another instead of averaging utilisation and summing rates, and divides utilisation by the number of ranks.",
-        evidence: "{reported_percent:.2} % is reported of {ranks}: {undivided_percent:.2} % before it was divided",
-        advice: "multiply the reported utilisation of evaluation by the ranks, and its rate too",
+        evidence: "{reported_percent:.2} % is reported for {ranks}, which is {undivided_percent:.2} % before the division",
+        advice: "multiply the reported utilisation and throughput of evaluation by the number of ranks",
     },
-    check: Check::OfImport(|_, imported| {
+    check: Check::Import(|_, imported| {
         let reported = imported.reported.as_ref()?;
         let ranks = imported.ranks_expected?;
         let entries = reported.list("eval_au_percentage")?.len() as u64;

@@ -1,4 +1,4 @@
-//! DLIO forgets the record length where it makes data and trains in one process.
+//! The run generated its dataset in the process that trained.
 
 #[cfg(test)]
 use super::tests;
@@ -10,11 +10,11 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "generated_in_same_process",
         severity: Severity::Warning,
-        meaning: "The run made its dataset and trained on it: what it read was just written and may lie in the page cache, and DLIO of 2025 and later computes MB/s with a record length of 1.",
+        meaning: "The run generated its dataset and then trained on it. The data was just written and may be in the page cache, and DLIO of 2025 and later computes MB/s with a record length of 1.",
         evidence: "`workflow.generate_data` is set[; {reported_mib_per_second:.4} MiB/s are reported][; {windowed_mib_per_second:.1} MiB/s follow from the steps]",
-        advice: "make the dataset in a run of its own, and empty the page cache before training",
+        advice: "generate the dataset in a separate run, and empty the page cache before training",
     },
-    check: Check::OfImport(|run, imported| {
+    check: Check::Import(|run, imported| {
         if !imported.trains() || !imported.generates() || run.steps == 0 {
             return None;
         }

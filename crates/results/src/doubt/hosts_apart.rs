@@ -1,4 +1,4 @@
-//! Hosts ran a part each, and waited for none of the others.
+//! Hosts ran separate DLIO processes that did not wait for each other.
 
 #[cfg(test)]
 use super::tests;
@@ -8,11 +8,11 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "hosts_apart",
         severity: Severity::Note,
-        meaning: "Each host ran a DLIO of its own at the same time, as MLPerf Storage 0.5 has it, and left a folder of its own: an accelerator waited for those of its own host only. They are one run here: rates are those of all hosts together, utilisation and times their mean.",
-        evidence: "{hosts} hosts ran at the same time, of {accelerators} in all: {folders:.99}",
-        advice: "compare it with runs of as many hosts; of one host alone, give its folder",
+        meaning: "Each host ran a separate DLIO at the same time, as in MLPerf Storage 0.5, and wrote a separate folder. An accelerator waited only for those on its host. The folders are read as one run: rates are summed over hosts, and utilisation and times are averaged.",
+        evidence: "{hosts} hosts ran at the same time, with {accelerators} in all: {folders:.99}",
+        advice: "compare the run with others on the same number of hosts; pass the folder of one host to see it alone",
     },
-    check: Check::AmongRuns(|relations, index| {
+    check: Check::Set(|relations, index| {
         let run = &relations.runs[index];
         let names = run.parts.iter().filter_map(|path| path.file_name());
         let names: Vec<String> = names.map(|name| format!("`{}`", name.display())).collect();

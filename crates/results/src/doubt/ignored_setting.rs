@@ -1,24 +1,24 @@
-//! A setting that was varied and has no effect in DLIO.
+//! The varied setting has no effect in DLIO.
 
 #[cfg(test)]
 use super::tests;
 use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 
-/// Name that others know it by.
+/// Name of the doubt.
 pub const NAME: &str = "ignored_setting";
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: NAME,
         severity: Severity::Warning,
-        meaning: "The run differs from its baseline only in what DLIO ignores with this loader and format: a difference between them is noise, and no difference says nothing about the setting.",
+        meaning: "The run differs from its baseline only in a setting that DLIO ignores with this loader and format. A difference between the results is noise, and equal results do not show that the setting has no effect.",
         evidence: "{ignored}",
-        advice: "do not read an effect of this setting out of these runs; feedrate's loaders obey it",
+        advice: "do not infer an effect of this setting from these runs; feedrate's loaders obey it",
     },
-    check: Check::OfImport(|run, _| {
+    check: Check::Import(|run, _| {
         let keys = run.parameter.split(',');
-        let told = keys.filter_map(|key| Some(format!("{key}: {}", run.ignores(key)?)));
-        Facts::listed("ignored", told.collect())
+        let ignored = keys.filter_map(|key| Some(format!("{key}: {}", run.ignores(key)?)));
+        Facts::listed("ignored", ignored.collect())
     }),
     #[cfg(test)]
     fires: |root| {

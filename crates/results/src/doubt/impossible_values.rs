@@ -1,4 +1,4 @@
-//! Numbers that cannot be.
+//! The summary contains impossible numbers.
 
 #[cfg(test)]
 use super::tests;
@@ -7,23 +7,23 @@ use crate::import::Reported;
 use feedrate_measure::metric::{AU_ALL_STEPS, SAMPLES_WHOLE};
 use serde_json::Value;
 
-/// No rounding reaches above this.
+/// Highest utilisation that rounding can explain.
 const AU_MAX_PERCENT: f64 = 100.5;
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "impossible_values",
         severity: Severity::Warning,
-        meaning: "Reported figures of training or evaluation are negative, infinite, no number, or a utilisation above 100 %: nothing that rests on them is right. What is recomputed from the ranks' steps does not.",
+        meaning: "Reported values of training or evaluation are negative, infinite, not a number, or a utilisation above 100 %. Values recomputed from the ranks' steps are not affected.",
         evidence: "{impossible:.4}; an epoch has {epoch_steps}; [over all steps it is {whole_samples_per_second:.2} samples/s and AU {au_all_steps_percent}|there are no steps to recompute them from]",
-        advice: "use no figure of this summary: the recomputed ones stand beside them; run more steps, as DLIO's throughput counts two too few",
+        advice: "use the recomputed values instead of those in the summary; run more steps, because DLIO's throughput counts two steps too few",
     },
-    check: Check::OfImport(|run, imported| {
-        let seen = impossible(imported.reported.as_ref()?);
-        if seen.is_empty() {
+    check: Check::Import(|run, imported| {
+        let impossible = impossible_entries(imported.reported.as_ref()?);
+        if impossible.is_empty() {
             return None;
         }
-        let facts = Facts::new().with("impossible", seen).with("epoch_steps", run.steps);
+        let facts = Facts::new().with("impossible", impossible).with("epoch_steps", run.steps);
         let facts = facts.with_known("whole_samples_per_second", run.metric(&SAMPLES_WHOLE));
         Some(facts.with_known("au_all_steps_percent", run.metric(&AU_ALL_STEPS)))
     }),
@@ -31,8 +31,9 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     fires: |root| drop(tests::Fake { files: 28, ..tests::Fake::default() }.write(root, "w/4/a")),
 };
 
-fn impossible(reported: &Reported) -> Vec<String> {
-    let mut seen = Vec::new();
+/// Lists impossible entries of a summary.
+fn impossible_entries(reported: &Reported) -> Vec<String> {
+    let mut entries = Vec::new();
     for (name, value) in reported.metrics() {
         if !name.starts_with("train_") && !name.starts_with("eval_") {
             continue;
@@ -40,23 +41,25 @@ fn impossible(reported: &Reported) -> Vec<String> {
         match value {
             Value::Array(_) => {
                 let items = reported.list(name).unwrap_or_default();
-                let mut bad = items.iter().filter(|item| is_impossible(name, **item)).peekable();
-                if let Some(first) = bad.peek().copied() {
-                    let (bad, all) = (bad.count(), items.len());
-                    seen.push(format!("`{name}` is {first:.2} in {bad} of {all} entries"));
+                let bad: Vec<&f64> =
+                    items.iter().filter(|item| is_impossible(name, **item)).collect();
+                if let Some(first) = bad.first() {
+                    let count = bad.len();
+                    let all = items.len();
+                    entries.push(format!("`{name}` is {first:.2} in {count} of {all} entries"));
                 }
             }
-            // A verdict in words.
+            // Some entries are verdicts, such as `success`.
             Value::String(text) if text.parse::<f64>().is_err() => {}
             _ => {
-                let value = reported.any_metric(name).unwrap_or(f64::NAN);
+                let value = reported.metric_or_nan(name).unwrap_or(f64::NAN);
                 if is_impossible(name, value) {
-                    seen.push(format!("`{name}` is {value:.2}"));
+                    entries.push(format!("`{name}` is {value:.2}"));
                 }
             }
         }
     }
-    seen
+    entries
 }
 
 fn is_impossible(name: &str, value: f64) -> bool {

@@ -1,4 +1,4 @@
-//! A run of which not all is there, and no step.
+//! The run is incomplete and has no steps.
 
 #[cfg(test)]
 use super::tests;
@@ -8,12 +8,12 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "incomplete_run",
         severity: Severity::Invalid,
-        meaning: "The run was interrupted or failed, or its results were not all copied: what is there is no result.",
+        meaning: "The run was interrupted or failed, or its results were only partly copied, so that it has no result.",
         evidence: "{missing}",
         advice: "run again to the end, or copy the folder again",
     },
-    // With steps it is a doubt of their record.
-    check: Check::OfImport(|_, imported| match imported.record {
+    // For runs with steps, the doubt of records with the same name applies.
+    check: Check::Import(|_, imported| match imported.record {
         Some(_) => None,
         None => Facts::listed("missing", imported.missing.clone()),
     }),

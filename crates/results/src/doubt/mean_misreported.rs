@@ -1,4 +1,4 @@
-//! A mean that its own list does not have.
+//! A mean in the summary is not the mean of its list.
 
 #[cfg(test)]
 use super::tests;
@@ -6,9 +6,9 @@ use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 use crate::import::Reported;
 use feedrate_measure::stats::mean;
 
-/// Share by which they may differ.
+/// Maximum relative difference between the reported and the recomputed mean.
 const DIFFERENCE_MAX: f64 = 1e-3;
-/// Lists of epochs in `summary.json`, and their means.
+/// Names of lists with one value per epoch in `summary.json`, and of their means.
 const LISTS: [[&str; 2]; 4] = [
     ["train_au_percentage", "train_au_mean_percentage"],
     ["train_throughput_samples_per_second", "train_throughput_mean_samples_per_second"],
@@ -20,25 +20,26 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "mean_misreported",
         severity: Severity::Warning,
-        meaning: "A mean in `summary.json` is not that of the values of epochs beside it: one of them was changed, or is of another run.",
+        meaning: "A mean in `summary.json` is not the mean of the epochs listed next to it: one of them was changed or belongs to another run.",
         evidence: "{means}",
-        advice: "use neither before it is known which is right; the recomputed figures rest on neither mean",
+        advice: "use neither until it is clear which is right; recomputed values depend on neither",
     },
-    check: Check::OfImport(|_, imported| {
+    check: Check::Import(|_, imported| {
         let reported = imported.reported.as_ref()?;
-        let means = LISTS.iter().filter_map(|[list, mean]| other_mean(reported, list, mean));
+        let means = LISTS.iter().filter_map(|[list, mean]| wrong_mean(reported, list, mean));
         Facts::listed("means", means.collect())
     }),
     #[cfg(test)]
     fires: |root| {
-        let (from, to) = ("au_mean_percentage\": ", "au_mean_percentage\": 9.9, \"x\": ");
-        tests::edit_good(root, "summary.json", from, to);
+        let wrong = "au_mean_percentage\": 9.9, \"x\": ";
+        tests::edit_good(root, "summary.json", "au_mean_percentage\": ", wrong);
     },
 };
 
-fn other_mean(reported: &Reported, list: &str, name: &str) -> Option<String> {
-    let told = reported.metric(name)?;
-    let of_list = mean(&reported.list(list)?).filter(|mean| mean.is_finite())?;
-    let is_other = DIFFERENCE_MAX * told.abs().max(of_list.abs()) < (told - of_list).abs();
-    is_other.then(|| format!("`{name}` is {told:.2}, the mean of `{list}` {of_list:.2}"))
+fn wrong_mean(reported: &Reported, list: &str, name: &str) -> Option<String> {
+    let stated = reported.metric(name)?;
+    let recomputed = mean(&reported.list(list)?).filter(|mean| mean.is_finite())?;
+    let difference_max = DIFFERENCE_MAX * stated.abs().max(recomputed.abs());
+    (difference_max < (stated - recomputed).abs())
+        .then(|| format!("`{name}` is {stated:.2}, but the mean of `{list}` is {recomputed:.2}"))
 }

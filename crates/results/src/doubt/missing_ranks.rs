@@ -1,26 +1,26 @@
-//! Not all ranks have left their files.
+//! Files of some ranks are missing.
 
 #[cfg(test)]
 use super::tests;
 use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
-use crate::import::begun_with;
+use crate::import::sibling_with_ranks;
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "missing_ranks",
         severity: Severity::Invalid,
-        meaning: "Files of some ranks are not there or cannot be read: utilisation is of the others, and rates are not known. Those that submitters of MLPerf Storage leave out are `no_step_files`.",
-        evidence: "steps of {missing_ranks:.0} of {expected_ranks} are missing: {missing:.8}[; `{beside}`, which was begun with it, has some]",
-        advice: "copy the folder again from where it was written; where another folder has the rest, put the files of all ranks into one",
+        meaning: "Files of some ranks are missing or unreadable: utilisation is that of the other ranks, and rates are unknown. Files that submitters to MLPerf Storage leave out are reported as `no_step_files` instead.",
+        evidence: "steps of {missing_ranks:.0} of {expected_ranks} are missing: {missing:.8}[; `{beside}`, which started at the same time, has some]",
+        advice: "copy the folder again from where it was written; if another folder has the missing files, put the files of all ranks into one folder",
     },
-    check: Check::OfImport(|run, imported| {
+    check: Check::Import(|run, imported| {
         let missing = imported.ranks_missing();
         if missing.is_empty() || !imported.trains() || imported.totals.is_some() {
             return None;
         }
         let facts = Facts::new().with("missing_ranks", missing.len());
         let facts = facts.with("expected_ranks", imported.ranks_expected.unwrap_or_default());
-        let facts = facts.with_known("beside", begun_with(&run.path, &missing));
+        let facts = facts.with_known("beside", sibling_with_ranks(&run.path, &missing));
         Some(facts.with("missing", missing.iter().map(u32::to_string).collect::<Vec<_>>()))
     }),
     #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Doubts of results that others wrote, and of sets of runs: named reasons not to believe a number, as `measure::doubt` has them of a record.
-//! One file a doubt, one row in [`DOUBTS`].
+//! Doubts, named reasons not to believe a number, of imported results and of sets of runs. `measure::doubt` has those of single records. Each
+//! doubt has one file and one row in [`DOUBTS`].
 //!
-//! To add one: write its file with a `pub(super) static DOUBT`, add its `mod` line and row here, a run in `tests.rs` where it fires and one
-//! where it does not, and its line in docs/guide/analyze.md. `feedrate list` reads the table.
+//! To add one: write its file with a `pub(super) static DOUBT`, add its `mod` line and its row here, a run in `tests` where it fires and one where
+//! it does not, and its line in docs/guide/analyze.md. `feedrate list` reads the table.
 
 mod stale_data;
 mod duplicate_results;
@@ -40,12 +40,12 @@ pub(crate) use stale_data::NAME as STALE_DATA;
 use crate::import::Imported;
 use crate::relations::Relations;
 use crate::run::Run;
-use feedrate_measure::doubt::{Doubt, DoubtKind, Severity, place as place_in_records};
+use feedrate_measure::doubt::{Doubt, DoubtKind, Severity, place as position_in_records};
 use feedrate_measure::facts::Facts;
 #[cfg(test)]
 use std::path::Path;
 
-/// Every doubt of results and sets, in the order they are shown within a severity.
+/// All doubts of results and sets, in display order within a severity.
 pub static DOUBTS: &[&RunDoubt] = &[
     &stale_data::DOUBT,
     &duplicate_results::DOUBT,
@@ -77,52 +77,52 @@ pub static DOUBTS: &[&RunDoubt] = &[
 
 /// A row of the table.
 pub struct RunDoubt {
-    /// Name, severity and text; the name is that of a doubt of records where it means the same.
+    /// Name, severity and texts. Doubts with the same meaning have the same name here and in `measure::doubt`.
     pub kind: DoubtKind,
-    /// Looks for it.
+    /// Decides whether a run has the doubt.
     pub check: Check,
-    /// Writes results of which one run deserves it.
+    /// Writes results in which one run has the doubt.
     #[cfg(test)]
     fires: fn(&Path),
 }
 
-/// The runs that a check looks at.
+/// The check of a doubt, by its input. It returns the facts of the doubt if the run has it.
 #[derive(Clone, Copy)]
 pub enum Check {
-    /// One run.
-    OfRun(fn(&Run) -> Option<Facts>),
-    /// One run with the contents of its DLIO folder.
-    OfImport(fn(&Run, &Imported) -> Option<Facts>),
-    /// One run, by its index, among others.
-    AmongRuns(fn(&Relations, usize) -> Option<Facts>),
+    /// Checks one run.
+    Run(fn(&Run) -> Option<Facts>),
+    /// Checks one run and the contents of its DLIO folder.
+    Import(fn(&Run, &Imported) -> Option<Facts>),
+    /// Checks one run, given by its index, among others.
+    Set(fn(&Relations, usize) -> Option<Facts>),
 }
 
-/// Those that a run deserves by itself. `imported`: its DLIO folder, where it has no record.
-pub fn of_run(run: &Run, imported: Option<&Imported>) -> Vec<Doubt> {
+/// Returns the doubts that follow from a run alone. `imported` is the content of its DLIO folder, if it has no record.
+pub fn run_doubts(run: &Run, imported: Option<&Imported>) -> Vec<Doubt> {
     let rows = DOUBTS.iter().filter_map(|row| match row.check {
-        Check::OfRun(check) => Some(row.kind.with_facts(check(run)?)),
-        Check::OfImport(check) => Some(row.kind.with_facts(check(run, imported?)?)),
-        Check::AmongRuns(_) => None,
+        Check::Run(check) => Some(row.kind.with_facts(check(run)?)),
+        Check::Import(check) => Some(row.kind.with_facts(check(run, imported?)?)),
+        Check::Set(_) => None,
     });
     rows.collect()
 }
 
-/// Those that a run deserves among others.
-pub fn among_runs(relations: &Relations, index: usize) -> Vec<Doubt> {
+/// Returns the doubts that follow from comparing a run with others.
+pub fn set_doubts(relations: &Relations, index: usize) -> Vec<Doubt> {
     let rows = DOUBTS.iter().filter_map(|row| match row.check {
-        Check::AmongRuns(check) => Some(row.kind.with_facts(check(relations, index)?)),
+        Check::Set(check) => Some(row.kind.with_facts(check(relations, index)?)),
         _ => None,
     });
     rows.collect()
 }
 
-/// The worst first, each name once: the first of a name stays.
-pub fn in_order(doubts: &mut Vec<Doubt>) {
-    doubts.sort_by_key(|doubt| (doubt.severity, place(&doubt.name)));
+/// Sorts doubts by severity, the worst first, and keeps the first doubt of each name.
+pub fn sort(doubts: &mut Vec<Doubt>) {
+    doubts.sort_by_key(|doubt| (doubt.severity, display_position(&doubt.name)));
     doubts.dedup_by(|later, first| later.name == first.name);
 }
 
-fn place(name: &str) -> usize {
-    let own = DOUBTS.iter().position(|row| row.kind.name == name);
-    own.unwrap_or_else(|| DOUBTS.len() + place_in_records(name))
+fn display_position(name: &str) -> usize {
+    let position = DOUBTS.iter().position(|row| row.kind.name == name);
+    position.unwrap_or_else(|| DOUBTS.len() + position_in_records(name))
 }

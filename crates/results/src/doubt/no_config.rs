@@ -1,4 +1,4 @@
-//! Nobody knows what was run.
+//! The config is missing or unreadable.
 
 #[cfg(test)]
 use super::tests;
@@ -8,19 +8,18 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "no_config",
         severity: Severity::Note,
-        meaning: "There is no readable `config.yaml`: dataset, batch size and loader are known only as far as other files tell, and what follows from them is missing.",
-        evidence: "[`dlio.log` tells {files} files of {samples_per_file} samples, batch {batch_size}|no other file tells of dataset and loader]",
+        meaning: "There is no readable `config.yaml`: dataset, batch size and loader are unknown unless other files contain them, and values that depend on them are missing.",
+        evidence: "[`dlio.log` has {files} files of {samples_per_file} samples, batch {batch_size}|no other file describes dataset and loader]",
         advice: "copy Hydra's folder (`.hydra`, `dlio_config`) with the results",
     },
-    check: Check::OfImport(|_, imported| {
+    check: Check::Import(|_, imported| {
         if imported.config.is_known() {
             return None;
         }
-        let counts = imported.log.steps_of;
-        let [samples, files, batch] =
-            counts.map_or([None; 3], |counts| counts.map(|count| Some(count as f64)));
-        let facts = Facts::new().with_known("files", files).with_known("batch_size", batch);
-        Some(facts.with_known("samples_per_file", samples))
+        let Some(counts) = imported.log.step_counts else { return Some(Facts::new()) };
+        let facts = Facts::new().with("files", counts.files as f64);
+        let facts = facts.with("batch_size", counts.batch_size as f64);
+        Some(facts.with("samples_per_file", counts.samples_per_file as f64))
     }),
     #[cfg(test)]
     fires: |root| {

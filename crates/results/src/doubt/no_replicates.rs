@@ -1,4 +1,4 @@
-//! One run shows no spread.
+//! The experiment has a single run.
 
 #[cfg(test)]
 use super::tests;
@@ -9,20 +9,20 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "no_replicates",
         severity: Severity::Note,
-        meaning: "The experiment was run once: how far runs vary is not known. Epochs of one run are no replicates, and DLIO's ± is over epochs.",
-        evidence: "one run of {experiment} is there; a deviation over its {epochs} is not one over runs",
+        meaning: "The experiment was run once, so the variation between runs is unknown. Epochs of one run are not replicates; the deviation (±) that DLIO reports is over epochs.",
+        evidence: "there is one run of {experiment}; the deviation over its {epochs} is not a deviation over runs",
         advice: "run each experiment at least five times, in random order",
     },
-    check: Check::AmongRuns(|relations, index| {
+    check: Check::Set(|relations, index| {
         let run = &relations.runs[index];
-        // Nobody looked beside one that was named by itself.
+        // For a run that the user named alone, the folders next to it were not searched.
         if run.path == Path::new(&run.source) {
             return None;
         }
-        // A copy is no replicate.
-        let is_copy = relations.copy_of(index).is_some();
+        // A copy is not a replicate.
+        let is_copy = |index: usize| relations.original_of(index).is_some();
         let mut others = relations.replicates(index).iter().filter(|other| **other != index);
-        if !run.is_result() || (!is_copy && others.any(|at| relations.copy_of(*at).is_none())) {
+        if !run.is_result() || (!is_copy(index) && others.any(|other| !is_copy(*other))) {
             return None;
         }
         Some(Facts::new().with("experiment", run.experiment()).with("epochs", run.epochs))

@@ -1,4 +1,4 @@
-//! DLIO's loaders that do not read what they should.
+//! DLIO's loader skips parts of the dataset.
 
 #[cfg(test)]
 use super::tests;
@@ -10,27 +10,28 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "not_all_data_read",
         severity: Severity::Warning,
-        meaning: "With this loader and format DLIO reads some files several times and others never, or no data at all: caches are hit more often than in training.",
-        evidence: "[`{mapped_format}` is mapped and never touched: no byte is read|with the loader `tensorflow` and {format}, all {ranks} read the same {files_read} of {files} files|with the loader `native_dali` all {ranks} read the first {ranks:.0}th of {files} files]",
-        advice: "use the loader `pytorch`, or tfrecord with `tensorflow`; feedrate reads each sample once an epoch",
+        meaning: "With this loader and format DLIO reads some files several times and others never, or no data at all. Caches are hit more often than in real training.",
+        evidence: "[`{mapped_format}` is memory-mapped and never accessed: no byte is read|with the loader `tensorflow` and {format}, all {ranks} read the same {files_read} of {files} files|with the loader `native_dali`, all {ranks} read the same first part, 1/{ranks:.0} of {files} files]",
+        advice: "use the loader `pytorch`, or tfrecord with `tensorflow`; feedrate reads each sample once per epoch",
     },
-    check: Check::OfImport(|run, imported| {
-        let (plan, ranks) = (&imported.plan, imported.ranks_expected?);
-        let (files, format) = (plan.dataset.files_train, plan.dataset.format.as_str());
+    check: Check::Import(|run, imported| {
+        let plan = &imported.plan;
+        let ranks = imported.ranks_expected?;
+        let files = plan.dataset.files_train;
+        let format = plan.dataset.format.as_str();
         if !run.is_result() || !imported.config.is_known() {
             return None;
         }
         let facts = Facts::new().with("ranks", ranks).with("files", files as f64);
-        let [shares_all, shares_first] = [SharesFiles, SharesFirstFiles]
-            .map(|ability| ranks > 1 && dlio_has(&plan.loader.kind, ability));
+        let is_shared_by = |ability| ranks > 1 && dlio_has(&plan.loader.kind, ability);
         if dlio_has(format, IsNeverRead) {
             return Some(facts.with("mapped_format", format));
         }
-        if shares_all && !dlio_has(format, HasOwnReader) {
+        if is_shared_by(SharesFiles) && !dlio_has(format, HasOwnReader) {
             let files_read = (files / u64::from(ranks)) as f64;
             return Some(facts.with("format", format).with("files_read", files_read));
         }
-        shares_first.then_some(facts)
+        is_shared_by(SharesFirstFiles).then_some(facts)
     }),
     #[cfg(test)]
     fires: |root| {

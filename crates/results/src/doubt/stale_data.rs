@@ -1,36 +1,39 @@
-//! The run may have read the dataset of another.
+//! The run may have read a dataset that another run generated.
 
 #[cfg(test)]
 use super::tests;
 use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 
+/// Name of the doubt.
 pub(crate) const NAME: &str = "stale_data";
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: NAME,
-        // Of our own runs the record proves it: there it is invalid.
+        // The doubt of records with this name is invalid, since a record proves it.
         severity: Severity::Warning,
-        meaning: "By logs and configs, the run read files that another run had made with other settings, unless the data was made again without a log: its numbers may be those of another dataset, and its MB/s of a size that it did not read.",
-        evidence: "the last generation with a log in its data folder before it was `{maker}`[ ({made})], with {differs:.99}[; it ran on `{host}`, and the run on `{own_host}`][; {unfinished}]",
-        advice: "make the dataset again before each run whose settings change it, in a folder of its own, and repeat the run",
+        meaning: "According to logs and configs, the run read files that another run had generated with other settings, unless the dataset was generated again without a log. Its numbers may be those of another dataset, and its MB/s may be computed from a wrong size.",
+        evidence: "the last logged generation in its data folder before the run was `{maker}`[ ({made})], where {differs:.99}[; the generation ran on `{host}`, the run on `{own_host}`][; {unfinished}]",
+        advice: "generate a dataset in a separate folder for each set of dataset settings, and repeat the run",
     },
-    check: Check::AmongRuns(|relations, index| {
+    check: Check::Set(|relations, index| {
         let stale = relations.stale(index)?;
-        let (run, maker) = (&relations.runs[index], &relations.runs[stale.maker]);
+        let run = &relations.runs[index];
+        let maker = &relations.runs[stale.maker];
         let differs = stale.differs.iter().map(|setting| {
-            format!("{} {}, and the run has {}", setting.key, setting.files, setting.run)
+            format!("{} was {} and is {} in the run", setting.key, setting.files, setting.run)
         });
-        let facts = Facts::new().with("maker", maker.short_path());
-        let facts = facts.with_known("made", maker.started.clone());
-        let mut facts = facts.with("differs", differs.collect::<Vec<_>>());
+        let mut facts = Facts::new()
+            .with("maker", maker.short_path())
+            .with_known("made", maker.started.clone())
+            .with("differs", differs.collect::<Vec<_>>());
         if let (Some(own_host), Some(host)) = (&run.hostname, &maker.hostname)
             && own_host != host
         {
             facts = facts.with("host", host.clone()).with("own_host", own_host.clone());
         }
         let is_unfinished = run.dataset_use.is_generation_unfinished;
-        let unfinished = "its log does not say that its own generation was done";
+        let unfinished = "the run's log does not show that it finished generating its own dataset";
         Some(facts.with_known("unfinished", is_unfinished.then_some(unfinished)))
     }),
     #[cfg(test)]

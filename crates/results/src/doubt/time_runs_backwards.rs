@@ -1,33 +1,33 @@
-//! DLIO takes durations from the wall clock.
+//! The wall clock, from which DLIO computes durations, was set during the run.
 
 #[cfg(test)]
 use super::tests;
 use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 use feedrate_spec::units;
 
-/// Timestamps and step times come from different calls.
+/// Share by which steps may take longer than their block, since both are measured by different clock calls.
 const TOLERANCE_SHARE: f64 = 1e-3;
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "time_runs_backwards",
         severity: Severity::Invalid,
-        meaning: "Blocks end before they begin, or last less long than their steps: the wall clock, which DLIO's durations are of, was set meanwhile.",
+        meaning: "Blocks end before they begin, or are shorter than the sum of their steps: the wall clock, from which DLIO computes durations, was set during the run.",
         evidence: "{backwards:.3}",
-        advice: "keep time services from stepping the clock during runs, and run again",
+        advice: "prevent time services from stepping the clock during runs, and run again",
     },
-    check: Check::OfImport(|_, imported| {
-        let mut seen = imported.backwards.clone();
+    check: Check::Import(|_, imported| {
+        let mut backwards = imported.backwards.clone();
         for epoch in imported.epochs() {
             let ranks = imported.ranks.iter().zip(&epoch.accelerators);
-            let has_all = imported.times_of_rank_0.is_none();
-            for (rank, accelerator) in ranks.filter(|(rank, _)| has_all || **rank == 0) {
+            let has_own_times = |rank: u32| imported.shared_times_file.is_none() || rank == 0;
+            for (rank, accelerator) in ranks.filter(|(rank, _)| has_own_times(**rank)) {
                 for block in &accelerator.blocks {
                     let steps_ns = block.busy_ns();
                     let length_ns = block.end_ns.saturating_sub(block.start_ns);
                     if length_ns as f64 * (1.0 + TOLERANCE_SHARE) + 1e6 < steps_ns as f64 {
-                        seen.push(format!(
-                            "a block of rank {rank} in epoch {} lasted {}, and its steps {}",
+                        backwards.push(format!(
+                            "a block of rank {rank} in epoch {} lasted {}, but its steps {}",
                             epoch.number,
                             units::seconds(length_ns as f64 / 1e9),
                             units::seconds(steps_ns as f64 / 1e9)
@@ -36,11 +36,12 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
                 }
             }
         }
-        Facts::listed("backwards", seen)
+        Facts::listed("backwards", backwards)
     }),
     #[cfg(test)]
     fires: |root| {
-        let (from, to) = ("\"end\": \"2025-11-30T10", "\"end\": \"2025-11-30T08");
-        tests::edit_good(root, "2_per_epoch_stats.json", from, to);
+        let end = "\"end\": \"2025-11-30T10";
+        let earlier_end = "\"end\": \"2025-11-30T08";
+        tests::edit_good(root, "2_per_epoch_stats.json", end, earlier_end);
     },
 };

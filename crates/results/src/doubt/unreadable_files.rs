@@ -1,4 +1,4 @@
-//! Files that are there and tell nothing.
+//! Result files are damaged.
 
 #[cfg(test)]
 use super::tests;
@@ -8,11 +8,11 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "unreadable_files",
         severity: Severity::Invalid,
-        meaning: "Result files are empty, cut short or damaged: what they held is missing from the numbers.",
+        meaning: "Result files are empty, cut short or damaged: their contents are missing from the numbers.",
         evidence: "{unreadable:.4}",
         advice: "copy the folder again from where it was written, or run again",
     },
-    check: Check::OfImport(|_, imported| Facts::listed("unreadable", imported.unreadable.clone())),
+    check: Check::Import(|_, imported| Facts::listed("unreadable", imported.unreadable.clone())),
     #[cfg(test)]
     fires: |root| {
         std::fs::write(tests::good().write(root, "w/4/a").join("1_output.json"), "").unwrap()

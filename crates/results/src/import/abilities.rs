@@ -1,29 +1,30 @@
-//! Abilities of DLIO's loaders and formats, by their names in configs, as its readers and `torch_data_loader.py`, `tf_data_loader.py`, `dali_data_loader.py` have it.
+//! Abilities of DLIO's loaders and formats, by the names that its configs use. Source: DLIO's readers, `torch_data_loader.py`,
+//! `tf_data_loader.py` and `dali_data_loader.py`.
 
 use DlioAbility::*;
 
-/// Something that sets a loader or a format apart.
+/// A property of a loader or a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DlioAbility {
-    /// A loader that reads in the order of names, whatever is set, and divides what it prefetches among its workers.
+    /// The loader reads files in the order of their names regardless of the shuffle settings, and divides its prefetch size among its workers.
     KeepsOrder,
-    /// A loader that reads as far ahead as its threads need for whole batches.
+    /// The loader reads ahead as many batches as its threads need.
     ReadsAhead,
-    /// A loader with which all ranks read the same files, unless the format shards them.
+    /// All ranks read the same files, unless the format shards them.
     SharesFiles,
-    /// A loader with which all ranks read the first files.
+    /// All ranks read the first files of the dataset.
     SharesFirstFiles,
-    /// A format whose files are as long as the samples in them, but for headers.
+    /// The size of a file is the size of its samples plus headers.
     IsPlain,
-    /// A format of pictures: one a file, of bytes.
+    /// The format stores one image of bytes per file.
     IsImage,
-    /// A format whose files may be compressed.
+    /// Files may be compressed.
     IsCompressed,
-    /// A format with levels of compression, chunks and settings of its own.
+    /// The config has a section for the format, with compression levels and chunks.
     HasOwnSection,
-    /// A format whose reader has settings of its own, and shards files.
+    /// The format's reader has settings in the config and shards files.
     HasOwnReader,
-    /// A format that is mapped and never touched.
+    /// Files are memory-mapped, and their pages are never touched.
     IsNeverRead,
 }
 
@@ -43,7 +44,7 @@ const ABILITIES: [(&str, &[DlioAbility]); 13] = [
     ("raw", &[IsPlain]),
 ];
 
-/// Whether the loader or format of this name has an ability.
+/// Returns whether the loader or format `name` has an ability.
 pub(crate) fn dlio_has(name: &str, ability: DlioAbility) -> bool {
     ABILITIES.iter().any(|(known, all)| *known == name && all.contains(&ability))
 }

@@ -1,14 +1,14 @@
-//! Clocks of hosts: DLIO stamps blocks with the wall clock of each rank. Ranks wait for each other in every step, so that their blocks begin and end together;
-//! a rank whose blocks all begin and end as much later or earlier has another clock, and the epoch of all would seem longer by that.
+//! Corrects clock offsets between hosts. DLIO stamps blocks with each rank's wall clock. Since ranks wait for each other in every step, their
+//! blocks begin and end together; a constant difference is therefore an offset between clocks, which would make epochs seem longer.
 
 use feedrate_measure::record::Record;
 
-/// Less is the time that ranks take to begin.
-const SEEN_MIN_NS: i64 = 100_000_000;
-/// Beginnings and ends miss the offset by no more than this and a tenth of it.
+/// Smallest offset that is corrected. Smaller differences may be the time that ranks need to start.
+const OFFSET_MIN_NS: i64 = 100_000_000;
+/// Maximum deviation of a single start or end from the offset, in addition to a tenth of the offset.
 const SPREAD_MAX_NS: i64 = 50_000_000;
 
-/// Put the blocks of all accelerators on the clock of the first.
+/// Shifts the blocks of all accelerators to the clock of the first.
 pub(super) fn align(record: &mut Record) {
     let count = record.epochs.first().map_or(0, |epoch| epoch.accelerators.len());
     let offsets: Vec<i64> = (0..count).map(|index| offset_ns(record, index).unwrap_or(0)).collect();
@@ -23,28 +23,30 @@ pub(super) fn align(record: &mut Record) {
             }
         }
         let blocks = epoch.accelerators.iter().flat_map(|accelerator| &accelerator.blocks);
-        let ends = blocks.flat_map(|block| [block.start_ns, block.end_ns]);
-        epoch.start_ns = ends.clone().min().unwrap_or(epoch.start_ns);
-        epoch.end_ns = ends.max().unwrap_or(epoch.end_ns);
+        let times = blocks.flat_map(|block| [block.start_ns, block.end_ns]);
+        epoch.start_ns = times.clone().min().unwrap_or(epoch.start_ns);
+        epoch.end_ns = times.max().unwrap_or(epoch.end_ns);
     }
 }
 
-/// How far the clock of one is ahead of that of the first; `None` where they show the same time, or differ by now more, now less.
+/// Returns how far an accelerator's clock is ahead of the first accelerator's. `None` if the difference is small or not constant.
 fn offset_ns(record: &Record, index: usize) -> Option<i64> {
-    let mut ahead_ns = Vec::new();
+    let mut differences_ns = Vec::new();
     for epoch in &record.epochs {
-        let [first, own] = [0, index].map(|index| &epoch.accelerators[index].blocks);
-        if first.len() != own.len() {
+        let reference = &epoch.accelerators[0].blocks;
+        let blocks = &epoch.accelerators[index].blocks;
+        if reference.len() != blocks.len() {
             return None;
         }
-        for (first, own) in first.iter().zip(own) {
-            ahead_ns.push(own.start_ns.checked_signed_diff(first.start_ns)?);
-            ahead_ns.push(own.end_ns.checked_signed_diff(first.end_ns)?);
+        for (reference, block) in reference.iter().zip(blocks) {
+            differences_ns.push(block.start_ns.checked_signed_diff(reference.start_ns)?);
+            differences_ns.push(block.end_ns.checked_signed_diff(reference.end_ns)?);
         }
     }
-    ahead_ns.sort_unstable();
-    let offset = *ahead_ns.get(ahead_ns.len() / 2)?;
-    let most = SPREAD_MAX_NS + offset.abs() / 10;
-    let is_steady = ahead_ns.iter().all(|ahead| (ahead - offset).abs() <= most);
-    (is_steady && SEEN_MIN_NS <= offset.abs()).then_some(offset)
+    differences_ns.sort_unstable();
+    let median_ns = *differences_ns.get(differences_ns.len() / 2)?;
+    let spread_max_ns = SPREAD_MAX_NS + median_ns.abs() / 10;
+    let is_constant =
+        differences_ns.iter().all(|difference| (difference - median_ns).abs() <= spread_max_ns);
+    (is_constant && OFFSET_MIN_NS <= median_ns.abs()).then_some(median_ns)
 }

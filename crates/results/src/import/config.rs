@@ -1,4 +1,4 @@
-//! The settings of a DLIO run: `config.yaml` and `overrides.yaml` of Hydra's folder. DLIO's own defaults fill the gaps. Judges nothing.
+//! The settings of a DLIO run, read from `config.yaml` and `overrides.yaml` in Hydra's folder. Callers supply DLIO's defaults for missing keys.
 
 use super::json;
 use feedrate_spec::escape;
@@ -8,26 +8,27 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Hydra's folder, as DLIO and MLPerf Storage 2 name it.
+/// Names of Hydra's folder in DLIO and in MLPerf Storage 2.
 pub(crate) const HYDRA_FOLDERS: [&str; 2] = [".hydra", "dlio_config"];
-/// As MLPerf Storage 1 names it.
-pub(super) const OF_MLPERF_1: &str = "configs";
-/// End of the name of the file of `mlpstorage` that has what it made of its arguments.
-pub(super) const OF_MLPSTORAGE: &str = "_metadata.json";
+/// Name of Hydra's folder in MLPerf Storage 1.
+pub(super) const MLPERF_1_FOLDER: &str = "configs";
+/// Suffix of the file in which `mlpstorage` stores its resolved parameters.
+pub(super) const METADATA_SUFFIX: &str = "_metadata.json";
+/// Size limit of a settings file.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// The settings of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// Below `workload`; null where there is no `config.yaml`.
+    /// The settings below `workload`; null if there is no `config.yaml`.
     workload: Value,
-    /// As they were given, in their order; `None` where there is no `overrides.yaml`.
+    /// Overrides, verbatim and in their order; `None` if there is no `overrides.yaml`.
     pub overrides: Option<Vec<String>>,
 }
 
-/// Hydra's folder in the folder of a run.
+/// Finds Hydra's folder in the folder of a run and returns its name and path.
 pub(super) fn subfolder(run: &Path) -> Option<(&'static str, PathBuf)> {
-    let names = HYDRA_FOLDERS.into_iter().chain([OF_MLPERF_1]);
+    let names = HYDRA_FOLDERS.into_iter().chain([MLPERF_1_FOLDER]);
     let mut found = names.map(|name| (name, run.join(name)));
     found.find(|(_, path)| {
         ["config.yaml", "overrides.yaml"].iter().any(|name| path.join(name).is_file())
@@ -35,23 +36,24 @@ pub(super) fn subfolder(run: &Path) -> Option<(&'static str, PathBuf)> {
 }
 
 impl Config {
-    /// Read from Hydra's folder; files that cannot be read are told.
+    /// Reads the settings in Hydra's folder. Unreadable files are added to `problems`.
     pub(super) fn read(folder: &Path, problems: &mut Vec<String>) -> Self {
         let [config, overrides] = ["config.yaml", "overrides.yaml"].map(|name| {
-            let read = json::bytes(&folder.join(name), BYTES_MAX)?
-                .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is no text".into()));
-            read.map_err(|error| problems.push(format!("`{name}`: {error}"))).ok()
+            let text = json::bytes(&folder.join(name), BYTES_MAX)?
+                .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not text".into()));
+            text.map_err(|error| problems.push(format!("`{name}`: {error}"))).ok()
         });
-        let read = config.map_or(Ok(Value::Null), |config| from_yaml(&config));
-        let read = read.map_err(|error| problems.push(format!("`config.yaml`: {error}")));
-        let mut root = read.unwrap_or_default();
+        let parsed = config.map_or(Ok(Value::Null), |config| from_yaml(&config)).map_err(|error| {
+            problems.push(format!("`config.yaml`: {error}"));
+        });
+        let mut root = parsed.unwrap_or_default();
         let workload = root.get_mut("workload").map(Value::take).unwrap_or_default();
         Config { workload, overrides: overrides.map(|text| items(&text)) }
     }
 
-    /// That which `mlpstorage` wrote into its own file, where Hydra's is not there.
-    pub(super) fn or_of_metadata(self, run: &Path, names: &[String]) -> Self {
-        let name = names.iter().find(|name| name.ends_with(OF_MLPSTORAGE));
+    /// Falls back to the parameters that `mlpstorage` stored if there is no `config.yaml`.
+    pub(super) fn or_mlpstorage_metadata(self, run: &Path, names: &[String]) -> Self {
+        let name = names.iter().find(|name| name.ends_with(METADATA_SUFFIX));
         let Some(name) = name else { return self };
         if self.is_known() {
             return self;
@@ -61,42 +63,42 @@ impl Config {
         Config { workload, ..self }
     }
 
-    /// Whether there is one.
+    /// Returns whether the run has a config.
     pub fn is_known(&self) -> bool {
         self.workload.is_object()
     }
 
-    fn at(&self, path: &str) -> Option<&Value> {
-        let found = path.split('.').try_fold(&self.workload, |at, key| at.get(key))?;
-        (!found.is_null()).then_some(found)
+    fn get(&self, path: &str) -> Option<&Value> {
+        let value = path.split('.').try_fold(&self.workload, |value, key| value.get(key))?;
+        (!value.is_null()).then_some(value)
     }
 
-    fn either(&self, paths: &[&str]) -> Option<&Value> {
-        paths.iter().find_map(|path| self.at(path))
+    fn first(&self, paths: &[&str]) -> Option<&Value> {
+        paths.iter().find_map(|path| self.get(path))
     }
 
-    /// The number at the first of `paths` that is given.
+    /// Returns the number at the first of `paths` that is set.
     pub fn number(&self, paths: &[&str]) -> Option<f64> {
-        self.either(paths).map(json::number).filter(|number| number.is_finite())
+        self.first(paths).map(json::number).filter(|number| number.is_finite())
     }
 
-    /// A number of bytes that a sample may have.
+    /// Returns a size in bytes that is plausible for a sample.
     pub(super) fn bytes(&self, paths: &[&str]) -> Option<f64> {
         self.number(paths).filter(|bytes| (0.0..1e15).contains(bytes))
     }
 
-    /// A count; `default` where it is not given, and nothing where there is no config.
+    /// Returns a count, or `default` if it is not set. `None` if there is no config or the value is not a count.
     pub fn count(&self, paths: &[&str], default: u64) -> Option<u64> {
         if !self.is_known() {
             return None;
         }
-        match self.either(paths) {
+        match self.first(paths) {
             None => Some(default),
             Some(_) => self.number(paths).filter(|n| (0.0..9e15).contains(n)).map(|n| n as u64),
         }
     }
 
-    /// Compute of a step in seconds; `None` where it is drawn, and has no configured length.
+    /// Returns the compute time of a step in seconds; `None` if it is drawn at random or not set.
     pub fn compute_s(&self) -> Option<f64> {
         let drawn = ["computation_time.type", "computation_time.stdev", "computation_time_stdev"];
         if drawn.iter().any(|key| self.has(&format!("train.{key}"))) {
@@ -105,23 +107,23 @@ impl Config {
         self.mean_compute_s()
     }
 
-    /// The same in the mean, where it is drawn.
+    /// Returns the mean compute time of a step in seconds, whether or not it is drawn at random.
     pub fn mean_compute_s(&self) -> Option<f64> {
         let mean = self.number(&["train.computation_time.mean", "train.computation_time"]);
         mean.map(f64::abs)
     }
 
-    /// Text at the first of `paths` that is given; numbers and truths as they are written.
+    /// Returns the text at the first of `paths` that is set. Numbers and booleans are formatted as JSON.
     pub fn text(&self, paths: &[&str]) -> Option<String> {
-        match self.either(paths)? {
+        match self.first(paths)? {
             Value::String(text) => Some(text.clone()),
             value @ (Value::Bool(_) | Value::Number(_)) => Some(value.to_string()),
             _ => None,
         }
     }
 
-    /// A truth, as YAML or Python write it.
-    pub fn truth(&self, path: &str, default: bool) -> bool {
+    /// Returns a boolean in the notation of YAML or Python, or `default` if it is not set.
+    pub fn boolean(&self, path: &str, default: bool) -> bool {
         match self.text(&[path]).as_deref() {
             Some("true" | "True") => true,
             Some("false" | "False") => false,
@@ -129,44 +131,44 @@ impl Config {
         }
     }
 
-    /// Whether anything is given at `path`.
+    /// Returns whether `path` is set.
     pub fn has(&self, path: &str) -> bool {
-        self.at(path).is_some()
+        self.get(path).is_some()
     }
 
-    /// All values as texts, by the path of their key; lists as JSON.
+    /// Returns all values as text, by dotted key. Lists are formatted as JSON.
     pub fn leaves(&self) -> BTreeMap<String, String> {
         leaves(&self.workload, text)
     }
 }
 
-/// All values of a tree but null, by the path of their key.
+/// Returns all non-null values of a tree, formatted by `text`, by dotted key.
 pub(crate) fn leaves(tree: &Value, text: fn(&Value) -> String) -> BTreeMap<String, String> {
     let mut leaves = BTreeMap::new();
     let mut open = vec![(String::new(), tree)];
-    while let Some((at, value)) = open.pop() {
-        match value {
+    while let Some((path, node)) = open.pop() {
+        match node {
             Value::Null => {}
-            Value::Object(fields) => open.extend(fields.iter().map(|(key, value)| {
-                (if at.is_empty() { key.clone() } else { format!("{at}.{key}") }, value)
+            Value::Object(fields) => open.extend(fields.iter().map(|(key, field)| {
+                (if path.is_empty() { key.clone() } else { format!("{path}.{key}") }, field)
             })),
-            value => drop(leaves.insert(at, text(value))),
+            value => drop(leaves.insert(path, text(value))),
         }
     }
     leaves
 }
 
-/// Equal to DLIO is equal text.
+/// Formats a value so that values which are equal in DLIO have equal texts.
 fn text(value: &Value) -> String {
     match value {
-        Value::String(text) => same_text(text),
-        // 146600628 and 146600628.0.
+        Value::String(text) => normalized_text(text),
+        // Formats 146600628 and 146600628.0 alike.
         value => value.as_f64().map_or_else(|| value.to_string(), |number| number.to_string()),
     }
 }
 
-/// A value of an override as the config would have it: `True` is `true`, `1.0` is `1`.
-pub fn same_text(text: &str) -> String {
+/// Normalizes the notation of a value: `True` becomes `true`, and `1.0` becomes `1`.
+pub fn normalized_text(text: &str) -> String {
     match (text, text.parse::<f64>()) {
         ("True", _) => "true".into(),
         ("False", _) => "false".into(),
@@ -176,17 +178,16 @@ pub fn same_text(text: &str) -> String {
 }
 
 fn from_yaml(text: &str) -> Result<Value, String> {
-    let found = json_from_yaml("config.yaml", text);
-    let found = found.map_err(|problem| match problem.place {
+    let value = json_from_yaml("config.yaml", text).map_err(|problem| match problem.place {
         Some(Place::File { line, .. }) => format!("line {line}: {}", problem.message),
         _ => problem.message,
     })?;
-    // Its texts without control characters.
-    let json = serde_json::to_vec(&found).map_err(|error| error.to_string())?;
+    // Serialised again to escape control characters in texts.
+    let json = serde_json::to_vec(&value).map_err(|error| error.to_string())?;
     serde_json::from_slice(&escape::json_texts(&json)).map_err(|error| error.to_string())
 }
 
-/// The items of a YAML list of texts, as Hydra writes it: one a line.
+/// Parses a YAML list of texts as Hydra writes it, with one item per line.
 fn items(text: &str) -> Vec<String> {
     let items = text.lines().filter_map(|line| line.trim().strip_prefix("- "));
     let items = items.map(|item| {
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_is_found_and_dlios_defaults_fill_the_rest() {
+    fn values_are_found_and_defaults_fill_gaps() {
         let config = config(
             "workload:\n  dataset: {record_length_bytes: 1.5e6, format: npz}\n  reader:\n    batch_size: 7\n    file_shuffle: off\n  workflow: {train: false, checkpoint: True}\n",
         );
@@ -215,7 +216,7 @@ mod tests {
         assert_eq!(config.count(&["reader.read_threads"], 1), Some(1));
         assert_eq!(config.text(&["reader.file_shuffle"]).as_deref(), Some("off"));
         assert!(
-            !config.truth("workflow.train", true) && config.truth("workflow.checkpoint", false)
+            !config.boolean("workflow.train", true) && config.boolean("workflow.checkpoint", false)
         );
         assert_eq!(config.count(&["dataset.format"], 1), None, "a word is no count");
         for odd in ["- 1", "workload: 3", "workload: [1]", "3"] {

@@ -1,5 +1,6 @@
-//! The folder of a DLIO run, of any age, whole or not: the steps that its files tell as a [`Record`], so that every metric and doubt of one can be had of it. Only
-//! I/O counters are not in there, as no file has them. Where no rank tells of its steps, there are totals at most. What cannot be read is told and left out.
+//! Reads the folder of a DLIO run of any version, complete or not. The steps in its files become a [`Record`], so that all metrics and doubts of
+//! records apply; only I/O counters are missing, since DLIO has none. If no rank has steps, the result has at most totals. Unreadable parts are
+//! left out and reported.
 
 use super::clocks;
 use super::config::{self, Config};
@@ -7,9 +8,9 @@ use super::json;
 use super::log::{self, Log};
 use super::machine;
 use super::names::{LOG, OUTPUT, SUMMARY, rank_of};
-use super::plan::{self, AskedCounts};
+use super::plan::{self, ConfiguredCounts};
 use super::reported::Reported;
-use super::steps::{self, RANKS_MAX, Rates, Steps};
+use super::steps::{self, BlockSpans, RANKS_MAX, Rates, SpanSource, Steps};
 use super::totals::{TotalFacts, Totals};
 use feedrate_measure::record::{Block, EpochRecord, RECORD_VERSION, Record, System};
 use feedrate_measure::stats::mean;
@@ -19,79 +20,89 @@ use feedrate_spec::workload::TimeSpec;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The program's name in records and comparisons.
+/// Name of the program in records and comparisons.
 pub const DLIO: &str = "DLIO";
 
-/// The contents of a folder.
+/// Contents of the folder of a DLIO run.
 #[derive(Clone, Debug)]
 pub struct Imported {
-    /// The plan it followed, as far as that is known.
+    /// The reconstructed plan. Unknown values are 0 or empty.
     pub plan: Plan,
-    /// Its machines.
+    /// Machines of the run.
     pub system: System,
-    /// Local wall-clock start and end, as DLIO writes them; empty where they are not known.
+    /// Local wall-clock time of the start, in DLIO's notation; empty if unknown.
     pub started: String,
-    #[expect(missing_docs, reason = "see above")]
+    /// Local wall-clock time of the end, likewise.
     pub ended: String,
-    /// Its steps; `None` where no rank tells of one.
+    /// Steps of the run; `None` if no rank has usable steps.
     pub record: Option<Record>,
-    /// Totals of its epochs, where ranks that left no file leave steps unknown.
+    /// Totals of epochs, if the steps of some or all ranks were not published.
     pub totals: Option<Totals>,
-    /// The settings that were asked for.
+    /// Settings in Hydra's files.
     pub config: Config,
-    /// Hydra's folder, by its name.
+    /// Name of Hydra's folder.
     pub hydra: Option<&'static str>,
-    /// `summary.json`; `None` where there is none that can be read.
+    /// Contents of `summary.json`; `None` if it is missing or unreadable.
     pub reported: Option<Reported>,
-    /// `dlio.log`.
+    /// Facts from `dlio.log`.
     pub log: Log,
-    /// Ranks of which all epochs can be used, in the order of the record's accelerators.
+    /// Ranks whose epochs are all usable, in the order of the record's accelerators.
     pub ranks: BTreeSet<u32>,
-    /// Ranks that there were, as summary, log or files say.
+    /// Number of ranks of the run, according to summary, log or files.
     pub ranks_expected: Option<u32>,
-    /// Machines.
+    /// Number of machines.
     pub hosts: Option<u64>,
-    /// DLIO's own rates of blocks.
+    /// Throughputs of blocks as DLIO reported them.
     rates: Rates,
-    /// Files and parts of files that cannot be read, a sentence each.
+    /// Files and parts of files that cannot be read, as one sentence each.
     pub unreadable: Vec<String>,
-    /// Times that run backwards, a sentence each.
+    /// Times that run backwards, as one sentence each.
     pub backwards: Vec<String>,
-    /// The file that has when blocks began and ended, where that is of rank 0 and taken for all ranks.
-    pub times_of_rank_0: Option<&'static str>,
-    /// Missing parts of the run, a sentence each.
+    /// The file with rank 0's block times, if they are used for other ranks too.
+    pub shared_times_file: Option<&'static str>,
+    /// Missing parts of the run, as one sentence each.
     pub missing: Vec<String>,
 }
 
-/// A block as its rank reported it.
+/// Compute time of a step as configured, and the median of the measured times.
+#[derive(Clone, Copy, Debug)]
+pub struct ComputeTimes {
+    pub configured_s: f64,
+    pub median_s: f64,
+}
+
+/// A block of steps as its rank reported it.
 pub(crate) struct ReportedBlock {
     pub(crate) steps: u64,
-    /// DLIO's figure.
+    /// Throughput that DLIO reported.
     pub(crate) samples_per_second: f64,
-    /// Time in DLIO's window.
+    /// Duration of DLIO's measurement window within the block.
     pub(crate) window_s: f64,
-    /// Time of all of it.
+    /// Duration of the whole block.
     pub(crate) length_s: f64,
 }
 
 impl ReportedBlock {
-    /// Samples in a batch, if the rate is (steps − 2) × batch ÷ time of the window.
+    /// Infers the batch size under the assumption that the throughput is (steps − 2) × batch ÷ duration of the window. `None` if that does
+    /// not give an integer.
     fn batch_size(&self) -> Option<u64> {
         let steps = self.steps.checked_sub(2).filter(|steps| *steps > 0)?;
         let batch = self.samples_per_second * self.window_s / steps as f64;
-        let whole = batch.round();
-        let is_whole = (1.0..1e9).contains(&whole) && (batch / whole - 1.0).abs() < 0.01;
-        is_whole.then_some(whole as u64)
+        let rounded = batch.round();
+        let is_integer = (1.0..1e9).contains(&rounded) && (batch / rounded - 1.0).abs() < 0.01;
+        is_integer.then_some(rounded as u64)
     }
 }
 
-/// Share by which a sleep may seem shorter than it was.
+/// Share by which a measured sleep may be shorter than configured.
 const COMPUTE_LESS_MAX: f64 = 0.05;
-/// A machine without an idle core wakes no sleeper so late in all steps.
-const COMPUTE_TIMES_MAX: f64 = 1.5;
+/// Factor, and additional time, by which the shortest measured sleep may exceed the configured one. Even on a busy machine, some sleeps end on
+/// time.
+const COMPUTE_FACTOR_MAX: f64 = 1.5;
 const COMPUTE_LATE_MAX_S: f64 = 0.05;
 
-/// Read a folder, of which `names` are the files and `placeholders` what says that others were left out, and its subfolder `settings` instead of the one that is looked for.
+/// Reads a folder with the files `names`. `placeholders` are the names of files that were replaced by placeholders. The subfolder `settings`, if
+/// given, is used instead of the detected one.
 pub(super) fn read(
     folder: &Path,
     names: &[String],
@@ -100,42 +111,54 @@ pub(super) fn read(
 ) -> Imported {
     let mut unreadable = Vec::new();
     let hydra = config::subfolder(folder);
-    let asked = settings.map(|name| folder.join(name));
-    let asked = asked.or(hydra.as_ref().map(|(_, path)| path.clone()));
-    let config = asked.map(|path| Config::read(&path, &mut unreadable)).unwrap_or_default();
-    let config = config.or_of_metadata(folder, names);
+    let settings = settings.map(|name| folder.join(name));
+    let hydra_path = settings.or(hydra.as_ref().map(|(_, path)| path.clone()));
+    let config = hydra_path
+        .map(|path| Config::read(&path, &mut unreadable))
+        .unwrap_or_default()
+        .or_mlpstorage_metadata(folder, names);
     let reported = json::read(folder, SUMMARY, &mut unreadable).map(Reported::new);
     let mut steps = Steps::read(folder, names);
     unreadable.append(&mut steps.unreadable);
     let has_log = names.iter().any(|name| name == LOG);
-    let log = has_log.then(|| log::read(&folder.join(LOG))).flatten();
-    if log.is_none() && has_log {
+    let readable_log = has_log.then(|| log::read(&folder.join(LOG))).flatten();
+    if readable_log.is_none() && has_log {
         unreadable.push(format!("`{LOG}`: it cannot be read"));
     }
-    let log = log.unwrap_or_default();
+    let log = readable_log.unwrap_or_default();
     // Ranks write their files after the log's last line.
-    if log.is_cut_short(!steps.named.is_empty()) {
+    if log.is_cut_short(!steps.ranks_with_files.is_empty()) {
         unreadable.push(format!("`{LOG}`: it is cut short"));
     }
-    let [started, ended] =
-        ["start", "end"].map(|key| reported.as_ref().and_then(|all| all.text(key)));
-    let [ranks, told_files, told_samples] =
-        ["num_accelerators", "num_files_train", "num_samples_per_file"]
-            .map(|key| reported.as_ref().and_then(|all| all.count(key)));
-    let told = ranks.or(log.processes).and_then(|n| u32::try_from(n).ok());
-    let ranks_expected = told.or_else(|| steps.named.last().map(|last| last.saturating_add(1)));
-    // As the run had them, by its log and summary; what neither tells is what was asked for.
-    let asked = AskedCounts::new(&config);
-    let [samples, files, batch] = log.steps_of.map_or([None; 3], |all| all.map(Some));
-    let counts = AskedCounts {
-        files: files.or(told_files).or(asked.files),
-        samples_per_file: samples.or(told_samples).or(asked.samples_per_file),
-        batch_size: batch.or(asked.batch_size),
-        epochs: asked.epochs.or(Some(steps.epochs.len() as u64)),
+    let reported_text = |key| reported.as_ref().and_then(|summary: &Reported| summary.text(key));
+    let reported_count = |key| reported.as_ref().and_then(|summary: &Reported| summary.count(key));
+    let started = reported_text("start");
+    let ended = reported_text("end");
+    let ranks = reported_count("num_accelerators")
+        .or(log.processes)
+        .and_then(|count| u32::try_from(count).ok());
+    let last_rank = steps.ranks_with_files.last();
+    let ranks_expected = ranks.or_else(|| last_rank.map(|rank| rank.saturating_add(1)));
+    // The log and the summary have the actual counts; the config may have been changed later.
+    let configured = ConfiguredCounts::new(&config);
+    let logged = log.step_counts;
+    let counts = ConfiguredCounts {
+        files: logged
+            .map(|logged| logged.files)
+            .or(reported_count("num_files_train"))
+            .or(configured.files),
+        samples_per_file: logged
+            .map(|logged| logged.samples_per_file)
+            .or(reported_count("num_samples_per_file"))
+            .or(configured.samples_per_file),
+        batch_size: logged.map(|logged| logged.batch_size).or(configured.batch_size),
+        epochs: configured.epochs.or(Some(steps.epochs.len() as u64)),
     };
     let accelerators = steps.ranks.len() as u32;
-    let seen = steps.epochs.values().flat_map(|epoch| &epoch.accelerators).map(|a| a.steps()).max();
-    let steps_per_epoch = seen
+    let all_accelerators = steps.epochs.values().flat_map(|epoch| &epoch.accelerators);
+    let steps_per_epoch = all_accelerators
+        .map(|accelerator| accelerator.steps())
+        .max()
         .or(log.steps)
         .or_else(|| counts.steps(&config, ranks_expected.unwrap_or(accelerators)));
     let mut imported = Imported {
@@ -155,48 +178,51 @@ pub(super) fn read(
         rates: steps.rates,
         unreadable,
         backwards: steps.backwards,
-        times_of_rank_0: steps.times_of_rank_0,
+        shared_times_file: steps.shared_times_file,
         missing: Vec::new(),
     };
     imported.add_steps(steps.epochs.into_values().collect());
-    if imported.is_published_part(&steps.with_steps, &(&steps.named - &left_out(placeholders))) {
+    let unpublished = ranks_with_placeholders(placeholders);
+    let ranks_with_files = &steps.ranks_with_files - &unpublished;
+    if imported.has_partial_publication(&steps.ranks_with_steps, &ranks_with_files) {
         imported.add_totals(folder, names);
     }
     imported.find_missing();
     imported
 }
 
-/// Ranks whose steps are known to lie elsewhere: they are not lost.
-fn left_out(placeholders: &[String]) -> BTreeSet<u32> {
+/// Returns the ranks whose files of steps were replaced by placeholders; these steps are not lost.
+fn ranks_with_placeholders(placeholders: &[String]) -> BTreeSet<u32> {
     let steps = placeholders.iter().filter(|name| name.ends_with(OUTPUT));
     steps.filter_map(|name| rank_of(name)).collect()
 }
 
 impl Imported {
-    /// Whether it was to train, as far as is known.
+    /// Returns whether the run was configured to train, or shows signs of training if there is no config.
     pub fn trains(&self) -> bool {
         if self.config.is_known() {
-            return self.config.truth("workflow.train", true);
+            return self.config.boolean("workflow.train", true);
         }
         let reported = self.reported.as_ref();
         self.log.trains
             || self.record.is_some()
-            || reported.is_some_and(|all| all.any_metric("train_au_mean_percentage").is_some())
+            || reported
+                .is_some_and(|summary| summary.metric_or_nan("train_au_mean_percentage").is_some())
     }
 
-    /// Whether it was to make its dataset.
+    /// Returns whether the run was configured to generate its dataset, or did.
     pub fn generates(&self) -> bool {
-        self.config.truth("workflow.generate_data", false) || self.log.generates
+        self.config.boolean("workflow.generate_data", false) || self.log.generates
     }
 
-    /// Its epochs with steps that can be used.
+    /// Returns the epochs with usable steps.
     pub fn epochs(&self) -> &[EpochRecord] {
         self.record.as_ref().map_or(&[], |record| &record.epochs)
     }
 
     fn add_steps(&mut self, epochs: Vec<EpochRecord>) {
         if epochs.is_empty() {
-            self.know_from_rates();
+            self.infer_from_rates();
             return;
         }
         self.record = Some(Record {
@@ -209,8 +235,8 @@ impl Imported {
             epochs,
             ..Record::default()
         });
-        self.know_from_rates();
-        if self.other_compute_s().is_some() {
+        self.infer_from_rates();
+        if self.mismatched_compute().is_some() {
             self.plan.train.compute = TimeSpec::None;
         }
         if let Some(record) = &mut self.record {
@@ -219,27 +245,38 @@ impl Imported {
         }
     }
 
-    /// Whether ranks without a file of steps are so by what submitters of MLPerf Storage publish, and nothing is lost: the files of no rank, of rank 0, or of one of several hosts.
-    fn is_published_part(&self, with_steps: &BTreeSet<u32>, named: &BTreeSet<u32>) -> bool {
-        let is_of_mlperf = self.hydra.is_some_and(|name| name != ".hydra");
-        let is_part = *with_steps == self.ranks
-            && named == with_steps
-            && self.ranks_expected.is_some_and(|ranks| (with_steps.len() as u32) < ranks)
-            && (is_of_mlperf || with_steps.len() == 1);
-        self.reported.is_some() && self.trains() && (with_steps.is_empty() || is_part)
+    /// Returns whether files of steps are absent because they were not published, instead of lost. Submitters to MLPerf Storage publish the
+    /// files of no rank, of rank 0, or of one of several hosts.
+    fn has_partial_publication(
+        &self,
+        ranks_with_steps: &BTreeSet<u32>,
+        ranks_with_files: &BTreeSet<u32>,
+    ) -> bool {
+        let is_from_mlperf = self.hydra.is_some_and(|name| name != ".hydra");
+        let count = ranks_with_steps.len() as u32;
+        let is_part = *ranks_with_steps == self.ranks
+            && ranks_with_files == ranks_with_steps
+            && self.ranks_expected.is_some_and(|ranks| count < ranks)
+            && (is_from_mlperf || count == 1);
+        self.reported.is_some() && self.trains() && (ranks_with_steps.is_empty() || is_part)
     }
 
-    /// A summary alone leaves them empty: what it reports is all that is known.
+    /// Computes totals of epochs from block times and the summary. Without block times the totals are empty, and only reported values remain.
     fn add_totals(&mut self, folder: &Path, names: &[String]) {
         self.totals = self.record.is_none().then(Totals::default);
-        let Some((spans, is_older)) = steps::spans_of_first(folder, names) else { return };
-        // A log that has the times of blocks has their compute too, since it is measured.
-        let is_older = is_older.unwrap_or(self.log.compute_s.is_empty());
+        let Some(BlockSpans { spans, source }) = steps::first_spans(folder, names) else { return };
+        let is_older = match source {
+            SpanSource::RankFile => false,
+            SpanSource::SharedFile => true,
+            // Newer versions of DLIO also log the measured compute time.
+            SpanSource::Log => self.log.compute_s.is_empty(),
+        };
         let list = |key: &str| self.reported.as_ref()?.list(key);
-        let measured = self.record.as_ref().and_then(|record| {
-            let all = record.epochs.iter().flat_map(|epoch| &epoch.accelerators);
-            let all = all.flat_map(|one| &one.blocks).flat_map(|block| &block.compute_ns);
-            mean(&all.map(|ns| seconds(*ns)).collect::<Vec<f64>>())
+        let measured_compute_s = self.record.as_ref().and_then(|record| {
+            let accelerators = record.epochs.iter().flat_map(|epoch| &epoch.accelerators);
+            let blocks = accelerators.flat_map(|accelerator| &accelerator.blocks);
+            let times_ns = blocks.flat_map(|block| &block.compute_ns);
+            mean(&times_ns.map(|ns| seconds(*ns)).collect::<Vec<f64>>())
         });
         let metric = &self.plan.metric;
         let facts = TotalFacts {
@@ -248,22 +285,23 @@ impl Imported {
             ranks: self.ranks_expected.unwrap_or(0),
             batch_size: self.plan.loader.batch_size,
             steps: self.plan.train.steps_per_epoch,
-            is_asked: self.record.is_none()
+            are_steps_configured: self.record.is_none()
                 && self.log.steps.is_none()
-                && self.log.steps_of.is_none(),
+                && self.log.step_counts.is_none(),
             excluded: [metric.exclude_start_steps, metric.exclude_end_steps],
             compute_s: self.config.mean_compute_s(),
             is_drawn: self.config.mean_compute_s().is_some() && self.config.compute_s().is_none(),
             logged_compute_s: &self.log.compute_s,
-            measured_compute_s: measured,
+            measured_compute_s,
             au_percent: list("train_au_percentage").unwrap_or_default(),
             samples_per_second: list("train_throughput_samples_per_second").unwrap_or_default(),
         };
         self.totals = Totals::new(&facts).or(self.totals.take());
     }
 
-    /// Without a config: DLIO's rate of a block is (steps − 2) × batch ÷ time of its window, and its two rates are a record length apart.
-    fn know_from_rates(&mut self) {
+    /// Infers the batch size and the record length from DLIO's throughputs if there is no config. The throughput of a block is (steps − 2) × batch ÷
+    /// duration of its window, and the ratio of the throughputs in bytes and in samples is the record length.
+    fn infer_from_rates(&mut self) {
         if self.config.is_known() {
             return;
         }
@@ -279,10 +317,10 @@ impl Imported {
         }
     }
 
-    /// DLIO's rates beside the time of its window.
+    /// Returns all blocks with DLIO's throughput and the duration of its measurement window.
     pub(crate) fn blocks(&self) -> Vec<ReportedBlock> {
         let excluded = self.plan.metric.exclude_start_steps as usize;
-        let mut found = Vec::new();
+        let mut blocks = Vec::new();
         for epoch in self.epochs() {
             for (rank, accelerator) in epoch.accelerators.iter().enumerate() {
                 let rates = self.rates.get(&(epoch.number, rank)).into_iter().flatten();
@@ -290,7 +328,7 @@ impl Imported {
                     let outside = block.load_ns.iter().zip(&block.compute_ns).take(excluded);
                     let outside_ns: u64 = outside.map(|(load, compute)| load + compute).sum();
                     let length_ns = block.end_ns.saturating_sub(block.start_ns);
-                    found.push(ReportedBlock {
+                    blocks.push(ReportedBlock {
                         steps: block.steps() as u64,
                         samples_per_second,
                         window_s: seconds(length_ns.saturating_sub(outside_ns)),
@@ -299,15 +337,16 @@ impl Imported {
                 }
             }
         }
-        found
+        blocks
     }
 
-    /// Samples a second that DLIO's summary makes of the rates of blocks: weighted by their steps, ranks summed; the mean over epochs. `None` where a block has none.
+    /// Computes the throughput that DLIO's summary should have, from DLIO's throughputs of blocks. `None` if a block has none.
     pub(crate) fn samples_per_second_of_blocks(&self) -> Option<f64> {
-        self.folded(|epoch, rank, block, _| self.rates.get(&(epoch, rank))?.get(block).copied())
+        self.summarized(|epoch, rank, block, _| self.rates.get(&(epoch, rank))?.get(block).copied())
     }
 
-    /// The same of the steps, as each release of DLIO counts them; without those that cannot be known, or make nothing.
+    /// Computes the throughputs that DLIO's summary should have, from the steps, with the formula of each release of DLIO. Formulas that give no
+    /// positive number are left out.
     pub(crate) fn samples_per_second_of_steps(&self) -> Vec<f64> {
         let batch = self.plan.loader.batch_size as f64;
         let excluded = self.plan.metric.exclude_start_steps as usize;
@@ -315,28 +354,31 @@ impl Imported {
             let times = block.load_ns.iter().zip(&block.compute_ns).take(steps);
             times.map(|(load_ns, compute_ns)| load_ns + compute_ns).sum::<u64>()
         };
-        let ways = [(0, 0), (excluded, 2), (excluded, excluded)].map(|way| {
-            let (outside, uncounted) = way;
-            self.folded(|_, _, _, block| {
+        // Steps outside the window, and steps that the release does not count.
+        let releases = [(0, 0), (excluded, 2), (excluded, excluded)];
+        let rates = releases.map(|(outside, uncounted)| {
+            self.summarized(|_, _, _, block| {
                 let steps = block.steps().checked_sub(uncounted)? as f64;
                 let length_ns = block.end_ns.checked_sub(block.start_ns)?;
                 Some(steps * batch / seconds(length_ns.checked_sub(outside_ns(block, outside))?))
             })
         });
-        ways.into_iter().flatten().filter(|rate| 0.0 < *rate).collect()
+        rates.into_iter().flatten().filter(|rate| 0.0 < *rate).collect()
     }
 
-    /// Rates of blocks as the summary folds them. By epoch, rank and number of the block.
-    fn folded(&self, rate: impl Fn(u32, usize, usize, &Block) -> Option<f64>) -> Option<f64> {
+    /// Aggregates throughputs of blocks as DLIO's summary does: the mean of blocks weighted by steps, summed over ranks, and the mean over epochs.
+    /// `rate` receives the epoch, the rank, the index of the block and the block.
+    fn summarized(&self, rate: impl Fn(u32, usize, usize, &Block) -> Option<f64>) -> Option<f64> {
         let epochs = self.epochs().iter().map(|epoch| {
-            let ranks = epoch.accelerators.iter().enumerate().map(|(rank, one)| {
-                // What no step was run of may have any rate.
-                let blocks = one.blocks.iter().enumerate().filter(|(_, block)| 0 < block.steps());
-                let (mut sum, mut steps) = (0.0, 0.0);
-                for (number, block) in blocks {
-                    let own = block.steps() as f64;
-                    sum += own * rate(epoch.number, rank, number, block)?;
-                    steps += own;
+            let ranks = epoch.accelerators.iter().enumerate().map(|(rank, accelerator)| {
+                let blocks = accelerator.blocks.iter().enumerate();
+                let mut sum = 0.0;
+                let mut steps = 0.0;
+                // DLIO's throughput of a block without steps is meaningless.
+                for (index, block) in blocks.filter(|(_, block)| 0 < block.steps()) {
+                    let block_steps = block.steps() as f64;
+                    sum += block_steps * rate(epoch.number, rank, index, block)?;
+                    steps += block_steps;
                 }
                 Some(sum / steps)
             });
@@ -345,9 +387,10 @@ impl Imported {
         mean(&epochs.collect::<Option<Vec<f64>>>()?).filter(|rate| rate.is_finite())
     }
 
-    /// Epochs that the summary has a utilisation of.
+    /// Returns the number of epochs with a utilisation in the summary.
     pub(crate) fn reported_epochs(&self) -> usize {
-        let list = self.reported.as_ref().and_then(|all| all.list("train_au_percentage"));
+        let summary = self.reported.as_ref();
+        let list = summary.and_then(|summary| summary.list("train_au_percentage"));
         list.map_or(0, |list| list.len())
     }
 
@@ -356,18 +399,20 @@ impl Imported {
             return;
         }
         if self.reported.is_none() {
-            self.missing.push(format!("there is no `{SUMMARY}` that can be read"));
+            self.missing.push(format!("there is no readable `{SUMMARY}`"));
         }
         let expected = u64::from(self.plan.train.epochs);
-        let epochs = self.epochs().iter().map(|epoch| epoch.accelerators.iter());
-        let found = epochs.filter_map(|mut all| all.find(|one| one.steps() > 0)).count();
-        let found = found.max(self.totals.as_ref().map_or(0, |totals| match totals.epochs.len() {
+        let has_steps = |epoch: &&EpochRecord| {
+            epoch.accelerators.iter().any(|accelerator| accelerator.steps() > 0)
+        };
+        let with_steps = self.epochs().iter().filter(has_steps).count();
+        let with_totals = self.totals.as_ref().map_or(0, |totals| match totals.epochs.len() {
             0 => self.reported_epochs(),
             count => count,
-        })) as u64;
+        });
+        let found = with_steps.max(with_totals) as u64;
         if found == 0 && self.plan.train.steps_per_epoch == 0 && self.config.is_known() {
-            self.missing
-                .push("no step was run: files × samples are fewer than batch × ranks".into());
+            self.missing.push("no step was run: files × samples is less than batch × ranks".into());
         } else if found < expected {
             self.missing.push(format!("{found} of {expected} epochs have steps"));
         }
@@ -379,22 +424,22 @@ impl Imported {
         }
     }
 
-    /// Compute of a step as configured and as it lasted in the middle, in seconds, where both cannot be of one run. DLIO sleeps: never less than it was asked, and not in
-    /// every step much more.
-    pub fn other_compute_s(&self) -> Option<(f64, f64)> {
-        let asked_s = self.config.compute_s()?;
-        let blocks = self.epochs().iter().flat_map(|epoch| &epoch.accelerators);
-        let blocks = blocks.flat_map(|accelerator| &accelerator.blocks);
-        let mut all_ns: Vec<u64> = blocks.flat_map(|block| &block.compute_ns).copied().collect();
-        all_ns.sort_unstable();
-        let least_s = seconds(*all_ns.first()?);
-        let middle_s = seconds(all_ns[all_ns.len() / 2]);
-        let is_less = middle_s < asked_s * (1.0 - COMPUTE_LESS_MAX);
-        let is_more = asked_s * COMPUTE_TIMES_MAX + COMPUTE_LATE_MAX_S < least_s;
-        (is_less || is_more).then_some((asked_s, middle_s))
+    /// Returns the configured and the measured compute time of a step if they cannot belong to the same run. DLIO emulates compute by sleeping,
+    /// which never takes less than configured, and not much more in every step.
+    pub fn mismatched_compute(&self) -> Option<ComputeTimes> {
+        let configured_s = self.config.compute_s()?;
+        let accelerators = self.epochs().iter().flat_map(|epoch| &epoch.accelerators);
+        let blocks = accelerators.flat_map(|accelerator| &accelerator.blocks);
+        let mut times_ns: Vec<u64> = blocks.flat_map(|block| &block.compute_ns).copied().collect();
+        times_ns.sort_unstable();
+        let least_s = seconds(*times_ns.first()?);
+        let median_s = seconds(times_ns[times_ns.len() / 2]);
+        let is_less = median_s < configured_s * (1.0 - COMPUTE_LESS_MAX);
+        let is_more = configured_s * COMPUTE_FACTOR_MAX + COMPUTE_LATE_MAX_S < least_s;
+        (is_less || is_more).then_some(ComputeTimes { configured_s, median_s })
     }
 
-    /// Ranks whose steps are not there.
+    /// Returns the ranks without usable steps.
     pub fn ranks_missing(&self) -> Vec<u32> {
         let expected = self.ranks_expected.unwrap_or(0).min(RANKS_MAX as u32);
         (0..expected).filter(|rank| !self.ranks.contains(rank)).collect()

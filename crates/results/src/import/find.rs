@@ -1,7 +1,7 @@
 //! Finds the folders of runs below a folder, whatever the layout. Reads names only; links are not followed.
 
 use super::config;
-use super::names::{LOG, STATS_OF_ALL, SUMMARY, is_of_run, rank_of};
+use super::names::{LOG, SHARED_STATS, SUMMARY, is_result_file, rank_of};
 use feedrate_measure::dlio::micros;
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_spec::escape;
@@ -174,7 +174,7 @@ pub(crate) fn time_of_name(path: &Path) -> Option<i64> {
 const START_US: i64 = 5_000_000;
 
 /// The folder beside a run's that was begun with it, by its name, and has files of one of these ranks.
-pub(crate) fn begun_with(folder: &Path, ranks: &[u32]) -> Option<String> {
+pub(crate) fn sibling_with_ranks(folder: &Path, ranks: &[u32]) -> Option<String> {
     let begun = time_of_name(folder)?;
     let beside = fs::read_dir(folder.parent()?).ok()?.flatten().map(|entry| entry.path());
     let at_once = beside.filter(|path| {
@@ -193,8 +193,8 @@ pub(crate) fn begun_with(folder: &Path, ranks: &[u32]) -> Option<String> {
 /// Names of what runs have left in `folder` itself, and Hydra's folder with them.
 pub(crate) fn left_by_runs(folder: &Path) -> Vec<String> {
     let mut names = file_names(folder);
-    names.retain(|name| is_of_run(name));
-    let hydra = config::subfolder(folder).filter(|(name, _)| *name != config::OF_MLPERF_1);
+    names.retain(|name| is_result_file(name));
+    let hydra = config::subfolder(folder).filter(|(name, _)| *name != config::MLPERF_1_FOLDER);
     names.extend(hydra.map(|(name, _)| name.to_string()));
     names.sort_unstable();
     names
@@ -229,8 +229,8 @@ impl FolderEntries {
                 break;
             }
             is_record |= text == RECORD_FILE && entry.path().is_file();
-            is_dlio |= [SUMMARY, LOG, STATS_OF_ALL].contains(&&*text) || rank_of(&text).is_some();
-            if text.ends_with(config::OF_MLPSTORAGE) {
+            is_dlio |= [SUMMARY, LOG, SHARED_STATS].contains(&&*text) || rank_of(&text).is_some();
+            if text.ends_with(config::METADATA_SUFFIX) {
                 found.metadata = Some(text.into_owned());
                 continue;
             }
@@ -243,7 +243,7 @@ impl FolderEntries {
         }
         let hydra = config::subfolder(folder).map(|(name, _)| name);
         // A folder of configs may be of anything.
-        is_dlio |= hydra.is_some_and(|name| name != config::OF_MLPERF_1);
+        is_dlio |= hydra.is_some_and(|name| name != config::MLPERF_1_FOLDER);
         is_dlio &= !found
             .metadata
             .iter()

@@ -1,79 +1,83 @@
-//! Reads JSON as Python writes it, of files that anybody may have written: bounded, and what is no JSON is told, never a panic.
+//! Reads JSON in Python's dialect from untrusted files: sizes are limited, and invalid JSON is reported.
 //!
-//! Python writes `NaN`, `Infinity` and `-Infinity`, which JSON does not have. They are read as texts of these names, so that whoever
-//! looks at a value still knows which it was.
+//! Python writes `NaN`, `Infinity` and `-Infinity`, which JSON lacks. They are read as strings of these names, so that [`number`] can convert
+//! them.
 
 use super::names::OUTPUT;
-use crate::place::absent;
+use crate::place::none_if_missing;
 use feedrate_measure::record::file::read_bounded;
 use feedrate_spec::escape;
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// No file that is larger is read: parsed, numbers take some twelve times their length.
+/// Size limit of a file. Parsed numbers take about twelve times the memory of their text.
 const BYTES_MAX: u64 = 32 << 20;
-/// The same of a rank's steps, which take some fifty bytes each.
+/// Size limit of a file with a rank's steps, which take about fifty bytes each.
 const STEPS_BYTES_MAX: u64 = 256 << 20;
 
-/// A file of DLIO's, by its keys.
+/// The top-level object of a file.
 pub(super) type Fields = Map<String, Value>;
 
-/// The contents of a file; `None` where it is not there, or cannot be read, which is told.
+/// Reads a file; `None` if it is missing. Unreadable files are added to `unreadable` and also give `None`.
 pub(super) fn read(folder: &Path, name: &str, unreadable: &mut Vec<String>) -> Option<Fields> {
-    let most = if name.ends_with(OUTPUT) { STEPS_BYTES_MAX } else { BYTES_MAX };
-    let read = bytes(&folder.join(name), most)?.and_then(|bytes| parse(&bytes));
-    read.map_err(|error| unreadable.push(format!("`{name}`: {error}"))).ok()
+    let bytes_max = if name.ends_with(OUTPUT) { STEPS_BYTES_MAX } else { BYTES_MAX };
+    let parsed = bytes(&folder.join(name), bytes_max)?.and_then(|bytes| parse(&bytes));
+    parsed.map_err(|error| unreadable.push(format!("`{name}`: {error}"))).ok()
 }
 
-/// Beginnings of what lies in the place of a file that is elsewhere: the staff of MLPerf Storage left out what was too large to publish, and git keeps such files apart.
+/// Prefixes of placeholders for omitted files: MLPerf Storage prunes files that are too large to publish, and Git LFS stores pointers.
 const PLACEHOLDERS: [&[u8]; 2] = [b"PRUNED BY ", b"version https://git-lfs.github.com/"];
 const PLACEHOLDER_BYTES_MAX: u64 = 256;
 
-/// Whether a file only says that it is not there.
+/// Returns whether a file is a placeholder for an omitted file.
 pub(super) fn is_placeholder(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|of| of.is_file() && of.len() <= PLACEHOLDER_BYTES_MAX)
-        && bytes(path, PLACEHOLDER_BYTES_MAX).is_none()
+    let is_short = std::fs::metadata(path)
+        .is_ok_and(|metadata| metadata.is_file() && metadata.len() <= PLACEHOLDER_BYTES_MAX);
+    is_short && bytes(path, PLACEHOLDER_BYTES_MAX).is_none()
 }
 
-/// The bytes of a file that is no longer than `bytes_max`; `None` where it is not there, or only a placeholder is.
+/// Reads at most `bytes_max` bytes of a file and fails for longer files. `None` if the file is missing or a placeholder.
 pub(super) fn bytes(path: &Path, bytes_max: u64) -> Option<Result<Vec<u8>, String>> {
-    let read = absent(read_bounded(path, bytes_max)).map_err(|error| error.to_string());
-    let file = read.map(|read| {
-        read.filter(|bytes| !PLACEHOLDERS.iter().any(|start| bytes.starts_with(start)))
+    let content = none_if_missing(read_bounded(path, bytes_max)).map_err(|error| error.to_string());
+    let without_placeholders = content.map(|content| {
+        content.filter(|bytes| !PLACEHOLDERS.iter().any(|start| bytes.starts_with(start)))
     });
-    file.transpose()
+    without_placeholders.transpose()
 }
 
 fn parse(bytes: &[u8]) -> Result<Fields, String> {
-    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
-    if bytes.iter().all(u8::is_ascii_whitespace) {
+    let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+    if text.iter().all(u8::is_ascii_whitespace) {
         return Err("it is empty".into());
     }
-    let bytes = escape::json_texts(bytes);
-    match serde_json::from_slice(&bytes) {
+    let escaped = escape::json_texts(text);
+    match serde_json::from_slice(&escaped) {
         Ok(value) => Ok(value),
-        Err(error) => match quoted(&bytes) {
+        Err(error) => match with_quoted_numbers(&escaped) {
             Some(strict) => serde_json::from_slice(&strict).map_err(explained),
             None => Err(explained(error)),
         },
     }
 }
 
-/// Editors of Windows begin a file with it.
+/// Some Windows editors write it at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 fn explained(error: serde_json::Error) -> String {
-    if error.is_eof() { "it is cut short".into() } else { format!("it is no JSON: {error}") }
+    if error.is_eof() { "it is cut short".into() } else { format!("it is not JSON: {error}") }
 }
 
-const NO_NUMBERS: [&[u8]; 3] = [b"-Infinity", b"Infinity", b"NaN"];
+/// Python's numbers that JSON lacks.
+const NON_JSON_NUMBERS: [&[u8]; 3] = [b"-Infinity", b"Infinity", b"NaN"];
 
-/// The same with Python's words in quotes; `None` where there are none.
-fn quoted(bytes: &[u8]) -> Option<Vec<u8>> {
+/// Puts Python's non-finite numbers in quotes; `None` if there are none.
+fn with_quoted_numbers(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(bytes.len() + 64);
-    let (mut at, mut in_text, mut found) = (0, false, false);
+    let mut at = 0;
+    let mut in_text = false;
+    let mut found = false;
     while let Some(&byte) = bytes.get(at) {
-        let word = NO_NUMBERS.iter().find(|word| !in_text && bytes[at..].starts_with(word));
+        let word = NON_JSON_NUMBERS.iter().find(|word| !in_text && bytes[at..].starts_with(word));
         let length = match word {
             Some(word) => {
                 out.push(b'"');
@@ -94,17 +98,17 @@ fn quoted(bytes: &[u8]) -> Option<Vec<u8>> {
     found.then_some(out)
 }
 
-/// A number, or NaN. Durations of blocks are text in DLIO's files.
+/// Converts a value to a number, or to NaN if it is not one. DLIO writes the durations of blocks as strings.
 pub(super) fn number(value: &Value) -> f64 {
     match value {
         Value::Number(number) => number.as_f64().unwrap_or(f64::NAN),
-        // Rust's words are Python's: `Infinity`, `-Infinity`, `NaN`.
+        // Rust parses Python's `Infinity`, `-Infinity` and `NaN`.
         Value::String(text) => text.trim().parse().unwrap_or(f64::NAN),
         _ => f64::NAN,
     }
 }
 
-/// Text, where it is any.
+/// Returns a non-empty string.
 pub(super) fn text(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(str::to_string)
 }
@@ -123,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn pythons_json_is_read_and_what_is_none_is_told() {
+    fn pythons_json_is_read_and_errors_are_reported() {
         check(
             r#"{"a": NaN, "b": [-Infinity, Infinity]}"#,
             Ok(r#"{"a":"NaN","b":["-Infinity","Infinity"]}"#),
@@ -141,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_whatever_they_are_written_as() {
+    fn numbers_are_read_from_numbers_and_strings() {
         let of = |text: &str| number(&parse(format!("{{\"x\": {text}}}").as_bytes()).unwrap()["x"]);
         assert_eq!(
             (of("1"), of("-2.5"), of("\"5.97\""), of("-Infinity")),

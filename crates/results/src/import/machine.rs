@@ -1,32 +1,34 @@
-//! The machines of a DLIO run, as `summary.json` or the files of ranks tell them. DLIO has a list with a place for each host, and adds up there what the first rank of
-//! each host tells, at rank ÷ ranks of a host: where ranks are not placed so, one place has the sum of several hosts, and others have 0.
+//! The machines of a DLIO run, from `summary.json` or the files of ranks.
+//!
+//! The summary's lists are meant to have one entry per host. DLIO adds the value of each host's first rank to the entry at rank ÷ ranks per host.
+//! If ranks are not distributed in that order, an entry is the sum of several hosts, and others are 0.
 
 use super::reported::Reported;
-use super::steps::MachineOfRanks;
+use super::steps::RankMachine;
 use feedrate_measure::record::System;
 use feedrate_spec::units::{self, GIB};
 
-/// Hosts are alike as far as anybody knows: rank 0's stands for them, and its rows tell of all.
-pub(super) fn system(reported: Option<&Reported>, ranks: &MachineOfRanks) -> System {
+/// Describes the machines of a run. The hostname and processor are those of rank 0; CPU and memory cover all hosts.
+pub(super) fn system(reported: Option<&Reported>, ranks: &RankMachine) -> System {
     let [hostname, processor] = ["hostname", "host_processor_name"]
         .map(|key| reported.and_then(|reported| reported.text(key)));
     let hostname = hostname.or_else(|| ranks.hostnames.first().cloned());
     let processor = processor.or_else(|| ranks.processor.clone());
     let hosts = hosts(reported, ranks);
-    let own_gib = reported.and_then(Reported::memory_gib).or(ranks.memory_gib);
-    let memory = PerHost::new(reported, "host_memory_GB", own_gib, hosts);
-    let own_cpus = ranks.cpus.map(|count| count as f64);
-    let cpus = PerHost::new(reported, "host_cpu_count", own_cpus, hosts).placed_like(&memory);
+    let rank_0_gib = reported.and_then(Reported::memory_gib).or(ranks.memory_gib);
+    let memory = PerHost::new(reported, "host_memory_GB", rank_0_gib, hosts);
+    let rank_0_cpus = ranks.cpus.map(|count| count as f64);
+    let cpus = PerHost::new(reported, "host_cpu_count", rank_0_cpus, hosts).grouped_like(&memory);
     let model = reported.and_then(Reported::cpu_model).or_else(|| processor.clone());
-    let several = hosts.filter(|hosts| 1 < *hosts).map(|hosts| match &ranks.hostnames {
+    let host_text = hosts.filter(|hosts| 1 < *hosts).map(|hosts| match &ranks.hostnames {
         names if names.len() as u64 == hosts => format!("{hosts}: {}", names.join(", ")),
         _ => hosts.to_string(),
     });
-    let of_model = model.as_ref().map_or(String::new(), |model| format!(" × {model}"));
-    let of_cpus = cpus.text(hosts, &of_model, |count| format!("{count:.0}"));
+    let model_suffix = model.as_ref().map_or(String::new(), |model| format!(" × {model}"));
+    let cpu_text = cpus.text(hosts, &model_suffix, |count| format!("{count:.0}"));
     let components = [
-        ("Hosts", several),
-        ("CPU", of_cpus.or(model)),
+        ("Hosts", host_text),
+        ("CPU", cpu_text.or(model)),
         ("Memory", memory.text(hosts, "", |gib| units::bytes_binary((gib * GIB) as u64))),
     ];
     let components = components.into_iter().filter_map(|(name, text)| Some((name.into(), text?)));
@@ -39,95 +41,107 @@ pub(super) fn system(reported: Option<&Reported>, ranks: &MachineOfRanks) -> Sys
     }
 }
 
-/// Machines of the run.
-pub(super) fn hosts(reported: Option<&Reported>, ranks: &MachineOfRanks) -> Option<u64> {
-    let told = reported.and_then(|reported| reported.count("num_hosts"));
-    // Ranks whose files are not there may have been on others.
-    told.or_else(|| reported.is_none().then_some(ranks.hostnames.len() as u64))
+/// Returns the number of machines of the run.
+pub(super) fn hosts(reported: Option<&Reported>, ranks: &RankMachine) -> Option<u64> {
+    let reported_hosts = reported.and_then(|reported| reported.count("num_hosts"));
+    // With a summary, ranks without files may have been on other hosts.
+    reported_hosts
+        .or_else(|| reported.is_none().then_some(ranks.hostnames.len() as u64))
         .filter(|hosts| 0 < *hosts)
 }
 
-/// A share by which hosts that are alike may differ: firmware takes more or less.
-const ALIKE: f64 = 0.02;
+/// Relative difference up to which hosts count as equal. Firmware reserves different amounts of memory.
+const EQUAL_WITHIN: f64 = 0.02;
 
-/// A number of each host that told one.
+/// A quantity of each host, such as its memory, reconstructed from a list of the summary.
 #[derive(Debug, PartialEq)]
 struct PerHost {
-    /// Memory of each host; empty where the places cannot be told apart.
-    each: Vec<f64>,
-    /// As DLIO has them, without those that are 0.
-    places: Vec<f64>,
-    /// Hosts that were added up in each place, where that is known.
-    hosts_of: Option<Vec<f64>>,
+    /// Value of each known host; empty if the entries cannot be attributed to hosts.
+    hosts: Vec<f64>,
+    /// The list's non-zero entries.
+    entries: Vec<f64>,
+    /// Number of hosts that each entry sums up, if known.
+    hosts_per_entry: Option<Vec<f64>>,
 }
 
 impl PerHost {
-    /// `own`: of the host of rank 0.
-    fn new(reported: Option<&Reported>, key: &str, own: Option<f64>, hosts: Option<u64>) -> Self {
-        let is_number = |value: &f64| value.is_finite() && 0.0 < *value;
-        let own = own.filter(is_number);
-        let told = reported.map(|reported| reported.numbers(key)).filter(|all| !all.is_empty());
-        let places = told.unwrap_or_else(|| own.into_iter().collect());
-        let places: Vec<f64> = places.into_iter().filter(is_number).collect();
-        // Each place has one at least.
-        let is_each = hosts.is_none_or(|hosts| hosts <= places.len() as u64);
-        let hosts_of = own.and_then(|own| whole_parts(&places, own));
-        let wanted = hosts.unwrap_or_default();
-        let each = match &hosts_of {
-            _ if is_each => places.clone(),
-            Some(parts) if parts.iter().all(|&part| part == 1.0) => places.clone(),
-            Some(parts) if parts.iter().sum::<f64>() as u64 == wanted => {
-                vec![places.iter().sum::<f64>() / wanted as f64; wanted as usize]
+    /// Reads the list at `key`. `rank_0_value` is the value of rank 0's host.
+    fn new(
+        reported: Option<&Reported>,
+        key: &str,
+        rank_0_value: Option<f64>,
+        host_count: Option<u64>,
+    ) -> Self {
+        let is_valid = |value: &f64| value.is_finite() && 0.0 < *value;
+        let rank_0_value = rank_0_value.filter(is_valid);
+        let list = reported.map(|reported| reported.numbers(key)).filter(|list| !list.is_empty());
+        let list = list.unwrap_or_else(|| rank_0_value.into_iter().collect());
+        let entries: Vec<f64> = list.into_iter().filter(is_valid).collect();
+        // An entry has the value of at least one host.
+        let is_one_each = host_count.is_none_or(|count| count <= entries.len() as u64);
+        let hosts_per_entry = rank_0_value.and_then(|value| integer_ratios(&entries, value));
+        let count = host_count.unwrap_or_default();
+        let hosts = match &hosts_per_entry {
+            _ if is_one_each => entries.clone(),
+            Some(ratios) if ratios.iter().all(|&ratio| ratio == 1.0) => entries.clone(),
+            Some(ratios) if ratios.iter().sum::<f64>() as u64 == count => {
+                vec![entries.iter().sum::<f64>() / count as f64; count as usize]
             }
-            _ => own.into_iter().collect(),
+            _ => rank_0_value.into_iter().collect(),
         };
-        PerHost { each, places, hosts_of }
+        PerHost { hosts, entries, hosts_per_entry }
     }
 
-    /// The same hosts were added up as in `other`, which knows how many.
-    fn placed_like(mut self, other: &PerHost) -> Self {
-        let Some(hosts_of) = other.hosts_of.as_ref().filter(|all| all.len() == self.places.len())
-        else {
+    /// Divides the entries among hosts as in `other`, whose entries sum up the same hosts.
+    fn grouped_like(mut self, other: &PerHost) -> Self {
+        let counts = other.hosts_per_entry.as_ref();
+        let Some(counts) = counts.filter(|counts| counts.len() == self.entries.len()) else {
             return self;
         };
-        let each = self.places.iter().zip(hosts_of).map(|place| place.0 / place.1);
-        let each: Vec<f64> = each.collect();
-        let is_alike = each.iter().all(|&one| one.fract() == 0.0 && one == each[0]);
-        if is_alike && other.each.len() > self.each.len() {
-            self.each = vec![each[0]; other.each.len()];
+        let per_host: Vec<f64> =
+            self.entries.iter().zip(counts).map(|(entry, count)| entry / count).collect();
+        let is_equal = per_host.iter().all(|&value| value.fract() == 0.0 && value == per_host[0]);
+        if is_equal && other.hosts.len() > self.hosts.len() {
+            self.hosts = vec![per_host[0]; other.hosts.len()];
         }
         self
     }
 
-    /// Sum over all hosts; `None` where one of them did not tell.
-    fn sum(&self, hosts: Option<u64>) -> Option<f64> {
-        let is_whole = hosts.is_none_or(|hosts| hosts == self.each.len() as u64);
-        (is_whole && !self.each.is_empty()).then(|| self.each.iter().sum())
+    /// Returns the sum over all hosts; `None` if the value of a host is unknown.
+    fn sum(&self, host_count: Option<u64>) -> Option<f64> {
+        let is_complete = host_count.is_none_or(|count| count == self.hosts.len() as u64);
+        (is_complete && !self.hosts.is_empty()).then(|| self.hosts.iter().sum())
     }
 
-    /// `of` what they are.
-    fn text(&self, hosts: Option<u64>, of: &str, text: impl Fn(f64) -> String) -> Option<String> {
-        let least = self.each.iter().copied().reduce(f64::min)?;
-        let most = self.each.iter().copied().reduce(f64::max)?;
-        let (least, most) = (text(least), text(most));
-        let each = if least == most { least } else { format!("{least} to {most}") } + of;
-        Some(match hosts {
-            Some(hosts) if hosts != self.each.len() as u64 => {
-                format!("{each} (told by {} of {hosts} hosts)", self.each.len())
+    /// Formats the range of values, followed by `suffix`.
+    fn text(
+        &self,
+        host_count: Option<u64>,
+        suffix: &str,
+        format_value: impl Fn(f64) -> String,
+    ) -> Option<String> {
+        let least = format_value(self.hosts.iter().copied().reduce(f64::min)?);
+        let most = format_value(self.hosts.iter().copied().reduce(f64::max)?);
+        let range = if least == most { least } else { format!("{least} to {most}") } + suffix;
+        let known = self.hosts.len();
+        Some(match host_count {
+            Some(count) if count != known as u64 => {
+                format!("{range} (reported by {known} of {count} hosts)")
             }
-            Some(hosts) if 1 < hosts => format!("{each} a host"),
-            _ => each,
+            Some(count) if 1 < count => format!("{range} per host"),
+            _ => range,
         })
     }
 }
 
-/// How many times `own` each place has, where all have whole times of it.
-fn whole_parts(places: &[f64], own: f64) -> Option<Vec<f64>> {
-    let parts: Vec<f64> = places.iter().map(|place| (place / own).round()).collect();
-    let mut pairs = parts.iter().zip(places);
-    pairs
-        .all(|(part, place)| *part >= 1.0 && (place / (part * own) - 1.0).abs() < ALIKE)
-        .then_some(parts)
+/// Divides entries by `unit`, and returns the ratios if all are integers from 1.
+fn integer_ratios(entries: &[f64], unit: f64) -> Option<Vec<f64>> {
+    let ratios: Vec<f64> = entries.iter().map(|entry| (entry / unit).round()).collect();
+    let mut pairs = ratios.iter().zip(entries);
+    let is_integer = |(ratio, entry): (&f64, &f64)| {
+        *ratio >= 1.0 && (entry / (ratio * unit) - 1.0).abs() < EQUAL_WITHIN
+    };
+    pairs.all(is_integer).then_some(ratios)
 }
 
 #[cfg(test)]
@@ -135,10 +149,10 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A summary's words on its hosts, and the rows and the sum of memory in GiB that come of it.
+    /// Checks the CPU and memory rows, and the sum of memory in GiB, that follow from a summary.
     fn check(summary: &serde_json::Value, rows: [&str; 2], sum_gib: Option<u64>) {
         let reported = Reported::new(summary.as_object().unwrap().clone());
-        let ranks = MachineOfRanks::default();
+        let ranks = RankMachine::default();
         let system = system(Some(&reported), &ranks);
         let found = |name: &str| {
             let row = system.components.iter().find(|row| row.0 == name);
@@ -148,9 +162,9 @@ mod tests {
         assert_eq!(system.memory_bytes.map(|bytes| bytes >> 30), sum_gib, "{summary}");
     }
 
-    /// Ten hosts of 64 GiB: four were added up in one place, six in another.
+    /// Ten hosts of 64 GiB: one entry sums up four, another six.
     #[test]
-    fn hosts_that_were_added_up_are_told_apart() {
+    fn hosts_that_were_summed_up_are_separated() {
         let summary = |memory: serde_json::Value, total: &str| {
             json!({
                 "num_hosts": 10, "host_memory_GB": memory,
@@ -160,20 +174,20 @@ mod tests {
         };
         let placed = json!([256.0, 384.0, 0, 0, 0, 0, 0, 0, 0, 0]);
         let own = "67108864 kB";
-        check(&summary(placed.clone(), own), ["32 a host", "64 GiB a host"], Some(640));
-        // Not whole times of rank 0's: hosts differ, and which is which is not known.
+        check(&summary(placed.clone(), own), ["32 per host", "64 GiB per host"], Some(640));
+        // Not multiples of rank 0's memory: hosts differ and cannot be separated.
         let mixed = json!([256.0, 350.0, 0, 0, 0, 0, 0, 0, 0, 0]);
-        check(&summary(mixed, own), ["", "64 GiB (told by 1 of 10 hosts)"], None);
-        // Without rank 0's own nothing is known.
+        check(&summary(mixed, own), ["", "64 GiB (reported by 1 of 10 hosts)"], None);
+        // Nothing is known without rank 0's memory.
         check(&summary(placed, ""), ["", ""], None);
     }
 
     #[test]
-    fn a_place_for_each_host_is_believed() {
+    fn one_entry_per_host_is_used() {
         let summary = json!({
             "num_hosts": 2, "host_memory_GB": [64.0, 128.0], "host_cpu_count": [32, 64],
             "host_meminfo": {"MemTotal": "67108864 kB"},
         });
-        check(&summary, ["32 to 64 a host", "64 GiB to 128 GiB a host"], Some(192));
+        check(&summary, ["32 to 64 per host", "64 GiB to 128 GiB per host"], Some(192));
     }
 }

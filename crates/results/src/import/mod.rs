@@ -1,4 +1,5 @@
-//! Reads results back: the record of a run, or the folder of a DLIO run, whole or not. What is found is told as it is; judging comes later.
+//! Reads result folders: feedrate's records, and folders of DLIO runs, complete or not. It reports contents unchanged; [`crate::run`] and
+//! [`crate::doubt`] judge them.
 
 mod names;
 mod abilities;
@@ -20,12 +21,12 @@ mod tests;
 pub(crate) use abilities::{DlioAbility, dlio_has};
 pub(crate) use config::HYDRA_FOLDERS;
 pub(crate) use config::leaves;
-pub use config::{Config, same_text};
+pub use config::{Config, normalized_text};
 pub use dlio::{DLIO, Imported};
 pub use find::{FoundRun, LeftOut, RunOrigin, find, find_within};
-pub(crate) use find::{OTHER_BENCHMARKS, begun_with, left_by_runs, time_of_name};
+pub(crate) use find::{OTHER_BENCHMARKS, left_by_runs, sibling_with_ranks, time_of_name};
 pub use log::Log;
-pub use plan::AskedCounts;
+pub use plan::ConfiguredCounts;
 pub use reported::Reported;
 pub(crate) use sample_bytes::mean_sample_bytes;
 #[cfg(any(test, feature = "example"))]
@@ -36,20 +37,20 @@ use feedrate_measure::record::Record;
 use feedrate_measure::record::file::{self, RecordFileError};
 use std::path::Path;
 
-/// The record in the folder of a run.
+/// Reads the record in the folder of a run.
 ///
 /// # Errors
-/// There is none, or it is of a later version.
+/// There is no record, or a later version wrote it.
 pub fn load_run(run_dir: &Path) -> Result<Record, RecordFileError> {
     file::read(run_dir)
 }
 
-/// The contents of the folder of a DLIO run. Never fails: files that cannot be read are among its problems.
+/// Reads the folder of a DLIO run. It never fails: unreadable files are listed in the result.
 pub fn load_dlio(run_dir: &Path) -> Imported {
     load_dlio_with(run_dir, None)
 }
 
-/// The same, with the settings that lie in its subfolder `hydra`, where one is given.
+/// Reads the folder of a DLIO run, with the settings in its subfolder `hydra` instead of the detected one, if given.
 pub fn load_dlio_with(run_dir: &Path, hydra: Option<&Path>) -> Imported {
     let names = find::file_names(run_dir).into_iter();
     let (placeholders, names): (Vec<String>, Vec<String>) =

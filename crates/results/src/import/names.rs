@@ -3,27 +3,28 @@
 use feedrate_measure::plot_data;
 use feedrate_measure::record::file::RECORD_FILE;
 
-/// The run's report of itself.
+/// Summary of the run.
 pub(super) const SUMMARY: &str = "summary.json";
+/// Log of the run.
 pub(super) const LOG: &str = "dlio.log";
-/// Steps of one rank, whose number the name begins with.
+/// Suffix of the file with the steps of one rank; the rank's number precedes it.
 pub(super) const OUTPUT: &str = "_output.json";
-/// When its blocks began and ended, likewise.
+/// Suffix of the file with the start and end times of a rank's blocks; the rank's number precedes it.
 pub(super) const STATS: &str = "_per_epoch_stats.json";
-/// The one file for all ranks that older DLIO writes.
-pub(super) const STATS_OF_ALL: &str = "per_epoch_stats.json";
+/// File with the start and end times of blocks for all ranks, as older versions of DLIO write it.
+pub(super) const SHARED_STATS: &str = "per_epoch_stats.json";
 
-/// The rank that a file belongs to.
+/// Returns the rank that a file belongs to.
 pub(super) fn rank_of(name: &str) -> Option<u32> {
     name.strip_suffix(OUTPUT).or_else(|| name.strip_suffix(STATS))?.parse().ok()
 }
 
-/// Whether a run leaves a file of this name, whoever makes it.
-pub(super) fn is_of_run(name: &str) -> bool {
-    let of_rank = name
+/// Returns whether runs of DLIO or feedrate leave a file of this name.
+pub(super) fn is_result_file(name: &str) -> bool {
+    let is_rank_file = name
         .split_once('_')
         .is_some_and(|(rank, rest)| rank.parse::<u32>().is_ok() && rest.ends_with(".json"));
-    let of_all = [RECORD_FILE, SUMMARY, LOG, STATS_OF_ALL, "iostat.json"];
+    let fixed_names = [RECORD_FILE, SUMMARY, LOG, SHARED_STATS, "iostat.json"];
     let is_report = name.starts_with("DLIO_") && name.ends_with("_report.txt");
-    of_rank || is_report || of_all.contains(&name) || plot_data::NAMES.contains(&name)
+    is_rank_file || is_report || fixed_names.contains(&name) || plot_data::NAMES.contains(&name)
 }

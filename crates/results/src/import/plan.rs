@@ -1,5 +1,5 @@
-//! The plan that a DLIO run followed, as far as its config and files tell, so that metrics and doubts can be had of it. What nobody knows
-//! is 0 or empty there, and stays unknown outside.
+//! Reconstructs the plan of a DLIO run from its config and files, as input for metrics and doubts. Unknown values are 0 or empty in the plan, and
+//! are not reported.
 
 use super::abilities::DlioAbility::{KeepsOrder, ReadsAhead};
 use super::abilities::dlio_has;
@@ -9,26 +9,26 @@ use feedrate_spec::shape::Element;
 use feedrate_spec::units;
 use feedrate_spec::workload::TimeSpec;
 
-/// Sizes of more files are not drawn one by one.
+/// Maximum number of files whose random sizes are reproduced one by one.
 const DRAWN_FILES_MAX: u64 = 1 << 14;
 
-/// Counts that the config asks for; nothing where there is none, or no count at its key.
+/// Counts in a config; `None` if there is no config or its value is not a count.
 #[derive(Clone, Copy, Debug)]
-pub struct AskedCounts {
-    /// Training files.
+pub struct ConfiguredCounts {
+    /// Number of training files.
     pub files: Option<u64>,
-    /// Samples in each.
+    /// Number of samples in each file.
     pub samples_per_file: Option<u64>,
-    /// Samples in a batch.
+    /// Number of samples in a batch.
     pub batch_size: Option<u64>,
-    /// Epochs.
+    /// Number of epochs.
     pub epochs: Option<u64>,
 }
 
-impl AskedCounts {
-    /// With DLIO's defaults for what is not given.
+impl ConfiguredCounts {
+    /// Reads the counts, with DLIO's defaults for missing keys.
     pub fn new(config: &Config) -> Self {
-        AskedCounts {
+        ConfiguredCounts {
             files: config.count(&["dataset.num_files_train"], 8),
             samples_per_file: config.count(&["dataset.num_samples_per_file"], 1),
             batch_size: config.count(&BATCH_SIZE, 1),
@@ -36,28 +36,30 @@ impl AskedCounts {
         }
     }
 
-    /// Steps of an epoch: files × samples ÷ (batch × ranks), rounded down, is what DLIO runs.
+    /// Returns the number of steps of an epoch as DLIO computes it: files × samples ÷ (batch × ranks), rounded down.
     pub fn steps(&self, config: &Config, ranks: u32) -> Option<u64> {
-        let per_step = self.batch_size?.saturating_mul(u64::from(ranks));
-        let made = self.files?.saturating_mul(self.samples_per_file?).checked_div(per_step)?;
-        let most = config.number(&["train.total_training_steps"]).filter(|most| 0.0 < *most);
-        // DLIO counts them anew in each epoch.
-        Some(most.map_or(made, |most| made.min(most as u64)))
+        let samples_per_step = self.batch_size?.saturating_mul(u64::from(ranks));
+        let samples = self.files?.saturating_mul(self.samples_per_file?);
+        let steps = samples.checked_div(samples_per_step)?;
+        // DLIO applies the limit to each epoch separately.
+        let limit = config.number(&["train.total_training_steps"]).filter(|limit| 0.0 < *limit);
+        Some(limit.map_or(steps, |limit| steps.min(limit as u64)))
     }
 }
 
-/// Keys of MLPerf Storage 0.5 and of DLIO.
+/// Keys of the batch size in MLPerf Storage 0.5 and in DLIO.
 const BATCH_SIZE: [&str; 2] = ["data_reader.batch_size", "reader.batch_size"];
 
-/// Keys of DLIO and of its older releases.
+/// Keys of the record length in DLIO and in its older releases.
 const RECORD_LENGTH: [&str; 2] = ["dataset.record_length_bytes", "dataset.record_length"];
+/// Keys of the record length's standard deviation, likewise.
 pub(super) const RECORD_STDEV: [&str; 2] =
     ["dataset.record_length_bytes_stdev", "dataset.record_length_stdev"];
 
-/// The plan of a run with these counts, as far as they are known.
+/// Builds the plan of a run. `counts` override those of the config.
 pub(super) fn plan(
     config: &Config,
-    counts: AskedCounts,
+    counts: ConfiguredCounts,
     accelerators: u32,
     steps_per_epoch: u64,
 ) -> Plan {
@@ -91,12 +93,12 @@ fn excluded(config: &Config, which: &str, default: u64) -> u64 {
     config.count(&[&path], default).unwrap_or(default)
 }
 
-fn dataset(config: &Config, counts: AskedCounts) -> DatasetPlan {
+fn dataset(config: &Config, counts: ConfiguredCounts) -> DatasetPlan {
     let format = config.text(&["dataset.format"]).unwrap_or_default();
     let length = config.bytes(&RECORD_LENGTH);
     let is_given = RECORD_LENGTH.iter().any(|path| config.has(path));
     let files_train = counts.files.unwrap_or(0);
-    let (is_drawn, stdev) = (files_train <= DRAWN_FILES_MAX, config.bytes(&RECORD_STDEV));
+    let stdev = config.bytes(&RECORD_STDEV).filter(|_| files_train <= DRAWN_FILES_MAX);
     let element = config.text(&["dataset.record_element_type"]);
     DatasetPlan {
         extension: format.clone(),
@@ -104,18 +106,18 @@ fn dataset(config: &Config, counts: AskedCounts) -> DatasetPlan {
         files_train,
         samples_per_file: counts.samples_per_file.unwrap_or(0),
         record_bytes: length.unwrap_or(if is_given || !config.is_known() { 0.0 } else { 65536.0 }),
-        record_stdev_bytes: if is_drawn { stdev.unwrap_or(0.0) } else { 0.0 },
+        record_stdev_bytes: stdev.unwrap_or(0.0),
         element: element.and_then(|name| Element::named(&name)).unwrap_or_default(),
         ..DatasetPlan::default()
     }
 }
 
-fn loader(config: &Config, counts: AskedCounts) -> LoaderPlan {
+fn loader(config: &Config, counts: ConfiguredCounts) -> LoaderPlan {
     let [workers, prefetch_size] =
         [("read_threads", 1), ("prefetch_size", 2)].map(|(key, default)| {
             let paths = [format!("data_reader.{key}"), format!("reader.{key}")];
-            let found = config.count(&[&paths[0], &paths[1]], default).unwrap_or(default);
-            u32::try_from(found).unwrap_or(u32::MAX)
+            let count = config.count(&[&paths[0], &paths[1]], default).unwrap_or(default);
+            u32::try_from(count).unwrap_or(u32::MAX)
         });
     let kind = config.text(&["data_reader.data_loader", "reader.data_loader", "framework"]);
     let kind = kind.unwrap_or_default();
@@ -132,11 +134,11 @@ fn loader(config: &Config, counts: AskedCounts) -> LoaderPlan {
     }
 }
 
-/// Batches that DLIO's loaders have in flight.
+/// Returns the number of batches that a loader of DLIO has in flight.
 fn batches_in_flight(kind: &str, workers: u32, prefetch_size: u32, batch_size: u64) -> u32 {
     if dlio_has(kind, KeepsOrder) {
-        let each = prefetch_size.div_ceil(workers.max(1));
-        return workers.saturating_mul(if each == 0 { 2 } else { each });
+        let per_worker = prefetch_size.div_ceil(workers.max(1));
+        return workers.saturating_mul(if per_worker == 0 { 2 } else { per_worker });
     }
     if dlio_has(kind, ReadsAhead) {
         let ahead = u64::from(workers).div_ceil(batch_size.max(1));
@@ -150,7 +152,7 @@ mod tests {
     use super::batches_in_flight;
 
     #[test]
-    fn the_stock_is_that_of_dlios_loaders() {
+    fn batches_in_flight_follow_dlios_loaders() {
         let check = |kind, workers, prefetch, expected| {
             assert_eq!(
                 batches_in_flight(kind, workers, prefetch, 7),

@@ -1,4 +1,5 @@
-//! Bytes of a sample as DLIO's generator makes them, which is not what `record_length_bytes` says where sizes are drawn: a draw below 1 is cut.
+//! Mean size of samples in a dataset of DLIO's generator. It differs from `record_length_bytes` if sizes are drawn at random, because the
+//! generator clamps sizes below 1.
 
 use super::Config;
 use super::abilities::DlioAbility::IsPlain;
@@ -7,7 +8,8 @@ use super::plan::RECORD_STDEV;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 
-/// Mean over the training files; `None` where the settings do not tell it: sizes of too many files, compression, formats that pack.
+/// Returns the mean sample size of the training files in bytes. `None` if the settings do not determine it: because of compression, a format that
+/// packs samples, or more files than are drawn one by one.
 pub(crate) fn mean_sample_bytes(config: &Config, dataset: &DatasetPlan) -> Option<f64> {
     let is_packed = config.text(&["dataset.compression"]).is_some_and(|name| name != "none");
     let is_drawn = config.number(&RECORD_STDEV).is_some_and(|stdev| stdev > 0.0);

@@ -1,9 +1,9 @@
-//! The steps of all ranks of a DLIO run, from their files. A rank counts where all its epochs can be used, so that every epoch is of the same ranks;
-//! what cannot be used is told.
+//! Reads the steps of all ranks of a DLIO run. Only ranks whose epochs are all usable are kept, so that every epoch has the same ranks. Everything
+//! that is left out is reported.
 
 use super::json::{self, Fields, text};
 use super::log;
-use super::names::{LOG, OUTPUT, STATS, STATS_OF_ALL, rank_of};
+use super::names::{LOG, OUTPUT, SHARED_STATS, STATS, rank_of};
 use feedrate_measure::dlio::micros;
 use feedrate_measure::record::{
     AcceleratorEpoch, Block, CheckpointKind, CheckpointRecord, EpochRecord,
@@ -14,43 +14,45 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Ranks that are looked at; what names more is told.
+/// Maximum number of ranks that are read.
 pub(super) const RANKS_MAX: usize = 65_536;
 
-/// DLIO's rates of blocks, by epoch and accelerator.
+/// DLIO's throughputs of blocks in samples per second, by epoch and accelerator.
 pub(super) type Rates = BTreeMap<(u32, usize), Vec<f64>>;
 
-/// Steps of all ranks, by epoch.
+/// The steps of all ranks, by epoch, and the problems of their files.
 #[derive(Default)]
 pub(super) struct Steps {
-    /// Those whose steps are there.
+    /// Ranks whose steps are in `epochs`.
     pub(super) ranks: BTreeSet<u32>,
-    /// Those that have files, whatever is in them.
-    pub(super) named: BTreeSet<u32>,
-    /// Those that have a file of steps, whatever is in it.
-    pub(super) with_steps: BTreeSet<u32>,
+    /// Ranks that have any file, readable or not.
+    pub(super) ranks_with_files: BTreeSet<u32>,
+    /// Ranks that have a file of steps, readable or not.
+    pub(super) ranks_with_steps: BTreeSet<u32>,
     pub(super) epochs: BTreeMap<u32, EpochRecord>,
-    pub(super) machine: MachineOfRanks,
+    pub(super) machine: RankMachine,
+    /// Files, and parts of files, that cannot be used.
     pub(super) unreadable: Vec<String>,
+    /// Blocks whose times run backwards.
     pub(super) backwards: Vec<String>,
-    /// The file that has rank 0's times, where other ranks are taken to have the same.
-    pub(super) times_of_rank_0: Option<&'static str>,
+    /// The file with rank 0's block times, if other ranks have none and use them too.
+    pub(super) shared_times_file: Option<&'static str>,
     pub(super) rates: Rates,
-    /// The earliest time that was seen.
-    start_us: Option<i64>,
-    /// Time of all blocks together.
-    all_ns: u64,
-    /// The time of the rank that took longest, which wrote or read the most.
-    checkpoints: BTreeMap<(u32, CheckpointName), [i64; 2]>,
+    /// Origin of all times: a day before the first block that was read.
+    origin_us: Option<i64>,
+    /// Sum of the times of all blocks.
+    total_ns: u64,
+    /// Start and end of the rank that took longest, by epoch and checkpoint.
+    checkpoints: BTreeMap<(u32, CheckpointKey), [i64; 2]>,
 }
 
-/// Direction and number in its epoch.
-type CheckpointName = (bool, u32);
+/// Whether a checkpoint is loaded, and its number within the epoch.
+type CheckpointKey = (bool, u32);
 
-/// The machine, as ranks tell of it.
+/// Facts about machines in the files of ranks.
 #[derive(Default)]
-pub(super) struct MachineOfRanks {
-    /// Hosts of all ranks, in the order of the first of each.
+pub(super) struct RankMachine {
+    /// Names of the hosts of all ranks, in order of first occurrence.
     pub(super) hostnames: Vec<String>,
     pub(super) memory_gib: Option<f64>,
     pub(super) cpus: Option<u64>,
@@ -66,107 +68,108 @@ struct RankEpoch {
     ended: String,
 }
 
-/// One rank: its epochs that can be used.
+/// A rank and its usable epochs.
 type RankEpochs = (u32, BTreeMap<u32, RankEpoch>);
 
 impl Steps {
-    /// Read from a folder with files of these `names`.
+    /// Reads the steps in a folder that contains files of these `names`.
     pub(super) fn read(folder: &Path, names: &[String]) -> Self {
-        let named = names.iter().filter_map(|name| rank_of(name)).collect();
-        let with_steps = names.iter().filter(|name| name.ends_with(OUTPUT));
-        let with_steps = with_steps.filter_map(|name| rank_of(name)).collect();
-        let mut steps = Steps { named, with_steps, ..Steps::default() };
-        if RANKS_MAX < steps.named.len() {
-            let told = format!("of {} ranks only {RANKS_MAX} are read", steps.named.len());
-            steps.unreadable.push(told);
+        let ranks_with_files = names.iter().filter_map(|name| rank_of(name)).collect();
+        let step_files = names.iter().filter(|name| name.ends_with(OUTPUT));
+        let ranks_with_steps = step_files.filter_map(|name| rank_of(name)).collect();
+        let mut steps = Steps { ranks_with_files, ranks_with_steps, ..Steps::default() };
+        let rank_count = steps.ranks_with_files.len();
+        if RANKS_MAX < rank_count {
+            steps.unreadable.push(format!("only {RANKS_MAX} of {rank_count} ranks are read"));
         }
-        let of_all = json::read(folder, STATS_OF_ALL, &mut steps.unreadable);
-        let has_own = names.iter().any(|name| name.ends_with(STATS) && rank_of(name).is_some());
-        let of_log = LazyCell::new(|| log::spans(&folder.join(LOG)));
-        let (mut all, mut failed) = (Vec::new(), BTreeSet::new());
-        for rank in steps.named.clone().into_iter().take(RANKS_MAX) {
+        let shared_stats = json::read(folder, SHARED_STATS, &mut steps.unreadable);
+        let has_rank_stats =
+            names.iter().any(|name| name.ends_with(STATS) && rank_of(name).is_some());
+        let logged_spans = LazyCell::new(|| log::spans(&folder.join(LOG)));
+        let mut rank_epochs = Vec::new();
+        let mut failed_ranks = BTreeSet::new();
+        for rank in steps.ranks_with_files.clone().into_iter().take(RANKS_MAX) {
             let output = json::read(folder, &format!("{rank}{OUTPUT}"), &mut steps.unreadable);
             let Some(output) = output else { continue };
-            let own = json::read(folder, &format!("{rank}{STATS}"), &mut steps.unreadable);
-            let (stats, file) = match (&own, &of_all) {
-                (Some(own), _) => (Some(own), None),
-                (None, Some(of_all)) => (Some(of_all), Some(STATS_OF_ALL)),
-                // The log is rank 0's, and all ranks leave a step together.
-                (None, None) if rank == 0 || !has_own => {
-                    (of_log.as_ref(), of_log.as_ref().map(|_| LOG))
+            let rank_stats = json::read(folder, &format!("{rank}{STATS}"), &mut steps.unreadable);
+            let (stats, shared_file) = match (&rank_stats, &shared_stats) {
+                (Some(rank_stats), _) => (Some(rank_stats), None),
+                (None, Some(shared_stats)) => (Some(shared_stats), Some(SHARED_STATS)),
+                // Rank 0 writes the log. Its times hold for all ranks, which leave a step together.
+                (None, None) if rank == 0 || !has_rank_stats => {
+                    (logged_spans.as_ref(), logged_spans.as_ref().map(|_| LOG))
                 }
                 (None, None) => (None, None),
             };
             if rank > 0 {
-                steps.times_of_rank_0 = file.or(steps.times_of_rank_0);
+                steps.shared_times_file = shared_file.or(steps.shared_times_file);
             }
             let mut epochs = BTreeMap::new();
             for (key, epoch) in &output {
                 let Ok(number) = key.parse() else { continue };
                 let spans = stats.and_then(|stats| stats.get(key));
-                steps.see_checkpoints(number, spans);
-                match steps.epoch(rank, number, epoch, spans) {
+                steps.collect_checkpoints(number, spans);
+                match steps.read_epoch(rank, number, epoch, spans) {
                     Some(epoch) if epoch.blocks.is_empty() => {}
                     Some(epoch) => drop(epochs.insert(number, epoch)),
-                    None => drop(failed.insert(rank)),
+                    None => drop(failed_ranks.insert(rank)),
                 }
             }
             steps.machine.add(&output);
-            all.push((rank, epochs));
+            rank_epochs.push((rank, epochs));
         }
-        steps.put_together(all, &failed);
+        steps.join_ranks(rank_epochs, &failed_ranks);
         steps.add_checkpoints();
         steps
     }
 
-    /// Every epoch is of the same ranks. As long as fewer than half of the ranks have all epochs, the epoch that the fewest have is left out; then the ranks that have
-    /// not all that are left.
-    fn put_together(&mut self, all: Vec<RankEpochs>, failed: &BTreeSet<u32>) {
+    /// Selects epochs and ranks so that every epoch has the same ranks. While fewer than half of the ranks have all epochs, the epoch that the
+    /// fewest ranks have is dropped. Then ranks that lack one of the remaining epochs are dropped.
+    fn join_ranks(&mut self, all: Vec<RankEpochs>, failed_ranks: &BTreeSet<u32>) {
         let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
         for number in all.iter().flat_map(|(_, epochs)| epochs.keys()) {
             *counts.entry(*number).or_default() += 1;
         }
-        while all.len() > 2 * whole_ranks(&all, &counts) {
+        while all.len() > 2 * complete_ranks(&all, &counts) {
             let rarest = counts.iter().min_by_key(|(number, count)| (**count, Reverse(**number)));
             let Some((&number, &count)) = rarest else { break };
             counts.remove(&number);
             self.unreadable.push(format!(
-                "epoch {number} is left out: {count} of {} ranks have steps of it that can be used",
+                "epoch {number} is left out: only {count} of {} ranks have usable steps of it",
                 all.len()
             ));
         }
         for (rank, mut epochs) in all {
             if let Some(number) = counts.keys().find(|number| !epochs.contains_key(number)) {
                 self.unreadable.push(format!(
-                    "rank {rank} is left out: it has no steps of epoch {number} that can be used"
+                    "rank {rank} is left out: it has no usable steps of epoch {number}"
                 ));
-            } else if !counts.is_empty() || !failed.contains(&rank) {
+            } else if !counts.is_empty() || !failed_ranks.contains(&rank) {
                 self.ranks.insert(rank);
                 epochs.retain(|number, _| counts.contains_key(number));
-                epochs.into_iter().for_each(|(number, epoch)| self.add(number, epoch));
+                epochs.into_iter().for_each(|(number, epoch)| self.add_epoch(number, epoch));
             }
         }
     }
 
-    fn add(&mut self, number: u32, own: RankEpoch) {
-        let (Some(first), Some(last)) = (own.blocks.first(), own.blocks.last()) else { return };
+    fn add_epoch(&mut self, number: u32, rank_epoch: RankEpoch) {
+        let blocks = rank_epoch.blocks;
+        let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else { return };
         let epoch = self.epochs.entry(number).or_insert_with(|| EpochRecord {
             number,
             start_ns: first.start_ns,
-            started: own.started,
-            ended: own.ended,
+            started: rank_epoch.started,
+            ended: rank_epoch.ended,
             ..EpochRecord::default()
         });
         epoch.start_ns = epoch.start_ns.min(first.start_ns);
         epoch.end_ns = epoch.end_ns.max(last.end_ns);
-        self.rates.insert((number, epoch.accelerators.len()), own.rates);
-        epoch
-            .accelerators
-            .push(AcceleratorEpoch { blocks: own.blocks, ..AcceleratorEpoch::default() });
+        self.rates.insert((number, epoch.accelerators.len()), rank_epoch.rates);
+        epoch.accelerators.push(AcceleratorEpoch { blocks, ..AcceleratorEpoch::default() });
     }
 
-    /// `save_ckpt1`, `load_ckpt1`, and `ckpt1` of older DLIO. One without an end is left out.
-    fn see_checkpoints(&mut self, epoch: u32, spans: Option<&Value>) {
+    /// Reads the times of checkpoints: `save_ckpt1`, `load_ckpt1`, and `ckpt1` in older DLIO. Checkpoints without an end are left out.
+    fn collect_checkpoints(&mut self, epoch: u32, spans: Option<&Value>) {
         for (name, span) in spans.and_then(Value::as_object).into_iter().flatten() {
             let Some((kind, number)) = name.split_once("ckpt") else { continue };
             let Ok(number) = number.parse() else { continue };
@@ -182,29 +185,31 @@ impl Steps {
         }
     }
 
-    /// Give the epochs that are left their checkpoints, in the order of their starts.
+    /// Adds the collected checkpoints to their epochs, in the order of their starts.
     fn add_checkpoints(&mut self) {
-        let Some(zero) = self.start_us else { return };
-        for ((number, (is_load, _)), [start, end]) in &self.checkpoints {
-            let Some(epoch) = self.epochs.get_mut(number) else { continue };
-            let [start, end] = [start, end].map(|at| at.checked_sub(zero).filter(|at| 0 <= *at));
-            let Some((start, end)) = start.zip(end) else { continue };
-            let (start_ns, end_ns) = (nanos(start), nanos(end));
+        let Some(origin_us) = self.origin_us else { return };
+        let since_origin_ns = |time_us: i64| {
+            time_us.checked_sub(origin_us).filter(|elapsed_us| 0 <= *elapsed_us).map(nanos)
+        };
+        for (&(number, (is_load, _)), &[start_us, end_us]) in &self.checkpoints {
+            let Some(epoch) = self.epochs.get_mut(&number) else { continue };
+            let Some(start_ns) = since_origin_ns(start_us) else { continue };
+            let Some(end_ns) = since_origin_ns(end_us) else { continue };
             let blocks = epoch.accelerators.iter().take(1).flat_map(|first| &first.blocks);
             let done = blocks.filter(|block| block.end_ns <= start_ns);
             epoch.checkpoints.push(CheckpointRecord {
-                kind: if *is_load { CheckpointKind::Load } else { CheckpointKind::Save },
+                kind: if is_load { CheckpointKind::Load } else { CheckpointKind::Save },
                 start_ns,
                 end_ns,
                 after_step: done.map(|block| block.steps() as u64).sum(),
                 ..CheckpointRecord::default()
             });
-            epoch.checkpoints.sort_by_key(|one| one.start_ns);
+            epoch.checkpoints.sort_by_key(|checkpoint| checkpoint.start_ns);
         }
     }
 
-    /// `None` where a block cannot be used, which is told. An epoch may have no block.
-    fn epoch(
+    /// Reads one epoch of one rank, which may have no blocks. `None` if a block cannot be used; the reason is reported.
+    fn read_epoch(
         &mut self,
         rank: u32,
         number: u32,
@@ -214,8 +219,9 @@ impl Steps {
         for kind in ["load", "compute", "proc", "throughput"] {
             let values = [Some(output), output.get(kind)].into_iter().flatten();
             if !values.clone().all(|value| value.is_null() || value.is_object()) {
-                let told = format!("epoch {number} of rank {rank}: `{kind}` is no map of blocks");
-                self.unreadable.push(told);
+                self.unreadable.push(format!(
+                    "epoch {number} of rank {rank}: `{kind}` is not a map of blocks"
+                ));
                 return None;
             }
         }
@@ -226,35 +232,35 @@ impl Steps {
         names.sort_unstable();
         let [started, ended] = ["start", "end"]
             .map(|end| spans.and_then(|spans| text(spans.get(end)?)).unwrap_or_default());
-        let mut found = RankEpoch { started, ended, ..RankEpoch::default() };
+        let mut epoch = RankEpoch { started, ended, ..RankEpoch::default() };
         for (_, name) in names {
             let span = spans.and_then(|spans| spans.get(name));
-            let (told, why) = match self.block(output, name, span) {
+            let (problems, reason) = match self.read_block(output, name, span) {
                 Ok(block) => {
                     let rate = output.get("throughput").and_then(|rates| rates.get(name));
-                    found.rates.push(rate.map_or(f64::NAN, json::number));
-                    found.blocks.push(block);
+                    epoch.rates.push(rate.map_or(f64::NAN, json::number));
+                    epoch.blocks.push(block);
                     continue;
                 }
-                Err(NoBlock::Unusable(why)) => (&mut self.unreadable, why),
-                Err(NoBlock::Backwards(why)) => (&mut self.backwards, why),
+                Err(BlockError::Unusable(reason)) => (&mut self.unreadable, reason),
+                Err(BlockError::Backwards(reason)) => (&mut self.backwards, reason),
             };
-            told.push(format!("epoch {number}, `{name}` of rank {rank}: {why}"));
+            problems.push(format!("epoch {number}, `{name}` of rank {rank}: {reason}"));
             return None;
         }
-        Some(found)
+        Some(epoch)
     }
 
-    fn block(
+    fn read_block(
         &mut self,
         output: &Value,
         name: &str,
         span: Option<&Value>,
-    ) -> Result<Block, NoBlock> {
+    ) -> Result<Block, BlockError> {
         let [load, compute, both] = ["load", "compute", "proc"]
             .map(|kind| output.get(kind).and_then(|blocks| blocks.get(name)));
         let load_ns = times(load)?;
-        // Older DLIO has only both together.
+        // Older DLIO writes only the sum of both times.
         let compute_ns = match compute {
             Some(_) => times(compute)?,
             None => {
@@ -262,85 +268,116 @@ impl Steps {
                 both.iter().zip(&load_ns).map(|(both, load)| both.saturating_sub(*load)).collect()
             }
         };
-        let (count, computed) = (load_ns.len(), compute_ns.len());
-        if count != computed {
-            return Err(NoBlock::Unusable(format!(
-                "{count} times of loading and {computed} of computing"
+        let count = load_ns.len();
+        if count != compute_ns.len() {
+            return Err(BlockError::Unusable(format!(
+                "it has {count} load times and {} compute times",
+                compute_ns.len()
             )));
         }
         let (start_ns, end_ns) = self.span(span)?;
         self.add_time(&load_ns, &compute_ns, end_ns.saturating_sub(start_ns))?;
-        // Neither waits at barriers nor bytes are in DLIO's files.
-        let (barrier_ns, read_bytes) = (vec![0; count], vec![0; count]);
+        // DLIO's files contain neither barrier waits nor bytes.
+        let barrier_ns = vec![0; count];
+        let read_bytes = vec![0; count];
         Ok(Block { start_ns, end_ns, load_ns, compute_ns, barrier_ns, read_bytes })
     }
 
-    /// All times together are few enough for every sum of them.
-    fn add_time(&mut self, load: &[u64], compute: &[u64], length_ns: u64) -> Result<(), NoBlock> {
-        let steps_ns: u128 = load.iter().chain(compute).map(|&ns| u128::from(ns)).sum();
-        let all_ns = u128::from(self.all_ns) + steps_ns.max(length_ns.into());
-        let all_ns = u64::try_from(all_ns).ok().filter(|all_ns| *all_ns <= ALL_MAX_NS);
-        self.all_ns = all_ns.ok_or("its times and those before it come to more than 290 years")?;
+    /// Adds the times of a block to the total, and fails if that grows so large that sums of times could overflow.
+    fn add_time(
+        &mut self,
+        load_ns: &[u64],
+        compute_ns: &[u64],
+        length_ns: u64,
+    ) -> Result<(), BlockError> {
+        let steps_ns: u128 = load_ns.iter().chain(compute_ns).map(|&ns| u128::from(ns)).sum();
+        let sum_ns = u128::from(self.total_ns) + steps_ns.max(length_ns.into());
+        let total_ns = u64::try_from(sum_ns).ok().filter(|sum_ns| *sum_ns <= TOTAL_MAX_NS);
+        self.total_ns =
+            total_ns.ok_or("the sum of all times up to this block exceeds 290 years")?;
         Ok(())
     }
 
-    /// Start and end of a block, in nanoseconds from the earliest time of all.
-    fn span(&mut self, span: Option<&Value>) -> Result<(u64, u64), NoBlock> {
+    /// Parses the start and end of a block, in nanoseconds since the origin.
+    fn span(&mut self, span: Option<&Value>) -> Result<(u64, u64), BlockError> {
         let [start, end] = ["start", "end"].map(|end| micros(span?.get(end)?.as_str()?));
-        let lasted = span.and_then(|span| span.get("duration")).map(json::number);
-        let lasted_s = lasted.filter(|s| (0.0..1e9).contains(s));
-        let start = start.ok_or(TIME_UNKNOWN)?;
-        let end = end.or(lasted_s.map(|lasted_s| start + (lasted_s * 1e6) as i64));
-        let end = end.ok_or(TIME_UNKNOWN)?;
-        if end < start {
-            let by_s = (start - end) as f64 / 1e6;
-            return Err(NoBlock::Backwards(format!("it ended {by_s} s before it began")));
+        let duration = span.and_then(|span| span.get("duration")).map(json::number);
+        let duration_s = duration.filter(|seconds| (0.0..1e9).contains(seconds));
+        let start_us = start.ok_or(TIME_UNKNOWN)?;
+        let computed_end = duration_s.map(|duration_s| start_us + (duration_s * 1e6) as i64);
+        let end_us = end.or(computed_end).ok_or(TIME_UNKNOWN)?;
+        if end_us < start_us {
+            let by_s = (start_us - end_us) as f64 / 1e6;
+            return Err(BlockError::Backwards(format!("it ended {by_s} s before it began")));
         }
-        // A day before the first time that is seen is early enough for all ranks; ten years from it are a broken clock.
-        let zero = *self.start_us.get_or_insert(start.saturating_sub(86_400_000_000));
-        let [start, end] =
-            [start, end].map(|at| at.checked_sub(zero).filter(|at| *at < 315_360_000_000_000));
-        match (start, end) {
+        // Blocks of other ranks may start up to a day before the first block. A distance of ten years means a broken clock.
+        let origin_us = *self.origin_us.get_or_insert(start_us.saturating_sub(86_400_000_000));
+        let since_origin = |time_us: i64| {
+            time_us.checked_sub(origin_us).filter(|elapsed_us| *elapsed_us < 315_360_000_000_000)
+        };
+        match (since_origin(start_us), since_origin(end_us)) {
             (Some(from @ 0..), Some(to)) => Ok((nanos(from), nanos(to))),
-            (_, None) => Err("it is years away from another".into()),
-            _ => Err(NoBlock::Backwards(
+            (_, None) => Err("its times are years away from those of other blocks".into()),
+            _ => Err(BlockError::Backwards(
                 "it began more than a day before the first block that was read".into(),
             )),
         }
     }
 }
 
-/// When blocks began and ended, of the first rank that tells, else of the log; whether that is from the one file of older DLIO, which a log does not tell.
-pub(super) fn spans_of_first(folder: &Path, names: &[String]) -> Option<(Fields, Option<bool>)> {
-    let own = names.iter().filter(|name| name.ends_with(STATS));
-    let first = own.filter_map(|name| rank_of(name)).min();
-    // What cannot be read was told where the steps were.
+/// Start and end times of the blocks of one rank, and the kind of file that they come from.
+pub(super) struct BlockSpans {
+    pub(super) spans: Fields,
+    pub(super) source: SpanSource,
+}
+
+/// A source of [`BlockSpans`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum SpanSource {
+    /// The file of one rank.
+    RankFile,
+    /// The file for all ranks, which only older DLIO writes.
+    SharedFile,
+    /// The log, which all versions of DLIO write.
+    Log,
+}
+
+/// Reads the block times of the first rank that has a file, otherwise those for all ranks or in the log.
+pub(super) fn first_spans(folder: &Path, names: &[String]) -> Option<BlockSpans> {
+    let rank_files = names.iter().filter(|name| name.ends_with(STATS));
+    let first_rank = rank_files.filter_map(|name| rank_of(name)).min();
+    // `Steps::read` has already reported unreadable files.
     let read = |name: &str| json::read(folder, name, &mut Vec::new());
-    let own = first.and_then(|rank| read(&format!("{rank}{STATS}"))).map(|all| (all, Some(false)));
-    own.or_else(|| read(STATS_OF_ALL).map(|all| (all, Some(true))))
-        .or_else(|| log::spans(&folder.join(LOG)).map(|all| (all, None)))
+    let from_rank = || Some((read(&format!("{}{STATS}", first_rank?))?, SpanSource::RankFile));
+    let from_shared = || Some((read(SHARED_STATS)?, SpanSource::SharedFile));
+    let from_log = || Some((log::spans(&folder.join(LOG))?, SpanSource::Log));
+    let (spans, source) = from_rank().or_else(from_shared).or_else(from_log)?;
+    Some(BlockSpans { spans, source })
 }
 
-/// How many ranks have all of these epochs.
-fn whole_ranks(all: &[RankEpochs], epochs: &BTreeMap<u32, usize>) -> usize {
-    all.iter().filter(|(_, own)| epochs.keys().all(|one| own.contains_key(one))).count()
+/// Counts the ranks that have all of these epochs.
+fn complete_ranks(all: &[RankEpochs], numbers: &BTreeMap<u32, usize>) -> usize {
+    let is_complete = |epochs: &BTreeMap<u32, RankEpoch>| {
+        numbers.keys().all(|number| epochs.contains_key(number))
+    };
+    all.iter().filter(|(_, epochs)| is_complete(epochs)).count()
 }
 
-/// The reason for which a block's figures cannot be used.
-enum NoBlock {
+/// The reason why a block cannot be used.
+enum BlockError {
     Unusable(String),
     Backwards(String),
 }
 
-impl From<&str> for NoBlock {
-    fn from(why: &str) -> Self {
-        NoBlock::Unusable(why.into())
+impl From<&str> for BlockError {
+    fn from(reason: &str) -> Self {
+        BlockError::Unusable(reason.into())
     }
 }
 
-const TIME_UNKNOWN: &str = "it is not known when it began and ended";
+const TIME_UNKNOWN: &str = "its start or end time is unknown";
 
-impl MachineOfRanks {
+impl RankMachine {
     fn add(&mut self, output: &Fields) {
         let [hostname, processor] =
             ["hostname", "host_processor_name"].map(|key| output.get(key).and_then(text));
@@ -351,16 +388,16 @@ impl MachineOfRanks {
     }
 }
 
-/// No step of more than a year.
+/// Maximum time of a step, about a year.
 const TIME_MAX_S: f64 = 3.2e7;
-/// 290 years, half of what 64 bits hold.
-const ALL_MAX_NS: u64 = u64::MAX / 2;
+/// Maximum sum of all times, about 290 years: half the range of 64 bits.
+const TOTAL_MAX_NS: u64 = u64::MAX / 2;
 
-fn times(list: Option<&Value>) -> Result<Vec<u64>, NoBlock> {
-    let list = list.and_then(Value::as_array).ok_or("its steps are not there")?;
+fn times(list: Option<&Value>) -> Result<Vec<u64>, BlockError> {
+    let list = list.and_then(Value::as_array).ok_or("its steps are missing")?;
     let times = list.iter().map(|value| match json::number(value) {
         s if (0.0..TIME_MAX_S).contains(&s) => Ok((s * 1e9).round() as u64),
-        s => Err(NoBlock::Unusable(format!("`{s}` is no time of a step"))),
+        s => Err(BlockError::Unusable(format!("`{s}` is not a valid step time"))),
     });
     times.collect()
 }

@@ -74,7 +74,7 @@ pub(super) struct TotalFacts<'a> {
     /// Steps of an epoch.
     pub(super) steps: u64,
     /// Whether nothing but the config tells them.
-    pub(super) is_asked: bool,
+    pub(super) are_steps_configured: bool,
     /// Steps that the window leaves out, at the start and at the end.
     pub(super) excluded: [u64; 2],
     /// Compute of a step by the config: its mean where it is drawn.
@@ -138,7 +138,7 @@ impl Totals {
             counted.push(by);
         }
         let first = counted[0].filter(|by| counted.iter().all(|other| *other == Some(*by)));
-        let is_unsure = facts.is_asked && first != Some(CountedSteps::All);
+        let is_unsure = facts.are_steps_configured && first != Some(CountedSteps::All);
         let is_measured =
             facts.measured_compute_s.is_some() || first.is_some_and(|by| by != CountedSteps::All);
         let bound = match (is_unsure, facts.is_drawn && !is_measured) {
@@ -293,7 +293,7 @@ mod tests {
             ranks: 36,
             batch_size: 7,
             steps: 500,
-            is_asked: true,
+            are_steps_configured: true,
             excluded: [1, 0],
             compute_s: Some(0.323),
             is_drawn: false,

@@ -1,4 +1,4 @@
-//! All runs below some folders, each read once, with their numbers and the doubts they deserve, alone and among each other. Reads files; prints nothing.
+//! The index of all runs below some folders. Each run is read once, receives its doubts, and is compared with the others. Reads files, prints nothing.
 
 mod hosts;
 mod names;
@@ -18,7 +18,7 @@ use crate::row::Row;
 use crate::run::{FolderNames, Run, Submission};
 use crate::state::{Status, StudyState};
 use feedrate_measure::derived::Derived;
-use feedrate_measure::doubt::{Doubt, doubts as of_records, needs_loader};
+use feedrate_measure::doubt::{Doubt, doubts as doubts_of_record, needs_loader};
 use feedrate_measure::record::Record;
 use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_measure::supply::Supply;
@@ -35,26 +35,26 @@ use std::{io, iter, thread};
 /// The runs below some sources.
 #[derive(Clone, Debug, Default)]
 pub struct RunIndex {
-    /// In the order of their sources and paths.
+    /// Runs, in the order of their sources and paths.
     pub runs: Vec<Run>,
-    /// Folders that are there and cannot be read, and rows of a study without the result they are marked with.
+    /// Unreadable folders, rows of studies that are marked as done but have no result, and rows of published tables without a matching run.
     pub unread: Vec<LeftOut>,
-    /// For each source the runs below it, as indexes; one may lie below several.
+    /// Indices of the runs below each source. A run may be below several sources.
     pub sources: Vec<Vec<usize>>,
 }
 
-/// How runs are read.
+/// Options for reading runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadOptions {
-    /// Threads that read; at least one does.
+    /// Number of reading threads; 0 means one.
     pub threads: usize,
-    /// Every step is kept in [`Run::record`], where there are no more runs than this: of thousands they are too large.
+    /// Maximum number of runs for which records are kept in [`Run::record`]. Records of thousands of runs would take too much memory.
     pub records_max: usize,
 }
 
-/// There is nothing to read.
+/// Errors of reading runs.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
+#[expect(missing_docs, reason = "the messages describe them")]
 pub enum RunsError {
     #[error("cannot look into `{}`: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
@@ -71,20 +71,20 @@ impl From<RunsError> for Refusal {
 }
 
 impl RunsError {
-    /// Advice.
+    /// Returns a remedy.
     pub fn hint(&self) -> Option<String> {
         match self {
             RunsError::Study(error) => error.hint(),
             RunsError::Nothing(study) if study.is_file() => Some(format!(
-                "none of its runs is done: `feedrate study run {}` makes them",
+                "none of its runs is done: `feedrate study run {}` executes them",
                 bash_word(&study.display().to_string())
             )),
             RunsError::Nothing(folder) if folder.join(DIAGNOSIS_FILE).is_file() => Some(format!(
-                "it is a diagnosis: `feedrate show {}` says what it measured",
+                "it is a diagnosis: `feedrate show {}` shows its measurements",
                 bash_word(&folder.display().to_string())
             )),
             RunsError::Io { path, .. } | RunsError::Nothing(path) => Some(format!(
-                "give the folder of a run, any folder above those of several, or the CSV of a study{}",
+                "pass the folder of a run, a folder that contains runs, or the CSV of a study{}",
                 if path.is_dir() {
                     let folder = bash_word(&path.display().to_string());
                     format!("; `feedrate run --data {folder}` trains on the files in a folder")
@@ -97,67 +97,70 @@ impl RunsError {
 }
 
 impl RunIndex {
-    /// Read all runs below `sources`, each a folder or the CSV of a study. A folder is one run, of the first source it is found under. Links are not followed.
+    /// Reads all runs below `sources`, which are folders or the CSVs of studies. A run below several sources is read once and belongs to the first
+    /// of them. Links are not followed.
     ///
     /// # Errors
-    /// A source cannot be looked into, or none holds a run.
+    /// A source cannot be read, or no source contains a run.
     pub fn read(sources: &[PathBuf], options: &ReadOptions) -> Result<Self, RunsError> {
         let mut index = RunIndex::default();
-        // Each with the source it was found under first.
         let mut found: Vec<(FoundRun, String)> = Vec::new();
         let mut known: HashMap<PathBuf, usize> = HashMap::new();
-        let tables = published::tables(sources);
+        let tables = published::read_tables(sources);
         for source in sources {
             if tables.iter().any(|table| table.path == *source) {
                 index.sources.push(Vec::new());
                 continue;
             }
-            let (folders, left_out) = folders_of(source)?;
+            let (folders, left_out) = find_folders(source)?;
             index.unread.extend(left_out);
-            let places = folders.into_iter().map(|folder| {
-                *known.entry(whole_path(&folder.path)).or_insert_with(|| {
+            let found_indices = folders.into_iter().map(|folder| {
+                *known.entry(canonical(&folder.path)).or_insert_with(|| {
                     found.push((folder, source.display().to_string()));
                     found.len() - 1
                 })
             });
-            index.sources.push(places.collect());
+            index.sources.push(found_indices.collect());
         }
-        let is_kept = found.len() <= options.records_max;
-        let mut places = Vec::new();
-        for read in read_all(&found, options.threads, is_kept) {
-            places.push(read.is_ok().then_some(index.runs.len()));
-            match read {
+        let keeps_records = found.len() <= options.records_max;
+        // The index of each found folder among the runs; `None` for unreadable ones.
+        let mut run_indices = Vec::new();
+        for result in read_all(&found, options.threads, keeps_records) {
+            run_indices.push(result.is_ok().then_some(index.runs.len()));
+            match result {
                 Ok(run) => index.runs.push(run),
                 Err(left_out) => index.unread.push(left_out),
             }
         }
         let submissions = index.runs.iter_mut().filter_map(|run| run.submission.as_mut());
         Submission::shorten_rounds(submissions);
-        let joined = hosts::join(&mut index.runs);
+        let joined_indices = hosts::join(&mut index.runs);
         for source in &mut index.sources {
-            *source = source.iter().filter_map(|&at| Some(joined[places[at]?])).collect();
+            let runs = source.iter().filter_map(|&found| Some(joined_indices[run_indices[found]?]));
+            *source = runs.collect();
             source.dedup();
         }
         if index.runs.is_empty() && index.unread.is_empty() {
             return Err(RunsError::Nothing(sources.first().cloned().unwrap_or_default()));
         }
-        names::join(&mut index.runs);
-        names::complete(&mut index.runs);
-        names::name_varied(&mut index.runs);
-        names::tell_apart(&mut index.runs);
+        names::join_workloads(&mut index.runs);
+        names::complete_settings(&mut index.runs);
+        names::name_varied_parameters(&mut index.runs);
+        names::distinguish(&mut index.runs);
         names::number_replicates(&mut index.runs);
-        index.unread.extend(tables.iter().flat_map(|table| table.unbacked(&index.runs)));
-        judge(&mut index.runs, beside(&found, options));
+        index.unread.extend(tables.iter().flat_map(|table| table.unmatched_rows(&index.runs)));
+        add_set_doubts(&mut index.runs, read_siblings(&found, options));
         names::number_order(&mut index.runs);
         Ok(index)
     }
 
-    /// The part of one source, by its number and path, judged as it was among all.
+    /// Returns the part of the index below one source, given by its index and path. Doubts from comparisons with runs of other sources are kept.
     pub fn below(&self, source: usize, path: &Path) -> RunIndex {
-        let root = whole_path(path);
-        let unread = self.unread.iter().filter(|one| whole_path(&one.path).starts_with(&root));
-        let numbers = self.sources.get(source).into_iter().flatten();
-        let runs: Vec<Run> = numbers.map(|&number| self.runs[number].clone()).collect();
+        let root = canonical(path);
+        let is_below = |left_out: &&LeftOut| canonical(&left_out.path).starts_with(&root);
+        let unread = self.unread.iter().filter(is_below);
+        let indices = self.sources.get(source).into_iter().flatten();
+        let runs: Vec<Run> = indices.map(|&index| self.runs[index].clone()).collect();
         RunIndex {
             sources: vec![(0..runs.len()).collect()],
             runs,
@@ -165,9 +168,10 @@ impl RunIndex {
         }
     }
 
-    /// The runs that may be used, in the order they were started; and all else, with why, by path.
+    /// Splits the index into usable runs, in the order of their starts, and everything else with the reasons, sorted by path.
     pub fn into_usable(self) -> (Vec<Run>, Vec<LeftOut>) {
-        let (mut runs, mut left_out) = (Vec::new(), self.unread);
+        let mut runs = Vec::new();
+        let mut left_out = self.unread;
         for run in self.runs {
             match &run.unusable {
                 None => runs.push(run),
@@ -180,23 +184,24 @@ impl RunIndex {
     }
 }
 
-fn whole_path(path: &Path) -> PathBuf {
+fn canonical(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.into())
 }
 
-fn folders_of(source: &Path) -> Result<(Vec<FoundRun>, Vec<LeftOut>), RunsError> {
+/// Finds the runs below a source, and the folders that are left out.
+fn find_folders(source: &Path) -> Result<(Vec<FoundRun>, Vec<LeftOut>), RunsError> {
     let Some(csv) = study_csv(source) else {
         return find(source).map_err(|error| RunsError::Io { path: source.into(), source: error });
     };
     let (folders, left_out) = folders_of_study(&csv)?;
     let found = folders.into_iter().map(|path| {
-        let is_own = path.join(RECORD_FILE).is_file();
-        FoundRun { origin: if is_own { RunOrigin::Feedrate } else { RunOrigin::Dlio }, path }
+        let has_record = path.join(RECORD_FILE).is_file();
+        FoundRun { origin: if has_record { RunOrigin::Feedrate } else { RunOrigin::Dlio }, path }
     });
     Ok((found.collect(), left_out))
 }
 
-/// The folders of the results of a study's rows; and those that are marked and have none.
+/// Returns the result folders of a study's rows, and the rows that are marked as done but have no result.
 ///
 /// # Errors
 /// The study cannot be read.
@@ -204,11 +209,12 @@ pub fn folders_of_study(csv: &Path) -> Result<(Vec<PathBuf>, Vec<LeftOut>), Runs
     let files = StudyFiles::new(csv)?;
     let state = StudyState::read(&files)?;
     let rows: Vec<Row> = files.table()?.rows().cloned().collect();
-    let (mut folders, mut left_out) = (Vec::new(), Vec::new());
-    for (row, place) in rows.iter().zip(state.places(&rows)) {
-        match place.result() {
+    let mut folders = Vec::new();
+    let mut left_out = Vec::new();
+    for (row, row_state) in rows.iter().zip(state.row_states(&rows)) {
+        match row_state.result() {
             Some(attempt) => folders.push(attempt.run_dir.clone()),
-            None if place.status == Status::Done => {
+            None if row_state.status == Status::Done => {
                 let why = format!("the study has no result of {}", label(row, &rows));
                 left_out.push(LeftOut::new(csv, why));
             }
@@ -218,33 +224,34 @@ pub fn folders_of_study(csv: &Path) -> Result<(Vec<PathBuf>, Vec<LeftOut>), Runs
     Ok((folders, left_out))
 }
 
-/// In the order of `folders`.
+/// Reads runs with several threads. Results are in the order of `folders`, which have the source of each run.
 fn read_all(
     folders: &[(FoundRun, String)],
     threads: usize,
-    is_kept: bool,
+    keeps_records: bool,
 ) -> Vec<Result<Run, LeftOut>> {
     let next = AtomicUsize::new(0);
     let read_next = || {
         let at = next.fetch_add(1, Relaxed);
-        folders.get(at).map(|(found, source)| (at, read_run(found, source, is_kept)))
+        folders.get(at).map(|(found, source)| (at, read_run(found, source, keeps_records)))
     };
     let mut all: Vec<(usize, Result<Run, LeftOut>)> = thread::scope(|scope| {
-        let read_all = || iter::from_fn(read_next).collect::<Vec<_>>();
-        // Where no further thread can be had, fewer read.
-        let others =
-            (1..threads).map_while(|_| thread::Builder::new().spawn_scoped(scope, read_all).ok());
-        let others: Vec<_> = others.collect();
-        let own = read_all();
-        let read = others.into_iter().map(|one| one.join().unwrap_or_else(|e| resume_unwind(e)));
-        read.flatten().chain(own).collect()
+        let read_rest = || iter::from_fn(read_next).collect::<Vec<_>>();
+        // If no more threads can be started, fewer threads read.
+        let workers: Vec<_> = (1..threads)
+            .map_while(|_| thread::Builder::new().spawn_scoped(scope, read_rest).ok())
+            .collect();
+        let read_here = read_rest();
+        let joined =
+            workers.into_iter().map(|worker| worker.join().unwrap_or_else(|e| resume_unwind(e)));
+        joined.flatten().chain(read_here).collect()
     });
     all.sort_unstable_by_key(|(at, _)| *at);
     all.into_iter().map(|(_, run)| run).collect()
 }
 
-/// A run with the doubts that it deserves by itself.
-fn read_run(found: &FoundRun, source: &str, is_kept: bool) -> Result<Run, LeftOut> {
+/// Reads a run and adds the doubts that follow from the run alone.
+fn read_run(found: &FoundRun, source: &str, keeps_record: bool) -> Result<Run, LeftOut> {
     let FoundRun { path, origin } = found;
     let imported = (*origin != RunOrigin::Feedrate).then(|| load_dlio(path));
     let (mut run, record) = match &imported {
@@ -257,70 +264,73 @@ fn read_run(found: &FoundRun, source: &str, is_kept: bool) -> Result<Run, LeftOu
             (Run::measured(path, source, &record), Some(Cow::Owned(record)))
         }
     };
-    run.doubts = own_doubts(&run, record.as_deref(), imported.as_ref());
-    let own = if run.is_own() { record.as_deref() } else { None };
-    run.supply = own.map(|record| Supply::new(&Derived::new(record), &run.doubts));
-    run.record = if is_kept { record.map(|record| Box::new(record.into_owned())) } else { None };
+    run.doubts = all_run_doubts(&run, record.as_deref(), imported.as_ref());
+    let measured = if run.is_own() { record.as_deref() } else { None };
+    run.supply = measured.map(|record| Supply::new(&Derived::new(record), &run.doubts));
+    run.record =
+        if keeps_record { record.map(|record| Box::new(record.into_owned())) } else { None };
     Ok(run)
 }
 
-fn own_doubts(run: &Run, record: Option<&Record>, imported: Option<&Imported>) -> Vec<Doubt> {
-    let mut doubts = doubt::of_run(run, imported);
-    // Where nothing was trained there is nothing to doubt.
+/// Returns the doubts of a run and those of its record.
+fn all_run_doubts(run: &Run, record: Option<&Record>, imported: Option<&Imported>) -> Vec<Doubt> {
+    let mut doubts = doubt::run_doubts(run, imported);
+    // Doubts of records concern training.
     if let Some(record) = record
         && imported.is_none_or(Imported::trains)
     {
         let knows_loader = imported.is_none_or(|imported| imported.config.is_known());
-        let mut of_steps = of_records(&Derived::new(record));
-        of_steps.retain(|doubt| knows_loader || !needs_loader(&doubt.name));
-        doubts.append(&mut of_steps);
+        let mut record_doubts = doubts_of_record(&Derived::new(record));
+        record_doubts.retain(|doubt| knows_loader || !needs_loader(&doubt.name));
+        doubts.append(&mut record_doubts);
     }
     doubts
 }
 
-/// Runs that are read because they lie beside one.
-const BESIDE_MAX: usize = 500;
+/// Maximum number of sibling runs that are read in addition.
+const SIBLINGS_MAX: usize = 500;
 
-/// Add the doubts among runs, and decide which may be used. Those `beside` them only say which read another's dataset.
-fn judge(runs: &mut Vec<Run>, beside: Vec<Run>) {
+/// Adds the doubts that follow from comparing runs, and decides which runs may be used. `siblings` only serve to find runs that read the dataset of
+/// another run.
+fn add_set_doubts(runs: &mut Vec<Run>, siblings: Vec<Run>) {
     let is_stale = |doubt: &Doubt| doubt.name == doubt::STALE_DATA;
-    let mut found = among(runs);
-    if !beside.is_empty() {
+    let mut set_doubts = compare_all(runs);
+    if !siblings.is_empty() {
         let count = runs.len();
-        runs.extend(beside);
-        for (doubts, mut wider) in found.iter_mut().zip(among(runs)) {
+        runs.extend(siblings);
+        for (doubts, mut with_siblings) in set_doubts.iter_mut().zip(compare_all(runs)) {
             doubts.retain(|doubt| !is_stale(doubt));
-            wider.retain(is_stale);
-            doubts.append(&mut wider);
+            with_siblings.retain(is_stale);
+            doubts.append(&mut with_siblings);
         }
         runs.truncate(count);
     }
-    for (run, doubts) in runs.iter_mut().zip(&mut found) {
+    for (run, doubts) in runs.iter_mut().zip(&mut set_doubts) {
         if doubts.iter().any(is_stale) {
-            // It is not certain which of the two datasets it read.
+            // It is not certain which of the two datasets the run read.
             run.set_sample_bytes(None);
             run.doubts.retain(|doubt| doubt.name != doubt::NOMINAL_BYTES);
         }
         run.doubts.append(doubts);
-        doubt::in_order(&mut run.doubts);
+        doubt::sort(&mut run.doubts);
         run.decide();
     }
 }
 
-/// The doubts of each run among the others.
-fn among(runs: &[Run]) -> Vec<Vec<Doubt>> {
+/// Compares each run with the others and returns the doubts of each.
+fn compare_all(runs: &[Run]) -> Vec<Vec<Doubt>> {
     let relations = Relations::new(runs);
-    (0..runs.len()).map(|index| doubt::among_runs(&relations, index)).collect()
+    (0..runs.len()).map(|index| doubt::set_doubts(&relations, index)).collect()
 }
 
-/// Runs of DLIO that nobody asked for: those of the workload of a source that is a run itself, `WORKLOAD/EXPERIMENT/RUN`.
-fn beside(found: &[(FoundRun, String)], options: &ReadOptions) -> Vec<Run> {
-    let of_dlio = found
+/// Reads the other DLIO runs of the same workload for sources that are themselves a run, `WORKLOAD/EXPERIMENT/RUN`.
+fn read_siblings(found: &[(FoundRun, String)], options: &ReadOptions) -> Vec<Run> {
+    let single_runs = found
         .iter()
         .filter(|(run, source)| run.origin != RunOrigin::Feedrate && run.path == Path::new(source));
     let mut folders: Vec<(FoundRun, String)> = Vec::new();
-    for (run, source) in of_dlio {
-        let path = whole_path(&run.path);
+    for (run, source) in single_runs {
+        let path = canonical(&run.path);
         if FolderNames::new(&path).processes().is_none() {
             continue;
         }
@@ -330,7 +340,8 @@ fn beside(found: &[(FoundRun, String)], options: &ReadOptions) -> Vec<Run> {
     }
     folders.sort_by(|a, b| a.0.path.cmp(&b.0.path));
     folders.dedup_by(|a, b| a.0.path == b.0.path);
-    folders.retain(|(one, _)| found.iter().all(|(run, _)| whole_path(&run.path) != one.path));
-    folders.truncate(BESIDE_MAX);
+    let is_new = |path: &Path| found.iter().all(|(run, _)| canonical(&run.path) != path);
+    folders.retain(|(sibling, _)| is_new(&sibling.path));
+    folders.truncate(SIBLINGS_MAX);
     read_all(&folders, options.threads, false).into_iter().flatten().collect()
 }

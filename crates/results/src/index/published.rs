@@ -1,7 +1,7 @@
-//! Tables of results as they are published: the study's CSV (`Model, Parameter, Value, Procs, AU (%), I/O (MB/s)`) and MLPerf Storage's summary (for each
-//! workload `# Accel` and `Read B/W (GiB/s)`). A row is checked against runs; one that none backs is named. Text in, text out.
+//! Checks published tables of results against runs, and reports rows that no run matches. Two forms are known: a study's table with the columns
+//! `Model, Parameter, Value, Procs, AU (%), I/O (MB/s)`, and MLPerf Storage's summary with `# Accel` and `Read B/W (GiB/s)` for each workload.
 
-use crate::cells::{cells, is_remark, lines};
+use crate::cells::{cells, is_comment_or_blank, lines};
 use crate::import::LeftOut;
 use crate::run::Run;
 use feedrate_measure::metric::{AU_WINDOWED, NOMINAL_WINDOWED};
@@ -10,22 +10,22 @@ use feedrate_measure::stats::mean;
 use feedrate_spec::units::MIB;
 use std::path::PathBuf;
 
-/// Share by which a number may be off beside its rounding: it may be of other definitions, or a mean of means.
-const NEAR: f64 = 0.005;
-/// Ends of MLPerf's headings after the name of a workload.
+/// Relative difference allowed in addition to rounding, since tables may use other definitions or means of means.
+const TOLERANCE: f64 = 0.005;
+/// Suffixes of MLPerf's headings, after the name of a workload.
 const MLPERF_COUNT: &str = " - # Accel";
 const MLPERF_RATE: &str = " - Read B/W (GiB/s)";
 const MIB_OF_GIB: f64 = 1024.0;
 
-/// Measured columns of a table's rows.
+/// A published table.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PublishedTable {
     pub(super) path: PathBuf,
     claims: Vec<Claim>,
 }
 
-/// Those that are `sources`, or lie in them.
-pub(super) fn tables(sources: &[PathBuf]) -> Vec<PublishedTable> {
+/// Reads the published tables among `sources` and directly below them.
+pub(super) fn read_tables(sources: &[PathBuf]) -> Vec<PublishedTable> {
     let mut paths = Vec::new();
     for source in sources {
         let entries = std::fs::read_dir(source).into_iter().flatten().flatten();
@@ -37,66 +37,67 @@ pub(super) fn tables(sources: &[PathBuf]) -> Vec<PublishedTable> {
     paths.dedup();
     let tables = paths.into_iter().filter_map(|path| {
         let text = read_text_bounded(&path).ok()?;
-        Some(PublishedTable { claims: claims_of(&text)?, path })
+        Some(PublishedTable { claims: parse_claims(&text)?, path })
     });
     tables.collect()
 }
 
-/// A row's numbers of one workload.
+/// The numbers of one workload in a row.
 #[derive(Clone, Debug, PartialEq)]
 struct Claim {
-    /// In the file, from 1.
+    /// Number of the line in the file, from 1.
     line: usize,
     workload: String,
     accelerators: Option<u32>,
-    /// The varied parameter, and its value; of both no name where the table has none.
+    /// The varied parameter and its value; `None` if the table has no such columns.
     parameter: Option<[String; 2]>,
-    au_percent: Option<Stated>,
-    mib_per_second: Option<Stated>,
+    au_percent: Option<RoundedNumber>,
+    mib_per_second: Option<RoundedNumber>,
 }
 
-/// A number as it is printed: the true one is at most half of its last digit away.
+/// A printed number, which differs from the exact one by at most `rounding`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Stated {
+struct RoundedNumber {
     number: f64,
     rounding: f64,
 }
 
-impl Stated {
-    /// `times` the number in `text`; `None` of anything else.
-    fn read(text: &str, times: f64) -> Option<Self> {
+impl RoundedNumber {
+    /// Parses a number and multiplies it by `factor`.
+    fn parse(text: &str, factor: f64) -> Option<Self> {
         let text = text.trim().trim_end_matches('%').trim_end().replace(',', "");
         let number: f64 = text.parse().ok().filter(|number: &f64| number.is_finite())?;
         let decimals = text.split_once('.').map_or(0, |halves| halves.1.len());
-        Some(Stated { number: number * times, rounding: 0.5 * times / 10f64.powi(decimals as i32) })
+        let rounding = 0.5 * factor / 10f64.powi(decimals as i32);
+        Some(RoundedNumber { number: number * factor, rounding })
     }
 
-    fn is_near(self, number: f64) -> bool {
-        (self.number - number).abs() <= self.rounding + NEAR * self.number.abs()
+    fn matches(self, number: f64) -> bool {
+        (self.number - number).abs() <= self.rounding + TOLERANCE * self.number.abs()
     }
 }
 
 impl PublishedTable {
-    /// The rows that no run of `runs` backs.
-    pub(super) fn unbacked(&self, runs: &[Run]) -> Vec<LeftOut> {
-        let lacks = self.claims.iter().filter_map(|claim| claim.lacks(runs));
-        lacks.map(|why| LeftOut::new(&self.path, why)).collect()
+    /// Reports the rows that no run matches.
+    pub(super) fn unmatched_rows(&self, runs: &[Run]) -> Vec<LeftOut> {
+        let mismatches = self.claims.iter().filter_map(|claim| claim.mismatch(runs));
+        mismatches.map(|why| LeftOut::new(&self.path, why)).collect()
     }
 }
 
-/// `None` where it is none of those tables.
-fn claims_of(text: &str) -> Option<Vec<Claim>> {
+/// Parses the rows of a table; `None` if it has neither of the known forms.
+fn parse_claims(text: &str) -> Option<Vec<Claim>> {
     let lines = lines(text);
-    let mut rows = lines.iter().filter(|line| !is_remark(line.text));
-    let (heading, read) = rows.find_map(|line| {
+    let mut rows = lines.iter().filter(|line| !is_comment_or_blank(line.text));
+    let (heading, parse_row) = rows.find_map(|line| {
         let heading = fields(line.text.trim_start_matches('\u{feff}'));
-        let read = form_of(&heading)?;
-        Some((heading, read))
+        let parse_row = row_parser(&heading)?;
+        Some((heading, parse_row))
     })?;
-    Some(rows.flat_map(|line| read(line.number, &heading, &fields(line.text))).collect())
+    Some(rows.flat_map(|line| parse_row(line.number, &heading, &fields(line.text))).collect())
 }
 
-/// Contents of the cells of a line that anybody wrote: blanks around quotes and ends of line within them are left to it.
+/// Returns the contents of a line's cells. Unlike in strict CSV, blanks around quotes and line ends within them are allowed.
 fn fields(line: &str) -> Vec<String> {
     let contents = cells(line).into_iter().map(|range| {
         let cell = line[range].trim();
@@ -106,16 +107,19 @@ fn fields(line: &str) -> Vec<String> {
     contents.collect()
 }
 
-type ReadRow = fn(usize, &[String], &[String]) -> Vec<Claim>;
+/// Parses a row, given its line number and the heading.
+type RowParser = fn(usize, &[String], &[String]) -> Vec<Claim>;
 
-fn form_of(heading: &[String]) -> Option<ReadRow> {
-    if ["Model", "Procs", "AU (%)"].iter().all(|name| heading.iter().any(|of| of == name)) {
-        return Some(of_study);
+fn row_parser(heading: &[String]) -> Option<RowParser> {
+    let has_column = |name: &&str| heading.iter().any(|column| column == name);
+    if ["Model", "Procs", "AU (%)"].iter().all(has_column) {
+        return Some(parse_study_row);
     }
-    heading.iter().any(|column| column.ends_with(MLPERF_COUNT)).then_some(of_mlperf)
+    let has_counts = heading.iter().any(|column| column.ends_with(MLPERF_COUNT));
+    has_counts.then_some(parse_mlperf_row)
 }
 
-fn of_study(line: usize, heading: &[String], row: &[String]) -> Vec<Claim> {
+fn parse_study_row(line: usize, heading: &[String], row: &[String]) -> Vec<Claim> {
     let [model, procs, au, rate, parameter, value] =
         ["Model", "Procs", "AU (%)", "I/O (MB/s)", "Parameter", "Value"]
             .map(|name| cell(heading, row, name));
@@ -123,14 +127,14 @@ fn of_study(line: usize, heading: &[String], row: &[String]) -> Vec<Claim> {
         line,
         workload: model.unwrap_or_default().into(),
         accelerators: procs.and_then(|text| text.trim().parse().ok()),
-        parameter: parameter.zip(value).map(|both| [both.0.into(), both.1.into()]),
-        au_percent: au.and_then(|text| Stated::read(text, 1.0)),
-        mib_per_second: rate.and_then(|text| Stated::read(text, 1.0)),
+        parameter: parameter.zip(value).map(|(name, value)| [name.into(), value.into()]),
+        au_percent: au.and_then(|text| RoundedNumber::parse(text, 1.0)),
+        mib_per_second: rate.and_then(|text| RoundedNumber::parse(text, 1.0)),
     };
-    if claim.says_something() { vec![claim] } else { Vec::new() }
+    if claim.has_numbers() { vec![claim] } else { Vec::new() }
 }
 
-fn of_mlperf(line: usize, heading: &[String], row: &[String]) -> Vec<Claim> {
+fn parse_mlperf_row(line: usize, heading: &[String], row: &[String]) -> Vec<Claim> {
     let workloads = heading.iter().filter_map(|column| column.strip_suffix(MLPERF_COUNT));
     let claims = workloads.map(|workload| {
         let [count, rate] =
@@ -141,26 +145,26 @@ fn of_mlperf(line: usize, heading: &[String], row: &[String]) -> Vec<Claim> {
             accelerators: count.and_then(|text| text.trim().parse().ok()),
             parameter: None,
             au_percent: None,
-            mib_per_second: rate.and_then(|text| Stated::read(text, MIB_OF_GIB)),
+            mib_per_second: rate.and_then(|text| RoundedNumber::parse(text, MIB_OF_GIB)),
         }
     });
-    claims.filter(Claim::says_something).collect()
+    claims.filter(Claim::has_numbers).collect()
 }
 
-/// The field of `row` in the column of that name.
+/// Returns the field of `row` in the column `name`.
 fn cell<'r>(heading: &[String], row: &'r [String], name: &str) -> Option<&'r str> {
     let at = heading.iter().position(|column| column == name)?;
     row.get(at).map(String::as_str)
 }
 
 impl Claim {
-    fn says_something(&self) -> bool {
+    fn has_numbers(&self) -> bool {
         self.au_percent.is_some() || self.mib_per_second.is_some()
     }
 
-    /// The fault in it; `None` where a run, or the mean of all such runs, has its numbers.
-    fn lacks(&self, runs: &[Run]) -> Option<String> {
-        let own: Vec<&Run> = runs.iter().filter(|run| self.is_of(run)).collect();
+    /// Describes the numbers that no run, and no mean of runs, matches; `None` if all match.
+    fn mismatch(&self, runs: &[Run]) -> Option<String> {
+        let candidates: Vec<&Run> = runs.iter().filter(|run| self.describes(run)).collect();
         let parameter = self.parameter.iter().map(|[key, value]| format!(", {key} {value}"));
         let accelerators =
             self.accelerators.map_or("an unknown number of".into(), |n| n.to_string());
@@ -170,57 +174,61 @@ impl Claim {
             self.workload,
             parameter.collect::<String>()
         );
-        if own.is_empty() {
-            return Some(format!("{row}: no run backs it"));
+        if candidates.is_empty() {
+            return Some(format!("{row}: there is no such run"));
         }
-        let au = lack(self.au_percent, "% AU", &own, |run| {
+        let au = number_mismatch(self.au_percent, "% AU", &candidates, |run| {
             [run.reported_au_percent(), run.metric(&AU_WINDOWED)]
         });
-        let rate = lack(self.mib_per_second, "MiB/s", &own, |run| {
+        let rate = number_mismatch(self.mib_per_second, "MiB/s", &candidates, |run| {
             [run.reported_mib_per_second(), run.metric(&NOMINAL_WINDOWED).map(|rate| rate / MIB)]
         });
-        let lacks = [au, rate];
-        let lacks: Vec<String> = lacks.into_iter().flatten().collect();
-        (!lacks.is_empty()).then(|| format!("{row}: no run backs {}", lacks.join(", nor ")))
+        let mismatches: Vec<String> = [au, rate].into_iter().flatten().collect();
+        (!mismatches.is_empty()).then(|| format!("{row}: no run has {}", mismatches.join(", nor ")))
     }
 
-    fn is_of(&self, run: &Run) -> bool {
-        let (asked, own) = (plain(&self.workload), plain(&run.workload));
-        let is_varied = self
-            .parameter
-            .iter()
-            .all(|[key, value]| *key == run.parameter && plain(value) == plain(&run.value));
-        let is_model = asked == own || (self.parameter.is_none() && own.starts_with(&asked));
-        run.is_result() && is_model && is_varied && run.accelerators == self.accelerators
+    /// Returns whether a run has the workload, the parameters and the accelerators of the row.
+    fn describes(&self, run: &Run) -> bool {
+        let claimed = normalized_name(&self.workload);
+        let actual = normalized_name(&run.workload);
+        let has_parameter = self.parameter.iter().all(|[key, value]| {
+            *key == run.parameter && normalized_name(value) == normalized_name(&run.value)
+        });
+        let is_model =
+            claimed == actual || (self.parameter.is_none() && actual.starts_with(&claimed));
+        run.is_result() && is_model && has_parameter && run.accelerators == self.accelerators
     }
 }
 
-/// `99.9 % AU (they have 93.1 to 93.6)`; `None` where one of the runs has it, or their mean, as it is reported or recomputed.
-fn lack(
-    stated: Option<Stated>,
+/// Describes a number that no run matches, such as `99.9 % AU (its runs have 93.1 to 93.6)`. `None` if a run or the mean of the runs matches it.
+/// `values` returns the reported and the recomputed value of a run.
+fn number_mismatch(
+    claimed: Option<RoundedNumber>,
     unit: &str,
     runs: &[&Run],
-    of: impl Fn(&Run) -> [Option<f64>; 2],
+    values: impl Fn(&Run) -> [Option<f64>; 2],
 ) -> Option<String> {
-    let stated = stated?;
-    let numbers = [0, 1].map(|way| runs.iter().filter_map(|run| of(run)[way]).collect::<Vec<_>>());
-    let is_backed = numbers
-        .iter()
-        .any(|own| own.iter().copied().chain(mean(own)).any(|number| stated.is_near(number)));
-    if is_backed {
+    let claimed = claimed?;
+    let by_kind =
+        [0, 1].map(|kind| runs.iter().filter_map(|run| values(run)[kind]).collect::<Vec<_>>());
+    let is_matched = |numbers: &Vec<f64>| {
+        numbers.iter().copied().chain(mean(numbers)).any(|number| claimed.matches(number))
+    };
+    if by_kind.iter().any(is_matched) {
         return None;
     }
-    let all = numbers.iter().flatten().copied();
-    let range = all.clone().reduce(f64::min).zip(all.reduce(f64::max));
-    let range =
-        range.map_or("nothing of it".into(), |ends| format!("{:.1} to {:.1}", ends.0, ends.1));
-    Some(format!("{:.1} {unit} (its runs have {range})", stated.number))
+    let all = by_kind.iter().flatten().copied();
+    let range = match (all.clone().reduce(f64::min), all.reduce(f64::max)) {
+        (Some(least), Some(most)) => format!("{least:.1} to {most:.1}"),
+        _ => "no value".into(),
+    };
+    Some(format!("{:.1} {unit} (its runs have {range})", claimed.number))
 }
 
-/// Letters and digits alone, as tables and workloads have names of their own: `3D-Unet` is `unet3d`.
-fn plain(name: &str) -> String {
-    let plain: String = name.chars().filter(|c| c.is_alphanumeric()).collect();
-    match plain.to_lowercase() {
+/// Removes everything but letters and digits, since tables spell names differently, and maps `3D-Unet` to `unet3d`.
+fn normalized_name(name: &str) -> String {
+    let letters: String = name.chars().filter(|c| c.is_alphanumeric()).collect();
+    match letters.to_lowercase() {
         name if name == "3dunet" => "unet3d".into(),
         name => name,
     }
@@ -232,7 +240,7 @@ mod tests {
     use crate::index::{ReadOptions, RunIndex};
     use std::fs;
 
-    /// Words on a table beside a run on 4 accelerators; AU and rate stand for the run's own.
+    /// Checks the reasons reported for a table next to a run on 4 accelerators. Placeholders in the table stand for the run's values.
     fn check(table: &str, expected: &[&str]) {
         let folder = tempfile::tempdir().unwrap();
         Fake::default().write(folder.path(), "unet3d_h100/4/2025");
@@ -246,7 +254,7 @@ mod tests {
         let table = table.replace("{mib}", &format!("{mib:.0}"));
         let table = table.replace("{gib}", &format!("{:.2}", mib / 1024.0));
         fs::write(folder.path().join("table.csv"), table).unwrap();
-        let found: Vec<String> = read().unread.iter().map(|one| one.why.clone()).collect();
+        let found: Vec<String> = read().unread.iter().map(|row| row.why.clone()).collect();
         assert_eq!(found.len(), expected.len(), "{found:?}");
         for (found, expected) in found.iter().zip(expected) {
             assert!(found.starts_with(expected), "{found}: {expected}");
@@ -254,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_that_people_wrote_by_hand_are_checked_too() {
+    fn tables_that_are_not_strict_csv_are_checked() {
         check(
             "\"Model\", \"Procs\", \"AU (%)\",Remark\n{workload}, 4, \"99.9\",\"two\nlines\"\n",
             &["line 2: "],
@@ -262,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_the_study_are_backed_or_named() {
+    fn unmatched_rows_of_a_study_are_reported() {
         check(
             "Model,Parameter,Value,Procs,AU (%),I/O (MB/s)\n{workload},{parameter},{value},4,{au},{mib}\n",
             &[],
@@ -276,20 +284,20 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_mlperf_are_backed_or_named() {
+    fn unmatched_rows_of_mlperf_are_reported() {
         let heading = "Public ID,Organization,Fake - # Accel,Fake - Read B/W (GiB/s),ResNet-50 - # Accel,ResNet-50 - Read B/W (GiB/s)\n";
         check(&format!("{heading}1,\"A, B\",4,{{gib}},,\n"), &[]);
         check(
             &format!("{heading}1,A,4,9{{gib}},8,1.5\n"),
             &[
-                "line 2: Fake on 4 accelerators: no run backs ",
-                "line 2: ResNet-50 on 8 accelerators: no run backs it",
+                "line 2: Fake on 4 accelerators: no run has ",
+                "line 2: ResNet-50 on 8 accelerators: there is no such run",
             ],
         );
     }
 
     #[test]
-    fn other_tables_are_left_alone() {
+    fn other_tables_are_ignored() {
         check("model,epochs,processes,overrides,run\nunet3d,5,4,,N\n", &[]);
         check("", &[]);
     }

@@ -82,7 +82,7 @@ fn two_names_of_one_workload_are_one() {
     save("mine", 3, 2);
     save("slow", 4, 4);
     let mut runs = index(folder.path()).runs;
-    runs.sort_by(|a, b| a.by_start().cmp(&b.by_start()));
+    runs.sort_by(|a, b| a.start_key().cmp(&b.start_key()));
     let named: Vec<_> =
         runs.iter().map(|run| (run.workload.as_str(), run.settings["model"].as_str())).collect();
     let (theirs, slow) = (("theirs", "theirs"), ("slow", "slow"));

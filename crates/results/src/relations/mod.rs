@@ -1,4 +1,5 @@
-//! Many runs side by side: which belong together, which may have read the dataset of another, which are copies. Indexed once, so that thousands of runs are judged in no time.
+//! Relations between runs: replicates, copies, usual settings, and runs that may have read the dataset of another run. They are computed once for all
+//! runs, so that queries are fast for thousands of runs.
 
 mod stale_dataset;
 #[cfg(test)]
@@ -10,22 +11,22 @@ use crate::run::{ExperimentKey, Run, StudyKey, grouped};
 use feedrate_measure::doubt::Severity;
 use std::collections::{BTreeMap, HashMap};
 
-/// All runs of an analysis.
+/// The runs of an analysis and the relations between them.
 pub struct Relations<'a> {
-    /// The runs.
+    /// All runs.
     pub runs: &'a [Run],
     experiments: BTreeMap<ExperimentKey<'a>, Vec<usize>>,
-    usual: BTreeMap<StudyKey<'a>, Usual<'a>>,
+    usual: BTreeMap<StudyKey<'a>, UsualSettings<'a>>,
     stale: Vec<Option<StaleDataset>>,
     copies: HashMap<u64, usize>,
 }
 
-/// Settings that most runs of the same source and workload were given, and how many were, by key. Runs that override a key do not
-/// count for it.
-pub type Usual<'a> = BTreeMap<&'a str, (&'a str, usize)>;
+/// The most common value of each setting among the runs of a source and workload, and the number of runs with it, by key. Runs that override a key do
+/// not count for it.
+pub type UsualSettings<'a> = BTreeMap<&'a str, (&'a str, usize)>;
 
 impl<'a> Relations<'a> {
-    /// Relate `runs`, in any order.
+    /// Computes the relations of `runs`, in any order.
     pub fn new(runs: &'a [Run]) -> Self {
         let studies = grouped(runs, Run::is_result, Run::study_key).into_iter();
         let usual = studies.map(|(study, members)| (study, usual_settings(runs, &members)));
@@ -33,7 +34,7 @@ impl<'a> Relations<'a> {
         for (index, run) in runs.iter().enumerate() {
             let Some(fingerprint) = run.dataset_use.fingerprint else { continue };
             let first = copies.entry(fingerprint).or_insert(index);
-            if copied(run) < copied(&runs[*first]) {
+            if originality_key(run) < originality_key(&runs[*first]) {
                 *first = index;
             }
         }
@@ -46,59 +47,63 @@ impl<'a> Relations<'a> {
         }
     }
 
-    /// Runs of the same experiment that count, this one among them.
+    /// Returns the results of the same experiment, including the run itself.
     pub fn replicates(&self, index: usize) -> &[usize] {
         self.experiments.get(&self.runs[index].experiment_key()).map_or(&[], Vec::as_slice)
     }
 
-    /// Usual settings among the runs of the same source and workload.
-    pub fn usual(&self, index: usize) -> Option<&Usual<'a>> {
+    /// Returns the usual settings of the run's source and workload.
+    pub fn usual(&self, index: usize) -> Option<&UsualSettings<'a>> {
         self.usual.get(&self.runs[index].study_key())
     }
 
-    /// The dataset of another that the run may have read.
+    /// Returns the dataset of another run that the run may have read.
     pub fn stale(&self, index: usize) -> Option<&StaleDataset> {
         self.stale[index].as_ref()
     }
 
-    /// The original of those with the same times of all steps, where that is another.
-    pub fn copy_of(&self, index: usize) -> Option<&Run> {
+    /// Returns the original if the run is a copy, that is, if another run has the same step times.
+    pub fn original_of(&self, index: usize) -> Option<&Run> {
         let first = *self.copies.get(&self.runs[index].dataset_use.fingerprint?)?;
         (first != index).then(|| &self.runs[first])
     }
 }
 
-/// The least is the original: that which has a summary; of these that which began first; of those that began at once, that which fits its folder and is not put aside.
-fn copied(run: &Run) -> (bool, bool, Option<i64>, bool, bool) {
+/// Returns a sort key by which the original precedes its copies. A run with a summary precedes others, then the earliest, then one without invalid
+/// doubts, then one that was not put aside.
+fn originality_key(run: &Run) -> (bool, bool, Option<i64>, bool, bool) {
     let started_us = run.dataset_use.started_us;
-    let has_none = !run.is_own() && run.reported.is_empty();
-    (has_none, started_us.is_none(), started_us, is_invalid(run), run.put_aside.is_some())
+    let lacks_summary = !run.is_own() && run.reported.is_empty();
+    (lacks_summary, started_us.is_none(), started_us, is_invalid(run), run.put_aside.is_some())
 }
 
 fn is_invalid(run: &Run) -> bool {
     run.doubts.iter().any(|doubt| doubt.severity == Severity::Invalid)
 }
 
-/// By key, the value that most of `members` have without having asked for it.
-fn usual_settings<'a>(runs: &'a [Run], members: &[usize]) -> Usual<'a> {
+/// Computes the usual settings of the imported runs among `members`.
+fn usual_settings<'a>(runs: &'a [Run], members: &[usize]) -> UsualSettings<'a> {
     let mut counts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for run in members.iter().map(|index| &runs[*index]).filter(|c| !c.is_own()) {
-        for (key, value) in &run.dataset_use.asked {
+    for run in members.iter().map(|index| &runs[*index]).filter(|run| !run.is_own()) {
+        for (key, value) in &run.dataset_use.configured {
             if !run.dataset_use.overridden.contains(key) {
                 counts.entry(key).or_default().push(value);
             }
         }
     }
-    let common = counts.into_iter().map(|(key, values)| (key, most_common(values.into_iter())));
-    common.filter_map(|(key, common)| Some((key, common?))).collect()
+    let usual = counts
+        .into_iter()
+        .filter_map(|(key, values)| Some((key, most_common(values.into_iter())?)));
+    usual.collect()
 }
 
-/// The first of those that come most often, and how often.
+/// Returns the most frequent value and its count. Among equally frequent values, the first wins.
 pub(crate) fn most_common<'a>(values: impl Iterator<Item = &'a str>) -> Option<(&'a str, usize)> {
     let mut counts: HashMap<&str, (usize, usize)> = HashMap::new();
-    for (place, value) in values.enumerate() {
-        counts.entry(value).or_insert((0, place)).0 += 1;
+    for (position, value) in values.enumerate() {
+        counts.entry(value).or_insert((0, position)).0 += 1;
     }
-    let best = counts.into_iter().max_by_key(|(_, (count, place))| (*count, usize::MAX - place));
+    let best =
+        counts.into_iter().max_by_key(|(_, (count, position))| (*count, usize::MAX - position));
     best.map(|(value, (count, _))| (value, count))
 }

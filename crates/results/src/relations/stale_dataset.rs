@@ -1,5 +1,5 @@
-//! Runs that may have read the dataset of another run, by configs and the logs of generations: DLIO reads the files with the right ending in
-//! `data_folder`, whichever run made them. Files that were made without leaving a log are not known here.
+//! Finds runs that may have read the dataset of another run, from configs and logs. DLIO reads all files with the right extension in `data_folder`, no
+//! matter which run generated them. Generations without a log are unknown here.
 
 use crate::import::DlioAbility::{HasOwnSection, IsCompressed, IsImage};
 use crate::import::dlio_has;
@@ -7,61 +7,61 @@ use crate::run::{Activity, Run};
 use feedrate_spec::workload::KEYS;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Changes of a folder that are looked through for the last one before a run.
-const LOOKED_AT_MAX: usize = 1000;
+/// Maximum number of changes of a folder that are searched for the last one before a run.
+const CHANGES_MAX: usize = 1000;
 
-/// The dataset that was made last in a run's folder, with other settings than the run's.
+/// The last dataset that was generated in a run's folder, if its settings differ from the run's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StaleDataset {
-    /// The run that made it, as an index.
+    /// Index of the run that generated it.
     pub maker: usize,
     /// Settings that differ.
     pub differs: Vec<SettingDifference>,
 }
 
-/// A setting of section `dataset` that a run and the files do not share.
+/// A setting of the section `dataset` that differs between a run and the files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettingDifference {
-    /// Its key.
+    /// Key of the setting, without `dataset.`.
     pub key: String,
-    /// Value that the run has.
+    /// Value in the run.
     pub run: String,
-    /// Value that the files were made with.
+    /// Value with which the files were generated.
     pub files: String,
 }
 
-/// Files of one format, as configs name their folder: the folder, the format, the number of subfolders.
+/// Identifies the files of a dataset in configs: folder, format and number of subfolders.
 type DataFolder<'a> = (&'a str, &'a str, &'a str);
 
-/// A run that made the files of a folder, or removed them.
+/// A run's generation or removal of the files in a folder.
 struct FolderChange {
     run: usize,
-    /// When it was done.
+    /// Time at which the change was complete.
     at_us: Option<i64>,
-    is_made: bool,
+    is_generation: bool,
 }
 
-/// For each run, the dataset of another run that it found; `None` where it found its own, or that is not known.
+/// Returns for each run the dataset of another run that it found; `None` if it found its own dataset or if that is unknown.
 pub(super) fn stale_datasets(runs: &[Run]) -> Vec<Option<StaleDataset>> {
     let started_us = |index: &usize| runs[*index].dataset_use.started_us;
-    let mut by_start: Vec<usize> =
+    let mut start_key: Vec<usize> =
         (0..runs.len()).filter(|index| started_us(index).is_some()).collect();
-    by_start.sort_by_key(started_us);
+    start_key.sort_by_key(started_us);
     let mut stale = vec![None; runs.len()];
     let mut folders: HashMap<DataFolder, Vec<FolderChange>> = HashMap::new();
-    for index in by_start {
+    for index in start_key {
         let run = &runs[index];
         let Some(folder) = data_folder(run) else { continue };
         let changes = folders.entry(folder).or_default();
         let generated_us = run.dataset_use.generated_us;
         if generated_us.is_some() {
-            changes.push(FolderChange { run: index, at_us: generated_us, is_made: true });
+            changes.push(FolderChange { run: index, at_us: generated_us, is_generation: true });
         } else if run.activity == Activity::Training && run.steps > 0 {
             stale[index] = last_dataset(runs, index, changes);
         }
         if matches!(setting(run, "keep_files"), Some("false" | "False")) && run.ended.is_some() {
             let at_us = run.dataset_use.ended_us;
-            changes.push(FolderChange { run: index, at_us, is_made: false });
+            changes.push(FolderChange { run: index, at_us, is_generation: false });
         }
     }
     stale
@@ -73,7 +73,7 @@ fn data_folder(run: &Run) -> Option<DataFolder<'_>> {
 }
 
 fn setting<'a>(run: &'a Run, key: &str) -> Option<&'a str> {
-    run.dataset_use.asked.get(&format!("dataset.{key}")).map(String::as_str)
+    run.dataset_use.configured.get(&format!("dataset.{key}")).map(String::as_str)
 }
 
 fn format(run: &Run) -> &str {
@@ -82,67 +82,70 @@ fn format(run: &Run) -> &str {
 
 fn last_dataset(runs: &[Run], index: usize, changes: &[FolderChange]) -> Option<StaleDataset> {
     let run = &runs[index];
-    let last = changes.iter().rev().take(LOOKED_AT_MAX).find(|change| {
-        change.at_us <= run.dataset_use.started_us && is_one_folder(run, &runs[change.run])
+    let last = changes.iter().rev().take(CHANGES_MAX).find(|change| {
+        let is_earlier = change.at_us <= run.dataset_use.started_us;
+        is_earlier && is_same_folder(run, &runs[change.run])
     })?;
     let differs = differences(run, &runs[last.run]);
-    let is_other = last.is_made && !differs.is_empty();
-    is_other.then_some(StaleDataset { maker: last.run, differs })
+    let is_stale = last.is_generation && !differs.is_empty();
+    is_stale.then_some(StaleDataset { maker: last.run, differs })
 }
 
-/// Whether two runs that name the same folder mean one folder. A relative name is below the job's folder, which is not always known. Hosts
-/// of one source are assumed to see the same files.
-fn is_one_folder(run: &Run, other: &Run) -> bool {
-    let is_one_source = run.source == other.source;
+/// Returns whether two runs with the same folder in their configs used the same folder. Relative paths refer to the job's folder, which may be unknown.
+/// Hosts of one source are assumed to share a file system.
+fn is_same_folder(run: &Run, other: &Run) -> bool {
+    let is_same_source = run.source == other.source;
     let is_absolute = run.dataset_use.store.as_ref().is_some_and(|store| store.starts_with('/'));
-    let is_one_path = match (&run.dataset_use.job_folder, &other.dataset_use.job_folder) {
+    let is_same_path = match (&run.dataset_use.job_folder, &other.dataset_use.job_folder) {
         (Some(job), Some(other_job)) => is_absolute || job == other_job,
-        _ => is_absolute || is_one_source,
+        _ => is_absolute || is_same_source,
     };
-    let is_one_host = run.hostname.is_some() && run.hostname == other.hostname;
-    is_one_path && (is_one_source || is_one_host)
+    let is_same_host = run.hostname.is_some() && run.hostname == other.hostname;
+    is_same_path && (is_same_source || is_same_host)
 }
 
 fn differences(run: &Run, maker: &Run) -> Vec<SettingDifference> {
-    let (own, made) = (file_settings(run), file_settings(maker));
-    let keys: BTreeSet<&str> = own.keys().chain(made.keys()).copied().collect();
+    let run_settings = file_settings(run);
+    let maker_settings = file_settings(maker);
+    let keys: BTreeSet<&str> = run_settings.keys().chain(maker_settings.keys()).copied().collect();
     let value = |settings: &BTreeMap<&str, &str>, key: &str| {
         settings.get(key).copied().or_else(|| default(key)).unwrap_or("not given").to_string()
     };
     let all = keys.into_iter().map(|key| SettingDifference {
         key: key.into(),
-        run: value(&own, key),
-        files: value(&made, key),
+        run: value(&run_settings, key),
+        files: value(&maker_settings, key),
     });
     all.filter(|setting| setting.run != setting.files).collect()
 }
 
-/// Settings that decide the bytes of files, without DLIO's defaults. The number of files is not among them: DLIO draws the same sizes for the
-/// first of many files as for few, and reads as many as it is configured for.
+/// Returns the settings that determine the contents of files and differ from DLIO's defaults. The number of files is not included: it does not change the
+/// contents of each file, and DLIO reads only the configured number of files.
 fn file_settings(run: &Run) -> BTreeMap<&str, &str> {
-    let given = run.dataset_use.asked.iter().filter_map(|(key, value)| {
-        let key = key.strip_prefix("dataset.")?;
+    let configured = run.dataset_use.configured.iter().filter_map(|(path, value)| {
+        let key = path.strip_prefix("dataset.")?;
         (default(key) != Some(value)).then_some((key, value.as_str()))
     });
-    let mut files: BTreeMap<&str, &str> = given.collect();
+    let mut settings: BTreeMap<&str, &str> = configured.collect();
     let format = format(run);
-    let (is_image, has_section) = (dlio_has(format, IsImage), dlio_has(format, HasOwnSection));
-    let has_dims = files.contains_key("record_dims");
-    let is_compressed = files.contains_key("compression") && dlio_has(format, IsCompressed);
-    let is_gzip = files.get("compression") == Some(&"gzip");
-    files.retain(|key, _| match *key {
+    let is_image = dlio_has(format, IsImage);
+    let has_section = dlio_has(format, HasOwnSection);
+    let has_dims = settings.contains_key("record_dims");
+    let is_compressed = settings.contains_key("compression") && dlio_has(format, IsCompressed);
+    let is_gzip = settings.get("compression") == Some(&"gzip");
+    settings.retain(|key, _| match *key {
         "record_dims" => true,
         "record_length_bytes" | "record_length_bytes_stdev" => !has_dims,
         "num_samples_per_file" | "record_element_type" => !is_image,
         "compression" => is_compressed,
         "compression_level" => is_compressed && is_gzip && has_section,
-        // A section of its own, whole or key by key.
+        // The format's section as a whole, or its keys.
         key => has_section && key.split('.').next() == Some(format),
     });
-    files
+    settings
 }
 
-/// DLIO's default of a key of section `dataset`.
+/// Returns DLIO's default for a key of the section `dataset`.
 fn default(key: &str) -> Option<&'static str> {
     let path = format!("dataset.{key}");
     KEYS.iter().find(|known| known.path == path).map(|known| known.default)

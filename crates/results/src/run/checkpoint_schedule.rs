@@ -43,12 +43,12 @@ impl CheckpointSchedule {
         reported: Option<&Reported>,
         accelerators: Option<u32>,
     ) -> Option<Self> {
-        if !config.is_known() || !config.truth("workflow.checkpoint", false) {
+        if !config.is_known() || !config.boolean("workflow.checkpoint", false) {
             return None;
         }
         let count =
             |key: &str, default: f64| config.number(&[key]).unwrap_or(default).max(0.0) as u64;
-        let is_alone = !config.truth("workflow.train", true);
+        let is_alone = !config.boolean("workflow.train", true);
         let steps = config.number(&["checkpoint.steps_between_checkpoints"]);
         let steps = steps.filter(|steps| *steps > 0.0);
         let size_gib = reported.and_then(|reported| reported.metric("checkpoint_size_GB"));

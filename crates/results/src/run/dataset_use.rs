@@ -1,39 +1,40 @@
-//! The dataset that a run was to read, where and when: whether it may have read another is judged among runs.
+//! The dataset that a run was configured to read, with its location and the times of use. [`crate::relations`] decides whether the run may have read
+//! another dataset.
 
-use crate::import::{Config, Imported, same_text, time_of_name};
+use crate::import::{Config, Imported, normalized_text, time_of_name};
 use feedrate_measure::dlio::micros;
 use feedrate_measure::record::Record;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-/// The dataset that a run was to read.
+/// The dataset that a run was configured to read.
 #[derive(Clone, Debug, Default)]
 pub struct DatasetUse {
-    /// Microseconds; only differences mean something.
+    /// Time of the start in microseconds. The epoch is arbitrary.
     pub started_us: Option<i64>,
-    /// Likewise.
+    /// Time of the end, likewise.
     pub ended_us: Option<i64>,
-    /// When the dataset it made was whole; its start where the log does not say. `None` if it made none.
+    /// Time at which the run finished generating a dataset, or its start if the log does not have that time. `None` if it generated none.
     pub generated_us: Option<i64>,
-    /// It was to make a dataset, and its log does not say that it was done.
+    /// Whether the run was configured to generate a dataset and its log does not show the end of generation.
     pub is_generation_unfinished: bool,
-    /// Where the dataset lies, as the config has it. `None` without a config.
+    /// Location of the dataset according to the config. `None` without a config.
     pub store: Option<String>,
-    /// The folder that a relative `store` is in; `None` where it is not known.
+    /// Folder that a relative `store` refers to; `None` if unknown.
     pub job_folder: Option<String>,
-    /// Memory of the hosts, as DLIO's files have it.
+    /// Memory of the hosts according to DLIO's files.
     pub memory_bytes: Option<u64>,
-    /// All that was asked for, by key; empty where there is no config.
-    pub asked: BTreeMap<String, String>,
-    /// Keys of `asked` that an override set.
+    /// Settings that affect the run, by key; empty without config and overrides.
+    pub configured: BTreeMap<String, String>,
+    /// Keys that an override sets or deletes.
     pub overridden: Vec<String>,
-    /// Hash of all times of all steps; `None` without steps.
+    /// Hash of all step times; `None` without steps.
     pub fingerprint: Option<u64>,
 }
 
 impl DatasetUse {
-    /// From steps, whoever wrote them.
+    /// Reads times and fingerprint from a record.
     pub(super) fn from_steps(record: &Record) -> Self {
         DatasetUse {
             started_us: micros(&record.started),
@@ -43,14 +44,14 @@ impl DatasetUse {
         }
     }
 
-    /// With what config and log add to `known` from steps.
-    pub(super) fn from_files(path: &Path, imported: &Imported, known: DatasetUse) -> Self {
+    /// Adds the contents of config and log to `from_steps`.
+    pub(super) fn from_files(path: &Path, imported: &Imported, from_steps: DatasetUse) -> Self {
         let config = &imported.config;
-        let asked = asked(config);
-        let given = config.overrides.as_deref().unwrap_or_default();
-        let started_us = micros(&imported.started);
-        let started_us = started_us.or_else(|| imported.log.started.as_deref().and_then(micros));
-        let started_us = started_us.or_else(|| time_of_name(path));
+        let configured = configured(config);
+        let overrides = config.overrides.as_deref().unwrap_or_default();
+        let started_us = micros(&imported.started)
+            .or_else(|| imported.log.started.as_deref().and_then(micros))
+            .or_else(|| time_of_name(path));
         let generated_us = imported.log.generated.as_deref().and_then(micros).or(started_us);
         let is_done = is_generated(imported);
         DatasetUse {
@@ -61,15 +62,15 @@ impl DatasetUse {
             store: store(imported),
             job_folder: job_folder(imported),
             memory_bytes: imported.system.memory_bytes,
-            overridden: overridden(given, &asked),
-            asked,
-            ..known
+            overridden: overridden(overrides, &configured),
+            configured,
+            ..from_steps
         }
     }
 
-    /// Make the fingerprint that of start, machines and plan, too: no machine starts two runs of a plan in the same microsecond.
-    pub(super) fn tell_apart(&mut self, record: &Record) {
-        let hostnames = record.machines().iter().map(|one| &one.hostname);
+    /// Adds start, machines and plan to the fingerprint, which makes it unique: no machine starts two runs of a plan in the same microsecond.
+    pub(super) fn make_unique(&mut self, record: &Record) {
+        let hostnames = record.machines().iter().map(|machine| &machine.hostname);
         let plan = serde_json::to_string(&record.plan).unwrap_or_default();
         let mut hasher = DefaultHasher::new();
         (self.fingerprint, &record.started, hostnames.collect::<Vec<_>>(), plan).hash(&mut hasher);
@@ -77,10 +78,11 @@ impl DatasetUse {
     }
 }
 
-/// Whether the log says that data generation was done, or is not there to say it.
+/// Returns whether data generation finished according to the log, or the log does not cover it.
 fn is_generated(imported: &Imported) -> bool {
-    let (log, has_steps) = (&imported.log, imported.record.is_some());
-    log.generated.is_some() || log.started.is_none() || (log.is_cut && has_steps)
+    let log = &imported.log;
+    let has_steps = imported.record.is_some();
+    log.generated.is_some() || log.started.is_none() || (log.has_gap && has_steps)
 }
 
 fn store(imported: &Imported) -> Option<String> {
@@ -96,43 +98,45 @@ fn data_folder(imported: &Imported) -> Option<PathBuf> {
     Some(Path::new(&folder).components().collect())
 }
 
-/// A relative folder lies in the folder the job ran in, which DLIO's own folder of results is in.
+/// Returns the job's working folder, to which relative paths refer. DLIO's result folder is below it.
 fn job_folder(imported: &Imported) -> Option<String> {
     let (job, _) = imported.log.folder.as_deref()?.split_once("/hydra_log/")?;
     Some(job.to_string())
 }
 
-/// All that a run was asked for, but where things lie, what it is called and what is expected of it. Overrides stand for a config that is not there.
-fn asked(config: &Config) -> BTreeMap<String, String> {
-    let given = config.overrides.iter().flatten().filter_map(|text| {
-        let (key, value) = key_of_override(text).zip(text.split_once('='))?;
-        Some((key, same_text(value.1.trim().trim_matches(['\'', '"']))))
+/// Returns the settings that affect a run, by current key: all except locations and the evaluation of results. Without a config, those of the
+/// overrides.
+fn configured(config: &Config) -> BTreeMap<String, String> {
+    let overrides = config.overrides.iter().flatten().filter_map(|text| {
+        let key = override_key(text)?;
+        let (_, value) = text.split_once('=')?;
+        Some((key, normalized_text(value.trim().trim_matches(['\'', '"']))))
     });
-    let all = if config.is_known() { config.leaves() } else { given.collect() };
-    let mut asked = BTreeMap::new();
-    for (key, value) in all.into_iter().filter(|(key, _)| !is_aside(key)) {
+    let all = if config.is_known() { config.leaves() } else { overrides.collect() };
+    let mut configured = BTreeMap::new();
+    for (key, value) in all.into_iter().filter(|(key, _)| !is_irrelevant(key)) {
         match key.strip_prefix("data_reader.") {
-            // DLIO takes it where there are both.
-            Some(_) => drop(asked.insert(one_name(&key), value)),
-            None => drop(asked.entry(one_name(&key)).or_insert(value)),
+            // DLIO prefers `data_reader` to `reader`.
+            Some(_) => drop(configured.insert(current_key(&key), value)),
+            None => drop(configured.entry(current_key(&key)).or_insert(value)),
         }
     }
-    asked
+    configured
 }
 
-/// Whether a key says where things lie, or what is made of the results.
-fn is_aside(key: &str) -> bool {
+/// Returns whether a key is a location or concerns only the evaluation of results.
+fn is_irrelevant(key: &str) -> bool {
     let last = key.rsplit('.').next().unwrap_or_default();
     let section = key.split('.').next().unwrap_or_default();
     last.ends_with("folder")
         || ["storage_root", "log_file", "iostat_devices"].contains(&last)
         || section == "metric"
-        // Keys to a store may be in there.
+        // May contain credentials.
         || key.starts_with("storage.storage_options")
 }
 
-/// The name that DLIO has for a key today.
-fn one_name(key: &str) -> String {
+/// Returns the current name of a key in DLIO.
+fn current_key(key: &str) -> String {
     match key {
         "dataset.record_length" => "dataset.record_length_bytes".into(),
         "dataset.record_length_stdev" => "dataset.record_length_bytes_stdev".into(),
@@ -140,29 +144,28 @@ fn one_name(key: &str) -> String {
         "train.computation_time.mean" => "train.computation_time".into(),
         "model" => "model.name".into(),
         key => match key.strip_prefix("data_reader.") {
-            Some(key) => format!("reader.{key}"),
+            Some(rest) => format!("reader.{rest}"),
             None => key.into(),
         },
     }
 }
 
-/// `dataset.format` of `++workload.dataset.format=png`.
-fn key_of_override(text: &str) -> Option<String> {
+/// Returns the key of an override: `dataset.format` for `++workload.dataset.format=png`.
+fn override_key(text: &str) -> Option<String> {
     let key = text.trim_start_matches(['+', '~']).split('=').next()?;
-    Some(one_name(key.strip_prefix("workload.")?.trim()))
+    Some(current_key(key.strip_prefix("workload.")?.trim()))
 }
 
-/// Keys of `asked` that overrides set, or set what they are in; and those that they took away.
-fn overridden(overrides: &[String], asked: &BTreeMap<String, String>) -> Vec<String> {
-    let mut found: Vec<String> =
-        overrides.iter().filter_map(|text| key_of_override(text)).collect();
-    let below = asked.keys().filter(|key| {
-        let rests = found.iter().filter_map(|of| key.strip_prefix(of.as_str()));
-        rests.into_iter().any(|rest| rest.starts_with('.'))
-    });
-    let below: Vec<String> = below.cloned().collect();
-    found.extend(below);
-    found
+/// Returns the keys that overrides set or delete, and the configured keys below them.
+fn overridden(overrides: &[String], configured: &BTreeMap<String, String>) -> Vec<String> {
+    let mut keys: Vec<String> = overrides.iter().filter_map(|text| override_key(text)).collect();
+    let is_below = |key: &&String| {
+        let mut rests = keys.iter().filter_map(|section| key.strip_prefix(section.as_str()));
+        rests.any(|rest| rest.starts_with('.'))
+    };
+    let below: Vec<String> = configured.keys().filter(is_below).cloned().collect();
+    keys.extend(below);
+    keys
 }
 
 fn fingerprint(record: &Record) -> Option<u64> {

@@ -208,7 +208,7 @@ fn activity(imported: &Imported) -> Activity {
         Activity::Unknown
     } else if imported.generates() {
         Activity::Generation
-    } else if imported.config.truth("workflow.checkpoint", false) {
+    } else if imported.config.boolean("workflow.checkpoint", false) {
         Activity::Checkpoints
     } else {
         Activity::Unknown

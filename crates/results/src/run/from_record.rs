@@ -73,7 +73,7 @@ impl Run {
             checkpoints: CheckpointSchedule::from_record(record),
             ..Run::from_plan(path, source, &names, About::from_record(record)).with_steps(record)
         };
-        run.dataset_use.tell_apart(record);
+        run.dataset_use.make_unique(record);
         run.set_values(metric::values(record), record);
         run
     }

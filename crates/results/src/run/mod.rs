@@ -230,7 +230,7 @@ impl Run {
     }
 
     /// Whether a record has all its settings: that of a loop which was watched has few.
-    pub fn tells_settings(&self) -> bool {
+    pub fn has_settings(&self) -> bool {
         self.is_own() && self.settings.contains_key("dataset.format")
     }
 
@@ -307,7 +307,7 @@ impl Run {
     }
 
     /// Key of the order in which runs are numbered.
-    pub fn by_start(&self) -> (&Option<String>, &Path) {
+    pub fn start_key(&self) -> (&Option<String>, &Path) {
         (&self.started, &self.path)
     }
 

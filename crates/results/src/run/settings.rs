@@ -60,7 +60,8 @@ const DEFAULTS: [(&str, &str); 9] = [
 pub(super) fn from_dlio(run: &Run, has_config: bool) -> Settings {
     let defaults: &[(&str, &str)] = if has_config { &DEFAULTS } else { &[] };
     let defaults = defaults.iter().map(|(key, value)| (*key, *value));
-    let asked = run.dataset_use.asked.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    let asked =
+        run.dataset_use.configured.iter().map(|(key, value)| (key.as_str(), value.as_str()));
     // Later ones win.
     let all = defaults.chain(asked).map(|(key, value)| (key_of_dlio(key).into(), value.into()));
     let mut settings: Settings = all.collect();

@@ -1,11 +1,10 @@
-//! Attempts at the rows of a study, as the folders of their results tell them: `<results>/<model>/<experiment>/<time>/`.
-//!
-//! [`ABOUT_FILE`] says from the start whose run it is. Where the folder lies and which of the other two files it holds says what came
-//! of it; nothing else is stored about a row.
+//! Attempts to run the rows of a study. They are stored only in the result folders `<results>/<model>/<experiment>/<time>/`:
+//! [`ABOUT_FILE`] identifies the study and the row from the start of the run, and the location of the folder and the presence of
+//! [`CHECKED_FILE`] or [`FAILED_FILE`] in it give the outcome.
 
 use super::settings::{StudySettings, read_state, write_json};
-use crate::files::{FilesError, failed};
-use crate::place::{INCOMPLETE, SUPERSEDED, absent, put_aside};
+use crate::files::{FilesError, io_error};
+use crate::place::{INCOMPLETE, SUPERSEDED, none_if_missing, put_aside};
 use crate::row::RowKey;
 use feedrate_measure::record::StudyRun;
 use feedrate_measure::record::file::{self, RECORD_FILE, RecordFileError};
@@ -16,67 +15,68 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// In the folder of a run: a [`StudyRun`].
+/// Name of the file with the [`StudyRun`] that a result folder belongs to.
 pub const ABOUT_FILE: &str = "study.json";
-/// Written once the CSV says that the row is done.
+/// Name of the file with [`Checked`], which is written after the row is marked as done in the CSV.
 const CHECKED_FILE: &str = "checked.json";
-/// The reason why it came to no result.
+/// Name of the file with the reason of a failure.
 const FAILED_FILE: &str = "failed.txt";
-/// The same, once its row was begun again.
+/// New name of [`FAILED_FILE`] once the row is started again.
 const RETRIED_FILE: &str = "failed-and-retried.txt";
 
-/// All files of a study in the folder of a run.
+/// Names of all files that a study adds to a result folder.
 pub(crate) const STUDY_FILES: [&str; 4] = [ABOUT_FILE, CHECKED_FILE, FAILED_FILE, RETRIED_FILE];
 
-/// One start of a run.
+/// One attempt to run a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attempt {
-    /// Counted over the study, from 1.
+    /// Number of the attempt within the study, from 1.
     pub number: u64,
-    /// Key of the row that was run.
+    /// Key of the row.
     pub key: RowKey,
-    /// The folder of its results.
+    /// Result folder.
     pub run_dir: PathBuf,
-    /// Outcome.
+    /// Outcome of the attempt.
     pub outcome: Outcome,
 }
 
 /// Outcome of an attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It goes on, or its runner died.
+    /// The run is still active, or its runner died.
     Running,
-    /// Its record is whole. `None` until it was checked and the CSV says that its row is done.
+    /// The record is complete. `None` until the results are checked and the row is marked as done in the CSV.
     Complete(Option<Checked>),
-    /// It was complete, and its row was set back.
+    /// The run was complete, and its row was reset to pending.
     Superseded,
-    /// It came to no result.
+    /// The run ended without a result.
     Failed {
-        /// In words.
+        /// Description of the failure.
         reason: String,
-        /// Its row was begun again since.
+        /// Whether the row was started again after the failure.
         is_retried: bool,
     },
-    /// It was broken off from outside; what it measured is not used.
-    BrokenOff,
+    /// The run was stopped from outside. Its measurements are not used.
+    Interrupted,
 }
 
-/// Results that were found to be those of their row.
+/// Result of checking that the results of an attempt belong to its row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Checked {
-    /// From the start of the run to its end, without the making of its dataset.
+    /// Duration of the run, without the generation of its dataset.
     pub duration_s: f64,
-    /// Duration of all else of its row but the making of its dataset: hooks, the wait for a quiet machine, processes that start. `None` of older results.
+    /// Additional time that the row took, without the generation of its dataset: hooks, the wait for a quiet machine, the start of processes.
+    /// `None` in results of older versions.
     #[serde(default)]
     pub setup_s: Option<f64>,
-    /// Stands for the plan that was run: replicates have the same.
+    /// Hash of the plan, which is the same for all replicates.
     pub plan: String,
     /// Doubts about the circumstances of the run.
     pub doubts: Vec<PlanDoubt>,
 }
 
 impl Attempt {
-    /// The result of checking its record.
+    /// Returns the result of checking a complete attempt.
     pub fn checked(&self) -> Option<&Checked> {
         match &self.outcome {
             Outcome::Complete(checked) => checked.as_ref(),
@@ -84,26 +84,26 @@ impl Attempt {
         }
     }
 
-    /// Whether its results are whole and count.
+    /// Returns whether the results are complete and not superseded.
     pub fn is_complete(&self) -> bool {
         matches!(self.outcome, Outcome::Complete(_))
     }
 
-    /// Note that its results were checked and that the CSV says so.
+    /// Stores that the results were checked and that the CSV marks the row as done.
     ///
     /// # Errors
-    /// It cannot be written.
-    pub fn mark(&mut self, checked: Checked) -> Result<(), FilesError> {
+    /// The file cannot be written.
+    pub fn mark_checked(&mut self, checked: Checked) -> Result<(), FilesError> {
         self.outcome = Outcome::Complete(Some(checked));
         self.write_outcome()
     }
 
-    /// Write the file that says what came of it.
+    /// Writes the file that stores the outcome, if the outcome has one.
     fn write_outcome(&self) -> Result<(), FilesError> {
         match &self.outcome {
             Outcome::Complete(Some(checked)) => {
                 let path = self.run_dir.join(CHECKED_FILE);
-                // The runner, who alone writes it, may have been killed doing so.
+                // A killed runner may have left a partial file, and no other process writes this file.
                 file::remove_parts_of(&path);
                 write_json(&path, checked)?;
             }
@@ -116,20 +116,20 @@ impl Attempt {
         Ok(())
     }
 
-    /// Put it aside, with the reason where it failed by itself.
+    /// Ends the attempt without a result and moves its folder to the incomplete runs. `reason` is `None` if it was interrupted from outside.
     ///
     /// # Errors
-    /// The reason cannot be written, or the folder not moved.
+    /// The reason cannot be written, or the folder cannot be moved.
     pub fn give_up(&mut self, reason: Option<String>) -> Result<(), FilesError> {
         self.outcome = match reason {
             Some(reason) => Outcome::Failed { reason, is_retried: false },
-            None => Outcome::BrokenOff,
+            None => Outcome::Interrupted,
         };
         self.write_outcome()?;
         self.move_aside(INCOMPLETE)
     }
 
-    /// Put it aside if it failed and its runner died before it had.
+    /// Moves the folder of a failed attempt to the incomplete runs, unless its runner has already done so.
     ///
     /// # Errors
     /// The folder cannot be moved.
@@ -138,19 +138,19 @@ impl Attempt {
         if is_aside { Ok(()) } else { self.move_aside(INCOMPLETE) }
     }
 
-    /// Note that its row is begun again, so that its failure says nothing of the row any more.
+    /// Stores that the row of a failed attempt is started again, so that the failure no longer determines the row's status.
     ///
     /// # Errors
-    /// The file of its reason cannot be renamed.
+    /// The file with the reason cannot be renamed.
     pub fn retry(&mut self) -> Result<(), FilesError> {
         let Outcome::Failed { is_retried, .. } = &mut self.outcome else { return Ok(()) };
         *is_retried = true;
         let path = self.run_dir.join(FAILED_FILE);
-        let renamed = absent(fs::rename(&path, self.run_dir.join(RETRIED_FILE)));
-        renamed.map(drop).map_err(failed("rename", &path))
+        let renamed = none_if_missing(fs::rename(&path, self.run_dir.join(RETRIED_FILE)));
+        renamed.map(drop).map_err(io_error("rename", &path))
     }
 
-    /// Put its results aside: they count no more.
+    /// Moves the results to the superseded runs, so that they no longer count.
     ///
     /// # Errors
     /// The folder cannot be moved.
@@ -162,7 +162,7 @@ impl Attempt {
 
     fn move_aside(&mut self, under: &str) -> Result<(), FilesError> {
         let moved = put_aside(&self.run_dir, under);
-        self.run_dir = moved.map_err(failed("put aside", &self.run_dir))?;
+        self.run_dir = moved.map_err(io_error("put aside", &self.run_dir))?;
         Ok(())
     }
 
@@ -178,18 +178,19 @@ impl Attempt {
     }
 }
 
+/// Derives the outcome from the files in `run_dir` and from `aside`, the folder around it within the experiment (empty for none).
 fn outcome(run_dir: &Path, aside: &str) -> io::Result<Outcome> {
     if aside == SUPERSEDED {
         return Ok(Outcome::Superseded);
     }
     for (name, is_retried) in [(FAILED_FILE, false), (RETRIED_FILE, true)] {
-        if let Some(reason) = absent(read_state(&run_dir.join(name)))? {
+        if let Some(reason) = none_if_missing(read_state(&run_dir.join(name)))? {
             let reason = String::from_utf8_lossy(&reason).into_owned();
             return Ok(Outcome::Failed { reason, is_retried });
         }
     }
     if !aside.is_empty() {
-        return Ok(Outcome::BrokenOff);
+        return Ok(Outcome::Interrupted);
     }
     let checked = read_json::<Checked>(&run_dir.join(CHECKED_FILE))?;
     let is_complete = match checked {
@@ -199,23 +200,24 @@ fn outcome(run_dir: &Path, aside: &str) -> io::Result<Outcome> {
     Ok(if is_complete { Outcome::Complete(checked) } else { Outcome::Running })
 }
 
-/// Say in the folder of a run whose it is.
+/// Writes the file that identifies the study and the row of a result folder.
 ///
 /// # Errors
-/// It cannot be written.
+/// The file cannot be written.
 pub fn write_about(run_dir: &Path, about: &StudyRun) -> Result<(), RecordFileError> {
     write_json(&run_dir.join(ABOUT_FILE), about)
 }
 
-/// All attempts of a study, in the order of their starts.
+/// Reads all attempts of a study, in the order of their starts.
 pub(super) fn read_all(settings: &StudySettings) -> Result<Vec<Attempt>, FilesError> {
     let mut attempts = Vec::new();
     for model in folders(&settings.results)? {
         for experiment in folders(&model)? {
             for aside in ["", INCOMPLETE, SUPERSEDED] {
                 for run_dir in folders(&experiment.join(aside))? {
-                    let failed = failed("read", &run_dir);
-                    attempts.extend(Attempt::read(run_dir, &settings.id, aside).map_err(failed)?);
+                    let read_error = io_error("read", &run_dir);
+                    let attempt = Attempt::read(run_dir, &settings.id, aside);
+                    attempts.extend(attempt.map_err(read_error)?);
                 }
             }
         }
@@ -224,18 +226,18 @@ pub(super) fn read_all(settings: &StudySettings) -> Result<Vec<Attempt>, FilesEr
     Ok(attempts)
 }
 
-/// Folders in a folder that may not be there.
+/// Lists the subfolders of a folder, sorted; none if the folder is missing.
 fn folders(folder: &Path) -> Result<Vec<PathBuf>, FilesError> {
-    let entries = absent(fs::read_dir(folder)).map_err(failed("look into", folder))?;
+    let entries = none_if_missing(fs::read_dir(folder)).map_err(io_error("look into", folder))?;
     let paths = entries.into_iter().flatten().map(|entry| Ok(entry?.path()));
     let mut found: Vec<PathBuf> =
-        paths.collect::<io::Result<_>>().map_err(failed("look into", folder))?;
+        paths.collect::<io::Result<_>>().map_err(io_error("look into", folder))?;
     found.retain(|path| path.is_dir());
     found.sort();
     Ok(found)
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
-    // Each is written in one step: what cannot be parsed is not ours.
-    Ok(absent(read_state(path))?.and_then(|text| serde_json::from_slice(&text).ok()))
+    // feedrate writes these files atomically, so a file that cannot be parsed is not from feedrate.
+    Ok(none_if_missing(read_state(path))?.and_then(|text| serde_json::from_slice(&text).ok()))
 }

@@ -1,4 +1,4 @@
-//! State of a study beside its CSV: how its runs are made, and what came of them, as the folders of its results say.
+//! State of a study beyond its CSV: its settings, and its attempts as read from the result folders.
 
 mod settings;
 mod attempt;
@@ -17,17 +17,17 @@ use crate::row::Row;
 /// State of a study.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StudyState {
-    /// How the runs are made; `None` before the first.
+    /// Settings of the study; `None` before its first run.
     pub settings: Option<StudySettings>,
-    /// In the order of their starts.
+    /// Attempts, in the order of their starts.
     pub attempts: Vec<Attempt>,
 }
 
 impl StudyState {
-    /// Read the state of a study.
+    /// Reads the state of a study.
     ///
     /// # Errors
-    /// It cannot be read, or is that of another study.
+    /// The state cannot be read or belongs to another study.
     pub fn read(files: &StudyFiles) -> Result<Self, FilesError> {
         let Some(settings) = StudySettings::read(files)? else {
             return files.refuse_journal().map(|()| Self::default());
@@ -37,30 +37,30 @@ impl StudyState {
         Ok(StudyState { settings: Some(settings), attempts })
     }
 
-    /// Read the state of a study that is to be run.
+    /// Reads the state of a study that will be run, and updates the stored paths of a study that was moved.
     ///
     /// # Errors
-    /// It cannot be read or written, or is that of another study.
+    /// The state cannot be read or written, or belongs to another study.
     pub fn open(files: &StudyFiles, _lock: &Lock) -> Result<Self, FilesError> {
-        let before = StudySettings::read(files)?;
+        let stored = StudySettings::read(files)?;
         let state = Self::read(files)?;
-        // A study that was moved says where it lies now, so that a copy of it is known for one.
-        if let (Some(before), Some(now)) = (before, &state.settings)
-            && before != *now
+        // Otherwise a copy of the moved study could not be recognised as a copy.
+        if let (Some(stored), Some(current)) = (stored, &state.settings)
+            && stored != *current
         {
-            now.write(files)?;
+            current.write(files)?;
         }
         Ok(state)
     }
 
-    /// Where each row stands, in their order.
-    pub fn places(&self, rows: &[Row]) -> Vec<RowState<'_>> {
+    /// Returns the state of each row, in the order of `rows`.
+    pub fn row_states(&self, rows: &[Row]) -> Vec<RowState<'_>> {
         status::places(rows, &self.attempts)
     }
 
-    /// Whether any run came to a result.
+    /// Returns whether any run has produced a result.
     pub fn has_results(&self) -> bool {
         let mut attempts = self.attempts.iter();
-        attempts.any(|of| of.is_complete() || of.outcome == Outcome::Superseded)
+        attempts.any(|attempt| attempt.is_complete() || attempt.outcome == Outcome::Superseded)
     }
 }

@@ -1,75 +1,75 @@
-//! How the runs of a study are made: one small file in the study's folder, the same from its first run to its last.
+//! Settings that hold for all runs of a study, stored as one JSON file in the folder of its state from the first run on.
 
-use crate::files::{FilesError, StudyFiles, failed};
-use crate::place::absent;
+use crate::files::{FilesError, StudyFiles, io_error};
+use crate::place::none_if_missing;
 use feedrate_measure::record::file::{self, RecordFileError, read_bounded};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The longest that is read of a study's state: a line each of ten thousands of runs.
+/// Size limit of a file of the state.
 const STATE_BYTES_MAX: u64 = 64 << 20;
 
-/// How the runs of a study are made.
+/// Settings that hold for all runs of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StudySettings {
-    /// The CSV of the study. Paths below its folder move with it.
+    /// The CSV of the study. If the CSV is moved, paths below its folder are adjusted.
     pub csv: PathBuf,
-    /// Identity of the study; what it made carries it.
+    /// Identifier of the study, stored in each of its runs and datasets.
     pub id: String,
-    /// The folder that runs start in; relative paths of workloads count from it.
+    /// Working folder of runs, to which relative paths of workloads refer.
     pub folder: PathBuf,
-    /// Where results go.
+    /// Folder of results.
     pub results: PathBuf,
-    /// Where datasets lie; `None` leaves it to the workloads.
+    /// Folder of datasets; `None` uses the folders of the workloads.
     pub data: Option<PathBuf>,
-    /// Share of files and samples of rows that say nothing else.
+    /// Share of files and samples to use in rows without a scale.
     pub scale: f64,
-    /// Share of each record's bytes.
+    /// Share of each record's bytes to use.
     pub shrink_records: f64,
-    /// State of the page cache before each run that says nothing else.
+    /// State of the page cache before runs of rows without such a setting.
     pub cache: String,
-    /// How processes are started.
+    /// Settings of the launcher.
     pub launching: Launching,
 }
 
-/// How the processes of a run are started.
+/// Settings for starting the processes of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Launching {
-    /// A member of the family `launch`.
+    /// Name of a member of the family `launch`.
     pub launch: String,
-    /// Lines of bash before each run.
+    /// Lines of bash to run before each run.
     pub prologue: Vec<String>,
-    /// More arguments of the launcher.
+    /// Additional arguments of the launcher.
     pub arguments: Vec<String>,
-    /// Accelerators of each process; `None` is one.
+    /// Number of accelerators of each process; `None` means one.
     pub accelerators_per_rank: Option<u32>,
 }
 
 impl StudySettings {
-    /// Read the settings of a study; `None` before its first run.
+    /// Reads the settings of a study; `None` before its first run.
     ///
     /// # Errors
     /// The file cannot be read.
     pub(super) fn read(files: &StudyFiles) -> Result<Option<Self>, FilesError> {
-        let failed = failed("use", &files.settings());
-        let text = absent(read_state(&files.settings())).map_err(&failed)?;
+        let use_error = io_error("use", &files.settings());
+        let text = none_if_missing(read_state(&files.settings())).map_err(&use_error)?;
         let parsed = text.map(|text| serde_json::from_slice(&text)).transpose();
-        parsed.map_err(|error| failed(error.into()))
+        parsed.map_err(|error| use_error(error.into()))
     }
 
-    /// Keep them with the study; they are on the disk when this returns.
+    /// Writes the settings to the study's state and syncs them to disk.
     ///
     /// # Errors
-    /// They cannot be written. The old ones are still there.
+    /// The file cannot be written. The old settings then remain.
     pub fn write(&self, files: &StudyFiles) -> Result<(), FilesError> {
         Ok(write_json(&files.settings(), self)?)
     }
 
-    /// The same for the study where it lies now.
+    /// Adjusts the paths of a study that was moved to `csv` and `state`.
     ///
     /// # Errors
-    /// They are those of another study, whose CSV is still there.
+    /// The settings belong to another study: the CSV that they name still exists.
     pub(super) fn moved_to(self, csv: &Path, state: &Path) -> Result<Self, FilesError> {
         if self.csv == csv {
             return Ok(self);
@@ -87,18 +87,20 @@ impl StudySettings {
     }
 }
 
-/// Where `path` is once the study of the CSV `from` lies at `to`.
-fn moved(path: &Path, from: &Path, to: &Path) -> PathBuf {
-    let (Some(from), Some(to)) = (from.parent(), to.parent()) else { return path.to_path_buf() };
-    match path.strip_prefix(from) {
-        // Joined to nothing a path would end in a slash.
-        Ok(rest) if rest.as_os_str().is_empty() => to.to_path_buf(),
-        Ok(rest) => to.join(rest),
+/// Adjusts a path after the study's CSV was moved. Paths outside the CSV's old folder stay unchanged.
+fn moved(path: &Path, old_csv: &Path, new_csv: &Path) -> PathBuf {
+    let (Some(old_folder), Some(new_folder)) = (old_csv.parent(), new_csv.parent()) else {
+        return path.to_path_buf();
+    };
+    match path.strip_prefix(old_folder) {
+        // Joining an empty path would append a slash.
+        Ok(rest) if rest.as_os_str().is_empty() => new_folder.to_path_buf(),
+        Ok(rest) => new_folder.join(rest),
         Err(_) => path.to_path_buf(),
     }
 }
 
-/// A file of a study's state; results and the folder beside the CSV may come from anybody.
+/// Reads a file of a study's state. The size is limited, since results and state may come from others.
 pub(super) fn read_state(path: &Path) -> io::Result<Vec<u8>> {
     read_bounded(path, STATE_BYTES_MAX)
 }

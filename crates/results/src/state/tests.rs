@@ -1,4 +1,4 @@
-//! The state of a study, as the folders of its results and the settings beside its CSV say.
+//! Tests of a study's state as read from its settings and result folders.
 
 use super::*;
 use crate::place::{INCOMPLETE, make_run_dir};
@@ -7,56 +7,56 @@ use feedrate_measure::record::{StudyRun, file};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Outcome of an attempt.
+/// Kind of outcome of an attempt.
 #[derive(Clone, Copy)]
-enum Came {
+enum Kind {
     Running,
     Complete,
     Marked,
     Superseded,
     Failed,
     Retried,
-    BrokenOff,
+    Interrupted,
 }
-use Came::{BrokenOff, Complete, Failed, Marked, Retried, Running, Superseded};
+use Kind::{Complete, Failed, Interrupted, Marked, Retried, Running, Superseded};
 
-fn attempt(number: u64, row: &Row, came: Came) -> Attempt {
+fn attempt(number: u64, row: &Row, kind: Kind) -> Attempt {
     let checked = Checked { duration_s: 1.5, ..Checked::default() };
     let failed = |is_retried| Outcome::Failed { reason: "no space".into(), is_retried };
-    let outcome = match came {
+    let outcome = match kind {
         Running => Outcome::Running,
         Complete => Outcome::Complete(None),
         Marked => Outcome::Complete(Some(checked)),
         Superseded => Outcome::Superseded,
         Failed => failed(false),
         Retried => failed(true),
-        BrokenOff => Outcome::BrokenOff,
+        Interrupted => Outcome::Interrupted,
     };
     Attempt { number, key: row.key(), run_dir: format!("results/{number}").into(), outcome }
 }
 
-/// A word for each row, with the attempt that it is from.
-fn told(rows: &[Row], attempts: &[Attempt]) -> Vec<String> {
+/// Formats the status of each row and the number of the attempt that it follows from.
+fn statuses(rows: &[Row], attempts: &[Attempt]) -> Vec<String> {
     let state = StudyState { settings: None, attempts: attempts.to_vec() };
     let word = |place: &RowState| {
         let number = place.attempt.map_or("-".into(), |attempt| attempt.number.to_string());
         let reason = place.reason().map_or(String::new(), |reason| format!(": {reason}"));
         format!("{} {number}{reason}", place.status.name())
     };
-    state.places(rows).iter().map(word).collect()
+    state.row_states(rows).iter().map(word).collect()
 }
 
 #[test]
-fn a_row_stands_where_csv_and_folders_say() {
+fn the_status_of_a_row_follows_from_csv_and_folders() {
     let row = Row::new("w", 2);
     let done = Row { done: true, ..row.clone() };
-    for (row, came, expected) in [
+    for (row, kind, expected) in [
         (&row, &[][..], "pending -"),
         (&done, &[], "done -"),
         (&row, &[Running], "running 1"),
-        (&row, &[BrokenOff], "pending 1"),
+        (&row, &[Interrupted], "pending 1"),
         (&row, &[Failed], "failed 1: no space"),
-        (&row, &[Failed, BrokenOff], "pending 2"),
+        (&row, &[Failed, Interrupted], "pending 2"),
         (&row, &[Retried], "pending -"),
         (&row, &[Complete], "done 1"),
         (&done, &[Complete], "done 1"),
@@ -66,19 +66,19 @@ fn a_row_stands_where_csv_and_folders_say() {
         (&done, &[Failed], "done -"),
     ] {
         let attempts: Vec<Attempt> =
-            came.iter().zip(1..).map(|(came, number)| attempt(number, row, *came)).collect();
-        assert_eq!(told(std::slice::from_ref(row), &attempts), [expected]);
+            kind.iter().zip(1..).map(|(kind, number)| attempt(number, row, *kind)).collect();
+        assert_eq!(statuses(std::slice::from_ref(row), &attempts), [expected]);
     }
 }
 
 #[test]
-fn rows_that_ask_for_the_same_are_matched_by_their_number() {
+fn rows_with_equal_keys_are_matched_by_their_number() {
     let row = Row::new("w", 2);
     let done = Row { done: true, note: "another word".into(), ..row.clone() };
     let first = [attempt(1, &row, Marked)];
     let check = |rows: &[&Row], attempts: &[Attempt], expected: &[&str]| {
         let rows: Vec<Row> = rows.iter().map(|row| (*row).clone()).collect();
-        assert_eq!(told(&rows, attempts), expected);
+        assert_eq!(statuses(&rows, attempts), expected);
     };
     check(&[&done, &row], &first, &["done 1", "pending -"]);
     check(&[&row, &done], &first, &["pending -", "done 1"]);
@@ -86,7 +86,7 @@ fn rows_that_ask_for_the_same_are_matched_by_their_number() {
     check(&[&done, &done], &first, &["done 1", "done -"]);
     let both = [first[0].clone(), attempt(2, &row, Complete)];
     check(&[&row, &done], &both, &["done 2", "done 1"]);
-    // Its neighbour was deleted while it ran: it is not the one that was set back.
+    // The other row was deleted during the run: the remaining row has the unchecked result.
     check(&[&row], &both, &["done 2"]);
 }
 
@@ -112,7 +112,7 @@ fn study(folder: &Path) -> StudyFiles {
 }
 
 #[test]
-fn a_study_that_was_moved_takes_its_paths_along_and_a_copy_is_told() {
+fn a_study_that_was_moved_adjusts_its_paths_and_a_copy_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let files = study(&folder.path().join("here"));
     settings(Path::new("/no/such/s.csv")).write(&files).unwrap();
@@ -125,24 +125,24 @@ fn a_study_that_was_moved_takes_its_paths_along_and_a_copy_is_told() {
     let other = study(&folder.path().join("other"));
     settings(&files.csv).write(&other).unwrap();
     let error = StudyState::read(&other).unwrap_err();
-    assert!(error.to_string().contains("of which it is a copy"), "{error}");
+    assert!(error.to_string().contains("was copied from"), "{error}");
     assert!(error.hint().unwrap().contains("remove `"));
 }
 
 #[test]
-fn a_study_with_a_journal_of_an_older_version_is_no_new_one() {
+fn a_study_with_a_journal_of_an_older_version_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let files = study(folder.path());
     fs::write(files.state.join("journal.jsonl"), "{}\n").unwrap();
     let error = StudyState::read(&files).unwrap_err();
-    assert!(error.to_string().ends_with("is not read; nothing was changed"), "{error}");
+    assert!(error.to_string().ends_with("cannot be read; nothing was changed"), "{error}");
     assert!(error.hint().is_some_and(|hint| hint.starts_with("move `")));
-    // What this version wrote beside it is read.
+    // The state of this version next to the journal is read.
     settings(&files.csv).write(&files).unwrap();
     assert_eq!(StudyState::read(&files).unwrap().settings, Some(settings(&files.csv)));
 }
 
-/// A run of this study.
+/// Returns the description of an attempt of this study.
 fn about(number: u64) -> StudyRun {
     StudyRun {
         id: Some("this".into()),
@@ -152,7 +152,7 @@ fn about(number: u64) -> StudyRun {
     }
 }
 
-/// A run below the results of a study in `folder`.
+/// Creates a run below the results of a study in `folder`.
 fn run(folder: &Path, complete: bool, about: Option<&StudyRun>) -> PathBuf {
     let run_dir = make_run_dir(&folder.join("results/w/2"), "2026").unwrap();
     let mut record = simple(&[(1000, 1000, 0, 1)]);
@@ -165,7 +165,7 @@ fn run(folder: &Path, complete: bool, about: Option<&StudyRun>) -> PathBuf {
 }
 
 #[test]
-fn folders_say_what_came_of_runs() {
+fn outcomes_are_read_from_folders() {
     let folder = tempfile::tempdir().unwrap();
     let files = study(folder.path());
     settings(&files.csv).write(&files).unwrap();
@@ -178,7 +178,7 @@ fn folders_say_what_came_of_runs() {
     let mut attempts = StudyState::read(&files).unwrap().attempts;
     assert!(attempts[..5].iter().all(|attempt| attempt.outcome == Outcome::Complete(None)));
     assert_eq!((attempts.len(), &attempts[5].outcome), (6, &Outcome::Running));
-    attempts[0].mark(Checked { duration_s: 2.0, ..Checked::default() }).unwrap();
+    attempts[0].mark_checked(Checked { duration_s: 2.0, ..Checked::default() }).unwrap();
     attempts[1].supersede().unwrap();
     attempts[2].give_up(Some("no space".into())).unwrap();
     attempts[3].give_up(Some("no space".into())).unwrap();
@@ -193,9 +193,9 @@ fn folders_say_what_came_of_runs() {
     assert_eq!(gone.attempts[0].outcome, Outcome::Running);
 }
 
-/// What opens a pipe waits for somebody who writes.
+/// Opening a pipe would block until another process opens it for writing.
 #[test]
-fn a_pipe_among_the_state_of_a_study_is_not_waited_for() {
+fn a_pipe_in_the_state_of_a_study_does_not_block() {
     let folder = tempfile::tempdir().unwrap();
     let files = study(folder.path());
     settings(&files.csv).write(&files).unwrap();

@@ -97,7 +97,7 @@ impl History {
         pending: &[usize],
         mut observe: impl FnMut(&Path) -> Observation,
     ) -> Self {
-        let places = state.places(rows).into_iter().enumerate();
+        let places = state.row_states(rows).into_iter().enumerate();
         let states = places.map(|(index, place)| match (place.result(), place.reason()) {
             _ if pending.contains(&index) => RunState::Pending,
             (Some(attempt), _) => {

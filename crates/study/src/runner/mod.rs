@@ -297,7 +297,7 @@ impl<'a> Runner<'a> {
 
     /// Rows to run, in their order, but for those that this runner has run already.
     fn pending(&mut self, rows: &[Row]) -> Vec<usize> {
-        let places = self.state.places(rows);
+        let places = self.state.row_states(rows);
         let (mut pending, mut undone) = (Vec::new(), Vec::new());
         for index in due(rows, &self.state, &self.options) {
             match places[index].attempt.filter(|of| self.attempts.contains(&of.number)) {

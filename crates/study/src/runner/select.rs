@@ -7,7 +7,7 @@ use feedrate_results::state::{Status, StudyState};
 
 /// Rows to be run, in their order. What a runner has left that died is run again, or found to be whole.
 pub fn due(rows: &[Row], state: &StudyState, options: &RunnerOptions) -> Vec<usize> {
-    let places = state.places(rows);
+    let places = state.row_states(rows);
     let mut due = in_order(rows);
     due.retain(|&index| {
         let is_due = match places[index].status {

@@ -59,7 +59,7 @@ impl Runner<'_> {
 
     /// The row that an attempt belongs to.
     fn row_of(&self, attempt: &Attempt, rows: &[Row]) -> Option<usize> {
-        let places = self.state.places(rows);
+        let places = self.state.row_states(rows);
         places.iter().position(|place| place.attempt.is_some_and(|of| of.number == attempt.number))
     }
 
@@ -105,7 +105,7 @@ impl Runner<'_> {
 
     /// Put aside the result of a row that was set back, and note that a failed one is begun again. Says whether it failed.
     pub(super) fn set_aside_older(&mut self, next: RowRef) -> Result<bool, RunnerError> {
-        let place = self.state.places(next.rows)[next.index];
+        let place = self.state.row_states(next.rows)[next.index];
         let Some(number) = place.attempt.map(|attempt| attempt.number) else { return Ok(false) };
         let is_failed = place.status == Status::Failed;
         let older = self.state.attempts.iter_mut().find(|attempt| attempt.number == number);
@@ -144,13 +144,13 @@ impl Runner<'_> {
             self.env.tell(RunnerEvent::RowIsGone { label, run_dir });
             return Ok(());
         }
-        Ok(self.state.attempts[at].mark(checked)?)
+        Ok(self.state.attempts[at].mark_checked(checked)?)
     }
 
     /// Doubt a run that replicates others by its row, and was made by another plan.
     pub(super) fn replicates_differ(&self, done: RowRef, plan: &str) -> Option<PlanDoubt> {
         let experiment = done.row().experiment_key();
-        let places = self.state.places(done.rows);
+        let places = self.state.row_states(done.rows);
         let others = done.rows.iter().zip(&places);
         let mut others = others
             .filter(|(row, _)| row.experiment_key() == experiment)

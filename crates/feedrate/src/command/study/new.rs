@@ -169,7 +169,7 @@ fn read(file: &Path) -> anyhow::Result<DesignText> {
         )
     })?;
     if let Some(other) = FileKind::from_text(&text).filter(|kind| *kind != FileKind::Design) {
-        let (message, hint) = other.instead_of(FileKind::Design, file);
+        let (message, hint) = other.mismatch(FileKind::Design, file);
         return refuse(message, hint);
     }
     let name = file.display().to_string();

@@ -197,7 +197,7 @@ impl<'a> AttemptView<'a> {
                 Outcome::Complete(None) => "done".into(),
                 Outcome::Superseded => "done, superseded".into(),
                 Outcome::Failed { reason, .. } => format!("failed: {reason}"),
-                Outcome::BrokenOff => "broken off".into(),
+                Outcome::Interrupted => "broken off".into(),
             },
             superseded: attempt.outcome == Outcome::Superseded,
             run_dir: &attempt.run_dir,

@@ -162,7 +162,7 @@ fn tell(
     state: &StudyState,
     next_trusts: bool,
 ) -> Result<Exit, StdoutError> {
-    let places = state.places(rows);
+    let places = state.row_states(rows);
     let finished = report.finished;
     if arguments.json {
         let results = rows.iter().zip(&places).map(|(row, place)| RowResult {

@@ -1,4 +1,4 @@
-//! Datasets that are not those of the run that read them.
+//! Tests of doubts about datasets that another run generated.
 
 use super::{analysed, check, large};
 use crate::import::fake::Fake;
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 #[test]
-fn a_run_on_what_another_generated_is_warned_of() {
+fn a_run_on_another_runs_dataset_is_doubted() {
     let rows = |root: &Path, hostname: &'static str| {
         let made = Fake { start_s: 300.0, generate: true, train: false, hostname, ..large() };
         made.write(root, "fake/4_record_length_bytes_400000000/made");
@@ -24,13 +24,13 @@ fn a_run_on_what_another_generated_is_warned_of() {
     );
     assert_eq!(later.mean_sample_bytes, None);
     assert_eq!(later.metric(&DELIVERED_WHOLE), None);
-    let evidence = "record_length_bytes 400000000, and the run has 100000000; it ran on `node2`, and the run on `node1`";
+    let evidence = "record_length_bytes was 400000000 and is 100000000 in the run; the generation ran on `node2`, the run on `node1`";
     check("stale_data", &["4/later"], evidence, |root| rows(root, "node2"));
 }
 
 #[test]
 fn a_generation_that_left_only_a_log_counts_too() {
-    // So DLIO leaves it without checkpoints: no summary, no host, no folder.
+    // Without checkpoints, DLIO leaves only a log: no summary, hostname or folder name.
     let only_a_log = |root: &Path, log: bool| {
         let made = Fake { start_s: 36_000.0, generate: true, train: false, ranks: 0, ..large() };
         let made = made.write(root, "w/4_record_length_bytes_400000000/2025-11-30-10-00-00");

@@ -1,8 +1,8 @@
-//! Folders that are broken, were edited, or hold what is not of their run.
+//! Tests of doubts about folders that are damaged, were edited, or contain files of another run.
 
 use super::*;
 
-/// Two runs, of which the first was changed.
+/// Writes two runs and changes the first.
 fn broken(change: fn(&Path)) -> impl Fn(&Path) {
     move |root| {
         change(&good().write(root, "w/4/a"));
@@ -11,33 +11,33 @@ fn broken(change: fn(&Path)) -> impl Fn(&Path) {
 }
 
 #[test]
-fn broken_folders_are_doubted_and_stop_nothing() {
-    let of = ["4/a"];
+fn damaged_folders_are_doubted_and_others_are_read() {
+    let run_a = ["4/a"];
     check(
         "unreadable_files",
-        &of,
+        &run_a,
         "it is empty",
         broken(|run| fs::write(run.join("1_output.json"), "").unwrap()),
     );
     check(
         "missing_ranks",
-        &of,
+        &run_a,
         "1 of 4 ranks are missing: 3",
         broken(|run| fs::remove_file(run.join("3_output.json")).unwrap()),
     );
     check(
         "incomplete_run",
-        &of,
-        "there is no `summary.json`",
+        &run_a,
+        "there is no readable `summary.json`",
         broken(|run| fs::remove_file(run.join("summary.json")).unwrap()),
     );
     let (_folder, analysis) =
         analysed(broken(|run| fs::remove_file(run.join("3_output.json")).unwrap()));
-    let said = &doubted(&analysis, "wrong_step_count")[0].1;
-    assert!(said.contains(" of 3 ranks are of 38 steps") && said.contains("not known"), "{said}");
+    let text = &doubted(&analysis, "wrong_step_count")[0].1;
+    assert!(text.contains(" of 3 ranks count 38 steps") && text.contains("unknown"), "{text}");
     check(
         "impossible_values",
-        &of,
+        &run_a,
         "`train_io_mean_MB_per_second` is NaN",
         broken(|run| {
             let path = run.join("summary.json");
@@ -50,8 +50,8 @@ fn broken_folders_are_doubted_and_stop_nothing() {
     );
     check(
         "no_config",
-        &of,
-        "tells 1120 files of 1 samples, batch 7",
+        &run_a,
+        "has 1120 files of 1 samples, batch 7",
         broken(|run| fs::remove_dir_all(run.join(".hydra")).unwrap()),
     );
     let (_folder, analysis) =
@@ -63,8 +63,8 @@ fn broken_folders_are_doubted_and_stop_nothing() {
 }
 
 #[test]
-fn clocks_that_are_set_are_doubted_and_those_that_differ_aligned() {
-    let of = ["4/a"];
+fn clocks_that_were_set_are_doubted_and_offsets_are_corrected() {
+    let run_a = ["4/a"];
     let backwards = |run: &Path| {
         replace(
             &run.join("2_per_epoch_stats.json"),
@@ -72,47 +72,48 @@ fn clocks_that_are_set_are_doubted_and_those_that_differ_aligned() {
             "\"end\": \"2025-11-30T08",
         )
     };
-    check("time_runs_backwards", &of, "before it began", broken(backwards));
-    // An hour ahead, at each beginning and end.
+    check("time_runs_backwards", &run_a, "before it began", broken(backwards));
+    // One hour ahead at each start and end.
     let ahead = |run: &Path| replace(&run.join("1_per_epoch_stats.json"), "T10:", "T11:");
     let short = |run: &Path| {
         fs::remove_file(run.join("1_output.json")).unwrap();
         replace(&run.join("3_per_epoch_stats.json"), "T10:00:01.000000", "T10:00:04.000000");
     };
-    check("time_runs_backwards", &of, "a block of rank 3 in epoch 1 lasted", broken(short));
+    check("time_runs_backwards", &run_a, "a block of rank 3 in epoch 1 lasted", broken(short));
     let whole = |build: &dyn Fn(&Path)| analysed(build).1.runs[0].metric(&SAMPLES_WHOLE).unwrap();
-    let (one_clock, two_clocks) = (whole(&broken(|_| ())), whole(&broken(ahead)));
+    let one_clock = whole(&broken(|_| ()));
+    let two_clocks = whole(&broken(ahead));
     assert!((two_clocks / one_clock - 1.0).abs() < 1e-6, "{two_clocks}, not {one_clock}");
 }
 
 #[test]
-fn configs_that_are_not_of_their_results_are_doubted() {
+fn configs_that_contradict_their_results_are_doubted() {
     let with = |from: &'static str, to: &'static str| {
         move |root: &Path| {
             replace(&good().write(root, "w/4/a").join(".hydra/config.yaml"), from, to)
         }
     };
-    let of = ["4/a"];
+    let run_a = ["4/a"];
     check(
         "config_disagrees",
-        &of,
-        "make 1 steps an epoch",
+        &run_a,
+        "give 1 steps per epoch",
         with("batch_size: 7", "batch_size: 280"),
     );
     check(
         "config_disagrees",
-        &of,
+        &run_a,
         "training files: 2240 in the config, 1120",
         with("files_train: 1120", "files_train: 2240"),
     );
-    check("config_disagrees", &of, "epochs: 3 in the config", with("epochs: 2", "epochs: 3"));
+    check("config_disagrees", &run_a, "epochs: 3 in the config", with("epochs: 2", "epochs: 3"));
     check(
         "config_disagrees",
-        &of,
-        "200000000 bytes a sample apart",
+        &run_a,
+        "those of samples of 200000000 bytes",
         with("record_length_bytes: 200000000", "record_length_bytes: 100"),
     );
-    for (from, to, said) in [
+    for (from, to, evidence) in [
         ("batch_size: 7", "batch_size: 14", "batch: 14 in the config, 7 in `dlio.log`"),
         ("batch_size: 7", "batch_size: -7", "`reader.batch_size` is `-7` in the config"),
         ("bytes: 200000000", "bytes: 0", "`dataset.record_length_bytes` is `0` in the config"),
@@ -120,13 +121,13 @@ fn configs_that_are_not_of_their_results_are_doubted() {
         ("computation_time: 0.3", "computation_time: 0.5", "500 ms in the config, 300 ms in the"),
         ("computation_time: 0.3", "computation_time: 0.1", "100 ms in the config, 300 ms in the"),
     ] {
-        check("config_disagrees", &of, said, with(from, to));
+        check("config_disagrees", &run_a, evidence, with(from, to));
         for name in ["au_misreported", "compute_overshoot", "nominal_bytes"] {
             check(name, &[], "", with(from, to));
         }
     }
     check("config_disagrees", &[], "", with("computation_time: 0.3", "computation_time: 0.29"));
-    check("config_disagrees", &["8/a"], "says 8 accelerators, the files 4", |root| {
+    check("config_disagrees", &["8/a"], "says 8 accelerators, the files say 4", |root| {
         drop(good().write(root, "w/8/a"))
     });
     let batch = Fake { overrides: vec!["reader.batch_size=7"], ..good() };
@@ -137,7 +138,7 @@ fn configs_that_are_not_of_their_results_are_doubted() {
     check(
         "config_disagrees",
         &["4_batch_size_9/a"],
-        "reader.batch_size=9`, and `7` in the config",
+        "reader.batch_size=9`, but the config has `7`",
         |root| drop(other.write(root, "w/4_batch_size_9/a")),
     );
     check("config_disagrees", &[], "", |root| drop(batch.write(root, "w/4_batch_size_7/a")));
@@ -151,9 +152,9 @@ fn configs_that_are_not_of_their_results_are_doubted() {
     }
 }
 
-/// Ranks leave a step within milliseconds of each other, and not at once.
+/// Ranks leave a step within milliseconds of each other, so rank 0's times hold only approximately for others.
 #[test]
-fn of_ranks_without_times_of_their_own_nothing_is_said() {
+fn ranks_without_block_times_are_not_doubted() {
     let shared = |root: &Path| {
         let run = good().write(root, "w/4/a");
         for rank in 1..4 {

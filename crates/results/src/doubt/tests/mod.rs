@@ -1,4 +1,4 @@
-//! Each doubt where it fires and where it does not, on folders as DLIO leaves them.
+//! Tests that each doubt fires where it should, and only there, on folders as DLIO leaves them.
 
 mod datasets;
 mod folders;
@@ -21,27 +21,27 @@ fn analysed(build: impl Fn(&Path)) -> (tempfile::TempDir, RunIndex) {
     (folder, analysis)
 }
 
-/// Those runs, by the ends of their paths, that have the doubt.
+/// Returns the short paths of the runs that have the doubt, with its evidence.
 fn doubted(analysis: &RunIndex, name: &str) -> Vec<(String, String)> {
-    let of = |run: &Run| {
+    let path_and_evidence = |run: &Run| {
         let doubt = run.doubts.iter().find(|doubt| doubt.name == name)?;
         Some((run.short_path(), doubt.evidence.clone()))
     };
-    analysis.runs.iter().filter_map(of).collect()
+    analysis.runs.iter().filter_map(path_and_evidence).collect()
 }
 
-/// That `name` is said of the runs `of` and of no other, with this in the evidence of each.
-fn check(name: &str, of: &[&str], evidence: &str, build: impl Fn(&Path)) {
+/// Checks that exactly the runs `expected` have the doubt `name`, each with `evidence` in its text.
+fn check(name: &str, expected: &[&str], evidence: &str, build: impl Fn(&Path)) {
     let (_folder, analysis) = analysed(build);
     let found = doubted(&analysis, name);
     let paths: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
-    assert_eq!(paths, of, "{name}: {found:?}");
-    for (path, said) in &found {
-        assert!(said.contains(evidence), "{name} of {path}: {said}");
+    assert_eq!(paths, expected, "{name}: {found:?}");
+    for (path, text) in &found {
+        assert!(text.contains(evidence), "{name} of {path}: {text}");
     }
 }
 
-/// Forty steps that are all alike, of a dataset larger than memory.
+/// Returns a run of forty similar steps on a dataset larger than memory.
 pub(super) fn good() -> Fake {
     Fake {
         files: 1120,
@@ -61,7 +61,7 @@ fn replace(path: &Path, from: &str, to: &str) {
     fs::write(path, text.replace(from, to)).unwrap();
 }
 
-/// A run whose first step waits long.
+/// Writes a run with a long wait in its first step.
 pub(super) fn cold(root: &Path) -> PathBuf {
     Fake::default().write(root, "w/4/a")
 }
@@ -78,7 +78,7 @@ pub(super) fn remove_good(root: &Path, file: &str) {
     fs::remove_file(good().write(root, "w/4/a").join(file)).unwrap();
 }
 
-/// The same run, with a line more in its log.
+/// Writes a good run with an additional line in its log.
 pub(super) fn warn_good(root: &Path, line: &str) {
     let path = good().write(root, "w/4/a").join("dlio.log");
     let log = fs::read_to_string(&path).unwrap();
@@ -98,12 +98,12 @@ fn each_doubt_fires_on_its_case_with_facts() {
 }
 
 #[test]
-fn names_are_told_once_and_mean_one_severity() {
+fn names_are_unique_and_have_one_severity() {
     let names: Vec<&str> = super::DOUBTS.iter().map(|row| row.kind.name).collect();
     for (index, kind) in super::DOUBTS.iter().map(|row| &row.kind).enumerate() {
         assert!(!names[..index].contains(&kind.name), "{}", kind.name);
         assert!(kind.meaning.ends_with('.'), "{}", kind.name);
-        // Our own record proves what logs of others only suggest.
+        // A record proves what logs only suggest.
         if let Some(of_record) = of_records(kind.name)
             && kind.name != super::STALE_DATA
         {
@@ -129,7 +129,7 @@ fn a_good_run_is_doubted_only_for_what_dlio_always_does() {
 }
 
 #[test]
-fn a_generation_may_have_other_ranks_and_what_cannot_be_read_is_none() {
+fn a_generation_may_have_other_ranks_and_unreadable_files_do_not_count() {
     check("config_disagrees", &[], "", |root| {
         let made = Fake { ranks: 8, generate: true, train: false, ..good() };
         made.write(root, "w/4_record_length_bytes_200000000/made");
@@ -145,13 +145,18 @@ fn a_generation_may_have_other_ranks_and_what_cannot_be_read_is_none() {
 }
 
 #[test]
-fn a_rate_that_no_release_makes_of_the_steps_is_misreported() {
-    let told = |rate_factor: f64| {
+fn a_rate_that_no_release_computes_from_the_steps_is_misreported() {
+    let with_factor = |rate_factor: f64| {
         move |root: &Path| drop(Fake { rate_factor, ..good() }.write(root, "w/4/a"))
     };
-    check("throughput_misreported", &["4/a"], "the steps make 45.24", told(0.648));
-    check("throughput_misreported", &[], "", told(1.0));
-    // Older rates, where the first step is as long as two: the same number by either way of counting.
+    check(
+        "throughput_misreported",
+        &["4/a"],
+        "but 45.24 follow from the steps",
+        with_factor(0.648),
+    );
+    check("throughput_misreported", &[], "", with_factor(1.0));
+    // The first step is as long as two, so that both formulas of older releases give the same rate.
     let older = |root: &Path| {
         let load_s = |_, step| if step == 0 { 0.34 } else { 0.02 };
         drop(Fake { is_older: true, load_s, ..good() }.write(root, "w/4/a"));
@@ -162,7 +167,7 @@ fn a_rate_that_no_release_makes_of_the_steps_is_misreported() {
 }
 
 #[test]
-fn copies_are_no_replicates() {
+fn copies_are_not_replicates() {
     let twice = |root: &Path| {
         good().write(root, "w/4/a");
         good().write(root, "w/4/b");
@@ -173,9 +178,9 @@ fn copies_are_no_replicates() {
         Fake { start_s: 100.0, ..good() }.write(root, "w/4/b");
         good().write(root, "w/2/c");
     };
-    // The one that began first is the original, wherever it lies.
+    // The run that started first is the original, wherever it is located.
     check("duplicate_results", &["2/c", "4/a"], "are those of `4/b`", earlier);
-    // Without its summary a run begins when its log says, which is earlier.
+    // Without a summary, the start is that of the log, which is earlier.
     let cut = |root: &Path| {
         good().write(root, "w/4/a");
         let copy = Fake { start_s: 100.0, ..good() }.write(root, "w/4/b");
@@ -187,7 +192,7 @@ fn copies_are_no_replicates() {
         good().write(root, "w/4/a");
     };
     check("duplicate_results", &["2/c"], "are those of `4/a`", misplaced);
-    check("no_replicates", &["4/a", "4/b"], "one run of 4", twice);
+    check("no_replicates", &["4/a", "4/b"], "there is one run of 4", twice);
     let two = |root: &Path| {
         good().write(root, "w/4/a");
         Fake { slower: 1.01, ..good() }.write(root, "w/4/b");
@@ -197,19 +202,19 @@ fn copies_are_no_replicates() {
 }
 
 #[test]
-fn figures_of_windows_are_doubted() {
+fn windowed_values_are_doubted() {
     let cold = |root: &Path| drop(Fake::default().write(root, "w/4/a"));
-    let of = ["4/a"];
-    check("wrong_step_count", &of, "are of 4 steps in the time of 5 steps", cold);
+    let run_a = ["4/a"];
+    check("wrong_step_count", &run_a, "count 4 steps over the time of 5 steps", cold);
     let two_steps = |root: &Path| drop(Fake { files: 56, ..Fake::default() }.write(root, "w/4/a"));
-    check("wrong_step_count", &of, "0.00 samples/s are of 0 steps", two_steps);
-    check("au_disagrees", &of, "over all steps", cold);
+    check("wrong_step_count", &run_a, "0.00 samples/s count 0 steps", two_steps);
+    check("au_disagrees", &run_a, "over all steps", cold);
     let one_step = |root: &Path| drop(Fake { files: 28, ..Fake::default() }.write(root, "w/4/a"));
-    check("empty_window", &of, "has 1 step, and the window leaves out 1", one_step);
+    check("empty_window", &run_a, "has 1 step, and the window leaves out 1", one_step);
     check("empty_window", &[], "", cold);
-    check("impossible_values", &of, "an epoch has 1 step;", one_step);
+    check("impossible_values", &run_a, "an epoch has 1 step;", one_step);
     check("au_misreported", &[], "", cold);
-    let told = |key: &'static str, value: &'static str| {
+    let with_value = |key: &'static str, value: &'static str| {
         move |root: &Path| {
             let path = Fake::default().write(root, "w/4/a").join("summary.json");
             let text = fs::read_to_string(&path).unwrap();
@@ -218,19 +223,26 @@ fn figures_of_windows_are_doubted() {
             fs::write(path, format!("{before}\"{key}\": {value},{after}")).unwrap();
         }
     };
-    check("au_misreported", &of, "97.00 % is reported", told("train_au_mean_percentage", "97.0"));
+    check(
+        "au_misreported",
+        &run_a,
+        "97.00 % is reported",
+        with_value("train_au_mean_percentage", "97.0"),
+    );
     check("throughput_misreported", &[], "", cold);
-    for (value, said) in [("0.0", "0.00 samples/s are reported"), ("99.0", "come to 66.17")] {
-        let changed = told("train_throughput_mean_samples_per_second", value);
-        check("throughput_misreported", &of, said, changed);
-        check("wrong_step_count", &of, "66.17 samples/s are of 4 steps", changed);
+    for (value, evidence) in
+        [("0.0", "0.00 samples/s are reported"), ("99.0", "but 66.17 follow from the block rates")]
+    {
+        let changed = with_value("train_throughput_mean_samples_per_second", value);
+        check("throughput_misreported", &run_a, evidence, changed);
+        check("wrong_step_count", &run_a, "66.17 samples/s count 4 steps", changed);
     }
 }
 
 #[test]
-fn what_dlio_ignores_or_makes_otherwise_is_told() {
-    let with = |over: &'static str, name: &'static str| {
-        move |root: &Path| drop(Fake { overrides: vec![over], ..good() }.write(root, name))
+fn peculiarities_of_dlio_are_doubted() {
+    let with = |setting: &'static str, name: &'static str| {
+        move |root: &Path| drop(Fake { overrides: vec![setting], ..good() }.write(root, name))
     };
     check(
         "ignored_setting",
@@ -239,7 +251,7 @@ fn what_dlio_ignores_or_makes_otherwise_is_told() {
         with("reader.file_shuffle=off", "w/4_file_shuffle_off/a"),
     );
     check("ignored_setting", &[], "", with("reader.batch_size=7", "w/4_batch_size_7/a"));
-    // Draws below one are cut: the mean is four times the length.
+    // Sizes below 1 are clamped, which makes the mean four times the length.
     let drawn =
         Fake { record_length: 10_485_760, stdev: 68_341_808, files: 168, ..Fake::default() };
     check("nominal_bytes", &["4/a"], "4.13 times", |root| drop(drawn.write(root, "w/4/a")));
@@ -248,8 +260,8 @@ fn what_dlio_ignores_or_makes_otherwise_is_told() {
         let key = "\"train_io_mean_MB_per_second\": ";
         replace(&summary, key, &format!("{key}-"));
     });
-    let said = doubted(&negative, "nominal_bytes");
-    assert!(!said[0].1.contains("MiB/s"), "a negative rate is of no bytes: {said:?}");
+    let texts = doubted(&negative, "nominal_bytes");
+    assert!(!texts[0].1.contains("MiB/s"), "a negative rate is left out: {texts:?}");
     check("nominal_bytes", &[], "", |root| drop(good().write(root, "w/4/a")));
     let both = Fake { generate: true, ..good() };
     check("generated_in_same_process", &["4/a"], "is set", |root| drop(both.write(root, "w/4/a")));
@@ -287,24 +299,24 @@ fn what_dlio_ignores_or_makes_otherwise_is_told() {
         let more = "\"metric\": {\"eval_au_mean_percentage\": 20.0, \"eval_au_percentage\": [20, 20, 20, 20, 20, 20, 20, 20], ";
         replace(&good().write(root, "w/4/a").join("summary.json"), "\"metric\": {", more);
     };
-    check("eval_divided_by_ranks", &["4/a"], "80.00 % before", evaluated);
+    check("eval_divided_by_ranks", &["4/a"], "80.00 % before the division", evaluated);
     check("checkpoint_too_small", &["4/a"], "a checkpoint has 10", checkpoints);
 }
 
 #[test]
-fn runs_that_are_not_alike_are_told_from_the_others() {
+fn runs_with_other_settings_are_doubted() {
     let odd = |root: &Path| {
         Fake { files: 28, batch: 1, compute_s: 0.05, ..good() }.write(root, "w/4/a");
-        for (name, over) in [
+        for (name, setting) in [
             ("4_x_1", "reader.transfer_size=1"),
             ("4_x_2", "reader.transfer_size=2"),
             ("4_x_3", "reader.transfer_size=3"),
         ] {
-            Fake { overrides: vec![over], slower: 1.1, ..good() }
+            Fake { overrides: vec![setting], slower: 1.1, ..good() }
                 .write(root, &format!("w/{name}/a"));
         }
     };
-    check("settings_differ", &["4/a"], "dataset.num_files_train 28, and 1120 in 3 others", odd);
+    check("settings_differ", &["4/a"], "dataset.num_files_train is 28, but 1120 in 3 others", odd);
     let scaled = |root: &Path| {
         for ranks in [1, 2, 4] {
             Fake { ranks, slower: f64::from(ranks), ..good() }.write(root, &format!("w/{ranks}/a"));

@@ -1,4 +1,4 @@
-//! Folders of DLIO runs, whole and broken: none stops the reading, and what is wrong is told.
+//! Tests of reading folders of DLIO runs, complete and damaged: reading always succeeds, and problems are reported.
 
 use super::fake::Fake;
 use crate::import::*;
@@ -9,7 +9,7 @@ use feedrate_measure::record::{CheckpointKind, Record};
 use serde_json::{Value, json};
 use std::fs;
 
-fn near(found: Option<f64>, expected: f64) {
+fn assert_close(found: Option<f64>, expected: f64) {
     assert!((found.unwrap() - expected).abs() < 1e-3 * expected, "{found:?}, not {expected}");
 }
 
@@ -18,7 +18,7 @@ fn record_of(imported: Imported) -> Record {
 }
 
 #[test]
-fn the_numbers_follow_from_the_steps() {
+fn metrics_follow_from_the_steps() {
     let folder = tempfile::tempdir().unwrap();
     let run = Fake::default().write(folder.path(), "4/2025");
     let imported = load_dlio(&run);
@@ -26,10 +26,10 @@ fn the_numbers_follow_from_the_steps() {
     let record = imported.record.as_ref().unwrap();
     // Six steps of 0.3 s; the slowest rank waits 4.3 s and five times 0.01 s.
     let epoch_s = 6.0 * 0.3 + 4.3 + 0.05;
-    near(AU_ALL_STEPS.run_value(record), 180.0 / epoch_s);
+    assert_close(AU_ALL_STEPS.run_value(record), 180.0 / epoch_s);
     let windowed: f64 = (0..4).map(|rank| 150.0 / (epoch_s - 4.3 - 0.1 * f64::from(rank))).sum();
-    near(AU_WINDOWED.run_value(record), windowed / 4.0);
-    near(SAMPLES_WHOLE.run_value(record), 168.0 / epoch_s);
+    assert_close(AU_WINDOWED.run_value(record), windowed / 4.0);
+    assert_close(SAMPLES_WHOLE.run_value(record), 168.0 / epoch_s);
     assert_eq!(imported.ranks_expected, Some(4));
     assert_eq!(record.plan.loader.batches_in_flight, 4);
     assert_eq!(imported.log.folder.as_deref(), Some("/scratch/job/hydra_log/fake/2025"));
@@ -57,47 +57,47 @@ fn checkpoints_are_as_long_as_the_rank_that_took_longest() {
             fs::write(&path, stats.to_string()).unwrap();
         }
         let found = read();
-        let saved = |of: &&Phase| of.phase == PhaseKind::Checkpoint;
+        let saved = |phase: &&Phase| phase.phase == PhaseKind::Checkpoint;
         let [one] = found.phases.iter().filter(saved).collect::<Vec<_>>()[..] else { panic!() };
         assert_eq!(one.checkpoint.map(CheckpointKind::name), Some(kind));
         assert!((one.duration_s - 0.25).abs() < 1e-9, "{}", one.duration_s);
-        assert_eq!(found.phases.len(), before.phases.len() + 1, "nothing beside it is known");
+        assert_eq!(found.phases.len(), before.phases.len() + 1, "no other phase is added");
         assert_eq!(found.values, before.values);
     }
 }
 
 #[test]
-fn older_files_are_read_too() {
+fn files_of_older_versions_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let run = Fake { ranks: 1, files: 42, ..Fake::default() }.write(folder.path(), "old");
     let output = run.join("0_output.json");
     let text = fs::read_to_string(&output).unwrap().replace("\"compute\"", "\"other\"");
     fs::write(&output, text).unwrap();
     fs::rename(run.join("0_per_epoch_stats.json"), run.join("per_epoch_stats.json")).unwrap();
-    near(AU_ALL_STEPS.run_value(&record_of(load_dlio(&run))), 180.0 / (1.8 + 4.05));
+    assert_close(AU_ALL_STEPS.run_value(&record_of(load_dlio(&run))), 180.0 / (1.8 + 4.05));
 }
 
 #[test]
-fn without_a_config_the_rates_tell_batch_and_record_length() {
+fn batch_size_and_record_length_are_inferred_without_a_config() {
     let folder = tempfile::tempdir().unwrap();
     let run = Fake::default().write(folder.path(), "4/2025");
     fs::remove_dir_all(run.join(".hydra")).unwrap();
     fs::remove_file(run.join("dlio.log")).unwrap();
     let record = record_of(load_dlio(&run));
     assert_eq!(record.plan.loader.batch_size, 7);
-    near(Some(record.plan.dataset.record_bytes), 1e8);
-    near(SAMPLES_WHOLE.run_value(&record), 168.0 / 6.15);
+    assert_close(Some(record.plan.dataset.record_bytes), 1e8);
+    assert_close(SAMPLES_WHOLE.run_value(&record), 168.0 / 6.15);
 }
 
-/// A run whose folder was changed, and what is told of it.
-fn check(change: impl Fn(&Path), told: &str) {
+/// Checks that a changed folder gives a problem that contains `expected`.
+fn check(change: impl Fn(&Path), expected: &str) {
     let folder = tempfile::tempdir().unwrap();
     let run = Fake::default().write(folder.path(), "4/2025");
     change(&run);
     let imported = load_dlio(&run);
     let all = [&imported.unreadable, &imported.missing, &imported.backwards];
     let all: Vec<&String> = all.into_iter().flatten().collect();
-    assert!(all.iter().any(|text| text.contains(told)), "no {told} in {all:?}");
+    assert!(all.iter().any(|text| text.contains(expected)), "no {expected} in {all:?}");
 }
 
 fn replace(path: &Path, from: &str, to: &str) {
@@ -107,8 +107,8 @@ fn replace(path: &Path, from: &str, to: &str) {
 }
 
 #[test]
-fn what_is_broken_is_told() {
-    let none = left_of(Fake { files: 20, ..Fake::default() }, |_| {}).0.missing;
+fn problems_of_files_are_reported() {
+    let none = load_changed_fake(Fake { files: 20, ..Fake::default() }, |_| {}).0.missing;
     assert!(none[0].starts_with("no step was run"), "{none:?}");
     check(|run| fs::write(run.join("1_output.json"), "").unwrap(), "`1_output.json`: it is empty");
     check(
@@ -119,10 +119,13 @@ fn what_is_broken_is_told() {
         },
         "`2_output.json`: it is cut short",
     );
-    check(|run| fs::remove_file(run.join("summary.json")).unwrap(), "there is no `summary.json`");
+    check(
+        |run| fs::remove_file(run.join("summary.json")).unwrap(),
+        "there is no readable `summary.json`",
+    );
     check(
         |run| fs::write(run.join("summary.json"), "[]").unwrap(),
-        "`summary.json`: it is no JSON",
+        "`summary.json`: it is not JSON",
     );
     let log = |change: fn(&str) -> String| {
         check(
@@ -138,16 +141,22 @@ fn what_is_broken_is_told() {
     log(|text| text[..text.find("[OUTPUT] 2025-11-30T10:00:01").unwrap()].into());
     check(
         |run| fs::remove_file(run.join("2_per_epoch_stats.json")).unwrap(),
-        "it is not known when it began and ended",
+        "its start or end time is unknown",
     );
-    check(|run| replace(&run.join("0_output.json"), "4.0,", "NaN,"), "`NaN` is no time of a step");
-    check(|run| replace(&run.join("0_output.json"), "4.0,", "-4.0,"), "`-4` is no time of a step");
+    check(
+        |run| replace(&run.join("0_output.json"), "4.0,", "NaN,"),
+        "`NaN` is not a valid step time",
+    );
+    check(
+        |run| replace(&run.join("0_output.json"), "4.0,", "-4.0,"),
+        "`-4` is not a valid step time",
+    );
     for text in
         [r#"{"1": 5}"#, r#"{"1": {"load": [1]}}"#, r#"{"1": {"load": {}, "throughput": 7}}"#]
     {
-        check(|run| fs::write(run.join("0_output.json"), text).unwrap(), "is no map of blocks");
+        check(|run| fs::write(run.join("0_output.json"), text).unwrap(), "is not a map of blocks");
     }
-    check(|run| replace(&run.join("0_output.json"), "4.0,", ""), "5 times of loading and 6");
+    check(|run| replace(&run.join("0_output.json"), "4.0,", ""), "it has 5 load times and 6");
     check(
         |run| {
             replace(
@@ -161,22 +170,22 @@ fn what_is_broken_is_told() {
     check(|run| fs::write(run.join(".hydra/config.yaml"), "a: [").unwrap(), "`config.yaml`: line");
     check(
         |run| fs::write(run.join(".hydra/overrides.yaml"), [0xff]).unwrap(),
-        "`overrides.yaml`: it is no text",
+        "`overrides.yaml`: it is not text",
     );
 }
 
-/// Ranks that are left of a folder that was changed, and what is told of it.
-fn left(change: impl Fn(&Path)) -> (Imported, String) {
-    left_of(Fake::default(), change)
+/// Reads a folder after `change`, and joins its unreadable parts.
+fn load_changed(change: impl Fn(&Path)) -> (Imported, String) {
+    load_changed_fake(Fake::default(), change)
 }
 
-fn left_of(fake: Fake, change: impl Fn(&Path)) -> (Imported, String) {
+fn load_changed_fake(fake: Fake, change: impl Fn(&Path)) -> (Imported, String) {
     let folder = tempfile::tempdir().unwrap();
     let run = fake.write(folder.path(), "4/2025");
     change(&run);
     let imported = load_dlio(&run);
-    let told = imported.unreadable.join("; ");
-    (imported, told)
+    let unreadable = imported.unreadable.join("; ");
+    (imported, unreadable)
 }
 
 fn utilisation_of(ranks: impl Iterator<Item = u32> + Clone) -> f64 {
@@ -185,7 +194,7 @@ fn utilisation_of(ranks: impl Iterator<Item = u32> + Clone) -> f64 {
 }
 
 #[test]
-fn ranks_that_cannot_be_used_leave_the_others() {
+fn unusable_ranks_do_not_affect_others() {
     let whole = 180.0 / 6.15;
     let remove = |name: &'static str| move |run: &Path| fs::remove_file(run.join(name)).unwrap();
     for change in [
@@ -193,44 +202,48 @@ fn ranks_that_cannot_be_used_leave_the_others() {
         &remove("2_output.json"),
         &|run| fs::write(run.join("2_per_epoch_stats.json"), "{").unwrap(),
         &|run| fs::write(run.join("2_output.json"), "[1").unwrap(),
-        // One bad epoch of two.
+        // One of two epochs is unusable.
         &|run| replace(&run.join("2_output.json"), "4.2,", "NaN,"),
         &|run| replace(&run.join("2_output.json"), "\"2\": {", "\"x\": {"),
         &|run| replace(&run.join("2_output.json"), "\"load\": {", "\"load\": null, \"x\": {"),
     ] {
-        let (imported, told) = left(change);
-        assert_eq!(imported.ranks_missing(), [2], "{told}");
+        let (imported, unreadable) = load_changed(change);
+        assert_eq!(imported.ranks_missing(), [2], "{unreadable}");
         let record = record_of(imported);
-        near(AU_ALL_STEPS.run_value(&record), whole);
+        assert_close(AU_ALL_STEPS.run_value(&record), whole);
         let windowed = AU_WINDOWED.run_value(&record);
-        near(windowed, utilisation_of([0, 1, 3].into_iter()));
-        assert!(record.epochs.iter().all(|epoch| epoch.accelerators.len() == 3), "{told}");
+        assert_close(windowed, utilisation_of([0, 1, 3].into_iter()));
+        assert!(record.epochs.iter().all(|epoch| epoch.accelerators.len() == 3), "{unreadable}");
     }
 }
 
 #[test]
-fn epochs_are_left_out_until_half_of_the_ranks_have_all() {
-    let check = |fake: Fake, lost: &[(u32, u32)], told: &str, epochs: &[u32], ranks: &[u32]| {
-        let (imported, said) = left_of(fake, |run| {
+fn epochs_are_dropped_until_half_of_the_ranks_have_all() {
+    let check = |fake: Fake,
+                 lost: &[(u32, u32)],
+                 unreadable: &str,
+                 epochs: &[u32],
+                 ranks: &[u32]| {
+        let (imported, said) = load_changed_fake(fake, |run| {
             for (rank, epoch) in lost {
                 let path = run.join(format!("{rank}_output.json"));
                 replace(&path, &format!("\"{epoch}\": {{"), "\"x\": {");
             }
         });
-        assert!(said.starts_with(told), "{said}");
+        assert!(said.starts_with(unreadable), "{said}");
         let left: Vec<u32> = imported.epochs().iter().map(|epoch| epoch.number).collect();
         assert_eq!((left.as_slice(), imported.ranks), (epochs, ranks.iter().copied().collect()));
     };
     let four = Fake { epochs: 4, ..Fake::default() };
     let lost = [(0, 4), (1, 4), (2, 3), (3, 3)];
-    check(four, &lost, "epoch 4 is left out: 2 of 4 ranks", &[1, 2, 3], &[0, 1]);
+    check(four, &lost, "epoch 4 is left out: only 2 of 4 ranks", &[1, 2, 3], &[0, 1]);
     let two = Fake { ranks: 2, files: 84, epochs: 3, ..Fake::default() };
-    check(two, &[(0, 3), (1, 1)], "epoch 3 is left out: 1 of 2 ranks", &[1, 2], &[0]);
+    check(two, &[(0, 3), (1, 1)], "epoch 3 is left out: only 1 of 2 ranks", &[1, 2], &[0]);
     let three = || Fake { epochs: 3, ..Fake::default() };
     check(
         three(),
         &[(0, 3), (1, 3), (2, 3)],
-        "epoch 3 is left out: 1 of 4",
+        "epoch 3 is left out: only 1 of 4",
         &[1, 2],
         &[0, 1, 2, 3],
     );
@@ -238,7 +251,7 @@ fn epochs_are_left_out_until_half_of_the_ranks_have_all() {
 }
 
 #[test]
-fn what_the_run_says_of_itself_counts_more_than_a_config_that_was_changed() {
+fn log_and_summary_override_a_changed_config() {
     let windowed = utilisation_of(0..4);
     for (from, to) in [
         ("num_files_train: 168", "num_files_train: 84"),
@@ -246,20 +259,21 @@ fn what_the_run_says_of_itself_counts_more_than_a_config_that_was_changed() {
         ("batch_size: 7", "batch_size: -7"),
     ] {
         let change = |run: &Path| replace(&run.join(".hydra/config.yaml"), from, to);
-        let record = record_of(left(change).0);
+        let record = record_of(load_changed(change).0);
         let plan = (record.plan.dataset.files_train, record.plan.loader.batch_size);
         assert_eq!((plan, record.plan.train.steps_per_epoch), ((168, 7), 6), "{to}");
-        near(AU_WINDOWED.run_value(&record), windowed);
-        near(SAMPLES_WHOLE.run_value(&record), 168.0 / 6.15);
+        assert_close(AU_WINDOWED.run_value(&record), windowed);
+        assert_close(SAMPLES_WHOLE.run_value(&record), 168.0 / 6.15);
     }
-    let (imported, _) =
-        left(|run| replace(&run.join("summary.json"), "accelerators\": 4", "accelerators\": 8"));
-    near(AU_WINDOWED.run_value(imported.record.as_ref().unwrap()), windowed);
+    let (imported, _) = load_changed(|run| {
+        replace(&run.join("summary.json"), "accelerators\": 4", "accelerators\": 8")
+    });
+    assert_close(AU_WINDOWED.run_value(imported.record.as_ref().unwrap()), windowed);
 }
 
 #[test]
-fn times_of_centuries_are_refused_and_overflow_no_sum() {
-    let (imported, told) = left(|run| {
+fn times_of_centuries_are_refused_and_sums_do_not_overflow() {
+    let (imported, unreadable) = load_changed(|run| {
         let path = run.join("1_output.json");
         let years = vec!["3.1e7"; 700].join(", ");
         let text = fs::read_to_string(&path).unwrap();
@@ -271,15 +285,15 @@ fn times_of_centuries_are_refused_and_overflow_no_sum() {
         fs::write(path, long(long(text, "\"load\""), "\"compute\"")).unwrap();
     });
     assert!(
-        told.contains("of rank 1: its times and those before it come to more than 290"),
-        "{told}"
+        unreadable.contains("of rank 1: the sum of all times up to this block exceeds 290"),
+        "{unreadable}"
     );
     assert_eq!(imported.ranks_missing(), [1]);
 }
 
 #[test]
-fn an_epoch_that_no_rank_can_use_leaves_the_others() {
-    let (imported, _) = left(|run| {
+fn an_epoch_without_usable_ranks_does_not_affect_others() {
+    let (imported, _) = load_changed(|run| {
         for rank in 0..4 {
             let name = format!("{rank}_per_epoch_stats.json");
             replace(&run.join(name), "\"2\": {", "\"2\": null, \"x\": {");
@@ -291,23 +305,24 @@ fn an_epoch_that_no_rank_can_use_leaves_the_others() {
 }
 
 #[test]
-fn the_log_tells_when_blocks_were_where_nothing_else_does() {
-    let (imported, told) = left(|run| fs::remove_file(run.join("0_per_epoch_stats.json")).unwrap());
-    assert_eq!((imported.ranks_missing(), told.as_str()), (vec![], ""));
-    near(AU_WINDOWED.run_value(imported.record.as_ref().unwrap()), utilisation_of(0..4));
-    let (imported, told) = left(|run| {
+fn block_times_are_read_from_the_log_without_other_files() {
+    let (imported, unreadable) =
+        load_changed(|run| fs::remove_file(run.join("0_per_epoch_stats.json")).unwrap());
+    assert_eq!((imported.ranks_missing(), unreadable.as_str()), (vec![], ""));
+    assert_close(AU_WINDOWED.run_value(imported.record.as_ref().unwrap()), utilisation_of(0..4));
+    let (imported, unreadable) = load_changed(|run| {
         (0..4)
             .for_each(|r| fs::remove_file(run.join(format!("{r}_per_epoch_stats.json"))).unwrap());
     });
-    assert_eq!((imported.ranks_missing(), told.as_str()), (vec![], ""));
-    assert_eq!(imported.times_of_rank_0, Some("dlio.log"));
-    near(AU_WINDOWED.run_value(imported.record.as_ref().unwrap()), utilisation_of(0..4));
+    assert_eq!((imported.ranks_missing(), unreadable.as_str()), (vec![], ""));
+    assert_eq!(imported.shared_times_file, Some("dlio.log"));
+    assert_close(AU_WINDOWED.run_value(imported.record.as_ref().unwrap()), utilisation_of(0..4));
 }
 
 #[test]
-fn the_machine_is_what_the_summary_or_the_ranks_tell() {
+fn the_machine_follows_from_the_summary_or_the_ranks() {
     let components = |change: &dyn Fn(&Path)| {
-        let system = left(change).0.system;
+        let system = load_changed(change).0.system;
         (system.components, system.memory_bytes)
     };
     let row = |name: &str, text: &str| (name.to_string(), text.to_string());
@@ -315,16 +330,16 @@ fn the_machine_is_what_the_summary_or_the_ranks_tell() {
     let (found, memory) = components(&|_| {});
     assert_eq!(found, [cpu, row("Memory", "100 GiB")]);
     assert_eq!(memory, Some(100 << 30));
-    // One place for two hosts may have the sum of both.
+    // With one entry for two hosts, the entry may be the sum of both.
     let (found, memory) = components(&|run| {
         let path = run.join("summary.json");
         replace(&path, "\"num_hosts\": 1", "\"num_hosts\": 2");
         replace(&path, "[100.0]", "[100.0, 0.0]");
         replace(&path, "[72]", "[72, 64]");
     });
-    let expected = [row("Hosts", "2"), row("CPU", "64 to 72 × aarch64 a host")];
+    let expected = [row("Hosts", "2"), row("CPU", "64 to 72 × aarch64 per host")];
     assert_eq!((found.as_slice(), memory), (expected.as_slice(), None));
-    let (imported, _) = left(|run| {
+    let (imported, _) = load_changed(|run| {
         fs::remove_file(run.join("summary.json")).unwrap();
         replace(&run.join("3_output.json"), "node1", "node2");
     });
@@ -333,7 +348,7 @@ fn the_machine_is_what_the_summary_or_the_ranks_tell() {
 }
 
 #[test]
-fn values_that_cannot_be_are_kept_out_of_the_arithmetic() {
+fn impossible_values_are_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let run = Fake::default().write(folder.path(), "4/2025");
     for (from, to) in [
@@ -355,7 +370,7 @@ fn values_that_cannot_be_are_kept_out_of_the_arithmetic() {
 }
 
 #[test]
-fn runs_are_found_in_any_layout_and_told_apart() {
+fn runs_are_found_in_any_layout_with_their_origin() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     Fake::default().write(root, "unet/4/2025");
@@ -374,7 +389,7 @@ fn runs_are_found_in_any_layout_and_told_apart() {
     let (found, closed) = find(root).unwrap();
     let found: Vec<(String, RunOrigin)> = found
         .into_iter()
-        .map(|one| (one.path.strip_prefix(root).unwrap().display().to_string(), one.origin))
+        .map(|run| (run.path.strip_prefix(root).unwrap().display().to_string(), run.origin))
         .collect();
     let expected = [
         ("a/b/c/d", RunOrigin::Dlio),
@@ -390,7 +405,7 @@ fn runs_are_found_in_any_layout_and_told_apart() {
 }
 
 #[test]
-fn what_holds_no_result_is_told_and_hides_none() {
+fn folders_without_results_are_reported_and_hide_no_others() {
     let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let root = folder.path();
     let older = Fake::default().write(root, "closed/x/results/y/unet3d/run1/c008");
@@ -406,15 +421,15 @@ fn what_holds_no_result_is_told_and_hides_none() {
     let (found, closed) = find(root).unwrap();
     let below = |path: &Path| path.strip_prefix(root).unwrap().display().to_string();
     let found: Vec<(String, RunOrigin)> =
-        found.iter().map(|one| (below(&one.path), one.origin)).collect();
+        found.iter().map(|run| (below(&run.path), run.origin)).collect();
     let older = "closed/x/results/y/unet3d/run1/c008".to_string();
     assert_eq!(found, [(String::new(), RunOrigin::Dlio), (older, RunOrigin::MlperfStorage)]);
     let closed: Vec<String> =
         closed.iter().map(|one| format!("{}: {}", below(&one.path), one.why)).collect();
-    for (told, why) in
+    for (unreadable, why) in
         closed.iter().zip(["which is not followed", "_metadata.json`", "it is empty"])
     {
-        assert!(told.contains(why), "{closed:?}");
+        assert!(unreadable.contains(why), "{closed:?}");
     }
     assert_eq!(closed.len(), 3);
     assert!(find(&root.join("gone")).is_err());

@@ -1,7 +1,7 @@
-//! Results as they are published: without the files of steps. What is told of them is what their steps would tell.
+//! Tests of published results, which lack the files of steps: their values must be those that the steps would give.
 
 use super::fake::Fake;
-use crate::import::{Bound, CountedSteps, find};
+use crate::import::{Bound, CountedSteps, LeftOut, find};
 use crate::index::{ReadOptions, RunIndex};
 use crate::run::{Reason, Run};
 use feedrate_measure::metric::{AU_ALL_STEPS, Metric, NOMINAL_WHOLE, Provenance, SAMPLES_WHOLE};
@@ -23,7 +23,7 @@ fn edit(run: &Path, name: &str, from: &str, to: &str) {
     fs::write(run.join(name), text.replace(from, to)).unwrap();
 }
 
-/// The run with its steps and without, the latter after `change`.
+/// Reads a run with its steps, and its published form after `change`.
 fn both(fake: &Fake, change: impl Fn(&Path)) -> (Run, Run) {
     let folder = tempfile::tempdir().unwrap();
     let whole = read(&fake.write(folder.path(), "w/4/a"));
@@ -32,29 +32,29 @@ fn both(fake: &Fake, change: impl Fn(&Path)) -> (Run, Run) {
     (whole, read(&run))
 }
 
-fn near(found: Option<f64>, expected: Option<f64>, most: f64) {
+fn assert_close(found: Option<f64>, expected: Option<f64>, tolerance: f64) {
     let (found, expected) = (found.unwrap(), expected.unwrap());
-    assert!((found - expected).abs() <= most, "{found}, not {expected}");
+    assert!((found - expected).abs() <= tolerance, "{found}, not {expected}");
 }
 
 fn names(run: &Run) -> Vec<&str> {
     run.doubts.iter().map(|doubt| doubt.name.as_str()).collect()
 }
 
-/// That the same is told of the run without steps, and that it is none of those that must not be used.
+/// Checks that a published run gives the same values as the run with its steps, and that it may be used.
 fn check(fake: &Fake, change: impl Fn(&Path)) -> Run {
     let (whole, run) = both(fake, change);
-    near(run.metric(&AU_ALL_STEPS), whole.metric(&AU_ALL_STEPS), 0.01);
-    let [own_s, whole_s] = [&run, &whole].map(|of| of.step_times.first_step_s);
-    near(own_s, whole_s, 0.01 * whole_s.unwrap());
+    assert_close(run.metric(&AU_ALL_STEPS), whole.metric(&AU_ALL_STEPS), 0.01);
+    let whole_s = whole.step_times.first_step_s;
+    assert_close(run.step_times.first_step_s, whole_s, 0.01 * whole_s.unwrap());
     let same = |metric: &Metric| {
         let expected = whole.metric(metric).unwrap();
-        near(run.metric(metric), Some(expected), 1e-4 * expected);
+        assert_close(run.metric(metric), Some(expected), 1e-4 * expected);
     };
     [&SAMPLES_WHOLE, &NOMINAL_WHOLE].into_iter().for_each(same);
     assert_eq!((run.steps, run.epochs), (whole.steps, whole.epochs));
-    let compute = (run.step_times.compute_s_per_step, whole.step_times.compute_s_per_step);
-    near(compute.0, compute.1, 1e-5);
+    let compute_s = run.step_times.compute_s_per_step;
+    assert_close(compute_s, whole.step_times.compute_s_per_step, 1e-5);
     assert_eq!(run.series[&AU_ALL_STEPS.id].len() as u64, run.epochs);
     assert_eq!(run.provenance(&AU_ALL_STEPS), Some(Provenance::Recomputed));
     assert!(run.record.is_none() && run.unusable.is_none(), "{:?}", run.unusable);
@@ -62,37 +62,37 @@ fn check(fake: &Fake, change: impl Fn(&Path)) -> Run {
     run
 }
 
-/// Ranks that leave the first step together.
+/// Returns a run in which all ranks wait equally long for the first step.
 fn together() -> Fake {
     Fake { load_s: |_, step| if step == 0 { 2.0 } else { 0.02 }, ..Fake::default() }
 }
 
 #[test]
-fn the_same_is_told_without_steps() {
+fn values_are_the_same_without_steps() {
     for overshoot in [1.0, 1.0012, 1.01] {
         assert_eq!(check(&Fake { overshoot, ..together() }, |_| {}).bound, None);
         check(&Fake { overshoot, ..Fake::default() }, |_| {});
         check(&Fake { overshoot, files: 7 * 4 * 400, ..together() }, |_| {});
-        // One rank, and a first step like the others.
+        // A single rank whose first step is like the others.
         let load_s = |_, _| 0.1;
         check(&Fake { overshoot, ranks: 1, files: 7 * 400, load_s, ..Fake::default() }, |_| {});
     }
-    // Steps of a third of a millisecond, of which sleeps miss a tenth.
+    // Short steps, whose sleeps are too long by a tenth.
     let short = Fake { compute_s: 0.0035, overshoot: 1.1, batch: 1, files: 4000, ..together() };
     check(&short, |_| {});
 }
 
 #[test]
-fn older_rates_are_of_all_steps_and_not_doubted() {
+fn rates_of_older_releases_count_all_steps_and_are_not_doubted() {
     for files in [168, 7 * 4 * 500] {
         let older = Fake { is_older: true, files, ..together() };
         let run = check(&older, |_| {});
         assert_eq!(run.bound, None);
-        let said = run.doubts.iter().find(|doubt| doubt.name == "no_step_files").unwrap();
-        assert!(said.evidence.contains("as DLIO of MLPerf Storage 1.0"), "{}", said.evidence);
-        // The log has the times of blocks, too.
+        let doubt = run.doubts.iter().find(|doubt| doubt.name == "no_step_files").unwrap();
+        assert!(doubt.evidence.contains("as DLIO of MLPerf Storage 1.0"), "{}", doubt.evidence);
+        // The log contains the times of blocks too.
         assert_eq!(check(&older, |run| remove(run, "per_epoch_stats.json")).bound, None);
-        // The rate says how many steps there were, too.
+        // The number of steps also follows from the rate.
         assert_eq!(check(&older, |run| remove(run, "dlio.log")).bound, None);
         let doubted = ["wrong_step_count", "throughput_misreported", "config_disagrees"];
         assert!(!doubted.iter().any(|name| names(&run).contains(name)), "{:?}", run.doubts);
@@ -100,20 +100,20 @@ fn older_rates_are_of_all_steps_and_not_doubted() {
 }
 
 #[test]
-fn what_only_the_config_tells_is_a_bound() {
+fn values_that_depend_on_the_config_are_bounds() {
     let run = check(&together(), |run| remove(run, "dlio.log"));
     assert_eq!(run.bound, Some(Bound::AtMost));
     let (from, to) = ("computation_time: 0.3", "computation_time: {mean: 0.3, stdev: 0.01}");
     let drawn = |run: &Path| edit(run, "configs/config.yaml", from, to);
     let run = check(&Fake { is_older: true, ..together() }, drawn);
     assert_eq!(run.bound, Some(Bound::AtLeast));
-    // Later rates tell compute as it was.
+    // The rates of later releases determine the actual compute time.
     let drawn = |run: &Path| edit(run, "dlio_config/config.yaml", from, to);
     assert_eq!(check(&together(), drawn).bound, None);
 }
 
 #[test]
-fn steps_of_rank_0_alone_are_as_good() {
+fn steps_of_rank_0_give_the_same_values() {
     let fake = together();
     let folder = tempfile::tempdir().unwrap();
     let whole = read(&fake.write(folder.path(), "w/4/a"));
@@ -124,14 +124,14 @@ fn steps_of_rank_0_alone_are_as_good() {
     }
     let run = read(&run);
     for metric in [&AU_ALL_STEPS, &SAMPLES_WHOLE] {
-        near(run.metric(metric), whole.metric(metric), 0.01);
+        assert_close(run.metric(metric), whole.metric(metric), 0.01);
     }
     assert!(run.unusable.is_none() && names(&run).contains(&"no_step_files"), "{:?}", run.doubts);
 }
 
-/// Files that were too large to be published, and the words that stand in their places.
+/// Placeholders replace files that were too large to publish.
 #[test]
-fn a_placeholder_is_no_damaged_file() {
+fn a_placeholder_does_not_count_as_damaged() {
     let placeholders =
         ["PRUNED BY STAFF\n", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n"];
     for text in placeholders {
@@ -146,14 +146,14 @@ fn a_placeholder_is_no_damaged_file() {
         put(&run, "1_output.json".into());
         let part = read(&run);
         assert!(part.unusable.is_none() && names(&part).contains(&"no_step_files"), "{part:?}");
-        near(part.metric(&AU_ALL_STEPS), whole.metric(&AU_ALL_STEPS), 0.01);
+        assert_close(part.metric(&AU_ALL_STEPS), whole.metric(&AU_ALL_STEPS), 0.01);
     }
     let (_, damaged) = both(&together(), |run| fs::write(run.join("1_output.json"), "x").unwrap());
     assert!(names(&damaged).contains(&"unreadable_files"), "{:?}", damaged.doubts);
 }
 
 #[test]
-fn other_benchmarks_of_mlperf_are_no_training() {
+fn other_benchmarks_of_mlperf_are_not_training() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     for (place, metadata) in [
@@ -167,9 +167,8 @@ fn other_benchmarks_of_mlperf_are_no_training() {
     }
     let (found, left_out) = find(root).unwrap();
     assert!(found.is_empty(), "{found:?}");
-    let why: Vec<bool> =
-        left_out.iter().map(|one| one.why.contains("no results of DLIO")).collect();
-    assert_eq!(why, [true, true]);
+    assert_eq!(left_out.len(), 2);
+    assert!(left_out.iter().all(|folder| folder.why.contains("no results of DLIO")));
 }
 
 #[test]
@@ -183,12 +182,12 @@ fn a_summary_and_a_config_are_a_result_as_reported() {
     assert_eq!(run.reported_au_percent(), whole.reported_au_percent());
     assert_eq!((run.metric(&AU_ALL_STEPS), run.metric(&SAMPLES_WHOLE)), (None, None));
     assert_eq!((run.epochs, run.steps), (whole.epochs, whole.steps));
-    let said = run.doubts.iter().find(|doubt| doubt.name == "no_step_files").unwrap();
-    assert!(said.evidence.contains("AU over all steps is not known"), "{}", said.evidence);
+    let doubt = run.doubts.iter().find(|doubt| doubt.name == "no_step_files").unwrap();
+    assert!(doubt.evidence.contains("AU over all steps is unknown"), "{}", doubt.evidence);
 }
 
 #[test]
-fn the_config_of_mlpstorage_stands_for_hydras() {
+fn the_metadata_of_mlpstorage_replaces_hydras_config() {
     let run = check(&together(), |run| {
         remove(run, "dlio_config/config.yaml");
         let parameters = r#"{"model": "fake", "parameters": {"model": {"name": "fake"}, "workflow": {"train": true}, "dataset": {"format": "npz", "num_files_train": "168", "record_length_bytes": 100000000}, "reader": {"data_loader": "pytorch", "batch_size": 7, "read_threads": "4"}, "train": {"epochs": 2, "computation_time": 0.3}}}"#;
@@ -198,7 +197,7 @@ fn the_config_of_mlpstorage_stands_for_hydras() {
 }
 
 #[test]
-fn an_accelerator_is_known_by_what_a_step_computed() {
+fn the_accelerator_model_follows_from_the_compute_time() {
     let folder = tempfile::tempdir().unwrap();
     let fake = Fake { compute_s: 0.224, ..together() };
     let run =
@@ -216,7 +215,7 @@ fn an_accelerator_is_known_by_what_a_step_computed() {
 }
 
 #[test]
-fn what_nobody_tells_stays_unknown() {
+fn values_in_no_file_stay_unknown() {
     let (_, run) = both(&together(), |run| {
         remove(run, "dlio.log");
         remove(run, "dlio_config");
@@ -230,7 +229,7 @@ fn what_nobody_tells_stays_unknown() {
 }
 
 #[test]
-fn what_each_release_counts_is_known() {
+fn the_steps_that_each_release_counts_are_detected() {
     let folder = tempfile::tempdir().unwrap();
     let counted = |fake: Fake| crate::import::load_dlio(&fake.publish(folder.path(), "a")).totals;
     assert_eq!(counted(together()).unwrap().counted, Some(CountedSteps::AllButTwo));
@@ -240,7 +239,7 @@ fn what_each_release_counts_is_known() {
 }
 
 #[test]
-fn what_a_submission_has_below_code_is_no_run() {
+fn runs_in_the_code_of_a_submission_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     together().publish(root, "closed/x/results/y/unet3d/run_1/20240820_162920");
@@ -248,9 +247,10 @@ fn what_a_submission_has_below_code_is_no_run() {
     together().write(root, "x/code-4a3ce79d/tests/run_1");
     together().write(root, "own/code/run_1");
     let (found, left_out) = find(root).unwrap();
-    let found: Vec<_> = found.iter().map(|one| one.path.strip_prefix(root).unwrap()).collect();
+    let found: Vec<_> = found.iter().map(|run| run.path.strip_prefix(root).unwrap()).collect();
     let expected = ["closed/x/results/y/unet3d/run_1/20240820_162920", "own/code/run_1"];
     assert_eq!(found, expected.map(Path::new));
-    assert!(left_out.iter().all(|one| one.why.contains("code of a submission")), "{left_out:?}");
+    let is_code = |folder: &LeftOut| folder.why.contains("code of a submission");
+    assert!(left_out.iter().all(is_code), "{left_out:?}");
     assert_eq!((left_out.len(), find(&root.join("closed/x/code")).unwrap().0.len()), (2, 1));
 }

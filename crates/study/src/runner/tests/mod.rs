@@ -334,7 +334,7 @@ fn death_at_any_moment_loses_doubles_and_mismarks_nothing() {
                 catch_unwind(AssertUnwindSafe(|| study.run(&mut env, RunnerOptions::default())));
             let rows: Vec<Row> = study.files.table().unwrap().rows().cloned().collect();
             let state = StudyState::read(&study.files).unwrap();
-            for (row, place) in rows.iter().zip(state.places(&rows)) {
+            for (row, place) in rows.iter().zip(state.row_states(&rows)) {
                 let has_result = place.result().is_some();
                 assert!(!row.done || has_result, "marked without a result after {calls} calls");
             }
@@ -399,7 +399,7 @@ fn what_failed_stays_pending_with_its_reason_and_is_retried_on_request() {
     assert_eq!(report.finished, 3);
     assert!(study.csv().contains("w,1,2,dataset.format=npy,N"));
     let rows: Vec<Row> = study.files.table().unwrap().rows().cloned().collect();
-    let place = state.places(&rows)[1];
+    let place = state.row_states(&rows)[1];
     assert_eq!((place.status, place.reason()), (Status::Failed, Some("no space")));
     let (report, _) = study.run(&mut study.env(), RunnerOptions::default()).unwrap();
     assert_eq!(report, RunnerReport::default());
