@@ -469,7 +469,7 @@ unet3d_h100_custom,5,4,\"++workload.reader.batch_size=4 ++workload.train.seed_ch
             "study.csv:2:1: processes: `0`",
             "study.csv:2:1: run: `maybe` is neither",
             "study.csv:3:1: has 4 fields, but the header has 5",
-            "hint: quote a field",
+            "hint: quote fields",
         ] {
             assert!(problems.contains(words), "no `{words}` in {problems}");
         }

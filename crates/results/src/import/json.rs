@@ -139,9 +139,9 @@ mod tests {
         check(" \n", Err("empty"));
         check(r#"{"a": [1, 2"#, Err("cut short"));
         check(r#"{"a": NaN, "b"#, Err("cut short"));
-        check("NaN\\", Err("no JSON"));
-        check("\u{0}", Err("no JSON"));
-        check(&"[".repeat(100_000), Err("no JSON"));
+        check("NaN\\", Err("not JSON"));
+        check("\u{0}", Err("not JSON"));
+        check(&"[".repeat(100_000), Err("not JSON"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! DFTracer's `.pfw` and `.pfw.gz`, and traces of our own: an event a line, in JSON.
+//! Reads traces of DFTracer (`.pfw` and `.pfw.gz`) and of feedrate, with one JSON event per line.
 
 use super::lines::Lines;
 use super::tally::{Caller, FileCall, Position, Tally};
@@ -10,40 +10,45 @@ pub(super) static KIND: LogKind = LogKind {
     name: "dftracer",
     summary: "DFTracer's `.pfw` and `.pfw.gz`, and traces of feedrate",
     input: Input::Text,
-    is: |name, _| name.ends_with(".pfw") || name.ends_with(".pfw.gz"),
+    detect: |name, _| name.ends_with(".pfw") || name.ends_with(".pfw.gz"),
     read,
 };
 
-/// Names of files that are known at a time, and files that are open.
+/// Maximum number of file names.
 const NAMES_MAX: usize = 1 << 19;
+/// Maximum number of open files, and of processes.
 const OPEN_MAX: usize = 1 << 16;
-/// Lines at the beginning of each file among which a process tells who began it.
+/// Number of lines at the start of each file that are searched for the event with the parent of the process.
 const HEAD_LINES: usize = 64;
-const TIME_MAX: f64 = (1_u64 << 62) as f64;
+/// Limit of numbers in events.
+const NUMBER_MAX: f64 = (1_u64 << 62) as f64;
 
 #[derive(Default)]
 struct EventReader {
     tally: Tally,
+    /// Files and their paths, by the hash of the path in events.
     names: HashMap<String, (Option<u32>, String)>,
-    /// Files that threads have open.
+    /// Positions in open files, by thread and file.
     open: HashMap<(u64, u32), Position>,
-    /// Who began a process, and with which command.
+    /// Parent and hash of the command of each process.
     starts: HashMap<u64, (u64, String)>,
+    /// Ranks by their first process.
     ranks: HashMap<u64, u32>,
-    /// Nanoseconds of a unit of time.
+    /// Length of the trace's unit of time in nanoseconds.
     unit_ns: f64,
-    understood: u64,
+    calls: u64,
 }
 
 fn read(parts: Vec<LogPart>) -> Result<Tally, LogError> {
     let mut reader = EventReader { unit_ns: 1e3, ..EventReader::default() };
     let mut opened = Vec::new();
     for part in parts {
-        let (mut lines, mut head) = (Lines::new(part.text), VecDeque::new());
+        let mut lines = Lines::new(part.text);
+        let mut head = VecDeque::new();
         while head.len() < HEAD_LINES
             && let Some(line) = lines.next()?
         {
-            reader.start(&line);
+            reader.read_start(&line);
             head.push_back(line);
         }
         opened.push((lines, head));
@@ -52,28 +57,28 @@ fn read(parts: Vec<LogPart>) -> Result<Tally, LogError> {
         while let Some(line) =
             head.pop_front().map_or_else(|| lines.next(), |line| Ok(Some(line)))?
         {
-            reader.line(&line);
+            reader.read_line(&line);
         }
-        lines.tell(&mut reader.tally);
+        lines.report_lost(&mut reader.tally);
     }
-    if reader.understood == 0 {
+    if reader.calls == 0 {
         return Err(LogError::new(
-            "no event of POSIX or STDIO is in it",
-            "record it with `DFTRACER_ENABLE=1 DFTRACER_INC_METADATA=1`, which tells the names and lengths of reads",
+            "it contains no events of POSIX or STDIO",
+            "record it with `DFTRACER_ENABLE=1 DFTRACER_INC_METADATA=1`, which includes the names and lengths of reads",
         ));
     }
     Ok(reader.tally)
 }
 
-fn event(line: &str) -> Option<Value> {
-    let line = line.trim().trim_start_matches('[').trim_end_matches([',', ']']);
-    if line.is_empty() { None } else { serde_json::from_str(line).ok() }
+fn parse_event(line: &str) -> Option<Value> {
+    let json = line.trim().trim_start_matches('[').trim_end_matches([',', ']']);
+    if json.is_empty() { None } else { serde_json::from_str(json).ok() }
 }
 
-/// A number, or a text that is one.
+/// Reads a number, which may be written as a string.
 fn number(value: &Value) -> Option<f64> {
     let number = value.as_f64().or_else(|| value.as_str()?.parse().ok())?;
-    (number.abs() < TIME_MAX).then_some(number)
+    (number.abs() < NUMBER_MAX).then_some(number)
 }
 
 fn text(value: &Value) -> String {
@@ -81,35 +86,39 @@ fn text(value: &Value) -> String {
 }
 
 impl EventReader {
-    fn start(&mut self, line: &str) {
-        let Some(event) = event(line).filter(|event| event["name"] == "start") else { return };
-        let process = [&event["pid"], &event["args"]["ppid"]].map(Value::as_u64);
-        if let [Some(own), Some(parent)] = process
+    /// Reads the event of a process's start, if the line contains it.
+    fn read_start(&mut self, line: &str) {
+        let Some(event) = parse_event(line).filter(|event| event["name"] == "start") else {
+            return;
+        };
+        if let Some(process) = event["pid"].as_u64()
+            && let Some(parent) = event["args"]["ppid"].as_u64()
             && self.starts.len() < OPEN_MAX
         {
-            self.starts.insert(own, (parent, text(&event["args"]["cmd_hash"])));
+            self.starts.insert(process, (parent, text(&event["args"]["cmd_hash"])));
         }
     }
 
-    /// The process that a rank began with: one that forks runs the same command.
+    /// Returns the first process of a rank. Forked processes have the same command as their parent.
     fn root(&self, mut process: u64) -> u64 {
         for _ in 0..HEAD_LINES {
             let Some((parent, command)) = self.starts.get(&process) else { break };
             match self.starts.get(parent) {
-                Some(of_parent) if of_parent.1 == *command => process = *parent,
+                Some((_, parent_command)) if parent_command == command => process = *parent,
                 _ => break,
             }
         }
         process
     }
 
-    fn line(&mut self, line: &str) {
-        let Some(event) = event(line) else {
-            let is_nothing = line.trim_matches(['[', ']', ',', ' ', '\r']).is_empty();
-            self.tally.lose_many("line", "without an event", u64::from(!is_nothing));
+    fn read_line(&mut self, line: &str) {
+        let Some(event) = parse_event(line) else {
+            let is_blank = line.trim_matches(['[', ']', ',', ' ', '\r']).is_empty();
+            self.tally.lose_many("line", "without an event", u64::from(!is_blank));
             return;
         };
-        let (name, arguments) = (event["name"].as_str().unwrap_or_default(), &event["args"]);
+        let name = event["name"].as_str().unwrap_or_default();
+        let arguments = &event["args"];
         match name {
             "FH" if self.names.len() < NAMES_MAX => {
                 let path = text(&arguments["name"]);
@@ -128,24 +137,21 @@ impl EventReader {
                 self.tally.lose_many("event", "that the program dropped", dropped);
             }
             _ if event["cat"] == "POSIX" || event["cat"] == "STDIO" => {
-                self.understood += 1;
-                self.call(name, &event);
+                self.calls += 1;
+                self.read_call(name, &event);
             }
             _ => {}
         }
     }
 
-    fn call(&mut self, name: &str, event: &Value) {
+    fn read_call(&mut self, name: &str, event: &Value) {
         let arguments = &event["args"];
         let Some((file, path)) = self.file(name, arguments) else { return };
         let (Some(pid), Some(tid)) = (event["pid"].as_u64(), event["tid"].as_u64()) else { return };
         let Some(start) = number(&event["ts"]).filter(|&start| start >= 0.0) else { return };
-        // As whole numbers: a float does not hold nanoseconds since 1970.
-        let start_ns = (start * self.unit_ns.min(1e3)) as u64;
-        let start_ns = event["ts"]
-            .as_u64()
-            .and_then(|ts| ts.checked_mul(self.unit_ns as u64))
-            .unwrap_or(start_ns);
+        // Integers if possible: nanoseconds since 1970 exceed the precision of a float.
+        let exact_ns = event["ts"].as_u64().and_then(|ts| ts.checked_mul(self.unit_ns as u64));
+        let start_ns = exact_ns.unwrap_or((start * self.unit_ns.min(1e3)) as u64);
         let ns =
             number(&event["dur"]).filter(|&dur| dur >= 0.0).map(|dur| (dur * self.unit_ns) as u64);
         let root = self.root(pid);
@@ -163,7 +169,7 @@ impl EventReader {
         let name = name.trim_start_matches('_');
         if name.starts_with("open") || name.starts_with("fopen") {
             if !is_for_writing(arguments) {
-                self.tally.opened(call, &path);
+                self.tally.add_open(call, &path);
                 self.keep((tid, file), Position { offset: Some(0), last_end: None });
             }
         } else if ["read", "pread", "fread"].iter().any(|read| name.starts_with(read))
@@ -178,29 +184,31 @@ impl EventReader {
             let Some(returned) = returned else {
                 return self
                     .tally
-                    .lose("read", "without a length: record with DFTRACER_INC_METADATA=1");
+                    .lose("read", "without a length (record with DFTRACER_INC_METADATA=1)");
             };
-            let place = if name.starts_with('p') { number(&arguments["offset"]) } else { None };
+            let offset = if name.starts_with('p') { number(&arguments["offset"]) } else { None };
             let mut position = self.open.remove(&(tid, file)).unwrap_or_default();
-            let read = position.read((returned * size) as u64, place.map(|place| place as u64));
+            let bytes = (returned * size) as u64;
+            let read = position.read(bytes, offset.map(|offset| offset as u64));
             self.keep((tid, file), position);
-            self.tally.read(call, read);
+            self.tally.add_read(call, read);
         } else {
             if name.contains("seek") {
-                let offset = returned.map(|returned| returned as u64);
                 let last_end = self.open.remove(&(tid, file)).and_then(|open| open.last_end);
-                let offset = if name.starts_with('f') { None } else { offset };
+                // `fseek` returns no offset.
+                let is_stdio = name.starts_with('f');
+                let offset = if is_stdio { None } else { returned.map(|returned| returned as u64) };
                 self.keep((tid, file), Position { offset, last_end });
             } else if name.starts_with("close") || name.starts_with("fclose") {
                 self.open.remove(&(tid, file));
             } else if name.starts_with("mmap") {
-                self.tally.lose("mapping", "of a file: how much of it was read is not in the log");
+                self.tally.lose("mapping", "of a file, whose reads are not in the log");
             }
-            self.tally.looked(call);
+            self.tally.add_metadata_call(call);
         }
     }
 
-    /// The file of a call; `None` of what is no data.
+    /// Returns the file of a call and its path; `None` for files that are not data.
     fn file(&mut self, name: &str, arguments: &Value) -> Option<(u32, String)> {
         if let Some(path) = arguments["fname"].as_str() {
             return Some((self.tally.file(path)?, path.to_string()));
@@ -227,6 +235,6 @@ impl EventReader {
 fn is_for_writing(arguments: &Value) -> bool {
     let mode = arguments["mode"].as_str().unwrap_or_default();
     let flags = arguments["flags"].as_u64().unwrap_or(0);
-    // O_WRONLY, of the two bits that tell reading from writing.
+    // The lowest two bits are the access mode; 1 is O_WRONLY.
     flags & 3 == 1 || mode.starts_with(['w', 'a'])
 }

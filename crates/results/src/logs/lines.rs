@@ -1,35 +1,35 @@
-//! Lines of a log, one at a time and none longer than a bound: the rest of a longer one is passed over.
+//! Reads a log line by line. The length of lines is limited; the rest of longer lines is skipped.
 
 use super::tally::Tally;
 use std::io::{self, BufRead, Read};
 
-/// Bytes of a line that are looked at.
+/// Maximum number of bytes of a line that are read.
 const LINE_BYTES_MAX: usize = 64 << 10;
-/// Errors that lie in the text and not in the machine.
-const IN_TEXT: [io::ErrorKind; 3] =
+/// Kinds of errors that damaged text causes.
+const DAMAGED_TEXT: [io::ErrorKind; 3] =
     [io::ErrorKind::UnexpectedEof, io::ErrorKind::InvalidData, io::ErrorKind::InvalidInput];
 
 /// Lines of a text.
 pub(super) struct Lines<'a> {
     text: Box<dyn BufRead + 'a>,
     line: Vec<u8>,
-    /// Lines that were longer than the bound.
+    /// Number of lines that were too long.
     cut: u64,
-    is_broken: bool,
+    is_damaged: bool,
 }
 
 impl<'a> Lines<'a> {
     pub(super) fn new(text: Box<dyn BufRead + 'a>) -> Self {
-        Lines { text, line: Vec::new(), cut: 0, is_broken: false }
+        Lines { text, line: Vec::new(), cut: 0, is_damaged: false }
     }
 
-    /// The next line without its end; what is no UTF-8 is replaced. `None` at the end.
+    /// Reads the next line, without its line end and with invalid UTF-8 replaced. `None` at the end of the text.
     pub(super) fn next(&mut self) -> io::Result<Option<String>> {
         self.line.clear();
         match self.read_line() {
-            // What was compressed and broken off, or damaged, ends here.
-            Err(error) if IN_TEXT.contains(&error.kind()) => self.is_broken = true,
-            other => other?,
+            // Truncated or damaged compressed text ends here.
+            Err(error) if DAMAGED_TEXT.contains(&error.kind()) => self.is_damaged = true,
+            result => result?,
         }
         if self.line.is_empty() {
             return Ok(None);
@@ -39,9 +39,9 @@ impl<'a> Lines<'a> {
     }
 
     fn read_line(&mut self) -> io::Result<()> {
-        let most = LINE_BYTES_MAX + 1;
-        self.text.by_ref().take(most as u64).read_until(b'\n', &mut self.line)?;
-        if self.line.len() == most && !self.line.ends_with(b"\n") {
+        let limit = LINE_BYTES_MAX + 1;
+        self.text.by_ref().take(limit as u64).read_until(b'\n', &mut self.line)?;
+        if self.line.len() == limit && !self.line.ends_with(b"\n") {
             self.cut += 1;
             self.line.truncate(LINE_BYTES_MAX);
             self.text.skip_until(b'\n')?;
@@ -49,10 +49,15 @@ impl<'a> Lines<'a> {
         Ok(())
     }
 
-    /// Tell what of the text was not looked at.
-    pub(super) fn tell(&self, tally: &mut Tally) {
-        tally.lose_many("line", "of more than 64 KiB: the rest of it", self.cut);
-        tally.lose_many("file", "broken off or damaged: the rest of it", u64::from(self.is_broken));
+    /// Reports the skipped parts of the text to the tally.
+    pub(super) fn report_lost(&self, tally: &mut Tally) {
+        tally.lose_many("line", "of more than 64 KiB, of which the rest was skipped", self.cut);
+        let damaged = u64::from(self.is_damaged);
+        tally.lose_many(
+            "file",
+            "that is truncated or damaged, of which the rest is missing",
+            damaged,
+        );
     }
 }
 

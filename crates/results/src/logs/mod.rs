@@ -1,9 +1,9 @@
-//! Logs of other programs' I/O, as a record of ours: one file a kind, one row a kind in [`KINDS`].
+//! Reads I/O logs of other programs into a [`Record`]. Each kind of log has one file and one row in [`KINDS`].
 //!
-//! A record made of a log has one epoch, with the counters of each rank of the job; of steps it knows nothing. Nothing here opens a
-//! file or starts a program: who has the texts hands them over, and they are read as streams.
+//! A record from a log has one epoch with the I/O counters of each rank, and no steps. This module opens no files and starts no programs: callers
+//! pass the texts, which are read as streams.
 //!
-//! To add a kind: its file with a [`LogKind`], which tells the `Tally` of calls, its `mod` line and its row.
+//! To add a kind: write its file with a [`LogKind`] that reports calls to the `Tally`, and add its `mod` line and its row.
 
 mod lines;
 mod reader;
@@ -21,64 +21,64 @@ use self::tally::Tally;
 use feedrate_measure::record::Record;
 use std::io::{self, BufRead};
 
-/// Every kind; one that tells itself by less comes later.
+/// All kinds of logs. Detection tries them in this order, so kinds with a less specific test come later.
 pub static KINDS: &[&LogKind] = &[&darshan::KIND, &dftracer::KIND, &strace::KIND];
 
 /// A kind of log.
 pub struct LogKind {
-    /// `strace`.
+    /// Name, such as `strace`.
     pub name: &'static str,
-    /// One sentence.
+    /// Description in one sentence.
     pub summary: &'static str,
-    /// How its text is had.
+    /// Source of the log's text.
     pub input: Input,
-    /// Whether a log of this file name and beginning is one.
-    pub is: fn(&str, &str) -> bool,
+    /// Returns whether a log with this file name and beginning is of this kind.
+    pub detect: fn(&str, &str) -> bool,
     read: fn(Vec<LogPart>) -> Result<Tally, LogError>,
 }
 
-/// How the text of a log is had.
+/// Source of a log's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// It is text, compressed by gzip or not, in one file or several.
+    /// One or several text files, plain or compressed by gzip.
     Text,
-    /// It is what these programs print when they are given the log, each a part.
+    /// The output of each of these programs for the log.
     Programs(&'static [&'static str]),
 }
 
 /// One text of a log.
 pub struct LogPart<'a> {
-    /// Name of the file, or of the program.
+    /// Name of the file or of the program.
     pub name: String,
-    /// Its lines.
+    /// Content.
     pub text: Box<dyn BufRead + 'a>,
 }
 
-/// A log that was read.
+/// Result of reading a log.
 #[derive(Clone, Debug)]
 pub struct ImportedLog {
     /// Name of its [`LogKind`].
     pub kind: &'static str,
-    /// Its reads, as if a run of ours had made them; never written.
+    /// Reads of the log in the form of a run's record. It is not written to a file.
     pub record: Record,
-    /// The job that it is of.
+    /// Properties of the logged job.
     pub job: LogJob,
-    /// Things that do not come through.
+    /// Information in the log that could not be used.
     pub lost: Vec<Lost>,
 }
 
-/// Things of a log that do not come through.
+/// Entries of a log that could not be used, for one reason. Rendered as `{count} {noun} {why}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// How many.
+    /// Number of entries.
     pub count: u64,
-    /// Name of one.
+    /// Noun for one entry, in the singular.
     pub noun: &'static str,
-    /// Trouble with them.
+    /// Reason, to be printed after the noun.
     pub why: &'static str,
 }
 
-/// A log that cannot be read.
+/// An error of reading a log.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct LogError {
@@ -87,12 +87,11 @@ pub struct LogError {
 }
 
 impl LogError {
-    /// Words on the trouble, and what to do.
     fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         LogError { message: message.into(), hint: hint.into() }
     }
 
-    /// Advice on what to do.
+    /// Returns a remedy.
     pub fn hint(&self) -> &str {
         &self.hint
     }
@@ -100,23 +99,23 @@ impl LogError {
 
 impl From<io::Error> for LogError {
     fn from(error: io::Error) -> Self {
-        LogError::new(format!("it cannot be read: {error}"), "give a log that is whole")
+        LogError::new(format!("it cannot be read: {error}"), "pass a complete log")
     }
 }
 
-/// The kind of a log of this file name, which begins so.
-pub fn kind_of(name: &str, head: &str) -> Option<&'static LogKind> {
-    KINDS.iter().copied().find(|kind| (kind.is)(name, head))
+/// Detects the kind of a log by its file name and its beginning.
+pub fn detect_kind(name: &str, head: &str) -> Option<&'static LogKind> {
+    KINDS.iter().copied().find(|kind| (kind.detect)(name, head))
 }
 
 impl LogKind {
-    /// Read a log.
+    /// Reads a log of this kind.
     ///
     /// # Errors
-    /// It is none of this kind, or no data is read in it.
+    /// The log is not of this kind, or contains no reads of data.
     pub fn import(&self, parts: Vec<LogPart>) -> Result<ImportedLog, LogError> {
         let mut tally = (self.read)(parts)?;
-        let (record, job) = job::sum_up(&mut tally)?;
+        let (record, job) = job::evaluate(&mut tally)?;
         Ok(ImportedLog { kind: self.name, record, job, lost: tally.take_lost() })
     }
 }

@@ -1,4 +1,4 @@
-//! One thread or process of a log that read, call by call: how many read at a time, and where batches end.
+//! Reads of one thread or process of a log, call by call. Batches are detected from the gaps between reads.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -10,7 +10,7 @@ pub(super) struct Op {
     pub(super) end_ns: u64,
     pub(super) bytes: u64,
     pub(super) file: u32,
-    /// It is the first since a file was opened.
+    /// Whether it is the first read after a file was opened.
     pub(super) is_new_file: bool,
 }
 
@@ -20,50 +20,51 @@ pub(super) struct ReaderLog {
     pub(super) ops: Vec<Op>,
     last_name: String,
     has_opened: bool,
-    /// Files opened after one whose name comes before theirs, and after another.
+    /// Number of files whose name sorts after that of the file opened before.
     pub(super) ascending: u64,
+    /// Number of files whose name sorts before that of the file opened before.
     pub(super) descending: u64,
 }
 
-/// Parts into which long gaps cut the reads.
+/// Properties of bursts, the groups of reads between long gaps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bursts {
-    /// Files that are opened, or where none are, reads that are made, between two long gaps.
-    pub(super) each: u64,
-    pub(super) bytes_each: u64,
-    /// Whether files are what is counted.
+    /// Most common number of files opened, or of reads if no files are opened, per burst.
+    pub(super) count: u64,
+    pub(super) bytes: u64,
+    /// Whether `count` is a number of files.
     pub(super) counts_files: bool,
-    /// Different files that are read, most often.
+    /// Most common number of different files read per burst.
     pub(super) files: u64,
-    /// The long gaps, in the median.
+    /// Median of the long gaps.
     pub(super) gap_ns: u64,
-    /// Gaps before a file's first read that are not long.
+    /// Median of the other gaps (before the first read of a file, if files are counted).
     pub(super) short_gap_ns: u64,
-    /// From the start of one to the start of the next, in the median.
+    /// Median time from the start of a burst to the start of the next.
     pub(super) period_ns: u64,
 }
 
-/// Fewer bursts tell nothing.
+/// Minimum number of bursts.
 const BURSTS_MIN: usize = 5;
-/// A gap is long that is so many times as long as those that are not.
-const LONG: f64 = 1.5;
-/// Places where long gaps may begin that are tried.
-const CUTS: usize = 16;
-/// Parts begin regularly where the time between two of them is within this share of its median.
-const REGULAR: f64 = 0.3;
+/// Minimum ratio of a long gap to the next shorter one.
+const LONG_RATIO: f64 = 1.5;
+/// Maximum number of thresholds for long gaps that are tried.
+const THRESHOLDS_MAX: usize = 16;
+/// Relative deviation from the median period up to which bursts are regular.
+const REGULAR_WITHIN: f64 = 0.3;
 
-/// Reasons to take the parts between long gaps for batches.
+/// A criterion for groups of reads to be batches.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum PartRule {
-    /// Each has as many files, or reads.
-    Alike,
-    /// They begin regularly, as those of a stream, whose buffers do not end where batches do.
-    Regular,
+enum BatchRule {
+    /// All groups have the same number of files or reads.
+    EqualCounts,
+    /// Groups start at regular times. This holds for streams, whose buffers do not end where batches do.
+    RegularStarts,
 }
 
-/// Reads between two long gaps.
+/// A group of reads between two long gaps.
 #[derive(Default)]
-struct Part {
+struct Group {
     start_ns: u64,
     count: u64,
     bytes: u64,
@@ -88,7 +89,7 @@ impl ReaderLog {
         self.ops.push(Op { is_new_file, ..op });
     }
 
-    /// Put reads that came file by file in the order of their times.
+    /// Sorts reads that were reported file by file by their start times.
     pub(super) fn sort(&mut self) {
         self.ops.sort_by_key(|op| op.start_ns);
         let mut last = None;
@@ -102,13 +103,13 @@ impl ReaderLog {
         self.ops.iter().map(|op| op.bytes).sum()
     }
 
-    /// From its first read to the end of its last.
+    /// Returns the start of the first read and the end of the last.
     pub(super) fn span_ns(&self) -> Option<(u64, u64)> {
         let start_ns = self.ops.iter().map(|op| op.start_ns).min()?;
         Some((start_ns, self.ops.iter().map(|op| op.end_ns).max()?))
     }
 
-    /// The longest gaps by which the reads fall into parts that are alike.
+    /// Finds the highest threshold for long gaps that divides the reads into batches.
     pub(super) fn bursts(&self) -> Option<Bursts> {
         let pairs = self.ops.windows(2);
         let gaps: Vec<u64> =
@@ -116,62 +117,61 @@ impl ReaderLog {
         let mut sorted = gaps.clone();
         sorted.sort_unstable_by(|a, b| b.cmp(a));
         let ratio = |at: usize| sorted[at - 1] as f64 / sorted[at].max(1) as f64;
-        let mut cuts: Vec<usize> =
-            (BURSTS_MIN..sorted.len()).filter(|&at| ratio(at) >= LONG).collect();
-        cuts.sort_by(|&a, &b| ratio(b).total_cmp(&ratio(a)));
-        cuts.truncate(CUTS);
-        cuts.sort_unstable();
-        [PartRule::Alike, PartRule::Regular]
-            .into_iter()
-            .find_map(|rule| cuts.iter().find_map(|&at| self.cut(&gaps, sorted[at - 1], rule)))
+        let mut thresholds: Vec<usize> =
+            (BURSTS_MIN..sorted.len()).filter(|&at| ratio(at) >= LONG_RATIO).collect();
+        thresholds.sort_by(|&a, &b| ratio(b).total_cmp(&ratio(a)));
+        thresholds.truncate(THRESHOLDS_MAX);
+        thresholds.sort_unstable();
+        [BatchRule::EqualCounts, BatchRule::RegularStarts].into_iter().find_map(|rule| {
+            thresholds.iter().find_map(|&at| self.split(&gaps, sorted[at - 1], rule))
+        })
     }
 
-    /// Parts between gaps of `long_ns` and more.
-    fn cut(&self, gaps: &[u64], long_ns: u64, rule: PartRule) -> Option<Bursts> {
+    /// Divides the reads at gaps of at least `long_ns`. `None` if the groups violate `rule`.
+    fn split(&self, gaps: &[u64], long_ns: u64, rule: BatchRule) -> Option<Bursts> {
         let opens = self.ops.iter().filter(|op| op.is_new_file).count();
         let counts_files =
-            rule == PartRule::Alike && opens * 2 > self.ops.len().min(2 * BURSTS_MIN);
-        let mut parts: Vec<Part> = Vec::new();
+            rule == BatchRule::EqualCounts && opens * 2 > self.ops.len().min(2 * BURSTS_MIN);
+        let mut groups: Vec<Group> = Vec::new();
         for (at, op) in self.ops.iter().enumerate() {
             if at == 0 || gaps[at - 1] >= long_ns {
-                parts.push(Part { start_ns: op.start_ns, ..Part::default() });
+                groups.push(Group { start_ns: op.start_ns, ..Group::default() });
             }
-            let part = parts.last_mut()?;
-            part.count += u64::from(op.is_new_file || !counts_files);
-            part.bytes += op.bytes;
-            part.files.insert(op.file);
+            let group = groups.last_mut()?;
+            group.count += u64::from(op.is_new_file || !counts_files);
+            group.bytes += op.bytes;
+            group.files.insert(op.file);
         }
-        let each = most_common(parts.iter().map(|part| part.count))?;
-        let periods: Vec<u64> =
-            parts.windows(2).map(|two| two[1].start_ns.saturating_sub(two[0].start_ns)).collect();
+        let count = most_common(groups.iter().map(|group| group.count))?;
+        let periods: Vec<u64> = groups
+            .windows(2)
+            .map(|pair| pair[1].start_ns.saturating_sub(pair[0].start_ns))
+            .collect();
         let period_ns = median(periods.clone())?;
-        let mut bytes_each = median(parts.iter().map(|part| part.bytes).collect())?;
-        let are_so = match rule {
-            PartRule::Alike => each > 0 && are_most(&parts, |part| part.count == each),
-            PartRule::Regular => {
-                opens < parts.len()
-                    && are_most(&periods, |&ns| {
-                        ns.abs_diff(period_ns) as f64 <= REGULAR * period_ns as f64
-                    })
-            }
+        let mut bytes = median(groups.iter().map(|group| group.bytes).collect())?;
+        let is_regular =
+            |&ns: &u64| ns.abs_diff(period_ns) as f64 <= REGULAR_WITHIN * period_ns as f64;
+        let are_batches = match rule {
+            BatchRule::EqualCounts => count > 0 && most_are(&groups, |group| group.count == count),
+            BatchRule::RegularStarts => opens < groups.len() && most_are(&periods, is_regular),
         };
-        if !are_so {
+        if !are_batches {
             return None;
         }
-        if rule == PartRule::Regular {
-            // But for what is read ahead as an epoch begins, and its rest.
-            let mut own: Vec<u64> = parts.iter().map(|part| part.bytes).collect();
-            own.retain(|own| own / 3 <= bytes_each && bytes_each / 3 <= *own);
-            bytes_each = own.iter().sum::<u64>() / own.len() as u64;
+        if rule == BatchRule::RegularStarts {
+            // Without the reads ahead at the start of an epoch and the rest at its end.
+            let mut typical: Vec<u64> = groups.iter().map(|group| group.bytes).collect();
+            typical.retain(|size| size / 3 <= bytes && bytes / 3 <= *size);
+            bytes = typical.iter().sum::<u64>() / typical.len() as u64;
         }
         let short = (0..gaps.len())
             .filter(|&at| gaps[at] < long_ns)
             .filter(|at| self.ops[at + 1].is_new_file || !counts_files);
         Some(Bursts {
-            each,
-            bytes_each,
+            count,
+            bytes,
             counts_files,
-            files: most_common(parts.iter().map(|part| part.files.len() as u64))?,
+            files: most_common(groups.iter().map(|group| group.files.len() as u64))?,
             gap_ns: median(gaps.iter().copied().filter(|&gap| gap >= long_ns).collect())?,
             short_gap_ns: median(short.map(|at| gaps[at]).collect()).unwrap_or(0),
             period_ns,
@@ -179,42 +179,46 @@ impl ReaderLog {
     }
 }
 
-/// Whether four of five are so.
-fn are_most<T>(all: &[T], is_so: impl Fn(&T) -> bool) -> bool {
-    all.iter().filter(|one| is_so(one)).count() * 5 >= all.len() * 4
+/// Returns whether a predicate holds for at least four of five values.
+fn most_are<T>(values: &[T], predicate: impl Fn(&T) -> bool) -> bool {
+    values.iter().filter(|value| predicate(value)).count() * 5 >= values.len() * 4
 }
 
 impl Bursts {
-    /// Whether another reader does the same.
-    pub(super) fn is_like(&self, other: &Bursts) -> bool {
-        let is_near = self.bytes_each.abs_diff(other.bytes_each) <= other.bytes_each / 10;
+    /// Returns whether another reader has bursts of a similar size.
+    pub(super) fn is_similar(&self, other: &Bursts) -> bool {
+        let has_similar_bytes = self.bytes.abs_diff(other.bytes) <= other.bytes / 10;
         self.counts_files == other.counts_files
-            && if self.counts_files { self.each == other.each } else { is_near }
+            && if self.counts_files { self.count == other.count } else { has_similar_bytes }
     }
 }
 
-/// The reads of threads that take turns at the same open files, as those of one; `None` where each has files of its own.
-pub(super) fn in_turns<'a>(logs: impl Iterator<Item = &'a ReaderLog> + Clone) -> Option<ReaderLog> {
+/// Merges the reads of threads that take turns reading the same open files. `None` if threads mostly read separate files.
+pub(super) fn merge_turns<'a>(
+    logs: impl Iterator<Item = &'a ReaderLog> + Clone,
+) -> Option<ReaderLog> {
     let threads = logs.clone().enumerate();
     let ops = threads.flat_map(|(thread, log)| log.ops.iter().map(move |op| (thread, *op)));
-    let mut all: Vec<(usize, Op)> = ops.collect();
-    all.sort_by_key(|of| of.1.start_ns);
-    let mut last = HashMap::new();
-    let [mut opens, mut handed] = [0, 0];
-    for (thread, op) in &all {
-        let before = last.insert(op.file, *thread);
-        opens += u64::from(op.is_new_file || before.is_none());
-        handed += u64::from(!op.is_new_file && before.is_some_and(|before| before != *thread));
+    let mut by_time: Vec<(usize, Op)> = ops.collect();
+    by_time.sort_by_key(|(_, op)| op.start_ns);
+    let mut last_threads = HashMap::new();
+    let mut opens = 0;
+    let mut handovers = 0;
+    for (thread, op) in &by_time {
+        let last_thread = last_threads.insert(op.file, *thread);
+        let is_handover = !op.is_new_file && last_thread.is_some_and(|last| last != *thread);
+        opens += u64::from(op.is_new_file || last_thread.is_none());
+        handovers += u64::from(is_handover);
     }
-    (handed > opens).then(|| ReaderLog {
-        ops: all.into_iter().map(|of| of.1).collect(),
+    (handovers > opens).then(|| ReaderLog {
+        ops: by_time.into_iter().map(|(_, op)| op).collect(),
         ascending: logs.clone().map(|log| log.ascending).sum(),
         descending: logs.map(|log| log.descending).sum(),
         ..ReaderLog::default()
     })
 }
 
-/// The lower of the two in the middle.
+/// Returns the median; of an even number of values, the lower of the two in the middle.
 pub(super) fn median(mut values: Vec<u64>) -> Option<u64> {
     values.sort_unstable();
     values.get(values.len().checked_sub(1)? / 2).copied()
@@ -227,16 +231,19 @@ fn most_common(values: impl Iterator<Item = u64>) -> Option<u64> {
     runs.max_by_key(|run| run.len()).and_then(|run| run.first().copied())
 }
 
-/// By their letters, and by their numbers as numbers: `img_9` before `img_10`.
-fn natural_order(one: &str, other: &str) -> Ordering {
-    let (mut a, mut b) = (one.as_bytes(), other.as_bytes());
-    while let (Some(&first), Some(&second)) = (a.first(), b.first()) {
-        let order = if first.is_ascii_digit() && second.is_ascii_digit() {
-            let (x, y) = (take_number(&mut a), take_number(&mut b));
+/// Compares names with embedded numbers by value: `img_9` precedes `img_10`.
+fn natural_order(first: &str, second: &str) -> Ordering {
+    let mut a = first.as_bytes();
+    let mut b = second.as_bytes();
+    while let (Some(&x), Some(&y)) = (a.first(), b.first()) {
+        let order = if x.is_ascii_digit() && y.is_ascii_digit() {
+            let x = take_number(&mut a);
+            let y = take_number(&mut b);
             x.len().cmp(&y.len()).then(x.cmp(y))
         } else {
-            (a, b) = (&a[1..], &b[1..]);
-            first.cmp(&second)
+            a = &a[1..];
+            b = &b[1..];
+            x.cmp(&y)
         };
         if order != Ordering::Equal {
             return order;
@@ -245,7 +252,7 @@ fn natural_order(one: &str, other: &str) -> Ordering {
     a.len().cmp(&b.len())
 }
 
-/// The digits that a text begins with, without leading zeros.
+/// Removes the digits at the start of a text and returns them without leading zeros.
 fn take_number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
     let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);
@@ -259,16 +266,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_in_names_are_numbers() {
+    fn numbers_in_names_are_compared_by_value() {
         assert_eq!(natural_order("img_9.npz", "img_10.npz"), Ordering::Less);
         assert_eq!(natural_order("a/007", "a/7"), Ordering::Equal);
         assert_eq!(natural_order("b1", "a2"), Ordering::Greater);
         assert_eq!(natural_order("", "1"), Ordering::Less);
     }
 
-    /// Batches of 4 files of two reads each: 10 µs between reads of a file, 1 ms between files, then `compute_ms`.
+    /// Creates batches of 4 files with two reads each: 10 µs between reads of a file, 1 ms between files, and `compute_ms` after a batch.
     fn log(batches: u64, compute_ms: u64) -> ReaderLog {
-        let (mut log, mut now) = (ReaderLog::default(), 0);
+        let mut log = ReaderLog::default();
+        let mut now = 0;
         for batch in 0..batches {
             for file in 0..4 {
                 log.opened(&format!("img_{}", batch * 4 + file));
@@ -293,12 +301,16 @@ mod tests {
     #[test]
     fn batches_end_where_gaps_are_long() {
         let bursts = log(20, 30).bursts().unwrap();
-        assert_eq!((bursts.each, bursts.bytes_each), (4, 800));
+        assert_eq!((bursts.count, bursts.bytes), (4, 800));
         assert_eq!((bursts.gap_ns, bursts.short_gap_ns), (31_000_000, 1_000_000));
         assert_eq!(bursts.period_ns, 34_440_000);
-        let each = |log: ReaderLog| log.bursts().map(|bursts| bursts.each);
-        assert_eq!(each(log(3, 30)), Some(1), "three batches tell nothing, twelve files do");
-        assert_eq!(each(log(20, 0)), Some(1), "each file is one");
+        let count = |log: ReaderLog| log.bursts().map(|bursts| bursts.count);
+        assert_eq!(
+            count(log(3, 30)),
+            Some(1),
+            "three batches are too few, twelve files are enough"
+        );
+        assert_eq!(count(log(20, 0)), Some(1), "each file is a burst");
         assert_eq!((log(20, 0).ascending, log(20, 0).descending), (79, 0));
         assert_eq!(ReaderLog::default().bursts(), None);
     }

@@ -1,18 +1,18 @@
-//! Logs as text, and what comes of them.
+//! Tests of importing logs of strace and DFTracer.
 
 mod darshan_logs;
 
 use self::darshan_logs::{COUNTERS, SEGMENTS};
-use super::job::sum_up;
+use super::job::evaluate;
 use super::tally::{Caller, FileCall, ReadCall, Tally};
 use super::*;
 use feedrate_measure::metric::{CONSECUTIVE, IN_FLIGHT, SEQUENTIAL, counters_of_run};
 use feedrate_measure::record::access::Follows;
 use proptest::prelude::*;
 
-/// Import a text.
+/// Imports a log from its text.
 fn import(name: &str, text: &str) -> Result<ImportedLog, LogError> {
-    let kind = kind_of(name, text).expect("it is a log of a known kind");
+    let kind = detect_kind(name, text).expect("it is a log of a known kind");
     kind.import(vec![part(name, text)])
 }
 
@@ -24,8 +24,8 @@ fn lost(log: &ImportedLog) -> Vec<(u64, &'static str)> {
     log.lost.iter().map(|lost| (lost.count, lost.why)).collect()
 }
 
-/// A process with two workers. The first reads `a.npz`, told in halves while the other reads; the second maps what is no data.
-/// The number of the first comes again, for a process that reads the same file once more.
+/// A process with two workers, 11 and 12, whose calls are interleaved. After worker 11 ends, its process ID is reused by a process that reads
+/// `b.npz` again.
 const TRAINING: &str = r#"10 100.000000 execve("/usr/bin/python3", ["python3", "t.py"], 0x7f /* 9 vars */) = 0 <0.001000>
 10 100.100000 openat(AT_FDCWD, "/etc/passwd", O_RDONLY) = 3 <0.000010>
 10 100.100100 read(3, "root", 4096) = 900 <0.000010>
@@ -53,7 +53,7 @@ const TRAINING: &str = r#"10 100.000000 execve("/usr/bin/python3", ["python3", "
 "#;
 
 #[test]
-fn strace_is_followed_through_processes() {
+fn descriptors_of_strace_are_followed_through_processes() {
     let log = import("t.strace", TRAINING).unwrap();
     let io = counters_of_run(&log.record);
     assert_eq!((io.opens, io.reads, io.read_bytes), (3, 5, 4500));
@@ -61,21 +61,21 @@ fn strace_is_followed_through_processes() {
     assert_eq!(io.read_ns, 3_499_900_000);
     let figures = feedrate_measure::summary::Figures::from_reads_only(&log.record);
     assert_eq!((figures.value(&SEQUENTIAL), figures.value(&CONSECUTIVE)), (Some(0.5), Some(0.0)));
-    // 3.4999 s of reads in 3.7999 s, from the first opening to the end of the last read.
+    // 3.4999 s of reads in the 3.7999 s from the first open to the end of the last read.
     assert!((figures.value(&IN_FLIGHT).unwrap() - 3.4999 / 3.7999).abs() < 1e-9);
     let files = log.record.epochs[0].files_read.as_ref().unwrap();
     assert_eq!((files.unique_bytes, files.overlap_bytes), (3000, 0));
     let job = &log.job;
     assert_eq!((job.extension.as_str(), job.folder.as_str(), job.files), ("npz", "/d", 2));
     assert_eq!((job.file_bytes, job.file_bytes_stdev), (2000.0, 1000.0));
-    // The process that came with the same number began after the other had ended.
+    // The process with the reused ID does not count as a third reader.
     assert_eq!((job.ranks, job.readers, job.trains_and_reads), (1, Some(2), Some(false)));
     assert_eq!((job.batch, job.compute_ns, job.is_shuffled), (None, None, None));
-    assert_eq!(lost(&log), [(1, "of io_uring or libaio: what they read is not in the log")]);
+    assert_eq!(lost(&log), [(1, "of io_uring or libaio, whose reads are not in the log")]);
 }
 
 #[test]
-fn a_size_of_reads_is_told_where_many_bytes_came_by_it() {
+fn a_typical_size_of_reads_delivers_many_bytes() {
     let read_bytes = |rest: fn(u64) -> u64| {
         let mut text = "5 1.000000 execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>\n".to_string();
         for at in 0..20 {
@@ -87,27 +87,32 @@ fn a_size_of_reads_is_told_where_many_bytes_came_by_it() {
         }
         import("t.strace", &text).unwrap().job.read_bytes
     };
-    assert_eq!(read_bytes(|at| 20_000 + at), None, "the rest of each file is of its own length");
+    assert_eq!(
+        read_bytes(|at| 20_000 + at),
+        None,
+        "the remainders of files have different lengths"
+    );
     assert_eq!(read_bytes(|at| 5_000 + at), Some(4096));
     assert_eq!(read_bytes(|_| 20_000), Some(20_000));
 }
 
 #[test]
-fn files_of_each_process_are_one_log() {
-    let of = |pid: &str| {
+fn one_file_per_process_is_read_as_one_log() {
+    let lines_of_process = |pid: &str| {
         let lines = TRAINING.lines().filter_map(|line| line.strip_prefix(pid));
         lines.map(|line| format!("{line}\n")).collect::<String>()
     };
-    let texts = ["10 ", "11 ", "12 "].map(of);
+    let texts = ["10 ", "11 ", "12 "].map(lines_of_process);
     let names = ["log.10", "log.11", "log.12"];
-    let parts = names.iter().zip(&texts).map(|of| part(of.0, of.1)).collect();
-    let (one, several) = (import("t", TRAINING).unwrap(), strace::KIND.import(parts).unwrap());
-    assert_eq!(several.record, one.record);
-    assert_eq!(several.job, one.job);
+    let parts = names.iter().zip(&texts).map(|(name, text)| part(name, text)).collect();
+    let single = import("t", TRAINING).unwrap();
+    let several = strace::KIND.import(parts).unwrap();
+    assert_eq!(several.record, single.record);
+    assert_eq!(several.job, single.job);
 }
 
 #[test]
-fn paths_of_descriptors_tell_what_was_opened_before() {
+fn paths_of_descriptors_identify_files_opened_before_the_log() {
     let text = "7 1.0 pread64(9</d/x.h5>, \"\", 28672, 4096) = 28672 <0.1>\n\
                 7 2.0 read(9</d/x.h5>, \"\", 10) = 10 <0.1>\n\
                 7 3.0 read(8, \"\", 10) = 10 <0.1>\n";
@@ -119,20 +124,26 @@ fn paths_of_descriptors_tell_what_was_opened_before() {
         |log: &ImportedLog| feedrate_measure::summary::Figures::from_reads_only(&log.record);
     assert!(figures(&log).value(&IN_FLIGHT).is_some());
     let untimed = import("t", &text.replace(" <0.1>", "")).unwrap();
-    assert_eq!(figures(&untimed).value(&IN_FLIGHT), None, "without -T no time in calls is known");
-    // Where the second began is not known, and so neither which bytes were read.
+    assert_eq!(
+        figures(&untimed).value(&IN_FLIGHT),
+        None,
+        "without -T the time in calls is unknown"
+    );
+    // The offset of the second read is unknown, and therefore the bytes that it read.
     assert_eq!(log.record.epochs[0].files_read, None);
-    assert_eq!(lost(&log), [(1, "of a pipe, or of a file whose opening is not in the log")]);
+    assert_eq!(lost(&log), [(1, "of a pipe, or of a file that was opened before the log began")]);
 }
 
-/// Two threads of a pool that take turns at two open files of 40,000 bytes, in buffers of 1,000: after 20 read ahead, 4 and 5 in turn,
+/// Creates a log of two threads that take turns reading two open files of 40,000 bytes in buffers of 1,000: first 20 buffers, then 4 and 5 in turn
 /// every 20 ms.
 fn pool() -> String {
     let mut text = "5 1.0 execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>\n\
         5 1.1 clone(flags=CLONE_VM|CLONE_FILES|CLONE_THREAD) = 6 <0.1>\n\
         5 1.2 clone(flags=CLONE_VM|CLONE_FILES|CLONE_THREAD) = 7 <0.1>\n"
         .to_string();
-    let (mut read, mut step, mut left) = (0, 0_u64, 20);
+    let mut read = 0;
+    let mut step = 0_u64;
+    let mut left = 20;
     for pair in 0..6 {
         for at in 0..2 {
             text += &format!(
@@ -162,7 +173,7 @@ fn pool() -> String {
 }
 
 #[test]
-fn threads_that_take_turns_at_files_are_as_many_readers_as_files() {
+fn threads_that_take_turns_count_as_one_reader_per_file() {
     let job = import("t", &pool()).unwrap().job;
     assert_eq!((job.files, job.readers, job.trains_and_reads), (12, Some(2), Some(false)));
     let batch = job.batch.unwrap();
@@ -171,19 +182,19 @@ fn threads_that_take_turns_at_files_are_as_many_readers_as_files() {
 }
 
 #[test]
-fn programs_that_a_rank_starts_are_helpers() {
+fn programs_started_by_a_rank_are_not_ranks() {
     let helper = "5 9.0 fork() = 6 <0.1>\n\
         6 9.1 execve(\"/bin/cat\", [\"cat\"], NULL) = 0 <0.1>\n\
         6 9.2 openat(AT_FDCWD, \"d/0.npy\", O_RDONLY) = 3 <0.00005>\n\
         6 9.3 read(3, \"\", 1000) = 1000 <0.0002>\n";
-    let (alone, helped) = (epochs(), epochs() + helper);
-    let [alone, helped] = [alone, helped].map(|text| import("t", &text).unwrap().job);
+    let alone = import("t", &epochs()).unwrap().job;
+    let helped = import("t", &(epochs() + helper)).unwrap().job;
     assert_eq!((helped.ranks, helped.trains_and_reads), (1, Some(true)));
     assert_eq!((helped.batch, helped.compute_ns), (alone.batch, alone.compute_ns));
 }
 
 #[test]
-fn logs_of_other_clocks_are_refused() {
+fn logs_with_other_time_formats_are_refused() {
     let with = |time: fn(u64) -> String| {
         let lines = (0..40_u64).map(|at| {
             let file = at % 8;
@@ -199,7 +210,7 @@ fn logs_of_other_clocks_are_refused() {
     }
 }
 
-/// Two epochs of 20 batches of 4 files of 1000 bytes, 30 ms of compute after each, by the thread that trains.
+/// Creates a log of two epochs of 20 batches, with 4 files of 1000 bytes and 30 ms of compute per batch. The training thread reads.
 fn epochs() -> String {
     let mut text = "5 1.0 execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>\n".to_string();
     let mut now_us = 2_000_000_u64;
@@ -219,7 +230,7 @@ fn epochs() -> String {
 }
 
 #[test]
-fn batches_epochs_and_compute_are_told_by_gaps() {
+fn batches_epochs_and_compute_follow_from_gaps() {
     let job = import("t", &epochs()).unwrap().job;
     let batch = LogBatch { files: Some(4), bytes: 4000 };
     assert_eq!((job.batch, job.epochs, job.files), (Some(batch), Some(2), 80));
@@ -228,22 +239,22 @@ fn batches_epochs_and_compute_are_told_by_gaps() {
 }
 
 #[test]
-fn what_holds_no_data_is_refused() {
+fn logs_without_data_are_refused() {
     let error = import(
         "t",
         "1 1.0 openat(AT_FDCWD, \"/etc/passwd\", O_RDONLY) = 3 <0.1>\n1 2.0 read(3, \"\", 9) = 9 <0.1>\n",
     );
-    assert!(error.unwrap_err().to_string().starts_with("no data is read"));
+    assert!(error.unwrap_err().to_string().starts_with("it contains no reads of data"));
     for text in ["", "hello\nworld\n", "\0\0\0\0", "{\"a\": 1}"] {
-        assert!(kind_of("t.log", text).is_none(), "{text}");
+        assert!(detect_kind("t.log", text).is_none(), "{text}");
     }
-    assert!(import("t", "1 2 read(3) = 4").is_err(), "a call without its time");
+    assert!(import("t", "1 2 read(3) = 4").is_err(), "a call without a time");
 }
 
 proptest! {
-    /// Logs with bytes changed, lines lost, doubled and in another order, and ends cut.
+    /// Imports logs with changed bytes, missing, repeated and reordered lines, and truncated ends.
     #[test]
-    fn no_log_makes_it_panic(
+    fn no_log_causes_a_panic(
         which in 0usize..4,
         edits in prop::collection::vec((0usize..3000, any::<u8>()), 0..40),
         order in prop::collection::vec(0usize..24, 0..60),
@@ -254,8 +265,8 @@ proptest! {
         let mut bytes = text.join("\n").into_bytes();
         let length = bytes.len().max(1);
         for (at, byte) in edits {
-            if let Some(place) = bytes.get_mut(at % length) {
-                *place = byte;
+            if let Some(target) = bytes.get_mut(at % length) {
+                *target = byte;
             }
         }
         bytes.truncate(end);
@@ -266,7 +277,7 @@ proptest! {
     }
 }
 
-/// Names by hashes, and by themselves as older versions have them; a worker whose process forked from the first.
+/// Events with hashes of names, and with names as in older versions. Process 8 is a worker forked from process 7.
 const EVENTS: &str = r#"[
 {"name":"FH","cat":"dftracer","pid":7,"tid":7,"ph":"M","args":{"name":"/d/a.npz","value":"aa"}},
 {"id":1,"name":"start","cat":"dftracer","pid":7,"tid":7,"ts":1,"dur":0,"ph":"X","args":{"ppid":1,"cmd_hash":"c"}},
@@ -282,7 +293,7 @@ not json
 ]"#;
 
 #[test]
-fn events_of_dftracer_are_reads() {
+fn events_of_dftracer_are_counted() {
     let log = import("t.pfw", EVENTS).unwrap();
     let io = counters_of_run(&log.record);
     assert_eq!((io.opens, io.reads, io.read_bytes, io.read_ns), (1, 3, 240, 40_000));

@@ -5,7 +5,7 @@ mod emulation;
 
 pub use self::emulation::Emulation;
 
-use feedrate_results::logs::{ImportedLog, Input, LogError, LogKind, LogPart, kind_of};
+use feedrate_results::logs::{ImportedLog, Input, LogError, LogKind, LogPart, detect_kind};
 use feedrate_spec::refusal::{Refusal, refuse};
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
@@ -98,7 +98,7 @@ fn kind_of_file(file: &Path) -> Option<&'static LogKind> {
     let mut head = Vec::new();
     // The readable beginning of a damaged file suffices.
     let _ = text_of(file).ok()?.take(HEAD_BYTES).read_to_end(&mut head);
-    kind_of(&file.file_name()?.to_string_lossy(), &String::from_utf8_lossy(&head))
+    detect_kind(&file.file_name()?.to_string_lossy(), &String::from_utf8_lossy(&head))
 }
 
 /// The text of a file, which gzip may have compressed.

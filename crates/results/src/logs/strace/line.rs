@@ -1,39 +1,41 @@
-//! A line of strace: who, when, which call, what it returned. Knows nothing of files and processes.
+//! Parses lines of strace: process, time, call, arguments and result. Files and processes are handled elsewhere.
 
 /// A line with its time.
 #[derive(Debug, PartialEq)]
 pub(super) struct TimedLine<'a> {
-    /// `None` where the log is of one process.
+    /// Process; `None` in logs of a single process.
     pub(super) pid: Option<u64>,
     pub(super) ns: u64,
     pub(super) rest: &'a str,
 }
 
-/// A call that has returned.
+/// A complete call.
 #[derive(Debug, PartialEq)]
 pub(super) struct SystemCall<'a> {
     pub(super) name: &'a str,
     pub(super) arguments: Vec<&'a str>,
-    /// `None` of calls that did not return.
+    /// Result; `None` for calls that did not return.
     pub(super) returned: Option<i64>,
-    /// Path of the descriptor that it returned, with `-y`.
+    /// Path of the returned descriptor, which `-y` adds.
     pub(super) path: Option<String>,
+    /// Duration, which `-T` adds.
     pub(super) ns: Option<u64>,
 }
 
-/// `1234 1795422974.415951 openat(...`, `1234<python3> 17954...`, `[pid  1234] 17954...`, or without a number.
-pub(super) fn timed(line: &str) -> Option<TimedLine<'_>> {
+/// Splits a line into process, time and call. Supported forms are `1234 1795422974.415951 openat(...`, `1234<python3> 17954...`,
+/// `[pid  1234] 17954...`, and lines without a process.
+pub(super) fn parse_line(line: &str) -> Option<TimedLine<'_>> {
     let line = line.trim_start();
-    let (pid, rest) = match line.strip_prefix("[pid") {
-        Some(rest) => {
-            let (pid, rest) = rest.split_once(']')?;
+    let (pid, time_and_call) = match line.strip_prefix("[pid") {
+        Some(bracketed) => {
+            let (pid, rest) = bracketed.split_once(']')?;
             (Some(pid.trim().parse().ok()?), rest.trim_start())
         }
         None => {
             let end = line.find(|char: char| !char.is_ascii_digit())?;
-            // With `-Y` the name of the program comes after the number, in brackets.
+            // With `-Y`, the name of the program follows in angle brackets.
             let rest = match line[end..].strip_prefix('<') {
-                Some(rest) => rest.split_once("> ")?.1,
+                Some(named) => named.split_once("> ")?.1,
                 None => &line[end..],
             };
             match line[..end].parse() {
@@ -42,20 +44,20 @@ pub(super) fn timed(line: &str) -> Option<TimedLine<'_>> {
             }
         }
     };
-    let (time, rest) = rest.split_once(' ')?;
-    Some(TimedLine { pid, ns: time_ns(time)?, rest: bare(rest.trim_start()) })
+    let (time, call) = time_and_call.split_once(' ')?;
+    Some(TimedLine { pid, ns: time_ns(time)?, rest: without_prefixes(call.trim_start()) })
 }
 
-/// Without what `-n`, `-i` and `--relative-timestamps` put before a call.
-fn bare(mut rest: &str) -> &str {
+/// Removes what `-n`, `-i` and `--relative-timestamps` put before a call.
+fn without_prefixes(mut rest: &str) -> &str {
     for (open, close) in [("(+", ") "), ("[", "] "), ("[", "] ")] {
         let inner = rest.strip_prefix(open).and_then(|inner| inner.split_once(close));
-        rest = inner.map_or(rest, |halves| halves.1.trim_start());
+        rest = inner.map_or(rest, |(_, after)| after.trim_start());
     }
     rest
 }
 
-/// Seconds since 1970, as `-ttt` has them.
+/// Parses seconds since 1970 in the format of `-ttt`, to nanoseconds.
 fn time_ns(text: &str) -> Option<u64> {
     let (seconds, fraction) = text.split_once('.')?;
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -67,45 +69,50 @@ fn time_ns(text: &str) -> Option<u64> {
     Some(seconds * 1_000_000_000 + fraction.parse::<u64>().ok()? * scale)
 }
 
-/// A whole call. `None` of what is none.
+/// Parses a complete call.
 pub(super) fn call(text: &str) -> Option<SystemCall<'_>> {
     let (name, rest) = text.split_once('(')?;
     if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
         return None;
     }
-    let ends = rest.rmatch_indices("= ").map(|found| found.0);
-    let at = ends.into_iter().find(|&at| rest[..at].trim_end().ends_with(')'))?;
+    let mut ends = rest.rmatch_indices("= ").map(|(at, _)| at);
+    let at = ends.find(|&at| rest[..at].trim_end().ends_with(')'))?;
     let arguments = rest[..at].trim_end().strip_suffix(')')?;
     let mut value = rest[at + 2..].trim_end();
     let mut ns = None;
     if let Some((before, time)) = value.rsplit_once('<')
-        && let Some(found) = time.strip_suffix('>').and_then(time_ns)
+        && let Some(duration_ns) = time.strip_suffix('>').and_then(time_ns)
     {
-        (value, ns) = (before.trim_end(), Some(found));
+        value = before.trim_end();
+        ns = Some(duration_ns);
     }
     let (returned, path) = descriptor(value);
     Some(SystemCall { name, arguments: split(arguments), returned, path, ns })
 }
 
-/// `17`, `0x7f00`, `17</path>`: the number, and the path that `-y` adds.
+/// Parses a number or a descriptor with the path that `-y` adds: `17`, `0x7f00`, `17</path>`.
 pub(super) fn descriptor(text: &str) -> (Option<i64>, Option<String>) {
     let text = text.trim();
     let end = text.find(|char: char| !(char.is_ascii_alphanumeric() || char == '-'));
-    let (number, rest) = text.split_at(end.unwrap_or(text.len()));
-    let number = match number.strip_prefix("0x") {
+    let (digits, rest) = text.split_at(end.unwrap_or(text.len()));
+    let number = match digits.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16).ok().map(|value| value as i64),
-        None => number.parse().ok(),
+        None => digits.parse().ok(),
     };
-    // AT_FDCWD has a path and no number.
+    // AT_FDCWD has a path but no number.
     let path = rest.strip_prefix('<').or_else(|| text.strip_prefix("AT_FDCWD<"));
-    let path = path.and_then(|path| path.rsplit_once('>'));
-    (number, path.map(|halves| unescaped(halves.0)))
+    let inner = path.and_then(|path| path.rsplit_once('>'));
+    (number, inner.map(|(path, _)| unescaped(path)))
 }
 
-/// Arguments, cut at the commas that lie in no text, path or bracket.
+/// Splits arguments at commas outside strings, paths and brackets.
 fn split(text: &str) -> Vec<&str> {
-    let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0_i32);
-    let (mut in_text, mut in_path, mut is_escaped) = (false, false, false);
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let mut depth = 0_i32;
+    let mut in_text = false;
+    let mut in_path = false;
+    let mut is_escaped = false;
     for (at, byte) in text.bytes().enumerate() {
         match byte {
             _ if is_escaped => is_escaped = false,
@@ -128,13 +135,15 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
-/// The text of `"…"`; `None` of an address, and where strace left off.
+/// Returns the text of a string in quotes; `None` for addresses and truncated strings.
 pub(super) fn quoted(argument: &str) -> Option<String> {
     Some(unescaped(argument.strip_prefix('"')?.strip_suffix('"')?))
 }
 
 fn unescaped(text: &str) -> String {
-    let (bytes, mut found, mut at) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
+    let bytes = text.as_bytes();
+    let mut found = Vec::with_capacity(text.len());
+    let mut at = 0;
     while at < bytes.len() {
         if bytes[at] != b'\\' {
             found.push(bytes[at]);
@@ -167,9 +176,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_and_when() {
+    fn process_and_time_are_parsed() {
         let check = |line: &str, pid: Option<u64>, ns: u64, rest: &str| {
-            assert_eq!(timed(line), Some(TimedLine { pid, ns, rest }), "{line}");
+            assert_eq!(parse_line(line), Some(TimedLine { pid, ns, rest }), "{line}");
         };
         check("7  12.000001 close(3) = 0", Some(7), 12_000_001_000, "close(3) = 0");
         check("[pid    7] 12.5 +++ exited", Some(7), 12_500_000_000, "+++ exited");
@@ -178,12 +187,12 @@ mod tests {
         check("7 12.5 (+     0.000033) [   9] [00007f] read(3", Some(7), 12_500_000_000, "read(3");
         for line in ["", "close(3) = 0", "7 close(3) = 0", "7 12 x", "99999999999.0 x", "7 1.-1 x"]
         {
-            assert_eq!(timed(line), None, "{line}");
+            assert_eq!(parse_line(line), None, "{line}");
         }
     }
 
     #[test]
-    fn calls_with_all_that_they_may_hold() {
+    fn calls_are_parsed_with_arguments_and_results() {
         let read = call(r#"read(3</a, (b) = 1/c\76>, "x\", 9) = 2 <"..., 4096) = 17 <0.000153>"#);
         let read = read.unwrap();
         assert_eq!((read.name, read.returned, read.ns), ("read", Some(17), Some(153_000)));

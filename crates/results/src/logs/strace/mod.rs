@@ -1,11 +1,11 @@
-//! Logs of `strace -f -ttt -T`, with `-y` and `-ff` too: calls are put back together, and descriptors followed through
-//! processes to files.
+//! Reads logs of `strace -f -ttt -T`, optionally with `-y` and `-ff`. Interrupted calls are joined, and descriptors are followed through processes to
+//! files.
 
 mod line;
 mod processes;
 
 use self::line::{SystemCall, TimedLine};
-use self::processes::{Description, Process, Processes, Shared};
+use self::processes::{OpenFile, Process, Processes, Shared};
 use super::lines::Lines;
 use super::tally::{FileCall, Position, Tally};
 use super::{Input, LogError, LogKind, LogPart};
@@ -17,24 +17,24 @@ use std::rc::Rc;
 
 pub(super) static KIND: LogKind = LogKind {
     name: "strace",
-    summary: "what `strace -f -ttt -T` writes, with `-y` and `-ff` too",
+    summary: "output of `strace -f -ttt -T`, also with `-y` and `-ff`",
     input: Input::Text,
-    is: |_, head| {
-        // Of other clocks too: these are refused with what to use.
+    detect: |_, head| {
+        // Accepts other time formats too, which `read` refuses with a hint.
         head.lines().take(64).any(|text| {
-            let starts = text.match_indices(' ').map(|space| space.0 + 1).take(24);
+            let starts = text.match_indices(' ').map(|(space, _)| space + 1).take(24);
             [0].into_iter().chain(starts).any(|start| has_call(&text[start..]))
         })
     },
     read,
 };
 
-/// Bytes of a call that is not finished that are kept.
+/// Maximum length of an unfinished call.
 const UNFINISHED_BYTES_MAX: usize = 8 << 10;
-/// Its result is an address, which may look negative.
+/// Name of the call whose result is an address, which may look negative.
 const MAP: &str = "mmap";
-/// A log has no clock of which more than one call in so many goes back.
-const BACKWARD: u64 = 8;
+/// Maximum share of calls, as 1 in this number, whose time precedes that of the call before. Logs with more have no usable clock.
+const BACKWARD_DIVISOR: u64 = 8;
 const UNFINISHED: &str = "<unfinished ...>";
 
 fn has_call(rest: &str) -> bool {
@@ -44,65 +44,65 @@ fn has_call(rest: &str) -> bool {
 fn read(parts: Vec<LogPart>) -> Result<Tally, LogError> {
     let mut reader = StraceReader::default();
     let mut lines = merged(parts)?;
-    let mut passed = 0;
-    while let Some((own, text)) = lines.next()? {
-        match line::timed(&text) {
-            Some(timed) => reader.line(timed, own),
-            None => passed += u64::from(!text.trim().is_empty() && !text.starts_with("strace: ")),
+    let mut untimed = 0;
+    while let Some((file_pid, text)) = lines.next()? {
+        match line::parse_line(&text) {
+            Some(timed) => reader.read_line(timed, file_pid),
+            None => untimed += u64::from(!text.trim().is_empty() && !text.starts_with("strace: ")),
         }
     }
-    let StraceReader { mut tally, understood, timed_calls, backward, .. } = reader;
-    tally.lose_many("line", "without a time of `strace -ttt`", passed);
-    lines.parts.iter().for_each(|part| part.1.tell(&mut tally));
-    if understood == 0 || backward * BACKWARD > understood {
-        let what = if understood == 0 {
-            "no call of `strace` with its time since 1970 is in it"
+    let StraceReader { mut tally, calls, timed_calls, backward, .. } = reader;
+    tally.lose_many("line", "without a time of `strace -ttt`", untimed);
+    lines.parts.iter().for_each(|(_, part)| part.report_lost(&mut tally));
+    if calls == 0 || backward * BACKWARD_DIVISOR > calls {
+        let problem = if calls == 0 {
+            "it contains no call of `strace` with a time since 1970"
         } else {
-            "its times go back again and again, as those of `strace -r`"
+            "its times often go backwards, as those of `strace -r`"
         };
-        return Err(LogError::new(what, "record it with `strace -f -ttt -T -y -o LOG COMMAND`"));
+        return Err(LogError::new(problem, "record it with `strace -f -ttt -T -y -o LOG COMMAND`"));
     }
-    tally.lose_many("call", "with a time before that of the call before it", backward);
+    tally.lose_many("call", "whose time precedes that of the call before it", backward);
     if timed_calls == 0 {
-        tally.lose("log", "without `-T`: time in I/O is not known");
+        tally.lose("log", "without `-T`, so that the time in I/O is unknown");
     }
     Ok(tally)
 }
 
-/// Lines of all files of a log, by their times.
+/// The lines of all files of a log, merged by time. Each part has the process ID from its file name, if there are several files.
 struct MergedLines<'a> {
     parts: Vec<(Option<u64>, Lines<'a>)>,
-    /// The next line of each part.
+    /// Time, part and text of the next line of each part.
     next: BinaryHeap<Reverse<(u64, usize, String)>>,
 }
 
 fn merged<'a>(parts: Vec<LogPart<'a>>) -> io::Result<MergedLines<'a>> {
-    let is_one = parts.len() == 1;
+    let is_single = parts.len() == 1;
     let parts = parts.into_iter().map(|part| {
-        let own = if is_one { None } else { part.name.rsplit('.').next() };
-        (own.and_then(|own| own.parse().ok()), Lines::new(part.text))
+        let suffix = if is_single { None } else { part.name.rsplit('.').next() };
+        (suffix.and_then(|pid| pid.parse().ok()), Lines::new(part.text))
     });
     let mut merged = MergedLines { parts: parts.collect(), next: BinaryHeap::new() };
-    for at in 0..merged.parts.len() {
-        merged.fill(at, 0)?;
+    for part in 0..merged.parts.len() {
+        merged.queue_next(part, 0)?;
     }
     Ok(merged)
 }
 
 impl MergedLines<'_> {
-    /// Put the next line of a part among those of the others; what has no time comes right after the one before.
-    fn fill(&mut self, at: usize, last_ns: u64) -> io::Result<()> {
-        if let Some(text) = self.parts[at].1.next()? {
-            let ns = line::timed(&text).map_or(last_ns, |timed| timed.ns);
-            self.next.push(Reverse((ns, at, text)));
+    /// Queues the next line of a part. A line without a time follows the previous line of its part.
+    fn queue_next(&mut self, part: usize, last_ns: u64) -> io::Result<()> {
+        if let Some(text) = self.parts[part].1.next()? {
+            let ns = line::parse_line(&text).map_or(last_ns, |timed| timed.ns);
+            self.next.push(Reverse((ns, part, text)));
         }
         Ok(())
     }
 
     fn next(&mut self) -> io::Result<Option<(Option<u64>, String)>> {
-        let Some(Reverse((ns, at, text))) = self.next.pop() else { return Ok(None) };
-        self.fill(at, ns)?;
-        Ok(Some((self.parts[at].0, text)))
+        let Some(Reverse((ns, part, text))) = self.next.pop() else { return Ok(None) };
+        self.queue_next(part, ns)?;
+        Ok(Some((self.parts[part].0, text)))
     }
 }
 
@@ -110,42 +110,46 @@ impl MergedLines<'_> {
 struct StraceReader {
     tally: Tally,
     processes: Processes,
-    /// Calls that have begun, with their times.
+    /// Start time and text of unfinished calls, by process.
     unfinished: HashMap<u64, (u64, String)>,
-    understood: u64,
+    calls: u64,
+    /// Number of calls with a duration.
     timed_calls: u64,
-    /// Calls of a process before the one before.
+    /// Number of calls whose time precedes that of the process's previous call.
     backward: u64,
 }
 
-/// A call that a process made, and when.
+/// A call of a process, with its start time.
 #[derive(Clone, Copy)]
-struct MadeCall<'c> {
+struct ProcessCall<'c> {
     process: &'c Shared<Process>,
     call: &'c SystemCall<'c>,
     start_ns: u64,
 }
 
-impl MadeCall<'_> {
+impl ProcessCall<'_> {
     fn argument(&self, at: usize) -> &str {
         self.call.arguments.get(at).copied().unwrap_or_default()
     }
 }
 
 impl StraceReader {
-    fn line(&mut self, timed: TimedLine, own: Option<u64>) {
+    /// Reads a line. `file_pid` is the process of the file, for lines without a process.
+    fn read_line(&mut self, timed: TimedLine, file_pid: Option<u64>) {
         let TimedLine { pid, ns, rest } = timed;
-        let pid = pid.or(own).unwrap_or(0);
+        let pid = pid.or(file_pid).unwrap_or(0);
         if rest.starts_with("+++ ") {
-            self.processes.ended(pid);
+            self.processes.remove(pid);
             self.unfinished.remove(&pid);
             return;
         }
         if rest.starts_with("--- ") {
             return;
         }
-        if !self.processes.has(pid) && !self.begins(pid) {
-            return self.tally.lose("line", "of more processes than are told apart");
+        if !self.processes.has(pid) && !self.add_process(pid) {
+            return self
+                .tally
+                .lose("line", "of a process beyond the supported number of processes");
         }
         if let Some(text) = rest.strip_suffix(UNFINISHED) {
             if text.len() <= UNFINISHED_BYTES_MAX {
@@ -154,30 +158,31 @@ impl StraceReader {
             return;
         }
         if let Some(resumed) = rest.strip_prefix("<... ") {
-            let Some((start_ns, begun)) = self.unfinished.remove(&pid) else {
+            let Some((start_ns, start)) = self.unfinished.remove(&pid) else {
                 return self.tally.lose("call", "whose beginning is not in the log");
             };
-            let Some((_, rest)) = resumed.split_once("resumed>") else { return };
-            return self.whole(pid, start_ns, &format!("{begun}{rest}"));
+            let Some((_, end)) = resumed.split_once("resumed>") else { return };
+            return self.read_call(pid, start_ns, &format!("{start}{end}"));
         }
-        self.whole(pid, ns, rest);
+        self.read_call(pid, ns, rest);
     }
 
-    /// Make a process that is seen first. Whoever is about to make one began it; else nobody is known to have.
-    fn begins(&mut self, pid: u64) -> bool {
-        let forking = self.unfinished.iter().filter(|of| processes::is_fork(&of.1.1));
-        match forking.max_by_key(|of| of.1.0) {
-            Some((&parent, (_, text))) => self.processes.forked(parent, pid as i64, text),
-            None => self.processes.found(pid),
+    /// Adds a process at its first line. If a process has an unfinished fork, the latest of these is the parent.
+    fn add_process(&mut self, pid: u64) -> bool {
+        let forking = self.unfinished.iter().filter(|(_, (_, text))| processes::is_fork(text));
+        match forking.max_by_key(|(_, (start_ns, _))| *start_ns) {
+            Some((&parent, (_, text))) => self.processes.fork(parent, pid as i64, text),
+            None => self.processes.add_without_parent(pid),
         }
         self.processes.has(pid)
     }
 
-    fn whole(&mut self, pid: u64, start_ns: u64, text: &str) {
+    /// Reads a complete call.
+    fn read_call(&mut self, pid: u64, start_ns: u64, text: &str) {
         let Some(call) = line::call(text) else {
-            return self.tally.lose("line", "not understood, or cut off");
+            return self.tally.lose("line", "that was not understood or is cut off");
         };
-        self.understood += 1;
+        self.calls += 1;
         self.timed_calls += u64::from(call.ns.is_some());
         let Some(process) = self.processes.find(pid) else { return };
         self.backward += u64::from(start_ns < process.borrow().last_ns);
@@ -186,13 +191,13 @@ impl StraceReader {
             return;
         };
         if processes::is_fork(call.name) {
-            return self.processes.forked(pid, returned, text);
+            return self.processes.fork(pid, returned, text);
         }
-        self.apply(MadeCall { process: &process, call: &call, start_ns }, returned);
+        self.apply(ProcessCall { process: &process, call: &call, start_ns }, returned);
     }
 
-    fn apply(&mut self, made: MadeCall, returned: i64) {
-        let MadeCall { process, call, .. } = made;
+    fn apply(&mut self, made: ProcessCall, returned: i64) {
+        let ProcessCall { process, call, .. } = made;
         let number = |at: usize| line::descriptor(made.argument(at)).0.map(|value| value as u64);
         match call.name {
             "open" => self.open(made, None),
@@ -203,128 +208,126 @@ impl StraceReader {
             }
             "lseek" => self.seek(made, returned as u64),
             "close" => {
-                self.look(made, None);
+                self.add_metadata_call(made, None);
                 let descriptor = line::descriptor(made.argument(0)).0;
                 descriptor.map(|number| process.borrow().files.borrow_mut().remove(&number));
             }
             "fstat" | "newfstatat" | "statx" | "fstat64" => {
-                self.look(made, length(&call.arguments));
+                self.add_metadata_call(made, length(&call.arguments));
             }
-            "dup" | "dup2" | "dup3" => process.borrow().copied(made.argument(0), returned),
+            "dup" | "dup2" | "dup3" => process.borrow().duplicate(made.argument(0), returned),
             "fcntl" if made.argument(1).starts_with("F_DUPFD") => {
-                process.borrow().copied(made.argument(0), returned);
+                process.borrow().duplicate(made.argument(0), returned);
             }
             MAP => self.map(made, number(1).unwrap_or(0)),
-            "execve" | "execveat" => self.processes.became(process, &call.arguments),
+            "execve" | "execveat" => self.processes.execute(process, &call.arguments),
             "io_uring_enter" | "io_submit" => {
-                self.tally.lose("call", "of io_uring or libaio: what they read is not in the log");
+                self.tally.lose("call", "of io_uring or libaio, whose reads are not in the log");
             }
             "sendfile" | "copy_file_range" | "splice" => {
-                self.tally.lose("call", "copying between descriptors, not counted as reads");
+                self.tally
+                    .lose("call", "that copies between descriptors and is not counted as a read");
             }
             _ => {}
         }
     }
 
-    fn open(&mut self, made: MadeCall, folder: Option<&str>) {
-        let MadeCall { process, call, .. } = made;
-        let first = usize::from(folder.is_some());
+    /// Reads an open. `folder` is the argument with the folder's descriptor, if the call has one.
+    fn open(&mut self, made: ProcessCall, folder: Option<&str>) {
+        let ProcessCall { process, call, .. } = made;
+        let path_argument = usize::from(folder.is_some());
         let Some(number) = call.returned else { return };
-        let told = || {
-            let name = line::quoted(made.argument(first))?;
-            let (number, path) = line::descriptor(folder.unwrap_or_default());
-            if name.starts_with('/') {
-                return Some(name);
+        let argument_path = || {
+            let path = line::quoted(made.argument(path_argument))?;
+            if path.starts_with('/') {
+                return Some(path);
             }
-            let folder =
-                path.or_else(|| Some(process.borrow().find(number?)?.borrow().name.clone()));
-            Some(match folder {
-                Some(folder) => format!("{}/{name}", folder.trim_end_matches('/')),
-                None => name,
+            let (folder_number, folder_path) = line::descriptor(folder.unwrap_or_default());
+            let from_descriptor =
+                || Some(process.borrow().find(folder_number?)?.borrow().path.clone());
+            Some(match folder_path.or_else(from_descriptor) {
+                Some(folder) => format!("{}/{path}", folder.trim_end_matches('/')),
+                None => path,
             })
         };
-        let Some(name) = call.path.clone().or_else(told) else { return };
-        let flags = made.argument(first + 1);
+        let Some(path) = call.path.clone().or_else(argument_path) else { return };
+        let flags = made.argument(path_argument + 1);
         let is_read =
             !["O_WRONLY", "O_DIRECTORY", "O_PATH"].iter().any(|flag| flags.contains(flag));
-        let file = if is_read { self.tally.file(&name) } else { None };
+        let file = if is_read { self.tally.file(&path) } else { None };
         if let Some(file) = file {
             let call = self.file_call(made, file);
-            self.tally.opened(call, &name);
+            self.tally.add_open(call, &path);
         }
         let position = Position { offset: Some(0), last_end: None };
-        let opened = Description { file, name, position };
+        let opened = OpenFile { file, path, position };
         process.borrow().keep(number, Rc::new(RefCell::new(opened)));
     }
 
-    /// The open file of a descriptor; of one that was opened before the log began, by the path that `-y` adds.
-    fn described(
-        &mut self,
-        process: &Shared<Process>,
-        argument: &str,
-    ) -> Option<Shared<Description>> {
+    /// Returns the open file of a descriptor. Files that were opened before the log began are identified by the path that `-y` adds.
+    fn open_file(&mut self, process: &Shared<Process>, argument: &str) -> Option<Shared<OpenFile>> {
         let (number, path) = line::descriptor(argument);
         if let Some(known) = process.borrow().find(number?)
-            && path.as_ref().is_none_or(|path| known.borrow().is_named(path))
+            && path.as_ref().is_none_or(|path| known.borrow().may_have_path(path))
         {
             return Some(known);
         }
-        let name = path?;
-        let file = self.tally.file(&name);
-        let opened = Description { file, name, position: Position::default() };
-        let opened = Rc::new(RefCell::new(opened));
+        let path = path?;
+        let file = self.tally.file(&path);
+        let opened = Rc::new(RefCell::new(OpenFile { file, path, position: Position::default() }));
         process.borrow().keep(number?, opened.clone());
         Some(opened)
     }
 
-    fn file_call(&mut self, made: MadeCall, file: u32) -> FileCall {
+    fn file_call(&mut self, made: ProcessCall, file: u32) -> FileCall {
         let caller = self.processes.caller(made.process);
         FileCall { caller, file, start_ns: made.start_ns, ns: made.call.ns }
     }
 
-    fn read(&mut self, made: MadeCall, bytes: u64, place: Option<u64>) {
-        let Some(open) = self.described(made.process, made.argument(0)) else {
-            if !made.process.borrow().is_whole {
-                self.tally.lose("read", "of a pipe, or of a file whose opening is not in the log");
+    fn read(&mut self, made: ProcessCall, bytes: u64, offset: Option<u64>) {
+        let Some(open) = self.open_file(made.process, made.argument(0)) else {
+            if !made.process.borrow().is_complete {
+                self.tally
+                    .lose("read", "of a pipe, or of a file that was opened before the log began");
             }
             return;
         };
         let mut open = open.borrow_mut();
         let Some(file) = open.file else { return };
         let call = self.file_call(made, file);
-        self.tally.read(call, open.position.read(bytes, place));
+        self.tally.add_read(call, open.position.read(bytes, offset));
     }
 
-    fn seek(&mut self, made: MadeCall, place: u64) {
-        let Some(open) = self.described(made.process, made.argument(0)) else { return };
-        open.borrow_mut().position.offset = Some(place);
-        self.look(made, (made.argument(2) == "SEEK_END").then_some(place));
+    fn seek(&mut self, made: ProcessCall, offset: u64) {
+        let Some(open) = self.open_file(made.process, made.argument(0)) else { return };
+        open.borrow_mut().position.offset = Some(offset);
+        self.add_metadata_call(made, (made.argument(2) == "SEEK_END").then_some(offset));
     }
 
-    /// A call that reads nothing, and perhaps tells the length of a file.
-    fn look(&mut self, made: MadeCall, length: Option<u64>) {
-        let Some(open) = self.described(made.process, made.argument(0)) else { return };
+    /// Counts a call that reads no data. `length` is the length of the file, if the call returned it.
+    fn add_metadata_call(&mut self, made: ProcessCall, length: Option<u64>) {
+        let Some(open) = self.open_file(made.process, made.argument(0)) else { return };
         if let Some(file) = open.borrow().file {
             let call = self.file_call(made, file);
-            self.tally.looked(call);
-            self.tally.length(file, length.unwrap_or(0));
+            self.tally.add_metadata_call(call);
+            self.tally.set_length(file, length.unwrap_or(0));
         }
     }
 
-    fn map(&mut self, made: MadeCall, bytes: u64) {
-        let Some(open) = self.described(made.process, made.argument(4)) else { return };
+    fn map(&mut self, made: ProcessCall, bytes: u64) {
+        let Some(open) = self.open_file(made.process, made.argument(4)) else { return };
         if let Some(file) = open.borrow().file {
             let call = self.file_call(made, file);
-            self.tally.mapped(call, bytes);
+            self.tally.add_mapping(call, bytes);
         }
     }
 }
 
-/// The length among what a call tells of a file.
+/// Finds the length of a file in the result of a stat call.
 fn length(arguments: &[&str]) -> Option<u64> {
-    let told = arguments.iter().find_map(|text| {
+    let digits = arguments.iter().find_map(|text| {
         let (_, rest) = text.split_once("st_size=").or_else(|| text.split_once("stx_size="))?;
         rest.split(|char: char| !char.is_ascii_digit()).next()
     });
-    told?.parse().ok()
+    digits?.parse().ok()
 }

@@ -1,61 +1,62 @@
-//! Processes of a strace log: who began whom, which descriptors they share, and which rank of the job they belong to.
+//! Processes of a strace log: their parents, the descriptors they share, and the rank of the job to which they belong.
 
 use super::super::tally::{Caller, Position, RANKS_MAX};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Processes and threads at a time.
+/// Maximum number of processes and threads at one time.
 const PROCESSES_MAX: usize = 1 << 14;
-/// Descriptors of a process.
+/// Maximum number of descriptors of a process.
 const DESCRIPTORS_MAX: usize = 1 << 16;
 
 /// An open file, which several descriptors may share.
-pub(super) struct Description {
-    /// `None` of what is no data.
+pub(super) struct OpenFile {
+    /// Number of the file; `None` if it is not data.
     pub(super) file: Option<u32>,
-    pub(super) name: String,
+    pub(super) path: String,
     pub(super) position: Position,
 }
 
-impl Description {
-    /// Whether it may be called so: a path of the call may be relative.
-    pub(super) fn is_named(&self, path: &str) -> bool {
-        self.name == path || !self.name.starts_with('/')
+impl OpenFile {
+    /// Returns whether the file may be the one at `path`. A relative path may belong to any file.
+    pub(super) fn may_have_path(&self, path: &str) -> bool {
+        self.path == path || !self.path.starts_with('/')
     }
 }
 
 pub(super) type Shared<T> = Rc<RefCell<T>>;
 
-type Descriptors = Shared<HashMap<i64, Shared<Description>>>;
+type Descriptors = Shared<HashMap<i64, Shared<OpenFile>>>;
 
 /// A process or thread.
 pub(super) struct Process {
     pub(super) files: Descriptors,
+    /// Start time of its last call.
     pub(super) last_ns: u64,
-    /// Whether its beginning is in the log, and so the opening of all that it reads.
-    pub(super) is_whole: bool,
-    /// No two have the same, though numbers of processes come again.
+    /// Whether the log contains the start of the process, and therefore the opening of all files that it reads.
+    pub(super) is_complete: bool,
+    /// Unique number. Process IDs can be reused.
     serial: u64,
-    /// The serial of the process that a rank of the job began with.
+    /// Serial of the first process of its rank.
     root: u64,
 }
 
 impl Process {
-    pub(super) fn find(&self, number: i64) -> Option<Shared<Description>> {
+    pub(super) fn find(&self, number: i64) -> Option<Shared<OpenFile>> {
         self.files.borrow().get(&number).cloned()
     }
 
-    pub(super) fn keep(&self, number: i64, open: Shared<Description>) {
+    pub(super) fn keep(&self, number: i64, open: Shared<OpenFile>) {
         let mut files = self.files.borrow_mut();
         if files.len() < DESCRIPTORS_MAX || files.contains_key(&number) {
             files.insert(number, open);
         }
     }
 
-    /// A descriptor was made another's copy.
-    pub(super) fn copied(&self, of: &str, number: i64) {
-        let open = super::line::descriptor(of).0.and_then(|of| self.find(of));
+    /// Makes descriptor `number` a duplicate of the descriptor in the argument `original`.
+    pub(super) fn duplicate(&self, original: &str, number: i64) {
+        let open = super::line::descriptor(original).0.and_then(|number| self.find(number));
         match open {
             Some(open) => self.keep(number, open),
             None => drop(self.files.borrow_mut().remove(&number)),
@@ -63,16 +64,17 @@ impl Process {
     }
 }
 
-/// Those that are alive.
+/// The running processes, and the ranks of the job.
 #[derive(Default)]
 pub(super) struct Processes {
     alive: HashMap<u64, Shared<Process>>,
-    begun: u64,
-    /// Ranks by their roots.
+    /// Number of processes so far.
+    started: u64,
+    /// Ranks by the serial of their first process.
     ranks: HashMap<u64, u32>,
 }
 
-/// Whether a call, or its beginning, makes a process or thread.
+/// Returns whether a call, complete or not, creates a process or thread.
 pub(super) fn is_fork(text: &str) -> bool {
     let name = text.split('(').next().unwrap_or_default();
     matches!(name, "clone" | "clone3" | "fork" | "vfork")
@@ -87,17 +89,15 @@ impl Processes {
         self.alive.get(&pid).cloned()
     }
 
-    /// A process of which nobody knows who began it.
-    pub(super) fn found(&mut self, pid: u64) {
+    /// Adds a process whose start is not in the log.
+    pub(super) fn add_without_parent(&mut self, pid: u64) {
         self.add(pid, Descriptors::default(), None, false);
     }
 
-    /// A process or thread was begun by `parent`.
-    pub(super) fn forked(&mut self, parent: u64, child: i64, text: &str) {
-        let (Some(parent), Ok(child)) = (self.alive.get(&parent).cloned(), u64::try_from(child))
-        else {
-            return;
-        };
+    /// Adds a process or thread that `parent_pid` created by the call `text`.
+    pub(super) fn fork(&mut self, parent_pid: u64, child: i64, text: &str) {
+        let Some(parent) = self.find(parent_pid) else { return };
+        let Ok(child) = u64::try_from(child) else { return };
         if self.alive.contains_key(&child) {
             return;
         }
@@ -107,26 +107,26 @@ impl Processes {
         } else {
             Rc::new(RefCell::new(parent.files.borrow().clone()))
         };
-        self.add(child, files, Some(parent.root), parent.is_whole);
+        self.add(child, files, Some(parent.root), parent.is_complete);
     }
 
-    fn add(&mut self, pid: u64, files: Descriptors, root: Option<u64>, is_whole: bool) {
+    fn add(&mut self, pid: u64, files: Descriptors, root: Option<u64>, is_complete: bool) {
         if self.alive.len() >= PROCESSES_MAX {
             return;
         }
-        let serial = self.begun;
-        self.begun += 1;
-        // One whose beginning is not in the log counts as a worker of the first.
+        let serial = self.started;
+        self.started += 1;
+        // A process whose start is not in the log counts as a worker of the first process.
         let root = root.unwrap_or(0);
-        let process = Process { files, last_ns: 0, is_whole, serial, root };
+        let process = Process { files, last_ns: 0, is_complete, serial, root };
         self.alive.insert(pid, Rc::new(RefCell::new(process)));
     }
 
-    /// It runs another program: a rank of its own, but for the processes that Python's loaders start, and helpers of a rank that
-    /// reads already.
-    pub(super) fn became(&mut self, process: &Shared<Process>, arguments: &[&str]) {
+    /// Handles the execution of another program. The process becomes the first of a new rank, unless a Python loader started it or it belongs to a rank
+    /// that already reads data.
+    pub(super) fn execute(&mut self, process: &Shared<Process>, arguments: &[&str]) {
         let mut process = process.borrow_mut();
-        process.is_whole = true;
+        process.is_complete = true;
         let is_helper = self.ranks.contains_key(&process.root)
             || arguments.iter().any(|text| text.contains("multiprocessing"));
         if !is_helper {
@@ -134,12 +134,12 @@ impl Processes {
         }
     }
 
-    /// It is no more; its number may come again.
-    pub(super) fn ended(&mut self, pid: u64) {
+    /// Removes a process that has ended, since its ID may be reused.
+    pub(super) fn remove(&mut self, pid: u64) {
         self.alive.remove(&pid);
     }
 
-    /// Ranks are numbered as they first touch data.
+    /// Returns the caller for a process. Ranks are numbered in the order of their first access to data.
     pub(super) fn caller(&mut self, process: &Shared<Process>) -> Caller {
         let process = process.borrow();
         let next = self.ranks.len() as u32;

@@ -1,8 +1,8 @@
-//! Logs of Darshan, as its own programs print them.
+//! Tests of importing Darshan's logs from the output of its parsers.
 
 use super::*;
 
-/// Two ranks of which each reads a file of 8 KB in two pieces, and all one file that is shared.
+/// Counters of two ranks that read the same file of 8 KB: rank 0 completely in two reads, rank 1 the first half.
 pub(super) const COUNTERS: &str = "\
 # darshan log version: 3.41
 # nprocs: 2
@@ -37,11 +37,11 @@ pub(super) const SEGMENTS: &str = "\
 
 fn darshan(counters: &str, segments: &str) -> ImportedLog {
     let parts = vec![part("darshan-parser", counters), part("darshan-dxt-parser", segments)];
-    kind_of("job.darshan", "").unwrap().import(parts).unwrap()
+    detect_kind("job.darshan", "").unwrap().import(parts).unwrap()
 }
 
 #[test]
-fn counters_of_darshan_are_those_of_a_record() {
+fn counters_of_darshan_become_a_record() {
     let log = darshan(COUNTERS, SEGMENTS);
     let io = counters_of_run(&log.record);
     assert_eq!((io.opens, io.reads, io.read_bytes), (2, 3, 12_288));
@@ -52,16 +52,16 @@ fn counters_of_darshan_are_those_of_a_record() {
     assert_eq!((log.record.plan.accelerators, log.record.epochs[0].end_ns), (2, 2_000_000_000));
     assert_eq!((log.job.ranks, log.job.read_bytes, log.job.readers), (2, Some(4096), None));
     let without = darshan(COUNTERS, "");
-    assert_eq!(without.record.epochs[0].files_read, None, "DXT alone tells which bytes");
+    assert_eq!(without.record.epochs[0].files_read, None, "only DXT has positions");
     let job = |log: &ImportedLog| (log.job.epochs, log.job.ranks_each);
     assert_eq!(
         [job(&log), job(&without)],
         [(Some(2), Some(1.0)); 2],
-        "one rank read all, the other a half"
+        "one rank read everything, the other a half"
     );
-    let why = "without a segment of DXT: its place and time are not known";
+    let why = "without a segment of DXT, whose position and time are unknown";
     assert_eq!(lost(&without), [(3, why)]);
-    // A record of all ranks is that of the one where there is no other.
+    // Counters of all ranks are those of the only rank if there is no other.
     let shared = COUNTERS.replace("POSIX\t1\t", "POSIX\t-1\t");
     assert_eq!(lost(&darshan(&shared, "")).len(), 2);
     let beyond_all = COUNTERS.replace("POSIX\t1\t", "POSIX\t4294967295\t");
@@ -70,7 +70,7 @@ fn counters_of_darshan_are_those_of_a_record() {
     assert_eq!(lost(&darshan(&of_one, "")).len(), 1);
 }
 
-/// Processes of one rank each, whose logs are as they are listed: files that each reads, with bytes and opens. Files have 8 KB.
+/// Imports the logs of processes with one rank each. `ranks` lists the files of each with their bytes read and opens. Files have 8 KB.
 fn logs_of(ranks: &[&[(&str, u64, u64)]], segments: bool) -> ImportedLog {
     let counters = ranks.iter().map(|files| {
         let mut text = "# nprocs: 1\n".to_string();
@@ -107,20 +107,20 @@ fn logs_of(ranks: &[&[(&str, u64, u64)]], segments: bool) -> ImportedLog {
 }
 
 #[test]
-fn ranks_that_read_the_same_are_no_epochs() {
+fn ranks_that_read_the_same_files_are_not_epochs() {
     for segments in [false, true] {
         let check = |ranks: &[&[(&str, u64, u64)]], epochs: u64, ranks_each: f64| {
             let job = logs_of(ranks, segments).job;
             let found = (job.ranks, job.epochs, job.ranks_each);
             assert_eq!(found, (ranks.len() as u64, Some(epochs), Some(ranks_each)), "{ranks:?}");
         };
-        // The first of eight opens it for itself too.
+        // Rank 0 opens the file three times.
         let all = [[("a.h5", 8192, 3)], [("a.h5", 8192, 1)], [("a.h5", 8192, 1)]];
         check(&all.each_ref().map(|files| &files[..]), 1, 3.0);
         let thrice = [[("a.h5", 24_576, 3)], [("a.h5", 24_576, 3)]];
         check(&thrice.each_ref().map(|files| &files[..]), 3, 2.0);
         check(&[&[("a.h5", 8192, 1), ("b.h5", 8192, 1)], &[("b.h5", 8192, 1)]], 1, 1.5);
-        // Shares of two epochs: one rank had `a` twice, and the other `b`.
+        // Shares of two epochs: one rank read `a` twice, the other `b`.
         let dealt: [&[_]; 2] = [
             &[("a.h5", 16_384, 2), ("c.h5", 8192, 1), ("d.h5", 8192, 1)],
             &[("b.h5", 16_384, 2), ("c.h5", 8192, 1), ("d.h5", 8192, 1)],
@@ -132,18 +132,18 @@ fn ranks_that_read_the_same_are_no_epochs() {
     }
 }
 
-/// Two loaders of two forked workers, one after the other: logs of four processes beside that of the one that trains.
+/// Logs of a training process and four forked workers, of which two belong to each of two consecutive loaders.
 #[test]
-fn workers_that_a_loader_forked_are_readers_of_its_rank() {
+fn forked_workers_are_readers_of_their_rank() {
     let log = |start: &str, parent: Option<u32>, file: &str| {
         let forked = parent.map(|parent| format!("# metadata: fork_parent = {parent}\n"));
         let head = format!("# jobid: 700\n# start_time: {start}\n# nprocs: 1\n");
-        let of = |text: &str| text.replace("/d/a.h5", file);
-        let counters = COUNTERS.replace("# nprocs: 2\n", "");
-        let counters = format!("{head}{}{}", forked.unwrap_or_default(), of(&counters));
-        let counters = counters.split("POSIX\t1").next().unwrap().to_string();
-        let segments = of(SEGMENTS.split("# DXT, file_id: 11").nth(1).unwrap());
-        [counters, format!("# DXT, file_id: 11{segments}")]
+        let with_file = |text: &str| text.replace("/d/a.h5", file);
+        let body = with_file(&COUNTERS.replace("# nprocs: 2\n", ""));
+        let counters = format!("{head}{}{body}", forked.unwrap_or_default());
+        let rank_0_counters = counters.split("POSIX\t1").next().unwrap().to_string();
+        let segments = with_file(SEGMENTS.split("# DXT, file_id: 11").nth(1).unwrap());
+        [rank_0_counters, format!("# DXT, file_id: 11{segments}")]
     };
     let import = |logs: &[[String; 2]]| {
         let parts = logs.iter().flat_map(|[counters, segments]| {
@@ -165,24 +165,24 @@ fn workers_that_a_loader_forked_are_readers_of_its_rank() {
     };
     let exact = ["100.5", "102.0", "102.25", "105.0", "105.25"];
     assert_eq!(job(exact), (1, Some(2), Some(2), 5_250_000_000));
-    // A second may begin between two workers that start together.
+    // Rounded to seconds, the starts of two workers of one loader differ by one.
     assert_eq!(job(["100", "102", "103", "106", "105"]), (1, Some(2), Some(2), 6_000_000_000));
     let others = import(&[log("100", None, "/d/a.h5"), log("100", None, "/d/b.h5")]).job;
     assert_eq!((others.ranks, others.readers), (2, None), "a scheduler's job of two processes");
 }
 
 #[test]
-fn what_too_many_ranks_read_is_not_told_as_epochs() {
+fn epochs_are_unknown_for_too_many_ranks() {
     let read = |more_ranks: u32| {
         let mut tally = Tally::default();
         let file = tally.file("/d/a.h5").unwrap();
         let read = ReadCall { bytes: 4096, offset: Some(0), follows: Follows::Nothing };
         for rank in 0..2 {
             let caller = Caller { rank, thread: 0, is_first: None };
-            tally.read(FileCall { caller, file, start_ns: 0, ns: None }, read);
+            tally.add_read(FileCall { caller, file, start_ns: 0, ns: None }, read);
         }
-        (2..2 + more_ranks).for_each(|rank| tally.read_by(rank, file, 0));
-        let (_, job) = sum_up(&mut tally).unwrap();
+        (2..2 + more_ranks).for_each(|rank| tally.add_read_bytes(rank, file, 0));
+        let (_, job) = evaluate(&mut tally).unwrap();
         (job.epochs, job.ranks_each, tally.take_lost().len())
     };
     assert_eq!(read(0), (Some(1), Some(2.0), 0));
@@ -190,7 +190,7 @@ fn what_too_many_ranks_read_is_not_told_as_epochs() {
 }
 
 #[test]
-fn ranks_with_other_bytes_of_a_file_have_shares_of_epochs() {
+fn ranks_that_read_different_bytes_share_epochs() {
     let counters = COUNTERS
         .replace("POSIX\t1\t11\tPOSIX_READS\t1", "POSIX\t1\t11\tPOSIX_READS\t2")
         .replace("POSIX_BYTES_READ\t4096", "POSIX_BYTES_READ\t8192");
@@ -199,12 +199,12 @@ fn ranks_with_other_bytes_of_a_file_have_shares_of_epochs() {
         let job = darshan(&counters, &format!("{SEGMENTS}{more}")).job;
         job.epochs.zip(job.ranks_each).unwrap()
     };
-    assert_eq!(job(4096), (1, 2.0), "all was read by both");
-    assert_eq!(job(0), (2, 1.0), "one of them read a half twice, and the other half not");
+    assert_eq!(job(4096), (1, 2.0), "both read everything");
+    assert_eq!(job(0), (2, 1.0), "one rank read a half twice and the other half never");
 }
 
 #[test]
-fn what_is_no_data_is_neither_a_rank_nor_data() {
+fn program_files_and_written_files_are_not_data() {
     let log = logs_of(
         &[
             &[("manifest.json", 409_600, 1), ("a.h5", 8192, 1), (".begun.json", 40_960, 1)],
@@ -222,13 +222,13 @@ fn what_is_no_data_is_neither_a_rank_nor_data() {
 }
 
 #[test]
-fn threads_that_may_share_a_file_are_told() {
+fn files_that_threads_may_share_are_reported() {
     let back = COUNTERS.replace("SEQ_READS\t1", "SEQ_READS\t0");
-    let why = "that threads may share: Darshan tells their reads as those of one, which look out of order and like more epochs";
-    let tells = |log: ImportedLog| lost(&log).contains(&(1, why));
-    assert!(tells(darshan(&back, "")));
-    assert!(!tells(darshan(COUNTERS, "")), "reads that go forward are in order");
-    assert!(!tells(darshan(&back, SEGMENTS)), "no two were at a time");
+    let why = "that threads may share: Darshan merges the reads of threads, which makes them look out of order and like more epochs";
+    let reports = |log: ImportedLog| lost(&log).contains(&(1, why));
+    assert!(reports(darshan(&back, "")));
+    assert!(!reports(darshan(COUNTERS, "")), "sequential reads are in order");
+    assert!(!reports(darshan(&back, SEGMENTS)), "no two reads overlap");
     let at_a_time = SEGMENTS.replace("2.0000      2.2500", "1.1000      2.2500");
-    assert!(tells(darshan(COUNTERS, &at_a_time)));
+    assert!(reports(darshan(COUNTERS, &at_a_time)));
 }
