@@ -27,6 +27,7 @@ pub struct Report {
     /// Program and version that made it.
     pub program: String,
     /// Opening lines: the answer, invalid runs, artefacts, the main finding and the next steps.
+    #[schemars(with = "Vec<FindingFigure>")]
     pub opening: Vec<OpeningLine>,
     /// Given folders and studies, in their order.
     pub sources: Vec<Source>,
@@ -63,7 +64,7 @@ pub struct Report {
 }
 
 /// A line of the opening.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OpeningLine {
     /// Name of the line: `Over time`.
     pub name: String,
