@@ -24,3 +24,5 @@ pub mod ledger;
 pub mod precision;
 pub mod chosen;
 pub mod scale;
+pub mod reader_settings;
+pub mod trial_candidates;

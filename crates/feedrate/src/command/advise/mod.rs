@@ -1,7 +1,6 @@
 //! `feedrate advise`: what would help a run, the best first, each with its evidence, what it is predicted to bring, and a command.
 
 mod predict;
-mod settings;
 mod try_out;
 
 use super::study::runner_host;

@@ -1,6 +1,5 @@
 //! `feedrate advise --try`: the candidates of the trials, and their outcomes as a table and as JSON. Which run is next, the chooser decides.
 
-use super::settings::{self, ChangeCost};
 use crate::command::study::conclusion::{TRIALS, conclude, lines_of};
 use crate::exit::Exit;
 use crate::{messages, text};
@@ -9,8 +8,6 @@ use feedrate_analysis::advice::{Advice, Proposal};
 use feedrate_analysis::answer::{AnswerKind, AnsweredSummary};
 use feedrate_analysis::precision::CONFIDENCE;
 use feedrate_analysis::predict::{Pipeline, Prediction};
-use feedrate_data::manifest::{self, Manifest};
-use feedrate_data::stage::Stage;
 use feedrate_measure::checkpoints::CheckpointSummary;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::metric::{AU_ALL_STEPS, DURATION_S, SAMPLES_WHOLE, Unit};
@@ -23,23 +20,19 @@ use feedrate_report::words::trials::tried_change;
 use feedrate_results::conclusion::Conclusion;
 use feedrate_results::load_run;
 use feedrate_results::replan::Replan;
-use feedrate_results::setting::Setting;
 use feedrate_results::trials::{
     ASKED, COMBINATION, Outcome, TRIALS_FILE, TrialsResult, Tried, TriedAdvice,
 };
-use feedrate_session::dataset::{self, is_in_folder};
-use feedrate_session::failure::{Interrupted, on_one_line};
-use feedrate_session::resolve::Resolved;
-use feedrate_session::room::{self, Reserved};
+use feedrate_session::failure::Interrupted;
 use feedrate_session::template::RunTemplate;
-use feedrate_spec::plan::{DatasetPlan, Plan};
+use feedrate_spec::plan::Plan;
 use feedrate_spec::units;
 use feedrate_study::chooser::{
     BASELINE, Candidate, History, Observation, Trial, TrialResponse, Trials, UTILISATION,
 };
 use feedrate_study::chosen::{self, ChosenStudy};
-use std::collections::BTreeSet;
-use std::path::Path;
+use feedrate_study::reader_settings::{ChangeCost, promising};
+use feedrate_study::trial_candidates::{candidate, remove_unneeded_datasets};
 
 /// Time that a process takes beside its run, in seconds.
 const START_S: f64 = 1.0;
@@ -123,7 +116,7 @@ impl TryOut<'_> {
         let run_s = Derived::new(self.record).value(&DURATION_S).unwrap_or_default();
         trials.expect(run_s + START_S);
         let ended = study.run(&mut trials, observe);
-        remove_made(template, study, trials.candidates())?;
+        remove_unneeded_datasets(template, study, trials.candidates())?;
         let end = ended?;
         if let Some(both) = trials.combination() {
             let change = &trials.candidates()[both].change;
@@ -186,9 +179,9 @@ impl TryOut<'_> {
                 overrides => (change, candidate(template, overrides)),
             });
         }
-        let settings = self.goal.map_or_else(Vec::new, |goal| {
-            settings::promising(template, self.record, goal.promise())
-        });
+        let settings = self
+            .goal
+            .map_or_else(Vec::new, |goal| promising(template, self.record, goal.promise()));
         let named = settings.iter().map(|overrides| (SETTING, overrides));
         for (name, overrides) in self.also.iter().map(|overrides| (ASKED, overrides)).chain(named) {
             if !all.iter().any(|(_, known)| known.change == *overrides) {
@@ -215,88 +208,6 @@ impl TryOut<'_> {
             plan.and_then(|plan| Pipeline::new(self.record).ok()?.predict(&plan, &[]).ok());
         Change { name: name.into(), text: overrides.join(" "), prediction }
     }
-}
-
-/// A change of a workload that may be tried.
-fn candidate(template: &RunTemplate, change: &[String]) -> Candidate {
-    let mut candidate = Candidate { change: change.to_vec(), ..Candidate::default() };
-    let prepared = template.resolve(change).and_then(|changed| {
-        candidate.is_copied = changed.plan.stage.is_some() || changed.plan.loader.in_memory;
-        refuse_untriable(template, &changed)?;
-        let mut row = chosen::row(&template.with(change), changed.plan.accelerators)?;
-        // A dataset that fills the folder of the data leaves no place in it for another.
-        let root = &changed.data_root;
-        if !is_same(&changed.plan.dataset, &template.unchanged.plan.dataset)
-            && root.join(manifest::FILE_NAME).exists()
-            && let Some(beside) = std::path::absolute(root)?.parent()
-        {
-            row.settings
-                .push(Setting::new(feedrate_study::keys::DATA, beside.display().to_string()));
-        }
-        Ok(row)
-    });
-    match prepared {
-        Ok(row) => Candidate { row: Some(row), ..candidate },
-        Err(error) => Candidate { hindrance: Some(on_one_line(&error)), ..candidate },
-    }
-}
-
-fn refuse_untriable(template: &RunTemplate, changed: &Resolved) -> anyhow::Result<()> {
-    let Resolved { plan, data_root, workload, .. } = changed;
-    if plan.stage != template.unchanged.plan.stage {
-        refuse_kept_copy(plan, data_root)?;
-    }
-    let is_other = !is_same(&plan.dataset, &template.unchanged.plan.dataset);
-    if is_other && workload.dataset_foreign {
-        anyhow::bail!("it needs other files than those that others made");
-    }
-    let reserved = Reserved::default();
-    if let Some(short) = room::shortage(plan, data_root, &reserved).filter(|_| is_other) {
-        anyhow::bail!("{short}");
-    }
-    Ok(())
-}
-
-/// Whether the bytes of two datasets are the same.
-fn is_same(first: &DatasetPlan, second: &DatasetPlan) -> bool {
-    Manifest::fingerprint_of(first) == Manifest::fingerprint_of(second)
-}
-
-/// Refuse a copy that is there already: a run would remove it.
-fn refuse_kept_copy(plan: &Plan, data_root: &Path) -> anyhow::Result<()> {
-    let Some(stage) = plan.stage.as_ref().filter(|stage| !stage.keep) else { return Ok(()) };
-    let source = dataset::folder(plan, data_root)?;
-    let copy = Stage::new(&plan.dataset, &source, Path::new(&stage.folder), None, None)?;
-    if copy.folder().exists() {
-        let folder = copy.folder().display();
-        anyhow::bail!(
-            "`{folder}` is there already, and a run would remove it: give another folder"
-        );
-    }
-    Ok(())
-}
-
-/// Remove datasets that only changes needed.
-fn remove_made(
-    template: &RunTemplate,
-    study: &mut ChosenStudy,
-    candidates: &[Candidate],
-) -> anyhow::Result<()> {
-    let (plan, root) = (&template.unchanged.plan, &template.unchanged.data_root);
-    let is_made = is_in_folder(plan) && !template.unchanged.workload.dataset_foreign;
-    if !is_made || candidates.is_empty() {
-        return Ok(());
-    }
-    let kept = std::path::absolute(dataset::folder(plan, root)?)?;
-    let changed =
-        candidates.iter().filter_map(|candidate| template.resolve(&candidate.change).ok());
-    let mut roots = BTreeSet::new();
-    for root in changed.map(|changed| changed.data_root).chain([root.clone()]) {
-        let root = std::path::absolute(root)?;
-        roots.extend(root.parent().map(Path::to_path_buf));
-        roots.insert(root);
-    }
-    study.remove_datasets(&roots, &kept)
 }
 
 /// The reason why advice is not tried that no key of the workload follows.

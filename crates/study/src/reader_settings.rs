@@ -1,4 +1,4 @@
-//! Settings of the reader that may be the best for a goal, by what the record of the workload as it is predicts.
+//! Settings of the reader that may be the best for a goal, as predicted from the record of the unchanged workload.
 
 use feedrate_analysis::predict::{Pipeline, Prediction};
 use feedrate_measure::record::Record;
@@ -18,17 +18,22 @@ const SETTINGS_MAX: usize = 4;
 /// A setting that costs more is tried if it promises this much more.
 const GAIN_MIN_SHARE: f64 = 0.005;
 
-/// The cost of a change, in the order of what weighs most.
+/// The cost of a change; fields compare in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct ChangeCost {
-    pub(super) is_other_dataset: bool,
-    pub(super) threads: u64,
-    pub(super) keys: usize,
-    pub(super) memory_bytes: u64,
+pub struct ChangeCost {
+    /// The dataset has to be generated anew.
+    pub is_other_dataset: bool,
+    /// Threads that read, over all accelerators.
+    pub threads: u64,
+    /// Keys that are set.
+    pub keys: usize,
+    /// Memory of the loaders, in bytes.
+    pub memory_bytes: u64,
 }
 
 impl ChangeCost {
-    pub(super) fn new(plan: &Plan, current: &Plan, keys: usize) -> Self {
+    /// The cost of `plan` instead of the `current` one, by a change of `keys` keys.
+    pub fn new(plan: &Plan, current: &Plan, keys: usize) -> Self {
         ChangeCost {
             is_other_dataset: plan.dataset != current.dataset,
             threads: u64::from(plan.loader.workers) * u64::from(plan.accelerators),
@@ -39,7 +44,7 @@ impl ChangeCost {
 }
 
 /// The most promising settings, each with its overrides: none that costs more than one which promises as much.
-pub(super) fn promising(
+pub fn promising(
     template: &RunTemplate,
     record: &Record,
     promise: fn(&Prediction) -> f64,
