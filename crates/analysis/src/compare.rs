@@ -1,7 +1,7 @@
-//! Two sets of runs side by side: which experiments they share, how far they lie apart, and what can be said of it. Values in, findings out.
+//! Compares two sets of runs: which experiments they share, how large the differences are, and what can be concluded from them.
 //!
-//! Percentages are judged by the difference of B and A, rates and durations by their ratio, as findings are. "The same" is never concluded from a
-//! difference that was not found.
+//! Percentages are compared by the difference B − A, rates and durations by the ratio B ÷ A, as in findings. "The same" is never
+//! concluded from the absence of a significant difference.
 
 pub mod matching;
 mod sides;
@@ -23,71 +23,71 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The question that a comparison answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Question {
-    /// Are they the same within this share?
+    /// Are A and B the same within this share?
     Within(f64),
-    /// Is B not worse by more than this share?
+    /// Is B not worse than A by more than this share?
     NoWorseThan(f64),
 }
 
-/// How runs of A and B belong together.
+/// How runs of A and B are assigned to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairing {
-    /// Not at all.
+    /// Runs are not paired.
     None,
-    /// By block and replicate of their study; of other runs the first of A and the first of B, and so on, in the order they were started.
+    /// Runs are paired by block and replicate of their study; runs without a study in the order of their start.
     ByReplicate,
 }
 
-/// All that was compared.
+/// The result of a comparison.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Comparison {
-    /// Settings that A and B differ in throughout.
+    /// Settings in which all runs of A differ from all runs of B.
     pub differs_in: Vec<Differing>,
-    /// Each experiment and response.
+    /// One entry for each shared experiment and response.
     #[serde(skip)]
     pub findings: Vec<ComparedResponse>,
-    /// Experiments that only one of them has.
+    /// Experiments that only A has.
     pub only_in_a: Vec<String>,
-    /// Experiments that only one of them has.
+    /// Experiments that only B has.
     pub only_in_b: Vec<String>,
     /// Runs of A that are not compared.
     pub left_out_of_a: Vec<LeftOut>,
     /// Runs of B that are not compared.
     pub left_out_of_b: Vec<LeftOut>,
-    /// Doubts of the runs of A, invalid ones among them; the worst first.
+    /// Doubts about the runs of A, including invalid runs; most severe first.
     pub doubts_of_a: Vec<SideDoubt>,
-    /// The same of B.
+    /// Doubts about the runs of B, likewise.
     pub doubts_of_b: Vec<SideDoubt>,
-    /// Circumstances that may be behind a difference beside what was set.
+    /// Circumstances other than settings that may explain a difference.
     #[serde(skip)]
     pub notes: Vec<Note>,
 }
 
-/// One setting that is the same in all runs of A, the same in all of B, and not the same in both. `null`: it has none.
+/// A setting with one value in all runs of A and another in all runs of B; `null` if a side does not have the setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "said above")]
+#[expect(missing_docs, reason = "the names of the fields explain them")]
 pub struct Differing {
     pub setting: String,
     pub a: Option<String>,
     pub b: Option<String>,
 }
 
-/// A doubt, and how many runs of a side have it.
+/// A doubt, and the number of runs of a side that have it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "said above")]
+#[expect(missing_docs, reason = "the names of the fields explain them")]
 pub struct SideDoubt {
     pub severity: Severity,
     pub name: String,
     pub runs: usize,
 }
 
-/// Something about where runs were made that may be behind a difference.
+/// A circumstance of the runs, such as their machine, that may explain a difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "said above, and by the names")]
+#[expect(missing_docs, reason = "the names of the fields explain them")]
 pub enum Note {
-    /// It is not the same in A and in B.
+    /// The circumstance differs between A and B.
     Differs(Differing),
-    /// It is not the same in all runs of this side.
+    /// The circumstance differs between the runs of one side.
     Varies { side: &'static str, what: String },
 }
 
@@ -96,44 +96,44 @@ pub enum Note {
 pub struct ComparedResponse {
     /// The experiment.
     pub experiment: String,
-    /// name.
+    /// Name of the metric.
     pub response: &'static str,
     /// The runs of A.
     pub a: Side,
     /// The runs of B.
     pub b: Side,
-    /// B − A; without ends where there are too few runs.
+    /// B − A; without interval if there are too few runs.
     pub difference: IntervalEstimate,
-    /// B ÷ A; `null` where a value is not positive.
+    /// B ÷ A; `null` if a value is not positive.
     pub ratio: Option<IntervalEstimate>,
-    /// Chance of a difference so large, of percentages in points and else of logarithms, if there were none; corrected for the number of experiments by
-    /// Holm's method.
+    /// Probability of a difference of at least this size if there were none, corrected for the number of experiments by Holm's
+    /// method. Percentages are tested in points, other responses as logarithms.
     pub p: Option<f64>,
     /// The verdict.
     pub verdict: ComparisonVerdict,
-    /// The reason for it.
+    /// The reason for the verdict.
     #[serde(skip)]
     pub ground: Ground,
 }
 
-/// The runs of one side.
+/// The runs of one side of an experiment.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Side {
-    /// Runs that may be used.
+    /// Number of usable runs.
     pub runs: usize,
-    /// Runs that must not be used.
+    /// Number of runs that must not be used.
     pub invalid: usize,
-    /// Those that have a value, by block, replicate and start.
+    /// Values of the usable runs that have one, ordered by block, replicate and start.
     pub values: Vec<f64>,
-    /// The furthest from measured of these values; `null` where there is none.
+    /// The least reliable provenance of these values; `null` if there are none.
     pub provenance: Option<Provenance>,
-    /// The mean, of rates and durations the geometric mean, with its 95 % interval.
+    /// The mean with its 95 % interval; for rates and durations the geometric mean.
     pub middle: IntervalEstimate,
 }
 
-/// A number, and its 95 % interval where there is one.
+/// A number with its 95 % interval, if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "the words of every textbook")]
+#[expect(missing_docs, reason = "the terms are standard")]
 pub struct IntervalEstimate {
     pub estimate: Option<f64>,
     pub low: Option<f64>,
@@ -141,57 +141,57 @@ pub struct IntervalEstimate {
 }
 
 impl IntervalEstimate {
-    /// From an interval; where there is none, from a number alone.
+    /// From an interval, or from `estimate` alone if there is no interval.
     fn new(interval: Option<Interval>, estimate: Option<f64>) -> Self {
         IntervalEstimate {
-            estimate: interval.map(|of| of.estimate).or(estimate),
-            low: interval.map(|of| of.low),
-            high: interval.map(|of| of.high),
+            estimate: interval.map(|interval| interval.estimate).or(estimate),
+            low: interval.map(|interval| interval.low),
+            high: interval.map(|interval| interval.high),
         }
     }
 }
 
-/// The verdict on two sides.
+/// The verdict on one response of two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonVerdict {
-    /// The same within the margin.
+    /// A and B are the same within the margin.
     Same,
-    /// B is not worse by more than the margin.
+    /// B is not worse than A by more than the margin.
     NotWorse,
-    /// They differ, and may do so by more than the margin.
+    /// A and B differ, possibly by more than the margin.
     Differs,
-    /// The runs do not tell.
+    /// The runs do not decide the question.
     CannotTell,
 }
 
-/// The ground of a verdict.
+/// The reason for a verdict.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(missing_docs, reason = "said above, and by the names")]
+#[expect(missing_docs, reason = "the names of the fields explain them")]
 pub enum Ground {
     /// Runs of a side must not be used.
     InvalidRuns { a: usize, b: usize },
-    /// These are not the same, or not known to be, and nobody named them as the subject.
+    /// These settings differ, or are not known to be equal, and are not the subject of the comparison.
     NotComparable { differs: Vec<&'static str>, unknown: Vec<&'static str> },
-    /// The interval lies within this share on either side.
+    /// The difference is within this share.
     Within(f64),
-    /// All runs of both have this value.
+    /// All runs of both sides have this value.
     Equal(f64),
-    /// B is not worse by this share.
+    /// B is not worse than A by this share.
     NotWorseBy(f64),
-    /// B is so far from A: points of a percentage, else a share.
-    Differs { is_better: bool, by: f64 },
-    /// So many runs of each would tell; `None` where nobody could make so many.
+    /// B differs from A by `size`: points of a percentage, otherwise a share.
+    Differs { is_better: bool, size: f64 },
+    /// This number of runs per side would decide; `None` if it is impractically large.
     TooNoisy { runs: Option<u64> },
-    /// Fewer than two runs have a value on one side.
+    /// Fewer than two runs of a side have a value.
     FewRuns { a: usize, b: usize },
-    /// Runs that should be pairs are none.
+    /// Runs should be paired but their numbers differ.
     UnequalCounts { a: usize, b: usize },
-    /// Replicates or blocks of pairs are not the same.
+    /// Runs should be paired but are of different replicates or blocks.
     DifferentReplicates,
-    /// Runs without a value leave others without a partner.
+    /// Runs should be paired but some have no value.
     MissingValues,
-    /// A value that is not positive has no ratio.
+    /// A value is not positive, so there is no ratio.
     NotPositive,
 }
 
@@ -207,28 +207,32 @@ impl Ground {
 }
 
 impl Comparison {
-    /// Whether what was asked holds for each experiment, and none lacks its counterpart.
+    /// Whether the answer to the question is yes for every experiment, and both sides have the same experiments.
     pub fn is_met(&self) -> bool {
-        let has_all = self.only_in_a.is_empty() && self.only_in_b.is_empty();
-        let mut verdicts = self.findings.iter().map(|finding| finding.verdict);
-        has_all
+        self.has_same_experiments()
             && !self.findings.is_empty()
-            && verdicts
-                .all(|one| matches!(one, ComparisonVerdict::Same | ComparisonVerdict::NotWorse))
+            && self.findings.iter().all(|finding| {
+                matches!(finding.verdict, ComparisonVerdict::Same | ComparisonVerdict::NotWorse)
+            })
     }
 
-    /// Whether it is not met only because the runs do not tell.
+    /// Whether the answer is not yes only because runs do not decide it.
     pub fn is_undecided(&self) -> bool {
-        let has_all = self.only_in_a.is_empty() && self.only_in_b.is_empty();
-        let mut verdicts = self.findings.iter().map(|finding| finding.verdict);
-        has_all && !self.is_met() && verdicts.all(|one| one != ComparisonVerdict::Differs)
+        self.has_same_experiments()
+            && !self.is_met()
+            && self.findings.iter().all(|finding| finding.verdict != ComparisonVerdict::Differs)
+    }
+
+    fn has_same_experiments(&self) -> bool {
+        self.only_in_a.is_empty() && self.only_in_b.is_empty()
     }
 }
 
-/// Compare the experiments that `a` and `b` share.
+/// Compares the experiments that `a` and `b` share.
 ///
-/// Settings in which all of A differ from all of B are what is compared; in all others experiments must agree. So A and B of one experiment each
-/// are compared whatever they differ in, but there is no verdict where one of [`matching::KEYS`] differs that is not named in `across`.
+/// Settings in which all of A differ from all of B are the subject; in all other settings experiments must agree. Therefore one
+/// experiment of A and one of B can always be compared. There is no verdict if one of [`matching::KEYS`] differs that is not named in
+/// `across`.
 pub fn compare(
     a: Runs,
     b: Runs,
@@ -237,38 +241,46 @@ pub fn compare(
     pairing: Pairing,
     across: &[&str],
 ) -> Comparison {
-    let [of_a, of_b] = [&a, &b].map(Runs::telling);
-    let mut differs_in = differing(of_a, of_b, |run| &run.settings);
-    let notes = notes(of_a, of_b);
-    let apart: Vec<String> = differs_in.iter().map(|one| one.setting.clone()).collect();
-    let apart: BTreeSet<&str> = apart.iter().map(String::as_str).collect();
-    let knows = [of_a, of_b].map(|runs| runs.iter().all(Run::has_settings));
-    // What files of others, or a loop that was watched, do not tell is not known to differ.
-    differs_in.retain(|one| (one.a.is_some() || knows[0]) && (one.b.is_some() || knows[1]));
-    // The same under two names differs in nothing.
-    let all: Vec<&Run> = of_a.iter().chain(of_b).collect();
-    let is_name = |one: &Differing| ["workload", "model"].contains(&one.setting.as_str());
-    differs_in.retain(|one| !is_name(one) || matching::KEYS[0].all_match(&all) != Some(true));
-    let groups = [grouped(&a, &apart), grouped(&b, &apart)];
-    let varying = varying(groups.iter().flat_map(|groups| groups.keys()));
-    let [only_in_a, only_in_b] = [0, 1].map(|these: usize| {
-        let only = groups[these].keys().filter(|key| !groups[1 - these].contains_key(*key));
-        only.map(|settings| experiment(settings, &varying)).collect()
+    let runs_a = a.representative();
+    let runs_b = b.representative();
+    let mut differs_in = differing(runs_a, runs_b, |run| &run.settings);
+    let notes = notes(runs_a, runs_b);
+    let subject: BTreeSet<String> =
+        differs_in.iter().map(|differing| differing.setting.clone()).collect();
+    // A setting that is missing because results of other programs or watched loops do not record it may be the same.
+    let records_a = runs_a.iter().all(Run::has_settings);
+    let records_b = runs_b.iter().all(Run::has_settings);
+    differs_in.retain(|differing| {
+        (differing.a.is_some() || records_a) && (differing.b.is_some() || records_b)
     });
+    // The same dataset under two names is no difference.
+    let all: Vec<&Run> = runs_a.iter().chain(runs_b).collect();
+    let is_same_workload = matching::KEYS[0].all_match(&all) == Some(true);
+    let is_name =
+        |differing: &Differing| ["workload", "model"].contains(&differing.setting.as_str());
+    differs_in.retain(|differing| !(is_name(differing) && is_same_workload));
+    let groups_a = group_by_experiment(&a, &subject);
+    let groups_b = group_by_experiment(&b, &subject);
+    let varying = varying_keys(groups_a.keys().chain(groups_b.keys()));
+    let only_in = |groups: &ExperimentGroups, others: &ExperimentGroups| {
+        let keys = groups.keys().filter(|settings| !others.contains_key(*settings));
+        keys.map(|settings| experiment_name(settings, &varying)).collect()
+    };
     let mut pairs = Vec::new();
-    for (settings, of_a) in &groups[0] {
-        let Some(of_b) = groups[1].get(settings) else { continue };
-        let obstacle = obstacle(of_a, of_b, across);
-        let pairs_of = responses.iter().map(|response| {
-            let pair = ComparedPair::new(response, &of_a.runs, &of_b.runs, pairing);
-            pair.with_obstacle(obstacle.clone(), [of_a.invalid.len(), of_b.invalid.len()])
-        });
-        pairs.extend(pairs_of.map(|pair| (experiment(settings, &varying), pair)));
+    for (settings, group_a) in &groups_a {
+        let Some(group_b) = groups_b.get(settings) else { continue };
+        let obstacle = obstacle(group_a, group_b, across);
+        for response in responses {
+            let pair = ComparedPair::new(response, &group_a.runs, &group_b.runs, pairing);
+            let invalid = [group_a.invalid.len(), group_b.invalid.len()];
+            let judged_pair = pair.with_obstacle(obstacle.clone(), invalid);
+            pairs.push((experiment_name(settings, &varying), judged_pair));
+        }
     }
     Comparison {
         findings: judge(pairs, question),
-        only_in_a,
-        only_in_b,
+        only_in_a: only_in(&groups_a, &groups_b),
+        only_in_b: only_in(&groups_b, &groups_a),
         differs_in,
         doubts_of_a: a.doubts(),
         doubts_of_b: b.doubts(),
@@ -278,13 +290,17 @@ pub fn compare(
     }
 }
 
-/// The runs of one experiment.
+/// The runs of one experiment on one side.
 #[derive(Default)]
 struct ExperimentRuns<'a> {
+    /// Usable runs.
     runs: Vec<&'a Run>,
-    /// Those that must not be used.
+    /// Runs that must not be used.
     invalid: Vec<&'a Run>,
 }
+
+/// Experiments of one side by the settings that do not belong to the subject of the comparison.
+type ExperimentGroups<'a> = BTreeMap<Settings, ExperimentRuns<'a>>;
 
 impl<'a> ExperimentRuns<'a> {
     fn all(&self) -> impl Iterator<Item = &'a Run> {
@@ -292,25 +308,31 @@ impl<'a> ExperimentRuns<'a> {
     }
 }
 
-fn grouped<'a>(side: &'a Runs, apart: &BTreeSet<&str>) -> BTreeMap<Settings, ExperimentRuns<'a>> {
-    let mut groups: BTreeMap<Settings, ExperimentRuns> = BTreeMap::new();
-    for (at, run) in side.all().enumerate() {
+fn group_by_experiment<'a>(side: &'a Runs, subject: &BTreeSet<String>) -> ExperimentGroups<'a> {
+    let experiment_settings = |run: &Run| {
         let mut settings = run.settings.clone();
-        settings.retain(|key, _| !apart.contains(key.as_str()));
-        let of = groups.entry(settings).or_default();
-        if at < side.runs.len() { of.runs.push(run) } else { of.invalid.push(run) }
+        settings.retain(|key, _| !subject.contains(key));
+        settings
+    };
+    let mut groups = ExperimentGroups::new();
+    for run in &side.runs {
+        groups.entry(experiment_settings(run)).or_default().runs.push(run);
     }
-    groups.values_mut().for_each(|of| of.runs.sort_by_key(|run| turn(run)));
+    for run in &side.invalid {
+        groups.entry(experiment_settings(run)).or_default().invalid.push(run);
+    }
+    groups.values_mut().for_each(|group| group.runs.sort_by_key(|run| replicate_of(run)));
     groups
 }
 
-/// Find what stands against any verdict on an experiment.
+/// The reason that rules out any verdict on an experiment, if there is one.
 fn obstacle(a: &ExperimentRuns, b: &ExperimentRuns, across: &[&str]) -> Option<Ground> {
     if !(a.invalid.is_empty() && b.invalid.is_empty()) {
         return Some(Ground::InvalidRuns { a: a.invalid.len(), b: b.invalid.len() });
     }
     let runs: Vec<&Run> = a.all().chain(b.all()).collect();
-    let (mut differs, mut unknown) = (Vec::new(), Vec::new());
+    let mut differs = Vec::new();
+    let mut unknown = Vec::new();
     for key in matching::KEYS.iter().filter(|key| !key.is_named(across)) {
         match key.all_match(&runs) {
             Some(true) => {}
@@ -318,56 +340,59 @@ fn obstacle(a: &ExperimentRuns, b: &ExperimentRuns, across: &[&str]) -> Option<G
             None => unknown.push(key.name),
         }
     }
-    let is_alike = differs.is_empty() && unknown.is_empty();
-    (!is_alike).then_some(Ground::NotComparable { differs, unknown })
+    let is_comparable = differs.is_empty() && unknown.is_empty();
+    (!is_comparable).then_some(Ground::NotComparable { differs, unknown })
 }
 
-/// Block and replicate, where a study says them: runs of two experiments in the same turn were made side by side.
-fn turn(run: &Run) -> (Option<u32>, Option<u32>) {
+/// Block and replicate of a run, if its study defines them. Runs of two experiments with the same ones were made side by side.
+fn replicate_of(run: &Run) -> (Option<u32>, Option<u32>) {
     run.study.as_ref().map_or((None, None), |study| (study.block, study.replicate))
 }
 
-/// Constant in all of A and in all of B, and not the same.
-fn differing(a: &[Run], b: &[Run], of: fn(&Run) -> &Settings) -> Vec<Differing> {
-    let keys: BTreeSet<&String> = a.iter().chain(b).flat_map(|run| of(run).keys()).collect();
+/// The settings that are constant in all runs of A and in all runs of B but differ between them. `settings` selects the settings.
+fn differing(a: &[Run], b: &[Run], settings: fn(&Run) -> &Settings) -> Vec<Differing> {
+    let keys: BTreeSet<&String> = a.iter().chain(b).flat_map(|run| settings(run).keys()).collect();
+    // The common value of a key in all runs; `None` if it varies.
+    let constant = |runs: &[Run], key: &String| {
+        let value = settings(runs.first()?).get(key);
+        runs.iter().all(|run| settings(run).get(key) == value).then(|| value.cloned())
+    };
     let differing = keys.into_iter().filter_map(|key| {
-        let [a, b] = [a, b].map(|runs| {
-            let value = of(runs.first()?).get(key);
-            runs.iter().all(|run| of(run).get(key) == value).then(|| value.cloned())
-        });
-        let (a, b) = (a?, b?);
-        (a != b).then(|| Differing { setting: key.clone(), a, b })
+        let value_a = constant(a, key)?;
+        let value_b = constant(b, key)?;
+        let are_different = value_a != value_b;
+        are_different.then(|| Differing { setting: key.clone(), a: value_a, b: value_b })
     });
     differing.collect()
 }
 
 fn notes(a: &[Run], b: &[Run]) -> Vec<Note> {
-    let mut differing = differing(a, b, |run| &run.place);
-    differing.retain(|one| one.a.is_some() && one.b.is_some());
-    let mut notes: Vec<Note> = differing.into_iter().map(Note::Differs).collect();
+    let mut places = differing(a, b, |run| &run.place);
+    places.retain(|differing| differing.a.is_some() && differing.b.is_some());
+    let mut notes: Vec<Note> = places.into_iter().map(Note::Differs).collect();
     for (side, runs) in [("A", a), ("B", b)] {
-        let varying = varying(runs.iter().map(|run| &run.place)).into_iter();
+        let varying = varying_keys(runs.iter().map(|run| &run.place)).into_iter();
         notes.extend(varying.map(|what| Note::Varies { side, what }));
     }
     notes
 }
 
-/// Keys whose values are not the same in all.
-fn varying<'a>(all: impl Iterator<Item = &'a Settings>) -> BTreeSet<String> {
+/// The keys whose values are not the same everywhere.
+fn varying_keys<'a>(all: impl Iterator<Item = &'a Settings>) -> BTreeSet<String> {
     let all: Vec<&Settings> = all.collect();
-    let mut keys: BTreeSet<String> = all.iter().flat_map(|one| one.keys().cloned()).collect();
-    keys.retain(|key| all.windows(2).any(|two| two[0].get(key) != two[1].get(key)));
+    let mut keys: BTreeSet<String> =
+        all.iter().flat_map(|settings| settings.keys().cloned()).collect();
+    keys.retain(|key| all.windows(2).any(|pair| pair[0].get(key) != pair[1].get(key)));
     keys
 }
 
-/// Workload, accelerators, and what sets it apart from the other experiments.
-fn experiment(settings: &Settings, varying: &BTreeSet<String>) -> String {
+/// Name of an experiment: workload, accelerators, and the settings that distinguish it from other experiments.
+fn experiment_name(settings: &Settings, varying: &BTreeSet<String>) -> String {
     let mut parts: Vec<String> = settings.get("workload").cloned().into_iter().collect();
-    parts.extend(
-        settings
-            .get("accelerators")
-            .map(|number| format!("{number} accelerator{}", if number == "1" { "" } else { "s" })),
-    );
+    if let Some(number) = settings.get("accelerators") {
+        let plural = if number == "1" { "" } else { "s" };
+        parts.push(format!("{number} accelerator{plural}"));
+    }
     for key in varying.iter().filter(|key| !["workload", "accelerators"].contains(&key.as_str())) {
         let value = settings.get(key).map_or("none", String::as_str);
         parts.push(format!("{key}={value}"));

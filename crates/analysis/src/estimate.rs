@@ -1,7 +1,8 @@
-//! The one estimator of sentences and figures: weighted sums of the means of cells, each with a variance of its own (Welch 1947, Satterthwaite 1946).
+//! The estimator that sentences and figures share: weighted sums of the means of cells, each with its own variance (Welch 1947,
+//! Satterthwaite 1946).
 //!
-//! Storage noise grows with load, so that one variance for all cells would make intervals too narrow where it is noisy. A cell of one run has no variance, and
-//! what rests on it no interval.
+//! Storage noise grows with load, so a common variance would make the intervals of noisy cells too narrow. A cell with one run has no
+//! variance, and estimates that use it have no interval.
 
 use crate::finding::{EffectSize, EffectUnit, Quantity};
 use crate::precision::CONFIDENCE;
@@ -10,12 +11,12 @@ use feedrate_measure::stats::{Cell, Combination, Difference, Interval};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The scale on which noise is nearest to normal, and effects add up.
+/// The scale on which noise is approximately normal and effects are additive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseScale {
-    /// Percentages, as they are.
+    /// The values themselves, for percentages.
     Percent,
-    /// Rates and durations, which vary by factors.
+    /// Logarithms, for rates and durations.
     Logarithm,
 }
 
@@ -29,7 +30,7 @@ impl ResponseScale {
         }
     }
 
-    /// How far from nothing a difference is, so that points and ratios can be ordered.
+    /// The size of a difference as a share, so that differences on both scales can be sorted together.
     pub(crate) fn magnitude(self, difference: f64) -> f64 {
         match self {
             ResponseScale::Percent => difference.abs() / 100.0,
@@ -37,25 +38,31 @@ impl ResponseScale {
         }
     }
 
-    /// An estimate as people count it; without ends where it has no interval.
+    /// An estimate on this scale as a ratio or in points, with the interval of `difference` if it has one.
     pub(crate) fn effect(
         self,
-        of: Quantity,
+        quantity: Quantity,
         estimate: f64,
         difference: Option<&Difference>,
         n: usize,
     ) -> EffectSize {
-        let interval = difference.and_then(|difference| difference.interval(CONFIDENCE));
-        let (unit, interval) = match (self, &of) {
-            (ResponseScale::Logarithm, _) => (EffectUnit::Ratio, interval.map(|one| one.exp())),
-            // A difference of differences goes beyond what one of them can be.
-            (ResponseScale::Percent, Quantity::Together { .. }) => (EffectUnit::Points, interval),
-            (ResponseScale::Percent, _) => (EffectUnit::Points, interval.map(of_points)),
+        let scaled_interval = difference.and_then(|difference| difference.interval(CONFIDENCE));
+        let (unit, interval) = match (self, &quantity) {
+            (ResponseScale::Logarithm, _) => {
+                (EffectUnit::Ratio, scaled_interval.map(Interval::exp))
+            }
+            // A difference of differences can exceed 100 points.
+            (ResponseScale::Percent, Quantity::Together { .. }) => {
+                (EffectUnit::Points, scaled_interval)
+            }
+            (ResponseScale::Percent, _) => {
+                (EffectUnit::Points, scaled_interval.map(limited_to_points))
+            }
         };
-        EffectSize::new(of, unit, self.back(estimate), interval, n)
+        EffectSize::new(quantity, unit, self.back(estimate), interval, n)
     }
 
-    /// A value of this scale in the unit of the response; a difference as a ratio or in points.
+    /// Transforms a value on this scale to the unit of the response, and a difference to a ratio or points.
     pub fn back(self, value: f64) -> f64 {
         match self {
             ResponseScale::Percent => value,
@@ -64,29 +71,29 @@ impl ResponseScale {
     }
 }
 
-/// The middle of replicates: the mean of percentages, the geometric mean of rates.
+/// The central value of replicates: the mean of percentages, the geometric mean of rates and durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Middle {
-    /// `None` where no run has a value.
+    /// The central value; `None` if no run has a value.
     pub estimate: Option<f64>,
-    /// 95 % (Student's t, of rates on the scale of logarithms, of percentages on that of the logit); `None` of fewer than two values.
+    /// The 95 % interval, by Student's t on logarithms for rates and on logits for percentages; `None` for fewer than two values.
     pub interval: Option<(f64, f64)>,
 }
 
 impl Middle {
-    /// The middle of values of `metric`, or of something that varies as it does.
+    /// The central value of `values`, which are of `metric` or of a quantity that varies like it.
     pub fn new(metric: &Metric, values: impl IntoIterator<Item = f64>) -> Self {
         let values: Vec<f64> = values.into_iter().collect();
         let interval = metric.middle(&values, CONFIDENCE);
-        let only = if let [only] = values[..] { Some(only) } else { None };
+        let single = if let [value] = values[..] { Some(value) } else { None };
         Middle {
-            estimate: interval.map(|of| of.estimate).or(only),
-            interval: interval.map(|of| (of.low, of.high)),
+            estimate: interval.map(|interval| interval.estimate).or(single),
+            interval: interval.map(|interval| (interval.low, interval.high)),
         }
     }
 }
 
-/// A value on the scale of its response; `None` where it has none, as what is not positive has no logarithm.
+/// Transforms a value to the scale of its response; `None` if it is not finite, or not positive and the scale is logarithmic.
 pub fn scaled(response: &Metric, value: f64) -> Option<f64> {
     match ResponseScale::new(response) {
         _ if !value.is_finite() => None,
@@ -95,38 +102,39 @@ pub fn scaled(response: &Metric, value: f64) -> Option<f64> {
     }
 }
 
-/// The part of an interval of a difference of percentages that such a difference can have: it ends where they do, and holds the truth no less often.
-pub(crate) fn of_points(interval: Interval) -> Interval {
+/// Limits the interval of a difference of percentages to the possible differences. It contains the true value as often as before.
+pub(crate) fn limited_to_points(interval: Interval) -> Interval {
     Interval { low: interval.low.max(-100.0), high: interval.high.min(100.0), ..interval }
 }
 
-/// The mean of the means of cells, each as heavy however often it was run, in the unit of the response: of rates and durations the geometric mean. With its
-/// interval where each cell was repeated. `None` where a cell is empty, or a value is not on the scale.
+/// The unweighted mean of the means of cells, in the unit of the response; for rates and durations the geometric mean. With an interval
+/// if each cell was repeated. `None` if a cell is empty or a value does not exist on the scale.
 pub fn mean_of_cells(response: &Metric, cells: &[Vec<f64>]) -> Option<(f64, Option<Interval>)> {
-    if let [only] = cells
-        && let Some(interval) = response.middle(only, CONFIDENCE)
+    if let [values] = cells
+        && let Some(interval) = response.middle(values, CONFIDENCE)
     {
         return Some((interval.estimate, Some(interval)));
     }
     if cells.iter().any(Vec::is_empty) {
         return None;
     }
-    let cells = cells.iter().map(|cell| {
-        let values = cell.iter().map(|&value| scaled(response, value)).collect::<Option<_>>()?;
+    let to_scaled_cell = |values: &Vec<f64>| {
+        let values = values.iter().map(|&value| scaled(response, value)).collect::<Option<_>>()?;
         Some(Cell { levels: Vec::new(), values })
-    });
-    let cells: Vec<Cell> = cells.collect::<Option<_>>()?;
+    };
+    let scaled_cells: Vec<Cell> = cells.iter().map(to_scaled_cell).collect::<Option<_>>()?;
     let scale = ResponseScale::new(response);
-    let (mean, noise) = unweighted_mean(&cells);
-    let interval = noise.and_then(|of| of.interval(CONFIDENCE)).map(|of| Interval {
-        estimate: scale.back(of.estimate),
-        low: scale.back(of.low),
-        high: scale.back(of.high),
+    let (mean, noise) = unweighted_mean(&scaled_cells);
+    let scaled_interval = noise.and_then(|noise| noise.interval(CONFIDENCE));
+    let interval = scaled_interval.map(|interval| Interval {
+        estimate: scale.back(interval.estimate),
+        low: scale.back(interval.low),
+        high: scale.back(interval.high),
     });
     (!cells.is_empty()).then(|| (scale.back(mean), interval))
 }
 
-/// The mean of the means of cells, each as heavy; with its noise where each was repeated.
+/// The unweighted mean of the means of cells. With its standard error if each cell was repeated.
 pub fn unweighted_mean(cells: &[Cell]) -> (f64, Option<Difference>) {
     let mean = Combination { weights: vec![1.0 / cells.len() as f64; cells.len()] };
     (mean.estimate(cells), mean.welch(cells))
@@ -139,7 +147,8 @@ mod tests {
     #[test]
     fn a_mean_of_cells_has_the_interval_of_welch_and_satterthwaite() {
         let au = Metric::find("au_all_steps").unwrap();
-        // Means 50 and 70; variances 4 and 16 of three runs each: √(20 ÷ 3) ÷ 2 with 20² ÷ (16 ÷ 2 + 256 ÷ 2) degrees of freedom.
+        // Means 50 and 70, variances 4 and 16 of three runs each: the standard error is √(20 ÷ 3) ÷ 2 with
+        // 20² ÷ (16 ÷ 2 + 256 ÷ 2) degrees of freedom.
         let cells = [vec![48.0, 50.0, 52.0], vec![66.0, 70.0, 74.0]];
         let (middle, interval) = mean_of_cells(au, &cells).unwrap();
         let interval = interval.unwrap();
@@ -150,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_of_one_run_leaves_the_interval_open() {
+    fn there_is_no_interval_if_a_cell_has_one_run() {
         let rate = Metric::find("samples_per_second").unwrap();
         let (middle, interval) = mean_of_cells(rate, &[vec![100.0, 100.0], vec![400.0]]).unwrap();
         assert!((middle - 200.0).abs() < 1e-9 && interval.is_none());

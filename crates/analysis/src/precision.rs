@@ -1,34 +1,36 @@
-//! Stopping by precision: whether the runs of an experiment tell its response well enough, and how many it will take. Decides only; runs nothing.
+//! Stopping by precision: whether the runs of an experiment determine its response precisely enough, and how many runs are needed.
+//!
+//! It decides and runs nothing.
 
 use feedrate_measure::metric::Metric;
 use feedrate_measure::stats::{self, Interval};
 
-/// The confidence of every interval.
+/// The confidence level of every interval.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Chance of a false finding that is accepted.
+/// The significance level of every test.
 pub const ALPHA: f64 = 1.0 - CONFIDENCE;
 
-/// Fewer runs stop nothing. An interval that is looked at after each run is found narrow when its runs lie together by chance; from five
-/// runs on it still holds the truth in 92 to 95 % of simulations, from two in 89 %.
+/// Minimum number of runs before an experiment may stop. An interval that is checked after each run tends to stop when runs are close
+/// by chance. In simulations it contains the true value in 92 to 95 % of the cases with a minimum of five runs, in 89 % with two.
 pub const REPLICATES_MIN: u64 = 5;
 
-/// How well a response is to be known: `ci=2%`.
+/// The wanted precision of a response: `ci=2%`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PrecisionTarget {
-    /// Half the width of the interval as a share of its middle: 0.02.
+    /// Half the width of the interval as a share of its center: 0.02.
     pub half_width: f64,
 }
 
 impl PrecisionTarget {
-    /// Read `ci=2%` or `ci=0.02`; `None` of what is not written so.
+    /// Parses `ci=2%` or `ci=0.02`; `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let half_width = text.strip_prefix("ci=").and_then(share)?;
         Some(PrecisionTarget { half_width })
     }
 }
 
-/// `2%` or `0.02`, above 0 and below 1.
+/// Parses `2%` or `0.02`, above 0 and below 1.
 pub fn share(text: &str) -> Option<f64> {
     let (number, unit) = match text.strip_suffix('%') {
         Some(percent) => (percent.trim_end(), 100.0),
@@ -41,30 +43,30 @@ pub fn share(text: &str) -> Option<f64> {
 /// The next step for an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
-    /// Its response is known well enough.
+    /// The response is known precisely enough.
     Enough,
-    /// Run it again.
+    /// The experiment should be run again.
     Another,
-    /// It will not be within the limit, or has no middle that a share could be taken of.
+    /// The precision is not reachable with the permitted number of runs, or the mean is zero so that there is no relative precision.
     OutOfReach,
 }
 
-/// Where an experiment stands.
+/// The precision that an experiment has reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PrecisionStatus {
-    /// Runs that have a value.
+    /// Number of runs that have a value.
     pub replicates: u64,
-    /// Mean of the response; `None` where there are fewer than two runs.
+    /// Mean of the response; `None` for fewer than two runs.
     pub middle: Option<Interval>,
-    /// Half the width of the interval as a share; `None` where it has none.
+    /// Half the width of the interval as a share of its center, if that is not zero.
     pub half_width: Option<f64>,
-    /// Runs it will take in all, if their noise stays as it is; `None` where that cannot be told.
+    /// Total number of runs that are needed if the noise stays the same; `None` if unknown.
     pub replicates_expected: Option<u64>,
     /// The next step.
     pub next: NextStep,
 }
 
-/// Whether the runs of one experiment do, with at most `replicates_max` of them.
+/// Judges the precision of one experiment that may have at most `replicates_max` runs.
 pub fn judge(
     response: &Metric,
     values: &[f64],
@@ -74,13 +76,13 @@ pub fn judge(
     let replicates = values.len() as u64;
     let middle = response.middle(values, CONFIDENCE);
     let half_width = middle.and_then(|interval| interval.relative_half_width());
-    let needs = |cov: f64| stats::samples_for_half_width(cov, until.half_width, CONFIDENCE);
-    let expected = stats::cov(values).and_then(needs);
+    let runs_needed = |cov: f64| stats::samples_for_half_width(cov, until.half_width, CONFIDENCE);
+    let expected = stats::cov(values).and_then(runs_needed);
     let is_narrow = half_width.is_some_and(|width| width <= until.half_width);
     let next = if is_narrow && REPLICATES_MIN.min(replicates_max) <= replicates {
         NextStep::Enough
     } else if replicates_max <= replicates
-        || (2 <= replicates && !may_reach(values, needs, replicates_max))
+        || (2 <= replicates && !may_reach(values, runs_needed, replicates_max))
     {
         NextStep::OutOfReach
     } else {
@@ -90,60 +92,69 @@ pub fn judge(
     PrecisionStatus { replicates, middle, half_width, replicates_expected, next }
 }
 
-/// Whether even the least noise that fits the values would take too many runs.
-fn may_reach(values: &[f64], needs: impl Fn(f64) -> Option<u64>, replicates_max: u64) -> bool {
+/// Whether the precision may be reachable: with the lowest noise that is consistent with the values, at most `replicates_max` runs
+/// are needed.
+fn may_reach(
+    values: &[f64],
+    runs_needed: impl Fn(f64) -> Option<u64>,
+    replicates_max: u64,
+) -> bool {
     let mean = stats::mean(values).filter(|&mean| mean > 0.0);
-    let least = stats::stdev_interval(values, CONFIDENCE).zip(mean);
-    let runs = least.and_then(|(stdev, mean)| needs(stdev.low / mean));
+    let stdev = stats::stdev_interval(values, CONFIDENCE);
+    let runs = stdev.zip(mean).and_then(|(stdev, mean)| runs_needed(stdev.low / mean));
     runs.is_some_and(|runs| runs <= replicates_max)
 }
 
-/// The mean of values that are looked at after each of them, with an interval that is right at whichever look it ends: Student's t, where the n-th value may spend
-/// 5 % ÷ (n (n − 1)) of error at either end (alpha spending: Lan and DeMets, Biometrika 70, 1983). These add up to 5 %, so that, of normal noise, a mean that is at
-/// a bound is found above it in 5 % of searches at most, however many values they take. `None` of fewer than two values.
+/// The mean of values that are checked after each new value, with an interval that stays valid whenever the checks end.
+///
+/// It is Student's t interval whose error at the n-th value is 5 % ÷ (n (n − 1)) at each end (alpha spending: Lan and DeMets,
+/// Biometrika 70, 1983). These errors add up to 5 %: with normal noise, at most 5 % of the searches find a mean above a bound that it
+/// equals, however many values they take. `None` for fewer than two values.
 pub fn sequential_mean(values: &[f64]) -> Option<Interval> {
-    stats::mean_interval(values, confidence_looked_at(values.len() as u64)?)
+    stats::mean_interval(values, sequential_confidence(values.len() as u64)?)
 }
 
-/// The same of the difference of two means, `changed` − `unchanged`, with Welch's interval: of equal means one is found above the other in 5 % of trials at
-/// most, however often they are looked at. `None` of fewer than two values in either.
+/// The difference of two means, `changed` − `unchanged`, with Welch's interval at the same confidence as [`sequential_mean`]: at most
+/// 5 % of the trials find one of two equal means above the other. `None` for fewer than two values of either.
 pub fn sequential_difference(unchanged: &[f64], changed: &[f64]) -> Option<Interval> {
     let fewest = unchanged.len().min(changed.len()) as u64;
-    stats::welch_difference(unchanged, changed)?.interval(confidence_looked_at(fewest)?)
+    stats::welch_difference(unchanged, changed)?.interval(sequential_confidence(fewest)?)
 }
 
-/// Whether so many values in all would put the mean to one side of `bound`, if mean and deviation stay as they are.
-pub fn would_decide(values: &[f64], bound: f64, values_in_all: u64) -> bool {
+/// Whether a total of `total_values` values would decide on which side of `bound` the mean is, if mean and standard deviation stay the
+/// same.
+pub fn would_decide(values: &[f64], bound: f64, total_values: u64) -> bool {
     let half_width = stats::stdev(values).and_then(|stdev| {
-        stats::mean_half_width(stdev, values_in_all, confidence_looked_at(values_in_all)?)
+        stats::mean_half_width(stdev, total_values, sequential_confidence(total_values)?)
     });
     let distance = stats::mean(values).map(|mean| (mean - bound).abs());
     distance.zip(half_width).is_some_and(|(distance, half_width)| half_width < distance)
 }
 
-fn confidence_looked_at(values: u64) -> Option<f64> {
+/// The confidence level of a sequential interval of this number of values.
+fn sequential_confidence(values: u64) -> Option<f64> {
     (2 <= values).then(|| 1.0 - 2.0 * ALPHA / (values as f64 * (values - 1) as f64))
 }
 
-/// An estimate, from pilot runs, of the runs to come.
+/// The number of runs that are needed, estimated from pilot runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PilotEstimate {
-    /// Deviation ÷ mean of the response, pooled over the experiments.
+    /// Coefficient of variation of the response, pooled over the experiments.
     pub cov: f64,
-    /// Runs of each experiment until its interval is narrow enough; `None` where nobody could make so many.
+    /// Number of runs per experiment that make its interval narrow enough; `None` if it is impractically large.
     pub replicates_for_interval: Option<u64>,
-    /// Runs of each of two experiments to tell `difference` between them with a power of 80 %.
+    /// Number of runs of each of two experiments that detects `difference` between them with a power of 80 %.
     pub replicates_to_detect: Option<u64>,
 }
 
-/// More runs of each than anybody makes: no advice.
+/// Largest number of runs per experiment that is advised.
 pub const RUNS_MAX: u64 = 1000;
 
-/// The chance with which [`estimate`] wants a difference to be found.
+/// The power for which [`estimate`] calculates numbers of runs.
 pub const POWER: f64 = 0.8;
 
-/// From the values of a few runs of each experiment, how many it will take. `difference`: a share of the response. `None` where no experiment has
-/// two runs.
+/// Estimates the number of runs that are needed from the values of pilot runs of each experiment. `difference` is a share of the
+/// response. `None` if no experiment has two runs.
 pub fn estimate(
     pilots: &[Vec<f64>],
     until: PrecisionTarget,
@@ -160,13 +171,18 @@ pub fn estimate(
     Some(PilotEstimate { cov, replicates_for_interval, replicates_to_detect })
 }
 
-/// Squares weighted by their degrees of freedom, as in the analysis of variance.
+/// The coefficient of variation over all experiments. Squares are weighted by their degrees of freedom, as in the analysis of
+/// variance.
 fn pooled_cov(pilots: &[Vec<f64>]) -> Option<f64> {
-    let known = pilots.iter().filter_map(|values| Some((stats::cov(values)?, values.len() - 1)));
-    let (squares, freedom) = known.fold((0.0, 0), |(squares, freedom), (cov, more)| {
-        (squares + cov * cov * more as f64, freedom + more)
-    });
-    (freedom > 0).then(|| (squares / freedom as f64).sqrt())
+    let mut sum_of_squares = 0.0;
+    let mut freedom = 0;
+    for values in pilots {
+        if let Some(cov) = stats::cov(values) {
+            sum_of_squares += cov * cov * (values.len() - 1) as f64;
+            freedom += values.len() - 1;
+        }
+    }
+    (freedom > 0).then(|| (sum_of_squares / freedom as f64).sqrt())
 }
 
 #[cfg(test)]
@@ -177,7 +193,7 @@ mod tests {
     const UNTIL: PrecisionTarget = PrecisionTarget { half_width: 0.02 };
 
     #[test]
-    fn precision_is_written_as_a_share() {
+    fn targets_are_shares() {
         for (text, expected) in [
             ("ci=2%", Some(0.02)),
             ("ci=2 %", Some(0.02)),
@@ -218,23 +234,23 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_ends_it() {
+    fn the_limit_of_runs_ends_an_experiment() {
         check(&[90.0, 91.0, 90.5], 3, NextStep::Enough, "1.4 %");
         check(&[90.0, 80.0, 85.0], 3, NextStep::OutOfReach, "15.1 %");
         check(&[90.0], 1, NextStep::OutOfReach, "-");
-        // Even a third of this noise would take 20 runs.
+        // The lowest consistent noise, a third of the observed one, would need 20 runs.
         check(&[90.0, 40.0, 60.0], 10, NextStep::OutOfReach, "67.7 %");
         check(&[90.0, 40.0, 60.0], 1000, NextStep::Another, "67.7 %");
         check(&[0.0, 0.0], 10, NextStep::OutOfReach, "-");
     }
 
-    /// The claim of [`REPLICATES_MIN`], at the noises where it is worst and where it is best.
+    /// Checks the coverage that [`REPLICATES_MIN`] claims, at the noise levels where it is worst and best.
     #[test]
-    fn an_interval_that_was_waited_for_holds_the_truth_nearly_as_often() {
+    fn stopping_at_a_narrow_interval_hardly_reduces_its_coverage() {
         let response = Metric::find("au_all_steps").unwrap();
         for (noise, from, to) in [(0.01, 94.0, 96.0), (0.02, 92.5, 95.5), (0.04, 91.0, 94.0)] {
             let mut random = LegacyRandom::new(1991);
-            let mut held = 0;
+            let mut covered = 0;
             for _ in 0..2000 {
                 let mut values = Vec::new();
                 let middle = loop {
@@ -244,16 +260,18 @@ mod tests {
                         break standing.middle.unwrap();
                     }
                 };
-                held += u32::from(middle.low <= 50.0 && 50.0 <= middle.high);
+                covered += u32::from(middle.low <= 50.0 && 50.0 <= middle.high);
             }
-            let percent = f64::from(held) / 20.0;
+            let percent = f64::from(covered) / 20.0;
             assert!((from..to).contains(&percent), "{noise}: {percent} %");
         }
     }
 
-    /// Searches, of 4 000, that call a mean at 90 certain to be above, and those that call it certain to be below.
+    /// Of 4000 searches, the number that find a mean of 90 to be above 90, and the number that find it below.
     fn false_certainties(mut value: impl FnMut(&mut LegacyRandom) -> f64) -> (u32, u32) {
-        let (mut random, mut above, mut below) = (LegacyRandom::new(1983), 0, 0);
+        let mut random = LegacyRandom::new(1983);
+        let mut above = 0;
+        let mut below = 0;
         for _ in 0..4000 {
             let mut values = Vec::new();
             while values.len() < 20 {
@@ -269,47 +287,52 @@ mod tests {
         (above, below)
     }
 
-    /// The claim of [`sequential_mean`].
+    /// Checks the claim of [`sequential_mean`].
     #[test]
-    fn looking_after_each_value_keeps_the_error() {
+    fn checking_after_each_value_keeps_the_error_rate() {
         for noise in [0.1, 2.0] {
-            let (above, below) = false_certainties(|r| 90.0 + noise * r.standard_normal());
+            let (above, below) =
+                false_certainties(|random| 90.0 + noise * random.standard_normal());
             assert!((100..200).contains(&above) && (100..200).contains(&below), "{above}, {below}");
         }
-        // The interval of one look, taken after each, is wrong several times as often.
-        let (mut random, mut wrong) = (LegacyRandom::new(1983), 0);
+        // The ordinary interval, checked after each value, is wrong several times as often.
+        let mut random = LegacyRandom::new(1983);
+        let mut wrong = 0;
         for _ in 0..1000 {
             let values: Vec<f64> = (0..20).map(|_| random.standard_normal()).collect();
-            let above = |n| stats::mean_interval(&values[..n], 0.95).is_some_and(|of| 0.0 < of.low);
-            wrong += u32::from((2..=20).any(above));
+            let is_above = |n| {
+                let interval = stats::mean_interval(&values[..n], 0.95);
+                interval.is_some_and(|interval| 0.0 < interval.low)
+            };
+            wrong += u32::from((2..=20).any(is_above));
         }
         assert!(100 < wrong, "{wrong}");
-        // Utilisation near its end falls far and rises little: shortfalls that vary by factors.
-        let skewed = |r: &mut LegacyRandom| {
+        // Utilisation near 100 % is skewed: its distance to 100 % is log-normal.
+        let skewed = |random: &mut LegacyRandom| {
             let sigma = 0.5_f64;
-            100.0 - 10.0 * (sigma * r.standard_normal() - sigma * sigma / 2.0).exp()
+            100.0 - 10.0 * (sigma * random.standard_normal() - sigma * sigma / 2.0).exp()
         };
         let (above, below) = false_certainties(skewed);
         assert!((50..400).contains(&above) && (50..400).contains(&below), "{above}, {below}");
     }
 
     #[test]
-    fn what_more_values_would_decide_is_told() {
-        // Half widths at a deviation of 1: 8.98 of two, 4.41 of three, 3.11 of four.
+    fn more_values_would_decide_if_the_interval_excludes_the_bound() {
+        // Half widths at a standard deviation of 1: 8.98 for two values, 4.41 for three, 3.11 for four.
         let values = [94.0, 95.0, 96.0];
-        for (bound, in_all, expected) in
+        for (bound, total, expected) in
             [(90.0, 3, true), (91.0, 3, false), (91.0, 4, true), (95.0, 1000, false)]
         {
-            assert_eq!(would_decide(&values, bound, in_all), expected, "{bound}, {in_all}");
+            assert_eq!(would_decide(&values, bound, total), expected, "{bound}, {total}");
         }
         assert!(!would_decide(&[95.0], 90.0, 9) && sequential_mean(&[95.0]).is_none());
-        let of_two = sequential_mean(&[94.0, 96.0]).unwrap();
-        assert_eq!(format!("{:.2} {:.2}", of_two.low, of_two.high), "82.29 107.71");
+        let interval = sequential_mean(&[94.0, 96.0]).unwrap();
+        assert_eq!(format!("{:.2} {:.2}", interval.low, interval.high), "82.29 107.71");
     }
 
     #[test]
-    fn a_pilot_tells_how_many_it_will_take() {
-        // A deviation of 2 % in each: t(5) · 2 % ÷ √6 = 2.1 %, t(6) · 2 % ÷ √7 = 1.8 %.
+    fn the_number_of_runs_is_estimated_from_a_pilot() {
+        // A standard deviation of 2 % in each: t(5) · 2 % ÷ √6 = 2.1 %, t(6) · 2 % ÷ √7 = 1.8 %.
         let pilots = [vec![98.0, 100.0, 102.0], vec![49.0, 50.0, 51.0], vec![7.0]];
         let found = estimate(&pilots, UNTIL, 0.02).unwrap();
         assert_eq!(format!("{:.4}", found.cov), "0.0200");

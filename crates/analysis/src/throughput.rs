@@ -1,18 +1,19 @@
-//! The one metric of throughput that sentences and figures about some runs have.
+//! Chooses the metric of throughput for sentences and figures about a set of runs.
 
 use feedrate_measure::metric::{DELIVERED_WHOLE, Metric, Provenance, SAMPLES_WHOLE};
 use feedrate_results::run::Run;
 use std::collections::BTreeMap;
 
-/// Both, in the order of preference.
+/// The metrics of throughput in the order of preference.
 pub const THROUGHPUTS: [&Metric; 2] = [&DELIVERED_WHOLE, &SAMPLES_WHOLE];
 
-/// Bytes of a sample differ by this share at most where bytes per second compare the same work.
-const SIZES_APART_MAX: f64 = 0.01;
+/// Largest relative difference of the bytes per sample for which bytes per second compare the same work.
+const SIZE_DIFFERENCE_MAX: f64 = 0.01;
 
-/// Bytes per second, as a storage is asked for, where they were counted and each run of a workload read as many for a sample; else samples per second:
-/// more bytes for the same samples are no gain.
+/// Bytes per second if all runs counted them and the runs of each workload read equally many bytes per sample; otherwise samples per
+/// second, because reading more bytes for the same samples is no gain.
 pub fn throughput<'r>(runs: impl IntoIterator<Item = &'r Run>) -> &'static Metric {
+    // The smallest and the largest number of bytes per sample for each workload.
     let mut sizes: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
     for run in runs.into_iter().filter(|run| run.unusable.is_none()) {
         let Some(samples) = run.metric(&SAMPLES_WHOLE).filter(|rate| 0.0 < *rate) else { continue };
@@ -20,11 +21,14 @@ pub fn throughput<'r>(runs: impl IntoIterator<Item = &'r Run>) -> &'static Metri
         let counted = run.metric(&DELIVERED_WHOLE).filter(|rate| is_counted && 0.0 < *rate);
         let Some(bytes) = counted else { return &SAMPLES_WHOLE };
         let size = bytes / samples;
-        let [least, most] = sizes.entry(&run.workload).or_insert([size; 2]);
-        (*least, *most) = (least.min(size), most.max(size));
+        let [smallest, largest] = sizes.entry(&run.workload).or_insert([size; 2]);
+        *smallest = smallest.min(size);
+        *largest = largest.max(size);
     }
-    let are_alike = sizes.values().all(|[least, most]| *most <= (1.0 + SIZES_APART_MAX) * least);
-    if are_alike && !sizes.is_empty() { &DELIVERED_WHOLE } else { &SAMPLES_WHOLE }
+    let are_equal = sizes
+        .values()
+        .all(|[smallest, largest]| *largest <= (1.0 + SIZE_DIFFERENCE_MAX) * smallest);
+    if are_equal && !sizes.is_empty() { &DELIVERED_WHOLE } else { &SAMPLES_WHOLE }
 }
 
 #[cfg(test)]
@@ -45,18 +49,18 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_compared_where_they_were_counted_and_are_the_same_work() {
+    fn bytes_are_compared_if_they_were_counted_and_measure_the_same_work() {
         let measured = |samples, bytes| run(samples, Some((bytes, Provenance::Measured)));
         let check = |runs: &[Run], expected: &Metric| {
             assert_eq!(throughput(runs).id, expected.id, "{runs:?}");
         };
-        let alike = [measured(10.0, 1000.0), measured(20.0, 2010.0)];
-        check(&alike, &DELIVERED_WHOLE);
+        let equal_sizes = [measured(10.0, 1000.0), measured(20.0, 2010.0)];
+        check(&equal_sizes, &DELIVERED_WHOLE);
         let other_format = measured(10.0, 1500.0);
-        check(&[alike[0].clone(), other_format.clone()], &SAMPLES_WHOLE);
+        check(&[equal_sizes[0].clone(), other_format.clone()], &SAMPLES_WHOLE);
         let other_workload = Run { workload: "v".into(), ..other_format.clone() };
-        check(&[alike[0].clone(), other_workload], &DELIVERED_WHOLE);
-        check(&[alike[0].clone(), run(10.0, None)], &SAMPLES_WHOLE);
+        check(&[equal_sizes[0].clone(), other_workload], &DELIVERED_WHOLE);
+        check(&[equal_sizes[0].clone(), run(10.0, None)], &SAMPLES_WHOLE);
         check(&[run(10.0, Some((1000.0, Provenance::Estimated)))], &SAMPLES_WHOLE);
         check(&[], &SAMPLES_WHOLE);
     }

@@ -1,21 +1,21 @@
-//! Whether a change brings anything: conclusions from a response of runs with and without it, which are looked at after each run.
+//! Decides whether a change has an effect, from a response of runs with and without it. The decision may be checked after each run.
 
 use crate::precision::sequential_difference;
 use feedrate_measure::stats::Interval;
 pub use feedrate_results::trials::Outcome;
 
-/// A difference of utilisation that matters to nobody, in points.
+/// Equivalence margin of utilisation, in points.
 pub const MARGIN_POINTS: f64 = 2.0;
 
-/// Conclude from values without and with the change; differences within `matters` matter to nobody.
-pub fn outcome(without: &[f64], with: &[f64], matters: f64) -> Outcome {
+/// The outcome of a trial, from the values without and with the change. Differences within `margin` count as no effect.
+pub fn outcome(without: &[f64], with: &[f64], margin: f64) -> Outcome {
     if with.is_empty() {
         return Outcome::NotTried;
     }
     match sequential_difference(without, with) {
-        Some(Interval { low, high, .. }) if -matters < low && high < matters => Outcome::NoEffect,
-        Some(of) if 0.0 < of.low => Outcome::Helps,
-        Some(of) if of.high < 0.0 => Outcome::Hurts,
+        Some(Interval { low, high, .. }) if -margin < low && high < margin => Outcome::NoEffect,
+        Some(Interval { low, .. }) if 0.0 < low => Outcome::Helps,
+        Some(Interval { high, .. }) if high < 0.0 => Outcome::Hurts,
         _ => Outcome::NotDecided,
     }
 }
@@ -26,7 +26,7 @@ mod tests {
     use feedrate_spec::plan::mt19937::LegacyRandom;
 
     #[test]
-    fn a_change_helps_hurts_or_has_no_effect_for_certain() {
+    fn an_outcome_is_decided_only_with_certainty() {
         let without = [31.0, 31.4, 31.2];
         for (with, expected) in [
             (&[][..], Outcome::NotTried),
@@ -38,18 +38,20 @@ mod tests {
         ] {
             assert_eq!(outcome(&without, with, MARGIN_POINTS), expected, "{with:?}");
         }
-        let slight = outcome(&without, &[31.4, 31.1, 31.3], 0.1);
-        assert_eq!(slight, Outcome::NotDecided);
+        let with_small_margin = outcome(&without, &[31.4, 31.1, 31.3], 0.1);
+        assert_eq!(with_small_margin, Outcome::NotDecided);
         assert_eq!(outcome(&[31.2], &[97.0, 97.4], MARGIN_POINTS), Outcome::NotDecided);
     }
 
-    /// The claim of [`sequential_difference`]: noise that is looked at after each round seldom helps or hurts.
+    /// Checks the claim of [`sequential_difference`]: noise that is checked after each round rarely seems to help or hurt.
     #[test]
-    fn noise_alone_seldom_helps() {
+    fn noise_alone_rarely_helps() {
         let mut random = LegacyRandom::new(18);
-        let (mut helps, mut hurts) = (0, 0);
+        let mut helps = 0;
+        let mut hurts = 0;
         for _ in 0..1000 {
-            let (mut without, mut with) = (Vec::new(), Vec::new());
+            let mut without = Vec::new();
+            let mut with = Vec::new();
             let mut found = Outcome::NotDecided;
             while found == Outcome::NotDecided && with.len() < 8 {
                 without.push(50.0 + 5.0 * random.standard_normal());

@@ -1,41 +1,42 @@
-//! Cost of the loader of a watched training, estimated from its steps: where they wait for a loader that has its files in memory, its
-//! workers are all that they wait for.
+//! Estimates the cost of the loader of a watched training from its steps.
+//!
+//! If the files are cached and the steps wait, they wait for the workers of the loader alone.
 
 use feedrate_measure::record::{EpochRecord, Record};
 
-/// From this share of the time on that is waiting, the loader sets the pace.
+/// Share of waiting time from which the loader limits the training.
 const WAITING_SHARE_MIN: f64 = 0.2;
-/// Up to this share of the bytes from a device, files count as cached.
+/// Largest share of bytes from a device for which files count as cached.
 const DEVICE_SHARE_MAX: f64 = 0.01;
 
-/// An estimate: of all that a worker does for a sample, hand-over included.
+/// The estimated cost of a loader, including the transfer of batches to the training.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WatchedClient {
-    /// A worker's.
+    /// Time of a worker for a sample.
     pub per_sample_s: f64,
-    /// A worker's, from the beginning of an epoch to its first batch.
+    /// Time of a worker from the beginning of an epoch until it starts its first batch.
     pub start_per_epoch_s: f64,
 }
 
-/// The reason why a record does not tell.
+/// The reason why the cost cannot be estimated from a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoWatchedClient {
-    /// Nobody watched it.
+    /// The record is not of a watched training.
     NotWatched,
-    /// The loader does not tell its workers, or nothing the samples of a batch.
+    /// The number of workers or the batch size is unknown, or the loader has no workers.
     NoWorkers,
-    /// More workers than cores to run on.
+    /// There are more workers than cores.
     TooManyWorkers,
     /// No epoch read from memory alone.
     NotCached,
-    /// The steps of those epochs hardly wait.
+    /// The steps of the epochs that read from memory hardly wait.
     NotWaiting,
 }
 
-/// The median over epochs that are fit for it.
+/// Estimates the cost of the loader: the median over the suitable epochs.
 ///
 /// # Errors
-/// There is none.
+/// No epoch is suitable.
 pub fn watched_client(record: &Record) -> Result<WatchedClient, NoWatchedClient> {
     let watched = record.watched.as_ref().ok_or(NoWatchedClient::NotWatched)?;
     let batch = record.plan.loader.batch_size;
@@ -44,36 +45,46 @@ pub fn watched_client(record: &Record) -> Result<WatchedClient, NoWatchedClient>
     if workers > record.system.cpus {
         return Err(NoWatchedClient::TooManyWorkers);
     }
-    let epoch_bytes = watched.read_call_bytes.map(|all| all as f64 / record.epochs.len() as f64);
-    let cached = record.epochs.iter().filter(|epoch| {
-        let from_device = epoch.host.process_device_read_bytes.map(|bytes| bytes as f64);
-        from_device.zip(epoch_bytes).is_some_and(|(device, all)| device <= DEVICE_SHARE_MAX * all)
-    });
-    let mut epochs = cached.peekable();
-    epochs.peek().ok_or(NoWatchedClient::NotCached)?;
-    let mut costs: Vec<WatchedClient> =
-        epochs.filter_map(|epoch| of_epoch(epoch, workers, batch as f64)).collect();
+    let epochs = record.epochs.len() as f64;
+    let epoch_bytes = watched.read_call_bytes.map(|bytes| bytes as f64 / epochs);
+    let is_cached = |epoch: &&EpochRecord| {
+        let device_bytes = epoch.host.process_device_read_bytes.map(|bytes| bytes as f64);
+        device_bytes
+            .zip(epoch_bytes)
+            .is_some_and(|(device_bytes, bytes)| device_bytes <= DEVICE_SHARE_MAX * bytes)
+    };
+    let mut cached_epochs = record.epochs.iter().filter(is_cached).peekable();
+    cached_epochs.peek().ok_or(NoWatchedClient::NotCached)?;
+    let mut costs: Vec<WatchedClient> = cached_epochs
+        .filter_map(|epoch| estimate_from_epoch(epoch, workers, batch as f64))
+        .collect();
     costs.sort_by(|a, b| a.per_sample_s.total_cmp(&b.per_sample_s));
     costs.get(costs.len() / 2).copied().ok_or(NoWatchedClient::NotWaiting)
 }
 
-/// The first accelerator's: all have loaders of their own.
-fn of_epoch(epoch: &EpochRecord, workers: u32, batch: f64) -> Option<WatchedClient> {
+/// Estimates from the first accelerator, since each has its own loader; `None` if its steps hardly wait.
+fn estimate_from_epoch(
+    epoch: &EpochRecord,
+    workers: u32,
+    batch_size: f64,
+) -> Option<WatchedClient> {
     let blocks = &epoch.accelerators.first()?.blocks;
     let load_ns: Vec<u64> = blocks.iter().flat_map(|block| &block.load_ns).copied().collect();
     let steps = blocks.iter().flat_map(|block| block.load_ns.iter().zip(&block.compute_ns));
     let step_ns: Vec<u64> = steps.map(|(load, compute)| load + compute).collect();
-    // What the workers had read ahead by the first step is taken without waiting.
-    let first = 3 * workers as usize;
-    let (load_ns, rest_ns) = (load_ns.get(first..)?, step_ns.get(first..)?);
-    let (waited, all) = (load_ns.iter().sum::<u64>() as f64, rest_ns.iter().sum::<u64>() as f64);
-    if waited < WAITING_SHARE_MIN * all {
+    // The first steps use batches that were read ahead and do not wait.
+    let skipped = 3 * workers as usize;
+    let steady_load_ns = load_ns.get(skipped..)?;
+    let steady_step_ns = step_ns.get(skipped..)?;
+    let waiting_ns = steady_load_ns.iter().sum::<u64>() as f64;
+    let total_ns = steady_step_ns.iter().sum::<u64>() as f64;
+    if waiting_ns < WAITING_SHARE_MIN * total_ns {
         return None;
     }
-    let batch_s = all / 1e9 / rest_ns.len() as f64 * f64::from(workers);
+    let batch_s = total_ns / 1e9 / steady_step_ns.len() as f64 * f64::from(workers);
     let first_load_s = *blocks.first()?.load_ns.first()? as f64 / 1e9;
     Some(WatchedClient {
-        per_sample_s: batch_s / batch,
+        per_sample_s: batch_s / batch_size,
         start_per_epoch_s: (first_load_s - batch_s).max(0.0) / f64::from(workers),
     })
 }
@@ -84,7 +95,7 @@ mod tests {
     use feedrate_measure::example;
     use feedrate_measure::record::{AcceleratorEpoch, Block, Watched};
 
-    /// 20 steps of 10 ms after a first load of 140 ms, with two workers; batches of 4.
+    /// A record with two workers, batches of 4, a first load of 140 ms and 19 further steps of 10 ms.
     fn record(load_ns: u64) -> Record {
         let mut record = example::record(example::plan(1, 20), Vec::new());
         record.plan.loader.batch_size = 4;
@@ -109,15 +120,15 @@ mod tests {
     }
 
     #[test]
-    fn steps_that_wait_tell_what_a_sample_costs() {
-        let told = watched_client(&record(6_000_000)).unwrap();
-        assert!((told.per_sample_s - 0.005).abs() < 1e-12, "{told:?}");
-        assert!((told.start_per_epoch_s - 0.06).abs() < 1e-12, "{told:?}");
+    fn the_cost_of_a_sample_is_estimated_from_steps_that_wait() {
+        let client = watched_client(&record(6_000_000)).unwrap();
+        assert!((client.per_sample_s - 0.005).abs() < 1e-12, "{client:?}");
+        assert!((client.start_per_epoch_s - 0.06).abs() < 1e-12, "{client:?}");
     }
 
     #[test]
-    fn others_do_not() {
-        let check = |record: &Record, why| assert_eq!(watched_client(record), Err(why));
+    fn unsuitable_records_are_refused_with_the_reason() {
+        let check = |record: &Record, reason| assert_eq!(watched_client(record), Err(reason));
         check(&record(1_000_000), NoWatchedClient::NotWaiting);
         let waiting = || record(6_000_000);
         let mut cold = waiting();
@@ -132,8 +143,8 @@ mod tests {
         let mut alone = waiting();
         alone.watched.as_mut().unwrap().workers = Some(0);
         check(&alone, NoWatchedClient::NoWorkers);
-        let mut ours = waiting();
-        ours.watched = None;
-        check(&ours, NoWatchedClient::NotWatched);
+        let mut not_watched = waiting();
+        not_watched.watched = None;
+        check(&not_watched, NoWatchedClient::NotWatched);
     }
 }

@@ -1,21 +1,22 @@
-//! Settings that two sides must share for a difference between them to be one of their storage, unless it is what is compared. Says nothing of other settings.
+//! The settings that must match on both sides of a comparison, unless they are its subject. Otherwise a difference says nothing
+//! about the storage. Other settings are not considered here.
 
 use feedrate_results::run::{ROWS, Run, factor};
 
-/// One of these.
+/// A setting that must match.
 #[derive(Debug)]
 pub struct MatchingKey {
-    /// Its name as a factor.
+    /// The setting's name as a factor.
     pub name: &'static str,
-    /// Its value; `None` where it is not known.
+    /// The value of a run; `None` if unknown.
     value: fn(&Run) -> Option<String>,
-    /// The content that it is a name of: where all have the same, they are alike under any name.
+    /// The content that the value stands for. Runs with the same content match even if their values differ.
     content: fn(&Run) -> Option<String>,
-    /// Share by which numbers may differ: those that were measured do.
+    /// Largest relative difference of matching numbers. Measured numbers are never exactly equal.
     tolerance: f64,
 }
 
-/// All of them.
+/// All settings that must match.
 pub static KEYS: [MatchingKey; 5] = [
     MatchingKey { content: dataset, ..key("workload", workload) },
     key("processes", |run| text(run.accelerators)),
@@ -29,28 +30,32 @@ const fn key(name: &'static str, value: fn(&Run) -> Option<String>) -> MatchingK
 }
 
 impl MatchingKey {
-    /// Whether it is named by its name as a factor, or by a key of a plan or of DLIO.
+    /// Whether one of `names` is this setting: its name as a factor, or its key in a plan or in DLIO's workloads.
     pub fn is_named(&self, names: &[&str]) -> bool {
         let row = ROWS.iter().find(|(_, plan, _)| factor(plan) == self.name);
-        let own = row.map_or([self.name; 3], |&(_, plan, dlio)| [self.name, plan, dlio]);
-        names.iter().any(|name| own.contains(name))
+        let aliases = row.map_or([self.name; 3], |&(_, plan, dlio)| [self.name, plan, dlio]);
+        names.iter().any(|name| aliases.contains(name))
     }
 
-    /// Whether all runs have the same; `None` where it is not known of one.
+    /// Whether the setting matches in all runs; `None` if its value is unknown in one of them.
     pub(super) fn all_match(&self, runs: &[&Run]) -> Option<bool> {
-        let of_all = |value: fn(&Run) -> Option<String>| {
+        let all_values = |value: fn(&Run) -> Option<String>| {
             runs.iter().map(|run| value(run)).collect::<Option<Vec<String>>>()
         };
-        if of_all(self.content).is_some_and(|all| all.iter().all(|one| *one == all[0])) {
+        let are_equal = |values: &[String]| values.iter().all(|value| *value == values[0]);
+        if all_values(self.content).is_some_and(|contents| are_equal(&contents)) {
             return Some(true);
         }
-        let values = of_all(self.value)?;
+        let values = all_values(self.value)?;
         let numbers: Option<Vec<f64>> = values.iter().map(|value| value.parse().ok()).collect();
-        let is_same = values.iter().all(|value| *value == values[0]);
-        let ends = numbers.and_then(|all| {
-            Some((all.iter().copied().reduce(f64::min)?, all.iter().copied().reduce(f64::max)?))
+        let range = numbers.and_then(|numbers| {
+            let lowest = numbers.iter().copied().reduce(f64::min)?;
+            let highest = numbers.iter().copied().reduce(f64::max)?;
+            Some((lowest, highest))
         });
-        Some(is_same || ends.is_some_and(|(low, high)| high - low <= self.tolerance * high))
+        let is_within_tolerance =
+            range.is_some_and(|(low, high)| high - low <= self.tolerance * high);
+        Some(are_equal(&values) || is_within_tolerance)
     }
 }
 
@@ -58,11 +63,11 @@ fn workload(run: &Run) -> Option<String> {
     run.is_workload_known().then(|| run.workload.clone())
 }
 
-/// All that is decided of the data of a run of ours; batch, compute and accelerators are keys of their own.
+/// All settings of the dataset, for runs of feedrate. Batch size, compute time and accelerators are keys of their own.
 fn dataset(run: &Run) -> Option<String> {
-    let own = run.settings.iter().filter(|(key, _)| key.starts_with("dataset."));
-    let own: Vec<String> = own.map(|(key, value)| format!("{key}={value}")).collect();
-    run.has_settings().then(|| own.join(" "))
+    let settings = run.settings.iter().filter(|(key, _)| key.starts_with("dataset."));
+    let texts: Vec<String> = settings.map(|(key, value)| format!("{key}={value}")).collect();
+    run.has_settings().then(|| texts.join(" "))
 }
 
 fn text(value: Option<impl ToString>) -> Option<String> {
@@ -73,8 +78,8 @@ fn sample_bytes(run: &Run) -> Option<f64> {
     run.record_length_bytes.or(run.mean_sample_bytes)
 }
 
-/// As configured, else as the steps took.
+/// The configured compute time of a step, else the measured one.
 fn compute_s(run: &Run) -> Option<String> {
-    let asked = run.settings.get("train.compute.mean");
-    asked.cloned().or_else(|| text(run.step_times.compute_s_per_step))
+    let configured = run.settings.get("train.compute.mean");
+    configured.cloned().or_else(|| text(run.step_times.compute_s_per_step))
 }

@@ -1,101 +1,112 @@
-//! The tests of a comparison: the responses of both sides beside each other, and what their difference shows.
+//! The tests of a comparison: the values of both sides for each response, their difference, and the verdict on it.
 
-use super::{ComparedResponse, Ground, IntervalEstimate, Pairing, Question, Side, turn};
-use crate::estimate::{ResponseScale, of_points};
+use super::{ComparedResponse, Ground, IntervalEstimate, Pairing, Question, Side, replicate_of};
+use crate::estimate::{ResponseScale, limited_to_points};
 use crate::precision::{ALPHA, CONFIDENCE, POWER, RUNS_MAX};
 use feedrate_measure::metric::{Better, Metric, Unit};
 use feedrate_measure::stats::{self, Difference, Interval, Margin, Samples};
 use feedrate_results::run::Run;
 use std::collections::BTreeMap;
 
-/// One response of both sides, before anything is said of it.
+/// One response of both sides, before its verdict.
 pub(super) struct ComparedPair {
     response: &'static Metric,
     a: Side,
     b: Side,
     difference: IntervalEstimate,
     ratio: Option<IntervalEstimate>,
-    /// On the scale of the response; `None` where there are too few values, or one is not on it.
+    /// The difference on the scale of the response; `None` if there are too few values, or one has no logarithm.
     tested: Option<Difference>,
     pairing: Pairing,
-    /// Ground that needs no test.
+    /// A ground that decides the verdict without a test.
     obstacle: Option<Ground>,
-    /// Not corrected yet.
+    /// The p-value of the difference, not corrected.
     p: Option<f64>,
 }
 
 impl ComparedPair {
-    pub(super) fn new(response: &'static Metric, a: &[&Run], b: &[&Run], pairing: Pairing) -> Self {
-        let same_turns = a.iter().map(|run| turn(run)).eq(b.iter().map(|run| turn(run)));
-        let (a, b) = (Side::new(response, a), Side::new(response, b));
-        let unpaired = unpaired(&a, &b, same_turns);
-        let (difference, log_ratio, unpaired) = match (pairing, unpaired) {
-            (Pairing::None, _) => (
+    pub(super) fn new(
+        response: &'static Metric,
+        runs_a: &[&Run],
+        runs_b: &[&Run],
+        pairing: Pairing,
+    ) -> Self {
+        let replicates_a = runs_a.iter().map(|run| replicate_of(run));
+        let replicates_b = runs_b.iter().map(|run| replicate_of(run));
+        let are_same_replicates = replicates_a.eq(replicates_b);
+        let a = Side::new(response, runs_a);
+        let b = Side::new(response, runs_b);
+        let (difference, log_ratio, pairing_obstacle) = match pairing {
+            Pairing::None => (
                 stats::welch_difference(&a.values, &b.values),
                 stats::welch_log_ratio(&a.values, &b.values),
                 None,
             ),
-            (Pairing::ByReplicate, None) => (
-                stats::paired_difference(&a.values, &b.values),
-                stats::paired_log_ratio(&a.values, &b.values),
-                None,
-            ),
-            (Pairing::ByReplicate, unpaired) => (None, None, unpaired),
+            Pairing::ByReplicate => match find_pairing_obstacle(&a, &b, are_same_replicates) {
+                None => (
+                    stats::paired_difference(&a.values, &b.values),
+                    stats::paired_log_ratio(&a.values, &b.values),
+                    None,
+                ),
+                obstacle => (None, None, obstacle),
+            },
         };
         let tested = match ResponseScale::new(response) {
             ResponseScale::Percent => difference,
             ResponseScale::Logarithm => log_ratio,
         };
         let obstacle = match (a.values.len(), b.values.len()) {
-            (few, of_b) if few.min(of_b) < 2 => Some(Ground::FewRuns { a: few, b: of_b }),
+            (count_a, count_b) if count_a.min(count_b) < 2 => {
+                Some(Ground::FewRuns { a: count_a, b: count_b })
+            }
             _ if a.values.iter().chain(&b.values).all(|value| *value == a.values[0]) => {
                 Some(Ground::Equal(a.values[0]))
             }
-            _ => unpaired.or(tested.is_none().then_some(Ground::NotPositive)),
+            _ => pairing_obstacle.or(tested.is_none().then_some(Ground::NotPositive)),
         };
-        let means = stats::mean(&a.values).zip(stats::mean(&b.values)).map(|(a, b)| b - a);
+        let mean_difference =
+            stats::mean(&a.values).zip(stats::mean(&b.values)).map(|(a, b)| b - a);
+        let difference_interval = difference.and_then(|difference| {
+            let interval = difference.interval(CONFIDENCE)?;
+            let is_percent = response.unit == Unit::Percent;
+            Some(if is_percent { limited_to_points(interval) } else { interval })
+        });
         let middles = a.middle.estimate.filter(|&a| a > 0.0).zip(b.middle.estimate);
         let ratio = log_ratio.map(|log| log.estimate.exp()).or(middles.map(|(a, b)| b / a));
-        let interval = log_ratio.and_then(|log| log.interval(CONFIDENCE)).map(Interval::exp);
+        let ratio_interval = log_ratio.and_then(|log| log.interval(CONFIDENCE)).map(Interval::exp);
         ComparedPair {
             response,
-            difference: IntervalEstimate::new(
-                difference
-                    .and_then(|of| of.interval(CONFIDENCE))
-                    .map(|of| if response.unit == Unit::Percent { of_points(of) } else { of }),
-                means,
-            ),
-            ratio: ratio.map(|ratio| IntervalEstimate::new(interval, Some(ratio))),
+            difference: IntervalEstimate::new(difference_interval, mean_difference),
+            ratio: ratio.map(|ratio| IntervalEstimate::new(ratio_interval, Some(ratio))),
             tested,
             pairing,
-            p: if obstacle.is_none() { tested.and_then(|of| of.p()) } else { None },
+            p: if obstacle.is_none() { tested.and_then(|difference| difference.p()) } else { None },
             obstacle,
             a,
             b,
         }
     }
-}
 
-impl ComparedPair {
-    /// The same without a verdict, where something stands against one.
+    /// Adds the numbers of invalid runs, and an obstacle of the experiment that rules out a verdict.
     pub(super) fn with_obstacle(mut self, obstacle: Option<Ground>, invalid: [usize; 2]) -> Self {
         [self.a.invalid, self.b.invalid] = invalid;
         if obstacle.is_some() {
-            (self.obstacle, self.p) = (obstacle, None);
+            self.obstacle = obstacle;
+            self.p = None;
         }
         self
     }
 }
 
-/// Find why the runs of two sides are no pairs; `None` where they are.
-fn unpaired(a: &Side, b: &Side, same_turns: bool) -> Option<Ground> {
+/// The reason why the runs of two sides do not form pairs; `None` if they do.
+fn find_pairing_obstacle(a: &Side, b: &Side, are_same_replicates: bool) -> Option<Ground> {
     if a.runs != b.runs {
         Some(Ground::UnequalCounts { a: a.runs, b: b.runs })
-    } else if !same_turns {
+    } else if !are_same_replicates {
         Some(Ground::DifferentReplicates)
     } else {
-        let is_whole = [a, b].iter().all(|side| side.values.len() == side.runs);
-        (!is_whole).then_some(Ground::MissingValues)
+        let have_all_values = [a, b].iter().all(|side| side.values.len() == side.runs);
+        (!have_all_values).then_some(Ground::MissingValues)
     }
 }
 
@@ -109,64 +120,72 @@ impl Side {
     }
 }
 
-/// Judge all of them together. Differences of a response are corrected for their number, as those of findings are, so that none is found by trying often;
-/// whether all hold within the margin is one question, for which each may be asked at the full chance (intersection-union, Berger, Technometrics 24, 1982).
+/// Judges all pairs together.
+///
+/// The differences of a response are corrected for their number, as those of findings are. Whether all pairs are within the margin is
+/// a single question, so each may be tested at the full significance level (intersection-union test, Berger, Technometrics 24, 1982).
 pub(super) fn judge(
     pairs: Vec<(String, ComparedPair)>,
     question: Question,
 ) -> Vec<ComparedResponse> {
-    let mut of_responses: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    let mut p_by_response: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for (_, pair) in &pairs {
-        of_responses.entry(pair.response.id.name()).or_default().extend(pair.p);
+        p_by_response.entry(pair.response.id.name()).or_default().extend(pair.p);
     }
-    let corrected = of_responses.into_iter().map(|(name, p)| (name, stats::holm(&p).into_iter()));
-    let mut corrected: BTreeMap<_, _> = corrected.collect();
+    let mut corrected: BTreeMap<_, _> =
+        p_by_response.into_iter().map(|(name, p)| (name, stats::holm(&p).into_iter())).collect();
     let findings = pairs.into_iter().map(|(experiment, pair)| {
         let p = pair.p.and_then(|_| corrected.get_mut(pair.response.id.name())?.next());
         let ground = ground(&pair, p, question);
-        let ComparedPair { response, a, b, difference, ratio, .. } = pair;
-        let (response, verdict) = (response.id.name(), ground.verdict());
+        let verdict = ground.verdict();
+        let response = pair.response.id.name();
+        let ComparedPair { a, b, difference, ratio, .. } = pair;
         ComparedResponse { experiment, response, a, b, difference, ratio, p, verdict, ground }
     });
     findings.collect()
 }
 
+/// The ground of the verdict on a pair with the corrected p-value `p` of its difference.
 fn ground(pair: &ComparedPair, p: Option<f64>, question: Question) -> Ground {
     if let Some(obstacle) = &pair.obstacle {
         return obstacle.clone();
     }
-    let (Some(of), Some(p)) = (pair.tested, p) else { return Ground::TooNoisy { runs: None } };
+    let Some((difference, p)) = pair.tested.zip(p) else {
+        return Ground::TooNoisy { runs: None };
+    };
     let better = pair.response.better;
     let margin = margin(question, pair);
-    let (shown, ground) = match question {
+    let (answer_p, ground) = match question {
         Question::Within(share) => {
-            (stats::equivalence_p(&of, margin.low, margin.high), Ground::Within(share))
+            let equivalence_p = stats::equivalence_p(&difference, margin.low, margin.high);
+            (equivalence_p, Ground::Within(share))
         }
-        // Chance of B looking so good if it were worse by the margin.
+        // The probability that B looks this good if it is worse by the margin.
         Question::NoWorseThan(share) => {
-            let worse = Difference { estimate: -of.estimate, ..of };
-            let shown = match better {
-                Better::Higher => of.p_above(margin.low),
-                Better::Lower => worse.p_above(-margin.high),
+            let reversed = Difference { estimate: -difference.estimate, ..difference };
+            let not_worse_p = match better {
+                Better::Higher => difference.p_above(margin.low),
+                Better::Lower => reversed.p_above(-margin.high),
             };
-            (shown, Ground::NotWorseBy(share))
+            (not_worse_p, Ground::NotWorseBy(share))
         }
     };
-    if shown.is_some_and(|p| p < ALPHA) {
+    if answer_p.is_some_and(|p| p < ALPHA) {
         return ground;
     }
     if p < ALPHA {
         let change = match ResponseScale::new(pair.response) {
-            ResponseScale::Percent => of.estimate,
-            ResponseScale::Logarithm => of.estimate.exp_m1(),
+            ResponseScale::Percent => difference.estimate,
+            ResponseScale::Logarithm => difference.estimate.exp_m1(),
         };
         let is_better = (change > 0.0) == (better == Better::Higher);
-        return Ground::Differs { is_better, by: change.abs() };
+        return Ground::Differs { is_better, size: change.abs() };
     }
-    Ground::TooNoisy { runs: runs_to_tell(pair, &of, margin) }
+    Ground::TooNoisy { runs: runs_to_decide(pair, &difference, margin) }
 }
 
-/// Differences that answer the question with yes, on the scale of the response. Of a percentage the share is that of the mean of A, which is taken as known.
+/// The differences for which the answer to the question is yes, on the scale of the response. For percentages the margin is a share
+/// of the mean of A, whose uncertainty is neglected.
 fn margin(question: Question, pair: &ComparedPair) -> Margin {
     let (Question::Within(share) | Question::NoWorseThan(share)) = question;
     let (low, high) = match ResponseScale::new(pair.response) {
@@ -183,24 +202,26 @@ fn margin(question: Question, pair: &ComparedPair) -> Margin {
     }
 }
 
-/// Runs of each with which the difference, if it is what it looks, is shown to lie within the margin, or where it lies outside is found. `None` where nobody could make so many.
-fn runs_to_tell(pair: &ComparedPair, of: &Difference, margin: Margin) -> Option<u64> {
-    let (a, b) = (pair.a.values.len() as f64, pair.b.values.len() as f64);
-    // Deviation of a value, or of the difference of a pair; and of one run.
-    let (samples, noise, noise_of_run) = match pair.pairing {
+/// The number of runs per side that would decide, if the true difference is the observed one: show that it is within the margin, or
+/// detect it if it is outside. `None` if the number is impractically large, or there are as many runs already.
+fn runs_to_decide(pair: &ComparedPair, difference: &Difference, margin: Margin) -> Option<u64> {
+    let count_a = pair.a.values.len() as f64;
+    let count_b = pair.b.values.len() as f64;
+    // Standard deviation of a value or of the difference of a pair, and of a single run.
+    let (samples, noise, run_noise) = match pair.pairing {
         Pairing::None => {
-            let noise = of.standard_error / (1.0 / a + 1.0 / b).sqrt();
+            let noise = difference.standard_error / (1.0 / count_a + 1.0 / count_b).sqrt();
             (Samples::Two, noise, noise)
         }
         Pairing::ByReplicate => {
-            let noise = of.standard_error * a.sqrt();
+            let noise = difference.standard_error * count_a.sqrt();
             (Samples::Pairs, noise, noise / 2.0_f64.sqrt())
         }
     };
-    let runs = if margin.low < of.estimate && of.estimate < margin.high {
-        stats::samples_within(margin, of.estimate, noise, samples, ALPHA, POWER)
+    let runs = if margin.low < difference.estimate && difference.estimate < margin.high {
+        stats::samples_within(margin, difference.estimate, noise, samples, ALPHA, POWER)
     } else {
-        stats::samples_to_tell(of.estimate / noise_of_run, CONFIDENCE, POWER)
+        stats::samples_to_tell(difference.estimate / run_noise, CONFIDENCE, POWER)
     };
-    runs.filter(|&runs| a.min(b) < runs as f64 && runs <= RUNS_MAX)
+    runs.filter(|&runs| count_a.min(count_b) < runs as f64 && runs <= RUNS_MAX)
 }

@@ -1,4 +1,4 @@
-//! The design behind runs: the factors that they differ in, with levels and baseline, and the cells of runs that have the same levels. Tests nothing.
+//! The design of a set of runs: the factors in which they differ, with levels and baseline, and the cells of runs with equal levels.
 
 mod declared;
 mod strata;
@@ -18,62 +18,64 @@ pub const UNSET: &str = "unset";
 /// The factor that counts accelerators.
 pub const PROCESSES: &str = "processes";
 
-/// The setting that names where runs were found, where there are several such places. It stays a factor whatever changed with it.
+/// The setting that names the source of runs, if there are several. It is always a factor, even if other settings changed together
+/// with it.
 pub const SOURCE: &str = "source";
 
-/// The runs of one workload, laid out by what they were asked for.
+/// The runs of one workload, arranged by their settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Design {
-    /// Runs of different workloads are not compared.
+    /// The workload. Runs of different workloads are not compared.
     pub workload: String,
-    /// By name.
+    /// Factors sorted by name.
     pub factors: Vec<Factor>,
-    /// By their levels, those of the first factor first.
+    /// Cells sorted by their levels, those of the first factor first.
     pub cells: Vec<DesignCell>,
 }
 
-/// A setting that runs differ in.
+/// A setting in which runs differ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Factor {
     /// The name for sentences and figures: `read_threads`.
     pub name: String,
     /// The setting: `loader.workers`.
     pub key: String,
-    /// Numbers ascend; others stand in the order of the CSV, else in that of the first run of each.
+    /// Levels. Numbers ascend; others are in the order of the CSV, or in the order of their first runs.
     pub levels: Vec<String>,
-    /// The levels as numbers, where all are.
+    /// The levels as numbers, if all are numbers.
     pub numbers: Option<Vec<f64>>,
-    /// The level that others are compared with.
+    /// Index of the level that others are compared with.
     pub baseline: usize,
     /// Names of settings that always changed together with this one.
     pub followers: Vec<String>,
-    /// Whether it stays a factor whatever changed with it: the study sets it itself, or it is [`SOURCE`].
+    /// Whether it stays a factor even if other settings changed together with it: it is declared by the study, or [`SOURCE`].
     pub is_own: bool,
 }
 
-/// Factors that always change together in the runs that are kept.
+/// The treatment of factors that always change together in the selected runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Twins {
-    /// They stay: neither can be told from the other.
+    /// Both stay factors, although their effects cannot be separated.
     Apart,
-    /// The later one follows the first, as in a design of these runs alone.
+    /// The later one becomes a follower of the first, as in a design of these runs alone.
     Follow,
 }
 
 /// Runs with the same levels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DesignCell {
-    /// The place of its level for each factor.
+    /// For each factor the index of the level.
     pub levels: Vec<usize>,
-    /// Places in the list that the design was made of.
+    /// Indexes of the runs in the list that the design was made from.
     pub runs: Vec<usize>,
 }
 
-/// Lay out `runs`, in the order of their start, as one design a workload. `declared`: what their study's CSV says of factors.
+/// Makes one design per workload from the settings of `runs`, which are in the order of their start. `declared` are the factors that
+/// the CSV of their study declares.
 pub fn designs(runs: &[&Settings], declared: &DeclaredFactors) -> Vec<Design> {
     let mut workloads: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (at, run) in runs.iter().enumerate() {
-        workloads.entry(run.get("workload").map_or("", String::as_str)).or_default().push(at);
+    for (index, run) in runs.iter().enumerate() {
+        workloads.entry(run.get("workload").map_or("", String::as_str)).or_default().push(index);
     }
     let designs = workloads.into_iter();
     designs.map(|(workload, members)| Design::new(workload, runs, &members, declared)).collect()
@@ -87,55 +89,54 @@ impl Design {
         declared: &DeclaredFactors,
     ) -> Self {
         let mut factors: Vec<(Factor, Vec<usize>)> = Vec::new();
-        // Levels in the order of their runs, by which twins are alike however their levels are sorted.
-        let mut by_appearance: Vec<Vec<usize>> = Vec::new();
-        for key in keys(runs, members, declared) {
-            let (levels, of_runs) = levels_by_appearance(runs, members, key);
+        // The level of each run, numbered by first appearance: equal for twins, however their levels are sorted.
+        let mut appearances: Vec<Vec<usize>> = Vec::new();
+        for key in candidate_keys(runs, members, declared) {
+            let (levels, run_levels) = levels_by_appearance(runs, members, key);
             if levels.len() < 2 {
                 continue;
             }
             let name = factor(key);
-            let twin = by_appearance.iter().position(|other| *other == of_runs);
+            let twin = appearances.iter().position(|other| *other == run_levels);
             match twin {
                 Some(twin) if !is_own(name, declared) => {
                     factors[twin].0.followers.push(name.into())
                 }
                 _ => {
-                    by_appearance.push(of_runs.clone());
-                    factors.push(Factor::new(key, levels, of_runs, declared));
+                    appearances.push(run_levels.clone());
+                    factors.push(Factor::new(key, levels, run_levels, declared));
                 }
             }
         }
         factors.sort_by(|a, b| a.0.name.cmp(&b.0.name));
-        let cells = cells(
-            members
-                .iter()
-                .enumerate()
-                .map(|(at, &run)| (factors.iter().map(|(_, of_runs)| of_runs[at]).collect(), run)),
-        );
+        let cells = group_into_cells(members.iter().enumerate().map(|(index, &run)| {
+            let levels = factors.iter().map(|(_, run_levels)| run_levels[index]).collect();
+            (levels, run)
+        }));
         let factors = factors.into_iter().map(|(factor, _)| factor).collect();
         let mut design = Design { workload: workload.into(), factors, cells };
-        for at in 0..design.factors.len() {
-            let known = declared.baseline(&design.factors[at]);
-            design.factors[at].baseline = known.unwrap_or_else(|| design.commonest(at));
+        for index in 0..design.factors.len() {
+            let declared_baseline = declared.baseline(&design.factors[index]);
+            design.factors[index].baseline =
+                declared_baseline.unwrap_or_else(|| design.commonest_level(index));
         }
         design
     }
 
-    /// The level that most cells have; the first of several.
-    fn commonest(&self, factor: usize) -> usize {
+    /// The level that most cells have; of equally common ones the first.
+    fn commonest_level(&self, factor: usize) -> usize {
         let mut counts = vec![0; self.factors[factor].levels.len()];
         self.cells.iter().for_each(|cell| counts[cell.levels[factor]] += 1);
         let levels = (0..counts.len()).rev();
         levels.max_by_key(|&level| counts[level]).unwrap_or(0)
     }
 
-    /// The place of a factor.
+    /// The index of a factor.
     pub fn factor(&self, name: &str) -> Option<usize> {
         self.factors.iter().position(|factor| factor.name == name)
     }
 
-    /// The design of some of its runs and factors: levels that no run has are gone, and so are factors of one level.
+    /// The design of a part of its runs and factors. Levels without runs, and factors with one level, are removed.
     pub fn restricted(
         &self,
         has_factor: impl Fn(&Factor) -> bool,
@@ -151,86 +152,89 @@ impl Design {
         twins: Twins,
     ) -> Design {
         let runs = self.cells.iter().flat_map(|cell| cell.runs.iter().map(move |&run| (cell, run)));
-        let kept: Vec<(&DesignCell, usize)> = runs.filter(|&(_, run)| has_run(run)).collect();
-        let mut places: Vec<(usize, Vec<usize>)> = Vec::new();
+        let kept_runs: Vec<(&DesignCell, usize)> = runs.filter(|&(_, run)| has_run(run)).collect();
+        // The kept factors, each with its kept levels.
+        let mut kept: Vec<(usize, Vec<usize>)> = Vec::new();
         let mut followers: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-        let mut order: Vec<usize> =
-            (0..self.factors.len()).filter(|&at| has_factor(&self.factors[at])).collect();
-        order.sort_by_key(|&at| (!self.factors[at].is_own, row(&self.factors[at].key)));
-        for at in order {
-            let pairs = |other: usize| {
-                kept.iter().map(move |(cell, _)| (cell.levels[at], cell.levels[other]))
+        let mut candidates: Vec<usize> =
+            (0..self.factors.len()).filter(|&index| has_factor(&self.factors[index])).collect();
+        candidates.sort_by_key(|&index| {
+            (!self.factors[index].is_own, table_position(&self.factors[index].key))
+        });
+        for index in candidates {
+            let level_pairs = |other: usize| {
+                kept_runs.iter().map(move |(cell, _)| (cell.levels[index], cell.levels[other]))
             };
-            let levels: BTreeSet<usize> = pairs(at).map(|(level, _)| level).collect();
-            let is_twin = |of: &&(usize, Vec<usize>)| {
-                of.1.len() == levels.len()
-                    && pairs(of.0).collect::<BTreeSet<_>>().len() == levels.len()
+            let levels: BTreeSet<usize> = level_pairs(index).map(|(level, _)| level).collect();
+            let is_twin = |(other, other_levels): &&(usize, Vec<usize>)| {
+                other_levels.len() == levels.len()
+                    && level_pairs(*other).collect::<BTreeSet<_>>().len() == levels.len()
             };
-            match places.iter().find(is_twin) {
+            match kept.iter().find(is_twin) {
                 _ if levels.len() < 2 => {}
-                Some(twin) if twins == Twins::Follow && !self.factors[at].is_own => {
-                    let of = followers.entry(twin.0).or_default();
-                    of.push(self.factors[at].name.clone());
-                    of.extend(self.factors[at].followers.clone());
+                Some((twin, _)) if twins == Twins::Follow && !self.factors[index].is_own => {
+                    let twin_followers = followers.entry(*twin).or_default();
+                    twin_followers.push(self.factors[index].name.clone());
+                    twin_followers.extend(self.factors[index].followers.clone());
                 }
-                _ => places.push((at, levels.into_iter().collect())),
+                _ => kept.push((index, levels.into_iter().collect())),
             }
         }
-        places.sort();
-        let place = |cell: &DesignCell, (at, levels): &(usize, Vec<usize>)| {
-            levels.iter().position(|&level| level == cell.levels[*at]).unwrap_or(0)
+        kept.sort();
+        let new_level = |cell: &DesignCell, (index, levels): &(usize, Vec<usize>)| {
+            levels.iter().position(|&level| level == cell.levels[*index]).unwrap_or(0)
         };
         let cells =
-            cells(kept.into_iter().map(|(cell, run)| {
-                (places.iter().map(|factor| place(cell, factor)).collect(), run)
+            group_into_cells(kept_runs.into_iter().map(|(cell, run)| {
+                (kept.iter().map(|factor| new_level(cell, factor)).collect(), run)
             }));
-        let factors = places.iter().map(|(at, levels)| {
-            let mut factor = self.factors[*at].with_levels(levels);
-            factor.followers.extend(followers.remove(at).unwrap_or_default());
+        let factors = kept.iter().map(|(index, levels)| {
+            let mut factor = self.factors[*index].with_levels(levels);
+            factor.followers.extend(followers.remove(index).unwrap_or_default());
             factor
         });
-        let (workload, factors) = (self.workload.clone(), factors.collect());
-        let mut design = Design { workload, factors, cells };
-        for (to, (from, levels)) in places.iter().enumerate() {
-            let same = levels.iter().position(|&level| level == self.factors[*from].baseline);
-            design.factors[to].baseline = same.unwrap_or_else(|| design.commonest(to));
+        let factors = factors.collect();
+        let mut design = Design { workload: self.workload.clone(), factors, cells };
+        for (new_index, (index, levels)) in kept.iter().enumerate() {
+            let old_baseline = self.factors[*index].baseline;
+            let kept_baseline = levels.iter().position(|&level| level == old_baseline);
+            design.factors[new_index].baseline =
+                kept_baseline.unwrap_or_else(|| design.commonest_level(new_index));
         }
         design
     }
 
-    /// Cells that share the levels of all factors but `free`: those of the baselines, where there are at least two, as findings compare them; else the set of most
-    /// cells, then of most baselines, then of most runs.
+    /// The cells that share the levels of all factors except `free`.
+    ///
+    /// Chosen is the set at the baselines if it has at least two cells, as in findings; otherwise the set with most cells, then with
+    /// most baselines, then with most runs.
     pub fn slice(&self, free: &[usize]) -> Vec<&DesignCell> {
         let mut slices: BTreeMap<Vec<usize>, Vec<&DesignCell>> = BTreeMap::new();
         for cell in &self.cells {
-            slices.entry(self.held(cell, free)).or_default().push(cell);
+            slices.entry(self.held_levels(cell, free)).or_default().push(cell);
         }
-        let size = |(_, cells): &(Vec<usize>, Vec<&DesignCell>)| {
-            let factors = self.factors.iter().zip(&cells[0].levels).enumerate();
-            let held = factors.filter(|(at, _)| !free.contains(at));
-            let is_common =
-                |(_, (factor, level)): &(usize, (&Factor, &usize))| factor.baseline == **level;
-            let common = held.clone().filter(is_common).count();
-            let is_baseline = common == held.count() && 1 < cells.len();
-            (
-                is_baseline,
-                cells.len(),
-                common,
-                cells.iter().map(|cell| cell.runs.len()).sum::<usize>(),
-            )
+        let preference = |(_, cells): &(Vec<usize>, Vec<&DesignCell>)| {
+            let held = || (0..self.factors.len()).filter(|index| !free.contains(index));
+            let is_at_baseline =
+                |index: &usize| self.factors[*index].baseline == cells[0].levels[*index];
+            let baselines = held().filter(is_at_baseline).count();
+            let is_baseline_slice = baselines == held().count() && 1 < cells.len();
+            let runs: usize = cells.iter().map(|cell| cell.runs.len()).sum();
+            (is_baseline_slice, cells.len(), baselines, runs)
         };
-        // The last of equals is the greatest.
-        let best = slices.into_iter().rev().max_by_key(size);
+        // `max_by_key` returns the last maximum, and the first set is wanted.
+        let best = slices.into_iter().rev().max_by_key(preference);
         best.map_or(Vec::new(), |(_, cells)| cells)
     }
 
-    /// The levels of all factors but `free`.
-    pub fn held(&self, cell: &DesignCell, free: &[usize]) -> Vec<usize> {
-        let held = (0..cell.levels.len()).filter(|at| !free.contains(at));
-        held.map(|at| cell.levels[at]).collect()
+    /// The levels of a cell for all factors except `free`.
+    pub fn held_levels(&self, cell: &DesignCell, free: &[usize]) -> Vec<usize> {
+        let held = (0..cell.levels.len()).filter(|index| !free.contains(index));
+        held.map(|index| cell.levels[index]).collect()
     }
 
-    /// The factor whose level tells that of this one in every run: processes, or one of more levels.
+    /// Another factor whose level determines the level of `factor` in every run, if there is one with more levels or it is
+    /// [`PROCESSES`].
     pub fn determined_by(&self, factor: usize) -> Option<usize> {
         let count = self.factors[factor].levels.len();
         (0..self.factors.len()).filter(|&other| other != factor).find(|&other| {
@@ -249,30 +253,32 @@ impl Design {
 }
 
 impl Factor {
-    /// `of_runs` names the level of each run, and comes back in the order of the levels.
+    /// Makes a factor from its levels in the order of appearance and the level of each run. Returns it with the levels of the runs as
+    /// indexes of its sorted levels.
     fn new(
         key: &str,
         levels: Vec<&str>,
-        of_runs: Vec<usize>,
+        run_levels: Vec<usize>,
         declared: &DeclaredFactors,
     ) -> (Self, Vec<usize>) {
         let name = factor(key);
         let mut order: Vec<usize> = (0..levels.len()).collect();
-        order.sort_by_key(|&at| declared.place(name, levels[at]));
+        order.sort_by_key(|&index| declared.position(name, levels[index]));
         order.sort_by(|&a, &b| by_number(levels[a], levels[b]));
-        let mut places = vec![0; order.len()];
-        order.iter().enumerate().for_each(|(to, &from)| places[from] = to);
-        let levels: Vec<String> = order.iter().map(|&at| levels[at].to_string()).collect();
+        let mut sorted_index = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(to, &from)| sorted_index[from] = to);
+        let sorted_levels: Vec<String> =
+            order.iter().map(|&index| levels[index].to_string()).collect();
         let factor = Factor {
             name: name.into(),
             key: key.into(),
-            numbers: levels.iter().map(|level| number(level)).collect(),
-            levels,
+            numbers: sorted_levels.iter().map(|level| number(level)).collect(),
+            levels: sorted_levels,
             baseline: 0,
             followers: Vec::new(),
             is_own: is_own(name, declared),
         };
-        (factor, of_runs.into_iter().map(|level| places[level]).collect())
+        (factor, run_levels.into_iter().map(|level| sorted_index[level]).collect())
     }
 
     fn with_levels(&self, kept: &[usize]) -> Self {
@@ -284,7 +290,7 @@ impl Factor {
         }
     }
 
-    /// The levels that are compared with the baseline.
+    /// The levels except the baseline.
     pub fn others(&self) -> impl Iterator<Item = usize> + Clone + use<> {
         let baseline = self.baseline;
         (0..self.levels.len()).filter(move |&level| level != baseline)
@@ -300,45 +306,52 @@ fn is_own(name: &str, declared: &DeclaredFactors) -> bool {
     declared.has(name) || name == SOURCE
 }
 
-/// Cells of runs by their levels.
-fn cells(runs: impl Iterator<Item = (Vec<usize>, usize)>) -> Vec<DesignCell> {
+/// Groups runs with equal levels into cells.
+fn group_into_cells(runs: impl Iterator<Item = (Vec<usize>, usize)>) -> Vec<DesignCell> {
     let mut cells: BTreeMap<Vec<usize>, BTreeSet<usize>> = BTreeMap::new();
     for (levels, run) in runs {
         cells.entry(levels).or_default().insert(run);
     }
-    let cells = cells.into_iter();
-    cells.map(|(levels, runs)| DesignCell { levels, runs: runs.into_iter().collect() }).collect()
+    cells
+        .into_iter()
+        .map(|(levels, runs)| DesignCell { levels, runs: runs.into_iter().collect() })
+        .collect()
 }
 
-/// Settings of which the first of several that always change together is the factor: those of the CSV, those of [`ROWS`], all others.
-fn keys<'a>(runs: &[&'a Settings], members: &[usize], declared: &DeclaredFactors) -> Vec<&'a str> {
+/// All settings except the workload, in the order of preference: of several that always change together the first is the factor. Those
+/// of the CSV come first, then those of [`ROWS`].
+fn candidate_keys<'a>(
+    runs: &[&'a Settings],
+    members: &[usize],
+    declared: &DeclaredFactors,
+) -> Vec<&'a str> {
     let all = members.iter().flat_map(|&run| runs[run].keys().map(String::as_str));
-    let all: BTreeSet<&str> = all.filter(|key| *key != "workload").collect();
-    let mut keys: Vec<&str> = all.into_iter().collect();
-    keys.sort_by_key(|key| (!declared.has(factor(key)), row(key)));
+    let distinct: BTreeSet<&str> = all.filter(|key| *key != "workload").collect();
+    let mut keys: Vec<&str> = distinct.into_iter().collect();
+    keys.sort_by_key(|key| (!declared.has(factor(key)), table_position(key)));
     keys
 }
 
-/// The place of a setting among [`ROWS`]; all others are last.
-fn row(key: &str) -> usize {
+/// Position of a setting in [`ROWS`]. Settings that are not listed come last.
+fn table_position(key: &str) -> usize {
     ROWS.iter().position(|(_, plan, ..)| *plan == key).unwrap_or(ROWS.len())
 }
 
-/// The levels of a setting in the order of the first run of each, and that of each run.
+/// The levels of a setting in the order of their first runs, and the level of each run.
 fn levels_by_appearance<'a>(
     runs: &[&'a Settings],
     members: &[usize],
     key: &str,
 ) -> (Vec<&'a str>, Vec<usize>) {
     let mut levels: Vec<&str> = Vec::new();
-    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut of_runs = Vec::new();
+    let mut indexes: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut run_levels = Vec::new();
     for &run in members {
         let level = runs[run].get(key).map_or(UNSET, String::as_str);
-        of_runs.push(*places.entry(level).or_insert_with(|| {
+        run_levels.push(*indexes.entry(level).or_insert_with(|| {
             levels.push(level);
             levels.len() - 1
         }));
     }
-    (levels, of_runs)
+    (levels, run_levels)
 }

@@ -1,4 +1,4 @@
-//! The parts of a design whose runs may be compared: those of one source, one machine and one size of samples. Tests nothing.
+//! The strata of a design: the parts whose runs may be compared, with one source, one machine and one sample size each.
 
 use super::{Design, DesignCell, SOURCE, Twins};
 use feedrate_results::run::Run;
@@ -9,106 +9,126 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The setting that names the machine of rank 0.
 pub const HOST: &str = "host";
 
-/// A part of a design.
+/// A part of a design whose runs may be compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stratum {
-    /// The name that sets it apart from the others; empty where it is the only one.
+    /// The name that distinguishes it from the other strata; empty if it is the only one.
     pub name: String,
-    /// The runs of the part.
+    /// The design of its runs.
     pub design: Design,
 }
 
 impl Stratum {
-    /// Its runs, as a workload whose name tells them from the other parts.
+    /// The design of its runs, with the name of the stratum appended to the name of the workload.
     pub fn named_design(self) -> Design {
         let names = [self.design.workload, self.name];
-        let names = names.into_iter().filter(|name| !name.is_empty());
-        Design { workload: names.collect::<Vec<_>>().join(", "), ..self.design }
+        let known: Vec<String> = names.into_iter().filter(|name| !name.is_empty()).collect();
+        Design { workload: known.join(", "), ..self.design }
     }
 }
 
-/// Source, machine, and the size of samples where that sets a run apart. What is not known is the same as nothing that is.
-type Place<'a> = (Option<String>, Option<&'a str>, SampleSize);
+/// The properties that separate strata. Unknown values are equal to each other.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct StratumKey<'a> {
+    source: Option<String>,
+    host: Option<&'a str>,
+    sample_size: SampleSize,
+}
 
-/// The size of samples of a part.
+/// The sample size of a stratum.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum SampleSize {
-    /// That of most runs, or one that was varied to be compared.
+    /// The size of most runs, or a size that was varied in order to compare sizes.
     Common,
     Other(u64),
     Unknown,
 }
 
 impl Design {
-    /// Its parts, in the order of sources and machines. Runs of another size of samples than most are a part of their own, but for those that were made to
-    /// compare sizes: they differ from runs of the common size in nothing else, or set nothing else.
+    /// The strata, sorted by source and machine.
+    ///
+    /// Runs whose sample size differs from that of most runs are a stratum of their own, unless they were made to compare sizes: then
+    /// they differ from runs of the common size in nothing else, or override nothing else.
     pub fn strata<R: Borrow<Run>>(&self, runs: &[R]) -> Vec<Stratum> {
-        let common = self.common_size(runs);
-        let mut parts: BTreeMap<Place, BTreeSet<usize>> = BTreeMap::new();
+        let common_size = self.common_size(runs);
+        let mut strata: BTreeMap<StratumKey, BTreeSet<usize>> = BTreeMap::new();
         for cell in &self.cells {
-            let has_partner = self.cells.iter().any(|other| {
-                size(runs[other.runs[0]].borrow()) == common && self.differ_in_size(cell, other)
+            let has_counterpart = self.cells.iter().any(|other| {
+                sample_size(runs[other.runs[0]].borrow()) == common_size
+                    && self.differ_only_in_size(cell, other)
             });
-            for &at in &cell.runs {
-                let run: &Run = runs[at].borrow();
-                let is_apart = size(run) != common && !has_partner && !sets_size_alone(run);
-                let size = match size(run) {
-                    _ if !is_apart => SampleSize::Common,
+            for &index in &cell.runs {
+                let run: &Run = runs[index].borrow();
+                let size = sample_size(run);
+                let compares_sizes = has_counterpart || overrides_only_size(run);
+                let sample_size = match size {
+                    _ if size == common_size || compares_sizes => SampleSize::Common,
                     Some(bytes) => SampleSize::Other(bytes),
                     None => SampleSize::Unknown,
                 };
-                // Which host of a submitted system has rank 0 is chance.
-                let host = run.settings.get(HOST).map(String::as_str);
-                let host = if run.submission.is_none() { host } else { None };
-                parts.entry((origin(run), host, size)).or_default().insert(at);
+                // In a submission, the host of rank 0 is random.
+                let host = match run.submission {
+                    Some(_) => None,
+                    None => run.settings.get(HOST).map(String::as_str),
+                };
+                let key = StratumKey { source: source(run), host, sample_size };
+                strata.entry(key).or_default().insert(index);
             }
         }
-        let number = parts.len();
-        let sources: BTreeSet<_> = parts.keys().map(|place| &place.0).collect();
-        let hosts: BTreeSet<_> = parts.keys().map(|place| place.1).collect();
-        let has_sizes = parts.keys().any(|place| place.2 != SampleSize::Common);
-        let parts = parts.iter().map(|((source, host, size), own)| {
+        let is_single = strata.len() == 1;
+        let sources: BTreeSet<_> = strata.keys().map(|key| &key.source).collect();
+        let hosts: BTreeSet<_> = strata.keys().map(|key| key.host).collect();
+        let has_sizes = strata.keys().any(|key| key.sample_size != SampleSize::Common);
+        let name = |key: &StratumKey| {
             let mut names: Vec<String> = Vec::new();
-            let source = source.clone().unwrap_or("unknown source".into());
-            names.extend((1 < sources.len()).then_some(source));
-            names.extend((1 < hosts.len()).then(|| host.unwrap_or("unknown host").into()));
-            let samples_of = |bytes| format!("samples of {}", units::bytes(bytes));
-            names.extend(match size {
-                SampleSize::Common if has_sizes => common.map(samples_of),
+            if 1 < sources.len() {
+                names.push(key.source.clone().unwrap_or("unknown source".into()));
+            }
+            if 1 < hosts.len() {
+                names.push(key.host.unwrap_or("unknown host").into());
+            }
+            let samples = |bytes| format!("samples of {}", units::bytes(bytes));
+            names.extend(match key.sample_size {
+                SampleSize::Common if has_sizes => common_size.map(samples),
                 SampleSize::Common => None,
-                SampleSize::Other(bytes) => Some(samples_of(*bytes)),
+                SampleSize::Other(bytes) => Some(samples(bytes)),
                 SampleSize::Unknown => Some("samples of unknown size".into()),
             });
-            // A part of a design is a design of its own; the whole of it stays as it is.
-            let twins = if number == 1 { Twins::Apart } else { Twins::Follow };
-            let design = self.selected(
-                |of| ![SOURCE, HOST].contains(&of.name.as_str()),
-                |run| own.contains(&run),
-                twins,
-            );
-            Stratum { name: if number == 1 { String::new() } else { names.join(", ") }, design }
-        });
-        parts.collect()
+            names.join(", ")
+        };
+        // A single stratum keeps the factors of the design.
+        let twins = if is_single { Twins::Apart } else { Twins::Follow };
+        strata
+            .iter()
+            .map(|(key, members)| Stratum {
+                name: if is_single { String::new() } else { name(key) },
+                design: self.selected(
+                    |factor| ![SOURCE, HOST].contains(&factor.name.as_str()),
+                    |run| members.contains(&run),
+                    twins,
+                ),
+            })
+            .collect()
     }
 
-    /// The size of samples that most runs have.
+    /// The sample size that most runs have.
     fn common_size<R: Borrow<Run>>(&self, runs: &[R]) -> Option<u64> {
         let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
-        let all = self.cells.iter().flat_map(|cell| &cell.runs);
-        for size in all.filter_map(|&run| size(runs[run].borrow())) {
-            *counts.entry(size).or_default() += 1;
+        let indexes = self.cells.iter().flat_map(|cell| &cell.runs);
+        for bytes in indexes.filter_map(|&run| sample_size(runs[run].borrow())) {
+            *counts.entry(bytes).or_default() += 1;
         }
-        counts.into_iter().max_by_key(|&(_, count)| count).map(|(size, _)| size)
+        counts.into_iter().max_by_key(|&(_, count)| count).map(|(bytes, _)| bytes)
     }
 
-    fn differ_in_size(&self, a: &DesignCell, b: &DesignCell) -> bool {
+    fn differ_only_in_size(&self, a: &DesignCell, b: &DesignCell) -> bool {
         let levels = a.levels.iter().zip(&b.levels).zip(&self.factors);
-        levels.into_iter().all(|((a, b), factor)| a == b || is_of_size(&factor.name))
+        levels.into_iter().all(|((a, b), factor)| a == b || is_size_setting(&factor.name))
     }
 }
 
-/// The owner of runs: a source's, or a submission's. A run of a workload that nothing tells is alone.
-fn origin(run: &Run) -> Option<String> {
+/// The source or submission of a run. A run of an unknown workload is a source of its own.
+fn source(run: &Run) -> Option<String> {
     if !run.is_workload_known() {
         return Some(run.path.display().to_string());
     }
@@ -116,16 +136,16 @@ fn origin(run: &Run) -> Option<String> {
     run.settings.get(SOURCE).cloned().or_else(submission)
 }
 
-/// Whether a setting is one of the size of samples: `record_length_bytes`, its deviation.
-fn is_of_size(name: &str) -> bool {
+/// Whether a setting determines the sample size, like `record_length_bytes` and its deviation.
+fn is_size_setting(name: &str) -> bool {
     name.contains("record_")
 }
 
-fn sets_size_alone(run: &Run) -> bool {
-    let asked = run.study.as_ref().map_or(&run.overrides, |study| &study.overrides);
-    !asked.is_empty() && asked.iter().all(|text| is_of_size(text))
+fn overrides_only_size(run: &Run) -> bool {
+    let overrides = run.study.as_ref().map_or(&run.overrides, |study| &study.overrides);
+    !overrides.is_empty() && overrides.iter().all(|text| is_size_setting(text))
 }
 
-fn size(run: &Run) -> Option<u64> {
+fn sample_size(run: &Run) -> Option<u64> {
     run.record_length_bytes.map(|bytes| bytes as u64)
 }

@@ -1,6 +1,7 @@
-//! Where windowed utilisation and the whole epoch contradict each other: what the excluded first step made, or hides.
+//! Finds artefacts of the measurement window: steps from one level of a factor to the next in which windowed utilisation and the
+//! figures over all steps contradict each other, because the window excludes the first step.
 
-use super::{UsedRuns, about};
+use super::{UsedRuns, finding_about};
 use crate::design::PROCESSES;
 use crate::finding::{
     Caveat, EffectSize, EffectUnit, Finding, FindingKind, Quantity, Subject, WindowArtefact,
@@ -10,47 +11,47 @@ use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Metric, SAMPLES_WHOLE}
 use feedrate_measure::stats::{mean, welch_difference};
 use feedrate_results::run::Run;
 
-/// Windowed utilisation that moves by less, in points, is let be.
-const MOVED_MIN: f64 = 1.0;
-/// The same without replicates: noise does not move it so far.
-const MOVED_MIN_UNTESTED: f64 = 5.0;
-/// Utilisation over all steps that moves by less, in points, is not missed.
-const HIDDEN_MIN: f64 = 5.0;
-/// Share of a change of the one figure that the other has at least; otherwise the window made it, or hides it.
-const SHARE_MIN: f64 = 1.0 / 3.0;
+/// Smallest change of windowed utilisation, in points, that is reported as an artefact.
+const SHOWN_MIN_POINTS: f64 = 1.0;
+/// The same without replicates: larger than noise alone.
+const SHOWN_MIN_UNTESTED_POINTS: f64 = 5.0;
+/// Smallest change of utilisation over all steps, in points, that is reported as hidden.
+const HIDDEN_MIN_POINTS: f64 = 5.0;
+/// Smallest ratio of the two changes for which the figures agree.
+const AGREEMENT_MIN: f64 = 1.0 / 3.0;
 
-/// Steps from one level of a factor to the next, all else the same, in which one of the two changes and the other does not.
+/// The steps from one level of a factor to the next, all else equal, in which only one of the two figures changes.
 ///
-/// Both are of the same runs: that they disagree in these takes no replicates.
+/// Both figures are from the same runs, so their contradiction does not need replicates.
 pub(super) fn artefacts(group: &UsedRuns) -> Vec<Finding> {
-    let design = group.acted_on(|_| true);
+    let design = group.effective_design(|_| true);
     let mut steps = Vec::new();
-    for (at, factor) in design.factors.iter().enumerate() {
+    for (index, factor) in design.factors.iter().enumerate() {
         let Some(numbers) = &factor.numbers else { continue };
-        for pair in design.slice(&[at]).windows(2) {
-            let sides = [pair[0], pair[1]]
-                .map(|cell| LevelRuns::new(cell.runs.iter().map(|&run| group.runs[run]).collect()));
-            let [Some(before), Some(after)] = sides else { continue };
-            let levels = [pair[0].levels[at], pair[1].levels[at]];
-            let [from, to] = levels.map(|level| factor.levels[level].clone());
-            let linear = numbers[levels[1]] / numbers[levels[0]];
+        for pair in design.slice(&[index]).windows(2) {
+            let level_runs = |cell: usize| {
+                LevelRuns::new(pair[cell].runs.iter().map(|&run| group.runs[run]).collect())
+            };
+            let Some((before, after)) = level_runs(0).zip(level_runs(1)) else { continue };
+            let [from, to] = [pair[0].levels[index], pair[1].levels[index]];
+            let linear_growth = numbers[to] / numbers[from];
             let artefact = WindowArtefact {
-                from,
-                to,
+                from: factor.levels[from].clone(),
+                to: factor.levels[to].clone(),
                 is_hidden: false,
                 windowed_percent: [before.windowed, after.windowed],
-                all_steps_percent: before.whole.zip(after.whole).map(<[f64; 2]>::from),
+                all_steps_percent: before.all_steps.zip(after.all_steps).map(<[f64; 2]>::from),
                 rate: before.rate.zip(after.rate).map(|(before, after)| after / before),
-                rate_if_linear: (factor.name == PROCESSES).then_some(linear),
+                rate_if_linear: (factor.name == PROCESSES).then_some(linear_growth),
             };
             steps.push(LevelStep { factor: &factor.name, before, after, artefact });
         }
     }
-    let number = steps.len();
-    steps.into_iter().filter_map(|step| step.finding(&design.workload, number)).collect()
+    let step_count = steps.len();
+    steps.into_iter().filter_map(|step| step.finding(&design.workload, step_count)).collect()
 }
 
-/// From one level to the next.
+/// A step from one level of a factor to the next.
 struct LevelStep<'a> {
     factor: &'a str,
     before: LevelRuns<'a>,
@@ -58,83 +59,97 @@ struct LevelStep<'a> {
     artefact: WindowArtefact,
 }
 
-/// The runs of a level, by the window and as a whole.
+/// The runs with one level, with their mean figures.
 struct LevelRuns<'a> {
     runs: Vec<&'a Run>,
+    /// Windowed utilisation in percent.
     windowed: f64,
-    /// Utilisation over all steps.
-    whole: Option<f64>,
-    /// Over whole epochs.
+    /// Utilisation over all steps in percent.
+    all_steps: Option<f64>,
+    /// Throughput over all steps.
     rate: Option<f64>,
 }
 
 impl<'a> LevelRuns<'a> {
     fn new(runs: Vec<&'a Run>) -> Option<Self> {
-        let middle = |metric: &Metric| {
+        let positive_mean = |metric: &Metric| {
             let values: Option<Vec<f64>> = runs.iter().map(|run| run.metric(metric)).collect();
             mean(&values?).filter(|mean| *mean > 0.0)
         };
-        let (windowed, whole) = (middle(&AU_WINDOWED)?, middle(&AU_ALL_STEPS));
-        let rate = middle(&SAMPLES_WHOLE);
-        Some(LevelRuns { runs, windowed, whole, rate })
+        Some(LevelRuns {
+            windowed: positive_mean(&AU_WINDOWED)?,
+            all_steps: positive_mean(&AU_ALL_STEPS),
+            rate: positive_mean(&SAMPLES_WHOLE),
+            runs,
+        })
     }
 
-    /// ln of window ÷ whole, or ÷ throughput, of each run.
+    /// For each run the logarithm of windowed utilisation ÷ utilisation over all steps, or ÷ throughput if that is unknown.
     fn gaps(&self) -> Vec<f64> {
-        let whole = self.whole.map_or(&SAMPLES_WHOLE, |_| &AU_ALL_STEPS);
+        let reference = if self.all_steps.is_some() { &AU_ALL_STEPS } else { &SAMPLES_WHOLE };
         let gaps = self.runs.iter().filter_map(|run| {
-            let [windowed, whole] = [&AU_WINDOWED, whole].map(|metric| run.metric(metric));
-            Some((windowed.filter(|au| *au > 0.0)? / whole.filter(|value| *value > 0.0)?).ln())
+            let windowed = run.metric(&AU_WINDOWED).filter(|au| *au > 0.0)?;
+            let unwindowed = run.metric(reference).filter(|value| *value > 0.0)?;
+            Some((windowed / unwindowed).ln())
         });
         gaps.collect()
     }
 }
 
 impl LevelStep<'_> {
-    /// Whether the window hides a change, or has made one; `None` where it does neither. `number` steps are looked at; with replicates each is tested at the
-    /// chance divided by it (Bonferroni).
-    fn is_hidden(&self, number: usize) -> Option<bool> {
-        let WindowArtefact { rate, rate_if_linear, .. } = self.artefact;
-        let [before, after] = self.artefact.windowed_percent;
-        // Of utilisation over the whole epoch. Throughput a process stands for it where it is not known.
-        let whole = match self.artefact.all_steps_percent {
+    /// Whether the window hides a change (`true`) or shows one that is not real (`false`); `None` if the figures agree.
+    ///
+    /// With replicates each of the `step_count` steps is tested, at the significance level divided by their number (Bonferroni).
+    fn is_hidden(&self, step_count: usize) -> Option<bool> {
+        let WindowArtefact { rate, rate_if_linear, windowed_percent, all_steps_percent, .. } =
+            self.artefact;
+        // Throughput per process replaces utilisation over all steps if that is unknown.
+        let real_change = match all_steps_percent {
             Some([before, after]) => (after / before).ln(),
             None => (rate? / rate_if_linear?).ln(),
         };
-        let windowed = (after / before).ln();
-        let (large, small) = (whole.abs().max(windowed.abs()), whole.abs().min(windowed.abs()));
-        if whole * windowed > 0.0 && SHARE_MIN * large <= small {
+        let [windowed_before, windowed_after] = windowed_percent;
+        let windowed_change = (windowed_after / windowed_before).ln();
+        let have_same_sign = real_change * windowed_change > 0.0;
+        let larger = real_change.abs().max(windowed_change.abs());
+        let smaller = real_change.abs().min(windowed_change.abs());
+        if have_same_sign && AGREEMENT_MIN * larger <= smaller {
             return None;
         }
-        let tested = welch_difference(&self.before.gaps(), &self.after.gaps());
-        let moved_min = match tested.and_then(|gap| gap.p()) {
-            Some(p) if p < ALPHA / number as f64 => MOVED_MIN,
+        let gap = welch_difference(&self.before.gaps(), &self.after.gaps());
+        let shown_min_points = match gap.and_then(|gap| gap.p()) {
+            Some(p) if p < ALPHA / step_count as f64 => SHOWN_MIN_POINTS,
             Some(_) => return None,
-            None => MOVED_MIN_UNTESTED,
+            None => SHOWN_MIN_UNTESTED_POINTS,
         };
-        let is_larger = whole * windowed < 0.0 || whole.abs() < windowed.abs();
-        if moved_min < (after - before).abs() && is_larger {
+        let have_opposite_signs = real_change * windowed_change < 0.0;
+        let is_exaggerated = have_opposite_signs || real_change.abs() < windowed_change.abs();
+        if shown_min_points < (windowed_after - windowed_before).abs() && is_exaggerated {
             return Some(false);
         }
-        let [before, after] = self.artefact.all_steps_percent?;
-        (HIDDEN_MIN < (after - before).abs()).then_some(true)
+        let [before, after] = all_steps_percent?;
+        (HIDDEN_MIN_POINTS < (after - before).abs()).then_some(true)
     }
 
-    fn finding(self, workload: &str, number: usize) -> Option<Finding> {
-        let is_hidden = self.is_hidden(number)?;
+    fn finding(self, workload: &str, step_count: usize) -> Option<Finding> {
+        let is_hidden = self.is_hidden(step_count)?;
         let LevelStep { factor, before, after, artefact } = self;
         let n = before.runs.len().min(after.runs.len());
-        let (level, base) = (artefact.to.clone(), artefact.from.clone());
-        let moved = after.windowed - before.windowed;
+        let level = artefact.to.clone();
+        let base = artefact.from.clone();
+        let windowed_points = after.windowed - before.windowed;
+        let points = |quantity: Quantity, estimate: f64| {
+            EffectSize::new(quantity, EffectUnit::Points, estimate, None, n)
+        };
         let windowed = Quantity::Windowed { level: level.clone(), base: base.clone() };
-        let mut effects = vec![EffectSize::new(windowed, EffectUnit::Points, moved, None, n)];
+        let mut effects = vec![points(windowed, windowed_points)];
         if let Some([before, after]) = artefact.all_steps_percent {
-            let whole = Quantity::AllSteps { level: level.clone(), base: base.clone() };
-            effects.push(EffectSize::new(whole, EffectUnit::Points, after - before, None, n));
+            let all_steps = Quantity::AllSteps { level: level.clone(), base: base.clone() };
+            effects.push(points(all_steps, after - before));
         }
         if let Some(rate) = artefact.rate {
-            let of = Quantity::WholeEpochThroughput { level, base };
-            effects.push(EffectSize::new(of, EffectUnit::Ratio, rate, None, n));
+            let quantity = Quantity::WholeEpochThroughput { level, base };
+            effects.push(EffectSize::new(quantity, EffectUnit::Ratio, rate, None, n));
         }
         let runs = [before.runs, after.runs].concat();
         let subject = Subject::Window(WindowArtefact { is_hidden, ..artefact });
@@ -143,8 +158,8 @@ impl LevelStep<'_> {
             factors: vec![factor.into()],
             effects,
             caveats: if n == 1 { vec![Caveat::OneRunOfLevel] } else { Vec::new() },
-            magnitude: moved.abs() / 100.0,
-            ..about(FindingKind::Artefact, workload, subject, &runs)
+            magnitude: windowed_points.abs() / 100.0,
+            ..finding_about(FindingKind::Artefact, workload, subject, &runs)
         })
     }
 }

@@ -1,8 +1,10 @@
-//! One response of one design, laid out for its tests: the values of each cell, and what a least-squares fit can tell of them. Tests nothing.
+//! One response of one design, prepared for its tests: the values of each cell and the models fitted to them.
+//!
+//! The tests themselves are in the modules of the findings.
 
-use super::exclusions::doubted;
-use super::{MARGIN, UsedRuns, about};
-use crate::design::Design;
+use super::exclusions::doubt_caveats;
+use super::{MARGIN, UsedRuns, finding_about};
+use crate::design::{Design, Factor};
 use crate::estimate::{ResponseScale, scaled};
 use crate::finding::{Finding, FindingKind, Quantity, Subject};
 use feedrate_measure::metric::{Better, Metric};
@@ -10,49 +12,53 @@ use feedrate_measure::stats::{Anova, Cell, Combination, Model, Term, anova, mean
 use feedrate_results::run::Run;
 use std::collections::BTreeSet;
 
-/// More levels, and pairs of them, take longer than their tests are worth, one by one.
+/// Maximum number of model columns. Testing more levels and pairs of levels individually takes longer than it is worth.
 const COLUMNS_MAX: usize = 200;
 
-/// Weights above 0 of a difference of two means add up to 1, and to a little more where levels were not run equally often together.
-const RAISED_MAX: f64 = 1.25;
+/// Maximum sum of the positive weights of a difference. It is 1 for a difference of two means, and a little more if levels were
+/// not combined equally often.
+const POSITIVE_WEIGHTS_MAX: f64 = 1.25;
 
-/// Rates and durations are laid out as logarithms, percentages as they are: see [`ResponseScale`].
+/// The values of a response by cell, with the models fitted to them. Rates and durations are stored as logarithms, see
+/// [`ResponseScale`].
 pub(super) struct DesignMatrix<'a> {
     pub(super) response: &'static Metric,
     pub(super) scale: ResponseScale,
-    /// The design of the runs that have the response. The baseline of each factor is one that others can be compared with.
+    /// The design of the runs that have the response. The baseline of each factor is a level that others can be compared with.
     pub(super) design: Design,
-    /// The baselines of the design as it was given.
+    /// The baselines of the original design.
     baselines: Vec<usize>,
-    /// In the order of those of the design.
+    /// The cells in the order of the design.
     pub(super) cells: Vec<Cell>,
-    /// The runs of each cell, in the order of its values.
+    /// The runs of each cell in the order of its values.
     pub(super) runs: Vec<Vec<&'a Run>>,
     /// Pairs of factors of which all combinations of levels were run.
     pub(super) pairs: Vec<(usize, usize)>,
-    /// Such pairs that are not looked at, because there are too many levels; of factors too where there are no terms at all.
+    /// Number of such pairs that are not tested because there are too many levels.
     pub(super) pairs_dropped: usize,
-    /// Factors and pairs.
+    /// Model with factors and pairs.
     full: Model,
-    /// Factors alone.
+    /// Model with factors alone.
     additive: Model,
-    /// Terms of factors, then those of pairs.
+    /// Analysis of variance with the terms of factors first, then those of pairs.
     anova: Anova,
     anova_additive: Anova,
 }
 
-/// A combination of cells, and whether it takes that factors do not act together.
+/// A comparison of two levels as a combination of cells.
 pub(super) struct Contrast {
     pub(super) combination: Combination,
+    /// Whether it assumes that factors do not interact.
     pub(super) is_additive: bool,
 }
 
 impl<'a> DesignMatrix<'a> {
-    /// Lay out a response that at least two runs have.
+    /// Prepares a response; `None` if fewer than two runs have it.
     pub(super) fn new(group: &UsedRuns<'a>, response: &'static Metric) -> Option<Self> {
         let value = |run: usize| scaled(response, group.runs[run].metric(response)?);
-        let mut design = group.acted_on(|run| value(run).is_some());
-        let (mut cells, mut runs) = (Vec::new(), Vec::new());
+        let mut design = group.effective_design(|run| value(run).is_some());
+        let mut cells = Vec::new();
+        let mut runs = Vec::new();
         for cell in &design.cells {
             let values = cell.runs.iter().filter_map(|&run| value(run)).collect();
             cells.push(Cell { levels: cell.levels.clone(), values });
@@ -63,27 +69,29 @@ impl<'a> DesignMatrix<'a> {
         }
         let counts: Vec<usize> = design.factors.iter().map(|factor| factor.levels.len()).collect();
         let columns: usize = counts.iter().map(|levels| levels - 1).sum();
-        let is_large = COLUMNS_MAX < columns;
-        let alone = if is_large { Vec::new() } else { alone(counts.len()) };
-        let crossed = crossed(&cells, &counts);
-        let of_pairs: usize = crossed.iter().map(|&(a, b)| (counts[a] - 1) * (counts[b] - 1)).sum();
-        let (mut pairs, mut pairs_dropped) = (crossed, 0);
-        if COLUMNS_MAX < columns + of_pairs {
+        let factor_terms =
+            if COLUMNS_MAX < columns { Vec::new() } else { single_factor_terms(counts.len()) };
+        let mut pairs = crossed_pairs(&cells, &counts);
+        let pair_columns: usize =
+            pairs.iter().map(|&(a, b)| (counts[a] - 1) * (counts[b] - 1)).sum();
+        let mut pairs_dropped = 0;
+        if COLUMNS_MAX < columns + pair_columns {
             pairs_dropped = std::mem::take(&mut pairs).len();
         }
-        let mut terms = alone.clone();
+        let mut terms = factor_terms.clone();
         terms.extend(pairs.iter().map(|&(a, b)| vec![a, b]));
-        let additive = Model::new(&cells, &counts, &alone);
+        let additive = Model::new(&cells, &counts, &factor_terms);
         let baselines: Vec<usize> = design.factors.iter().map(|factor| factor.baseline).collect();
-        for (at, factor) in design.factors.iter_mut().enumerate() {
-            factor.baseline = reference(&additive.comparable(at), &cells, at, baselines[at]);
+        for (index, factor) in design.factors.iter_mut().enumerate() {
+            let set_of_level = additive.comparable(index);
+            factor.baseline = reference_level(&set_of_level, &cells, index, baselines[index]);
         }
         Some(DesignMatrix {
             response,
             scale: ResponseScale::new(response),
             full: Model::new(&cells, &counts, &terms),
             anova: anova(&cells, &counts, &terms),
-            anova_additive: anova(&cells, &counts, &alone),
+            anova_additive: anova(&cells, &counts, &factor_terms),
             design,
             baselines,
             cells,
@@ -94,132 +102,140 @@ impl<'a> DesignMatrix<'a> {
         })
     }
 
-    /// Level `to` against `from`; `None` where the design does not tell it.
+    /// The contrast of level `to` against level `from`; `None` if the design does not determine it.
     pub(super) fn difference(&self, factor: usize, from: usize, to: usize) -> Option<Contrast> {
         let mut models = [(&self.full, false), (&self.additive, true)].into_iter();
         models.find_map(|(model, is_additive)| {
             let combination = model.difference(factor, from, to)?;
-            self.is_told(&combination).then_some(Contrast { combination, is_additive })
+            self.is_plausible(&combination).then_some(Contrast { combination, is_additive })
         })
     }
 
-    /// Whether a difference is one of two means, which lies between the values that were seen. Percentages have an end on either side, so that what chains of
-    /// differences add up to is none of them; rates have none.
-    fn is_told(&self, combination: &Combination) -> bool {
-        let raised: f64 = combination.weights.iter().filter(|weight| **weight > 0.0).sum();
+    /// Whether a contrast is a difference of two means within the range of possible values. For percentages, a long chain of
+    /// differences can leave that range; rates are not limited.
+    fn is_plausible(&self, combination: &Combination) -> bool {
+        let positive: f64 = combination.weights.iter().filter(|weight| **weight > 0.0).sum();
         self.scale == ResponseScale::Logarithm
-            || (raised <= RAISED_MAX && combination.estimate(&self.cells).abs() <= 100.0)
+            || (positive <= POSITIVE_WEIGHTS_MAX
+                && combination.estimate(&self.cells).abs() <= 100.0)
     }
 
-    /// How much more a level does with a level of another factor, each against its base.
+    /// The interaction of two levels, each given as factor and level and compared with the baseline of its factor.
     pub(super) fn interaction(&self, a: (usize, usize), b: (usize, usize)) -> Option<Combination> {
-        let [a, b] = [a, b].map(|(at, level)| [at, self.design.factors[at].baseline, level]);
-        self.full.interaction(a, b)
+        let with_baseline =
+            |(factor, level): (usize, usize)| [factor, self.design.factors[factor].baseline, level];
+        self.full.interaction(with_baseline(a), with_baseline(b))
     }
 
-    /// Share of the variation that a factor explains, in percent; where pairs are not told from it, of those that have it alone. `None` where not all of its
-    /// levels can be compared.
+    /// The share of the variation that a factor explains, in percent, from the model without pairs if pairs cannot be separated
+    /// from it. `None` if not all levels can be compared.
     pub(super) fn share_percent(&self, factor: usize) -> Option<f64> {
         let levels = self.design.factors[factor].levels.len();
-        let mut own = [&self.anova, &self.anova_additive].into_iter();
-        let own = own
-            .find_map(|anova| anova.terms.get(factor).filter(|own| own.part.freedom + 1 == levels));
-        own?.share.map(|share| 100.0 * share)
+        let term = [&self.anova, &self.anova_additive].into_iter().find_map(|anova| {
+            anova.terms.get(factor).filter(|term| term.part.freedom + 1 == levels)
+        });
+        term?.share.map(|share| 100.0 * share)
     }
 
-    /// Share of the variation that a pair explains beyond its factors, in percent.
-    pub(super) fn share_percent_of_pair(&self, pair: usize) -> Option<f64> {
-        let own = self.anova.terms.get(self.design.factors.len() + pair)?;
-        own.share.map(|share| 100.0 * share)
+    /// The share of the variation that a pair explains beyond its factors, in percent.
+    pub(super) fn pair_share_percent(&self, pair: usize) -> Option<f64> {
+        let term = self.anova.terms.get(self.design.factors.len() + pair)?;
+        term.share.map(|share| 100.0 * share)
     }
 
-    /// Chance of so much left over by factors that do not act together, if they did not; `None` where the runs do not tell.
+    /// The p-value of the lack of fit of the model without interactions; `None` if the runs do not determine it.
     pub(super) fn lack_of_fit_p(&self) -> Option<f64> {
         self.anova_additive.lack_of_fit.p
     }
 
-    /// Levels that can be compared with the baseline, and the baseline: ascending where they are numbers.
+    /// The baseline and the levels that can be compared with it, in the order of the levels.
     pub(super) fn comparable(&self, factor: usize) -> Vec<usize> {
-        let of = &self.design.factors[factor];
-        let told = (0..of.levels.len()).filter(|&level| {
-            level == of.baseline || self.additive.difference(factor, of.baseline, level).is_some()
-        });
-        told.collect()
+        let Factor { levels, baseline, .. } = &self.design.factors[factor];
+        let is_comparable = |level: usize| {
+            level == *baseline || self.additive.difference(factor, *baseline, level).is_some()
+        };
+        (0..levels.len()).filter(|&level| is_comparable(level)).collect()
     }
 
-    /// The cell of the baselines, where it is lacking and would make all levels of all factors comparable.
-    pub(super) fn lacking(&self) -> Option<Vec<(String, String)>> {
-        let is_there = self.cells.iter().any(|cell| cell.levels == self.baselines);
-        if self.is_too_large() || is_there {
+    /// The cell of all baselines, as factors with levels, if it was not run and would make all levels of all factors comparable.
+    pub(super) fn missing_baseline_cell(&self) -> Option<Vec<(String, String)>> {
+        let was_run = self.cells.iter().any(|cell| cell.levels == self.baselines);
+        if self.is_too_large() || was_run {
             return None;
         }
         let mut cells = self.cells.clone();
         cells.push(Cell { levels: self.baselines.clone(), values: vec![0.0] });
         let factors = &self.design.factors;
         let counts: Vec<usize> = factors.iter().map(|factor| factor.levels.len()).collect();
-        let model = Model::new(&cells, &counts, &alone(counts.len()));
-        let mut lacking = Vec::new();
-        for (at, (factor, &base)) in factors.iter().zip(&self.baselines).enumerate() {
-            if (0..counts[at]).any(|to| to != base && model.difference(at, base, to).is_none()) {
+        let model = Model::new(&cells, &counts, &single_factor_terms(counts.len()));
+        let mut cell = Vec::new();
+        for (index, (factor, &base)) in factors.iter().zip(&self.baselines).enumerate() {
+            let mut others = (0..counts[index]).filter(|&level| level != base);
+            if others.any(|level| model.difference(index, base, level).is_none()) {
                 return None;
             }
-            lacking.push((factor.name.clone(), factor.levels[base].clone()));
+            cell.push((factor.name.clone(), factor.levels[base].clone()));
         }
-        Some(lacking)
+        Some(cell)
     }
 
-    /// Whether factors have too many levels to test one by one.
+    /// Whether factors have too many levels to test them individually.
     pub(super) fn is_too_large(&self) -> bool {
         self.anova_additive.terms.len() < self.design.factors.len()
     }
 
-    /// Whether neither level is acted on, so that runs of both are the same.
+    /// Whether the runs ignore the factor at both levels, so that they are replicates.
     pub(super) fn is_ignored(&self, factor: usize, levels: [usize; 2]) -> bool {
         let name = &self.design.factors[factor].name;
         let cells = self.cells.iter().zip(&self.runs);
-        let own = cells.filter(|(cell, _)| levels.contains(&cell.levels[factor]));
-        own.flat_map(|(_, runs)| runs).all(|run| run.ignores(name).is_some())
+        cells
+            .filter(|(cell, _)| levels.contains(&cell.levels[factor]))
+            .flat_map(|(_, runs)| runs)
+            .all(|run| run.ignores(name).is_some())
     }
 
-    /// The deviation of repeated runs; `None` where none were repeated.
+    /// The standard deviation of repeated runs; `None` if no cell was repeated.
     pub(super) fn noise(&self) -> Option<f64> {
         self.anova.pure.mean_square().map(f64::sqrt)
     }
 
-    /// A difference that matters to nobody, in percent or points; of a percentage below 20 a tenth of it, as two points of 5 % are no small matter.
+    /// The equivalence margin in percent or points. For mean percentages below 20 it is a tenth of the mean, because two points of
+    /// 5 % are not negligible.
     pub(super) fn margin(&self) -> f64 {
         let means: Vec<f64> = self.cells.iter().filter_map(|cell| mean(&cell.values)).collect();
         let largest = 100.0 * MARGIN;
         match self.scale {
             ResponseScale::Logarithm => largest,
             ResponseScale::Percent => {
-                mean(&means).map_or(largest, |of| largest.min(0.1 * of.abs()))
+                mean(&means).map_or(largest, |mean| largest.min(0.1 * mean.abs()))
             }
         }
     }
 
-    /// The mean of all cells that have two levels; `None` where others have other combinations of the rest.
-    pub(super) fn middle(&self, a: (usize, usize), b: (usize, usize)) -> Option<f64> {
-        let all: usize = self.design.factors.iter().map(|factor| factor.levels.len()).product();
-        let own =
+    /// The mean of all cells with two levels, each given as factor and level; `None` if not all combinations of the other factors
+    /// were run.
+    pub(super) fn mean_at(&self, a: (usize, usize), b: (usize, usize)) -> Option<f64> {
+        let combinations: usize =
+            self.design.factors.iter().map(|factor| factor.levels.len()).product();
+        let cells =
             self.cells.iter().filter(|cell| cell.levels[a.0] == a.1 && cell.levels[b.0] == b.1);
-        let means = own.map(|cell| mean(&cell.values)).collect::<Option<Vec<f64>>>()?;
-        if self.cells.len() == all { mean(&means) } else { None }
+        let means = cells.map(|cell| mean(&cell.values)).collect::<Option<Vec<f64>>>()?;
+        if self.cells.len() == combinations { mean(&means) } else { None }
     }
 
-    /// Runs that a combination of cells rests on, of those with a level.
-    pub(super) fn runs_of(&self, combination: &Combination, at: (usize, usize)) -> usize {
+    /// Number of runs that a combination of cells uses and that have a level, given as factor and level.
+    pub(super) fn run_count(&self, combination: &Combination, at: (usize, usize)) -> usize {
         let cells = combination.cells().filter(|&cell| self.cells[cell].levels[at.0] == at.1);
         cells.map(|cell| self.cells[cell].values.len()).sum()
     }
 
-    /// A level against another.
+    /// The quantity that compares two levels of a factor.
     pub(super) fn quantity(&self, factor: usize, level: usize, base: usize) -> Quantity {
         let levels = &self.design.factors[factor].levels;
         Quantity::Level { level: levels[level].clone(), base: levels[base].clone() }
     }
 
-    /// A finding that rests on `cells`.
+    /// A finding that is based on the runs of `cells`.
     pub(super) fn finding(
         &self,
         kind: FindingKind,
@@ -227,61 +243,68 @@ impl<'a> DesignMatrix<'a> {
         subject: Subject,
         cells: impl IntoIterator<Item = usize>,
     ) -> Finding {
-        let cells: BTreeSet<usize> = cells.into_iter().collect();
-        let runs: Vec<&Run> = cells.into_iter().flat_map(|cell| self.runs[cell].clone()).collect();
+        let distinct: BTreeSet<usize> = cells.into_iter().collect();
+        let runs: Vec<&Run> =
+            distinct.into_iter().flat_map(|cell| self.runs[cell].clone()).collect();
         let names = factors.iter().map(|&factor| self.design.factors[factor].name.clone());
         Finding {
             response: Some(self.response.id.name()),
             factors: names.collect(),
-            caveats: doubted(&runs, &[self.response]),
+            caveats: doubt_caveats(&runs, &[self.response]),
             magnitude: 0.0,
-            ..about(kind, &self.design.workload, subject, &runs)
+            ..finding_about(kind, &self.design.workload, subject, &runs)
         }
     }
 
-    /// A change towards what is better is positive.
+    /// The difference with a sign that is positive for an improvement.
     pub(super) fn gain(&self, difference: f64) -> f64 {
         if self.response.better == Better::Higher { difference } else { -difference }
     }
 }
 
-/// A term for each factor by itself.
-fn alone(factors: usize) -> Vec<Term> {
-    (0..factors).map(|at| vec![at]).collect()
+/// A term for each single factor.
+fn single_factor_terms(factors: usize) -> Vec<Term> {
+    (0..factors).map(|factor| vec![factor]).collect()
 }
 
-/// The level that others of a factor are compared with: of the largest set of levels that can be compared with each other, the baseline, else the one that
-/// most cells have. `set_of` names the set of each level.
-fn reference(set_of: &[usize], cells: &[Cell], at: usize, baseline: usize) -> usize {
-    // Cells and runs of a level.
+/// The level that other levels of a factor are compared with: the baseline if it belongs to the largest set of comparable levels,
+/// else the level of that set that most cells have. `set_of_level` is the number of the set of each level.
+fn reference_level(
+    set_of_level: &[usize],
+    cells: &[Cell],
+    factor: usize,
+    baseline: usize,
+) -> usize {
+    // Number of cells and of runs with a level.
     let weight = |level: usize| {
-        let own = || cells.iter().filter(|cell| cell.levels[at] == level);
-        (own().count(), own().map(|cell| cell.values.len()).sum::<usize>())
+        let cells = || cells.iter().filter(|cell| cell.levels[factor] == level);
+        (cells().count(), cells().map(|cell| cell.values.len()).sum::<usize>())
     };
-    let levels_of = |set: usize| (0..set_of.len()).filter(move |&level| set_of[level] == set);
-    // Levels and runs; of equals the baseline's own, else the first.
-    let own = set_of[baseline];
+    let levels_in =
+        |set: usize| (0..set_of_level.len()).filter(move |&level| set_of_level[level] == set);
+    // Number of levels, then of runs; of equal sets that of the baseline, else the first.
+    let baseline_set = set_of_level[baseline];
     let size = |set: &usize| {
-        let runs: usize = levels_of(*set).map(|level| weight(level).1).sum();
-        (levels_of(*set).count(), runs, *set == own)
+        let runs: usize = levels_in(*set).map(|level| weight(level).1).sum();
+        (levels_in(*set).count(), runs, *set == baseline_set)
     };
-    let largest = (0..set_of.len()).rev().max_by_key(size).unwrap_or(own);
-    if largest == own {
+    let largest = (0..set_of_level.len()).rev().max_by_key(size).unwrap_or(baseline_set);
+    if largest == baseline_set {
         return baseline;
     }
-    // The last of equals is the greatest.
-    let mut levels: Vec<usize> = levels_of(largest).collect();
+    // `max_by_key` returns the last maximum, and the first level is wanted.
+    let mut levels: Vec<usize> = levels_in(largest).collect();
     levels.reverse();
     levels.into_iter().max_by_key(|&level| weight(level)).unwrap_or(baseline)
 }
 
-/// Pairs of factors of which all combinations are there; only of these can be told whether they act together.
-fn crossed(cells: &[Cell], counts: &[usize]) -> Vec<(usize, usize)> {
+/// Pairs of factors of which all combinations of levels were run. Only for these can an interaction be tested.
+fn crossed_pairs(cells: &[Cell], counts: &[usize]) -> Vec<(usize, usize)> {
     let pairs = (0..counts.len()).flat_map(|a| (a + 1..counts.len()).map(move |b| (a, b)));
     let crossed = pairs.filter(|&(a, b)| {
-        let seen: BTreeSet<(usize, usize)> =
+        let combinations: BTreeSet<(usize, usize)> =
             cells.iter().map(|cell| (cell.levels[a], cell.levels[b])).collect();
-        seen.len() == counts[a] * counts[b]
+        combinations.len() == counts[a] * counts[b]
     });
     crossed.collect()
 }

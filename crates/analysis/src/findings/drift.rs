@@ -1,4 +1,4 @@
-//! Whether repeated runs change over the order of running.
+//! Tests whether repeated runs change in the order in which they were made.
 
 use super::design_matrix::DesignMatrix;
 use crate::estimate::ResponseScale;
@@ -6,58 +6,63 @@ use crate::finding::{Finding, FindingKind, Quantity, Subject};
 use crate::precision::ALPHA;
 use feedrate_measure::stats::{Difference, mean, slope};
 
-/// Change of repeated runs over the order of running.
+/// The change of repeated runs in the order in which they were made.
 pub(super) struct Drift {
-    /// From the first to the last run of the combination whose runs lie farthest apart, on the scale of the matrix.
+    /// The change over the longest distance between two runs of one cell, on the scale of the response.
     change: Difference,
     runs: usize,
     cells: Vec<usize>,
     pub(super) p: f64,
 }
 
-/// One slope within all cells that were repeated (analysis of covariance, Montgomery, Design and Analysis of Experiments, ch. 15.3): the sentinels of a
-/// design, and every replicate. `None` of fewer than three degrees of freedom.
+/// Fits one slope within all repeated cells, sentinels included (analysis of covariance, Montgomery, Design and Analysis of
+/// Experiments, ch. 15.3). `None` for fewer than three degrees of freedom.
 pub(super) fn drift(matrix: &DesignMatrix) -> Option<Drift> {
-    let (mut orders, mut values, mut cells) = (Vec::new(), Vec::new(), Vec::new());
-    // Nothing is told beyond the runs that were repeated farthest apart.
+    let mut orders = Vec::new();
+    let mut values = Vec::new();
+    let mut cells = Vec::new();
+    // The slope is not extrapolated beyond the longest distance between two runs of a cell.
     let mut span = 0.0_f64;
-    for (at, (cell, runs)) in matrix.cells.iter().zip(&matrix.runs).enumerate() {
-        let known = runs.iter().zip(&cell.values);
-        let known = known.filter_map(|(run, value)| Some((f64::from(run.order?), *value)));
-        let (own_orders, own_values): (Vec<f64>, Vec<f64>) = known.unzip();
-        if own_orders.len() < 2 {
+    for (index, (cell, runs)) in matrix.cells.iter().zip(&matrix.runs).enumerate() {
+        let runs_with_values = runs.iter().zip(&cell.values);
+        let ordered =
+            runs_with_values.filter_map(|(run, value)| Some((f64::from(run.order?), *value)));
+        let (cell_orders, cell_values): (Vec<f64>, Vec<f64>) = ordered.unzip();
+        if cell_orders.len() < 2 {
             continue;
         }
-        let first = own_orders.iter().copied().reduce(f64::min)?;
-        span = own_orders.iter().fold(span, |span, order| span.max(order - first));
-        let (order, value) = (mean(&own_orders)?, mean(&own_values)?);
-        orders.extend(own_orders.iter().map(|one| one - order));
-        values.extend(own_values.iter().map(|one| one - value));
-        cells.push(at);
+        let first = cell_orders.iter().copied().reduce(f64::min)?;
+        span = cell_orders.iter().fold(span, |span, order| span.max(order - first));
+        let mean_order = mean(&cell_orders)?;
+        let mean_value = mean(&cell_values)?;
+        orders.extend(cell_orders.iter().map(|order| order - mean_order));
+        values.extend(cell_values.iter().map(|value| value - mean_value));
+        cells.push(index);
     }
-    let found = slope(&orders, &values)?;
-    // Each cell has a mean of its own, which the slope does not know of.
+    let fit = slope(&orders, &values)?;
+    // `slope` counts one mean; here each cell has its own.
     let freedom = values.len() as f64 - cells.len() as f64 - 1.0;
     if freedom < 3.0 {
         return None;
     }
     let change = Difference {
-        estimate: found.estimate * span,
-        standard_error: found.standard_error * span * (found.freedom / freedom).sqrt(),
+        estimate: fit.estimate * span,
+        standard_error: fit.standard_error * span * (fit.freedom / freedom).sqrt(),
         freedom,
     };
     Some(Drift { change, runs: values.len(), cells, p: change.p()? })
 }
 
 impl Drift {
+    /// The finding; `None` if the change is not significant or exceeds the range of percentages.
     pub(super) fn finding(self, matrix: &DesignMatrix, tests: usize) -> Option<Finding> {
-        let is_possible =
-            matrix.scale == ResponseScale::Logarithm || self.change.estimate.abs() <= 100.0;
+        let estimate = self.change.estimate;
+        let is_possible = matrix.scale == ResponseScale::Logarithm || estimate.abs() <= 100.0;
         if ALPHA <= self.p || !is_possible {
             return None;
         }
-        let (of, estimate) = (Quantity::LastRunAgainstFirst, self.change.estimate);
-        let effect = matrix.scale.effect(of, estimate, Some(&self.change), self.runs);
+        let quantity = Quantity::LastRunAgainstFirst;
+        let effect = matrix.scale.effect(quantity, estimate, Some(&self.change), self.runs);
         let mut finding = matrix.finding(FindingKind::Drift, &[], Subject::Drift, self.cells);
         finding.effects = vec![effect.tested(Some(self.p), tests)];
         finding.magnitude = matrix.scale.magnitude(estimate);

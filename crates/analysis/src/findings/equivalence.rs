@@ -1,13 +1,15 @@
-//! Factors that make no difference that matters, and levels beyond which more gains nothing: shown by tests of equivalence, never by a difference that was not found.
+//! Finds factors without a relevant effect, and levels beyond which greater ones bring no gain.
+//!
+//! Both are shown by tests of equivalence. That no difference was found shows nothing.
 
 use super::design_matrix::DesignMatrix;
-use super::main_effects::{LevelTest, cells_of, is_found};
+use super::main_effects::{LevelTest, cells_used, is_significant};
 use crate::estimate::ResponseScale;
 use crate::finding::{EffectSize, Finding, FindingKind, Quantity, Subject};
 use crate::precision::{ALPHA, CONFIDENCE};
-use feedrate_measure::stats::{Combination, Difference, equivalence_p};
+use feedrate_measure::stats::{Combination, Difference, Interval, equivalence_p};
 
-/// Least and greatest difference that matters to nobody, on the scale of the matrix.
+/// The equivalence margin on the scale of the response: the smallest and the largest irrelevant difference.
 fn margin(matrix: &DesignMatrix) -> (f64, f64) {
     let margin = matrix.margin();
     match matrix.scale {
@@ -16,95 +18,110 @@ fn margin(matrix: &DesignMatrix) -> (f64, f64) {
     }
 }
 
-/// One claim a factor, so each at the chance divided by their number (Bonferroni); and half of it on either side, so that the 95 % interval lies within the margin.
+/// Significance level of one claim. There is one claim per factor, so it is divided by their number (Bonferroni), and by two so that
+/// the 95 % interval is within the margin.
 fn alpha(matrix: &DesignMatrix) -> f64 {
     ALPHA / 2.0 / matrix.design.factors.len() as f64
 }
 
-/// A factor all of whose levels are the same as the baseline: one question of several parts (intersection-union, Berger, Technometrics 24, 1982).
+/// The finding that all levels of a factor are equivalent to the baseline: one claim of several parts, each of which must hold
+/// (intersection-union test, Berger, Technometrics 24, 1982).
 pub(super) fn no_effect(
     matrix: &DesignMatrix,
     factor: usize,
-    own: &[&LevelTest],
+    tests: &[&LevelTest],
 ) -> Option<Finding> {
     let (low, high) = margin(matrix);
-    let p = own.iter().map(|one| equivalence_p(&one.difference?, low, high));
-    let p = p.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max)?;
+    let level_p = tests.iter().map(|test| equivalence_p(&test.difference?, low, high));
+    let p = level_p.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max)?;
     if p >= alpha(matrix) {
         return None;
     }
-    let differences: Vec<Difference> = own.iter().filter_map(|one| one.difference).collect();
-    let n = own.iter().map(|one| one.n(matrix)).min()?;
-    let of = &matrix.design.factors[factor];
-    let quantity = Quantity::OthersAgainst(of.baseline_level().into());
-    let levels = own.iter().map(|one| of.levels[one.level].clone()).collect();
+    let differences: Vec<Difference> = tests.iter().filter_map(|test| test.difference).collect();
+    let n = tests.iter().map(|test| test.n(matrix)).min()?;
+    let tested = &matrix.design.factors[factor];
+    let quantity = Quantity::OthersAgainst(tested.baseline_level().into());
+    let levels = tests.iter().map(|test| tested.levels[test.level].clone()).collect();
     let subject = Subject::Equivalent { levels, margin: matrix.margin() };
-    let mut finding = matrix.finding(FindingKind::NoEffect, &[factor], subject, cells_of(own));
-    finding.effects = vec![EffectSize { p: Some(p), ..hull(matrix, quantity, &differences, n)? }];
+    let mut finding = matrix.finding(FindingKind::NoEffect, &[factor], subject, cells_used(tests));
+    let effect = hull(matrix, quantity, &differences, n)?;
+    finding.effects = vec![EffectSize { p: Some(p), ..effect }];
     Some(finding)
 }
 
-/// From the least to the greatest end of 95 % intervals.
+/// The largest of several differences, with the interval that covers the 95 % intervals of all of them.
 fn hull(
     matrix: &DesignMatrix,
-    of: Quantity,
+    quantity: Quantity,
     differences: &[Difference],
     n: usize,
 ) -> Option<EffectSize> {
-    let intervals = differences.iter().map(|one| one.interval(CONFIDENCE));
-    let intervals = intervals.collect::<Option<Vec<_>>>()?;
-    let low = intervals.iter().map(|one| one.low).reduce(f64::min)?;
-    let high = intervals.iter().map(|one| one.high).reduce(f64::max)?;
-    let farthest = differences.iter().map(|one| one.estimate);
-    let farthest = farthest.max_by(|a, b| a.abs().total_cmp(&b.abs()))?;
-    let (low, high) = (Some(matrix.scale.back(low)), Some(matrix.scale.back(high)));
-    Some(EffectSize { low, high, ..matrix.scale.effect(of, farthest, None, n) })
+    let intervals: Vec<Interval> = differences
+        .iter()
+        .map(|difference| difference.interval(CONFIDENCE))
+        .collect::<Option<_>>()?;
+    let low = intervals.iter().map(|interval| interval.low).reduce(f64::min)?;
+    let high = intervals.iter().map(|interval| interval.high).reduce(f64::max)?;
+    let estimates = differences.iter().map(|difference| difference.estimate);
+    let largest = estimates.max_by(|a, b| a.abs().total_cmp(&b.abs()))?;
+    let effect = matrix.scale.effect(quantity, largest, None, n);
+    Some(EffectSize {
+        low: Some(matrix.scale.back(low)),
+        high: Some(matrix.scale.back(high)),
+        ..effect
+    })
 }
 
-/// The least level of a factor that is a number beyond which no other is better by what matters. Levels are tried from the greatest down until one is
-/// not, so that nothing is tried twice (a fixed sequence, Maurer, Hothorn and Lehmacher 1995).
-pub(super) fn no_gain(matrix: &DesignMatrix, factor: usize, own: &[&LevelTest]) -> Option<Finding> {
-    let of = &matrix.design.factors[factor];
-    of.numbers.as_ref()?;
+/// The finding of the smallest level of a numeric factor that greater levels do not improve by more than the margin. Levels are
+/// tested from the greatest down to the first that fails, so the level of significance holds without correction (fixed sequence,
+/// Maurer, Hothorn and Lehmacher 1995).
+pub(super) fn no_gain(
+    matrix: &DesignMatrix,
+    factor: usize,
+    tests: &[&LevelTest],
+) -> Option<Finding> {
+    let tested = &matrix.design.factors[factor];
+    tested.numbers.as_ref()?;
     let levels = matrix.comparable(factor);
     if levels.len() < 3 {
         return None;
     }
-    let mut found = None;
-    for at in (0..levels.len() - 1).rev() {
-        match gains_nothing(matrix, factor, &levels[at..]) {
-            Some(beyond) => found = Some((at, beyond)),
+    let mut smallest = None;
+    for index in (0..levels.len() - 1).rev() {
+        match without_gain(matrix, factor, &levels[index..]) {
+            Some(contrasts) => smallest = Some((index, contrasts)),
             None => break,
         }
     }
-    let (at, beyond) = found?;
-    // Of a factor that only makes things worse, that is what is told.
-    if at == 0 && own.iter().any(|one| is_found(one.p)) {
+    let (index, contrasts) = smallest?;
+    // A factor that only makes the response worse has an effect, which is reported instead.
+    if index == 0 && tests.iter().any(|test| is_significant(test.p)) {
         return None;
     }
-    let differences: Vec<Difference> = beyond.iter().map(|one| one.1).collect();
-    let runs = beyond.iter().flat_map(|(combination, _)| {
-        levels[at..].iter().map(|&level| matrix.runs_of(combination, (factor, level)))
+    let differences: Vec<Difference> =
+        contrasts.iter().map(|(_, difference)| *difference).collect();
+    let run_counts = contrasts.iter().flat_map(|(combination, _)| {
+        levels[index..].iter().map(|&level| matrix.run_count(combination, (factor, level)))
     });
-    let n = runs.filter(|&n| n > 0).min()?;
-    let level = of.levels[levels[at]].clone();
+    let n = run_counts.filter(|&runs| runs > 0).min()?;
+    let level = tested.levels[levels[index]].clone();
     let effect = hull(matrix, Quantity::MoreThan(level.clone()), &differences, n)?;
     let subject = Subject::NoGain { level, margin: matrix.margin() };
-    let cells = beyond.iter().flat_map(|(combination, _)| combination.cells());
+    let cells = contrasts.iter().flat_map(|(combination, _)| combination.cells());
     let mut finding = matrix.finding(FindingKind::NoEffect, &[factor], subject, cells);
     finding.effects = vec![effect];
     finding.magnitude = 1.0;
     Some(finding)
 }
 
-/// All but the first level against it, where none is better by what matters.
-fn gains_nothing(
+/// Compares all levels with the first; `None` if one may be better by more than the margin.
+fn without_gain(
     matrix: &DesignMatrix,
     factor: usize,
     levels: &[usize],
 ) -> Option<Vec<(Combination, Difference)>> {
     let gain_max = margin(matrix).1;
-    let mut all = Vec::new();
+    let mut contrasts = Vec::new();
     for &other in &levels[1..] {
         let combination = matrix.difference(factor, levels[0], other)?.combination;
         let difference = combination.welch(&matrix.cells)?;
@@ -112,7 +129,7 @@ fn gains_nothing(
         if alpha(matrix) <= loss.p_above(-gain_max)? {
             return None;
         }
-        all.push((combination, difference));
+        contrasts.push((combination, difference));
     }
-    Some(all)
+    Some(contrasts)
 }

@@ -1,6 +1,6 @@
-//! Runs that are left out before anything is made of the others, and doubts that stay with what rests on the others.
+//! Runs that are excluded because their numbers must not be used, and the warnings about the runs that are kept.
 
-use super::{UsedRuns, about, is_invalid};
+use super::{UsedRuns, finding_about, is_invalid};
 use crate::finding::{Caveat, Finding, FindingKind, Subject};
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::Metric;
@@ -8,8 +8,9 @@ use feedrate_results::doubt::IGNORED_SETTING;
 use feedrate_results::run::Run;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Doubts that touch only some numbers, each with the start of their names; what was reported is no response.
-const TOUCHES_ONLY: &[(&str, &str)] = &[
+/// Doubts that concern only some responses, with the prefix of their names. No response begins with `reported`, so those doubts
+/// concern none.
+const DOUBTS_OF_SOME_RESPONSES: &[(&str, &str)] = &[
     ("wrong_step_count", "reported"),
     ("au_misreported", "reported"),
     ("au_disagrees", "au_windowed"),
@@ -18,41 +19,42 @@ const TOUCHES_ONLY: &[(&str, &str)] = &[
     ("throughput_misreported", "reported"),
 ];
 
-/// Whether a doubt is about this response.
-fn touches(doubt: &str, response: &str) -> bool {
-    let only = TOUCHES_ONLY.iter().find(|(name, _)| *name == doubt);
-    only.is_none_or(|(_, start)| response.starts_with(start))
+fn concerns(doubt: &str, response: &str) -> bool {
+    let limited = DOUBTS_OF_SOME_RESPONSES.iter().find(|(name, _)| *name == doubt);
+    limited.is_none_or(|(_, prefix)| response.starts_with(prefix))
 }
 
-/// Warnings about runs that some of these responses are touched by.
-pub(super) fn doubted(runs: &[&Run], responses: &[&Metric]) -> Vec<Caveat> {
+/// Caveats for the warnings about `runs` that concern at least one of `responses`.
+pub(super) fn doubt_caveats(runs: &[&Run], responses: &[&Metric]) -> Vec<Caveat> {
     let doubts: BTreeSet<&str> = runs.iter().flat_map(|run| warnings(run)).collect();
-    let touched =
-        doubts.into_iter().filter(|name| responses.iter().any(|of| touches(name, of.id.name())));
-    touched.map(|name| Caveat::RunsDoubted(name.into())).collect()
+    doubts
+        .into_iter()
+        .filter(|doubt| responses.iter().any(|response| concerns(doubt, response.id.name())))
+        .map(|doubt| Caveat::RunsDoubted(doubt.into()))
+        .collect()
 }
 
-/// Names of warnings about a run. What is not acted on is said of the factor.
+/// Names of the warnings about a run. Ignored settings have a finding of their own.
 fn warnings(run: &Run) -> impl Iterator<Item = &str> {
-    named(run, Severity::Warning).filter(|name| *name != IGNORED_SETTING)
+    doubts_of_severity(run, Severity::Warning).filter(|name| *name != IGNORED_SETTING)
 }
 
-fn named(run: &Run, severity: Severity) -> impl Iterator<Item = &str> {
-    let all = run.doubts.iter().filter(move |doubt| doubt.severity == severity);
-    all.map(|doubt| doubt.name.as_str())
+fn doubts_of_severity(run: &Run, severity: Severity) -> impl Iterator<Item = &str> {
+    let doubts = run.doubts.iter().filter(move |doubt| doubt.severity == severity);
+    doubts.map(|doubt| doubt.name.as_str())
 }
 
-/// Runs of the whole design that are not used; what their doubts say is said with these.
-pub(super) fn left_out(all: &UsedRuns) -> Option<Finding> {
-    let runs = all.used();
+/// The finding that names the excluded runs of a design and their doubts; `None` if all runs are used.
+pub(super) fn excluded_runs(all: &UsedRuns) -> Option<Finding> {
+    let runs = all.used_runs();
     let number = runs.len();
     let invalid: Vec<&Run> = runs.into_iter().filter(|run| is_invalid(run)).collect();
-    let mut doubts: BTreeMap<&str, usize> = BTreeMap::new();
-    for name in invalid.iter().flat_map(|run| named(run, Severity::Invalid)) {
-        *doubts.entry(name).or_default() += 1;
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in invalid.iter().flat_map(|run| doubts_of_severity(run, Severity::Invalid)) {
+        *counts.entry(name).or_default() += 1;
     }
-    let doubts = doubts.into_iter().map(|(name, runs)| (name.to_string(), runs)).collect();
+    let doubts = counts.into_iter().map(|(name, runs)| (name.to_string(), runs)).collect();
     let subject = Subject::LeftOut { runs: invalid.len(), all: number, doubts };
     let workload = &all.design.workload;
-    (!invalid.is_empty()).then(|| about(FindingKind::LeftOut, workload, subject, &invalid))
+    (!invalid.is_empty()).then(|| finding_about(FindingKind::LeftOut, workload, subject, &invalid))
 }

@@ -1,7 +1,7 @@
-//! Questions that the runs leave open, once a reason, and what would tell them.
+//! Questions that the runs leave open, grouped by the reason, with what would answer them.
 
 use super::design_matrix::DesignMatrix;
-use super::{JudgedResponse, UsedRuns, cannot_tell, is_invalid};
+use super::{JudgedResponse, UsedRuns, is_invalid, open_finding};
 use crate::design::{Design, Stratum, UNSET};
 use crate::estimate::ResponseScale;
 use crate::finding::{
@@ -12,23 +12,24 @@ use feedrate_measure::stats::samples_to_tell;
 use feedrate_results::run::Run;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A question of one response that stays open.
+/// A question about one response that stays open.
 pub(super) enum OpenPoint {
-    /// One run of a cell.
+    /// A cell was run only once.
     NoReplicates(OpenQuestion),
-    /// The interval holds both nothing and what would matter.
+    /// The interval contains both zero and relevant differences.
     Noise { factor: String, widest: EffectSize },
-    /// Another factor always changed with it.
+    /// Another factor always changed together with this one.
     Confounded(OpenQuestion),
-    /// A third factor always changed with these.
+    /// A third factor always changed together with the pair.
     Aliased(OpenQuestion),
     /// Not all combinations of two factors were run.
     NotCrossed { missing: usize, pairs: usize },
-    /// More than is tested one by one.
+    /// There are too many levels to test them individually.
     TooManyLevels(OpenQuestion),
 }
 
-/// Reasons that need the runs of all responses follow those that are told of a workload first.
+/// Number of reasons of an [`OpenPoint`]. Findings of these reasons are sorted after those that concern all responses of a workload,
+/// which have larger magnitudes.
 const REASONS: usize = 6;
 
 impl OpenPoint {
@@ -45,25 +46,27 @@ impl OpenPoint {
 
     fn question(&self) -> Option<&OpenQuestion> {
         match self {
-            OpenPoint::NoReplicates(of)
-            | OpenPoint::Confounded(of)
-            | OpenPoint::Aliased(of)
-            | OpenPoint::TooManyLevels(of) => Some(of),
+            OpenPoint::NoReplicates(question)
+            | OpenPoint::Confounded(question)
+            | OpenPoint::Aliased(question)
+            | OpenPoint::TooManyLevels(question) => Some(question),
             OpenPoint::Noise { .. } | OpenPoint::NotCrossed { .. } => None,
         }
     }
 }
 
-/// Factors that whoever made the runs does not act on: a difference between their levels is noise, and none says nothing.
+/// The finding of factors that the program of the runs ignores: a difference between their levels is noise, and the absence of one
+/// shows nothing.
 pub(super) fn ignored(group: &UsedRuns) -> Option<Finding> {
     let mut levels: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut reasons: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    for (at, factor) in group.design.factors.iter().enumerate() {
+    for (index, factor) in group.design.factors.iter().enumerate() {
         for cell in &group.design.cells {
             for run in &cell.runs {
-                let Some(why) = group.runs[*run].ignores(&factor.name) else { continue };
-                levels.entry(&factor.name).or_default().insert(&factor.levels[cell.levels[at]]);
-                reasons.entry(&factor.name).or_default().insert(why);
+                let Some(reason) = group.runs[*run].ignores(&factor.name) else { continue };
+                let level = &factor.levels[cell.levels[index]];
+                levels.entry(&factor.name).or_default().insert(level);
+                reasons.entry(&factor.name).or_default().insert(reason);
             }
         }
     }
@@ -71,84 +74,98 @@ pub(super) fn ignored(group: &UsedRuns) -> Option<Finding> {
     if levels.is_empty() {
         return None;
     }
-    // Factors that are not acted on for the same reasons, with their levels.
-    let mut of_reasons: BTreeMap<&BTreeSet<String>, Vec<NamedLevels>> = BTreeMap::new();
+    let mut factors_by_reasons: BTreeMap<&BTreeSet<String>, Vec<NamedLevels>> = BTreeMap::new();
     for (factor, levels) in &levels {
-        of_reasons.entry(&reasons[factor]).or_default().push(named(factor, levels));
+        factors_by_reasons.entry(&reasons[factor]).or_default().push(named_levels(factor, levels));
     }
-    let told = of_reasons.into_iter().map(|(why, of)| (of, why.iter().cloned().collect()));
-    let mut of = group.used();
-    of.retain(|run| levels.keys().any(|name| run.ignores(name).is_some()));
-    let subject = Inconclusive::Ignored(told.collect());
-    let mut finding = cannot_tell(&group.design.workload, subject, &of);
+    let groups = factors_by_reasons
+        .into_iter()
+        .map(|(reasons, factors)| (factors, reasons.iter().cloned().collect()));
+    let reason = Inconclusive::Ignored(groups.collect());
+    let mut runs = group.used_runs();
+    runs.retain(|run| levels.keys().any(|name| run.ignores(name).is_some()));
+    let mut finding = open_finding(&group.design.workload, reason, &runs);
     finding.factors = levels.keys().map(ToString::to_string).collect();
     finding.magnitude = REASONS as f64 + 1.0;
     Some(finding)
 }
 
-fn named(factor: &str, levels: &BTreeSet<&str>) -> NamedLevels {
+fn named_levels(factor: &str, levels: &BTreeSet<&str>) -> NamedLevels {
     NamedLevels { factor: factor.into(), levels: levels.iter().map(ToString::to_string).collect() }
 }
 
-/// Parts of a design that are not compared with each other.
-pub(super) fn apart(all: &UsedRuns, strata: &[Stratum]) -> Option<Finding> {
-    let names: Vec<String> = strata.iter().map(|one| one.name.clone()).collect();
-    let subject = Inconclusive::Separate(names);
-    let finding = cannot_tell(&all.design.workload, subject, &all.used());
-    (1 < strata.len()).then_some(Finding { magnitude: 0.0, ..finding })
+/// The finding that the strata of a design are not compared with each other; `None` if there is only one.
+pub(super) fn separate_strata(all: &UsedRuns, strata: &[Stratum]) -> Option<Finding> {
+    if strata.len() <= 1 {
+        return None;
+    }
+    let names = strata.iter().map(|stratum| stratum.name.clone()).collect();
+    let reason = Inconclusive::Separate(names);
+    let finding = open_finding(&all.design.workload, reason, &all.used_runs());
+    Some(Finding { magnitude: 0.0, ..finding })
 }
 
-/// Factors that only runs which must not be used were made for: all others have one level of it.
-pub(super) fn only_left_out(all: &Design, group: &UsedRuns) -> Option<Finding> {
+/// The finding of factors of which the usable runs have one level only, because all runs with the other levels are invalid.
+pub(super) fn only_invalid(all: &Design, group: &UsedRuns) -> Option<Finding> {
     let used = group.design;
+    if used.cells.is_empty() {
+        return None;
+    }
     let mut lost = Vec::new();
     let mut concerned: BTreeSet<usize> = BTreeSet::new();
-    for (at, factor) in all.factors.iter().enumerate() {
-        // What is left may always change together with another factor.
-        let is_follower = used.factors.iter().any(|of| of.followers.contains(&factor.name));
-        if used.cells.is_empty() || is_follower || used.factor(&factor.name).is_some() {
+    for (index, factor) in all.factors.iter().enumerate() {
+        // Among the usable runs a factor may always change together with another one.
+        let is_follower = used.factors.iter().any(|other| other.followers.contains(&factor.name));
+        if is_follower || used.factor(&factor.name).is_some() {
             continue;
         }
         let mut cells = all.cells.iter();
-        let own = cells.find(|cell| cell.runs.iter().any(|&run| !is_invalid(group.runs[run])));
-        let others = all
-            .cells
-            .iter()
-            .filter(|cell| own.is_some_and(|own| own.levels[at] != cell.levels[at]));
+        let Some(valid_cell) =
+            cells.find(|cell| cell.runs.iter().any(|&run| !is_invalid(group.runs[run])))
+        else {
+            continue;
+        };
         let mut levels: BTreeSet<&str> = BTreeSet::new();
-        for cell in others {
-            concerned.extend(&cell.runs);
-            levels.insert(&factor.levels[cell.levels[at]]);
+        for cell in &all.cells {
+            if cell.levels[index] != valid_cell.levels[index] {
+                concerned.extend(&cell.runs);
+                levels.insert(&factor.levels[cell.levels[index]]);
+            }
         }
         levels.remove(UNSET);
-        lost.push(named(&factor.name, &levels));
+        lost.push(named_levels(&factor.name, &levels));
     }
     if lost.is_empty() {
         return None;
     }
-    let mut of: Vec<&Run> = concerned.into_iter().map(|run| group.runs[run]).collect();
-    of.sort_by(|a, b| a.path.cmp(&b.path));
-    let factors = lost.iter().map(|of| of.factor.clone()).collect();
-    let subject = Inconclusive::OnlyInvalid(lost);
-    let finding = cannot_tell(&used.workload, subject, &of);
+    let mut runs: Vec<&Run> = concerned.into_iter().map(|run| group.runs[run]).collect();
+    runs.sort_by(|a, b| a.path.cmp(&b.path));
+    let factors = lost.iter().map(|named| named.factor.clone()).collect();
+    let finding = open_finding(&used.workload, Inconclusive::OnlyInvalid(lost), &runs);
     Some(Finding { factors, magnitude: REASONS as f64 + 2.0, ..finding })
 }
 
-/// Questions that stay open, over all responses of a workload.
-pub(super) fn open(workload: &str, judged: &[JudgedResponse]) -> Vec<Finding> {
-    (0..REASONS).filter_map(|reason| of_reason(workload, reason, judged)).collect()
+/// A response with those of its open points that have one reason.
+type OpenResponse<'j, 'a> = (&'j JudgedResponse<'a>, Vec<&'j OpenPoint>);
+
+/// One finding per reason, over all responses of a workload.
+pub(super) fn open_findings(workload: &str, judged: &[JudgedResponse]) -> Vec<Finding> {
+    (0..REASONS).filter_map(|reason| finding_for_reason(workload, reason, judged)).collect()
 }
 
-fn of_reason(workload: &str, reason: usize, judged: &[JudgedResponse]) -> Option<Finding> {
-    let concerned: Vec<(&JudgedResponse, Vec<&OpenPoint>)> = judged
+fn finding_for_reason(workload: &str, reason: usize, judged: &[JudgedResponse]) -> Option<Finding> {
+    let concerned: Vec<OpenResponse> = judged
         .iter()
-        .map(|one| (one, one.open.iter().filter(|open| open.reason() == reason).collect()))
-        .filter(|(_, own): &(&JudgedResponse, Vec<&OpenPoint>)| !own.is_empty())
+        .map(|response| {
+            let points = response.open.iter().filter(|point| point.reason() == reason);
+            (response, points.collect::<Vec<_>>())
+        })
+        .filter(|(_, points)| !points.is_empty())
         .collect();
-    let (first, own) = concerned.first()?;
-    let subject = match own[0] {
+    let (first, points) = concerned.first()?;
+    let inconclusive = match points[0] {
         OpenPoint::NoReplicates(_) => {
-            let repeated = judged.iter().find_map(|one| noise(one.matrix));
+            let repeated = judged.iter().find_map(|response| noise(response.matrix));
             Inconclusive::NoReplicates { questions: questions(&concerned), noise: repeated }
         }
         OpenPoint::Noise { .. } => {
@@ -156,14 +173,14 @@ fn of_reason(workload: &str, reason: usize, judged: &[JudgedResponse]) -> Option
         }
         OpenPoint::Confounded(_) => Inconclusive::Confounded {
             questions: questions(&concerned),
-            lacking: first.matrix.lacking(),
+            lacking: first.matrix.missing_baseline_cell(),
         },
         OpenPoint::Aliased(_) => Inconclusive::Aliased(questions(&concerned)),
         OpenPoint::TooManyLevels(_) => Inconclusive::TooManyLevels(questions(&concerned)),
         &OpenPoint::NotCrossed { missing, pairs } => Inconclusive::NotCrossed { missing, pairs },
     };
-    let mut finding = cannot_tell(workload, subject, &[]);
-    let runs = concerned.iter().flat_map(|(one, _)| one.matrix.runs.iter().flatten());
+    let mut finding = open_finding(workload, inconclusive, &[]);
+    let runs = concerned.iter().flat_map(|(response, _)| response.matrix.runs.iter().flatten());
     let paths: BTreeSet<_> = runs.map(|run| run.path.clone()).collect();
     finding.evidence = paths.into_iter().collect();
     finding.response = (concerned.len() == 1).then_some(first.matrix.response.id.name());
@@ -171,45 +188,48 @@ fn of_reason(workload: &str, reason: usize, judged: &[JudgedResponse]) -> Option
     Some(finding)
 }
 
-/// Each question once, in the order of the first response that has it.
-fn questions(concerned: &[(&JudgedResponse, Vec<&OpenPoint>)]) -> OpenQuestions {
+/// The distinct questions, in the order of the first response that has each.
+fn questions(concerned: &[OpenResponse]) -> OpenQuestions {
     let mut questions: Vec<OpenQuestion> = Vec::new();
-    for question in concerned.iter().flat_map(|(_, own)| own).filter_map(|open| open.question()) {
+    let points = concerned.iter().flat_map(|(_, points)| points);
+    for question in points.filter_map(|point| point.question()) {
         if !questions.contains(question) {
             questions.push(question.clone());
         }
     }
-    let responses = concerned.iter().map(|(one, _)| one.matrix.response.id.name()).collect();
-    OpenQuestions { questions, responses }
+    let responses = concerned.iter().map(|(response, _)| response.matrix.response.id.name());
+    OpenQuestions { questions, responses: responses.collect() }
 }
 
-/// A response, the factors that noise hides, and how many runs would tell them: more than there are, else none.
-fn too_noisy(
-    (one, own): &(&JudgedResponse, Vec<&OpenPoint>),
-) -> Option<(Noise, Vec<String>, Vec<EffectSize>)> {
-    let most = one.matrix.cells.iter().map(|cell| cell.values.len()).max()?;
-    let known = noise(one.matrix)?;
-    let noise = Noise { runs: known.runs.filter(|&runs| most as u64 <= runs), ..known };
-    let (mut factors, mut effects) = (Vec::new(), Vec::new());
-    for open in own {
-        if let OpenPoint::Noise { factor, widest } = open {
+/// The noise of a response, the factors whose effects it hides, and their widest effects. The number of runs is only given if
+/// it is at least the number of runs that the largest cell already has.
+fn too_noisy((response, points): &OpenResponse) -> Option<(Noise, Vec<String>, Vec<EffectSize>)> {
+    let most = response.matrix.cells.iter().map(|cell| cell.values.len()).max()?;
+    let estimated = noise(response.matrix)?;
+    let runs = estimated.runs.filter(|&runs| most as u64 <= runs);
+    let mut factors = Vec::new();
+    let mut effects = Vec::new();
+    for point in points {
+        if let OpenPoint::Noise { factor, widest } = point {
             factors.push(factor.clone());
             effects.push(widest.clone());
         }
     }
-    Some((noise, factors, effects))
+    Some((Noise { runs, ..estimated }, factors, effects))
 }
 
-/// The noise of repeated runs, and runs of each cell to find a difference that matters.
+/// The noise of repeated runs, with the number of runs per cell that detects a relevant difference.
 fn noise(matrix: &DesignMatrix) -> Option<Noise> {
     let noise = matrix.noise()?;
     let margin = matrix.margin();
-    let (deviation, least) = match matrix.scale {
+    let (deviation, margin_on_scale) = match matrix.scale {
         ResponseScale::Logarithm => (100.0 * noise.exp_m1(), (margin / 100.0).ln_1p()),
         ResponseScale::Percent => (noise, margin),
     };
-    let runs =
-        if noise > 0.0 { samples_to_tell(least / noise, CONFIDENCE, POWER) } else { Some(2) };
-    let runs = runs.filter(|&runs| runs <= RUNS_MAX);
+    let runs = if noise > 0.0 {
+        samples_to_tell(margin_on_scale / noise, CONFIDENCE, POWER).filter(|&runs| runs <= RUNS_MAX)
+    } else {
+        Some(2)
+    };
     Some(Noise { response: matrix.response.id.name(), deviation, runs, margin })
 }

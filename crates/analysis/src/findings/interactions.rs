@@ -1,18 +1,20 @@
-//! Factors that act together: how much more a level does with a level of another factor. Each cell of runs has a variance of its own.
+//! Tests interactions: whether the effect of one factor depends on the level of another.
+//!
+//! Each cell has its own variance (Welch, Satterthwaite).
 
 use super::design_matrix::DesignMatrix;
 use super::inconclusive::OpenPoint;
-use super::main_effects::is_found;
+use super::main_effects::is_significant;
 use crate::finding::{Finding, FindingKind, Interaction, OpenQuestion, Quantity, Subject};
 use feedrate_measure::stats::{Combination, Difference};
 use std::collections::BTreeSet;
 
-/// Two levels together, against each alone.
+/// The test of a level of one factor together with a level of another, against the baselines of both.
 pub(super) struct PairTest {
-    /// Place among the pairs of the matrix.
+    /// Index among the pairs of the matrix.
     pair: usize,
     levels: [usize; 2],
-    /// `None` where the design does not tell it.
+    /// `None` if the design does not determine it.
     combination: Option<Combination>,
     difference: Option<Difference>,
     pub(super) p: Option<f64>,
@@ -24,94 +26,108 @@ impl PairTest {
     }
 }
 
-/// The tests of all pairs of levels of all pairs of factors.
-pub(super) fn tests(matrix: &DesignMatrix) -> Vec<PairTest> {
+/// Tests all pairs of levels of all pairs of factors.
+pub(super) fn test_pairs(matrix: &DesignMatrix) -> Vec<PairTest> {
     let mut tests = Vec::new();
     for (pair, &(a, b)) in matrix.pairs.iter().enumerate() {
-        let [of_a, of_b] = [a, b].map(|factor| matrix.design.factors[factor].others());
-        for levels in of_a.flat_map(|x| of_b.clone().map(move |y| [x, y])) {
-            let combination = matrix.interaction((a, levels[0]), (b, levels[1]));
-            let difference = combination.as_ref().and_then(|one| one.welch(&matrix.cells));
-            let p = difference.and_then(|difference| difference.p());
-            tests.push(PairTest { pair, levels, combination, difference, p });
+        for level_a in matrix.design.factors[a].others() {
+            for level_b in matrix.design.factors[b].others() {
+                let combination = matrix.interaction((a, level_a), (b, level_b));
+                let difference =
+                    combination.as_ref().and_then(|combination| combination.welch(&matrix.cells));
+                let p = difference.and_then(|difference| difference.p());
+                let levels = [level_a, level_b];
+                tests.push(PairTest { pair, levels, combination, difference, p });
+            }
         }
     }
     tests
 }
 
-/// Factors that act together with this one.
+/// The factors that interact with `factor`.
 pub(super) fn partners(
     matrix: &DesignMatrix,
     tests: &[PairTest],
     factor: usize,
 ) -> BTreeSet<usize> {
-    let found = tests.iter().filter(|one| is_found(one.p)).map(|one| matrix.pairs[one.pair]);
-    let pairs = found.filter(|&(a, b)| a == factor || b == factor);
-    pairs.map(|(a, b)| if a == factor { b } else { a }).collect()
+    let significant = tests.iter().filter(|test| is_significant(test.p));
+    significant
+        .map(|test| matrix.pairs[test.pair])
+        .filter(|&(a, b)| a == factor || b == factor)
+        .map(|(a, b)| if a == factor { b } else { a })
+        .collect()
 }
 
-/// Pairs of factors that act together.
-pub(super) fn findings(matrix: &DesignMatrix, tests: &[PairTest], number: usize) -> Vec<Finding> {
+/// One finding for each pair of factors that interact. `test_count` is the number of tests that p-values are corrected for.
+pub(super) fn findings(
+    matrix: &DesignMatrix,
+    tests: &[PairTest],
+    test_count: usize,
+) -> Vec<Finding> {
     let pairs = 0..matrix.pairs.len();
-    pairs.filter_map(|pair| finding(matrix, tests, pair, number)).collect()
+    pairs.filter_map(|pair| pair_finding(matrix, tests, pair, test_count)).collect()
 }
 
-fn finding(
+fn pair_finding(
     matrix: &DesignMatrix,
     tests: &[PairTest],
     pair: usize,
-    number: usize,
+    test_count: usize,
 ) -> Option<Finding> {
-    let found = tests.iter().filter(|one| one.pair == pair && is_found(one.p));
-    let largest = found.max_by(|x, y| x.size().total_cmp(&y.size()))?;
+    let significant = tests.iter().filter(|test| test.pair == pair && is_significant(test.p));
+    let largest = significant.max_by(|x, y| x.size().total_cmp(&y.size()))?;
     let combination = largest.combination.as_ref()?;
     let difference = largest.difference?;
     let (a, b) = matrix.pairs[pair];
-    let places = [(a, largest.levels[0]), (b, largest.levels[1])];
+    let tested = [(a, largest.levels[0]), (b, largest.levels[1])];
     let factors = &matrix.design.factors;
-    let levels = places.map(|(factor, level)| factors[factor].levels[level].clone());
+    let levels = tested.map(|(factor, level)| factors[factor].levels[level].clone());
     let bases = [a, b].map(|factor| factors[factor].baseline_level().to_string());
-    let of = Quantity::Together { level: levels[1].clone(), with: levels[0].clone() };
-    let changes = changes(matrix, places);
+    let quantity = Quantity::Together { level: levels[1].clone(), with: levels[0].clone() };
+    let changes = conditional_effects(matrix, tested);
     let subject = Subject::Interaction(Interaction { levels, bases, changes });
     let n = combination.cells().map(|cell| matrix.cells[cell].values.len()).min()?;
-    let effect = matrix.scale.effect(of, difference.estimate, Some(&difference), n);
-    let mut effect = effect.tested(largest.p, number);
-    effect.share_percent = matrix.share_percent_of_pair(pair);
+    let effect = matrix.scale.effect(quantity, difference.estimate, Some(&difference), n);
+    let mut tested_effect = effect.tested(largest.p, test_count);
+    tested_effect.share_percent = matrix.pair_share_percent(pair);
     let mut finding = matrix.finding(FindingKind::Effect, &[a, b], subject, combination.cells());
-    finding.effects = vec![effect];
+    finding.effects = vec![tested_effect];
     finding.magnitude = matrix.scale.magnitude(difference.estimate);
     Some(finding)
 }
 
-/// The change by a step of the second factor with the level of the first and with its base, where the same combinations of other factors have both.
-fn changes(matrix: &DesignMatrix, places: [(usize, usize); 2]) -> Option<[f64; 2]> {
-    let [(a, level), (b, to)] = places;
-    let [base_a, base_b] = [a, b].map(|factor| matrix.design.factors[factor].baseline);
-    let [with, without] = [level, base_a].map(|at| {
-        let change = matrix.middle((a, at), (b, to))? - matrix.middle((a, at), (b, base_b))?;
-        Some(matrix.scale.back(change))
-    });
-    Some([with?, without?])
+/// The effect of the second factor at the level of the first and at its baseline; `None` if not all combinations of the other
+/// factors were run.
+fn conditional_effects(matrix: &DesignMatrix, tested: [(usize, usize); 2]) -> Option<[f64; 2]> {
+    let [(a, level_a), (b, level_b)] = tested;
+    let base_b = matrix.design.factors[b].baseline;
+    let effect_at = |level: usize| {
+        let changed = matrix.mean_at((a, level), (b, level_b))?;
+        let unchanged = matrix.mean_at((a, level), (b, base_b))?;
+        Some(matrix.scale.back(changed - unchanged))
+    };
+    Some([effect_at(level_a)?, effect_at(matrix.design.factors[a].baseline)?])
 }
 
-/// Pairs are named one by one up to here.
+/// Maximum number of pairs that are named individually.
 const PAIRS_NAMED_MAX: usize = 3;
 
-/// Pairs of factors of which cannot be told whether they act together.
-pub(super) fn open(matrix: &DesignMatrix, tests: &[PairTest]) -> Vec<OpenPoint> {
-    let (mut aliased, mut single) = (Vec::new(), Vec::new());
+/// The pairs of factors for which an interaction cannot be tested, by reason.
+pub(super) fn open_points(matrix: &DesignMatrix, tests: &[PairTest]) -> Vec<OpenPoint> {
+    let mut aliased = Vec::new();
+    let mut unreplicated = Vec::new();
     for (pair, &(a, b)) in matrix.pairs.iter().enumerate() {
         let names = [a, b].map(|factor| matrix.design.factors[factor].name.clone());
-        let own: Vec<&PairTest> = tests.iter().filter(|one| one.pair == pair).collect();
-        if own.iter().any(|one| one.combination.is_none()) {
+        let pair_tests = || tests.iter().filter(|test| test.pair == pair);
+        if pair_tests().any(|test| test.combination.is_none()) {
             aliased.push(OpenQuestion::Pair(names));
-        } else if own.iter().any(|one| one.difference.is_none()) {
-            single.push(OpenQuestion::Pair(names));
+        } else if pair_tests().any(|test| test.difference.is_none()) {
+            unreplicated.push(OpenQuestion::Pair(names));
         }
     }
-    let mut open: Vec<OpenPoint> = few(aliased).into_iter().map(OpenPoint::Aliased).collect();
-    open.extend(few(single).into_iter().map(OpenPoint::NoReplicates));
+    let mut open: Vec<OpenPoint> =
+        summarised(aliased).into_iter().map(OpenPoint::Aliased).collect();
+    open.extend(summarised(unreplicated).into_iter().map(OpenPoint::NoReplicates));
     let dropped = matrix.pairs_dropped;
     if dropped > 0 {
         open.push(OpenPoint::TooManyLevels(OpenQuestion::Pairs(dropped)));
@@ -125,6 +141,7 @@ pub(super) fn open(matrix: &DesignMatrix, tests: &[PairTest]) -> Vec<OpenPoint> 
     open
 }
 
-fn few(pairs: Vec<OpenQuestion>) -> Vec<OpenQuestion> {
+/// The pairs themselves if there are few, else their number.
+fn summarised(pairs: Vec<OpenQuestion>) -> Vec<OpenQuestion> {
     if pairs.len() <= PAIRS_NAMED_MAX { pairs } else { vec![OpenQuestion::Pairs(pairs.len())] }
 }

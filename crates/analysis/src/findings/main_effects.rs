@@ -1,4 +1,4 @@
-//! Effects of the levels of a factor against its baseline. Each cell of runs has a variance of its own (Welch, Satterthwaite).
+//! Tests main effects: the levels of a factor against its baseline. Each cell has its own variance (Welch, Satterthwaite).
 
 use super::JudgedResponse;
 use super::design_matrix::{Contrast, DesignMatrix};
@@ -10,34 +10,35 @@ use crate::precision::ALPHA;
 use feedrate_measure::stats::Difference;
 use std::collections::BTreeSet;
 
-/// A level against the baseline of its factor.
+/// The test of a level against the baseline of its factor.
 pub(super) struct LevelTest {
     pub(super) factor: usize,
     pub(super) level: usize,
-    /// `None` where the design does not tell it.
+    /// `None` if the design does not determine it.
     pub(super) contrast: Option<Contrast>,
-    /// `None` where a run that it rests on was not repeated.
+    /// `None` if a cell of the contrast was run only once.
     pub(super) difference: Option<Difference>,
     estimate: f64,
     pub(super) p: Option<f64>,
 }
 
-/// The tests of all levels of all factors.
-pub(super) fn tests(matrix: &DesignMatrix) -> Vec<LevelTest> {
+/// Tests all levels of all factors.
+pub(super) fn test_levels(matrix: &DesignMatrix) -> Vec<LevelTest> {
     let mut tests = Vec::new();
-    for (at, factor) in matrix.design.factors.iter().enumerate() {
+    for (index, factor) in matrix.design.factors.iter().enumerate() {
         let base = factor.baseline;
         for level in factor.others() {
-            if matrix.is_ignored(at, [base, level]) {
+            if matrix.is_ignored(index, [base, level]) {
                 continue;
             }
-            let contrast = matrix.difference(at, base, level);
-            let of = contrast.as_ref().map(|of| &of.combination);
-            let difference = of.and_then(|of| of.welch(&matrix.cells));
+            let contrast = matrix.difference(index, base, level);
+            let combination = contrast.as_ref().map(|contrast| &contrast.combination);
+            let difference = combination.and_then(|combination| combination.welch(&matrix.cells));
             tests.push(LevelTest {
-                factor: at,
+                factor: index,
                 level,
-                estimate: of.map_or(0.0, |of| of.estimate(&matrix.cells)),
+                estimate: combination
+                    .map_or(0.0, |combination| combination.estimate(&matrix.cells)),
                 p: difference.and_then(|difference| difference.p()),
                 difference,
                 contrast,
@@ -47,30 +48,30 @@ pub(super) fn tests(matrix: &DesignMatrix) -> Vec<LevelTest> {
     tests
 }
 
-/// Whether a corrected chance is small enough for a claim.
-pub(super) fn is_found(p: Option<f64>) -> bool {
+/// Whether a corrected p-value is small enough for a claim.
+pub(super) fn is_significant(p: Option<f64>) -> bool {
     p.is_some_and(|p| p < ALPHA)
 }
 
 impl LevelTest {
-    fn is_single(&self) -> bool {
+    /// Whether a cell of the contrast was run only once, so that the difference cannot be tested.
+    fn is_unreplicated(&self) -> bool {
         self.contrast.is_some() && self.difference.is_none()
     }
 
-    /// Runs of the level or of the baseline, whichever has fewer.
+    /// Number of runs with the level or with the baseline, whichever has fewer.
     pub(super) fn n(&self, matrix: &DesignMatrix) -> usize {
         let Some(contrast) = &self.contrast else { return 0 };
         let base = matrix.design.factors[self.factor].baseline;
-        let [a, b] = [self.level, base]
-            .map(|level| matrix.runs_of(&contrast.combination, (self.factor, level)));
-        a.min(b)
+        let runs = |level: usize| matrix.run_count(&contrast.combination, (self.factor, level));
+        runs(self.level).min(runs(base))
     }
 
     fn effect(&self, matrix: &DesignMatrix) -> EffectSize {
         let base = matrix.design.factors[self.factor].baseline;
-        let of = matrix.quantity(self.factor, self.level, base);
-        let effect =
-            matrix.scale.effect(of, self.estimate, self.difference.as_ref(), self.n(matrix));
+        let quantity = matrix.quantity(self.factor, self.level, base);
+        let difference = self.difference.as_ref();
+        let effect = matrix.scale.effect(quantity, self.estimate, difference, self.n(matrix));
         EffectSize { p: self.p, ..effect }
     }
 
@@ -79,104 +80,118 @@ impl LevelTest {
     }
 }
 
-/// The cells that tests rest on.
-pub(super) fn cells_of(tests: &[&LevelTest]) -> Vec<usize> {
-    tests.iter().flat_map(|one| one.cells()).collect()
+/// The cells that some tests use.
+pub(super) fn cells_used(tests: &[&LevelTest]) -> Vec<usize> {
+    tests.iter().flat_map(|test| test.cells()).collect()
 }
 
-/// Add what is told of a factor by its `own` tests, and what stays open. `partners`: factors that act together with it.
+/// Adds the findings and open points of one factor.
+///
+/// `tests` are those of the factor, `partners` the factors that interact with it, and `test_count` the number of tests that
+/// p-values are corrected for.
 pub(super) fn conclude(
     judged: &mut JudgedResponse,
     factor: usize,
-    mut own: Vec<&LevelTest>,
+    mut tests: Vec<&LevelTest>,
     partners: &BTreeSet<usize>,
-    tests: usize,
+    test_count: usize,
 ) {
     let matrix = judged.matrix;
-    own.sort_by(|a, b| b.estimate.abs().total_cmp(&a.estimate.abs()));
-    let of = &matrix.design.factors[factor];
-    let question = |levels| OpenQuestion::Factor(NamedLevels { factor: of.name.clone(), levels });
+    tests.sort_by(|a, b| b.estimate.abs().total_cmp(&a.estimate.abs()));
+    let tested = &matrix.design.factors[factor];
+    let question =
+        |levels| OpenQuestion::Factor(NamedLevels { factor: tested.name.clone(), levels });
     if matrix.is_too_large() {
         judged.open.push(OpenPoint::TooManyLevels(question(Vec::new())));
         return;
     }
-    let confounded = own.iter().filter(|one| one.contrast.is_none());
-    let confounded: Vec<String> = confounded.map(|one| of.levels[one.level].clone()).collect();
-    if !confounded.is_empty() {
-        let levels = if confounded.len() < own.len() { confounded } else { Vec::new() };
+    let confounded = tests.iter().filter(|test| test.contrast.is_none());
+    let confounded_levels: Vec<String> =
+        confounded.map(|test| tested.levels[test.level].clone()).collect();
+    if !confounded_levels.is_empty() {
+        let is_partial = confounded_levels.len() < tests.len();
+        let levels = if is_partial { confounded_levels } else { Vec::new() };
         judged.open.push(OpenPoint::Confounded(question(levels)));
     }
-    if own.iter().any(|one| one.is_single()) {
+    if tests.iter().any(|test| test.is_unreplicated()) {
         judged.open.push(OpenPoint::NoReplicates(question(Vec::new())));
-        judged.findings.push(not_tested(matrix, factor, &own));
+        judged.findings.push(untested_effect(matrix, factor, &tests));
     }
-    if own.iter().any(|one| is_found(one.p)) {
-        judged.findings.push(effect(matrix, factor, &own, partners, tests));
-    } else if let Some(widest) = own.iter().find(|one| one.difference.is_some()) {
-        let (factor, widest) = (of.name.clone(), widest.effect(matrix));
-        judged.open.push(OpenPoint::Noise { factor, widest });
+    if tests.iter().any(|test| is_significant(test.p)) {
+        judged.findings.push(significant_effect(matrix, factor, &tests, partners, test_count));
+    } else if let Some(test) = tests.iter().find(|test| test.difference.is_some()) {
+        let widest = test.effect(matrix);
+        judged.open.push(OpenPoint::Noise { factor: tested.name.clone(), widest });
     }
 }
 
-/// A factor of which at least one level was found to differ.
-fn effect(
+/// The finding of a factor of which at least one level differs significantly from the baseline.
+fn significant_effect(
     matrix: &DesignMatrix,
     factor: usize,
-    own: &[&LevelTest],
+    tests: &[&LevelTest],
     partners: &BTreeSet<usize>,
-    tests: usize,
+    test_count: usize,
 ) -> Finding {
-    let found: Vec<&LevelTest> = own.iter().copied().filter(|one| is_found(one.p)).collect();
-    let open = own.iter().filter(|one| !is_found(one.p) && one.difference.is_some());
-    let indistinguishable: BTreeSet<usize> = open.map(|one| one.level).collect();
+    let significant: Vec<&LevelTest> =
+        tests.iter().copied().filter(|test| is_significant(test.p)).collect();
+    let indistinguishable: BTreeSet<usize> = tests
+        .iter()
+        .filter(|test| !is_significant(test.p) && test.difference.is_some())
+        .map(|test| test.level)
+        .collect();
     let factors = &matrix.design.factors;
     let levels = &factors[factor].levels;
     let share_percent = matrix.share_percent(factor);
     let subject = Subject::MainEffect(MainEffect {
         share_percent,
-        is_largest: share_percent.is_some_and(|share| is_largest(matrix, factor, share)),
+        is_largest: share_percent.is_some_and(|share| is_largest_share(matrix, factor, share)),
         indistinguishable: indistinguishable
             .into_iter()
             .map(|level| levels[level].clone())
             .collect(),
     });
-    let mut finding = matrix.finding(FindingKind::Effect, &[factor], subject, cells_of(&found));
-    finding.effects = found.iter().map(|one| one.effect(matrix).tested(one.p, tests)).collect();
+    let cells = cells_used(&significant);
+    let mut finding = matrix.finding(FindingKind::Effect, &[factor], subject, cells);
+    finding.effects =
+        significant.iter().map(|test| test.effect(matrix).tested(test.p, test_count)).collect();
     finding.effects[0].share_percent = share_percent;
-    finding.magnitude = matrix.scale.magnitude(found[0].estimate);
-    if found.iter().any(|one| one.contrast.as_ref().is_some_and(|of| of.is_additive)) {
+    finding.magnitude = matrix.scale.magnitude(significant[0].estimate);
+    let contrasts = || significant.iter().filter_map(|test| test.contrast.as_ref());
+    if contrasts().any(|contrast| contrast.is_additive) {
         let lack_of_fit_p = matrix.lack_of_fit_p().filter(|&p| p < ALPHA);
         finding.caveats.push(Caveat::Additive { lack_of_fit_p });
     }
-    // Of a design that is not balanced, factors may have more together than there is: each is taken beside the others.
+    // In an unbalanced design the shares, each adjusted for the other factors, can add up to more than 100 %.
     let percent: f64 = (0..factors.len()).filter_map(|other| matrix.share_percent(other)).sum();
     if 101.0 <= percent {
         finding.caveats.push(Caveat::SharesOverlap { percent });
     }
-    let partners = partners.iter().map(|&other| Caveat::DependsOn(factors[other].name.clone()));
-    finding.caveats.extend(partners);
+    let interactions = partners.iter().map(|&other| Caveat::DependsOn(factors[other].name.clone()));
+    finding.caveats.extend(interactions);
     finding
 }
 
-/// Whether a share is larger than that of each other factor, all of which are known.
-fn is_largest(matrix: &DesignMatrix, factor: usize, share: f64) -> bool {
+/// Whether a share is larger than that of every other factor, and all levels of all factors are comparable.
+fn is_largest_share(matrix: &DesignMatrix, factor: usize, share: f64) -> bool {
     let factors = &matrix.design.factors;
     let others = (0..factors.len()).filter(|&other| other != factor);
-    let others: Vec<f64> = others.filter_map(|other| matrix.share_percent(other)).collect();
-    let mut factors = factors.iter().enumerate();
-    !others.is_empty()
-        && others.iter().all(|other| *other < share)
-        && factors.all(|(at, of)| matrix.comparable(at).len() == of.levels.len())
+    let other_shares: Vec<f64> = others.filter_map(|other| matrix.share_percent(other)).collect();
+    let mut indexed = factors.iter().enumerate();
+    !other_shares.is_empty()
+        && other_shares.iter().all(|other| *other < share)
+        && indexed.all(|(index, factor)| matrix.comparable(index).len() == factor.levels.len())
 }
 
-/// Differences between runs of which at least one was not repeated: description, no claim.
-fn not_tested(matrix: &DesignMatrix, factor: usize, own: &[&LevelTest]) -> Finding {
-    let singles: Vec<&LevelTest> = own.iter().copied().filter(|one| one.is_single()).collect();
+/// The finding of differences between runs of which at least one was not repeated. It only describes them.
+fn untested_effect(matrix: &DesignMatrix, factor: usize, tests: &[&LevelTest]) -> Finding {
+    let unreplicated: Vec<&LevelTest> =
+        tests.iter().copied().filter(|test| test.is_unreplicated()).collect();
     let subject = Subject::MainEffect(MainEffect::default());
-    let mut finding =
-        matrix.finding(FindingKind::NotTested, &[factor], subject, cells_of(&singles));
-    finding.effects = singles.iter().map(|one| one.effect(matrix)).collect();
-    finding.magnitude = matrix.scale.magnitude(singles[0].estimate);
+    let cells = cells_used(&unreplicated);
+    let mut finding = matrix.finding(FindingKind::NotTested, &[factor], subject, cells);
+    finding.effects = unreplicated.iter().map(|test| test.effect(matrix)).collect();
+    finding.magnitude = matrix.scale.magnitude(unreplicated[0].estimate);
     finding.is_supported = false;
     finding.caveats.push(Caveat::NotReplicated);
     finding

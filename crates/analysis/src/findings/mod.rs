@@ -1,6 +1,7 @@
-//! Findings: what the runs of a study say, each with numbers, intervals, evidence and caveats, in the order of importance. Values in, findings out.
+//! Derives findings from the runs of a study, each with numbers, intervals, evidence and caveats, most important first.
 //!
-//! Nothing is claimed without a test, and no test of a response without counting the others. What cannot be told is a finding too, once a reason.
+//! A claim needs a test, and the tests of a response are corrected for their number. What the runs leave open is a finding too, one
+//! per reason.
 
 mod design_matrix;
 mod exclusions;
@@ -14,7 +15,7 @@ mod over_time;
 mod noise;
 mod artefact;
 
-use crate::design::{Design, Stratum};
+use crate::design::Design;
 use crate::finding::{Caveat, EffectSize, EffectUnit, Finding, FindingKind, Inconclusive, Subject};
 use crate::throughput::throughput;
 use design_matrix::DesignMatrix;
@@ -26,36 +27,38 @@ use feedrate_measure::stats::holm;
 use feedrate_results::run::Run;
 use std::collections::BTreeSet;
 
-/// A difference that matters to nobody: 2 %, or two points of a percentage; of one below 20 less.
+/// Equivalence margin: 2 %, or two points of a percentage; less for percentages below 20.
 pub const MARGIN: f64 = 0.02;
 
-/// One utilisation and one throughput: of each the one that most runs have, the truest first among equals.
+/// One metric of utilisation and one of throughput: of each kind the metric that most runs have, and of equally frequent ones the most
+/// accurate.
 pub fn main_responses(runs: &[&Run]) -> Vec<&'static Metric> {
-    let first = throughput(runs.iter().copied());
+    let preferred = throughput(runs.iter().copied());
     let kinds: [&[&'static Metric]; 2] = [
         &[&AU_ALL_STEPS, &AU_WINDOWED],
-        &[first, &SAMPLES_WHOLE, &DELIVERED_WHOLE, &NOMINAL_WHOLE],
+        &[preferred, &SAMPLES_WHOLE, &DELIVERED_WHOLE, &NOMINAL_WHOLE],
     ];
     let count =
         |metric: &&'static Metric| runs.iter().filter(|run| run.metric(metric).is_some()).count();
-    // The last of equals is the greatest.
+    // `max_by_key` returns the last maximum, and the first metric is wanted.
     let commonest = kinds.iter().filter_map(|kind| kind.iter().rev().copied().max_by_key(count));
     commonest.filter(|metric| 0 < count(metric)).collect()
 }
 
-/// Conclude what `runs`, which the designs are of, say of `responses`.
+/// Derives the findings about `responses` from `runs`, to which the designs refer by index.
 pub fn findings(designs: &[Design], runs: &[&Run], responses: &[&'static Metric]) -> Vec<Finding> {
-    let mut all = Vec::new();
-    for finding in designs.iter().flat_map(|design| of_workload(design, runs, responses)) {
-        add(&mut all, finding);
+    let mut findings = Vec::new();
+    for finding in designs.iter().flat_map(|design| workload_findings(design, runs, responses)) {
+        add(&mut findings, finding);
     }
-    all.sort_by(|a, b| place(a).cmp(&place(b)).then(b.magnitude.total_cmp(&a.magnitude)));
-    all
+    findings
+        .sort_by(|a, b| sort_key(a).cmp(&sort_key(b)).then(b.magnitude.total_cmp(&a.magnitude)));
+    findings
 }
 
-/// Whether anybody would act on a difference, however certain it is.
-pub fn matters(of: &EffectSize) -> bool {
-    is_beyond_margin(of.unit, of.estimate)
+/// Whether an effect is larger than the equivalence margin, however certain it is.
+pub fn matters(effect: &EffectSize) -> bool {
+    is_beyond_margin(effect.unit, effect.estimate)
 }
 
 fn is_beyond_margin(unit: EffectUnit, value: f64) -> bool {
@@ -68,27 +71,28 @@ fn is_beyond_margin(unit: EffectUnit, value: f64) -> bool {
     }
 }
 
-/// By its kind; a difference that with all of its interval matters to nobody comes after all else.
-fn place(of: &Finding) -> (bool, usize) {
+/// Sorts findings by kind. Differences whose entire interval is within the equivalence margin come last.
+fn sort_key(finding: &Finding) -> (bool, usize) {
     let is_difference = matches!(
-        of.kind,
+        finding.kind,
         FindingKind::Effect | FindingKind::Epochs | FindingKind::Checkpoints | FindingKind::Drift
     );
-    (is_difference && !of.effects.iter().any(may_matter), of.kind.rank())
+    (is_difference && !finding.effects.iter().any(may_matter), finding.kind.rank())
 }
 
-fn may_matter(of: &EffectSize) -> bool {
-    let ends = [Some(of.estimate), of.low, of.high];
-    ends.into_iter().flatten().any(|value| is_beyond_margin(of.unit, value))
+/// Whether the estimate or an end of its interval is beyond the equivalence margin.
+fn may_matter(effect: &EffectSize) -> bool {
+    let values = [Some(effect.estimate), effect.low, effect.high];
+    values.into_iter().flatten().any(|value| is_beyond_margin(effect.unit, value))
 }
 
-/// Add a finding; something that cannot be told of several workloads for the same reason is said once.
-fn add(all: &mut Vec<Finding>, finding: Finding) {
-    let same = all
+/// Adds a finding. If several workloads leave the same question open, it becomes one finding.
+fn add(findings: &mut Vec<Finding>, finding: Finding) {
+    let same = findings
         .iter_mut()
         .find(|other| finding.kind == FindingKind::CannotTell && other.subject == finding.subject);
     match same {
-        None => all.push(finding),
+        None => findings.push(finding),
         Some(other) => {
             other.workloads.extend(finding.workloads);
             other.evidence.extend(finding.evidence);
@@ -96,44 +100,50 @@ fn add(all: &mut Vec<Finding>, finding: Finding) {
     }
 }
 
-fn of_workload(design: &Design, runs: &[&Run], responses: &[&'static Metric]) -> Vec<Finding> {
-    let mut all: Vec<Finding> =
-        exclusions::left_out(&UsedRuns { design, runs }).into_iter().collect();
+fn workload_findings(
+    design: &Design,
+    runs: &[&Run],
+    responses: &[&'static Metric],
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    findings.extend(exclusions::excluded_runs(&UsedRuns { design, runs }));
     let used = design.restricted(|_| true, |run| !is_invalid(runs[run]));
     let group = UsedRuns { design: &used, runs };
-    all.extend(inconclusive::only_left_out(design, &group));
+    findings.extend(inconclusive::only_invalid(design, &group));
     let strata = used.strata(runs);
-    all.extend(inconclusive::apart(&group, &strata));
-    let designs = strata.into_iter().map(Stratum::named_design);
-    all.extend(designs.flat_map(|design| of_stratum(&design, runs, responses)));
-    all
+    findings.extend(inconclusive::separate_strata(&group, &strata));
+    for stratum in strata {
+        findings.extend(stratum_findings(&stratum.named_design(), runs, responses));
+    }
+    findings
 }
 
-/// Only runs of one source, machine and size of samples are compared.
-fn of_stratum(design: &Design, runs: &[&Run], responses: &[&'static Metric]) -> Vec<Finding> {
+/// The findings of one stratum: runs of one source, machine and sample size, which may be compared.
+fn stratum_findings(design: &Design, runs: &[&Run], responses: &[&'static Metric]) -> Vec<Finding> {
     let group = UsedRuns { design, runs };
-    let mut all = artefact::artefacts(&group);
-    all.extend(over_time::over_time(&group));
-    all.extend(inconclusive::ignored(&group));
-    let matrices = responses.iter().filter_map(|response| DesignMatrix::new(&group, response));
-    let matrices: Vec<DesignMatrix> = matrices.collect();
+    let mut findings = artefact::artefacts(&group);
+    findings.extend(over_time::over_time(&group));
+    findings.extend(inconclusive::ignored(&group));
+    let matrices: Vec<DesignMatrix> =
+        responses.iter().filter_map(|response| DesignMatrix::new(&group, response)).collect();
     let judged: Vec<JudgedResponse> = matrices.iter().map(judge).collect();
-    all.extend(inconclusive::open(&design.workload, &judged));
-    all.extend(judged.into_iter().flat_map(|one| one.findings));
-    all.iter_mut().for_each(|finding| doubt_followed(finding, design));
-    all
+    findings.extend(inconclusive::open_findings(&design.workload, &judged));
+    findings.extend(judged.into_iter().flat_map(|response| response.findings));
+    findings.iter_mut().for_each(|finding| add_follower_caveats(finding, design));
+    findings
 }
 
-/// Settings that always changed with a factor may do what it seems to do.
-fn doubt_followed(finding: &mut Finding, design: &Design) {
+/// Adds a caveat for each factor with settings that always changed together with it.
+fn add_follower_caveats(finding: &mut Finding, design: &Design) {
     if finding.kind == FindingKind::CannotTell {
         return;
     }
-    let named = finding.factors.iter().filter_map(|name| design.factor(name));
-    let followed = named.map(|at| &design.factors[at]).filter(|of| !of.followers.is_empty());
-    finding.caveats.extend(followed.map(|of| Caveat::ChangedTogether {
-        factor: of.name.clone(),
-        followers: of.followers.clone(),
+    let factors = finding.factors.iter().filter_map(|name| design.factor(name));
+    let followed =
+        factors.map(|index| &design.factors[index]).filter(|factor| !factor.followers.is_empty());
+    finding.caveats.extend(followed.map(|factor| Caveat::ChangedTogether {
+        factor: factor.name.clone(),
+        followers: factor.followers.clone(),
     }));
 }
 
@@ -141,36 +151,37 @@ fn is_invalid(run: &Run) -> bool {
     run.doubts.iter().any(|doubt| doubt.severity == Severity::Invalid)
 }
 
-/// The runs of a workload that are used.
+/// The runs of a workload that are used, with their design.
 #[derive(Clone, Copy)]
 struct UsedRuns<'a> {
     design: &'a Design,
-    /// All that the design names by their places.
+    /// All runs to which the design refers by index.
     runs: &'a [&'a Run],
 }
 
 impl<'a> UsedRuns<'a> {
-    /// In the order of the list.
-    fn used(&self) -> Vec<&'a Run> {
-        self.places().into_iter().map(|run| self.runs[run]).collect()
+    fn used_runs(&self) -> Vec<&'a Run> {
+        self.used_indexes().into_iter().map(|run| self.runs[run]).collect()
     }
 
-    fn places(&self) -> BTreeSet<usize> {
+    fn used_indexes(&self) -> BTreeSet<usize> {
         self.design.cells.iter().flat_map(|cell| cell.runs.iter().copied()).collect()
     }
 
-    /// The design of those that count, as repeats where they differ only in what is never acted on.
-    fn acted_on(&self, counts: impl Fn(usize) -> bool) -> Design {
-        let places: Vec<usize> = self.places().into_iter().filter(|&run| counts(run)).collect();
+    /// The design of the runs for which `is_included` holds, without the factors that all of them ignore. Runs that differ only in
+    /// such factors become replicates.
+    fn effective_design(&self, is_included: impl Fn(usize) -> bool) -> Design {
+        let included: Vec<usize> =
+            self.used_indexes().into_iter().filter(|&run| is_included(run)).collect();
         self.design.restricted(
-            |factor| places.iter().any(|&run| self.runs[run].ignores(&factor.name).is_none()),
-            counts,
+            |factor| included.iter().any(|&run| self.runs[run].ignores(&factor.name).is_none()),
+            is_included,
         )
     }
 }
 
-/// Make a finding about runs, whatever their response.
-fn about(kind: FindingKind, workload: &str, subject: Subject, of: &[&Run]) -> Finding {
+/// A finding about runs, without response, factors, effects or caveats.
+fn finding_about(kind: FindingKind, workload: &str, subject: Subject, runs: &[&Run]) -> Finding {
     Finding {
         kind,
         workloads: vec![workload.into()],
@@ -178,56 +189,57 @@ fn about(kind: FindingKind, workload: &str, subject: Subject, of: &[&Run]) -> Fi
         factors: Vec::new(),
         subject,
         effects: Vec::new(),
-        evidence: of.iter().map(|run| run.path.clone()).collect(),
+        evidence: runs.iter().map(|run| run.path.clone()).collect(),
         caveats: Vec::new(),
         is_supported: true,
-        magnitude: of.len() as f64,
+        magnitude: runs.len() as f64,
     }
 }
 
-/// One response: what is told of it, and what is open.
+/// One response with its findings and its open points.
 struct JudgedResponse<'a> {
     matrix: &'a DesignMatrix<'a>,
     findings: Vec<Finding>,
     open: Vec<inconclusive::OpenPoint>,
 }
 
-/// All tests of a response are made first, and corrected together.
+/// Makes all tests of a response, corrects them together, and derives its findings.
 fn judge<'a>(matrix: &'a DesignMatrix<'a>) -> JudgedResponse<'a> {
-    let mut levels = main_effects::tests(matrix);
-    let mut pairs = interactions::tests(matrix);
+    let mut level_tests = main_effects::test_levels(matrix);
+    let mut pair_tests = interactions::test_pairs(matrix);
     let mut drift = drift::drift(matrix);
-    let mut superlinear = scaling::superlinear(matrix);
-    let p = levels.iter_mut().filter_map(|one| one.p.as_mut());
-    let p = p.chain(pairs.iter_mut().filter_map(|one| one.p.as_mut()));
-    let p = p.chain(drift.iter_mut().map(|one| &mut one.p));
-    let p: Vec<&mut f64> = p.chain(superlinear.iter_mut().map(|one| &mut one.p)).collect();
-    let tests = p.len();
-    let corrected = holm(&p.iter().map(|p| **p).collect::<Vec<_>>());
-    p.into_iter().zip(corrected).for_each(|(p, corrected)| *p = corrected);
+    let mut superlinear = scaling::test_superlinear(matrix);
+    let mut p_values: Vec<&mut f64> = Vec::new();
+    p_values.extend(level_tests.iter_mut().filter_map(|test| test.p.as_mut()));
+    p_values.extend(pair_tests.iter_mut().filter_map(|test| test.p.as_mut()));
+    p_values.extend(drift.iter_mut().map(|test| &mut test.p));
+    p_values.extend(superlinear.iter_mut().map(|test| &mut test.p));
+    let test_count = p_values.len();
+    let corrected = holm(&p_values.iter().map(|p| **p).collect::<Vec<_>>());
+    p_values.into_iter().zip(corrected).for_each(|(p, corrected)| *p = corrected);
     let mut judged = JudgedResponse { matrix, findings: Vec::new(), open: Vec::new() };
     for factor in 0..matrix.design.factors.len() {
-        let own: Vec<_> = levels.iter().filter(|one| one.factor == factor).collect();
-        match equivalence::no_effect(matrix, factor, &own) {
+        let tests: Vec<_> = level_tests.iter().filter(|test| test.factor == factor).collect();
+        match equivalence::no_effect(matrix, factor, &tests) {
             Some(found) => judged.findings.push(found),
             None => {
-                let partners = interactions::partners(matrix, &pairs, factor);
-                main_effects::conclude(&mut judged, factor, own.clone(), &partners, tests);
-                judged.findings.extend(equivalence::no_gain(matrix, factor, &own));
+                let partners = interactions::partners(matrix, &pair_tests, factor);
+                main_effects::conclude(&mut judged, factor, tests.clone(), &partners, test_count);
+                judged.findings.extend(equivalence::no_gain(matrix, factor, &tests));
             }
         }
     }
-    judged.findings.extend(interactions::findings(matrix, &pairs, tests));
-    judged.open.extend(interactions::open(matrix, &pairs));
+    judged.findings.extend(interactions::findings(matrix, &pair_tests, test_count));
+    judged.open.extend(interactions::open_points(matrix, &pair_tests));
     judged.findings.extend(noise::outliers(matrix));
-    judged.findings.extend(drift.and_then(|drift| drift.finding(matrix, tests)));
-    judged.findings.extend(scaling::scaling(matrix, superlinear, tests));
+    judged.findings.extend(drift.and_then(|drift| drift.finding(matrix, test_count)));
+    judged.findings.extend(scaling::scaling(matrix, superlinear, test_count));
     judged
 }
 
-/// Make a finding of something that cannot be told of these runs.
-fn cannot_tell(workload: &str, subject: Inconclusive, of: &[&Run]) -> Finding {
-    about(FindingKind::CannotTell, workload, Subject::Inconclusive(subject), of)
+/// The finding that runs leave a question open.
+fn open_finding(workload: &str, reason: Inconclusive, runs: &[&Run]) -> Finding {
+    finding_about(FindingKind::CannotTell, workload, Subject::Inconclusive(reason), runs)
 }
 
 #[cfg(test)]
@@ -237,16 +249,16 @@ mod tests {
     use feedrate_measure::stats::Interval;
 
     #[test]
-    fn a_difference_that_matters_to_nobody_comes_last() {
+    fn a_difference_within_the_margin_comes_last() {
         let epochs = |low, high| {
-            let of = Quantity::FirstEpoch(SAMPLES_WHOLE.id.name());
-            let ends = Some(Interval { estimate: 1.0004, low, high });
-            let effect = EffectSize::new(of, EffectUnit::Ratio, 1.0004, ends, 3);
-            let found = about(FindingKind::Epochs, "w", Subject::BetweenEpochs(1), &[]);
-            place(&Finding { effects: vec![effect], ..found })
+            let quantity = Quantity::FirstEpoch(SAMPLES_WHOLE.id.name());
+            let interval = Some(Interval { estimate: 1.0004, low, high });
+            let effect = EffectSize::new(quantity, EffectUnit::Ratio, 1.0004, interval, 3);
+            let found = finding_about(FindingKind::Epochs, "w", Subject::BetweenEpochs(1), &[]);
+            sort_key(&Finding { effects: vec![effect], ..found })
         };
-        let open = place(&about(FindingKind::CannotTell, "w", Subject::Drift, &[]));
-        assert!(open < epochs(1.0001, 1.0007), "0.04 % is certain, and nothing");
+        let open = sort_key(&finding_about(FindingKind::CannotTell, "w", Subject::Drift, &[]));
+        assert!(open < epochs(1.0001, 1.0007), "0.04 % is certain but irrelevant");
         assert!(epochs(0.95, 1.05) < open, "it may be 5 %");
     }
 }

@@ -1,38 +1,43 @@
-//! Runs far from the others of their cell, where it was run often enough to decide. Tests no factor.
+//! Finds runs far from the other runs of their cell. They are reported for inspection and never excluded.
 
-use super::about;
 use super::design_matrix::DesignMatrix;
+use super::finding_about;
 use crate::finding::{Caveat, EffectSize, EffectUnit, Finding, FindingKind, Quantity, Subject};
 use crate::precision::CONFIDENCE;
 use feedrate_measure::metric::Metric;
 use feedrate_measure::stats::{OUTLIER_SCORE, median_interval, modified_z_scores};
 use feedrate_results::run::Run;
 
-/// Runs far from others of the same cell, where it was run often enough to say so: to be looked at, and never left out.
+/// One finding for each cell with outliers. Cells with too few runs to decide are skipped.
 pub(super) fn outliers(matrix: &DesignMatrix) -> Vec<Finding> {
-    (0..matrix.cells.len()).filter_map(|at| outliers_of_cell(matrix, at)).collect()
+    (0..matrix.cells.len()).filter_map(|cell| cell_outliers(matrix, cell)).collect()
 }
 
-fn outliers_of_cell(matrix: &DesignMatrix, at: usize) -> Option<Finding> {
-    let runs = &matrix.runs[at];
-    let scores = modified_z_scores(&matrix.cells[at].values)?;
-    let far = runs.iter().zip(scores).filter(|(_, score)| OUTLIER_SCORE < score.abs());
-    let (far, named): (Vec<&Run>, Vec<(String, f64)>) =
-        far.map(|(run, score)| (*run, (run.short_path(), score))).unzip();
-    if far.is_empty() {
+fn cell_outliers(matrix: &DesignMatrix, cell: usize) -> Option<Finding> {
+    let runs = &matrix.runs[cell];
+    let scores = modified_z_scores(&matrix.cells[cell].values)?;
+    let mut outliers: Vec<&Run> = Vec::new();
+    let mut named_scores = Vec::new();
+    for (run, score) in runs.iter().zip(scores) {
+        if OUTLIER_SCORE < score.abs() {
+            outliers.push(run);
+            named_scores.push((run.short_path(), score));
+        }
+    }
+    if outliers.is_empty() {
         return None;
     }
-    let subject = Subject::Outliers { runs: named, cell_runs: runs.len() };
+    let subject = Subject::Outliers { runs: named_scores, cell_runs: runs.len() };
     Some(Finding {
         response: Some(matrix.response.id.name()),
         effects: median(matrix.response, runs).into_iter().collect(),
         caveats: vec![Caveat::OutliersAreCommon],
         is_supported: false,
-        ..about(FindingKind::Outlier, &matrix.design.workload, subject, &far)
+        ..finding_about(FindingKind::Outlier, &matrix.design.workload, subject, &outliers)
     })
 }
 
-/// Median of runs with its interval; `None` of too few.
+/// The median of runs with its interval; `None` for too few runs.
 fn median(response: &Metric, runs: &[&Run]) -> Option<EffectSize> {
     let values: Vec<f64> = runs.iter().filter_map(|run| run.metric(response)).collect();
     let interval = median_interval(&values, CONFIDENCE)?;

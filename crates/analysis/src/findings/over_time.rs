@@ -1,8 +1,11 @@
-//! How runs change while they last: the first epoch against later ones, and training during and after checkpoints against before. Each run is compared with itself, so that
-//! experiments of other settings count together; replicates tell how far that varies.
+//! Finds changes within runs: the first epoch compared with later ones, and training during and after checkpoints compared with
+//! training before.
+//!
+//! Each run is compared with itself, so experiments with different settings count together. Replicates show how much the change
+//! varies.
 
-use super::exclusions::doubted;
-use super::{UsedRuns, about};
+use super::exclusions::doubt_caveats;
+use super::{UsedRuns, finding_about};
 use crate::estimate::{ResponseScale, mean_of_cells, scaled, unweighted_mean};
 use crate::finding::{Caveat, EffectSize, EffectUnit, Finding, FindingKind, Quantity, Subject};
 use crate::precision::ALPHA;
@@ -12,71 +15,72 @@ use feedrate_measure::record::CheckpointKind;
 use feedrate_measure::stats::{Cell, Difference, Interval, holm, mean};
 use feedrate_results::run::Run;
 
-/// Responses that are known by epoch and phase.
+/// The responses that are known for each epoch and phase.
 const RESPONSES: [&Metric; 2] = [&SAMPLES_WHOLE, &AU_ALL_STEPS];
 
-/// A part of runs against another part of them, in one response.
+/// The test of one part of runs against another part of the same runs, in one response.
 struct PartTest<'a> {
-    of: Quantity,
+    quantity: Quantity,
     response: &'static Metric,
     estimate: f64,
-    /// `None` where no experiment was repeated.
+    /// `None` if no experiment was repeated.
     difference: Option<Difference>,
     p: Option<f64>,
-    /// Runs that it rests on.
     runs: Vec<&'a Run>,
     experiments: usize,
 }
 
-/// One finding on epochs, one on checkpoints, where there are several, or some. Their tests are corrected together.
+/// One finding about epochs and one about checkpoints, if runs have several epochs or checkpoints. Their tests are corrected
+/// together.
 pub(super) fn over_time(group: &UsedRuns) -> Vec<Finding> {
     let mut epochs = Vec::new();
-    let (mut during, mut after) = (Vec::new(), Vec::new());
+    let mut during = Vec::new();
+    let mut after = Vec::new();
     for response in RESPONSES {
         let id = response.id.name();
         epochs.extend(PartTest::new(group, Quantity::FirstEpoch(id), response, |run| {
-            first_epoch(run, response)
+            first_epoch_change(run, response)
         }));
-        let beside = |run: &Run, part: PartOf| against_before(run, response, part);
-        let of = Quantity::DuringCheckpoints(id);
-        during
-            .extend(PartTest::new(group, of, response, |run| beside(run, |one| Some(one.during))));
-        let of = Quantity::AfterCheckpoints(id);
-        after.extend(PartTest::new(group, of, response, |run| beside(run, |one| one.after)));
+        during.extend(PartTest::new(group, Quantity::DuringCheckpoints(id), response, |run| {
+            checkpoint_change(run, response, |phases| Some(phases.during))
+        }));
+        after.extend(PartTest::new(group, Quantity::AfterCheckpoints(id), response, |run| {
+            checkpoint_change(run, response, |phases| phases.after)
+        }));
     }
-    let mut tests: Vec<&mut PartTest> =
-        epochs.iter_mut().chain(&mut during).chain(&mut after).collect();
-    let known: Vec<f64> = tests.iter().filter_map(|test| test.p).collect();
-    let corrected = holm(&known).into_iter();
-    tests
-        .iter_mut()
-        .filter_map(|test| test.p.as_mut())
-        .zip(corrected)
-        .for_each(|(p, one)| *p = one);
-    let tests = known.len();
-    let of_epochs = (!epochs.is_empty())
-        .then(|| finding(group, FindingKind::Epochs, &epochs, tests, Vec::new(), Vec::new()));
+    let tests = epochs.iter_mut().chain(&mut during).chain(&mut after);
+    let p_values: Vec<&mut f64> = tests.filter_map(|test| test.p.as_mut()).collect();
+    let test_count = p_values.len();
+    let corrected = holm(&p_values.iter().map(|p| **p).collect::<Vec<_>>());
+    p_values.into_iter().zip(corrected).for_each(|(p, corrected)| *p = corrected);
+    let mut findings = Vec::new();
+    if !epochs.is_empty() {
+        let costs = CheckpointCosts::default();
+        findings.push(finding(group, FindingKind::Epochs, &epochs, test_count, costs));
+    }
     let checkpoints: Vec<PartTest> = during.into_iter().chain(after).collect();
-    of_epochs.into_iter().chain(of_checkpoints_written(group, &checkpoints, tests)).collect()
+    findings.extend(checkpoint_finding(group, &checkpoints, test_count));
+    findings
 }
 
-/// A phase beside a checkpoint.
-type PartOf = for<'p> fn(CheckpointPhases<'p>) -> Option<&'p Phase>;
+/// Selects one of the phases around a checkpoint.
+type SelectPhase = for<'p> fn(CheckpointPhases<'p>) -> Option<&'p Phase>;
 
-fn saves(run: &Run) -> impl Iterator<Item = CheckpointPhases<'_>> {
+fn saved_checkpoints(run: &Run) -> impl Iterator<Item = CheckpointPhases<'_>> {
     checkpoint_phases(&run.phases, CheckpointKind::Save)
 }
 
-/// The first epoch less the mean of all later ones, on the scale of the response.
-fn first_epoch(run: &Run, response: &Metric) -> Option<f64> {
-    let epochs = run.series.get(&response.id)?.iter();
-    let epochs: Option<Vec<f64>> = epochs.map(|value| scaled(response, (*value)?)).collect();
+/// The difference between the first epoch and the mean of later ones, on the scale of the response.
+fn first_epoch_change(run: &Run, response: &Metric) -> Option<f64> {
+    let values = run.series.get(&response.id)?.iter();
+    let epochs: Option<Vec<f64>> = values.map(|value| scaled(response, (*value)?)).collect();
     let (first, later) = epochs.as_ref()?.split_first()?;
     Some(first - mean(later)?)
 }
 
-/// A phase less the one before the checkpoint, on the scale of the response; the mean over checkpoints that have both in one epoch.
-fn against_before(run: &Run, response: &Metric, part: PartOf) -> Option<f64> {
+/// The difference between a phase and the phase before the checkpoint, on the scale of the response: the mean over the checkpoints
+/// that have both phases in one epoch.
+fn checkpoint_change(run: &Run, response: &Metric, select: SelectPhase) -> Option<f64> {
     let value = |phase: &Phase| {
         let known = if response.id == SAMPLES_WHOLE.id {
             phase.samples_per_second
@@ -85,59 +89,65 @@ fn against_before(run: &Run, response: &Metric, part: PartOf) -> Option<f64> {
         };
         scaled(response, known?)
     };
-    let changes = saves(run).filter_map(|one| {
-        let (part, before) = (part(one)?, one.before?);
-        is_in_one_epoch(run, before, part).then_some(value(part)? - value(before)?)
+    let changes = saved_checkpoints(run).filter_map(|phases| {
+        let selected = select(phases)?;
+        let before = phases.before?;
+        let is_comparable = are_in_one_epoch(run, before, selected);
+        is_comparable.then_some(value(selected)? - value(before)?)
     });
     mean(&changes.collect::<Vec<f64>>())
 }
 
-/// The first steps of an epoch wait as they do without a checkpoint before it: they tell nothing of checkpoints.
-fn is_in_one_epoch(run: &Run, before: &Phase, after: &Phase) -> bool {
-    let mut epochs = run.phases.iter().filter(|of| of.phase == PhaseKind::Epoch);
-    epochs.any(|of| of.start_s <= before.start_s && after.start_s < of.start_s + of.duration_s)
+/// Whether two phases belong to one epoch. The first steps of an epoch wait even without a checkpoint before them, so they do not
+/// show the effect of one.
+fn are_in_one_epoch(run: &Run, before: &Phase, after: &Phase) -> bool {
+    let mut epochs = run.phases.iter().filter(|phase| phase.phase == PhaseKind::Epoch);
+    epochs.any(|epoch| {
+        epoch.start_s <= before.start_s && after.start_s < epoch.start_s + epoch.duration_s
+    })
 }
 
 impl<'a> PartTest<'a> {
-    /// The mean over experiments, each as heavy. Where some were repeated it is of these, so that it has an interval.
+    /// The unweighted mean over experiments. If some were repeated, the others are left out, so that it has an interval.
     fn new(
         group: &UsedRuns<'a>,
-        of: Quantity,
+        quantity: Quantity,
         response: &'static Metric,
-        value: impl Fn(&Run) -> Option<f64>,
+        change: impl Fn(&Run) -> Option<f64>,
     ) -> Option<Self> {
-        let design = group.acted_on(|run| value(group.runs[run]).is_some());
-        let mut all: Vec<(Cell, Vec<&Run>)> = Vec::new();
+        let design = group.effective_design(|run| change(group.runs[run]).is_some());
+        let mut experiments: Vec<(Cell, Vec<&Run>)> = Vec::new();
         for cell in &design.cells {
             let runs: Vec<&Run> = cell.runs.iter().map(|&run| group.runs[run]).collect();
-            let values = runs.iter().filter_map(|run| value(run)).collect();
-            all.push((Cell { levels: cell.levels.clone(), values }, runs));
+            let values = runs.iter().filter_map(|run| change(run)).collect();
+            experiments.push((Cell { levels: cell.levels.clone(), values }, runs));
         }
-        if all.iter().any(|(cell, _)| 1 < cell.values.len()) {
-            all.retain(|(cell, _)| 1 < cell.values.len());
+        let is_repeated = |(cell, _): &(Cell, Vec<&Run>)| 1 < cell.values.len();
+        if experiments.iter().any(is_repeated) {
+            experiments.retain(is_repeated);
         }
-        let (cells, runs): (Vec<Cell>, Vec<Vec<&Run>>) = all.into_iter().unzip();
-        let experiments = cells.len();
-        if experiments == 0 {
+        if experiments.is_empty() {
             return None;
         }
+        let (cells, runs): (Vec<Cell>, Vec<Vec<&Run>>) = experiments.into_iter().unzip();
         let (estimate, difference) = unweighted_mean(&cells);
         Some(PartTest {
-            of,
+            quantity,
             response,
             estimate,
             p: difference.as_ref().and_then(Difference::p),
             difference,
             runs: runs.concat(),
-            experiments,
+            experiments: cells.len(),
         })
     }
 
-    fn effect(&self, tests: usize) -> EffectSize {
+    fn effect(&self, test_count: usize) -> EffectSize {
         let scale = ResponseScale::new(self.response);
-        let (of, n) = (self.of.clone(), self.runs.len());
-        let effect = scale.effect(of, self.estimate, self.difference.as_ref(), n);
-        if self.p.is_some() { effect.tested(self.p, tests) } else { effect }
+        let quantity = self.quantity.clone();
+        let difference = self.difference.as_ref();
+        let effect = scale.effect(quantity, self.estimate, difference, self.runs.len());
+        if self.p.is_some() { effect.tested(self.p, test_count) } else { effect }
     }
 
     fn magnitude(&self) -> f64 {
@@ -145,15 +155,21 @@ impl<'a> PartTest<'a> {
     }
 }
 
-/// `costs`: numbers that are no test, and rest on `runs`.
+/// Measured costs of checkpoints, which are not tested, with the runs they are from.
+#[derive(Default)]
+struct CheckpointCosts<'a> {
+    effects: Vec<EffectSize>,
+    runs: Vec<&'a Run>,
+}
+
 fn finding<'a>(
     group: &UsedRuns,
     kind: FindingKind,
     parts: &[PartTest<'a>],
-    tests: usize,
-    costs: Vec<EffectSize>,
-    mut runs: Vec<&'a Run>,
+    test_count: usize,
+    costs: CheckpointCosts<'a>,
 ) -> Finding {
+    let mut runs = costs.runs;
     runs.extend(parts.iter().flat_map(|part| part.runs.iter().copied()));
     runs.sort_by(|a, b| a.path.cmp(&b.path));
     runs.dedup_by(|a, b| a.path == b.path);
@@ -162,65 +178,76 @@ fn finding<'a>(
         FindingKind::Epochs => Subject::BetweenEpochs(experiments),
         _ => Subject::AroundCheckpoints(experiments),
     };
-    let effects: Vec<EffectSize> =
-        costs.into_iter().chain(parts.iter().map(|part| part.effect(tests))).collect();
-    let mut caveats = doubted(&runs, &RESPONSES);
-    if effects.iter().all(|of| of.low.is_none()) {
+    let mut effects = costs.effects;
+    effects.extend(parts.iter().map(|part| part.effect(test_count)));
+    let mut caveats = doubt_caveats(&runs, &RESPONSES);
+    if effects.iter().all(|effect| effect.low.is_none()) {
         caveats.push(Caveat::NotReplicated);
     }
     Finding {
-        // What a checkpoint takes is measured; what parts differ by is tested.
-        is_supported: effects.iter().any(|of| of.p.map_or(of.low.is_some(), |p| p < ALPHA)),
+        // Costs are measured and need an interval; differences between parts need a significant test.
+        is_supported: effects
+            .iter()
+            .any(|effect| effect.p.map_or(effect.low.is_some(), |p| p < ALPHA)),
         effects,
         caveats,
         magnitude: parts.iter().map(PartTest::magnitude).fold(0.0, f64::max),
-        ..about(kind, &group.design.workload, subject, &runs)
+        ..finding_about(kind, &group.design.workload, subject, &runs)
     }
 }
 
-/// Length and share of checkpoints, and what training does beside them. `None` where none was written.
-fn of_checkpoints_written<'a>(
+/// The finding about the cost of checkpoints and their effect on training; `None` if no checkpoint was saved.
+fn checkpoint_finding<'a>(
     group: &UsedRuns<'a>,
     parts: &[PartTest<'a>],
-    tests: usize,
+    test_count: usize,
 ) -> Option<Finding> {
-    let seconds =
-        |run: &Run| mean(&saves(run).map(|one| one.during.duration_s).collect::<Vec<_>>());
-    let design = group.acted_on(|run| seconds(group.runs[run]).is_some());
-    let of_cells = |value: &dyn Fn(&Run) -> Option<f64>| {
+    let mean_duration_s = |run: &Run| {
+        let durations = saved_checkpoints(run).map(|phases| phases.during.duration_s);
+        mean(&durations.collect::<Vec<_>>())
+    };
+    let design = group.effective_design(|run| mean_duration_s(group.runs[run]).is_some());
+    let values_by_cell = |value: &dyn Fn(&Run) -> Option<f64>| {
         let cells = design.cells.iter();
-        let values = cells.map(|cell| cell.runs.iter().filter_map(|&run| value(group.runs[run])));
-        values.map(Iterator::collect).collect::<Vec<Vec<f64>>>()
+        cells
+            .map(|cell| cell.runs.iter().filter_map(|&run| value(group.runs[run])).collect())
+            .collect::<Vec<Vec<f64>>>()
     };
     let runs: Vec<&Run> =
         design.cells.iter().flat_map(|cell| &cell.runs).map(|&run| group.runs[run]).collect();
-    let mut costs = Vec::new();
-    let durations = mean_of_cells(&DURATION_S, &of_cells(&seconds));
-    // A share is a percentage, and its interval ends where these do.
-    let shares = mean_of_cells(&AU_ALL_STEPS, &of_cells(&percent_of_run)).map(|(of, ends)| {
-        let end = |percent: f64| percent.clamp(0.0, 100.0) / 100.0;
-        let ends = ends.map(|of| Interval { low: end(of.low), high: end(of.high), ..of });
-        (of / 100.0, ends)
-    });
-    for (of, unit, found) in [
-        (Quantity::CheckpointDuration, EffectUnit::Seconds, durations),
-        (Quantity::CheckpointShare, EffectUnit::Share, shares),
-    ] {
-        let found = found.into_iter();
-        costs.extend(found.map(|(middle, interval)| {
-            EffectSize::new(of.clone(), unit, middle, interval, runs.len())
-        }));
+    let mut effects = Vec::new();
+    if let Some((mean_s, interval)) = mean_of_cells(&DURATION_S, &values_by_cell(&mean_duration_s))
+    {
+        let quantity = Quantity::CheckpointDuration;
+        effects.push(EffectSize::new(quantity, EffectUnit::Seconds, mean_s, interval, runs.len()));
     }
-    if costs.is_empty() {
+    // A share is a percentage like utilisation, and its interval is limited to the possible values.
+    if let Some((percent, interval)) =
+        mean_of_cells(&AU_ALL_STEPS, &values_by_cell(&checkpoint_percent))
+    {
+        let share = |percent: f64| percent.clamp(0.0, 100.0) / 100.0;
+        let share_interval = interval.map(|interval| Interval {
+            low: share(interval.low),
+            high: share(interval.high),
+            ..interval
+        });
+        let quantity = Quantity::CheckpointShare;
+        let unit = EffectUnit::Share;
+        let estimate = percent / 100.0;
+        effects.push(EffectSize::new(quantity, unit, estimate, share_interval, runs.len()));
+    }
+    if effects.is_empty() {
         return None;
     }
-    Some(finding(group, FindingKind::Checkpoints, parts, tests, costs, runs))
+    let costs = CheckpointCosts { effects, runs };
+    Some(finding(group, FindingKind::Checkpoints, parts, test_count, costs))
 }
 
-/// Time of checkpoints ÷ time from the first phase's start to the last one's end, in percent.
-fn percent_of_run(run: &Run) -> Option<f64> {
-    let start_s = run.phases.iter().map(|one| one.start_s).reduce(f64::min)?;
-    let end_s = run.phases.iter().map(|one| one.start_s + one.duration_s).reduce(f64::max)?;
-    let all_s: f64 = saves(run).map(|one| one.during.duration_s).sum();
-    (start_s < end_s && 0.0 < all_s).then(|| 100.0 * all_s / (end_s - start_s))
+/// The time of saved checkpoints as a percentage of the time from the start of the first phase to the end of the last.
+fn checkpoint_percent(run: &Run) -> Option<f64> {
+    let start_s = run.phases.iter().map(|phase| phase.start_s).reduce(f64::min)?;
+    let ends_s = run.phases.iter().map(|phase| phase.start_s + phase.duration_s);
+    let end_s = ends_s.reduce(f64::max)?;
+    let checkpoints_s: f64 = saved_checkpoints(run).map(|phases| phases.during.duration_s).sum();
+    (start_s < end_s && 0.0 < checkpoints_s).then(|| 100.0 * checkpoints_s / (end_s - start_s))
 }

@@ -1,4 +1,4 @@
-//! How throughput grows with processes: the share of linear growth, and growth that is more than linear.
+//! Finds how throughput grows with the number of processes: the share of linear growth, and growth that is more than linear.
 
 use super::MARGIN;
 use super::design_matrix::DesignMatrix;
@@ -7,15 +7,15 @@ use crate::finding::{EffectSize, EffectUnit, Finding, FindingKind, Subject};
 use crate::precision::{ALPHA, CONFIDENCE};
 use feedrate_measure::stats::{Combination, Difference, Interval};
 
-/// A number of processes whose throughput may be more than linear.
-pub(super) struct Superlinear {
+/// The test whether throughput at one number of processes is more than linear.
+pub(super) struct SuperlinearTest {
     level: usize,
-    /// ln of the share of linear growth.
-    over: Difference,
+    /// Logarithm of the ratio to linear growth.
+    excess: Difference,
     pub(super) p: f64,
 }
 
-/// The factor that counts processes, for the response of a rate.
+/// The factor that counts processes.
 struct ProcessLevels {
     factor: usize,
     /// Levels that can be compared, ascending; at least two.
@@ -24,7 +24,7 @@ struct ProcessLevels {
 }
 
 impl ProcessLevels {
-    /// `None` where there is none, or nothing can be compared.
+    /// `None` if the response is not a rate, there is no such factor, or its levels cannot be compared.
     fn new(matrix: &DesignMatrix) -> Option<Self> {
         if !matrix.response.unit.is_rate() {
             return None;
@@ -32,19 +32,17 @@ impl ProcessLevels {
         let factor = matrix.design.factor(PROCESSES)?;
         let numbers = matrix.design.factors[factor].numbers.clone()?;
         let levels = matrix.comparable(factor);
-        (1.0 <= numbers[0] && 2 <= levels.len()).then_some(ProcessLevels {
-            factor,
-            levels,
-            numbers,
-        })
+        let is_usable = 1.0 <= numbers[0] && 2 <= levels.len();
+        is_usable.then_some(ProcessLevels { factor, levels, numbers })
     }
 
     fn first(&self) -> usize {
         self.levels[0]
     }
 
-    /// ln of the share of linear growth from the fewest processes to those of `level`.
-    fn over_linear(&self, matrix: &DesignMatrix, level: usize) -> Option<(Combination, f64)> {
+    /// The logarithm of the ratio to linear growth, from the smallest number of processes to that of `level`, with the combination
+    /// of cells that it is estimated from.
+    fn excess(&self, matrix: &DesignMatrix, level: usize) -> Option<(Combination, f64)> {
         let combination = matrix.difference(self.factor, self.first(), level)?.combination;
         let linear = self.numbers[level] / self.numbers[self.first()];
         let estimate = combination.estimate(&matrix.cells) - linear.ln();
@@ -58,14 +56,16 @@ impl ProcessLevels {
         kind: FindingKind,
         subject: Subject,
     ) -> Option<Finding> {
-        let (combination, estimate) = self.over_linear(matrix, level)?;
-        let over = combination.welch(&matrix.cells).map(|of| Difference { estimate, ..of });
-        let interval = over.and_then(|of| of.interval(CONFIDENCE)).map(Interval::exp);
-        let [a, b] =
-            [self.first(), level].map(|level| matrix.runs_of(&combination, (self.factor, level)));
-        let of = matrix.quantity(self.factor, level, self.first());
-        let effect =
-            EffectSize::new(of, EffectUnit::Efficiency, estimate.exp(), interval, a.min(b));
+        let (combination, estimate) = self.excess(matrix, level)?;
+        let excess = combination
+            .welch(&matrix.cells)
+            .map(|difference| Difference { estimate, ..difference });
+        let interval = excess.and_then(|excess| excess.interval(CONFIDENCE)).map(Interval::exp);
+        let runs = |level: usize| matrix.run_count(&combination, (self.factor, level));
+        let n = runs(self.first()).min(runs(level));
+        let quantity = matrix.quantity(self.factor, level, self.first());
+        let unit = EffectUnit::Efficiency;
+        let effect = EffectSize::new(quantity, unit, estimate.exp(), interval, n);
         let mut finding = matrix.finding(kind, &[self.factor], subject, combination.cells());
         finding.effects = vec![effect];
         finding.magnitude = matrix.scale.magnitude(estimate);
@@ -73,37 +73,39 @@ impl ProcessLevels {
     }
 }
 
-/// A test of each number of processes against the fewest.
-pub(super) fn superlinear(matrix: &DesignMatrix) -> Vec<Superlinear> {
+/// Tests each number of processes against the smallest.
+pub(super) fn test_superlinear(matrix: &DesignMatrix) -> Vec<SuperlinearTest> {
     let Some(processes) = ProcessLevels::new(matrix) else { return Vec::new() };
     let tests = processes.levels[1..].iter().filter_map(|&level| {
-        let (combination, estimate) = processes.over_linear(matrix, level)?;
-        let over = Difference { estimate, ..combination.welch(&matrix.cells)? };
-        Some(Superlinear { level, over, p: over.p()? })
+        let (combination, estimate) = processes.excess(matrix, level)?;
+        let excess = Difference { estimate, ..combination.welch(&matrix.cells)? };
+        Some(SuperlinearTest { level, excess, p: excess.p()? })
     });
     tests.collect()
 }
 
-/// The worst excess, or the efficiency at most processes.
+/// The finding of the largest superlinear growth; if there is none, that of the efficiency at the largest number of processes.
 pub(super) fn scaling(
     matrix: &DesignMatrix,
-    tests: Vec<Superlinear>,
-    number: usize,
+    tests: Vec<SuperlinearTest>,
+    test_count: usize,
 ) -> Option<Finding> {
     let processes = ProcessLevels::new(matrix)?;
-    let excess =
-        tests.into_iter().filter(|one| one.p < ALPHA && MARGIN.ln_1p() < one.over.estimate);
-    let excess = excess.max_by(|a, b| a.over.estimate.total_cmp(&b.over.estimate));
-    if let Some(Superlinear { level, p, .. }) = excess {
-        let (kind, subject) = (FindingKind::Superlinear, Subject::MoreThanLinear);
-        let mut finding = processes.finding(matrix, level, kind, subject)?;
-        finding.effects = vec![finding.effects.remove(0).tested(Some(p), number)];
+    let largest = tests
+        .into_iter()
+        .filter(|test| test.p < ALPHA && MARGIN.ln_1p() < test.excess.estimate)
+        .max_by(|a, b| a.excess.estimate.total_cmp(&b.excess.estimate));
+    if let Some(SuperlinearTest { level, p, .. }) = largest {
+        let kind = FindingKind::Superlinear;
+        let mut finding = processes.finding(matrix, level, kind, Subject::MoreThanLinear)?;
+        finding.effects = vec![finding.effects.remove(0).tested(Some(p), test_count)];
         return Some(finding);
     }
     let last = *processes.levels.last()?;
     let mut finding = processes.finding(matrix, last, FindingKind::Scaling, Subject::Efficiency)?;
     if finding.effects[0].low.is_none() {
-        (finding.kind, finding.is_supported) = (FindingKind::NotTested, false);
+        finding.kind = FindingKind::NotTested;
+        finding.is_supported = false;
     }
     Some(finding)
 }

@@ -92,7 +92,7 @@ impl<'a> Curves<'a> {
     fn new(block: &'a PlotBlock<'a>, y: &ResponseAxis<'_>) -> Self {
         let mut drawn: BTreeMap<Vec<usize>, Vec<Point>> = BTreeMap::new();
         for cell in &block.design.cells {
-            let points = drawn.entry(block.design.held(cell, &block.free())).or_default();
+            let points = drawn.entry(block.design.held_levels(cell, &block.free())).or_default();
             let point = block.count(cell).and_then(|x| y.point(block, x, &[cell]));
             points.extend(point.filter(|point| point.y > 0.0));
         }
@@ -108,7 +108,7 @@ impl<'a> Curves<'a> {
             return;
         };
         let most = self.block.design.slice(&self.block.free());
-        let most = most.first().map(|cell| self.block.design.held(cell, &self.block.free()));
+        let most = most.first().map(|cell| self.block.design.held_levels(cell, &self.block.free()));
         let kept = most.filter(|levels| self.drawn.contains_key(levels));
         let kept = kept.unwrap_or_else(|| longest.0.clone());
         if self.drawn.len() > 1 {

@@ -16,7 +16,7 @@ pub fn verdict(compared: &ComparedResponse) -> String {
         Ground::NotWorseBy(margin) => {
             return format!("not worse by more than {}", percent(*margin));
         }
-        Ground::Differs { is_better, by: distance } => {
+        Ground::Differs { is_better, size: distance } => {
             let word = if *is_better { "better" } else { "worse" };
             let is_percent =
                 Metric::find(compared.response).is_ok_and(|metric| metric.unit == Unit::Percent);
