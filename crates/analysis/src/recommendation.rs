@@ -1,4 +1,6 @@
-//! The tested configurations that did best, what they take, and what was not tried. From the means of cells: it claims no more than these.
+//! Recommends the best of the configurations that were run.
+//!
+//! It compares the means of cells and predicts nothing about configurations that were not run.
 
 use crate::design::{Design, DesignCell, Factor, Stratum};
 use crate::estimate::{Middle, scaled};
@@ -14,7 +16,7 @@ use std::cmp::Ordering::Equal;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Levels by their factors.
+/// Levels by the names of their factors.
 type HeldLevels = BTreeMap<String, String>;
 
 /// The best of the configurations of a workload that were run.
@@ -22,35 +24,36 @@ type HeldLevels = BTreeMap<String, String>;
 pub struct Recommendation {
     /// The workload.
     pub workload: String,
-    /// Those that no other beats in both throughput and utilisation, most throughput first.
+    /// The configurations that no other exceeds in both throughput and utilisation, highest throughput first.
     pub best: Vec<Configuration>,
-    /// Unit of throughputs.
+    /// The unit of throughputs.
     pub unit: Unit,
-    /// How many others are not told apart from the first in throughput: by Welch's test, corrected for all (Holm), or because either was run once.
+    /// Number of other configurations whose throughput cannot be distinguished from that of the first, by Welch's test corrected by
+    /// Holm's method, or because one of the two was run only once.
     pub indistinguishable: usize,
-    /// Configurations that were run, and are compared.
+    /// Number of configurations that were run and are compared.
     pub tested: usize,
-    /// Factors of the workload that are no choice, with the level that all compared configurations have.
+    /// Factors of the workload that cannot be chosen, with the level that all compared configurations share.
     pub held: HeldLevels,
-    /// Combinations of all levels of all factors; those that were not run are untested.
+    /// Number of combinations of all levels of all factors, including those that were not run.
     pub combinations: u64,
-    /// Factors with settings that always changed together with them, so that it may be these.
+    /// Factors with settings that always changed together with them and may be the actual cause.
     pub followed: Vec<(String, Vec<String>)>,
     /// Whether the utilisation of all compared configurations is known.
     pub is_au_known: bool,
-    /// Warnings about runs of `best`, by name.
+    /// Names of the warnings about runs of `best`.
     pub doubts: Vec<String>,
 }
 
-/// A cell of the design, with what it reached and what it takes.
+/// A configuration that was run, with its results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Configuration {
-    /// Levels by their factors.
+    /// Levels by the names of their factors.
     pub levels: BTreeMap<String, String>,
-    /// Those that are not the baseline's.
+    /// The levels that differ from the baseline.
     #[serde(skip)]
     pub changes: Vec<ChangedLevel>,
-    /// In the unit of the recommendation.
+    /// Throughput in the unit of the recommendation.
     #[serde(skip)]
     pub throughput: Middle,
     /// Samples per second.
@@ -59,11 +62,11 @@ pub struct Configuration {
     /// Utilisation over all steps, in percent.
     #[serde(rename = "au_all_steps_percent")]
     pub au_percent: Middle,
-    /// Runs.
+    /// Number of runs.
     pub n: usize,
 }
 
-/// A level that is not that of the baseline.
+/// A level that differs from the baseline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct ChangedLevel {
@@ -72,54 +75,58 @@ pub struct ChangedLevel {
     pub baseline: String,
 }
 
-/// Recommend the best of each part of a workload whose runs may be compared, and that has at least two configurations: the same work, accelerators, client and
-/// conditions of the storage. Parts of a workload with most configurations come first. `runs`: those that the designs name by their places.
+/// Recommends the best configurations of each group of comparable runs: with the same work, accelerators, client and storage
+/// conditions. A group needs at least two configurations. The groups of a workload with most configurations come first. The designs
+/// refer to `runs` by index.
 pub fn recommendations(designs: &[Design], runs: &[&Run]) -> Vec<Recommendation> {
     let strata = designs.iter().flat_map(|design| {
         design.restricted(|_| true, |run| runs[run].unusable.is_none()).strata(runs)
     });
-    let mut found = Vec::new();
-    for whole in strata.map(Stratum::named_design) {
-        let mut own: Vec<Recommendation> = groups(&whole)
+    let mut recommendations = Vec::new();
+    for stratum in strata.map(Stratum::named_design) {
+        let mut in_stratum: Vec<Recommendation> = groups(&stratum)
             .into_iter()
-            .filter_map(|(held, members)| recommend(&whole, held, &members, runs))
+            .filter_map(|(held, members)| recommend(&stratum, held, &members, runs))
             .collect();
-        own.sort_by_key(|of| Reverse(of.tested));
-        found.extend(own);
+        in_stratum.sort_by_key(|recommendation| Reverse(recommendation.tested));
+        recommendations.extend(in_stratum);
     }
-    found
+    recommendations
 }
 
-/// Runs that differ in nothing but what can be chosen, with the levels that they share of all else.
-fn groups(whole: &Design) -> Vec<(HeldLevels, BTreeSet<usize>)> {
+/// Groups runs that differ only in factors that can be chosen, with the levels of the other factors.
+fn groups(stratum: &Design) -> Vec<(HeldLevels, BTreeSet<usize>)> {
     let held: Vec<usize> =
-        (0..whole.factors.len()).filter(|&at| is_held(&whole.factors[at])).collect();
+        (0..stratum.factors.len()).filter(|&index| is_held(&stratum.factors[index])).collect();
     let mut groups: BTreeMap<Vec<usize>, BTreeSet<usize>> = BTreeMap::new();
-    for cell in &whole.cells {
-        let levels = held.iter().map(|&at| cell.levels[at]).collect();
+    for cell in &stratum.cells {
+        let levels = held.iter().map(|&index| cell.levels[index]).collect();
         groups.entry(levels).or_default().extend(&cell.runs);
     }
     let named = |levels: Vec<usize>| {
-        let factors = held.iter().map(|&at| &whole.factors[at]).zip(levels);
-        factors.map(|(of, level)| (of.name.clone(), of.levels[level].clone())).collect()
+        let factors = held.iter().map(|&index| &stratum.factors[index]).zip(levels);
+        factors.map(|(factor, level)| (factor.name.clone(), factor.levels[level].clone())).collect()
     };
     groups.into_iter().map(|(levels, runs)| (named(levels), runs)).collect()
 }
 
-/// Whether a factor, or what always changed with it, is no choice.
+/// Whether a factor, or a setting that always changed together with it, cannot be chosen.
 fn is_held(factor: &Factor) -> bool {
     let mut names = factor.followers.iter().chain([&factor.name]).map(String::as_str);
-    names.any(|name| HELD.contains(&name) || HELD_BELOW.iter().any(|of| name.starts_with(of)))
+    names.any(|name| {
+        HELD.contains(&name) || HELD_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    })
 }
 
+/// Recommends the best configurations of the runs `members`.
 fn recommend(
-    whole: &Design,
+    stratum: &Design,
     held: HeldLevels,
     members: &BTreeSet<usize>,
     runs: &[&Run],
 ) -> Option<Recommendation> {
     let response = throughput(runs.iter().copied());
-    let design = whole.restricted(
+    let design = stratum.restricted(
         |factor| !is_held(factor),
         |run| {
             let rate = runs[run].metric(&SAMPLES_WHOLE).filter(|rate| 0.0 < *rate);
@@ -129,49 +136,51 @@ fn recommend(
     if design.cells.len() < 2 {
         return None;
     }
-    let mut all: Vec<(Configuration, &DesignCell)> = Vec::new();
+    let mut configurations: Vec<(Configuration, &DesignCell)> = Vec::new();
     for cell in &design.cells {
-        all.push((Configuration::new(&design, cell, runs, response)?, cell));
+        configurations.push((Configuration::new(&design, cell, runs, response)?, cell));
     }
-    all.sort_by(|a, b| {
+    configurations.sort_by(|a, b| {
         b.0.throughput.estimate.partial_cmp(&a.0.throughput.estimate).unwrap_or(Equal)
     });
-    let rates: Vec<_> = all.iter().map(|(_, cell)| values(cell, runs, response)).collect();
-    let others: Vec<Option<f64>> =
-        rates[1..].iter().map(|own| chance(response, &rates[0], own)).collect();
-    let known: Vec<f64> = others.iter().copied().flatten().collect();
-    let told_apart = holm(&known).into_iter().filter(|p| *p < ALPHA).count();
-    let is_au_known = all.iter().all(|(one, _)| one.au_percent.estimate.is_some());
-    let (mut best, mut cells): (Vec<Configuration>, Vec<&DesignCell>) = (Vec::new(), Vec::new());
-    let mut highest: Option<f64> = None;
-    for (configuration, cell) in all {
+    let rates: Vec<_> =
+        configurations.iter().map(|(_, cell)| values(cell, runs, response)).collect();
+    let other_p: Vec<Option<f64>> =
+        rates[1..].iter().map(|other| difference_p(response, &rates[0], other)).collect();
+    let known_p: Vec<f64> = other_p.iter().copied().flatten().collect();
+    let distinguishable = holm(&known_p).into_iter().filter(|p| *p < ALPHA).count();
+    let is_au_known =
+        configurations.iter().all(|(configuration, _)| configuration.au_percent.estimate.is_some());
+    let mut best: Vec<Configuration> = Vec::new();
+    let mut doubts: BTreeSet<String> = BTreeSet::new();
+    let mut highest_au: Option<f64> = None;
+    for (configuration, cell) in configurations {
         let au = configuration.au_percent.estimate;
-        if best.is_empty() || au.zip(highest).is_some_and(|(au, highest)| highest < au) {
-            highest = au.or(highest);
+        if best.is_empty() || au.zip(highest_au).is_some_and(|(au, highest)| highest < au) {
+            highest_au = au.or(highest_au);
             best.push(configuration);
-            cells.push(cell);
+            let run_doubts = cell.runs.iter().flat_map(|&run| &runs[run].doubts);
+            let warnings = run_doubts.filter(|doubt| doubt.severity == Severity::Warning);
+            doubts.extend(warnings.map(|doubt| doubt.name.clone()));
         }
     }
-    let doubts = cells.iter().flat_map(|cell| &cell.runs).flat_map(|&run| &runs[run].doubts);
-    let doubts = doubts.filter(|doubt| doubt.severity == Severity::Warning);
-    let doubts: BTreeSet<String> = doubts.map(|doubt| doubt.name.clone()).collect();
-    let combinations = design.factors.iter().map(|factor| factor.levels.len() as u64);
+    let level_counts = design.factors.iter().map(|factor| factor.levels.len() as u64);
     let followed = design.factors.iter().filter(|factor| !factor.followers.is_empty());
     Some(Recommendation {
         workload: design.workload.clone(),
         best,
         unit: response.unit,
-        indistinguishable: others.len() - told_apart,
+        indistinguishable: other_p.len() - distinguishable,
         tested: design.cells.len(),
         held,
-        combinations: combinations.fold(1, u64::saturating_mul),
-        followed: followed.map(|of| (of.name.clone(), of.followers.clone())).collect(),
+        combinations: level_counts.fold(1, u64::saturating_mul),
+        followed: followed.map(|factor| (factor.name.clone(), factor.followers.clone())).collect(),
         is_au_known,
         doubts: doubts.into_iter().collect(),
     })
 }
 
-/// Settings that change the work, the client or the conditions of the storage: of such there is no best.
+/// Settings that change the work, the client or the storage conditions. Their levels cannot be recommended.
 const HELD: [&str; 18] = [
     "hosts",
     "processes",
@@ -193,26 +202,30 @@ const HELD: [&str; 18] = [
     "read_delay_s",
 ];
 
-/// All settings below these keys are such.
-const HELD_BELOW: [&str; 2] = ["train.", "loader.client."];
+/// Prefixes of further settings of this kind.
+const HELD_PREFIXES: [&str; 2] = ["train.", "loader.client."];
 
 fn values(cell: &DesignCell, runs: &[&Run], metric: &Metric) -> Vec<f64> {
     cell.runs.iter().filter_map(|&run| runs[run].metric(metric)).collect()
 }
 
-/// Chance of so different rates if there were no difference; `None` where either was run once.
-fn chance(response: &Metric, a: &[f64], b: &[f64]) -> Option<f64> {
-    let [a, b] = [a, b].map(|of| of.iter().filter_map(|&rate| scaled(response, rate)));
-    welch_difference(&a.collect::<Vec<_>>(), &b.collect::<Vec<_>>())?.p()
+/// The p-value of the difference of two sets of rates; `None` if one has fewer than two values.
+fn difference_p(response: &Metric, a: &[f64], b: &[f64]) -> Option<f64> {
+    let scaled_rates = |rates: &[f64]| -> Vec<f64> {
+        rates.iter().filter_map(|&rate| scaled(response, rate)).collect()
+    };
+    welch_difference(&scaled_rates(a), &scaled_rates(b))?.p()
 }
 
 impl Configuration {
     fn new(design: &Design, cell: &DesignCell, runs: &[&Run], response: &Metric) -> Option<Self> {
-        let [throughput, samples, au] = [response, &SAMPLES_WHOLE, &AU_ALL_STEPS]
-            .map(|metric| Middle::new(metric, values(cell, runs, metric)));
+        let middle = |metric: &Metric| Middle::new(metric, values(cell, runs, metric));
+        let throughput = middle(response);
+        let samples = middle(&SAMPLES_WHOLE);
+        let au = middle(&AU_ALL_STEPS);
         let computes = au.estimate.is_some_and(|percent| 0.0 < percent);
-        let named = design.factors.iter().zip(&cell.levels);
-        let changed = named.filter(|(factor, level)| factor.baseline != **level);
+        let factor_levels = design.factors.iter().zip(&cell.levels);
+        let changed = factor_levels.filter(|(factor, level)| factor.baseline != **level);
         let changes = changed.map(|(factor, &level)| ChangedLevel {
             factor: factor.name.clone(),
             level: factor.levels[level].clone(),
@@ -221,7 +234,7 @@ impl Configuration {
         throughput.estimate.and(samples.estimate).map(|_| Configuration {
             levels: design.levels_of(cell),
             changes: changes.collect(),
-            // Where nothing is computed there is no utilisation.
+            // Without compute there is no utilisation.
             au_percent: if computes { au } else { Middle::default() },
             throughput,
             samples,

@@ -1,4 +1,4 @@
-//! Designs made by hand: factors, the order of their levels, and baselines.
+//! Tests of designs: factors, the order of their levels, and baselines.
 
 use super::*;
 use feedrate_results::overview::Overview;
@@ -6,8 +6,8 @@ use feedrate_results::row::Row;
 use feedrate_results::state::StudyState;
 use feedrate_results::table::Table;
 
-fn run(of: &[(&str, &str)]) -> Settings {
-    let settings = of.iter().map(|(key, level)| ((*key).to_string(), (*level).to_string()));
+fn run(levels: &[(&str, &str)]) -> Settings {
+    let settings = levels.iter().map(|(key, level)| ((*key).to_string(), (*level).to_string()));
     settings.chain([("workload".to_string(), "w".to_string())]).collect()
 }
 
@@ -17,18 +17,19 @@ fn design(runs: &[Settings], declared: &DeclaredFactors) -> Design {
 
 /// Each factor with its levels, the baseline in brackets.
 fn text(design: &Design) -> Vec<String> {
-    let level = |factor: &Factor, at: usize| {
-        let level = &factor.levels[at];
-        if at == factor.baseline { format!("[{level}]") } else { level.clone() }
+    let level_text = |factor: &Factor, index: usize| {
+        let level = &factor.levels[index];
+        if index == factor.baseline { format!("[{level}]") } else { level.clone() }
     };
-    let of = |factor: &Factor| {
-        let levels: Vec<String> = (0..factor.levels.len()).map(|at| level(factor, at)).collect();
+    let factor_text = |factor: &Factor| {
+        let indexes = 0..factor.levels.len();
+        let levels: Vec<String> = indexes.map(|index| level_text(factor, index)).collect();
         format!("{}: {}", factor.name, levels.join(" "))
     };
-    design.factors.iter().map(of).collect()
+    design.factors.iter().map(factor_text).collect()
 }
 
-/// One factor at a time from png and 8 threads.
+/// Runs that change one factor at a time from png and 8 threads.
 fn one_at_a_time() -> Vec<Settings> {
     [("8", "png"), ("8", "npz"), ("8", "hdf5"), ("16", "png"), ("4", "png")]
         .map(|(threads, format)| run(&[("loader.workers", threads), ("dataset.format", format)]))
@@ -40,14 +41,14 @@ fn declared(text: &str) -> DeclaredFactors {
 }
 
 #[test]
-fn factors_are_what_differs_once() {
+fn settings_that_change_together_are_one_factor() {
     let runs = [("1", "npz", Some("2")), ("2", "npz", None), ("2", "png", None)];
     let runs = runs.map(|(batch, format, threads)| {
         let encoding = format!("of {format}");
-        let mut all = vec![("loader.batch_size", batch), ("dataset.format", format)];
-        all.extend([("dataset.encoding", encoding.as_str()), ("model", "m")]);
-        all.extend(threads.map(|threads| ("x.threads", threads)));
-        run(&all)
+        let mut settings = vec![("loader.batch_size", batch), ("dataset.format", format)];
+        settings.extend([("dataset.encoding", encoding.as_str()), ("model", "m")]);
+        settings.extend(threads.map(|threads| ("x.threads", threads)));
+        run(&settings)
     });
     let design = design(&runs, &DeclaredFactors::default());
     assert_eq!(text(&design), ["batch_size: 1 [2]", "format: [npz] png"]);
@@ -58,7 +59,7 @@ fn factors_are_what_differs_once() {
 }
 
 #[test]
-fn numbers_ascend_and_other_levels_stand_as_they_appeared() {
+fn numbers_ascend_and_other_levels_keep_their_order() {
     let design = design(&one_at_a_time(), &DeclaredFactors::default());
     assert_eq!(text(&design), ["format: [png] npz hdf5", "read_threads: 4 [8] 16"]);
     assert_eq!(design.factors[1].numbers, Some(vec![4.0, 8.0, 16.0]));
@@ -66,23 +67,22 @@ fn numbers_ascend_and_other_levels_stand_as_they_appeared() {
         "" => run(&[]),
         size => run(&[("loader.prefetch_size", size)]),
     });
-    let mixed =
-        super::designs(&mixed.iter().collect::<Vec<_>>(), &DeclaredFactors::default()).remove(0);
-    assert_eq!(text(&mixed), ["prefetch_size: [2] 8 unset"]);
+    let mixed_design = self::design(&mixed, &DeclaredFactors::default());
+    assert_eq!(text(&mixed_design), ["prefetch_size: [2] 8 unset"]);
 }
 
 #[test]
-fn the_csv_has_the_order_of_levels_and_the_baseline() {
-    let ours = declared(
+fn the_csv_declares_the_order_of_levels_and_the_baseline() {
+    let factors = declared(
         "model,epochs,processes,overrides,run\n# baseline: w, 1 process\n\
          # factor format (dataset.format): npz, hdf5 (baseline), png\nw,,1,dataset.format=png,N\n",
     );
-    let design = design(&one_at_a_time(), &ours);
+    let design = design(&one_at_a_time(), &factors);
     assert_eq!(text(&design), ["format: npz [hdf5] png", "read_threads: 4 [8] 16"]);
 }
 
 #[test]
-fn levels_of_an_overview_stand_as_the_csv_declares_them() {
+fn levels_of_an_overview_are_in_the_declared_order() {
     let csv = "model,epochs,processes,overrides,run\n\
                # factor format (dataset.format): npz, hdf5 (baseline), png\n\
                w,,4,++workload.dataset.format=png,N\nw,,4,++workload.dataset.format=npz,N\nw,,1,,N\n";
@@ -90,19 +90,19 @@ fn levels_of_an_overview_stand_as_the_csv_declares_them() {
     let rows: Vec<Row> = table.rows().cloned().collect();
     let mut overview = Overview::new(&rows, &StudyState::default());
     DeclaredFactors::from_table(&table).order(&mut overview);
-    let levels = overview.factors.iter().map(|of| {
-        let levels: Vec<&str> = of.levels.iter().map(|at| at.level.as_str()).collect();
-        format!("{}: {}", of.factor, levels.join(" "))
+    let factors = overview.factors.iter().map(|factor| {
+        let levels: Vec<&str> = factor.levels.iter().map(|row| row.level.as_str()).collect();
+        format!("{}: {}", factor.factor, levels.join(" "))
     });
-    assert_eq!(levels.collect::<Vec<_>>(), ["processes: 1 4", "dataset.format: npz png -"]);
+    assert_eq!(factors.collect::<Vec<_>>(), ["processes: 1 4", "dataset.format: npz png -"]);
 }
 
 #[test]
-fn a_comment_above_a_group_confirms_the_baseline() {
-    let text_of = "model,epochs,processes,overrides,run\n# Vary\nw,1,4,reader.read_threads=4,N\n\
+fn a_comment_above_rows_marks_the_baseline() {
+    let csv = "model,epochs,processes,overrides,run\n# Vary\nw,1,4,reader.read_threads=4,N\n\
                    # Baseline: vary processes\nw,1,1,,N\nw,1,4,,N\n\
                    # Formats\nw,1,4,dataset.format=npz,N\nw,1,4,dataset.format=hdf5,N\n";
-    let processes = |runs: &mut Vec<Settings>| {
+    let add_processes = |runs: &mut Vec<Settings>| {
         runs.iter_mut().for_each(|run| drop(run.insert("accelerators".into(), "4".into())));
         runs.push(run(&[
             ("accelerators", "1"),
@@ -110,15 +110,15 @@ fn a_comment_above_a_group_confirms_the_baseline() {
             ("dataset.format", "png"),
         ]));
     };
-    let mut runs = one_at_a_time();
-    processes(&mut runs);
-    // Of read_threads two levels are not named.
-    let found = design(&runs, &declared(text_of));
+    let mut declared_runs = one_at_a_time();
+    add_processes(&mut declared_runs);
+    // Two levels of read_threads are not declared.
+    let found = design(&declared_runs, &declared(csv));
     assert_eq!(
         text(&found),
         ["format: npz hdf5 [png]", "processes: 1 [4]", "read_threads: 4 [8] 16"]
     );
-    // Without the comment the level that most combinations have.
+    // Without the comment the baseline is the level that most cells have.
     let mut runs: Vec<Settings> = [("1", "a"), ("1", "b"), ("2", "a"), ("2", "b"), ("2", "c")]
         .map(|(threads, x)| run(&[("loader.workers", threads), ("x", x)]))
         .into();
@@ -130,7 +130,7 @@ fn a_comment_above_a_group_confirms_the_baseline() {
 }
 
 #[test]
-fn factors_of_the_csv_that_changed_together_stay_two() {
+fn declared_factors_stay_separate_even_if_they_changed_together() {
     let runs = [("1", "4"), ("2", "8")]
         .map(|(batch, threads)| run(&[("loader.batch_size", batch), ("loader.workers", threads)]));
     assert_eq!(design(&runs, &DeclaredFactors::default()).factors.len(), 1);
@@ -140,41 +140,43 @@ fn factors_of_the_csv_that_changed_together_stay_two() {
 }
 
 #[test]
-fn some_runs_have_a_design_of_their_own() {
+fn a_design_can_be_restricted_to_some_runs_and_factors() {
     let design = design(&one_at_a_time(), &DeclaredFactors::default());
     let few = design.restricted(|_| true, |run| run != 0 && run != 3);
     assert_eq!(text(&few), ["format: [png] npz hdf5", "read_threads: 4 [8]"]);
     assert_eq!(few.cells.iter().map(|cell| cell.runs.len()).sum::<usize>(), 3);
-    let one = design.restricted(|factor| factor.name == "format", |_| true);
-    assert_eq!((text(&one).len(), one.cells[0].runs.as_slice()), (1, &[0, 3, 4][..]));
-    let gone = design.restricted(|_| true, |run| run == 1 || run == 2);
-    assert_eq!(text(&gone), ["format: [npz] hdf5"]);
+    let formats = design.restricted(|factor| factor.name == "format", |_| true);
+    assert_eq!((text(&formats).len(), formats.cells[0].runs.as_slice()), (1, &[0, 3, 4][..]));
+    let without_threads = design.restricted(|_| true, |run| run == 1 || run == 2);
+    assert_eq!(text(&without_threads), ["format: [npz] hdf5"]);
 }
 
 #[test]
-fn a_slice_is_where_most_was_run() {
+fn a_slice_is_at_the_baselines() {
     let design = design(&one_at_a_time(), &DeclaredFactors::default());
-    let runs = |free| design.slice(&[free]).iter().flat_map(|cell| cell.runs.clone()).collect();
-    let (formats, threads): (Vec<usize>, Vec<usize>) = (runs(0), runs(1));
-    assert_eq!((formats, threads), (vec![0, 1, 2], vec![4, 0, 3]));
+    let slice_runs = |free| -> Vec<usize> {
+        design.slice(&[free]).iter().flat_map(|cell| cell.runs.clone()).collect()
+    };
+    assert_eq!(slice_runs(0), [0, 1, 2], "formats");
+    assert_eq!(slice_runs(1), [4, 0, 3], "threads");
 }
 
 #[test]
-fn a_factor_may_follow_one_of_more_levels() {
+fn a_factor_can_be_determined_by_one_with_more_levels() {
     let runs = [("1", "x"), ("2", "x"), ("4", "y")]
         .map(|(threads, level)| run(&[("loader.workers", threads), ("a", level)]));
     let design = design(&runs, &DeclaredFactors::default());
     assert_eq!((design.determined_by(0), design.determined_by(1)), (Some(1), None));
 }
 
-/// Batch and processes changed apart in a run that must not be used: without it neither is told from the other.
+/// Batch size and processes changed independently only in one run. Without it their effects cannot be separated.
 #[test]
-fn what_is_left_of_a_design_hides_no_factor() {
+fn a_restricted_design_keeps_factors_that_change_together() {
     let runs = [("4", "1"), ("6", "7"), ("4", "7")].map(|(accelerators, batch)| {
         run(&[("accelerators", accelerators), ("loader.batch_size", batch)])
     });
-    let whole = design(&runs, &DeclaredFactors::default());
-    let left = whole.restricted(|_| true, |run| run != 2);
-    assert_eq!(left.factors.len(), 2, "{:?}", text(&left));
-    assert!(left.factors.iter().all(|factor| factor.followers.is_empty()));
+    let design = design(&runs, &DeclaredFactors::default());
+    let restricted = design.restricted(|_| true, |run| run != 2);
+    assert_eq!(restricted.factors.len(), 2, "{:?}", text(&restricted));
+    assert!(restricted.factors.iter().all(|factor| factor.followers.is_empty()));
 }

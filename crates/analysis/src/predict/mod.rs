@@ -1,7 +1,7 @@
-//! Predicts a changed run from the record of another: its utilisation, with an interval that spans what the record leaves open.
+//! Predicts the utilisation of a changed run from the record of another run, with an interval for what the record leaves open.
 //!
-//! The pipeline of the record is fitted first ([`Pipeline`]), with every storage that explains it; a prediction runs the changed plan
-//! on each of them in virtual time. Data out: the words are the report's.
+//! First the pipeline of the record is fitted ([`Pipeline`]), with every storage model that explains the record. A prediction then
+//! simulates the changed plan on each of them in virtual time. Predictions are data; `report` words them.
 
 mod model;
 mod miniature;
@@ -17,93 +17,91 @@ pub use pipeline::Pipeline;
 use feedrate_measure::verdict::Bound;
 use feedrate_spec::names;
 use feedrate_spec::plan::Plan;
-use miniature::{EpochTimes, Scene, scaled};
+use miniature::{EpochTimes, Simulation, scaled};
 use model::SampleCost;
-use pipeline::Residual;
+use pipeline::FittedModel;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A change of what lies below the workload.
+/// A change of the storage or of decoding, below the workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PipelineChange {
-    /// `storage.bandwidth`: all readers together, whether it is bytes or requests that are limited.
+    /// `storage.bandwidth`: the rate of all readers together, limited in bytes or in requests.
     Bandwidth(Scale),
-    /// `storage.latency`, of a read.
+    /// `storage.latency`: the latency of a read.
     Latency(Scale),
-    /// `storage.open_latency`.
+    /// `storage.open_latency`: the time of an open.
     OpenLatency(Scale),
-    /// `storage.concurrency`: reads served at a time.
+    /// `storage.concurrency`: the number of reads served at a time.
     Concurrency(Scale),
-    /// `decode.time`, of a sample.
+    /// `decode.time`: the time to decode a sample.
     DecodeTime(Scale),
 }
 
-/// By how much: `2x`, or a value in bytes per second, seconds or reads.
+/// The size of a change: a factor like `2x`, or a new value in bytes per second, seconds or reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
-    /// So many times what it was.
+    /// A factor.
     Times(f64),
-    /// This, whatever it was.
+    /// A new value.
     Value(f64),
 }
 
 impl Scale {
-    /// The new value in place of `was`.
-    pub fn apply(self, was: f64) -> f64 {
+    /// The new value that replaces `old`.
+    pub fn apply(self, old: f64) -> f64 {
         match self {
-            Scale::Times(times) => was * times,
+            Scale::Times(factor) => old * factor,
             Scale::Value(value) => value,
         }
     }
 }
 
-/// A run as it would be. An estimate throughout.
+/// A predicted run. All values are estimates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Prediction {
-    /// `au_all_steps` of the whole run.
+    /// The utilisation over all steps of the run, in percent.
     pub au_percent: f64,
-    /// Least and most of it that the record leaves open.
+    /// The lowest and the highest utilisation that are consistent with the record.
     pub interval: [f64; 2],
-    /// The stage that would take the time.
+    /// The stage that limits the run.
     pub bottleneck: Bound,
-    /// Read by all accelerators, over the run.
+    /// Bytes that all accelerators read per second.
     pub bytes_per_second: f64,
-    /// Trained on by all accelerators, over the run.
+    /// Samples that all accelerators train on per second.
     pub samples_per_second: f64,
 }
 
-/// Something that a record cannot tell, and the run that would.
+/// The reason why a record does not allow a prediction, with the run that would allow it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "name", rename_all = "snake_case")]
 pub enum NotPredictable {
-    /// No accelerator computed in it, or none finished a step: a run that trains would tell.
+    /// No accelerator computed, or none finished a step. Needed is a run that trains.
     NothingTrained,
-    /// Its reads were not counted: a run of feedrate's own would tell.
+    /// The reads were not counted. Needed is a run of feedrate.
     NotCounted,
-    /// A loop of somebody's own was watched, and what its loader does is not known: a run of a workload like it would tell.
+    /// The record is of a watched training whose loader is unknown. Needed is a run of a similar workload.
     OnlyWatched,
-    /// Memory served most bytes, so that nothing is known of the storage: a run with a cold cache, or a larger dataset, would tell.
+    /// Memory served most bytes, so the storage is unknown. Needed is a run with a cold cache or a larger dataset.
     ServedFromMemory,
-    /// The files of the changed plan are others, or are read another way, and nobody knows what reading and decoding them takes: a run of it
-    /// would tell.
+    /// The changed plan reads other files, or reads them in another way, and the cost is unknown. Needed is a run of it.
     OtherFiles,
-    /// Samples come from the files in another order, and nobody knows how often files are opened and how much of them is read
-    /// then: a run of it would tell.
+    /// The changed plan reads samples in another order, and the number of opens and reads is unknown. Needed is a run of it.
     OtherOrder,
-    /// Accelerators read together, or one for all, which is not modelled: a run of it would tell.
+    /// Accelerators read together, or one for all, which is not modelled. Needed is a run of the changed plan.
     CollectiveReads,
-    /// Whether requests wait for the storage's latency or for its bandwidth: what explains the record allows anything between. A run with
-    /// more reading threads, or with requests of another size, would tell.
+    /// The record does not show whether reads wait for latency or for bandwidth. Needed is a run with more reading threads or with
+    /// requests of another size.
     LatencyOrBandwidth {
-        /// Least utilisation that the record allows.
+        /// The lowest utilisation that is consistent with the record.
         least_percent: f64,
-        /// Most that it allows.
+        /// The highest utilisation that is consistent with the record.
         most_percent: f64,
-        /// The run that would tell.
+        /// The run that would decide.
         #[serde(rename = "tell_by")]
         deciding_run: DecidingRun,
     },
-    /// The record has nothing of the kind that is to be changed: no limit, or no time.
+    /// The record does not contain the limit or time that the change scales.
     NotSeen {
         /// The key of the change.
         key: &'static str,
@@ -111,7 +109,7 @@ pub enum NotPredictable {
 }
 
 names! {
-    /// A run that tells latency, bandwidth and concurrency apart.
+    /// A run that would distinguish latency, bandwidth and concurrency.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum DecidingRun {
@@ -123,7 +121,7 @@ names! {
 }
 
 impl PipelineChange {
-    /// The key that asks for it.
+    /// The key that users write for the change.
     pub fn key(self) -> &'static str {
         match self {
             PipelineChange::Bandwidth(_) => "storage.bandwidth",
@@ -135,18 +133,20 @@ impl PipelineChange {
     }
 }
 
-/// Points of utilisation between the least and the most that the record allows, from which on nothing is predicted.
-const SPAN_MAX_PERCENT: f64 = 16.0;
-/// Points by which runs on the same storage differ: one that is emulated, one that is not.
-const NOISE_PERCENT: [f64; 2] = [1.5, 3.0];
-/// Points of doubt for each by which a change moves the utilisation.
-const DOUBT_OF_CHANGE: f64 = 0.05;
+/// Largest difference, in points, between the predictions of models that explain the record.
+const SPAN_MAX_POINTS: f64 = 16.0;
+/// Difference between runs on the same emulated storage, in points.
+const NOISE_EMULATED_POINTS: f64 = 1.5;
+/// Difference between runs on the same real storage, in points.
+const NOISE_POINTS: f64 = 3.0;
+/// Uncertainty of a prediction for each point by which it changes the utilisation, in points.
+const UNCERTAINTY_OF_CHANGE: f64 = 0.05;
 
 impl Pipeline {
-    /// The run of `plan`, with `changes` of what lies below it.
+    /// Predicts the run of `plan` with `changes` of the storage and of decoding.
     ///
     /// # Errors
-    /// The record does not tell.
+    /// The record does not allow the prediction.
     pub fn predict(
         &self,
         plan: &Plan,
@@ -159,25 +159,31 @@ impl Pipeline {
             return Err(NotPredictable::NotSeen { key: unseen.key() });
         }
         let cost = self.cost(plan)?;
-        let mut predicted = Vec::new();
-        for (rest, residual) in &self.models {
-            predicted.push(self.predict_on(plan, cost, changes, rest, residual)?);
+        let mut predictions = Vec::new();
+        for fitted in &self.models {
+            predictions.push(self.predict_with(fitted, plan, cost, changes)?);
         }
-        let Some(best) = predicted.first().copied() else { return Err(NotPredictable::NotCounted) };
-        let ends = |pick: fn(f64, f64) -> f64, at: usize| {
-            predicted.iter().map(|one| one.interval[at]).reduce(pick).unwrap_or(best.au_percent)
+        let Some(best) = predictions.first().copied() else {
+            return Err(NotPredictable::NotCounted);
         };
-        let interval = [ends(f64::min, 0), ends(f64::max, 1)];
-        let among =
-            |pick: fn(f64, f64) -> f64| predicted.iter().map(|one| one.au_percent).reduce(pick);
-        let (least_percent, most_percent) =
-            among(f64::min).zip(among(f64::max)).unwrap_or_default();
-        if most_percent - least_percent > SPAN_MAX_PERCENT {
-            // More threads tell nothing of what all of them share anyway.
-            let all_share = self.models.iter().all(|(rest, _)| rest.is_shared());
-            let alone =
+        let lowest = |value: fn(&Prediction) -> f64| {
+            predictions.iter().map(value).fold(f64::INFINITY, f64::min)
+        };
+        let highest = |value: fn(&Prediction) -> f64| {
+            predictions.iter().map(value).fold(f64::NEG_INFINITY, f64::max)
+        };
+        let interval = [
+            lowest(|prediction| prediction.interval[0]),
+            highest(|prediction| prediction.interval[1]),
+        ];
+        let least_percent = lowest(|prediction| prediction.au_percent);
+        let most_percent = highest(|prediction| prediction.au_percent);
+        if most_percent - least_percent > SPAN_MAX_POINTS {
+            // If all models have a shared limit, more threads do not distinguish them.
+            let have_shared_limit = self.models.iter().all(|fitted| fitted.storage.is_shared());
+            let has_one_request =
                 plan.readers() * plan.loader.workers.max(1) == 1 || self.requests_in_flight < 1.5;
-            let deciding_run = if alone && !all_share {
+            let deciding_run = if has_one_request && !have_shared_limit {
                 DecidingRun::MoreReadingThreads
             } else {
                 DecidingRun::OtherTransferSize
@@ -191,48 +197,54 @@ impl Pipeline {
         Ok(Prediction { interval, ..best })
     }
 
-    /// The same, on one of the storages that explain the record.
-    fn predict_on(
+    /// Predicts with one of the storage models that explain the record.
+    fn predict_with(
         &self,
+        fitted: &FittedModel,
         plan: &Plan,
         mut cost: SampleCost,
         changes: &[PipelineChange],
-        rest: &StorageModel,
-        residual: &Residual,
     ) -> Result<Prediction, NotPredictable> {
         let mut changed = plan.clone();
-        let mut model = rest.behind(StorageModel::emulated(&plan.storage_of_steps()));
+        let mut model = fitted.storage.behind(StorageModel::emulated(&plan.storage_of_steps()));
         for change in changes {
             change.apply(&mut model, &mut cost, &mut changed);
             if matches!(change, PipelineChange::Bandwidth(Scale::Value(_))) {
-                // More bytes are no more requests, where those are limited for certain.
+                // A higher rate in bytes does not raise a known limit of requests.
                 model.request_s = self.limited_request_s;
             }
         }
-        let scene = Scene { plan: &changed, cost: &cost, model: &model, cores: self.cores };
-        let simulated = scene.run()?;
-        let samples = plan.loader.batch_size as f64 * f64::from(plan.accelerators);
-        // What all cores together have to do takes that long, however it is shared.
-        let busy_s = self.all_cpu_s(&changed, &cost) * samples / f64::from(self.cores);
+        let simulation =
+            Simulation { plan: &changed, cost: &cost, model: &model, cores: self.cores };
+        let simulated = simulation.run()?;
+        let step_samples = plan.loader.batch_size as f64 * f64::from(plan.accelerators);
+        // A step takes at least its processor time on all cores.
+        let cpu_s = self.cpu_per_sample_s(&changed, &cost);
+        let step_s_min = cpu_s * step_samples / f64::from(self.cores);
         let epochs: Vec<EpochTimes> = simulated
             .epochs
             .iter()
             .map(|epoch| {
-                let epoch = residual.corrected(epoch);
-                EpochTimes { length_s: epoch.length_s.max(busy_s * epoch.steps), ..epoch }
+                let corrected = fitted.residual.correct(epoch);
+                let length_s = corrected.length_s.max(step_s_min * corrected.steps);
+                EpochTimes { length_s, ..corrected }
             })
             .collect();
         let au_percent = miniature::au_percent(&epochs);
         let sum = |value: fn(&EpochTimes) -> f64| epochs.iter().map(value).sum::<f64>();
-        let samples_per_second = samples * sum(|one| one.steps) / sum(|one| one.length_s);
-        let doubt = NOISE_PERCENT[usize::from(!self.is_emulated)]
-            + residual.missed_percent.abs()
-            + DOUBT_OF_CHANGE * (au_percent - self.au_percent).abs();
+        let samples_per_second =
+            step_samples * sum(|epoch| epoch.steps) / sum(|epoch| epoch.length_s);
+        let noise_points = if self.is_emulated { NOISE_EMULATED_POINTS } else { NOISE_POINTS };
+        let uncertainty_points = noise_points
+            + fitted.residual.missed_percent.abs()
+            + UNCERTAINTY_OF_CHANGE * (au_percent - self.au_percent).abs();
         let is_fed = plan.metric.au_target_percent <= au_percent;
         Ok(Prediction {
             au_percent,
-            // No accelerator computes for longer than a run lasts.
-            interval: [(au_percent - doubt).max(0.0), (au_percent + doubt).min(100.0)],
+            interval: [
+                (au_percent - uncertainty_points).max(0.0),
+                (au_percent + uncertainty_points).min(100.0),
+            ],
             bottleneck: if is_fed { Bound::ComputeBound } else { simulated.bound },
             bytes_per_second: samples_per_second * cost.bytes,
             samples_per_second,
@@ -241,12 +253,12 @@ impl Pipeline {
 }
 
 impl PipelineChange {
-    /// Whether it changes anything that `model` has.
+    /// Whether `model` has the limit or time that the change scales. A new value always applies.
     fn is_seen(self, model: &StorageModel) -> bool {
         let rates = [model.bytes_per_second, model.stream_bytes_per_second];
         match self {
-            PipelineChange::Bandwidth(Scale::Times(times)) => {
-                times.is_infinite() || model.request_s > 0.0 || rates.iter().any(Option::is_some)
+            PipelineChange::Bandwidth(Scale::Times(factor)) => {
+                factor.is_infinite() || model.request_s > 0.0 || rates.iter().any(Option::is_some)
             }
             PipelineChange::Latency(Scale::Times(_)) => model.latency_s > 0.0,
             PipelineChange::OpenLatency(Scale::Times(_)) => model.open_s > 0.0,
@@ -258,27 +270,27 @@ impl PipelineChange {
     fn apply(self, model: &mut StorageModel, cost: &mut SampleCost, plan: &mut Plan) {
         match self {
             PipelineChange::Bandwidth(Scale::Value(value)) => {
-                (model.bytes_per_second, model.stream_bytes_per_second) = (Some(value), None);
+                model.bytes_per_second = Some(value);
+                model.stream_bytes_per_second = None;
             }
-            PipelineChange::Bandwidth(Scale::Times(times)) => {
-                model.request_s /= times;
+            PipelineChange::Bandwidth(Scale::Times(factor)) => {
+                model.request_s /= factor;
                 for rate in [&mut model.bytes_per_second, &mut model.stream_bytes_per_second] {
-                    *rate = rate.map(|rate| rate * times);
+                    *rate = rate.map(|rate| rate * factor);
                 }
             }
             PipelineChange::Latency(scale) => model.latency_s = scale.apply(model.latency_s),
             PipelineChange::OpenLatency(scale) => model.open_s = scale.apply(model.open_s),
             PipelineChange::Concurrency(scale) => {
-                let places = model.concurrency.map_or(f64::INFINITY, f64::from);
-                // Any number of them stays any number.
-                let places = Some(scale.apply(places)).filter(|places| places.is_finite());
-                model.concurrency = places.map(|places| (places.round() as u32).max(1));
+                // An unlimited concurrency stays unlimited if it is multiplied.
+                let places = scale.apply(model.concurrency.map_or(f64::INFINITY, f64::from));
+                model.concurrency = places.is_finite().then(|| (places.round() as u32).max(1));
             }
             PipelineChange::DecodeTime(scale) => {
-                let was_s = cost.cpu_s + plan.loader.preprocess.mean_s();
-                let times = if was_s > 0.0 { scale.apply(was_s) / was_s } else { 1.0 };
-                cost.cpu_s *= times;
-                plan.loader.preprocess = scaled(plan.loader.preprocess, times);
+                let decode_s = cost.cpu_s + plan.loader.preprocess.mean_s();
+                let factor = if decode_s > 0.0 { scale.apply(decode_s) / decode_s } else { 1.0 };
+                cost.cpu_s *= factor;
+                plan.loader.preprocess = scaled(plan.loader.preprocess, factor);
             }
         }
     }

@@ -1,46 +1,46 @@
-//! A modelled storage, and a modelled sample. Values alone.
+//! The models of a storage and of a sample. Plain values with the rules to combine them.
 
 use feedrate_measure::record::ReadLimits;
 use feedrate_spec::plan::StoragePlan;
 
-/// Reads as the device has them.
+/// The reads of a run as they arrive at the device.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AtDevice {
-    /// Bytes, for each that is read.
-    pub(super) bytes_of_byte: f64,
+pub(super) struct DeviceTraffic {
+    /// Bytes at the device per byte that is read.
+    pub(super) bytes_per_byte: f64,
     pub(super) requests: DeviceRequests,
 }
 
-/// Requests at the device.
+/// The number of requests at the device.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum DeviceRequests {
-    /// For each read.
-    OfRead(f64),
-    /// For each byte that is read: the page cache reads ahead, in requests of its own.
-    OfByte(f64),
+    /// Requests per read.
+    PerRead(f64),
+    /// Requests per byte that is read: the page cache reads ahead in requests of its own size.
+    PerByte(f64),
 }
 
-/// A storage: the times that opens and reads take.
+/// A model of a storage: the times that opens and reads take.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StorageModel {
-    /// All readers together, first come first served; `None` is no limit.
+    /// Bandwidth that all readers share, first come first served; `None` if unlimited.
     pub bytes_per_second: Option<f64>,
-    /// A read's turn, all readers together, whatever its bytes: one over IOPS.
+    /// Interval between two reads of all readers, whatever their size: 1 ÷ IOPS.
     pub request_s: f64,
-    /// Each reader by itself; `None` is no limit.
+    /// Bandwidth of each single reader; `None` if unlimited.
     pub stream_bytes_per_second: Option<f64>,
-    /// A read's, beside its bytes.
+    /// Latency of a read, without the time for its bytes.
     pub latency_s: f64,
-    /// Coefficient of variation of that.
+    /// Coefficient of variation of the latency.
     pub latency_spread: f64,
-    /// An open's, with length and close.
+    /// Time of an open, including the query of the length and the close.
     pub open_s: f64,
-    /// Reads served at a time; `None` is any number.
+    /// Number of reads served at a time; `None` if unlimited.
     pub concurrency: Option<u32>,
 }
 
 impl StorageModel {
-    /// The storage that a plan asks for in place of one.
+    /// The storage that a plan emulates.
     pub(super) fn emulated(plan: &StoragePlan) -> Self {
         StorageModel {
             bytes_per_second: plan.throttle_bytes_per_second,
@@ -51,50 +51,51 @@ impl StorageModel {
         }
     }
 
-    /// The limits that a control group sets, as what it limits is at the `device`.
-    pub(super) fn limited(limits: &ReadLimits, device: &AtDevice) -> Self {
-        let bytes = limits.bytes_per_second.map(|rate| rate as f64 / device.bytes_of_byte);
-        let requests = limits.requests_per_second.map(|rate| rate as f64);
-        let (of_read, of_byte) = match device.requests {
-            DeviceRequests::OfRead(each) => (requests.map(|rate| each / rate), None),
-            DeviceRequests::OfByte(each) => {
-                (None, requests.map(|rate| rate / each).filter(|rate| rate.is_finite()))
+    /// The limits that a control group sets at the device, converted to limits of reads.
+    pub(super) fn limited(limits: &ReadLimits, traffic: &DeviceTraffic) -> Self {
+        let byte_limit = limits.bytes_per_second.map(|rate| rate as f64 / traffic.bytes_per_byte);
+        let request_limit = limits.requests_per_second.map(|rate| rate as f64);
+        let mut model = StorageModel { bytes_per_second: byte_limit, ..StorageModel::default() };
+        if let Some(rate) = request_limit {
+            match traffic.requests {
+                DeviceRequests::PerRead(requests) => model.request_s = requests / rate,
+                DeviceRequests::PerByte(requests) => {
+                    let by_requests = Some(rate / requests).filter(|rate| rate.is_finite());
+                    model.bytes_per_second =
+                        byte_limit.into_iter().chain(by_requests).reduce(f64::min);
+                }
             }
-        };
-        StorageModel {
-            bytes_per_second: bytes.into_iter().chain(of_byte).reduce(f64::min),
-            request_s: of_read.unwrap_or_default(),
-            ..StorageModel::default()
         }
+        model
     }
 
-    /// Whether all readers share a limit, so that more of them do not get more.
+    /// Whether all readers share a limit, so that more readers do not get more.
     pub(super) fn is_shared(&self) -> bool {
         self.bytes_per_second.is_some() || self.request_s > 0.0
     }
 
-    /// The one behind the other.
-    pub(super) fn behind(self, other: StorageModel) -> Self {
-        let rates = self.bytes_per_second.into_iter().chain(other.bytes_per_second);
+    /// This storage behind `front`, which all requests pass first.
+    pub(super) fn behind(self, front: StorageModel) -> Self {
+        let rates = self.bytes_per_second.into_iter().chain(front.bytes_per_second);
         StorageModel {
             bytes_per_second: rates.reduce(f64::min),
-            request_s: self.request_s.max(other.request_s),
-            latency_s: self.latency_s + other.latency_s,
-            open_s: self.open_s + other.open_s,
-            concurrency: self.concurrency.into_iter().chain(other.concurrency).min(),
+            request_s: self.request_s.max(front.request_s),
+            latency_s: self.latency_s + front.latency_s,
+            open_s: self.open_s + front.open_s,
+            concurrency: self.concurrency.into_iter().chain(front.concurrency).min(),
             ..self
         }
     }
 }
 
-/// A sample of a plan, but for the times of the storage.
+/// The cost of a sample apart from the times of the storage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SampleCost {
     pub(super) opens: f64,
     pub(super) reads: f64,
     pub(super) bytes: f64,
-    /// Decoding, beside the preprocessing that the plan asks for.
+    /// Time to decode, without the configured preprocessing.
     pub(super) cpu_s: f64,
-    /// The client's work of a worker, beside what the loader takes of a processor itself.
+    /// Time of a worker for the client's work, without the processor time of the loader's own work.
     pub(super) client_s: f64,
 }

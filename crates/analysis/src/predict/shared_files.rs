@@ -1,5 +1,7 @@
-//! Opens, reads and bytes of the samples of a file that holds many: how often it is opened and how much of it is read depends on who reads which of them.
-//! Counted, by reading a small dataset of the same format the same way.
+//! Counts opens, reads and bytes per sample for files that hold several samples, by reading a small dataset of the same format in the
+//! same way.
+//!
+//! They depend on which workers read which samples of a file, so they cannot be calculated from the plan alone.
 
 use super::miniature::mean_sample_bytes;
 use feedrate_engine::job::ReadJob;
@@ -9,18 +11,18 @@ use feedrate_spec::plan::{DatasetPlan, FileAccess, Plan};
 use feedrate_spec::shape::{Element, Encoding};
 use feedrate_spec::workload::TimeSpec;
 
-/// Samples of the small dataset, at most.
+/// Maximum number of samples of the small dataset.
 const SAMPLES_MAX: f64 = 1024.0;
-/// Its bytes, about: below that samples are as long as they are, so that as many pieces make one.
+/// Approximate size of the small dataset. Samples are shrunk only if it would be larger.
 const BYTES: f64 = 16e6;
-/// Its files, at least.
+/// Minimum number of files of the small dataset.
 const FILES_MIN: f64 = 4.0;
-/// Accelerators that read one file together, at most.
-const TOGETHER_MAX: u32 = 16;
-/// An open or a read takes as long as another.
-const EACH_S: f64 = 1e-3;
+/// Maximum number of simulated accelerators that share files.
+const SHARING_MAX: u32 = 16;
+/// Time of every open and read. It does not affect the counts.
+const OPERATION_S: f64 = 1e-3;
 
-/// Work of the storage for a sample.
+/// Opens, reads and bytes per sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SampleWork {
     pub(super) opens: f64,
@@ -29,101 +31,115 @@ pub(super) struct SampleWork {
 }
 
 impl SampleWork {
-    /// That of `plan`; `None` where it cannot be counted.
-    pub(super) fn counted(plan: &Plan) -> Option<Self> {
+    /// Counts the work for `plan`; `None` if the format cannot be read in memory.
+    pub(super) fn count(plan: &Plan) -> Option<Self> {
         let scale = CopyScale::new(plan);
-        let plan = scale.small(plan);
-        let each = TimeSpec::Constant { mean: EACH_S };
-        let storage = SimulatedStorage { latency: each, open: each, ..SimulatedStorage::default() };
-        let mut driver = SimulatedDriver::new(ReadJob::in_memory(&plan)?, storage);
+        let small = scale.small_plan(plan);
+        let time = TimeSpec::Constant { mean: OPERATION_S };
+        let storage = SimulatedStorage { latency: time, open: time, ..SimulatedStorage::default() };
+        let mut driver = SimulatedDriver::new(ReadJob::in_memory(&small)?, storage);
         let mut io = IoCounters::default();
-        for accelerator in driver.epoch(plan.train.steps_per_epoch).ok()? {
+        for accelerator in driver.epoch(small.train.steps_per_epoch).ok()? {
             io.add(&accelerator.io);
         }
-        let samples = io.samples as f64 * scale.samples as f64;
+        let samples = io.samples as f64 * scale.samples_per_sample as f64;
         (io.opens > 0 && io.reads > 0).then(|| SampleWork {
             opens: io.opens as f64 / samples,
             reads: io.reads as f64 / samples,
-            bytes: io.read_bytes as f64 / samples / scale.bytes,
+            bytes: io.read_bytes as f64 / samples / scale.bytes_factor,
         })
     }
 }
 
-/// How much smaller the dataset is.
+/// The scale of the small dataset.
 #[derive(Clone, Copy, Debug)]
 struct CopyScale {
-    /// Samples of the small dataset.
-    all: f64,
-    /// Samples that one of it stands for.
-    samples: u64,
-    /// Bytes of a sample and of a piece, in what they were.
-    bytes: f64,
+    /// Number of samples of the small dataset.
+    total_samples: f64,
+    /// Number of samples that a sample of the small dataset stands for.
+    samples_per_sample: u64,
+    /// Factor by which sizes of samples and requests are reduced.
+    bytes_factor: f64,
 }
 
 impl CopyScale {
     fn new(plan: &Plan) -> Self {
         let sample_bytes = mean_sample_bytes(plan).max(1.0);
-        let readers = f64::from(together(plan) * plan.loader.workers.max(1));
-        // Each reader has two batches.
-        let in_turn = 2.0 * plan.loader.batch_size as f64 * readers;
-        let wanted = in_turn.max(FILES_MIN * plan.dataset.samples_per_file as f64);
-        let all = (BYTES / sample_bytes).clamp(wanted.min(SAMPLES_MAX), SAMPLES_MAX);
-        let samples = (wanted / all).ceil().max(1.0);
+        let readers = f64::from(sharing_accelerators(plan) * plan.loader.workers.max(1));
+        let two_batches_each = 2.0 * plan.loader.batch_size as f64 * readers;
+        let wanted = two_batches_each.max(FILES_MIN * plan.dataset.samples_per_file as f64);
+        let total_samples = (BYTES / sample_bytes).clamp(wanted.min(SAMPLES_MAX), SAMPLES_MAX);
+        let samples_per_sample = (wanted / total_samples).ceil().max(1.0);
+        let represented_bytes = total_samples * samples_per_sample * sample_bytes;
         CopyScale {
-            all,
-            samples: samples as u64,
-            bytes: (BYTES / (all * samples * sample_bytes)).min(1.0),
+            total_samples,
+            samples_per_sample: samples_per_sample as u64,
+            bytes_factor: (BYTES / represented_bytes).min(1.0),
         }
     }
 
-    fn small(self, plan: &Plan) -> Plan {
+    fn small_plan(self, plan: &Plan) -> Plan {
+        let fewer = |samples: u64| samples.div_ceil(self.samples_per_sample).max(1);
+        let smaller = |bytes: f64| ((bytes * self.bytes_factor) as u64).max(1);
         let mut small = plan.clone();
-        let fewer = |samples: u64| samples.div_ceil(self.samples).max(1);
-        let (loader, train) = (&mut small.loader, &mut small.train);
+        small.accelerators = sharing_accelerators(plan);
+        small.checkpoint = None;
+        small.evaluation = None;
+        small.stage = None;
+
+        let loader = &mut small.loader;
         loader.batch_size = fewer(loader.batch_size);
         loader.shuffle_block = loader.shuffle_block.map(fewer);
         loader.reread_share = 0.0;
         if let Some(head) = &mut loader.head {
-            head.bytes = ((head.bytes as f64 * self.bytes) as u64).max(1);
+            head.bytes = smaller(head.bytes as f64);
         }
-        loader.piece_bytes = ((loader.piece_bytes as f64 * self.bytes) as u64).max(1);
-        (loader.held_batches, loader.held_at_start, loader.decode_threads) = (0, 0, None);
-        (loader.in_memory, loader.materialize, loader.verify) = (false, false, false);
+        loader.piece_bytes = smaller(loader.piece_bytes as f64);
+        loader.held_batches = 0;
+        loader.held_at_start = 0;
+        loader.decode_threads = None;
+        loader.in_memory = false;
+        loader.materialize = false;
+        loader.verify = false;
         loader.preprocess = TimeSpec::None;
-        small.accelerators = together(plan);
-        let batch = loader.batch_size * u64::from(small.accelerators);
-        let steps =
-            (self.all as u64 / batch).max(1).next_multiple_of(u64::from(loader.workers.max(1)));
-        (train.epochs, train.steps_per_epoch, train.total_steps) = (1, steps, None);
+
+        let step_samples = loader.batch_size * u64::from(small.accelerators);
+        let workers = u64::from(loader.workers.max(1));
+        let steps = (self.total_samples as u64 / step_samples).max(1).next_multiple_of(workers);
+        let train = &mut small.train;
+        train.epochs = 1;
+        train.steps_per_epoch = steps;
+        train.total_steps = None;
         train.compute = TimeSpec::None;
         train.slow_accelerators.clear();
-        let was = &plan.dataset;
-        let samples_per_file = fewer(was.samples_per_file);
+
+        let dataset = &plan.dataset;
+        let samples_per_file = fewer(dataset.samples_per_file);
+        let represented_bytes = mean_sample_bytes(plan) * self.samples_per_sample as f64;
         small.dataset = DatasetPlan {
-            format: was.format.clone(),
-            extension: was.extension.clone(),
-            prefix: was.prefix.clone(),
-            files_train: (steps * batch).div_ceil(samples_per_file),
+            format: dataset.format.clone(),
+            extension: dataset.extension.clone(),
+            prefix: dataset.prefix.clone(),
+            files_train: (steps * step_samples).div_ceil(samples_per_file),
             samples_per_file,
-            record_bytes: mean_sample_bytes(plan) * self.samples as f64 * self.bytes,
+            record_bytes: represented_bytes * self.bytes_factor,
             element: Element::Uint8,
             encoding: Encoding {
-                row_group_samples: fewer(was.encoding.row_group_samples),
+                row_group_samples: fewer(dataset.encoding.row_group_samples),
                 ..Encoding::default()
             },
             ..DatasetPlan::default()
         };
-        (small.checkpoint, small.evaluation, small.stage) = (None, None, None);
         small
     }
 }
 
-/// Accelerators whose samples lie side by side: elsewhere each reads for itself.
-fn together(plan: &Plan) -> u32 {
+/// Number of simulated accelerators that share files; 1 if each accelerator reads files of its own.
+fn sharing_accelerators(plan: &Plan) -> u32 {
     match plan.loader.file_access {
         FileAccess::Multi => 1,
         FileAccess::Shared | FileAccess::Same | FileAccess::Mpio => {
-            plan.accelerators.clamp(1, TOGETHER_MAX)
+            plan.accelerators.clamp(1, SHARING_MAX)
         }
     }
 }

@@ -1,182 +1,210 @@
-//! The storage of a record: every latency, bandwidth and concurrency that explains how long its reads took.
+//! Finds the storage models that explain how long the reads of a record took, by latency, bandwidth and concurrency.
 //!
-//! One request in flight cannot tell them apart, so that all are kept; sizes that differ, and reads that found the storage
-//! empty, rule some of them out.
+//! With one request in flight these cannot be distinguished, so all models that fit are kept. Requests of different sizes, and reads
+//! that found the storage idle, rule some of them out.
 
 use super::NotPredictable;
-use super::miniature::{Scene, Simulated};
+use super::miniature::{SimulatedRun, Simulation};
 use super::model::StorageModel;
 use feedrate_measure::histogram::Histogram;
 use feedrate_measure::record::IoCounters;
 
-/// From this size on a request is long: it waits for bandwidth rather than for latency.
+/// Request size from which a request probably waits for bandwidth rather than for latency.
 const LONG_BYTES: f64 = 262_144.0;
-/// Reads of a size that are enough for its mean.
+/// Number of reads of one size that are enough for a mean.
 const READS_MIN: u64 = 10;
-/// Between mean sizes that tell bandwidth from latency, at least.
-const SIZES_APART: f64 = 4.0;
-/// Rounds in which a parameter is brought to where the simulated reads take as long as those of the record.
+/// Smallest ratio of request sizes that distinguishes bandwidth from latency.
+const SIZE_RATIO_MIN: f64 = 4.0;
+/// Number of iterations that fit a parameter until simulated reads take as long as recorded ones.
 const ROUNDS: usize = 6;
-/// A model explains reads as well as another whose misfit is less by no more than this.
-const MISFIT_MORE: f64 = 0.12;
+/// Largest excess of the misfit over that of the best model for which a model is kept.
+const MISFIT_EXCESS_MAX: f64 = 0.12;
 
-/// Reads of a record.
+/// The reads of a record.
 #[derive(Clone, Copy)]
 pub(super) struct Reads<'a> {
     pub(super) io: &'a IoCounters,
-    /// A read, in the mean.
+    /// Mean time of a read.
     pub(super) read_s: f64,
-    /// Bytes of one.
+    /// Mean size of a read.
     pub(super) bytes: f64,
-    /// Reading threads of all accelerators.
+    /// Number of reading threads of all accelerators.
     pub(super) threads: u32,
-    /// The part of the storage that is known, and stands before the fitted one.
+    /// The known part of the storage, which requests pass first.
     pub(super) known: StorageModel,
 }
 
 impl Reads<'_> {
-    /// The rest of a storage that is known: how much longer reads took than it.
-    pub(super) fn rest(self, scene: Scene) -> Result<Vec<StorageModel>, NotPredictable> {
-        let mut rest = StorageModel::default();
+    /// Fits the remainder of an emulated storage: the latency by which reads took longer than emulated.
+    pub(super) fn fit_remainder(
+        self,
+        simulation: Simulation,
+    ) -> Result<StorageModel, NotPredictable> {
+        let mut remainder = StorageModel::default();
         for _ in 0..ROUNDS {
-            let model = rest.behind(self.known);
-            let found_s = Scene { model: &model, ..scene }.run()?.read_s;
-            rest.latency_s = (rest.latency_s + self.read_s - found_s).max(0.0);
+            let model = remainder.behind(self.known);
+            let simulated_s = Simulation { model: &model, ..simulation }.run()?.read_s;
+            remainder.latency_s = (remainder.latency_s + self.read_s - simulated_s).max(0.0);
         }
-        Ok(vec![rest])
+        Ok(remainder)
     }
 
-    /// Rest of a storage whose limit is known and reached: the time of a read that found nobody before it.
+    /// The remainder of a storage whose limit is known and reached: the latency of a read that found it idle.
     pub(super) fn beside_limits(self) -> StorageModel {
-        StorageModel { latency_s: self.alone_s(), ..StorageModel::default() }
+        StorageModel { latency_s: self.idle_read_s(), ..StorageModel::default() }
     }
 
-    /// The fastest read found nobody before it.
-    fn alone_s(self) -> f64 {
-        self.io.read_latency.counts().first().map_or(0.0, |one| one.0 as f64 / 1e9)
+    /// Time of a read that found the storage idle: the fastest read.
+    fn idle_read_s(self) -> f64 {
+        self.io.read_latency.counts().first().map_or(0.0, |(ns, _)| *ns as f64 / 1e9)
     }
 
-    /// Every storage that explains the reads, the best first.
-    pub(super) fn explained(self, scene: Scene) -> Result<Vec<StorageModel>, NotPredictable> {
-        let mut fits = Vec::new();
+    /// All storage models that explain the reads, best first. Of equally good ones the more likely comes first.
+    pub(super) fn explain(
+        self,
+        simulation: Simulation,
+    ) -> Result<Vec<StorageModel>, NotPredictable> {
         if self.read_s <= 0.0 {
             return Ok(vec![StorageModel::default()]);
         }
-        for model in self.candidates() {
-            let (model, simulated) = self.fitted(model, scene)?;
-            let misfit = self.misfit(&simulated);
-            fits.push((misfit, model));
+        let mut fits = Vec::new();
+        for candidate in self.candidates() {
+            let (model, simulated) = self.fit(candidate, simulation)?;
+            fits.push((self.misfit(&simulated), model));
         }
-        let least = fits.iter().map(|fit| fit.0).fold(f64::INFINITY, f64::min);
-        fits.retain(|fit| fit.0 <= least + MISFIT_MORE);
-        // Of those that explain it as well, the order of the candidates decides.
-        fits.sort_by(|a, b| {
-            ((a.0 - least) / MISFIT_MORE * 2.0)
-                .round()
-                .total_cmp(&((b.0 - least) / MISFIT_MORE * 2.0).round())
-        });
-        Ok(fits.into_iter().map(|fit| fit.1).collect())
+        let best = fits.iter().map(|(misfit, _)| *misfit).fold(f64::INFINITY, f64::min);
+        fits.retain(|(misfit, _)| *misfit <= best + MISFIT_EXCESS_MAX);
+        let rank = |misfit: f64| ((misfit - best) / MISFIT_EXCESS_MAX * 2.0).round();
+        fits.sort_by(|(a, _), (b, _)| rank(*a).total_cmp(&rank(*b)));
+        Ok(fits.into_iter().map(|(_, model)| model).collect())
     }
 
-    /// One of each kind, the likelier first: long requests wait for bandwidth, short ones for latency.
+    /// One model of each kind, more likely ones first: long requests probably wait for bandwidth, short ones for latency.
     fn candidates(self) -> Vec<StorageModel> {
-        let nothing = StorageModel::default();
-        let (read_s, rate) = (self.read_s, self.bytes / self.read_s);
+        let unlimited = StorageModel::default();
+        let read_s = self.read_s;
+        let rate = self.bytes / read_s;
         let is_long = LONG_BYTES <= self.bytes;
+        let shared_rate = StorageModel { bytes_per_second: Some(rate), ..unlimited };
+        let shared_requests = StorageModel { request_s: read_s, ..unlimited };
+        let mut shared =
+            if is_long { [shared_rate, shared_requests] } else { [shared_requests, shared_rate] };
         let latency_spread = spread(&self.io.read_latency);
-        let pipe = StorageModel { bytes_per_second: Some(rate), ..nothing };
-        let turns = StorageModel { request_s: read_s, ..nothing };
-        let mut shared = if is_long { [pipe, turns] } else { [turns, pipe] };
-        let alone_s = self.alone_s();
-        let latency = StorageModel { latency_s: read_s, latency_spread, ..nothing };
-        let stream = StorageModel { stream_bytes_per_second: Some(rate), ..nothing };
-        let mut all = vec![latency, stream];
-        let by_size = by_size(self.io);
-        if let Some((latency_s, rate)) = by_size {
-            // What sizes tell apart needs no other model.
-            all = vec![StorageModel { stream_bytes_per_second: Some(rate), latency_s, ..nothing }];
-            let beside = StorageModel { bytes_per_second: Some(rate), latency_s, ..nothing };
-            all.insert(usize::from(!is_long), beside);
+        let latency = StorageModel { latency_s: read_s, latency_spread, ..unlimited };
+        let stream = StorageModel { stream_bytes_per_second: Some(rate), ..unlimited };
+        let mut candidates = vec![latency, stream];
+        let by_size = fit_by_size(self.io);
+        if let Some(LatencyAndRate { latency_s, bytes_per_second }) = by_size {
+            // Latency and rate are known, so only the sharing of the rate is open.
+            let rate = Some(bytes_per_second);
+            let own = StorageModel { stream_bytes_per_second: rate, latency_s, ..unlimited };
+            let shared_with_latency =
+                StorageModel { bytes_per_second: rate, latency_s, ..unlimited };
+            candidates = vec![own];
+            candidates.insert(usize::from(!is_long), shared_with_latency);
             if self.threads == 1 {
-                let turns = StorageModel { request_s: latency_s, latency_s: 0.0, ..beside };
-                shared = [turns; 2];
+                let with_interval =
+                    StorageModel { request_s: latency_s, latency_s: 0.0, ..shared_with_latency };
+                shared = [with_interval; 2];
             }
         }
-        all.splice(usize::from(!is_long)..usize::from(!is_long), shared);
-        all.dedup();
-        let in_turn = std::iter::successors(Some(2), |places| Some(places * 2));
-        all.extend(in_turn.take_while(|&places| places < self.threads).map(|places| {
+        let position = usize::from(!is_long);
+        candidates.splice(position..position, shared);
+        candidates.dedup();
+        let places = std::iter::successors(Some(2), |places| Some(places * 2));
+        candidates.extend(places.take_while(|&places| places < self.threads).map(|places| {
+            let readers_per_place = f64::from(self.threads) / f64::from(places);
             StorageModel {
-                latency_s: read_s / (f64::from(self.threads) / f64::from(places)).max(1.0),
+                latency_s: read_s / readers_per_place.max(1.0),
                 concurrency: Some(places),
-                ..nothing
+                ..unlimited
             }
         }));
-        // Latency, and a queue behind it.
-        let rate = rate * f64::from(self.threads);
-        let latency_s = alone_s - self.bytes / rate;
-        if by_size.is_none() && self.threads > 1 && latency_s > 0.1 * alone_s {
-            all.push(StorageModel { bytes_per_second: Some(rate), latency_s, ..nothing });
+        // A latency followed by a queue for the bandwidth.
+        let total_rate = rate * f64::from(self.threads);
+        let idle_read_s = self.idle_read_s();
+        let latency_s = idle_read_s - self.bytes / total_rate;
+        if by_size.is_none() && self.threads > 1 && latency_s > 0.1 * idle_read_s {
+            let bytes_per_second = Some(total_rate);
+            candidates.push(StorageModel { bytes_per_second, latency_s, ..unlimited });
         }
-        all
+        candidates
     }
 
-    /// The model whose simulated reads take as long as those of the record.
-    fn fitted(
+    /// Adjusts a model until its simulated reads take as long as those of the record.
+    fn fit(
         self,
         mut model: StorageModel,
-        scene: Scene,
-    ) -> Result<(StorageModel, Simulated), NotPredictable> {
-        let run = |model: StorageModel| Scene { model: &model.behind(self.known), ..scene }.run();
+        simulation: Simulation,
+    ) -> Result<(StorageModel, SimulatedRun), NotPredictable> {
+        let run = |model: StorageModel| {
+            Simulation { model: &model.behind(self.known), ..simulation }.run()
+        };
         let mut simulated = run(model)?;
-        // Factors of a turn that were too small and too large: reads take longer with each, by leaps where storage and steps meet.
-        let (mut factor, mut too_small, mut too_large) = (1.0, None, None);
-        let turns = (model.request_s, model.bytes_per_second);
+        // Shared times are scaled by a factor. Read times grow with it, but in jumps where storage and steps interact, so it is
+        // bisected between the largest factor that was too small and the smallest that was too large.
+        let mut factor = 1.0;
+        let mut too_small = None;
+        let mut too_large = None;
+        let initial = model;
         for _ in 1..ROUNDS {
-            let times = self.read_s / simulated.read_s.max(1e-9);
-            if (times - 1.0).abs() < 0.01 {
+            let ratio = self.read_s / simulated.read_s.max(1e-9);
+            if (ratio - 1.0).abs() < 0.01 {
                 break;
             }
-            // Latency beside a queue: it takes what the queue leaves.
             if model.is_shared() && model.latency_s > 0.0 {
+                // The rate is known; the latency is the remaining time.
                 model.latency_s = (model.latency_s + self.read_s - simulated.read_s).max(0.0);
             } else if model.is_shared() {
-                *(if times > 1.0 { &mut too_small } else { &mut too_large }) = Some(factor);
+                if ratio > 1.0 {
+                    too_small = Some(factor);
+                } else {
+                    too_large = Some(factor);
+                }
                 factor = match (too_small, too_large) {
                     (Some(small), Some(large)) => f64::sqrt(small * large),
-                    _ => factor * times,
+                    _ => factor * ratio,
                 };
-                model.request_s = turns.0 * factor;
-                model.bytes_per_second = turns.1.map(|rate| rate / factor);
+                model.request_s = initial.request_s * factor;
+                model.bytes_per_second = initial.bytes_per_second.map(|rate| rate / factor);
             } else {
-                model.latency_s *= times;
+                model.latency_s *= ratio;
             }
             simulated = run(model)?;
         }
         Ok((model, simulated))
     }
 
-    /// How far simulated reads are from those of the record: the mean, and how it is spread.
-    fn misfit(self, simulated: &Simulated) -> f64 {
-        let apart =
+    /// The distance between simulated reads and those of the record, by their mean and their distribution.
+    fn misfit(self, simulated: &SimulatedRun) -> f64 {
+        let log_ratio =
             |a: Option<f64>, b: Option<f64>| a.zip(b).map_or(0.0, |(a, b)| (a / b).ln().abs());
-        let least = |latency: &Histogram| latency.counts().first().map(|&(ns, _)| ns as f64);
-        let at = |latency: &Histogram, q: f64| latency.quantile(q).map(|ns| ns as f64);
-        let relative = |latency: &Histogram, value: Option<f64>| {
-            let middle = at(latency, 0.5).filter(|&middle| middle > 0.0)?;
-            value.map(|value| (value / middle).max(0.01))
+        let minimum = |latency: &Histogram| latency.counts().first().map(|&(ns, _)| ns as f64);
+        let quantile = |latency: &Histogram, q: f64| latency.quantile(q).map(|ns| ns as f64);
+        let relative_to_median = |latency: &Histogram, value: Option<f64>| {
+            let median = quantile(latency, 0.5).filter(|&median| median > 0.0)?;
+            value.map(|value| (value / median).max(0.01))
         };
-        let (found, real) = (&simulated.read_latency, &self.io.read_latency);
-        let mut sum = apart(Some(simulated.read_s), Some(self.read_s));
-        sum += 0.25 * apart(relative(found, least(found)), relative(real, least(real)));
+        let recorded = &self.io.read_latency;
+        let found = &simulated.read_latency;
+        let mut sum = log_ratio(Some(simulated.read_s), Some(self.read_s));
+        sum += 0.25
+            * log_ratio(
+                relative_to_median(found, minimum(found)),
+                relative_to_median(recorded, minimum(recorded)),
+            );
         for q in [0.1, 0.9] {
-            sum += 0.25 * apart(relative(found, at(found, q)), relative(real, at(real, q)));
+            sum += 0.25
+                * log_ratio(
+                    relative_to_median(found, quantile(found, q)),
+                    relative_to_median(recorded, quantile(recorded, q)),
+                );
         }
         sum
     }
 }
 
-/// Coefficient of variation.
+/// The coefficient of variation.
 fn spread(latency: &Histogram) -> f64 {
     let counts = latency.counts();
     let sum = |value: &dyn Fn(f64) -> f64| -> f64 {
@@ -190,30 +218,47 @@ fn spread(latency: &Histogram) -> f64 {
     (sum(&|ns| (ns - mean).powi(2)) / count).sqrt() / mean
 }
 
-/// Latency, and bytes per second of the rest, where reads of sizes that are far apart were counted: the line through the means of
-/// the size bins, each weighted by its reads.
-fn by_size(io: &IoCounters) -> Option<(f64, f64)> {
-    let bins = io.access.sizes.iter().zip(&io.access.size_bytes).zip(&io.size_ns);
-    let points: Vec<(f64, f64, f64)> = bins
+/// The time of a read as a latency and a rate for its bytes.
+#[derive(Clone, Copy)]
+struct LatencyAndRate {
+    latency_s: f64,
+    bytes_per_second: f64,
+}
+
+/// The mean size and time of the reads in one size bin.
+struct SizeBin {
+    reads: f64,
+    bytes: f64,
+    read_s: f64,
+}
+
+/// Fits a line through the means of the size bins, weighted by their reads. `None` if the sizes are too similar, or the line has no
+/// positive rate and latency.
+fn fit_by_size(io: &IoCounters) -> Option<LatencyAndRate> {
+    let counters = io.access.sizes.iter().zip(&io.access.size_bytes).zip(&io.size_ns);
+    let bins: Vec<SizeBin> = counters
         .filter(|((reads, bytes), ns)| **reads >= READS_MIN && **bytes > 0 && **ns > 0)
         .map(|((&reads, &bytes), &ns)| {
             let reads = reads as f64;
-            (reads, bytes as f64 / reads, ns as f64 / 1e9 / reads)
+            SizeBin { reads, bytes: bytes as f64 / reads, read_s: ns as f64 / 1e9 / reads }
         })
         .collect();
-    let (least, most) = (points.first()?.1, points.last()?.1);
-    if most < SIZES_APART * least {
+    let smallest = bins.first()?.bytes;
+    let largest = bins.last()?.bytes;
+    if largest < SIZE_RATIO_MIN * smallest {
         return None;
     }
-    let weight: f64 = points.iter().map(|point| point.0).sum();
-    let mean = |value: fn(&(f64, f64, f64)) -> f64| {
-        points.iter().map(|point| point.0 * value(point)).sum::<f64>() / weight
+    let weight: f64 = bins.iter().map(|bin| bin.reads).sum();
+    let mean = |value: fn(&SizeBin) -> f64| {
+        bins.iter().map(|bin| bin.reads * value(bin)).sum::<f64>() / weight
     };
-    let (bytes, seconds) = (mean(|point| point.1), mean(|point| point.2));
-    let across: f64 =
-        points.iter().map(|point| point.0 * (point.1 - bytes) * (point.2 - seconds)).sum();
-    let along: f64 = points.iter().map(|point| point.0 * (point.1 - bytes).powi(2)).sum();
-    let slope = across / along;
-    let latency_s = seconds - slope * bytes;
-    (slope > 0.0 && latency_s >= 0.0).then(|| (latency_s, 1.0 / slope))
+    let mean_bytes = mean(|bin| bin.bytes);
+    let mean_s = mean(|bin| bin.read_s);
+    let covariance: f64 =
+        bins.iter().map(|bin| bin.reads * (bin.bytes - mean_bytes) * (bin.read_s - mean_s)).sum();
+    let variance: f64 = bins.iter().map(|bin| bin.reads * (bin.bytes - mean_bytes).powi(2)).sum();
+    let slope = covariance / variance;
+    let latency_s = mean_s - slope * mean_bytes;
+    let is_possible = slope > 0.0 && latency_s >= 0.0;
+    is_possible.then(|| LatencyAndRate { latency_s, bytes_per_second: 1.0 / slope })
 }

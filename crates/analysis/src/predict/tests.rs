@@ -1,4 +1,4 @@
-//! Records that the simulated driver made on storages that are known, against what is fitted and predicted from them.
+//! Tests fits and predictions against records that the simulated driver makes on known storages.
 
 mod client;
 mod limits;
@@ -13,7 +13,7 @@ use feedrate_spec::workload::{Shuffle, TimeSpec};
 
 const MS: f64 = 1e-3;
 
-/// Batches of four samples of a million bytes, each a file and a read; a step computes for 20 ms.
+/// A plan with batches of four samples of a million bytes. Each sample is one file and one read; a step computes for 20 ms.
 fn plan(change: impl Fn(&mut Plan)) -> Plan {
     let mut plan = example::plan(1, 60);
     plan.loader.kind = "native".into();
@@ -36,7 +36,7 @@ fn constant(mean: f64) -> TimeSpec {
     TimeSpec::Constant { mean }
 }
 
-/// Latency in milliseconds, MB/s, places.
+/// A storage that serves `concurrency` reads at a time.
 fn storage(
     latency_ms: f64,
     megabytes_per_second: Option<f64>,
@@ -70,25 +70,30 @@ fn au(record: &Record) -> f64 {
     AU_ALL_STEPS.run_value(record).unwrap()
 }
 
-fn fitted(workers: u32, storage: SimulatedStorage) -> Vec<StorageModel> {
+fn fitted_models(workers: u32, storage: SimulatedStorage) -> Vec<StorageModel> {
     Pipeline::new(&run(&plan(threads(workers)), storage)).unwrap().storage
 }
 
-/// Whether a model among those that explain the record is about this one.
-fn holds(fit: &[StorageModel], latency_ms: f64, rate: Option<f64>, places: Option<u32>) -> bool {
-    let about = |a: f64, b: f64| (a - b).abs() <= 0.05 * b.max(0.1 * MS);
-    fit.iter().any(|model| {
-        let rates = model.bytes_per_second.map(|is| is / 1e6).zip(rate);
-        about(model.latency_s, latency_ms * MS)
+/// Whether one of the models is approximately the given storage.
+fn contains(
+    models: &[StorageModel],
+    latency_ms: f64,
+    rate: Option<f64>,
+    concurrency: Option<u32>,
+) -> bool {
+    let is_close = |a: f64, b: f64| (a - b).abs() <= 0.05 * b.max(0.1 * MS);
+    models.iter().any(|model| {
+        let rates = model.bytes_per_second.map(|fitted| fitted / 1e6).zip(rate);
+        is_close(model.latency_s, latency_ms * MS)
             && model.bytes_per_second.is_some() == rate.is_some()
-            && rates.is_none_or(|(is, was)| about(is, was))
-            && model.concurrency == places
+            && rates.is_none_or(|(fitted, expected)| is_close(fitted, expected))
+            && model.concurrency == concurrency
     })
 }
 
 #[test]
-fn a_storage_is_found_in_what_its_reads_took() {
-    for (workers, latency_ms, rate, places) in [
+fn the_storage_is_recovered_from_the_times_of_its_reads() {
+    for (workers, latency_ms, rate, concurrency) in [
         (4, 10.0, None, None),
         (4, 0.0, Some(100.0), None),
         (8, 10.0, None, Some(2)),
@@ -96,81 +101,88 @@ fn a_storage_is_found_in_what_its_reads_took() {
         (1, 10.0, None, None),
         (1, 0.0, Some(100.0), None),
     ] {
-        let fit = fitted(workers, storage(latency_ms, rate, places));
-        assert!(holds(&fit, latency_ms, rate, places), "{workers} × {latency_ms} ms: {fit:#?}");
+        let models = fitted_models(workers, storage(latency_ms, rate, concurrency));
+        assert!(
+            contains(&models, latency_ms, rate, concurrency),
+            "{workers} × {latency_ms} ms: {models:#?}"
+        );
     }
 }
 
-/// Four readers that each wait as long as one wait for no one; four that wait for one another wait four times as long as the first did.
+/// With latency four readers each wait as long as a single one; with a shared bandwidth they wait four times as long as the first read,
+/// which found the storage idle.
 #[test]
-fn who_found_the_storage_empty_tells_latency_from_bandwidth() {
-    let latency = fitted(4, storage(10.0, None, None));
+fn reads_of_an_idle_storage_distinguish_latency_from_bandwidth() {
+    let latency = fitted_models(4, storage(10.0, None, None));
     assert!(
         latency.iter().all(|model| model.bytes_per_second.is_none() && model.concurrency.is_none())
     );
-    let pipe = fitted(4, storage(0.0, Some(100.0), None));
-    assert!(pipe.iter().all(|model| model.is_shared() || model.concurrency.is_some()));
+    let bandwidth = fitted_models(4, storage(0.0, Some(100.0), None));
+    assert!(bandwidth.iter().all(|model| model.is_shared() || model.concurrency.is_some()));
 }
 
-/// Sizes that differ tell latency from bandwidth with one request in flight: 64 KiB and a million bytes.
+/// Requests of 64 KiB and of a million bytes distinguish latency from bandwidth even with one request in flight.
 #[test]
-fn sizes_tell_latency_from_bandwidth() {
+fn request_sizes_distinguish_latency_from_bandwidth() {
     let mut record = run(&plan(threads(1)), storage(5.0, Some(200.0), None));
     let io = &mut record.epochs[0].accelerators[0].io;
-    let header = 65_536;
-    let ns = 5_000_000 + header * 5;
+    let header_bytes = 65_536;
+    let header_ns = 5_000_000 + header_bytes * 5;
     for _ in 0..io.reads {
-        io.access.read(header, feedrate_measure::record::access::Follows::Nothing);
-        io.read_latency.record(ns);
+        io.access.read(header_bytes, feedrate_measure::record::access::Follows::Nothing);
+        io.read_latency.record(header_ns);
     }
-    io.size_ns[feedrate_measure::record::access::bin(header)] += io.reads * ns;
-    (io.read_ns, io.read_bytes) = (io.read_ns + io.reads * ns, io.read_bytes + io.reads * header);
+    io.size_ns[feedrate_measure::record::access::bin(header_bytes)] += io.reads * header_ns;
+    io.read_ns += io.reads * header_ns;
+    io.read_bytes += io.reads * header_bytes;
     io.reads *= 2;
-    let fit = Pipeline::new(&record).unwrap().storage;
-    assert!(holds(&fit, 5.0, Some(200.0), None), "{fit:#?}");
+    let models = Pipeline::new(&record).unwrap().storage;
+    assert!(contains(&models, 5.0, Some(200.0), None), "{models:#?}");
     assert!(
-        fit.iter().all(|model| (model.latency_s + model.request_s - 5.0 * MS).abs() < 0.1 * MS),
-        "{fit:#?}"
+        models.iter().all(|model| (model.latency_s + model.request_s - 5.0 * MS).abs() < 0.1 * MS),
+        "{models:#?}"
     );
 }
 
+/// A change whose prediction is compared with a simulation of the changed run.
 struct WhatIf {
-    base: Plan,
-    plan: Plan,
-    storage: SimulatedStorage,
+    base_plan: Plan,
+    base_storage: SimulatedStorage,
+    changed_plan: Plan,
+    changed_storage: SimulatedStorage,
     changes: Vec<PipelineChange>,
-    changed: SimulatedStorage,
 }
 
 impl WhatIf {
-    /// `change` of a workload of so many threads.
+    /// A change of a plan with `workers` threads.
     fn on_plan(workers: u32, storage: SimulatedStorage, change: impl Fn(&mut Plan)) -> Self {
-        let of = |plan: &mut Plan| {
+        let changed_plan = plan(|plan| {
             threads(workers)(plan);
             change(plan);
-        };
+        });
         WhatIf {
-            base: plan(threads(workers)),
-            plan: plan(of),
-            storage,
+            base_plan: plan(threads(workers)),
+            base_storage: storage,
+            changed_plan,
+            changed_storage: storage,
             changes: vec![],
-            changed: storage,
         }
     }
 
-    /// A change of the storage below the same workload.
+    /// A change of the storage with the same plan.
     fn on_storage(
         workers: u32,
         storage: SimulatedStorage,
         change: PipelineChange,
         changed: SimulatedStorage,
     ) -> Self {
-        WhatIf { changes: vec![change], changed, ..WhatIf::on_plan(workers, storage, |_| {}) }
+        let unchanged = WhatIf::on_plan(workers, storage, |_| {});
+        WhatIf { changes: vec![change], changed_storage: changed, ..unchanged }
     }
 
     fn predict(&self) -> Result<Prediction, NotPredictable> {
-        let pipeline = Pipeline::new(&run(&self.base, self.storage)).unwrap();
-        pipeline.predict(&self.plan, &self.changes)
+        let pipeline = Pipeline::new(&run(&self.base_plan, self.base_storage)).unwrap();
+        pipeline.predict(&self.changed_plan, &self.changes)
     }
 
     #[track_caller]
@@ -180,22 +192,21 @@ impl WhatIf {
 
     #[track_caller]
     fn check_within(&self, points: f64) {
-        let really = au(&run(&self.plan, self.changed));
+        let actual = au(&run(&self.changed_plan, self.changed_storage));
         let predicted = self.predict().unwrap();
-        let [least, most] = predicted.interval;
-        assert!((predicted.au_percent - really).abs() < points, "{really} is {predicted:?}");
-        assert!(least <= really && really <= most, "{really} is {predicted:?}");
+        let [low, high] = predicted.interval;
+        assert!((predicted.au_percent - actual).abs() < points, "{actual}: {predicted:?}");
+        assert!(low <= actual && actual <= high, "{actual}: {predicted:?}");
     }
 }
 
-/// The baseline is what it was, and what the record decides is what comes of it.
 #[test]
-fn changed_runs_are_what_was_predicted() {
+fn predictions_agree_with_simulations_of_the_changed_run() {
     let latency = storage(10.0, None, None);
-    let pipe = storage(0.0, Some(100.0), None);
-    let in_turn = storage(10.0, None, Some(2));
+    let bandwidth = storage(0.0, Some(100.0), None);
+    let two_places = storage(10.0, None, Some(2));
     for workers in [1, 2, 4] {
-        for storage in [latency, pipe, in_turn] {
+        for storage in [latency, bandwidth, two_places] {
             WhatIf::on_plan(workers, storage, |_| {}).check();
             WhatIf::on_plan(workers, storage, |plan| plan.train.compute = constant(0.08)).check();
             WhatIf::on_plan(workers, storage, |plan| plan.train.steps_per_epoch = 1000).check();
@@ -203,9 +214,9 @@ fn changed_runs_are_what_was_predicted() {
     }
     WhatIf::on_plan(4, latency, threads(1)).check();
     WhatIf::on_plan(4, latency, threads(8)).check();
-    WhatIf::on_plan(4, pipe, threads(16)).check();
-    WhatIf::on_plan(8, in_turn, threads(1)).check();
-    WhatIf::on_plan(4, pipe, |plan| plan.accelerators = 4).check();
+    WhatIf::on_plan(4, bandwidth, threads(16)).check();
+    WhatIf::on_plan(8, two_places, threads(1)).check();
+    WhatIf::on_plan(4, bandwidth, |plan| plan.accelerators = 4).check();
     WhatIf::on_plan(4, latency, |plan| plan.accelerators = 4).check();
     WhatIf::on_plan(4, latency, |plan| plan.loader.batch_size = 64).check();
     WhatIf::on_plan(4, latency, |plan| plan.loader.kind = "pytorch".into()).check();
@@ -213,15 +224,16 @@ fn changed_runs_are_what_was_predicted() {
     let half = Scale::Times(0.5);
     WhatIf::on_storage(4, latency, PipelineChange::Latency(half), storage(5.0, None, None)).check();
     let faster = storage(0.0, Some(200.0), None);
-    WhatIf::on_storage(4, pipe, PipelineChange::Bandwidth(Scale::Value(200e6)), faster).check();
-    let wider = storage(10.0, None, Some(4));
-    WhatIf::on_storage(8, in_turn, PipelineChange::Concurrency(twice), wider).check();
+    WhatIf::on_storage(4, bandwidth, PipelineChange::Bandwidth(Scale::Value(200e6)), faster)
+        .check();
+    let four_places = storage(10.0, None, Some(4));
+    WhatIf::on_storage(8, two_places, PipelineChange::Concurrency(twice), four_places).check();
 }
 
-/// Each reader of a file opens it, and reads on from where it was.
+/// Each reader of a file opens it, and continues to read where it stopped.
 #[test]
-fn who_reads_which_samples_of_a_file_decides_what_is_read() {
-    let of = |format: &str, workers: u32| {
+fn reads_of_shared_files_depend_on_the_number_of_workers() {
+    let plan_with = |format: &str, workers: u32| {
         plan(|plan| {
             (plan.dataset.format, plan.dataset.extension) = (format.into(), format.into());
             plan.dataset.samples_per_file = 20;
@@ -232,7 +244,7 @@ fn who_reads_which_samples_of_a_file_decides_what_is_read() {
     };
     let latency = SimulatedStorage { open: constant(0.04), ..storage(20.0, None, None) };
     for format in ["tfrecord", "hdf5", "parquet"] {
-        let really = |plan: &Plan| {
+        let simulate = |plan: &Plan| {
             let mut plan = plan.clone();
             plan.dataset.files_train = plan.train.steps_per_epoch * 4 / 20;
             let mut driver = SimulatedDriver::new(ReadJob::in_memory(&plan).unwrap(), latency);
@@ -244,30 +256,30 @@ fn who_reads_which_samples_of_a_file_decides_what_is_read() {
             let system = System { cpus: 16, ..System::default() };
             Record { system, ..example::record(plan, vec![epoch]) }
         };
-        for (was, is) in [(4, 1), (1, 4)] {
-            let [was, is] = [was, is].map(|workers| of(format, workers));
-            let [record, changed] = [&was, &is].map(really);
+        for (workers, changed_workers) in [(4, 1), (1, 4)] {
+            let record = simulate(&plan_with(format, workers));
+            let changed = simulate(&plan_with(format, changed_workers));
             let predicted = Pipeline::new(&record).unwrap().predict(&changed.plan, &[]).unwrap();
-            let really = au(&changed);
+            let actual = au(&changed);
             assert!(
-                (predicted.au_percent - really).abs() < 5.0,
-                "{format}: {really} is {predicted:?}"
+                (predicted.au_percent - actual).abs() < 5.0,
+                "{format}: {actual}: {predicted:?}"
             );
         }
     }
 }
 
-/// Two of three reads from a cache, one from a disk: bimodal too, but nobody waits for anybody else.
+/// Random latencies, as if a cache served most reads, vary as much as waits for a shared rate.
 #[test]
-fn waits_that_are_drawn_are_no_rate_that_is_shared() {
+fn random_latencies_are_not_mistaken_for_a_shared_rate() {
     let latency = TimeSpec::Gamma { shape: 0.2, scale: 0.05 };
-    let fit = fitted(4, SimulatedStorage { latency, ..SimulatedStorage::default() });
-    assert!(fit.iter().any(|model| !model.is_shared()), "{fit:#?}");
+    let models = fitted_models(4, SimulatedStorage { latency, ..SimulatedStorage::default() });
+    assert!(models.iter().any(|model| !model.is_shared()), "{models:#?}");
 }
 
-/// Few are simulated in place of many, on as much less of a storage.
+/// A few simulated accelerators stand for many, on a correspondingly slower storage.
 #[test]
-fn many_accelerators_are_as_few_on_less() {
+fn many_accelerators_are_predicted_by_simulating_few() {
     let many = |plan: &mut Plan| (plan.loader.workers, plan.accelerators) = (2, 96);
     for storage in
         [storage(10.0, None, None), storage(0.0, Some(4800.0), None), storage(10.0, None, Some(48))]
@@ -278,36 +290,36 @@ fn many_accelerators_are_as_few_on_less() {
         });
         let pipeline = Pipeline::new(&run(&base, storage)).unwrap();
         for workers in [2, 4] {
-            let of = plan(|plan| {
+            let changed = plan(|plan| {
                 many(plan);
                 plan.train.steps_per_epoch = 20;
                 plan.loader.workers = workers;
             });
-            let predicted = pipeline.predict(&of, &[]).unwrap();
-            let really = au(&run(&of, storage));
-            assert!((predicted.au_percent - really).abs() < 4.0, "{really} is {predicted:?}");
+            let predicted = pipeline.predict(&changed, &[]).unwrap();
+            let actual = au(&run(&changed, storage));
+            assert!((predicted.au_percent - actual).abs() < 4.0, "{actual}: {predicted:?}");
         }
     }
 }
 
-/// One reader that waits 10 ms: four wait as long, side by side or one after another.
+/// One reader waits 10 ms per read. Four readers may wait as long in parallel, or one after another.
 #[test]
-fn where_the_record_leaves_it_open_the_run_that_tells_is_named() {
-    let told = WhatIf::on_plan(1, storage(10.0, None, None), threads(4)).predict();
+fn an_ambiguous_record_is_reported_with_the_run_that_would_decide() {
+    let ambiguous = WhatIf::on_plan(1, storage(10.0, None, None), threads(4)).predict();
     let Err(NotPredictable::LatencyOrBandwidth { least_percent, most_percent, deciding_run }) =
-        told
+        ambiguous
     else {
-        panic!("{told:?}")
+        panic!("{ambiguous:?}")
     };
     assert!(least_percent < 55.0 && most_percent > 95.0, "{least_percent} {most_percent}");
     assert_eq!(deciding_run, DecidingRun::MoreReadingThreads);
     let unseen = PipelineChange::Concurrency(Scale::Times(2.0));
     let latency = storage(10.0, None, None);
-    let told = WhatIf::on_storage(4, latency, unseen, latency).predict();
-    assert_eq!(told, Err(NotPredictable::NotSeen { key: "storage.concurrency" }));
+    let not_seen = WhatIf::on_storage(4, latency, unseen, latency).predict();
+    assert_eq!(not_seen, Err(NotPredictable::NotSeen { key: "storage.concurrency" }));
 }
 
-/// The plan says how the storage is emulated, so that nothing is left open: neither by one request in flight, nor by one size.
+/// The plan defines the emulated storage, so one request in flight and one request size leave nothing open.
 #[test]
 fn an_emulated_storage_is_known() {
     for change in [
@@ -320,26 +332,29 @@ fn an_emulated_storage_is_known() {
             plan
         };
         let case = WhatIf::on_plan(1, storage(10.0, None, None), change);
-        WhatIf { base: emulates(case.base), plan: emulates(case.plan), ..case }.check();
+        let base_plan = emulates(case.base_plan);
+        let changed_plan = emulates(case.changed_plan);
+        WhatIf { base_plan, changed_plan, ..case }.check();
     }
 }
 
-/// A buffer that is filled before the first step, and an epoch that is read at start.
+/// A buffer that is filled before the first step, and an entire epoch that is read at the start.
 #[test]
-fn steps_that_wait_for_many_batches_are_predicted() {
+fn initial_waits_for_many_batches_are_predicted() {
     for held in [10, 59] {
         let holds = |plan: &mut Plan| {
-            (plan.loader.held_batches, plan.loader.held_at_start) = (held, held);
+            plan.loader.held_batches = held;
+            plan.loader.held_at_start = held;
         };
-        let pipe = storage(0.0, Some(300.0), None);
-        let mut case = WhatIf::on_plan(4, pipe, holds);
-        case.plan.loader.batches_in_flight += held;
+        let bandwidth = storage(0.0, Some(300.0), None);
+        let mut case = WhatIf::on_plan(4, bandwidth, holds);
+        case.changed_plan.loader.batches_in_flight += held;
         case.check();
     }
 }
 
 #[test]
-fn decoding_shares_the_cores() {
+fn decoding_competes_for_the_cores() {
     let decodes = |cores| SimulatedStorage {
         decode_bytes_per_second: Some(100e6),
         cores: Some(cores),
@@ -357,65 +372,57 @@ fn decoding_shares_the_cores() {
 }
 
 #[test]
-fn records_that_tell_nothing_are_refused() {
-    let told = |change: fn(&mut Record)| {
+fn records_without_the_needed_figures_are_refused() {
+    let fit = |change: fn(&mut Record)| {
         let mut record = run(&plan(threads(2)), storage(10.0, None, None));
         change(&mut record);
         Pipeline::new(&record).map(|_| ())
     };
-    assert_eq!(told(|_| {}), Ok(()));
-    assert_eq!(told(|record| record.epochs.clear()), Err(NotPredictable::NothingTrained));
+    assert_eq!(fit(|_| {}), Ok(()));
+    assert_eq!(fit(|record| record.epochs.clear()), Err(NotPredictable::NothingTrained));
     let uncounted = |record: &mut Record| record.epochs[0].accelerators[0].io = Default::default();
-    assert_eq!(told(uncounted), Err(NotPredictable::NotCounted));
+    assert_eq!(fit(uncounted), Err(NotPredictable::NotCounted));
     let cached = |record: &mut Record| {
         record.epochs[0].host.process_device_read_bytes = Some(0);
         record.epochs[0].host.resident_before_bytes = Some(1 << 30);
     };
-    assert_eq!(told(cached), Err(NotPredictable::ServedFromMemory));
-    let csv = |plan: &mut Plan| plan.dataset.format = "csv".into();
-    let mut case = WhatIf::on_plan(2, storage(10.0, None, None), csv);
-    case.base.dataset.format = "npy".into();
-    assert_eq!(case.predict(), Err(NotPredictable::OtherFiles));
-    let elsewhere = |plan: &mut Plan| plan.storage.engine = Some("mmap".into());
-    let case = WhatIf::on_plan(2, storage(10.0, None, None), elsewhere);
-    assert_eq!(
-        case.predict(),
-        Err(NotPredictable::OtherFiles),
-        "nobody knows what another engine takes"
-    );
-    let one_for_all = |plan: &mut Plan| {
-        (plan.loader.file_access, plan.loader.group_accelerators) = (FileAccess::Same, 2);
+    assert_eq!(fit(cached), Err(NotPredictable::ServedFromMemory));
+}
+
+#[test]
+fn changes_with_unknown_cost_are_refused() {
+    let changed = |change: &dyn Fn(&mut Plan)| {
+        WhatIf::on_plan(2, storage(10.0, None, None), |plan| change(plan))
+    };
+    let mut case = changed(&|plan| plan.dataset.format = "csv".into());
+    case.base_plan.dataset.format = "npy".into();
+    assert_eq!(case.predict(), Err(NotPredictable::OtherFiles), "another format");
+    let case = changed(&|plan| plan.storage.engine = Some("mmap".into()));
+    assert_eq!(case.predict(), Err(NotPredictable::OtherFiles), "another engine");
+    let case = changed(&|plan| {
+        plan.loader.file_access = FileAccess::Same;
+        plan.loader.group_accelerators = 2;
         plan.accelerators = 2;
-    };
-    let case = WhatIf::on_plan(2, storage(10.0, None, None), one_for_all);
+    });
     assert_eq!(case.predict(), Err(NotPredictable::CollectiveReads));
-    let shuffled = |plan: &mut Plan| {
-        (plan.dataset.samples_per_file, plan.loader.sample_shuffle) = (8, Shuffle::Seed);
-    };
-    let mut case = WhatIf::on_plan(2, storage(10.0, None, None), shuffled);
-    case.base.loader.sample_shuffle = Shuffle::Off;
-    assert_eq!(case.predict(), Err(NotPredictable::OtherOrder));
-    (case.base.loader.sample_shuffle, case.base.loader.shuffle_block) = (Shuffle::Seed, Some(4));
-    assert_eq!(case.predict(), Err(NotPredictable::OtherOrder), "in blocks");
-    case.base.storage.throttle_bytes_per_second = Some(5e6);
-    assert_eq!(case.predict(), Err(NotPredictable::OtherOrder), "whatever the storage");
-    case.base.storage.throttle_bytes_per_second = None;
-    (case.base.loader.shuffle_block, case.base.loader.reread_share) = (None, 0.5);
-    assert_eq!(
-        case.predict(),
-        Err(NotPredictable::OtherOrder),
-        "memory may serve what is read again"
-    );
-    case.base.loader.head = Some(feedrate_spec::plan::HeadReads { reads: 50, bytes: 13_312 });
-    assert_eq!(case.predict(), Err(NotPredictable::OtherFiles), "nobody knows what a head takes");
-    let staged = |plan: &mut Plan| {
-        plan.stage = Some(feedrate_spec::plan::StagePlan::default());
-    };
-    let mut case = WhatIf::on_plan(2, storage(10.0, None, None), staged);
-    case.base.stage = None;
-    assert_eq!(
-        case.predict(),
-        Err(NotPredictable::OtherFiles),
-        "nobody knows where the copy would lie"
-    );
+    let mut case = changed(&|plan| {
+        plan.dataset.samples_per_file = 8;
+        plan.loader.sample_shuffle = Shuffle::Seed;
+    });
+    case.base_plan.loader.sample_shuffle = Shuffle::Off;
+    assert_eq!(case.predict(), Err(NotPredictable::OtherOrder), "shuffled");
+    case.base_plan.loader.sample_shuffle = Shuffle::Seed;
+    case.base_plan.loader.shuffle_block = Some(4);
+    assert_eq!(case.predict(), Err(NotPredictable::OtherOrder), "shuffled in blocks");
+    case.base_plan.storage.throttle_bytes_per_second = Some(5e6);
+    assert_eq!(case.predict(), Err(NotPredictable::OtherOrder), "with an emulated storage");
+    case.base_plan.storage.throttle_bytes_per_second = None;
+    case.base_plan.loader.shuffle_block = None;
+    case.base_plan.loader.reread_share = 0.5;
+    assert_eq!(case.predict(), Err(NotPredictable::OtherOrder), "memory may serve repeated reads");
+    case.base_plan.loader.head = Some(feedrate_spec::plan::HeadReads { reads: 50, bytes: 13_312 });
+    assert_eq!(case.predict(), Err(NotPredictable::OtherFiles), "other headers");
+    let mut case = changed(&|plan| plan.stage = Some(feedrate_spec::plan::StagePlan::default()));
+    case.base_plan.stage = None;
+    assert_eq!(case.predict(), Err(NotPredictable::OtherFiles), "another copy of the dataset");
 }

@@ -1,4 +1,4 @@
-//! Disks that are throttled, by what the machine tells of their limits.
+//! Tests predictions for throttled disks, with and without limits that the machine reports.
 
 use super::*;
 use feedrate_measure::record::{Mount, ReadLimits};
@@ -11,8 +11,8 @@ fn throttled(megabytes_per_second: f64) -> SimulatedStorage {
 fn more_readers_of_a_throttled_disk_get_no_more() {
     let disk = throttled(50.0);
     for workers in [4, 8] {
-        let fit = fitted(workers, disk);
-        assert!(fit.iter().all(|model| model.is_shared()), "{fit:#?}");
+        let models = fitted_models(workers, disk);
+        assert!(models.iter().all(|model| model.is_shared()), "{models:#?}");
         WhatIf::on_plan(workers, disk, threads(1)).check();
         WhatIf::on_plan(workers, disk, threads(16)).check();
         WhatIf::on_plan(workers, disk, |plan| plan.accelerators = 4).check();
@@ -20,21 +20,20 @@ fn more_readers_of_a_throttled_disk_get_no_more() {
         WhatIf::on_plan(workers, disk, slower).check_within(3.0);
     }
     let smaller = |plan: &mut Plan| plan.loader.piece_bytes = 250_000;
-    let told = WhatIf::on_plan(4, disk, smaller).predict();
-    let deciding_run = DecidingRun::OtherTransferSize;
-    assert!(
-        matches!(told, Err(NotPredictable::LatencyOrBandwidth { deciding_run: by, .. }) if by == deciding_run),
-        "bytes or requests: {told:?}"
-    );
+    let ambiguous = WhatIf::on_plan(4, disk, smaller).predict();
+    let Err(NotPredictable::LatencyOrBandwidth { deciding_run, .. }) = ambiguous else {
+        panic!("bytes or requests: {ambiguous:?}")
+    };
+    assert_eq!(deciding_run, DecidingRun::OtherTransferSize);
 }
 
-/// The control group says what is limited; a fed run would not have told.
+/// The control group reports which limit applies, even if the run does not reach it.
 #[test]
-fn limits_that_the_machine_tells_are_known() {
+fn reported_limits_are_used() {
     let smaller = |plan: &mut Plan| plan.loader.piece_bytes = 250_000;
     let bytes = ReadLimits { bytes_per_second: Some(50_000_000), ..ReadLimits::default() };
     let requests = ReadLimits { requests_per_second: Some(50), ..ReadLimits::default() };
-    for (limits, really) in [(bytes, 50.0), (requests, 12.5)] {
+    for (limits, changed_rate) in [(bytes, 50.0), (requests, 12.5)] {
         for compute_s in [0.02, 0.082] {
             let base = |plan: &mut Plan| {
                 threads(4)(plan);
@@ -42,7 +41,7 @@ fn limits_that_the_machine_tells_are_known() {
                 plan.storage.passes_page_cache = true;
             };
             let mut record = run(&plan(base), throttled(50.0));
-            // A real disk lets the first reads of a slice pass at once.
+            // A real disk serves the first reads of a time slice immediately.
             record.epochs[0].accelerators[0].io.read_latency.record(500_000);
             record.epochs[0].host.process_device_read_bytes = Some(240_000_000);
             let mount = Mount { read_limits: Some(limits), ..Mount::default() };
@@ -53,46 +52,47 @@ fn limits_that_the_machine_tells_are_known() {
                 plan.train.compute = constant(0.02);
             });
             let predicted = Pipeline::new(&record).unwrap().predict(&changed, &[]).unwrap();
-            let really = au(&run(&changed, throttled(really)));
-            assert!((predicted.au_percent - really).abs() < 3.0, "{really} is {predicted:?}");
+            let actual = au(&run(&changed, throttled(changed_rate)));
+            assert!((predicted.au_percent - actual).abs() < 3.0, "{actual}: {predicted:?}");
         }
     }
 }
 
-/// Four reads of a million bytes were one request at the device, of which others made as many: 13 of them a second are 52 reads. Whatever
-/// others ask for, the run made no more than its limit allowed.
+/// Four reads of a million bytes are one request at the device, and other processes make as many requests. So 13 requests per second are
+/// 52 reads. However many requests others make, those of the run do not exceed its limit.
 #[test]
-fn requests_of_the_page_cache_are_those_of_the_device() {
+fn requests_of_the_page_cache_are_counted_at_the_device() {
     let mut record = run(&plan(threads(4)), throttled(50.0));
     let bytes = 240_000_000;
     let limits = ReadLimits { requests_per_second: Some(13), ..ReadLimits::default() };
     record.system.data_mount = Some(Mount { read_limits: Some(limits), ..Mount::default() });
-    let mut of = |device_reads| {
+    let mut fit_with = |device_reads| {
         let host = &mut record.epochs[0].host;
         host.process_device_read_bytes = Some(bytes);
-        (host.device_read_bytes, host.device_reads) = (Some(2 * bytes), Some(device_reads));
+        host.device_read_bytes = Some(2 * bytes);
+        host.device_reads = Some(device_reads);
         Pipeline::new(&record).unwrap()
     };
-    let best = of(2 * 60).storage[0];
+    let best = fit_with(2 * 60).storage[0];
     assert_eq!((best.bytes_per_second, best.request_s), (Some(52e6), 0.0));
-    let pipeline = of(2 * 6000);
+    let pipeline = fit_with(2 * 6000);
     let rate = pipeline.storage[0].bytes_per_second.unwrap();
     assert!((48e6..52e6).contains(&rate), "{rate}");
     let smaller = plan(|plan| (plan.loader.workers, plan.loader.piece_bytes) = (4, 250_000));
     assert_eq!(pipeline.predict(&smaller, &[]), Err(NotPredictable::OtherFiles));
 }
 
-/// A rate in bytes leaves the requests their limit.
 #[test]
-fn more_bytes_a_second_are_no_more_requests() {
+fn a_higher_bandwidth_does_not_raise_a_limit_of_requests() {
     let limits = ReadLimits { requests_per_second: Some(50), ..ReadLimits::default() };
     let base = plan(|plan| (plan.loader.workers, plan.storage.passes_page_cache) = (4, true));
     let mut record = run(&base, throttled(50.0));
     record.epochs[0].host.process_device_read_bytes = Some(240_000_000);
     record.system.data_mount = Some(Mount { read_limits: Some(limits), ..Mount::default() });
     let pipeline = Pipeline::new(&record).unwrap();
-    let with = |change| pipeline.predict(&base, &[change]).unwrap().au_percent;
-    let more = with(PipelineChange::Bandwidth(Scale::Value(1e9)));
-    assert!((more - pipeline.au_percent).abs() < 2.0, "{more}");
-    assert!(pipeline.au_percent + 10.0 < with(PipelineChange::Bandwidth(Scale::Times(2.0))));
+    let predicted = |change| pipeline.predict(&base, &[change]).unwrap().au_percent;
+    let with_more_bytes = predicted(PipelineChange::Bandwidth(Scale::Value(1e9)));
+    assert!((with_more_bytes - pipeline.au_percent).abs() < 2.0, "{with_more_bytes}");
+    let doubled = predicted(PipelineChange::Bandwidth(Scale::Times(2.0)));
+    assert!(pipeline.au_percent + 10.0 < doubled);
 }
