@@ -88,7 +88,7 @@ pub enum Note {
     /// The circumstance differs between A and B.
     Differs(Differing),
     /// The circumstance differs between the runs of one side.
-    Varies { side: &'static str, what: String },
+    Varies { side: &'static str, setting: String },
 }
 
 /// One response of one experiment.
@@ -372,7 +372,7 @@ fn notes(a: &[Run], b: &[Run]) -> Vec<Note> {
     let mut notes: Vec<Note> = places.into_iter().map(Note::Differs).collect();
     for (side, runs) in [("A", a), ("B", b)] {
         let varying = varying_keys(runs.iter().map(|run| &run.place)).into_iter();
-        notes.extend(varying.map(|what| Note::Varies { side, what }));
+        notes.extend(varying.map(|setting| Note::Varies { side, setting }));
     }
     notes
 }

@@ -4,7 +4,7 @@
 
 use feedrate_measure::record::{EpochRecord, Record};
 
-/// Share of waiting time from which the loader limits the training.
+/// Minimum share of waiting time at which the loader counts as the limit of the training.
 const WAITING_SHARE_MIN: f64 = 0.2;
 /// Largest share of bytes from a device for which files count as cached.
 const DEVICE_SHARE_MAX: f64 = 0.01;

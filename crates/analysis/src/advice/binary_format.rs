@@ -12,9 +12,9 @@ use feedrate_spec::shape::Compression;
 /// Override for a format with uncompressed binary samples that can be read individually. Not proposed for a dataset that
 /// has this format already.
 const BINARY: &str = "dataset.format=hdf5";
-/// Read amplification from which a file probably holds numbers as text, which take several bytes for each byte of the sample.
+/// Read amplification above which a file probably holds numbers as text, which takes several bytes for each byte of the sample.
 const TEXT_AMPLIFICATION_MIN: f64 = 1.5;
-/// Read amplification from which reading fewer bytes is worth rewriting the dataset.
+/// Read amplification above which reading fewer bytes is worth rewriting the dataset.
 const AMPLIFICATION_MIN: f64 = 2.0;
 /// Decoding slower than this parses or decompresses; checksums and copies are faster.
 const DECODED_BYTES_PER_SECOND_MAX: f64 = 4e8;

@@ -13,9 +13,9 @@ use feedrate_measure::record::System;
 use feedrate_measure::waits::{WaitCause, Waits};
 use feedrate_spec::plan::{Plan, THREADS_MAX};
 
-/// Share of its bandwidth from which a storage counts as limited by it.
+/// Share of its bandwidth at which a storage counts as limited by it.
 const SATURATED_SHARE: f64 = 0.7;
-/// Share of their time that enough reading threads have to spare.
+/// Share of idle time that reading threads should have.
 const SPARE_SHARE: f64 = 0.1;
 /// Largest share of the machine's memory that a dataset may take.
 const MEMORY_SHARE_MAX: f64 = 0.5;
@@ -241,7 +241,7 @@ const SHARD_BYTES: f64 = (64 << 20) as f64;
 /// Minimum number of shards per reading thread: fewer cannot be shuffled or distributed.
 const SHARDS_PER_THREAD_MIN: u64 = 4;
 
-/// Ratio of open time to read time from which waits for tiny files count as waits for opens.
+/// Minimum ratio of open time to read time at which waits for tiny files count as waits for opens.
 const OPENS_SHARE_MIN: f64 = 0.5;
 /// Largest size of a tiny file or request. It is small for every storage: drishti and dfanalyzer start at 1 MiB, where
 /// latency becomes visible.
@@ -285,7 +285,7 @@ pub(super) fn fewer_files(case: &Case) -> Option<(Vec<String>, Facts)> {
     Some((overrides, evidence))
 }
 
-/// Share of the run from which waiting for checkpoints is worth a change.
+/// Minimum share of the run that must be lost to checkpoints before a change is proposed.
 const STALL_SHARE_MIN: f64 = 0.1;
 
 /// The wait of training for checkpoints, if it takes a large part of the run.

@@ -1,5 +1,5 @@
-//! Advises chunks of one sample, if a sample spans several chunks, each with a read of its own, or if a chunk holds several
-//! samples, all of which are read for one.
+//! Advises chunks of one sample, if a sample spans several chunks that are read separately, or if a chunk holds several samples
+//! that are all read to get one.
 
 use super::{Case, Cost, Proposal, Risk, Rule};
 use crate::answer::AnswerKind;
@@ -8,7 +8,7 @@ use feedrate_measure::metric::AMPLIFICATION;
 use feedrate_measure::waits::WaitCause;
 use feedrate_spec::plan::layout::Layout;
 
-/// Read amplification from which a chunk of several samples is worth a change.
+/// Read amplification above which a smaller chunk is proposed.
 const AMPLIFICATION_MIN: f64 = 2.0;
 
 pub(super) static RULE: Rule = Rule {

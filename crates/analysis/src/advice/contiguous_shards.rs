@@ -1,4 +1,4 @@
-//! Advises files of their own for accelerators that share files and skip each other's samples, so that their reads are not
+//! Advises separate files for accelerators that share files: each skips the samples of the others, so its reads are not
 //! consecutive.
 
 use super::{Case, Proposal, Risk, Rule};

@@ -7,15 +7,15 @@ use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::CONSECUTIVE;
 use feedrate_measure::waits::WaitCause;
 
-/// Request size from which the copy out of the page cache costs more than the system call.
+/// Request size above which the copy out of the page cache costs more than the system call.
 const LARGE_BYTES: f64 = (1 << 20) as f64;
-/// Request size up to which the system call costs more than the copy.
+/// Request size below which the system call costs more than the copy.
 const SMALL_BYTES: f64 = 16_384.0;
 /// Longest read that can have been served without a device.
 const CALL_MAX_S: f64 = 2e-5;
-/// Share of busy processors from which copies may slow down the run.
+/// Share of busy processors above which copies may slow down the run.
 const BUSY_SHARE_MIN: f64 = 0.8;
-/// Largest share of bytes from the page cache for which it counts as useless.
+/// Share of bytes from the page cache below which the cache counts as useless.
 const CACHED_SHARE_MAX: f64 = 0.05;
 
 pub(super) static RULE: Rule = Rule {

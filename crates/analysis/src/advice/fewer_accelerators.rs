@@ -1,4 +1,4 @@
-//! Advises as many accelerators as the delivered rate can feed.
+//! Advises reducing the accelerators to the number that the delivered rate can feed.
 
 use super::case::{ReadLimit, TINY_BYTES};
 use super::{Case, Cost, Proposal, Rule};

@@ -1,4 +1,4 @@
-//! Advises to shuffle files instead of samples, if nearly every sample opens its file again and reads the header again.
+//! Advises shuffling files instead of samples, if nearly every sample reopens its file and rereads the header.
 
 use super::{Case, Proposal, Risk, Rule};
 use crate::answer::AnswerKind;
@@ -6,7 +6,7 @@ use feedrate_measure::facts::Facts;
 use feedrate_measure::waits::WaitCause;
 use feedrate_spec::workload::Shuffle;
 
-/// Opens per sample from which files are not read from start to end.
+/// Opens per sample above which files are not read from start to end.
 const OPENS_MIN: f64 = 0.5;
 
 pub(super) static RULE: Rule = Rule {

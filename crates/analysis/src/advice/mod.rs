@@ -73,7 +73,7 @@ pub static RULES: &[&Rule] = &[
 pub const ADVICE_MAX: usize = 5;
 /// Smallest predicted gain of utilisation, in points, for which a change is advised.
 const GAIN_MIN_POINTS: f64 = 1.0;
-/// Share of the best saving from which another change counts as equally good.
+/// Share of the best saving above which another change counts as equally good.
 const AS_GOOD_SHARE: f64 = 0.85;
 
 /// A row of the table.
@@ -102,7 +102,7 @@ pub struct Proposal {
     /// Changes of the storage or of decoding, for the prediction.
     #[serde(skip)]
     pub changes: Vec<PipelineChange>,
-    /// Mean time in seconds that an accelerator waited during the run because of what the change would improve.
+    /// Mean time in seconds for which an accelerator waited on what the change would improve.
     pub lost_s: Option<f64>,
     /// Figures of the record and of the change.
     pub evidence: Facts,
@@ -246,8 +246,7 @@ fn advise_one(
     Some(RankedAdvice { advice: Advice { proposal, prediction }, saved_s })
 }
 
-/// The utilisation that a change reaches at least. If the record does not show what reads wait for, it is the lowest of the
-/// possible values.
+/// The lowest utilisation that the changed run may reach.
 fn least_percent(outcome: &Result<Prediction, NotPredictable>) -> Option<f64> {
     match outcome {
         Ok(prediction) => Some(prediction.au_percent),

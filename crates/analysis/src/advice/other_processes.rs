@@ -9,12 +9,12 @@ use feedrate_measure::waits::WaitCause;
 
 /// Smallest share of all processors that other processes must use.
 const OTHERS_SHARE_MIN: f64 = 0.25;
-/// Share of busy processors from which work waits for a processor.
+/// Share of busy processors above which work waits for a processor.
 const BUSY_SHARE_MIN: f64 = 0.9;
 
 /// Ratio of actual to configured decode time below which decoding is not CPU-starved.
 const NOT_STARVED_RATIO_MAX: f64 = 1.1;
-/// Ratio of elapsed to processor time from which work counts as delayed.
+/// Ratio of elapsed to processor time above which work counts as delayed.
 const DELAYED_RATIO_MIN: f64 = 1.25;
 
 pub(super) static RULE: Rule = Rule {

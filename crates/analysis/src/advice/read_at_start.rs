@@ -1,4 +1,4 @@
-//! Advises to read the dataset into memory at the start, if several epochs read the same bytes and memory can hold them.
+//! Advises reading the dataset into memory at the start, if several epochs read the same bytes and memory can hold them.
 
 use super::{Case, Cost, Proposal, Risk, Rule};
 use crate::answer::AnswerKind;

@@ -7,7 +7,7 @@ use feedrate_measure::waits::WaitCause;
 use feedrate_measure::window::Scope;
 use std::collections::BTreeMap;
 
-/// How much more often than an equal share of the steps a slow accelerator is the last one.
+/// Minimum ratio of the steps in which a slow accelerator finishes last to an equal share of the steps.
 const EXCESS_MIN: f64 = 1.5;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,4 +1,4 @@
-//! Reports by how much the storage is too slow: missing bandwidth and requests, or too long reads or opens.
+//! Reports by how much the storage is too slow: the missing bandwidth and requests per second, or the excess time of reads or opens.
 
 use super::case::ReadLimit;
 use super::{Case, Cost, Proposal, Rule};

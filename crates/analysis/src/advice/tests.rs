@@ -57,7 +57,7 @@ fn each_causes(record: &mut Record, change: fn(&mut StepCauses)) {
     record.epochs.iter_mut().filter_map(|epoch| epoch.causes.as_mut()).for_each(change);
 }
 
-/// Each read waits equally long, whatever its size.
+/// Each read waits equally long, independent of its size.
 pub(super) fn latency(record: &mut Record) {
     record.plan.storage.throttle_bytes_per_second = None;
     record.plan.storage.read_delay_s = 0.2;

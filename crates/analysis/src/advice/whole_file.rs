@@ -1,4 +1,4 @@
-//! Advises to stage files in memory if small files are read in many small requests. Staging reads each file once, in large
+//! Advises staging files in memory if small files are read in many small requests. Staging reads each file once, in large
 //! requests.
 
 use super::{Case, Cost, Proposal, Rule};
@@ -9,7 +9,7 @@ use feedrate_measure::waits::WaitCause;
 
 /// Largest file that one request reads.
 const FILE_BYTES_MAX: f64 = (4 << 20) as f64;
-/// Smallest number of reads per open from which staging is proposed.
+/// Minimum number of reads per open for which staging is proposed.
 const READS_PER_OPEN_MIN: f64 = 8.0;
 
 pub(super) static RULE: Rule = Rule {

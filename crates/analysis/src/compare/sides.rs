@@ -116,7 +116,7 @@ pub static MAIN_RESPONSES: [&Metric; 2] = [&AU_ALL_STEPS, &SAMPLES_WHOLE];
 fn keep_common_settings(run: &mut Run) {
     run.settings.retain(|key, _| {
         let is_in_table = ROWS.iter().any(|(_, plan, dlio)| plan == key && !dlio.is_empty());
-        // For DLIO this says whether there are checkpoints, for feedrate in which format.
+        // In DLIO this setting enables checkpoints, in feedrate it is their format.
         ["workload", "accelerators"].contains(&key.as_str())
             || (is_in_table && key != "workflow.checkpoint")
     });

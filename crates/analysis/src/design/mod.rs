@@ -204,10 +204,10 @@ impl Design {
         design
     }
 
-    /// The cells that share the levels of all factors except `free`.
+    /// A set of cells that share the levels of all factors except `free`.
     ///
-    /// Chosen is the set at the baselines if it has at least two cells, as in findings; otherwise the set with most cells, then with
-    /// most baselines, then with most runs.
+    /// It is the set at the baselines, which findings compare, if that has at least two cells. Otherwise it is the set with most cells,
+    /// then most baselines, then most runs.
     pub fn slice(&self, free: &[usize]) -> Vec<&DesignCell> {
         let mut slices: BTreeMap<Vec<usize>, Vec<&DesignCell>> = BTreeMap::new();
         for cell in &self.cells {

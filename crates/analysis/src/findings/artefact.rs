@@ -33,7 +33,8 @@ pub(super) fn artefacts(group: &UsedRuns) -> Vec<Finding> {
                 LevelRuns::new(pair[cell].runs.iter().map(|&run| group.runs[run]).collect())
             };
             let Some((before, after)) = level_runs(0).zip(level_runs(1)) else { continue };
-            let [from, to] = [pair[0].levels[index], pair[1].levels[index]];
+            let from = pair[0].levels[index];
+            let to = pair[1].levels[index];
             let linear_growth = numbers[to] / numbers[from];
             let artefact = WindowArtefact {
                 from: factor.levels[from].clone(),

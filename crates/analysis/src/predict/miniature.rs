@@ -29,7 +29,7 @@ const READERS_MAX: u32 = 32;
 /// Maximum number of reads of a simulated sample.
 const READS_MAX: f64 = 8.0;
 
-/// Predicted or recorded times of an epoch, in the mean over the accelerators.
+/// Predicted or recorded times of an epoch: the mean over the accelerators.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct EpochTimes {
     pub(super) steps: f64,
@@ -121,7 +121,7 @@ struct LinearTimes {
 }
 
 impl LinearTimes {
-    /// From two runs; from the origin if both have equally many steps.
+    /// The line through two runs. If both are the same run, the line through it and the origin.
     fn through(short: EpochTimes, long: EpochTimes) -> Self {
         let base = if long.steps > short.steps { short } else { EpochTimes::default() };
         let steps = long.steps - base.steps;
@@ -307,12 +307,12 @@ impl Miniature {
         }
     }
 
-    /// The simulated number of cores or storage places that stands for `number` shared ones; at least one.
+    /// The number of cores or storage places in the simulation that stand for `number` real ones; at least one.
     fn scaled_down(&self, number: u32) -> f64 {
         (f64::from(number) / self.accelerators_per_reader).round().max(1.0)
     }
 
-    /// The factor by which work takes longer on cores or storage places because [`Self::scaled_down`] rounded their number up.
+    /// The factor by which work takes longer to make up for a number that [`Self::scaled_down`] rounded up.
     fn rounding_factor(&self, number: u32) -> f64 {
         (self.scaled_down(number) * self.accelerators_per_reader / f64::from(number)).max(1.0)
     }
@@ -335,7 +335,7 @@ pub(super) fn scaled(spec: TimeSpec, factor: f64) -> TimeSpec {
     if factor == 1.0 || spec == TimeSpec::None { spec } else { constant(spec.mean_s() * factor) }
 }
 
-/// Steps, compute time and length of an epoch, in the mean over accelerators.
+/// Mean steps, compute time and length of an epoch over the accelerators.
 pub(super) fn mean_times(epoch: &EpochRecord) -> EpochTimes {
     let accelerators = epoch.accelerators.len().max(1) as f64;
     let blocks = || {

@@ -76,22 +76,22 @@ pub struct Prediction {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "name", rename_all = "snake_case")]
 pub enum NotPredictable {
-    /// No accelerator computed, or none finished a step. Needed is a run that trains.
+    /// No accelerator computed, or none finished a step. A run that trains is needed.
     NothingTrained,
-    /// The reads were not counted. Needed is a run of feedrate.
+    /// The reads were not counted. A run of feedrate is needed.
     NotCounted,
-    /// The record is of a watched training whose loader is unknown. Needed is a run of a similar workload.
+    /// The record is of a watched training whose loader is unknown. A run of a similar workload is needed.
     OnlyWatched,
-    /// Memory served most bytes, so the storage is unknown. Needed is a run with a cold cache or a larger dataset.
+    /// Memory served most bytes, so the storage is unknown. A run with a cold cache or a larger dataset is needed.
     ServedFromMemory,
-    /// The changed plan reads other files, or reads them in another way, and the cost is unknown. Needed is a run of it.
+    /// The changed plan reads other files, or reads them in another way, and the cost is unknown. A run of that plan is needed.
     OtherFiles,
-    /// The changed plan reads samples in another order, and the number of opens and reads is unknown. Needed is a run of it.
+    /// The changed plan reads samples in another order, and the number of opens and reads is unknown. A run of that plan is needed.
     OtherOrder,
-    /// Accelerators read together, or one for all, which is not modelled. Needed is a run of the changed plan.
+    /// Accelerators read together, or one for all, which is not modelled. A run of the changed plan is needed.
     CollectiveReads,
-    /// The record does not show whether reads wait for latency or for bandwidth. Needed is a run with more reading threads or with
-    /// requests of another size.
+    /// The record does not show whether reads wait for latency or for bandwidth. A run with more reading threads or with requests of
+    /// another size is needed.
     LatencyOrBandwidth {
         /// The lowest utilisation that is consistent with the record.
         least_percent: f64,

@@ -25,7 +25,7 @@ pub(super) enum DeviceRequests {
 pub struct StorageModel {
     /// Bandwidth that all readers share, first come first served; `None` if unlimited.
     pub bytes_per_second: Option<f64>,
-    /// Interval between two reads of all readers, whatever their size: 1 ÷ IOPS.
+    /// Interval between two reads of all readers, for reads of any size: 1 ÷ IOPS.
     pub request_s: f64,
     /// Bandwidth of each single reader; `None` if unlimited.
     pub stream_bytes_per_second: Option<f64>,

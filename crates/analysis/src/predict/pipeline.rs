@@ -100,12 +100,12 @@ pub(super) struct Residual {
     pub(super) missed_percent: f64,
 }
 
-/// Ratio of simulated waits to compute time from which waits are corrected by their ratio.
+/// Ratio of simulated waits to compute time above which waits are corrected by a ratio instead of a difference.
 const WAITS_SHARE: f64 = 0.25;
 
-/// Share of a limit from which reads wait for it.
+/// Share of a limit above which reads count as waiting for it.
 const REACHED_SHARE: f64 = 0.8;
-/// Share of busy time from which the cores count as busy.
+/// Share of busy time above which the cores count as busy.
 const BUSY_SHARE: f64 = 0.8;
 
 impl Pipeline {

@@ -9,7 +9,7 @@ use super::model::StorageModel;
 use feedrate_measure::histogram::Histogram;
 use feedrate_measure::record::IoCounters;
 
-/// Request size from which a request probably waits for bandwidth rather than for latency.
+/// Request size above which a request probably waits for bandwidth rather than for latency.
 const LONG_BYTES: f64 = 262_144.0;
 /// Number of reads of one size that are enough for a mean.
 const READS_MIN: u64 = 10;
@@ -97,10 +97,11 @@ impl Reads<'_> {
         if let Some(LatencyAndRate { latency_s, bytes_per_second }) = by_size {
             // Latency and rate are known, so only the sharing of the rate is open.
             let rate = Some(bytes_per_second);
-            let own = StorageModel { stream_bytes_per_second: rate, latency_s, ..unlimited };
+            let with_stream_rate =
+                StorageModel { stream_bytes_per_second: rate, latency_s, ..unlimited };
             let shared_with_latency =
                 StorageModel { bytes_per_second: rate, latency_s, ..unlimited };
-            candidates = vec![own];
+            candidates = vec![with_stream_rate];
             candidates.insert(usize::from(!is_long), shared_with_latency);
             if self.threads == 1 {
                 let with_interval =

@@ -67,7 +67,7 @@ pub fn note(note: &Note) -> String {
             let b = difference.b.as_deref().unwrap_or("unknown");
             format!("not the same {}: `{a}` in A, `{b}` in B", difference.setting)
         }
-        Note::Varies { side, what: setting } => {
+        Note::Varies { side, setting } => {
             format!("runs of {side} are not all of the same {setting}")
         }
     }
