@@ -174,11 +174,12 @@ pub(crate) fn print_document(document: &Document, is_whole: bool) -> Result<(), 
     }
 }
 
-/// The same in full. Where a terminal has too few rows for it, the answer that it begins with also ends it.
-pub(crate) fn print_answered(answer: &str, rest: &str) -> Result<(), StdoutError> {
-    let [text, answer] =
-        [format!("{answer}\n\n{rest}"), answer.into()].map(|of| as_wide_as_the_terminal(&of));
-    print_page(&text::with_begin_repeated(&text, &answer, rows()))
+/// A document in full. Where a terminal has too few rows for it, the answer that it begins with also ends it.
+pub(crate) fn print_answered(document: &Document) -> Result<(), StdoutError> {
+    let screen = Screen { columns: page_width(), is_whole: true };
+    let page = as_wide_as_the_terminal(&terminal::write(document, screen).0);
+    let answer = page.split("\n\n").next().unwrap_or_default();
+    print_page(&text::with_begin_repeated(&page, answer, rows()))
 }
 
 fn as_wide_as_the_terminal(text: &str) -> String {

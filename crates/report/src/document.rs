@@ -9,6 +9,7 @@ use crate::report::{
 use crate::table::ReportTable;
 use crate::words::number::{list, quoted};
 use feedrate_analysis::answer::AnswerKind;
+use feedrate_measure::doubt::Severity;
 use feedrate_spec::escape::bash_word;
 use feedrate_spec::units;
 
@@ -111,6 +112,12 @@ impl Block {
         Block::List { first: None, items }
     }
 
+    /// Names with what is said of each, from rows.
+    pub fn facts<N: Into<String>>(rows: impl IntoIterator<Item = (N, String)>) -> Self {
+        let rows = rows.into_iter();
+        Block::Facts(rows.map(|(name, value)| FindingFigure { name: name.into(), value }).collect())
+    }
+
     /// The number of its parts, and their noun.
     fn size(&self) -> (usize, &'static str) {
         match self {
@@ -154,10 +161,22 @@ impl Item {
     fn new(says: String, advice: &str) -> Self {
         Item { says, advice: advice.into(), ..Item::default() }
     }
+
+    /// A doubt with its evidence.
+    pub(crate) fn doubt(
+        name: &str,
+        severity: Severity,
+        evidence: Vec<Detail>,
+        advice: &str,
+    ) -> Self {
+        // Names of severities are their classes.
+        let badge = severity.name();
+        Item { badge: Some((badge, badge)), details: evidence, ..Item::new(quoted(name), advice) }
+    }
 }
 
 impl Detail {
-    fn new(name: &str, runs: &[usize], text: &str) -> Self {
+    pub(crate) fn new(name: &str, runs: &[usize], text: &str) -> Self {
         Detail { name: name.into(), runs: runs.into(), text: text.into() }
     }
 }
@@ -319,15 +338,11 @@ impl Report {
 
     fn doubt(&self, at: usize) -> Item {
         let doubt = &self.doubts[at];
-        // Names of severities are their classes.
-        let badge = doubt.severity.name();
         let advice = doubt.seen.first().map_or("", |seen| seen.advice.as_str());
         Item {
             id: self.doubt_id(at),
-            badge: Some((badge, badge)),
             note: format!("seen in {}", counted(doubt.seen.len(), "run")),
-            details: evidence_of(doubt),
-            ..Item::new(quoted(&doubt.name), advice)
+            ..Item::doubt(&doubt.name, doubt.severity, evidence_of(doubt), advice)
         }
     }
 
@@ -341,12 +356,10 @@ impl Report {
     }
 
     fn method_blocks(&self) -> Vec<Block> {
-        let facts = self
-            .methods
-            .iter()
-            .map(|method| FindingFigure { name: method.name.clone(), value: method.says.clone() });
-        let commands = self.methods.iter().flat_map(|method| method.commands.clone());
-        vec![Block::Facts(facts.collect()), Block::Commands(commands.collect())]
+        let methods = self.methods.iter();
+        let facts = methods.clone().map(|method| (&method.name, method.says.clone()));
+        let commands = methods.clone().flat_map(|method| method.commands.clone());
+        vec![Block::facts(facts), Block::Commands(commands.collect())]
     }
 }
 

@@ -14,8 +14,9 @@ use crate::report::{
     FigureUse, OpeningLine, Report, ReportAdvice, ReportAnswer, ReportedRun, Seen, SeenDoubt,
     Source,
 };
+use crate::run_page::{answer_lines, proposals};
 use crate::words;
-use feedrate_analysis::advice::{Case, advise, ranked_proposals};
+use feedrate_analysis::advice::{Case, advise};
 use feedrate_analysis::answer::Answer;
 use feedrate_analysis::design::{DeclaredFactors, HOST, SOURCE, designs};
 use feedrate_analysis::predict::Pipeline;
@@ -344,15 +345,11 @@ fn single_run(
     let [ReportedRun { run, answer: Some(answer), .. }] = runs else { return (None, None) };
     let Some(record) = run.record.as_deref() else { return (None, None) };
     let derived = Derived::new(record);
-    let mut says = words::answer::lines(answer, &run.doubts);
     let case = Case::new(&derived, answer, &run.doubts);
     let replanned = replan(run);
     let advice = replanned.as_ref();
     let advice = advice.map(|replanned| advise(&case, &|overrides| replanned.plan(overrides)));
-    let mut helps = advice.as_ref().map_or_else(
-        || ranked_proposals(&case),
-        |advice| advice.iter().map(|item| item.proposal.clone()).collect(),
-    );
+    let mut helps = proposals(&case, advice.as_deref());
     // Trials of other workloads say nothing about this one.
     let is_same_plan = |result: &&TrialsResult| result.plan.as_ref() == Some(&record.plan);
     let own_trials: Vec<_> = trials.iter().filter(is_same_plan).collect();
@@ -365,9 +362,9 @@ fn single_run(
     helps.retain(|proposal| {
         proposal.overrides.is_empty() || !withdrawn.contains(&&proposal.overrides)
     });
-    says.extend(words::advice::would_help(&helps));
-    let ideal = Pipeline::with_ideal_client(&derived);
-    says.extend(words::client::line(&derived, ideal.as_ref()));
+    let ideal_client = Pipeline::with_ideal_client(&derived);
+    let client_line = words::client::line(&derived, ideal_client.as_ref());
+    let says = answer_lines(answer, &run.doubts, &helps, client_line);
     let untried = if own_trials.is_empty() { replanned.zip(advice) } else { None };
     let run_dir = run.path.display().to_string();
     let predicted = untried.and_then(|(replanned, advice)| {

@@ -17,7 +17,8 @@ mod advice;
 mod comparison;
 mod opening;
 pub mod document;
-pub mod gather;
 pub mod output;
+pub mod run_page;
+pub mod gather;
 #[cfg(test)]
 mod tests;

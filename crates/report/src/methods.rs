@@ -413,7 +413,8 @@ pub(super) fn configuration(runs: Runs) -> ReportTable {
         // A throttle or delay of 0 is off.
         let is_emulated = EMULATED.iter().any(|(emulated, ..)| *emulated == key);
         let is_known = |cell: &String| !(cell.is_empty() || is_emulated && is_zero(cell));
-        let row = std::iter::once(name.to_string()).chain(cells.iter().cloned()).collect();
+        let row: Vec<String> =
+            std::iter::once(name.to_string()).chain(cells.iter().cloned()).collect();
         cells.iter().any(is_known).then_some(row)
     });
     let columns = std::iter::once("Setting").chain(workloads.keys().copied());

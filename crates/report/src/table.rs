@@ -70,7 +70,7 @@ impl ReportTable {
     pub fn from_text<'a>(
         title: impl Into<String>,
         columns: impl IntoIterator<Item = &'a str>,
-        rows: impl IntoIterator<Item = Vec<String>>,
+        rows: impl IntoIterator<Item: IntoIterator<Item = String>>,
     ) -> Self {
         let columns = columns
             .into_iter()

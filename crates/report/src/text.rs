@@ -4,7 +4,6 @@ use crate::table::{ColumnKind, ReportTable, TableColumn};
 use anstyle::{AnsiColor, Reset, Style};
 use comfy_table::{CellAlignment, Row, Table, presets};
 use feedrate_analysis::answer::AnswerKind;
-use feedrate_measure::doubt::Severity;
 
 /// Rows of a name and a value. Values start in one column, and their further lines are indented to it.
 pub fn rows(rows: &[(&str, String)]) -> String {
@@ -97,38 +96,6 @@ pub fn report_table(table: &ReportTable, columns: Option<usize>) -> String {
     parts.collect::<Vec<_>>().join("\n\n")
 }
 
-/// A table at most `columns` wide, if given. Texts in the column `broken`, settings or sentences, are wrapped to fit.
-pub fn table_of_changes<const N: usize>(
-    header: [&str; N],
-    mut rows: Vec<[String; N]>,
-    broken: usize,
-    columns: Option<usize>,
-) -> String {
-    let Some(columns) = columns else { return table(header, rows) };
-    let widest = |at: usize| {
-        let cells = rows.iter().map(|row| row[at].as_str()).chain([header[at]]);
-        cells.flat_map(str::lines).map(|line| line.chars().count()).max().unwrap_or(0)
-    };
-    // Each column has a blank on either side.
-    let others: usize = (0..N).filter(|&at| at != broken).map(|at| widest(at) + 2).sum();
-    let width = columns.saturating_sub(others + 2).max(columns / 4);
-    for row in &mut rows {
-        let lines: Vec<String> = row[broken].lines().map(|line| broken_up(line, width)).collect();
-        row[broken] = lines.join("\n");
-    }
-    table(header, rows)
-}
-
-/// A line wrapped to `width` if possible: sentences at blanks, settings before their value and after the first name of a long key.
-fn broken_up(line: &str, width: usize) -> String {
-    if line.chars().count() <= width || line.contains(' ') {
-        return wrapped(line, Some(width));
-    }
-    let is_long = line.find('=').is_some_and(|at| width <= at);
-    let line = if is_long { line.replacen('.', ".\n  ", 1) } else { line.into() };
-    line.replacen('=', "=\n  ", 1)
-}
-
 /// The clauses of a text, separated by semicolons, that fit into `characters`; always at least the first.
 pub fn clauses(text: &str, characters: usize) -> String {
     let mut kept = String::new();
@@ -168,11 +135,6 @@ pub fn answer_head(kind: AnswerKind, word: &str) -> String {
         AnswerKind::Rate | AnswerKind::Checkpoints => None,
     };
     painted(colour, word)
-}
-
-/// The name of a severity, in its colour.
-pub fn severity(severity: Severity) -> String {
-    badge(severity.name(), severity.name())
 }
 
 /// A word in the colour of its class.
@@ -352,31 +314,6 @@ mod tests {
         ] {
             assert_eq!(wrapped(text, Some(width)), expected);
         }
-    }
-
-    #[test]
-    fn changes_are_broken_so_that_their_table_has_80_columns() {
-        let row = |change: &str| {
-            let tried = "100.0 % [100.0, 100.0]";
-            [change, "100 %", tried, "16", "not decided"].map(str::to_string)
-        };
-        let changes = [
-            "stop a-process-of-others, or have more cores, or fewer threads that decode",
-            "dataset.num_files_train=8\ndataset.num_samples_per_file=2000",
-            "reader.read_threads=4",
-        ];
-        let header = ["Change", "Predicted", "Tried", "n", ""];
-        let rows = changes.map(row).to_vec();
-        let text = table_of_changes(header, rows.clone(), 0, Some(80));
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        // Without a width, for programs, settings are not broken.
-        let unbroken = table_of_changes(header, rows, 0, None);
-        let mut settings = changes.iter().flat_map(|change| change.lines());
-        assert!(settings.all(|setting| unbroken.contains(setting)), "{unbroken}");
-        let lines: Vec<&str> = text.lines().map(str::trim).collect();
-        assert!(lines.contains(&"num_samples_per_file="), "{text}");
-        assert!(lines.contains(&"2000"), "{text}");
-        assert!(lines.iter().any(|line| line.starts_with("reader.read_threads=4  ")), "{text}");
     }
 
     #[test]

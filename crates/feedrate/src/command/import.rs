@@ -1,12 +1,13 @@
 //! `feedrate import`: the access pattern of a log, and the workload that emulates it.
 
 use crate::exit::Exit;
-use crate::{messages, summary, text};
+use crate::{messages, text};
 use clap::Args;
 use feedrate_measure::metric::{LOGICAL_BYTES, Quantiles};
 use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_measure::summary::Figures;
 use feedrate_report::output::{OpenObject, Schema};
+use feedrate_report::run_page;
 use feedrate_results::logs::{ImportedLog, LogJob, Lost};
 use feedrate_session::folder;
 use feedrate_session::logs::{self, Emulation};
@@ -132,7 +133,7 @@ fn page(
     emulation: &Emulation,
     figures: &Figures,
 ) -> String {
-    let mut parts = vec![head(log), text::rows(&summary::of_reads(figures))];
+    let mut parts = vec![head(log), text::rows(&run_page::read_rows(figures))];
     let lists = [("Taken", &emulation.assumed), ("Lost", &lost(log))];
     for (title, lines) in lists.into_iter().filter(|of| !of.1.is_empty()) {
         let lines = lines.iter().map(|line| format!("\n  {line}"));

@@ -10,6 +10,7 @@ use clap::Args;
 use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_measure::record::Record;
 use feedrate_measure::summary::EpochSummary;
+use feedrate_report::run_page;
 use feedrate_session::execute::RunObserver;
 use feedrate_session::request::Request;
 use feedrate_session::resolve::Resolved;
@@ -167,7 +168,7 @@ impl RunObserver for EpochLines {
         {
             let computes = record.plan.train.compute.mean_s() > 0.0;
             let epoch = EpochSummary::new(record, epoch);
-            messages::note(summary::epoch_line(&epoch, record.plan.train.epochs_run(), computes));
+            messages::note(run_page::epoch_line(&epoch, record.plan.train.epochs_run(), computes));
         }
     }
 
@@ -176,7 +177,7 @@ impl RunObserver for EpochLines {
         if self.is_shown
             && let Some(checkpoint) = last
         {
-            messages::note(summary::checkpoint_line(checkpoint));
+            messages::note(run_page::checkpoint_line(checkpoint));
         }
     }
 }

@@ -45,8 +45,8 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
         conclusion::print(&conclusion, arguments.json)?;
         return Ok(Exit::Fine);
     }
-    let asked = run_of(&arguments.run).unwrap_or(&arguments.run);
-    let run = resolve::run_folder(asked, &TERMINAL);
+    let folder = run_of(&arguments.run).unwrap_or(&arguments.run);
+    let run = resolve::run_folder(folder, &TERMINAL);
     if !resolve::is_run(&run) && run.exists() {
         refuse_other(&run)?;
     }

@@ -7,8 +7,11 @@ mod postprocessor;
 use crate::exit::{Exit, code_of};
 use crate::messages::{self, Verbosity};
 use crate::progress::TERMINAL;
-use crate::{front, interrupt, summary, variable};
+use crate::{front, interrupt, variable};
 use arguments::{HydraArguments, Show};
+use feedrate_report::document::Document;
+use feedrate_report::output::terminal::{self, Screen};
+use feedrate_report::run_page;
 use feedrate_session::dlio::{DlioSession, compose, log_level};
 use feedrate_spec::listener::Listener;
 use feedrate_spec::refusal::Refusal;
@@ -105,7 +108,9 @@ fn start(arguments: &HydraArguments) -> anyhow::Result<Exit> {
     let listener = &(Arc::new(TERMINAL) as Arc<dyn Listener>);
     let session = DlioSession { request, launch, log_level, signals, variable, listener };
     if let Some(summary) = session.run()?.filter(|summary| !summary.doubts.is_empty()) {
-        messages::say(summary::doubts(&summary));
+        let doubts = Document::from(run_page::blocks_of_doubts(&summary.doubts));
+        let screen = Screen { columns: None, is_whole: true };
+        messages::say(terminal::write(&doubts, screen).0);
     }
     Ok(Exit::Fine)
 }

@@ -36,14 +36,14 @@ fn the_answer_takes_six_lines_at_most() {
 }
 
 #[test]
-fn details_are_there_for_whoever_asks() {
+fn details_are_those_of_show() {
     let test = Test::with(TINY);
     let run = throttled(&test, &["--details"]).stdout;
     let dir = run.lines().last().unwrap().strip_prefix("Results: ").unwrap();
     let shown = test.feedrate(&["show", dir]).stdout;
     assert_eq!(run, shown);
     assert!(run.starts_with("NO: "), "{run}");
-    for words in ["AU windowed", "Verdict: storage-bound", "Stall", "Doubts:\n  ["] {
+    for words in ["AU windowed", "Verdict       storage-bound", "Stall", "Doubts\n  `"] {
         assert!(run.contains(words), "no `{words}` in: {run}");
     }
 }

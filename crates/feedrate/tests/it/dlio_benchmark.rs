@@ -58,7 +58,7 @@ fn data_is_made_then_trained_on_as_the_study_does() {
         "[OUTPUT]",
         "Starting epoch 2: 4 steps expected",
         "[METRIC] Number of Simulated Accelerators: 1 ",
-        "Doubts:",
+        "Doubts\n",
     ]);
     let left = results(&test);
     let summary = json(left.join("summary.json"));
@@ -346,7 +346,7 @@ fn a_run_on_a_dataset_of_other_settings_is_invalid() {
     dlio(&test, &["workload=tiny", "++workload.dataset.format=hdf5"])
         .refuses(1, &["made for other settings", "0"]);
     let evidence = "num_samples_per_file is 4, and 1 was planned; record_length_bytes is 16384, and 4096 was planned";
-    dlio(&test, &["workload=tiny"]).warns(&["[invalid] stale_data", evidence]);
+    dlio(&test, &["workload=tiny"]).warns(&["`stale_data` (invalid)", evidence]);
     let left = results(&test);
     let record = json(left.join("record.json"));
     let sizes = [&record["plan"]["dataset"], &record["found_dataset"]]

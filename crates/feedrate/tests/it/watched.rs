@@ -56,7 +56,7 @@ fn what_watching_does_not_know_is_said_of_no_run() {
     let (page, json) = show(&test, "starved");
     let told = &page.stdout;
     assert!(told.starts_with("NO: ") && told.contains("input-bound\n"), "{told}");
-    assert!(told.contains("% of the time is waiting") && told.contains("watched: "), "{told}");
+    assert!(told.contains("% of the time is waiting") && told.contains("`watched` ("), "{told}");
     let is_said = |claim: &&&str| told.contains(**claim);
     let claims = ["storage-bound", "Would help", "nothing was read", " 0 B read", "barrier 0 s"];
     assert_eq!(claims.iter().find(is_said), None, "{told}");

@@ -76,7 +76,7 @@ fn mib(rate: Option<f64>) -> TableCell {
 /// A table with a row for each number of each run.
 fn tidy(report: &Report) -> ReportTable {
     let heading = "source path started workload parameter value replicate accelerators host hosts epochs unused doubts metric unit number provenance";
-    let mut table = ReportTable::from_text("", heading.split(' '), []);
+    let mut table = ReportTable::from_text("", heading.split(' '), Vec::<Vec<String>>::new());
     for reported in &report.runs {
         let run = &reported.run;
         let source = report.sources.get(reported.source).map_or("", |source| source.path.as_str());

@@ -15,7 +15,9 @@ use feedrate_analysis::predict::NotPredictable;
 use feedrate_measure::derived::Derived;
 use feedrate_measure::record::Record;
 use feedrate_measure::verdict::Bound;
+use feedrate_report::document::{Block, Detail, Document, Item};
 use feedrate_report::output::Schema;
+use feedrate_report::table::ReportTable;
 use feedrate_report::words::{advice as words, unpredicted};
 use feedrate_results::load_run;
 use feedrate_results::replan::Replan;
@@ -25,6 +27,7 @@ use feedrate_session::request::Request;
 use feedrate_session::template::RunTemplate;
 use feedrate_session::{bundled, resolve, result_folder};
 use feedrate_spec::refusal::refuse;
+use feedrate_spec::units;
 use feedrate_study::chooser::{BASELINE, Trials, UTILISATION};
 use feedrate_study::chosen::{self, ChosenStudy, StudyQuestion};
 pub(super) use predict::WhatifOutput;
@@ -134,17 +137,17 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
     if let Some(study) = &study {
         study.note_age();
     }
-    print_advice(json, &run_dir, &answered, opening, &rows, page(&answered, &rows))
+    print_advice(json, &run_dir, &answered, opening, &rows, blocks(&answered, &rows))
 }
 
-/// Print the answer of a run and what is advised; `page` is that for people.
+/// Prints the answer of a run and what is advised; `blocks` say that for people.
 fn print_advice(
     json: bool,
     run_dir: &str,
     run: &AnsweredSummary,
     opening: String,
     rows: &[Advised],
-    page: String,
+    blocks: Vec<Block>,
 ) -> anyhow::Result<Exit> {
     if json {
         let output = AdviseOutput {
@@ -158,7 +161,9 @@ fn print_advice(
         };
         messages::print_json(Schema::Advise, &output)?;
     } else {
-        messages::print_page(&[opening, page, format!("Results: {run_dir}")].join("\n\n"))?;
+        let results = Block::Sentence(format!("Results: {run_dir}"));
+        let blocks = [vec![Block::Sentence(opening)], blocks, vec![results]].concat();
+        messages::print_document(&Document::from(blocks), true)?;
     }
     Ok(Exit::Fine)
 }
@@ -178,13 +183,11 @@ fn newest(data: Request) -> Request {
 fn print_watched(data: &Request, json: bool, record: &Record) -> anyhow::Result<Exit> {
     let answered = AnsweredSummary::new(record);
     let opening = words::opening(&answered.answer, &Derived::new(record));
-    let (why, hint) = (
-        unpredicted::why(&NotPredictable::OnlyWatched),
-        unpredicted::needed_run(&NotPredictable::OnlyWatched),
-    );
-    let page =
-        format!("{}\n\nNothing is advised: {why}; {hint}.", answered.summary.verdict.evidence);
-    print_advice(json, &data.workload, &answered, opening, &[], page)
+    let why = unpredicted::why(&NotPredictable::OnlyWatched);
+    let hint = unpredicted::needed_run(&NotPredictable::OnlyWatched);
+    let evidence = answered.summary.verdict.evidence.clone();
+    let blocks = [evidence, format!("Nothing is advised: {why}; {hint}.")].map(Block::Sentence);
+    print_advice(json, &data.workload, &answered, opening, &[], blocks.into())
 }
 
 /// Changes of `--also`, each of which can be planned.
@@ -301,35 +304,37 @@ impl<'a> AdviceOutput<'a> {
     }
 }
 
-fn page(run: &AnsweredSummary, rows: &[Advised]) -> String {
+fn blocks(run: &AnsweredSummary, rows: &[Advised]) -> Vec<Block> {
     if rows.is_empty() {
-        return match run.answer.fed {
-            Some(true) => "Nothing is advised: the accelerators were fed.".into(),
+        let says = match run.answer.fed {
+            Some(true) => "Nothing is advised: the accelerators were fed.",
             _ if run.summary.verdict.name == Bound::ClientBound => {
-                "No rule finds what would help: the job's own code takes the time, and no storage gives it back. Measure what it costs here: `feedrate calibrate SCRIPT.py:make_dataset`.".into()
+                "No rule finds what would help: the job's own code takes the time, and no storage gives it back. Measure what it costs here: `feedrate calibrate SCRIPT.py:make_dataset`."
             }
-            _ => "No rule finds what would help.".into(),
+            _ => "No rule finds what would help.",
         };
+        return vec![Block::Sentence(says.into())];
     }
-    let cells = rows.iter().enumerate().map(|(at, row)| {
+    let cells = rows.iter().zip(1..).map(|(row, number)| {
         let Advice { proposal, prediction } = &row.advice;
-        let [low, high] = prediction.map_or([0.0; 2], |prediction| prediction.interval);
         let predicted = text::known(*prediction, |prediction| {
+            let [low, high] = prediction.interval;
             let span =
                 if high - low < 0.1 { String::new() } else { format!(" [{low:.0}, {high:.0}]") };
             format!("{:.0} %{span}", prediction.au_percent)
         });
-        let lost = text::known(proposal.lost_s, feedrate_spec::units::seconds);
-        let change = words::change(proposal);
-        [format!("{}.", at + 1), change, predicted, lost]
+        let lost = text::known(proposal.lost_s, units::seconds);
+        [format!("{number}."), words::change(proposal), predicted, lost]
     });
-    let header = ["", "Change", "Predicted AU", "Waited"];
-    let table = text::table_of_changes(header, cells.collect(), 1, messages::page_width());
-    let reasons = rows.iter().enumerate().map(|(at, row)| {
+    let table = ReportTable::from_text("", ["", "Change", "Predicted AU", "Waited"], cells);
+    let items = rows.iter().map(|row| {
         let proposal = &row.advice.proposal;
-        let (why, price) = (words::why(proposal), words::price(proposal));
-        let command = row.command.iter().map(|command| format!("\n   {command}"));
-        format!("{}. {why} ({price}){}", at + 1, command.collect::<String>())
+        let commands = row.command.iter().cloned();
+        Item {
+            says: format!("{} ({})", words::why(proposal), words::price(proposal)),
+            details: commands.map(|text| Detail { text, ..Detail::default() }).collect(),
+            ..Item::default()
+        }
     });
-    format!("{table}\n\n{}", reasons.collect::<Vec<_>>().join("\n"))
+    vec![Block::Table(table), Block::List { first: Some(1), items: items.collect() }]
 }

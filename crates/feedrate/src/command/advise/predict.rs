@@ -8,7 +8,9 @@ use feedrate_measure::metric::{AU_ALL_STEPS, Unit};
 use feedrate_measure::record::Record;
 use feedrate_measure::summary::Summary;
 use feedrate_measure::verdict::Bound;
+use feedrate_report::document::{Block, Document};
 use feedrate_report::output::Schema;
+use feedrate_report::table::ReportTable;
 use feedrate_report::words::unpredicted;
 use feedrate_session::failure::on_one_line;
 use feedrate_session::template::{ACCELERATORS_KEY, RunTemplate};
@@ -123,7 +125,7 @@ impl Predictor<'_> {
         } else {
             let note =
                 helps.map(|helps| format!("{} has no effect; {helps}", change.settings.join(" ")));
-            messages::print_page(&page(record, unchanged, &rows, note))?;
+            messages::print_document(&document(record, unchanged, &rows, note), true)?;
         }
         Ok(Exit::Fine)
     }
@@ -344,12 +346,12 @@ impl<'a> PredictedChange<'a> {
     }
 }
 
-fn page(
+fn document(
     record: &Record,
     unchanged: Result<Prediction, NotPredictable>,
     rows: &[Row],
     note: Option<String>,
-) -> String {
+) -> Document {
     let summary = Summary::new(record);
     let measured = summary.figures.value(&AU_ALL_STEPS);
     let head = format!(
@@ -377,15 +379,17 @@ fn page(
         let name = change.label.map_or_else(|| change.settings.join("\n"), str::to_string);
         cells(name, prediction.as_ref().map_err(|_| "unknown".into()))
     }));
-    let table = text::table(["Change", "AU", "Interval", "Rate", "Bottleneck"], lines);
+    let header = ["Change", "AU", "Interval", "Rate", "Bottleneck"];
     let reasons = rows.iter().filter_map(|Row { change, prediction }| {
         let NotPredicted { why, hint, .. } = prediction.as_ref().err()?;
         Some(format!("{}: {why}; {hint}", change.settings.join(" ")))
     });
-    let notes = reasons.chain(note).collect::<Vec<_>>().join("\n");
-    let end = "Predicted from the record; nothing was run.".to_string();
-    let parts = [head, table, notes, end];
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
+    Document::from(vec![
+        Block::Sentence(head),
+        Block::Table(ReportTable::from_text("", header, lines)),
+        Block::sentences(reasons.chain(note)),
+        Block::Sentence("Predicted from the record; nothing was run.".into()),
+    ])
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use feedrate_measure::metric::{AU_ALL_STEPS, DURATION_S, SAMPLES_WHOLE, Unit};
 use feedrate_measure::record::file::write_atomically;
 use feedrate_measure::record::{Record, StagingSummary};
 use feedrate_measure::stats;
+use feedrate_report::table::ReportTable;
 use feedrate_report::words::advice as words;
 use feedrate_report::words::answer;
 use feedrate_report::words::trials::tried_change;
@@ -347,8 +348,8 @@ impl Outcomes<'_> {
         }
         notes.extend(result.stopped.iter().map(|why| format!("Stopped: {why}")));
         let header = ["Change", "Predicted", "Tried", "n", ""];
-        let table = text::table_of_changes(header, rows, 0, messages::page_width());
-        let mut parts = vec![table];
+        let table = ReportTable::from_text("", header, rows);
+        let mut parts = vec![text::of_table(&table, messages::page_width())];
         if !notes.is_empty() {
             parts.push(notes.join("\n"));
         }

@@ -2,6 +2,7 @@
 
 use crate::messages;
 use anyhow::Context;
+use feedrate_report::document::{Block, Document};
 use feedrate_report::output::Schema;
 use feedrate_results::conclusion::Conclusion;
 use feedrate_study::chosen::ChosenStudy;
@@ -34,7 +35,8 @@ pub(in crate::command) fn print(conclusion: &Conclusion, json: bool) -> anyhow::
         let schema = if schema == TRIALS { Schema::Trials } else { Schema::Scale };
         messages::print_json(schema, object)?;
     } else {
-        messages::print_answered(&answer.join("\n"), &rest.join("\n"))?;
+        let parts = [answer, rest].map(|lines| Block::Sentence(lines.join("\n")));
+        messages::print_answered(&Document::from(Vec::from(parts)))?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use feedrate_measure::summary::Figures;
 use feedrate_spec::units;
 
 /// How files were read, a row each of what is known.
-pub(crate) fn of_reads(figures: &Figures) -> Vec<(&'static str, String)> {
+pub fn read_rows(figures: &Figures) -> Vec<(&'static str, String)> {
     let rows = [
         ("Read latency", figures.read_latency.as_ref().and_then(latency)),
         ("Access", access(figures)),
@@ -25,7 +25,7 @@ fn access(figures: &Figures) -> Option<String> {
         return None;
     }
     let common = requests.common.iter().flatten().next();
-    let mut words = match common.map(|of| (of.count as f64 / access.reads as f64, of.bytes)) {
+    let mut words = match common.map(|size| (size.count as f64 / access.reads as f64, size.bytes)) {
         Some((part, bytes)) if part >= 0.01 => {
             vec![format!("{} of reads {}", share(part), units::bytes(bytes))]
         }
@@ -54,11 +54,11 @@ fn calls(figures: &Figures) -> Option<String> {
 
 fn files(figures: &Figures) -> Option<String> {
     let by_ranks = figures.access.as_ref()?.files_by_ranks.as_ref()?;
-    let files: u64 = by_ranks.iter().map(|some| some.files).sum();
+    let files: u64 = by_ranks.iter().map(|part| part.files).sum();
     let bytes = figures.value(&UNIQUE_BYTES).filter(|&bytes| bytes > 0.0)?;
-    let counts = by_ranks.iter().map(|some| match units::counted(some.ranks, "accelerator") {
-        ranks if some.files == files => format!("each read by {ranks}"),
-        ranks => format!("{} read by {ranks}", units::count(some.files)),
+    let counts = by_ranks.iter().map(|part| match units::counted(part.ranks, "accelerator") {
+        ranks if part.files == files => format!("each read by {ranks}"),
+        ranks => format!("{} read by {ranks}", units::count(part.files)),
     });
     let counts: Vec<String> = counts.collect();
     let bytes = UNIQUE_BYTES.unit.text(bytes);

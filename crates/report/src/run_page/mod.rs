@@ -1,0 +1,310 @@
+//! A run by itself: its answer in a few lines, and the page with all that was measured.
+
+mod reads;
+mod rows;
+
+pub use self::reads::read_rows;
+
+use crate::document::{Block, Detail, Document, Item};
+use crate::output::OpenObject;
+use crate::table::{ColumnKind, ReportTable};
+use crate::text;
+use crate::words::{advice, answer as words, client, unpredicted};
+use feedrate_analysis::advice::{Advice, Case, Proposal, advise, ranked_proposals};
+use feedrate_analysis::answer::{Answer, AnsweredSummary};
+use feedrate_analysis::predict::{NotPredictable, Pipeline, Prediction};
+use feedrate_measure::derived::Derived;
+use feedrate_measure::doubt::Doubt;
+use feedrate_measure::metric::{
+    AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, DEVICE_BYTES, DURATION_S,
+};
+use feedrate_measure::phase::{Phase, PhaseKind};
+use feedrate_measure::record::{CheckpointKind, CheckpointRecord, Record};
+use feedrate_measure::summary::EpochSummary;
+use feedrate_results::replan::Replan;
+use feedrate_spec::plan::ClientPlan;
+use feedrate_spec::units;
+use rows::{known, percent};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Rows of the table of phases, at most; `phases.csv` has all of them.
+const PHASES_MAX: usize = 40;
+
+/// A run with what follows from its answer.
+pub struct RunPage<'a> {
+    answered: &'a AnsweredSummary,
+    record: &'a Record,
+    /// Changes that would help, the first choice first.
+    helps: Vec<Proposal>,
+    ideal_client: Option<Result<Prediction, NotPredictable>>,
+    client_line: Option<String>,
+}
+
+/// The answer, and what follows from it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Answer")]
+pub struct AnswerOutput<'a> {
+    #[serde(flatten)]
+    answer: &'a Answer,
+    /// Changes that would help, the first choice first.
+    helps: &'a [Proposal],
+    /// The client that the run rests on; `null` if none was emulated.
+    client: Option<ClientOutput<'a>>,
+}
+
+/// The job's own code, as it was emulated.
+#[derive(Serialize, JsonSchema)]
+struct ClientOutput<'a> {
+    /// `calibrated`, or `ideal` where it takes no time.
+    kind: &'static str,
+    /// Its costs by the keys of `client`.
+    #[schemars(with = "Option<OpenObject>")]
+    costs: Option<&'a ClientPlan>,
+    /// Utilisation over all steps.
+    au_all_steps_percent: Option<f64>,
+    /// The same with a client that takes no time, estimated.
+    with_ideal_client: Option<IdealClientOutput>,
+    /// Why that cannot be estimated.
+    untold: Option<String>,
+    /// All of it in a sentence.
+    says: &'a str,
+}
+
+/// The run as it would be if its client took no time.
+#[derive(Serialize, JsonSchema)]
+struct IdealClientOutput {
+    /// Always `true`.
+    estimated: bool,
+    /// Utilisation over all steps.
+    au_all_steps_percent: f64,
+    /// Least and most of it that the record leaves open.
+    interval: [f64; 2],
+    /// Whether it is below the one that was measured.
+    difference_is_within_error: Option<bool>,
+}
+
+impl<'a> RunPage<'a> {
+    /// `replan`: the run for changed settings, which lets changes be predicted; `None` if it cannot be planned again.
+    pub fn new(
+        answered: &'a AnsweredSummary,
+        record: &'a Record,
+        replan: Option<&dyn Replan>,
+    ) -> Self {
+        let derived = Derived::new(record);
+        let case = Case::new(&derived, &answered.answer, &answered.summary.doubts);
+        let advice = replan.map(|replan| advise(&case, &|overrides| replan.plan(overrides)));
+        let ideal_client = Pipeline::with_ideal_client(&derived);
+        RunPage {
+            answered,
+            record,
+            helps: proposals(&case, advice.as_deref()),
+            client_line: client::line(&derived, ideal_client.as_ref()),
+            ideal_client,
+        }
+    }
+
+    /// For programs.
+    pub fn answer_output(&self) -> AnswerOutput<'_> {
+        let answer = &self.answered.answer;
+        AnswerOutput { answer, helps: &self.helps, client: self.client_output() }
+    }
+
+    fn client_output(&self) -> Option<ClientOutput<'_>> {
+        let ideal = self.ideal_client.as_ref();
+        let au_percent = client::au_percent(&Derived::new(self.record));
+        let predicted = ideal.and_then(|ideal| ideal.as_ref().ok());
+        Some(ClientOutput {
+            kind: if ideal.is_some() { "calibrated" } else { "ideal" },
+            costs: self.record.plan.loader.client.as_ref(),
+            au_all_steps_percent: au_percent,
+            with_ideal_client: predicted.map(|prediction| IdealClientOutput {
+                estimated: true,
+                au_all_steps_percent: prediction.au_percent,
+                interval: prediction.interval,
+                difference_is_within_error: au_percent.map(|au| prediction.au_percent < au),
+            }),
+            untold: ideal.and_then(|ideal| ideal.as_ref().err()).map(unpredicted::why),
+            says: self.client_line.as_deref()?,
+        })
+    }
+
+    /// The answer in at most six lines, below that on the user's files, which these `cores` read. `next`: a question that the run leaves open.
+    pub fn brief(&self, files: Option<&str>, cores: u64, next: Option<&str>) -> Document {
+        let AnsweredSummary { summary, answer } = self.answered;
+        let workers = u64::from(self.record.plan.loader.workers.max(1));
+        let workers = u64::from(self.record.plan.accelerators) * workers;
+        let ceiling = files.and_then(|_| words::ceiling(answer, workers, cores));
+        let step_s = units::seconds(self.record.plan.train.compute.mean_s());
+        let head = files.map(|files| match &ceiling {
+            Some(_) => format!("{files}; compute time unknown: the loader's ceiling"),
+            None => format!("{files}; steps of {step_s}"),
+        });
+        let mut lines: Vec<String> = next.map(str::to_string).into_iter().collect();
+        let mut doubts = format!("Doubts: {}", words::counted(&summary.doubts));
+        if !summary.doubts.is_empty() {
+            let command = if summary.run_dir.is_some() { "`feedrate show`" } else { "--details" };
+            doubts += &format!("; {command} explains");
+        }
+        lines.push(doubts);
+        lines.extend(results_line(self.answered));
+        let answer = match ceiling {
+            Some(ceiling) => {
+                let answer = [ceiling].into_iter().chain(self.client_line.clone());
+                Block::Sentence(answer.chain(lines).collect::<Vec<_>>().join("\n"))
+            }
+            None => Block::Verdict(answer.kind, [self.lines(), lines].concat()),
+        };
+        Document::from(Vec::from_iter(head.map(Block::Heading).into_iter().chain([answer])))
+    }
+
+    /// All that was measured, below the answer.
+    pub fn details(&self) -> Document {
+        let summary = &self.answered.summary;
+        let answer = Block::Verdict(self.answered.answer.kind, self.lines());
+        let mut blocks = vec![answer, Block::facts(rows::rows(self.answered, self.record))];
+        if !self.record.plan.is_checkpoint_only() {
+            blocks.extend(table_of_epochs(&summary.per_epoch));
+            blocks.extend(blocks_of_phases(&summary.phases));
+        }
+        blocks.extend(blocks_of_doubts(&summary.doubts));
+        blocks.extend(results_line(self.answered).map(Block::Sentence));
+        Document::from(blocks)
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let AnsweredSummary { summary, answer } = self.answered;
+        answer_lines(answer, &summary.doubts, &self.helps, self.client_line.clone())
+    }
+}
+
+/// Changes that would help, the first choice first: those of `advice`, else those that need no prediction.
+pub(crate) fn proposals(case: &Case, advice: Option<&[Advice]>) -> Vec<Proposal> {
+    match advice {
+        Some(advice) => advice.iter().map(|advice| advice.proposal.clone()).collect(),
+        None => ranked_proposals(case),
+    }
+}
+
+/// The answer, what was needed and delivered, what would help, and the client.
+pub(crate) fn answer_lines(
+    answer: &Answer,
+    doubts: &[Doubt],
+    helps: &[Proposal],
+    client_line: Option<String>,
+) -> Vec<String> {
+    let lines = words::lines(answer, doubts).into_iter();
+    lines.chain(advice::would_help(helps)).chain(client_line).collect()
+}
+
+fn results_line(answered: &AnsweredSummary) -> Option<String> {
+    Some(format!("Results: {}", answered.summary.run_dir.as_ref()?))
+}
+
+/// Each doubt with its evidence and advice, under a heading; nothing without doubts.
+pub fn blocks_of_doubts(doubts: &[Doubt]) -> Vec<Block> {
+    let items = doubts.iter().map(|doubt| {
+        let evidence = vec![Detail::new("", &[], &doubt.evidence)];
+        Item::doubt(&doubt.name, doubt.severity, evidence, &doubt.advice)
+    });
+    let items = Vec::from_iter(items);
+    if items.is_empty() {
+        return Vec::new();
+    }
+    vec![Block::Heading("Doubts".into()), Block::List { first: None, items }]
+}
+
+/// `None` of a single epoch, which the figures of the run describe.
+fn table_of_epochs(epochs: &[EpochSummary]) -> Option<Block> {
+    let values = [
+        ("Duration", &DURATION_S),
+        ("AU all", &AU_ALL_STEPS),
+        ("AU windowed", &AU_WINDOWED),
+        ("AU sustained", &AU_SUSTAINED),
+        ("Delivered", &DELIVERED_WHOLE),
+        ("Device", &DEVICE_BYTES),
+    ];
+    let rows = epochs.iter().map(|epoch| {
+        let values = values.map(|(_, metric)| known(&epoch.figures, metric));
+        [epoch.epoch.to_string(), epoch.steps.to_string()].into_iter().chain(values)
+    });
+    let header = ["Epoch", "Steps"].into_iter().chain(values.map(|(title, _)| title));
+    (epochs.len() > 1).then(|| Block::Table(ReportTable::from_text("", header, rows)))
+}
+
+/// None where all phases are epochs, which have their own table.
+fn blocks_of_phases(phases: &[Phase]) -> Vec<Block> {
+    if phases.iter().all(|phase| phase.phase == PhaseKind::Epoch) {
+        return Vec::new();
+    }
+    let header = [
+        "Phase",
+        "Epoch",
+        "Checkpoint",
+        "AU",
+        "Stall",
+        "Duration",
+        "Delivered",
+        "Device",
+        "Written",
+        "CPU",
+    ];
+    let rows = phases.iter().take(PHASES_MAX).map(|phase| {
+        let share = |share: Option<f64>| text::known(share, |share| percent(100.0 * share));
+        let rate = |rate: Option<f64>| text::known(rate, units::bytes_per_second);
+        [
+            phase.phase.name().replace('_', " "),
+            phase.epoch.to_string(),
+            phase.checkpoint.map_or("", CheckpointKind::name).into(),
+            text::known(phase.au_percent, percent),
+            share(phase.stall_share),
+            units::seconds(phase.duration_s),
+            rate(phase.delivered_bytes_per_second),
+            rate(phase.device_bytes_per_second),
+            rate(phase.written_bytes_per_second),
+            share(phase.cpu_busy_share),
+        ]
+    });
+    let mut table = ReportTable::from_text("", header, rows);
+    // The columns before it name the row.
+    table.columns[3].kind = ColumnKind::Utilisation;
+    let mut blocks = vec![Block::Table(table)];
+    let more = phases.len().saturating_sub(PHASES_MAX);
+    if more > 0 {
+        blocks.push(Block::Sentence(format!("and {more} more in phases.csv")));
+    }
+    blocks
+}
+
+/// An epoch in a line; its AU only where steps compute.
+pub fn epoch_line(epoch: &EpochSummary, epochs: u32, computes: bool) -> String {
+    // As in the answer.
+    let metric = match epoch.figures.value(&AU_SUSTAINED) {
+        Some(_) => &AU_SUSTAINED,
+        None => &AU_ALL_STEPS,
+    };
+    let au =
+        if computes { format!(" AU {},", known(&epoch.figures, metric)) } else { String::new() };
+    format!(
+        "epoch {}/{epochs}: {} in {},{au} {}",
+        epoch.epoch,
+        units::counted(epoch.steps, "step"),
+        known(&epoch.figures, &DURATION_S),
+        known(&epoch.figures, &DELIVERED_WHOLE),
+    )
+}
+
+/// A checkpoint in a line.
+pub fn checkpoint_line(checkpoint: &CheckpointRecord) -> String {
+    let done = match checkpoint.kind {
+        CheckpointKind::Save => "written",
+        CheckpointKind::Load => "read",
+    };
+    let rate = text::known(checkpoint.gib_per_second(), |rate| format!("{rate:.3} GiB/s"));
+    format!(
+        "checkpoint {} {done}: {} in {}, {rate}",
+        checkpoint.after_step,
+        units::bytes_binary(checkpoint.bytes),
+        units::seconds(checkpoint.duration_s()),
+    )
+}

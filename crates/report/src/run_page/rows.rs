@@ -1,0 +1,183 @@
+//! Figures of a run, a row each: utilisations, rates, shares of the time, reads, staging, evaluation, checkpoints.
+
+use super::read_rows;
+use crate::text;
+use crate::words::mlperf;
+use feedrate_analysis::answer::AnsweredSummary;
+use feedrate_measure::checkpoints::Checkpoints;
+use feedrate_measure::metric::{
+    AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, BARRIER_S, COMPUTE_S, DELIVERED_WHOLE,
+    DELIVERED_WINDOWED, DEVICE_BYTES, LOAD_S, LOGICAL_BYTES, METRICS, Metric, NOMINAL_WHOLE,
+    NOMINAL_WINDOWED, NotMeasurable, SAMPLES_WHOLE, SAMPLES_WINDOWED, STALL_CLIENT, STALL_DECODE,
+    STALL_OPEN, STALL_QUEUE, STALL_READ, STALL_SKEW, Shown,
+};
+use feedrate_measure::record::{Record, StagingSummary};
+use feedrate_measure::summary::{EvaluationSummary, Figures, Summary};
+use feedrate_results::run::Run;
+use feedrate_spec::units;
+use std::path::Path;
+
+type FigureRow = (&'static str, String);
+
+/// All rows. Of checkpoints alone there are only those on what was run.
+pub(super) fn rows(answered: &AnsweredSummary, record: &Record) -> Vec<FigureRow> {
+    let summary = &answered.summary;
+    let is_trained = !record.plan.is_checkpoint_only();
+    let verdict = &summary.verdict;
+    let mut rows = vec![
+        ("Run", run(summary, is_trained)),
+        ("Verdict", format!("{}\n{}", verdict.name.name(), verdict.evidence)),
+    ];
+    let folder = summary.run_dir.as_deref().unwrap_or_default();
+    let imported = Run::from_record(Path::new(folder), record);
+    rows.extend(mlperf::line([&imported].into_iter()).map(|rules| (mlperf::NAME, rules)));
+    if is_trained {
+        rows.extend(utilisations(answered, record));
+        rows.extend(figures(summary));
+    }
+    rows
+}
+
+fn run(summary: &Summary, is_trained: bool) -> String {
+    let extent = if is_trained {
+        let epochs = units::counted(summary.epochs, "epoch");
+        format!("{epochs} of {}", units::counted(summary.steps, "step"))
+    } else {
+        "checkpoints only".to_string()
+    };
+    let state = if summary.complete { "" } else { " (incomplete)" };
+    let accelerators = units::counted(u64::from(summary.accelerators), "accelerator");
+    format!("{}: {accelerators}, {extent}{state}", summary.workload)
+}
+
+/// That of the answer first.
+fn utilisations(answered: &AnsweredSummary, record: &Record) -> Vec<FigureRow> {
+    let figures = &answered.summary.figures;
+    let exclude = record.plan.metric.exclude_start_steps;
+    let excluded = if exclude == 1 { "step".into() } else { format!("{exclude} steps") };
+    let left_out = format!("   first {excluded} left out, as DLIO");
+    let mut rows = vec![
+        ("AU sustained", sustained(figures)),
+        ("AU all steps", known(figures, &AU_ALL_STEPS) + "   nothing left out"),
+        ("AU windowed", known(figures, &AU_WINDOWED) + &left_out),
+    ];
+    let Some(kind) = answered.answer.au_kind else { return rows };
+    rows.swap(0, usize::from(kind == AU_ALL_STEPS.id.name()));
+    rows[0].1 += ": the answer's AU, the one to quote";
+    rows
+}
+
+fn figures(summary: &Summary) -> Vec<FigureRow> {
+    let figures = &summary.figures;
+    let times = [("load", &LOAD_S), ("compute", &COMPUTE_S), ("barrier", &BARRIER_S)];
+    let mut rows = vec![
+        ("Delivered", both(figures, &DELIVERED_WHOLE, &DELIVERED_WINDOWED)),
+        ("Nominal", both(figures, &NOMINAL_WHOLE, &NOMINAL_WINDOWED)),
+        ("Samples", both(figures, &SAMPLES_WHOLE, &SAMPLES_WINDOWED)),
+        ("Time", shares(figures, &times)),
+    ];
+    if figures.value(&LOAD_S).is_some_and(|s| s > 0.0) {
+        let parts = [
+            ("open", &STALL_OPEN),
+            ("read", &STALL_READ),
+            ("decode", &STALL_DECODE),
+            ("client", &STALL_CLIENT),
+            ("queue", &STALL_QUEUE),
+            ("skew", &STALL_SKEW),
+        ];
+        rows.push(("Stall", shares(figures, &parts)));
+    }
+    rows.extend(read_rows(figures));
+    rows.extend(summary.staging.as_ref().map(|all| ("Staged", staging(all))));
+    rows.extend(summary.evaluation.as_ref().map(|all| ("Evaluation", evaluation(all))));
+    if let Some(checkpoint) = &summary.checkpoint {
+        rows.extend(checkpoint.save.as_ref().map(|all| ("Saved", checkpoints(all))));
+        rows.extend(checkpoint.load.as_ref().map(|all| ("Loaded", checkpoints(all))));
+    }
+    let [read, device] = [&LOGICAL_BYTES, &DEVICE_BYTES].map(|metric| {
+        figures.value(metric).map_or("unknown".into(), |value| metric.unit.text(value))
+    });
+    rows.push(("Bytes", format!("{read} read, {device} from the device")));
+    let metrics = METRICS.iter().filter(|metric| metric.shown == Shown::OwnLine);
+    rows.extend(metrics.map(|metric| (metric.title, known(figures, metric))));
+    rows
+}
+fn staging(staging: &StagingSummary) -> String {
+    let files =
+        |files, bytes| format!("{} of {}", units::counted(files, "file"), units::bytes(bytes));
+    let mut words =
+        vec![format!("{} copied into {}", files(staging.files, staging.bytes), staging.folder)];
+    words.extend(staging.copy_s.map(|s| format!("{} before training", units::seconds(s))));
+    words.extend(staging.bytes_per_second.map(units::bytes_per_second));
+    if staging.kept_files > 0 {
+        words.push(format!("{} were there", files(staging.kept_files, staging.kept_bytes)));
+    }
+    words.join(" · ")
+}
+
+fn evaluation(evaluation: &EvaluationSummary) -> String {
+    format!(
+        "{} of {}: AU all steps {}, windowed {}, {}",
+        units::counted(evaluation.evaluations, "evaluation"),
+        units::counted(evaluation.steps, "step"),
+        known(&evaluation.figures, &AU_ALL_STEPS),
+        known(&evaluation.figures, &AU_WINDOWED),
+        known(&evaluation.figures, &DELIVERED_WHOLE),
+    )
+}
+
+fn checkpoints(all: &Checkpoints) -> String {
+    let [duration, longest] =
+        [all.duration_s, all.duration_max_s].map(|s| text::known(s, units::seconds));
+    let [rate, rank_rate] = [all.gib_per_second, all.rank_gib_per_second]
+        .map(|rate| text::known(rate, |rate| format!("{rate:.2} GiB/s")));
+    let synced = all.fsync_share.filter(|&share| share > 0.0);
+    let synced = synced.map_or(String::new(), |share| format!(", {:.0} % in sync", share * 100.0));
+    format!(
+        "{} of {} in {duration} each (max {longest}), {rate}, a rank {rank_rate}{synced}; training waited {}",
+        units::counted(all.count, "checkpoint"),
+        units::bytes_binary(all.bytes),
+        units::seconds(all.stall_s),
+    )
+}
+
+fn sustained(figures: &Figures) -> String {
+    if let Some(au) = figures.value(&AU_SUSTAINED) {
+        let au = AU_SUSTAINED.unit.text(au);
+        return format!("{au}   what the storage can keep up");
+    }
+    let why = match figures.sustained_missing {
+        Some(NotMeasurable::ReadsNotKnown) => {
+            "reads are not known of a loop that was watched".into()
+        }
+        Some(NotMeasurable::NothingRead) => "nothing was read".into(),
+        Some(NotMeasurable::NoWindow) => "reading was over before the window began".into(),
+        _ => format!("run at least {} steps an epoch", units::count(figures.sustained_needs_steps)),
+    };
+    format!("not measurable: {why}")
+}
+
+pub(super) fn percent(value: f64) -> String {
+    format!("{value:.1} %")
+}
+
+pub(super) fn known(figures: &Figures, metric: &Metric) -> String {
+    text::known(figures.value(metric), |value| metric.unit.text(value))
+}
+
+fn both(figures: &Figures, whole: &Metric, windowed: &Metric) -> String {
+    let [whole, windowed] = [whole, windowed].map(|metric| known(figures, metric));
+    format!("{whole} over whole epochs, {windowed} in the window")
+}
+
+fn shares(figures: &Figures, parts: &[(&str, &Metric)]) -> String {
+    let sum: f64 = parts.iter().filter_map(|(_, metric)| figures.value(metric)).sum();
+    let texts = parts.iter().map(|(name, metric)| {
+        let text = text::known(figures.value(metric), |seconds| match units::seconds(seconds) {
+            text if sum > 0.0 => format!("{text} ({:.1} %)", 100.0 * seconds / sum),
+            text => text,
+        });
+        format!("{name} {text}")
+    });
+    texts.collect::<Vec<_>>().join(" · ")
+}
