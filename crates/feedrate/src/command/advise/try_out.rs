@@ -349,7 +349,7 @@ impl Outcomes<'_> {
         notes.extend(result.stopped.iter().map(|why| format!("Stopped: {why}")));
         let header = ["Change", "Predicted", "Tried", "n", ""];
         let table = ReportTable::from_text("", header, rows);
-        let mut parts = vec![text::of_table(&table, messages::page_width())];
+        let mut parts = vec![text::report_table(&table, messages::page_width())];
         if !notes.is_empty() {
             parts.push(notes.join("\n"));
         }
