@@ -11,9 +11,9 @@ use crate::phase::{self, Phase};
 use crate::record::{EpochRecord, HostEpoch, Record, StagingSummary};
 use crate::verdict::{self, Verdict};
 use crate::window::{Scope, seconds};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 /// Summary of one run.
@@ -233,16 +233,17 @@ impl Serialize for Figures {
         for metric in METRICS {
             let number = self.value(metric);
             let json = if metric.unit.is_count() {
-                json!(number.map(|number| number as u64))
+                number.map(|number| number as u64).into()
             } else {
-                json!(number)
+                number.into()
             };
             put(&mut tree, metric.path, json);
         }
-        put(&mut tree, "au.sustained_needs_steps", json!(self.sustained_needs_steps));
-        put(&mut tree, "latency.open", json!(self.open_latency));
-        put(&mut tree, "latency.read", json!(self.read_latency));
-        put(&mut tree, "latency.sample", json!(self.sample_latency));
+        put(&mut tree, "au.sustained_needs_steps", self.sustained_needs_steps.into());
+        let to_value = |latency| serde_json::to_value(latency).map_err(serde::ser::Error::custom);
+        put(&mut tree, "latency.open", to_value(&self.open_latency)?);
+        put(&mut tree, "latency.read", to_value(&self.read_latency)?);
+        put(&mut tree, "latency.sample", to_value(&self.sample_latency)?);
         match &self.access {
             Some(access) => {
                 let object = serde_json::to_value(access).map_err(serde::ser::Error::custom)?;
@@ -262,7 +263,7 @@ fn put(tree: &mut Map<String, serde_json::Value>, path: &str, json: Value) {
         tree.insert(path.into(), json);
         return;
     };
-    let inner = tree.entry(key).or_insert_with(|| json!({}));
+    let inner = tree.entry(key).or_insert_with(|| Map::new().into());
     if let Some(inner) = inner.as_object_mut() {
         put(inner, rest, json);
     }
@@ -274,18 +275,19 @@ impl JsonSchema for Figures {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut tree = json!({ "type": "object" });
+        let mut tree = json_schema!({ "type": "object" }).to_value();
         for metric in METRICS {
             let number = if metric.unit.is_count() { "integer" } else { "number" };
-            let leaf = json!({ "type": [number, "null"], "description": metric.meaning() });
-            put_schema(&mut tree, metric.path, leaf);
+            let leaf = json_schema!({ "type": [number, "null"], "description": metric.meaning() });
+            put_schema(&mut tree, metric.path, leaf.to_value());
         }
-        put_schema(&mut tree, "au.sustained_needs_steps", json!({ "type": "integer" }));
-        let quantiles = json!(generator.subschema_for::<Option<Quantiles>>());
+        let steps = json_schema!({ "type": "integer" });
+        put_schema(&mut tree, "au.sustained_needs_steps", steps.to_value());
+        let quantiles = generator.subschema_for::<Option<Quantiles>>().to_value();
         for call in ["open", "read", "sample"] {
             put_schema(&mut tree, &format!("latency.{call}"), quantiles.clone());
         }
-        let access = json!(AccessSummary::json_schema(generator));
+        let access = AccessSummary::json_schema(generator).to_value();
         for (key, leaf) in access["properties"].as_object().into_iter().flatten() {
             put_schema(&mut tree, &format!("access.{key}"), leaf.clone());
         }
@@ -300,7 +302,7 @@ impl JsonSchema for Figures {
 /// Inserts the schema of a value at the path where [`put`] inserts the value.
 fn put_schema(schema: &mut Value, path: &str, leaf: Value) {
     let (key, rest) = path.split_once('.').map_or((path, None), |(key, rest)| (key, Some(rest)));
-    schema["type"] = json!("object");
+    schema["type"] = "object".into();
     let inner = &mut schema["properties"][key];
     let is_new = inner.is_null();
     match rest {
@@ -309,8 +311,8 @@ fn put_schema(schema: &mut Value, path: &str, leaf: Value) {
     }
     if is_new {
         match schema["required"].as_array_mut() {
-            Some(required) => required.push(json!(key)),
-            None => schema["required"] = json!([key]),
+            Some(required) => required.push(key.into()),
+            None => schema["required"] = vec![key].into(),
         }
     }
 }

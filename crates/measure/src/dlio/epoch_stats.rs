@@ -3,21 +3,37 @@
 use super::{Evaluations, timestamp, without_unknown};
 use crate::record::{CheckpointKind, EpochRecord, Record};
 use crate::window::seconds;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+#[derive(Serialize)]
+struct Interval<'a> {
+    start: Option<&'a str>,
+    end: Option<&'a str>,
+    duration: String,
+}
+
+#[derive(Serialize)]
+struct CheckpointEntry {
+    start: Option<String>,
+    end: Option<String>,
+    duration: f64,
+    throughput: Option<f64>,
+}
 
 pub(super) fn epoch_stats_json(record: &Record, evaluations: &Evaluations, rank: usize) -> Value {
     let epochs = record.epochs.iter().map(|training| {
         let mut stats = epoch_stats(training, rank);
         let mut all_evaluations = record.evaluations.iter();
         let evaluation = match all_evaluations.find(|row| row.number == training.number) {
-            Some(evaluation) => without_unknown(json!({
-                "start": evaluation.started,
-                "end": evaluation.ended,
-                "duration": duration(evaluation.start_ns, evaluation.end_ns),
-            })),
+            Some(evaluation) => without_unknown(Interval {
+                start: Some(&evaluation.started),
+                end: Some(&evaluation.ended),
+                duration: duration(evaluation.start_ns, evaluation.end_ns),
+            }),
             None if evaluations.is_empty_after(training.number) => {
-                let stamp = epoch_end(training).stamp;
-                without_unknown(json!({ "start": stamp, "end": stamp, "duration": duration(0, 0) }))
+                let stamp = Some(&*epoch_end(training).stamp);
+                without_unknown(Interval { start: stamp, end: stamp, duration: duration(0, 0) })
             }
             None => Value::Null,
         };
@@ -31,29 +47,29 @@ pub(super) fn epoch_stats_json(record: &Record, evaluations: &Evaluations, rank:
 /// GiB/s, which DLIO calls GB.
 fn epoch_stats(epoch: &EpochRecord, rank: usize) -> Map<String, Value> {
     let mut stats = Map::new();
-    stats.insert("start".into(), json!(epoch.started));
+    stats.insert("start".into(), epoch.started.clone().into());
     for (i, block) in epoch.accelerators.get(rank).iter().flat_map(|a| &a.blocks).enumerate() {
-        let block = without_unknown(json!({
-            "start": wall_at(epoch, block.start_ns),
-            "end": wall_at(epoch, block.end_ns),
-            "duration": duration(block.start_ns, block.end_ns),
-        }));
-        stats.insert(format!("block{}", i + 1), block);
+        let entry = without_unknown(Interval {
+            start: wall_at(epoch, block.start_ns).as_deref(),
+            end: wall_at(epoch, block.end_ns).as_deref(),
+            duration: duration(block.start_ns, block.end_ns),
+        });
+        stats.insert(format!("block{}", i + 1), entry);
     }
     for kind in [CheckpointKind::Save, CheckpointKind::Load] {
         for (i, checkpoint) in epoch.checkpoints_of(kind).enumerate() {
-            let checkpoint = without_unknown(json!({
-                "start": wall_at(epoch, checkpoint.start_ns),
-                "end": wall_at(epoch, checkpoint.end_ns),
-                "duration": checkpoint.duration_s(),
-                "throughput": checkpoint.gib_per_second(),
-            }));
-            stats.insert(format!("{}_ckpt{}", kind.name(), i + 1), checkpoint);
+            let entry = without_unknown(CheckpointEntry {
+                start: wall_at(epoch, checkpoint.start_ns),
+                end: wall_at(epoch, checkpoint.end_ns),
+                duration: checkpoint.duration_s(),
+                throughput: checkpoint.gib_per_second(),
+            });
+            stats.insert(format!("{}_ckpt{}", kind.name(), i + 1), entry);
         }
     }
     let end = epoch_end(epoch);
-    stats.insert("end".into(), json!(end.stamp));
-    stats.insert("duration".into(), json!(duration(epoch.start_ns, end.ns)));
+    stats.insert("end".into(), end.stamp.into());
+    stats.insert("duration".into(), duration(epoch.start_ns, end.ns).into());
     stats
 }
 

@@ -1,10 +1,11 @@
 //! Entries of DLIO's files that describe machines.
 
-use super::without_unknown;
+use super::{to_value, without_unknown};
 use crate::derived::Derived;
 use crate::record::System;
 use feedrate_spec::units::GIB;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 /// Converts bytes to GiB, which DLIO calls GB.
 pub(super) fn gib(bytes: u64) -> f64 {
@@ -34,26 +35,46 @@ pub(super) fn cpu_count(system: &System) -> Option<u32> {
 /// Facts about each machine that DLIO's own files do not contain; `None` if none is known.
 pub(super) fn machines(derived: &Derived) -> Option<Vec<Value>> {
     let machines: Vec<Value> = derived.record.machines().iter().map(machine).collect();
-    let is_known = machines.iter().any(|machine| *machine != json!({}));
+    let is_known = machines.iter().filter_map(Value::as_object).any(|machine| !machine.is_empty());
     is_known.then_some(machines)
+}
+
+#[derive(Serialize)]
+struct MachineEntry<'a> {
+    hostname: &'a str,
+    cpus_usable: Option<u32>,
+    networks: Option<Vec<Value>>,
+    data_file_system: Option<&'a str>,
+    data_source: Option<&'a str>,
+    data_mount_options: Option<&'a str>,
+    data_file_system_options: Option<&'a str>,
+    data_striping: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct NetworkEntry<'a> {
+    name: &'a str,
+    #[serde(rename = "speed_Mbit_per_second")]
+    speed_mbit_per_second: Option<u64>,
 }
 
 fn machine(system: &System) -> Value {
     let networks = system.networks.iter().map(|network| {
-        without_unknown(json!({ "name": network.name, "speed_Mbit_per_second": network.speed_mbit_per_second, }))
+        let speed_mbit_per_second = network.speed_mbit_per_second;
+        without_unknown(NetworkEntry { name: &network.name, speed_mbit_per_second })
     });
     let networks: Vec<Value> = networks.collect();
     let mount = system.data_mount.as_ref();
-    without_unknown(json!({
-        "hostname": system.hostname,
-        "cpus_usable": Some(system.cpus).filter(|cpus| *cpus > 0),
-        "networks": (!networks.is_empty()).then_some(networks),
-        "data_file_system": mount.map(|mount| &mount.file_system),
-        "data_source": mount.map(|mount| &mount.source),
-        "data_mount_options": mount.map(|mount| &mount.options),
-        "data_file_system_options": mount.map(|mount| &mount.super_options),
-        "data_striping": mount.and_then(|mount| mount.striping.as_ref()),
-    }))
+    without_unknown(MachineEntry {
+        hostname: &system.hostname,
+        cpus_usable: Some(system.cpus).filter(|cpus| *cpus > 0),
+        networks: (!networks.is_empty()).then_some(networks),
+        data_file_system: mount.map(|mount| &*mount.file_system),
+        data_source: mount.map(|mount| &*mount.source),
+        data_mount_options: mount.map(|mount| &*mount.options),
+        data_file_system_options: mount.map(|mount| &*mount.super_options),
+        data_striping: mount.and_then(|mount| mount.striping.as_ref()).map(to_value),
+    })
 }
 
 /// An object from lines of `/proc/cpuinfo` or `/proc/meminfo`; `None` if there are none.

@@ -172,13 +172,17 @@ impl Evaluations {
     }
 }
 
-/// Removes unknown entries from an object: those that are `null` or empty text.
-fn without_unknown(object: impl Into<Value>) -> Value {
-    let mut object = object.into();
+/// Serialises an object without its unknown entries: those that are `null` or empty text.
+fn without_unknown(object: impl Serialize) -> Value {
+    let mut object = to_value(object);
     if let Some(map) = object.as_object_mut() {
         map.retain(|_, value| !value.is_null() && value != "");
     }
     object
+}
+
+fn to_value(value: impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_else(|_| unreachable!("keys are text"))
 }
 
 /// Formats JSON like Python's `json.dump(…, indent=4)`.

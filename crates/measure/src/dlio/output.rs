@@ -1,29 +1,53 @@
 //! `<rank>_output.json`: the times of every step of one accelerator.
 
-use super::{Evaluations, host, without_unknown};
+use super::{Evaluations, host, to_value, without_unknown};
 use crate::derived::Derived;
 use crate::metric::{block_au_percent, block_samples_per_second};
 use crate::record::{AcceleratorEpoch, Block, EpochRecord};
 use crate::window::{Scope, seconds};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
+
+#[derive(Serialize)]
+#[expect(non_snake_case, reason = "DLIO's keys")]
+struct OutputHead<'a> {
+    host_memory_GB: Option<f64>,
+    host_cpu_count: Option<u32>,
+    host_processor_name: &'a str,
+    potential_caching: Option<u64>,
+    host_cpuinfo: Option<Value>,
+    host_meminfo: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct OutputEpoch<'a> {
+    load: Value,
+    proc: Value,
+    throughput: Value,
+    au: Value,
+    compute: Value,
+    host_meminfo: Option<Value>,
+    end: &'a str,
+}
 
 pub(super) fn output_json(derived: &Derived, evaluations: &Evaluations, rank: usize) -> Value {
     let record = derived.record;
     let node = record.machine_of(rank);
     let system = record.machines().get(node).unwrap_or(&record.system);
-    let mut output = without_unknown(json!({
-        "host_memory_GB": system.memory_bytes.map(host::gib),
-        "host_cpu_count": host::cpu_count(system),
-        "host_processor_name": system.processor,
-        "potential_caching": host::potential_caching(derived, system),
-        "host_cpuinfo": host::lines(&system.cpuinfo),
-        "host_meminfo": host::lines(&system.meminfo),
-    }));
+    let mut output = without_unknown(OutputHead {
+        host_memory_GB: system.memory_bytes.map(host::gib),
+        host_cpu_count: host::cpu_count(system),
+        host_processor_name: &system.processor,
+        potential_caching: host::potential_caching(derived, system),
+        host_cpuinfo: host::lines(&system.cpuinfo),
+        host_meminfo: host::lines(&system.meminfo),
+    });
     for scope in Scope::each(record) {
         if let Some(accelerator) = scope.epoch.accelerators.get(rank) {
             let mut entry = epoch_entry(scope, accelerator, node);
             let evaluation = if evaluations.is_empty_after(scope.epoch.number) {
-                Some([json!([]), json!([]), json!(0.0), json!(0.0), json!([])])
+                let none = Value::Array(Vec::new());
+                Some([none.clone(), none.clone(), 0.0.into(), 0.0.into(), none])
             } else {
                 let evaluation = evaluations.after(scope.epoch.number);
                 evaluation.and_then(|evaluation| evaluation_values(evaluation, rank))
@@ -49,15 +73,15 @@ fn epoch_entry(scope: Scope, accelerator: &AcceleratorEpoch, node: usize) -> Val
     let windows = scope.windows(accelerator);
     let rates = windows.map(|window| block_samples_per_second(scope, window).map(Value::from));
     let au = scope.windows(accelerator).map(|window| block_au_percent(window).map(Value::from));
-    without_unknown(json!({
-        "load": by_block(blocks.clone().map(|block| Some(list_of_seconds(&block.load_ns)))),
-        "proc": by_block(blocks.clone().map(|block| Some(proc_s(block)))),
-        "throughput": by_block(rates),
-        "au": by_block(au),
-        "compute": by_block(blocks.map(|block| Some(list_of_seconds(&block.compute_ns)))),
-        "host_meminfo": host::lines(&machine.meminfo),
-        "end": ended,
-    }))
+    without_unknown(OutputEpoch {
+        load: by_block(blocks.clone().map(|block| Some(list_of_seconds(&block.load_ns)))),
+        proc: by_block(blocks.clone().map(|block| Some(proc_s(block)))),
+        throughput: by_block(rates),
+        au: by_block(au),
+        compute: by_block(blocks.map(|block| Some(list_of_seconds(&block.compute_ns)))),
+        host_meminfo: host::lines(&machine.meminfo),
+        end: ended,
+    })
 }
 
 /// Keys of an epoch whose value has an entry for each block, and `eval` for the evaluation.
@@ -73,8 +97,8 @@ fn evaluation_values(scope: Scope, rank: usize) -> Option<[Value; 5]> {
     Some([
         list_of_seconds(&block.load_ns),
         proc_s(block),
-        json!(rate),
-        json!(block_au_percent(window)),
+        to_value(rate),
+        to_value(block_au_percent(window)),
         list_of_seconds(&block.compute_ns),
     ])
 }

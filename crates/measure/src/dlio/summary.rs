@@ -1,6 +1,6 @@
 //! `summary.json`: the machines and the averages of a run.
 
-use super::{Evaluations, host, without_unknown};
+use super::{Evaluations, host, to_value, without_unknown};
 use crate::checkpoints::dlio_figures;
 use crate::derived::Derived;
 use crate::metric::{
@@ -10,32 +10,56 @@ use crate::metric::{
 use crate::record::{CheckpointKind, Record};
 use crate::window::Scope;
 use feedrate_spec::units::MIB;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+#[derive(Serialize)]
+#[expect(non_snake_case, reason = "DLIO's keys")]
+struct SummaryFile<'a> {
+    start: &'a str,
+    num_accelerators: u32,
+    num_hosts: usize,
+    hostname: &'a str,
+    metric: Value,
+    num_files_train: u64,
+    num_files_eval: u64,
+    num_samples_per_file: u64,
+    host_cpu_count: Option<Vec<u32>>,
+    host_processor_name: &'a str,
+    potential_caching: Option<Vec<u64>>,
+    host_cpuinfo: Option<Value>,
+    host_meminfo: Option<Value>,
+    host_memory_GB: Option<Vec<f64>>,
+    data_size_per_host_GB: f64,
+    epochs: usize,
+    end: &'a str,
+    hosts: Option<Vec<Value>>,
+}
 
 pub(super) fn summary_json(derived: &Derived, evaluations: &Evaluations) -> Value {
     let record = derived.record;
     let system = &record.system;
     let dataset = &record.plan.dataset;
-    without_unknown(json!({
-        "start": record.started,
-        "num_accelerators": record.plan.accelerators,
-        "num_hosts": record.machines().len(),
-        "hostname": system.hostname,
-        "metric": metric_entry(derived, evaluations),
-        "num_files_train": dataset.files_train,
-        "num_files_eval": dataset.files_eval,
-        "num_samples_per_file": dataset.samples_per_file,
-        "host_cpu_count": host::each(derived, host::cpu_count),
-        "host_processor_name": system.processor,
-        "potential_caching": host::each(derived, |system| host::potential_caching(derived, system)),
-        "host_cpuinfo": host::lines(&system.cpuinfo),
-        "host_meminfo": host::lines(&system.meminfo),
-        "host_memory_GB": host::each(derived, |system| system.memory_bytes.map(host::gib)),
-        "data_size_per_host_GB": host::gib(host::bytes_per_host(derived)),
-        "epochs": Scope::all(record).count(),
-        "end": record.ended,
-        "hosts": host::machines(derived),
-    }))
+    without_unknown(SummaryFile {
+        start: &record.started,
+        num_accelerators: record.plan.accelerators,
+        num_hosts: record.machines().len(),
+        hostname: &system.hostname,
+        metric: metric_entry(derived, evaluations),
+        num_files_train: dataset.files_train,
+        num_files_eval: dataset.files_eval,
+        num_samples_per_file: dataset.samples_per_file,
+        host_cpu_count: host::each(derived, host::cpu_count),
+        host_processor_name: &system.processor,
+        potential_caching: host::each(derived, |system| host::potential_caching(derived, system)),
+        host_cpuinfo: host::lines(&system.cpuinfo),
+        host_meminfo: host::lines(&system.meminfo),
+        host_memory_GB: host::each(derived, |system| system.memory_bytes.map(host::gib)),
+        data_size_per_host_GB: host::gib(host::bytes_per_host(derived)),
+        epochs: Scope::all(record).count(),
+        end: &record.ended,
+        hosts: host::machines(derived),
+    })
 }
 
 /// The value of `metric`: DLIO's keys first, then those that feedrate adds.
@@ -57,9 +81,9 @@ fn metric_entry(derived: &Derived, evaluations: &Evaluations) -> Value {
     for metric in METRICS {
         let value = derived.value(metric);
         if let Some((key, unit)) = metric.added_as {
-            object.insert(key.into(), json!(value.map(|value| value / unit)));
+            object.insert(key.into(), to_value(value.map(|value| value / unit)));
         } else if metric.shown == Shown::OwnLine {
-            object.insert(format!("train_{}", metric.id.name()), json!(value));
+            object.insert(format!("train_{}", metric.id.name()), to_value(value));
         }
     }
     without_unknown(object)
@@ -82,24 +106,24 @@ const KEYS: [&str; 9] = [
 fn averages(derived: &Derived, samples: &Metric, bytes: &Metric) -> [Value; 9] {
     let record = derived.record;
     [
-        json!(each_epoch(record, &AU_WINDOWED)),
-        json!(derived.value(&AU_WINDOWED)),
-        json!(meets_expectation(derived)),
-        json!(AU_WINDOWED.stdev_over_epochs(record)),
-        json!(each_epoch(record, samples)),
-        json!(samples.run_value(record)),
-        json!(samples.stdev_over_epochs(record)),
-        json!(bytes.run_value(record).map(|mean| mean / MIB)),
-        json!(bytes.stdev_over_epochs(record).map(|stdev| stdev / MIB)),
+        to_value(each_epoch(record, &AU_WINDOWED)),
+        to_value(derived.value(&AU_WINDOWED)),
+        to_value(meets_expectation(derived)),
+        to_value(AU_WINDOWED.stdev_over_epochs(record)),
+        to_value(each_epoch(record, samples)),
+        to_value(samples.run_value(record)),
+        to_value(samples.stdev_over_epochs(record)),
+        to_value(bytes.run_value(record).map(|mean| mean / MIB)),
+        to_value(bytes.stdev_over_epochs(record).map(|stdev| stdev / MIB)),
     ]
 }
 
 /// The same values for a number of evaluations without files.
 fn empty_averages(evaluations: usize, target_percent: f64) -> [Value; 9] {
     KEYS.map(|key| match key {
-        "au_percentage" | "throughput_samples_per_second" => json!(vec![0.0; evaluations]),
-        "au_meet_expectation" => json!(meets(target_percent, 0.0)),
-        _ => json!(0.0),
+        "au_percentage" | "throughput_samples_per_second" => to_value(vec![0.0; evaluations]),
+        "au_meet_expectation" => meets(target_percent, 0.0).into(),
+        _ => 0.0.into(),
     })
 }
 
@@ -117,12 +141,12 @@ fn insert_checkpoints(object: &mut Map<String, Value>, record: &Record) {
             ("duration_mean_seconds", figures.duration_s),
             ("duration_stdev_seconds", figures.duration_stdev_s),
         ] {
-            object.insert(format!("{}_checkpoint_{key}", kind.name()), json!(value));
+            object.insert(format!("{}_checkpoint_{key}", kind.name()), to_value(value));
         }
     }
     let first = record.epochs.iter().flat_map(|epoch| &epoch.checkpoints).next();
     let size = first.map(|checkpoint| host::gib(checkpoint.bytes));
-    object.insert("checkpoint_size_GB".into(), json!(size));
+    object.insert("checkpoint_size_GB".into(), to_value(size));
 }
 
 /// Values of all epochs; `None` if any of them is unknown, as lists in DLIO's file have an entry for each epoch.
