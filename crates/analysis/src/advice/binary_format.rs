@@ -47,7 +47,7 @@ fn propose_fewer_bytes(case: &Case, lost_s: f64) -> Option<Proposal> {
     let is_chunked = !dataset.encoding.chunk_dims.is_empty();
     // If reads wait for latency, short requests wait as long, so fewer bytes save no time.
     let read_bytes = amplification * case.sample_bytes();
-    let waits_per_read = matches!(case.read_limit(), ReadLimit::Latency | ReadLimit::Places);
+    let waits_per_read = matches!(case.read_limit(), ReadLimit::Latency | ReadLimit::Concurrency);
     let saves_time = !waits_per_read || TINY_BYTES <= read_bytes;
     (!is_chunked && saves_time && AMPLIFICATION_MIN <= amplification).then(|| {
         let evidence = Facts::new()

@@ -39,7 +39,7 @@ pub(super) enum ReadLimit {
     Latency,
     Bandwidth,
     /// The storage serves a limited number of reads at a time.
-    Places,
+    Concurrency,
     /// The record is consistent with latency and with bandwidth.
     Either,
 }
@@ -205,7 +205,7 @@ impl<'a> Case<'a> {
 
     /// Whether the storage may deliver more if more reads are in flight.
     pub(super) fn gains_by_more_reads(&self) -> bool {
-        !matches!(self.read_limit(), ReadLimit::Bandwidth | ReadLimit::Places)
+        !matches!(self.read_limit(), ReadLimit::Bandwidth | ReadLimit::Concurrency)
     }
 
     /// The limit of reads, from the emulated storage if there is one, else from the storage models that explain the record.
@@ -220,7 +220,7 @@ impl<'a> Case<'a> {
         }
         let readers = self.plan().readers().saturating_mul(self.plan().loader.workers);
         if self.plan().storage.throttle_concurrency.is_some_and(|places| places <= readers) {
-            return ReadLimit::Places;
+            return ReadLimit::Concurrency;
         }
         if self.derived.reads_are_emulated() {
             return ReadLimit::Latency;

@@ -246,7 +246,7 @@ fn advise_one(
     Some(RankedAdvice { advice: Advice { proposal, prediction }, saved_s })
 }
 
-/// The lowest utilisation that the changed run may reach.
+/// The predicted utilisation; if the prediction is ambiguous, the lowest one that is possible.
 fn least_percent(outcome: &Result<Prediction, NotPredictable>) -> Option<f64> {
     match outcome {
         Ok(prediction) => Some(prediction.au_percent),

@@ -48,7 +48,7 @@ fn propose(case: &Case) -> Option<Proposal> {
         let latency = match case.read_limit() {
             ReadLimit::Latency => Some(Scale::Value(wanted_s)),
             // Most of a read's time is the wait until the storage serves it, not latency.
-            ReadLimit::Places => Some(Scale::Times(delivered / needed)),
+            ReadLimit::Concurrency => Some(Scale::Times(delivered / needed)),
             _ => None,
         };
         match latency.map(PipelineChange::Latency) {

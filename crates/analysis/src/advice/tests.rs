@@ -1,6 +1,6 @@
 //! Tests of the advice rules: each rule fires, the best rule comes first, and the table is consistent.
 
-mod who;
+mod named_causes;
 
 use super::*;
 use crate::answer::Answer;

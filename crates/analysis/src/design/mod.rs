@@ -49,7 +49,7 @@ pub struct Factor {
     /// Names of settings that always changed together with this one.
     pub followers: Vec<String>,
     /// Whether it stays a factor even if other settings changed together with it: it is declared by the study, or [`SOURCE`].
-    pub is_own: bool,
+    pub is_independent: bool,
 }
 
 /// The treatment of factors that always change together in the selected runs.
@@ -99,7 +99,7 @@ impl Design {
             let name = factor(key);
             let twin = appearances.iter().position(|other| *other == run_levels);
             match twin {
-                Some(twin) if !is_own(name, declared) => {
+                Some(twin) if !is_independent(name, declared) => {
                     factors[twin].0.followers.push(name.into())
                 }
                 _ => {
@@ -159,7 +159,7 @@ impl Design {
         let mut candidates: Vec<usize> =
             (0..self.factors.len()).filter(|&index| has_factor(&self.factors[index])).collect();
         candidates.sort_by_key(|&index| {
-            (!self.factors[index].is_own, table_position(&self.factors[index].key))
+            (!self.factors[index].is_independent, table_position(&self.factors[index].key))
         });
         for index in candidates {
             let level_pairs = |other: usize| {
@@ -172,7 +172,9 @@ impl Design {
             };
             match kept.iter().find(is_twin) {
                 _ if levels.len() < 2 => {}
-                Some((twin, _)) if twins == Twins::Follow && !self.factors[index].is_own => {
+                Some((twin, _))
+                    if twins == Twins::Follow && !self.factors[index].is_independent =>
+                {
                     let twin_followers = followers.entry(*twin).or_default();
                     twin_followers.push(self.factors[index].name.clone());
                     twin_followers.extend(self.factors[index].followers.clone());
@@ -276,7 +278,7 @@ impl Factor {
             levels: sorted_levels,
             baseline: 0,
             followers: Vec::new(),
-            is_own: is_own(name, declared),
+            is_independent: is_independent(name, declared),
         };
         (factor, run_levels.into_iter().map(|level| sorted_index[level]).collect())
     }
@@ -302,7 +304,7 @@ impl Factor {
     }
 }
 
-fn is_own(name: &str, declared: &DeclaredFactors) -> bool {
+fn is_independent(name: &str, declared: &DeclaredFactors) -> bool {
     declared.has(name) || name == SOURCE
 }
 

@@ -145,11 +145,11 @@ impl LinearTimes {
 /// The scale of the simulated run.
 struct Miniature {
     readers: u32,
-    /// Number of accelerators that a simulated one stands for.
-    accelerators_per_reader: f64,
+    /// Number of real accelerators that a simulated one stands for.
+    real_accelerators_per_reader: f64,
     batch_size: u64,
-    /// Number of samples that a simulated one stands for.
-    samples_per_sample: f64,
+    /// Number of real samples that a simulated one stands for.
+    real_samples_per_sample: f64,
     /// Number of reads of a simulated sample.
     reads: f64,
     steps: u64,
@@ -173,13 +173,13 @@ impl Miniature {
         let affordable = SAMPLES / (3 * steps_min * u64::from(readers)).max(1);
         let batch_size = all_samples.min(affordable.max(wanted));
         let steps = (SAMPLES / (3 * batch_size * u64::from(readers)).max(1)).max(steps_min);
-        let samples_per_sample = all_samples as f64 / batch_size as f64;
+        let real_samples_per_sample = all_samples as f64 / batch_size as f64;
         Miniature {
             readers,
-            accelerators_per_reader: f64::from(all_readers) / f64::from(readers),
+            real_accelerators_per_reader: f64::from(all_readers) / f64::from(readers),
             batch_size,
-            samples_per_sample,
-            reads: (cost.reads * samples_per_sample).round().clamp(1.0, READS_MAX),
+            real_samples_per_sample,
+            reads: (cost.reads * real_samples_per_sample).round().clamp(1.0, READS_MAX),
             steps: steps.next_multiple_of(workers),
         }
     }
@@ -208,7 +208,7 @@ impl Miniature {
             ..Record::default()
         };
         let io = metric::counters_of_run(&record);
-        let reads = simulation.cost.reads * self.samples_per_sample * io.samples as f64;
+        let reads = simulation.cost.reads * self.real_samples_per_sample * io.samples as f64;
         Ok(SimulatedRun {
             epochs: vec![times],
             bound: Summary::new(&record).verdict.name,
@@ -226,7 +226,7 @@ impl Miniature {
 
         let dataset = &mut plan.dataset;
         let relative_stdev = dataset.record_stdev_bytes / dataset.record_bytes.max(1.0);
-        let spread = relative_stdev / self.samples_per_sample.sqrt();
+        let spread = relative_stdev / self.real_samples_per_sample.sqrt();
         let is_drawn = dataset.record_dims.is_empty() && spread > 0.0;
         *dataset = DatasetPlan {
             files_train: steps * self.batch_size * u64::from(self.readers),
@@ -257,14 +257,14 @@ impl Miniature {
                 *held = (steps - 1).min(u64::from(*held)) as u32;
             }
         }
-        loader.preprocess = scaled(loader.preprocess, self.samples_per_sample);
+        loader.preprocess = scaled(loader.preprocess, self.real_samples_per_sample);
 
         // Decoding is included in the client's work.
         let cost = simulation.cost;
         let delay = self.rounding_factor(simulation.cores.max(1));
         let batch_bytes = cost.bytes * simulation.plan.loader.batch_size as f64;
         loader.client = simulation.plan.loader.client.as_ref().map(|client| ClientPlan {
-            per_sample_s: (cost.cpu_s + cost.client_s) * self.samples_per_sample * delay,
+            per_sample_s: (cost.cpu_s + cost.client_s) * self.real_samples_per_sample * delay,
             receive_per_batch_s: client.receive_s(batch_bytes).iter().sum::<f64>() * delay,
             receive_wait_share: client.receive_wait_share,
             start_per_epoch_s: client.start_per_epoch_s * delay,
@@ -282,20 +282,20 @@ impl Miniature {
     fn storage(&self, plan: &Plan, simulation: Simulation) -> SimulatedStorage {
         let cost = simulation.cost;
         let model = simulation.model;
-        let samples = self.samples_per_sample;
+        let samples = self.real_samples_per_sample;
         let sample_bytes = mean_sample_bytes(plan);
         let rate = |sample_s: f64| (sample_s > 0.0).then(|| sample_bytes / sample_s);
-        // Number of reads that a simulated read stands for.
-        let reads_per_read = cost.reads * samples / self.reads;
+        // Number of real reads that a simulated one stands for.
+        let real_reads_per_read = cost.reads * samples / self.reads;
         let stream_s = model.stream_bytes_per_second.map_or(0.0, |rate| cost.bytes / rate)
             * samples
             / self.reads;
         let delay = model.concurrency.map_or(1.0, |places| self.rounding_factor(places));
-        let latency_s = (reads_per_read * model.latency_s + stream_s) * delay;
-        let latency_spread = model.latency_spread / reads_per_read.max(1.0).sqrt();
+        let latency_s = (real_reads_per_read * model.latency_s + stream_s) * delay;
+        let latency_spread = model.latency_spread / real_reads_per_read.max(1.0).sqrt();
         let bytes_s = model.bytes_per_second.map_or(0.0, |rate| cost.bytes / rate);
         let shared_s =
-            (bytes_s + cost.reads * model.request_s) * samples * self.accelerators_per_reader;
+            (bytes_s + cost.reads * model.request_s) * samples * self.real_accelerators_per_reader;
         let cores = simulation.cores.max(1);
         SimulatedStorage {
             bytes_per_second: rate(shared_s),
@@ -307,14 +307,14 @@ impl Miniature {
         }
     }
 
-    /// The number of cores or storage places in the simulation that stand for `number` real ones; at least one.
+    /// The number of cores or concurrent reads in the simulation that stand for `number` real ones; at least one.
     fn scaled_down(&self, number: u32) -> f64 {
-        (f64::from(number) / self.accelerators_per_reader).round().max(1.0)
+        (f64::from(number) / self.real_accelerators_per_reader).round().max(1.0)
     }
 
     /// The factor by which work takes longer to make up for a number that [`Self::scaled_down`] rounded up.
     fn rounding_factor(&self, number: u32) -> f64 {
-        (self.scaled_down(number) * self.accelerators_per_reader / f64::from(number)).max(1.0)
+        (self.scaled_down(number) * self.real_accelerators_per_reader / f64::from(number)).max(1.0)
     }
 }
 

@@ -42,7 +42,7 @@ impl SampleWork {
         for accelerator in driver.epoch(small.train.steps_per_epoch).ok()? {
             io.add(&accelerator.io);
         }
-        let samples = io.samples as f64 * scale.samples_per_sample as f64;
+        let samples = io.samples as f64 * scale.real_samples_per_sample as f64;
         (io.opens > 0 && io.reads > 0).then(|| SampleWork {
             opens: io.opens as f64 / samples,
             reads: io.reads as f64 / samples,
@@ -56,8 +56,8 @@ impl SampleWork {
 struct CopyScale {
     /// Number of samples of the small dataset.
     total_samples: f64,
-    /// Number of samples that a sample of the small dataset stands for.
-    samples_per_sample: u64,
+    /// Number of real samples that a sample of the small dataset stands for.
+    real_samples_per_sample: u64,
     /// Factor by which sizes of samples and requests are reduced.
     bytes_factor: f64,
 }
@@ -69,17 +69,17 @@ impl CopyScale {
         let two_batches_each = 2.0 * plan.loader.batch_size as f64 * readers;
         let wanted = two_batches_each.max(FILES_MIN * plan.dataset.samples_per_file as f64);
         let total_samples = (BYTES / sample_bytes).clamp(wanted.min(SAMPLES_MAX), SAMPLES_MAX);
-        let samples_per_sample = (wanted / total_samples).ceil().max(1.0);
-        let represented_bytes = total_samples * samples_per_sample * sample_bytes;
+        let real_samples_per_sample = (wanted / total_samples).ceil().max(1.0);
+        let represented_bytes = total_samples * real_samples_per_sample * sample_bytes;
         CopyScale {
             total_samples,
-            samples_per_sample: samples_per_sample as u64,
+            real_samples_per_sample: real_samples_per_sample as u64,
             bytes_factor: (BYTES / represented_bytes).min(1.0),
         }
     }
 
     fn small_plan(self, plan: &Plan) -> Plan {
-        let fewer = |samples: u64| samples.div_ceil(self.samples_per_sample).max(1);
+        let fewer = |samples: u64| samples.div_ceil(self.real_samples_per_sample).max(1);
         let smaller = |bytes: f64| ((bytes * self.bytes_factor) as u64).max(1);
         let mut small = plan.clone();
         small.accelerators = sharing_accelerators(plan);
@@ -115,7 +115,7 @@ impl CopyScale {
 
         let dataset = &plan.dataset;
         let samples_per_file = fewer(dataset.samples_per_file);
-        let represented_bytes = mean_sample_bytes(plan) * self.samples_per_sample as f64;
+        let represented_bytes = mean_sample_bytes(plan) * self.real_samples_per_sample as f64;
         small.dataset = DatasetPlan {
             format: dataset.format.clone(),
             extension: dataset.extension.clone(),

@@ -170,7 +170,7 @@ impl<'a> PlotBlock<'a> {
     pub(super) fn is_declared_baseline(&self, cell: &DesignCell) -> bool {
         let mut factors = self.design.factors.iter().zip(&cell.levels);
         !cell.levels.is_empty()
-            && factors.all(|(factor, level)| factor.is_own && factor.baseline == *level)
+            && factors.all(|(factor, level)| factor.is_independent && factor.baseline == *level)
     }
 
     /// A level with its factor: `4 processes`, `format npz`.
