@@ -162,7 +162,7 @@ pub fn estimate(
 ) -> Option<PilotEstimate> {
     let cov = pooled_cov(pilots)?;
     let replicates_to_detect = if cov > 0.0 {
-        stats::samples_to_tell(difference / cov, CONFIDENCE, POWER)
+        stats::samples_for_difference(difference / cov, CONFIDENCE, POWER)
     } else {
         Some(2)
     };

@@ -221,7 +221,7 @@ fn runs_to_decide(pair: &ComparedPair, difference: &Difference, margin: Margin) 
     let runs = if margin.low < difference.estimate && difference.estimate < margin.high {
         stats::samples_within(margin, difference.estimate, noise, samples, ALPHA, POWER)
     } else {
-        stats::samples_to_tell(difference.estimate / run_noise, CONFIDENCE, POWER)
+        stats::samples_for_difference(difference.estimate / run_noise, CONFIDENCE, POWER)
     };
     runs.filter(|&runs| count_a.min(count_b) < runs as f64 && runs <= RUNS_MAX)
 }

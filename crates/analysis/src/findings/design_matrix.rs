@@ -8,7 +8,7 @@ use crate::design::{Design, Factor};
 use crate::estimate::{ResponseScale, scaled};
 use crate::finding::{Finding, FindingKind, Quantity, Subject};
 use feedrate_measure::metric::{Better, Metric};
-use feedrate_measure::stats::{Anova, Cell, Combination, Model, Term, anova, mean};
+use feedrate_measure::stats::{Anova, Cell, Combination, LevelStep, Model, Term, anova, mean};
 use feedrate_results::run::Run;
 use std::collections::BTreeSet;
 
@@ -122,9 +122,11 @@ impl<'a> DesignMatrix<'a> {
 
     /// The interaction of two levels, each given as factor and level and compared with the baseline of its factor.
     pub(super) fn interaction(&self, a: (usize, usize), b: (usize, usize)) -> Option<Combination> {
-        let with_baseline =
-            |(factor, level): (usize, usize)| [factor, self.design.factors[factor].baseline, level];
-        self.full.interaction(with_baseline(a), with_baseline(b))
+        let from_baseline = |(factor, to): (usize, usize)| {
+            let from = self.design.factors[factor].baseline;
+            LevelStep { factor, from, to }
+        };
+        self.full.interaction(from_baseline(a), from_baseline(b))
     }
 
     /// The share of the variation that a factor explains, in percent, from the model without pairs if pairs cannot be separated

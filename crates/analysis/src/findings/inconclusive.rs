@@ -8,7 +8,7 @@ use crate::finding::{
     EffectSize, Finding, Inconclusive, NamedLevels, Noise, OpenQuestion, OpenQuestions,
 };
 use crate::precision::{CONFIDENCE, POWER, RUNS_MAX};
-use feedrate_measure::stats::samples_to_tell;
+use feedrate_measure::stats::samples_for_difference;
 use feedrate_results::run::Run;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -227,7 +227,7 @@ fn noise(matrix: &DesignMatrix) -> Option<Noise> {
         ResponseScale::Percent => (noise, margin),
     };
     let runs = if noise > 0.0 {
-        samples_to_tell(margin_on_scale / noise, CONFIDENCE, POWER).filter(|&runs| runs <= RUNS_MAX)
+        samples_for_difference(margin_on_scale / noise, CONFIDENCE, POWER).filter(|&runs| runs <= RUNS_MAX)
     } else {
         Some(2)
     };

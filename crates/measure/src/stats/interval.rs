@@ -1,4 +1,4 @@
-//! Intervals of Student's t: of a mean, and of a difference of means. Noise is taken as normal.
+//! Confidence intervals of means, differences of means, percentages and standard deviations. Noise is assumed to be normal.
 
 use super::sample::{mean, stdev};
 use super::{t_below, t_quantile};
@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
-/// An estimate, and what lies around it with a confidence that the caller chose.
+/// An estimate with its confidence interval. The caller chooses the confidence level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[expect(missing_docs, reason = "the words of every textbook")]
+#[expect(missing_docs, reason = "terms of every textbook")]
 pub struct Interval {
     pub estimate: f64,
     pub low: f64,
@@ -16,20 +16,20 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Half its width as a share of the estimate; `None` where that is not positive.
+    /// Half of the width as a share of the estimate; `None` if the estimate is not positive.
     pub fn relative_half_width(&self) -> Option<f64> {
         (self.estimate > 0.0).then(|| (self.high - self.low) / 2.0 / self.estimate)
     }
 
-    /// Back from logarithms.
+    /// Converts an interval of a logarithm to one of the value.
     pub fn exp(self) -> Self {
         Interval { estimate: self.estimate.exp(), low: self.low.exp(), high: self.high.exp() }
     }
 }
 
-/// An estimated difference with its standard error and degrees of freedom: what intervals and tests of it need.
+/// An estimated difference with its standard error and degrees of freedom, from which intervals and tests are computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the words of every textbook")]
+#[expect(missing_docs, reason = "terms of every textbook")]
 pub struct Difference {
     pub estimate: f64,
     pub standard_error: f64,
@@ -37,128 +37,139 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Two-sided; `confidence` is a share, 0.95.
+    /// Two-sided confidence interval; `confidence` is a share such as 0.95.
     pub fn interval(&self, confidence: f64) -> Option<Interval> {
-        let half = self.standard_error * t_quantile(0.5 + confidence / 2.0, self.freedom)?;
+        let half_width = self.standard_error * t_quantile(0.5 + confidence / 2.0, self.freedom)?;
         let estimate = self.estimate;
-        Some(Interval { estimate, low: estimate - half, high: estimate + half })
+        Some(Interval { estimate, low: estimate - half_width, high: estimate + half_width })
     }
 
-    /// Chance of a difference at least so far from 0 if there were none. Without any noise it is 1 or 0.
+    /// Two-sided p-value: the probability of an estimate at least as far from 0 if there is no difference. 0 or 1 without noise.
     pub fn p(&self) -> Option<f64> {
         Some(2.0 * self.p_above(0.0)?.min(1.0 - self.p_above(0.0)?))
     }
 
-    /// Chance of an estimate at least so high if the difference were `least` or less: one of the two of equivalence, for "not worse than".
-    pub fn p_above(&self, least: f64) -> Option<f64> {
-        let over = self.estimate - least;
+    /// One-sided p-value: the probability of an estimate at least as high if the true difference is `bound` or less. Used for "not worse
+    /// than" and for equivalence.
+    pub fn p_above(&self, bound: f64) -> Option<f64> {
+        let excess = self.estimate - bound;
         if self.standard_error == 0.0 {
-            // Values that never vary: the difference is what it is.
-            return Some(if over > 0.0 {
+            // Values without variation: the difference is exact.
+            return Some(if excess > 0.0 {
                 0.0
-            } else if over < 0.0 {
+            } else if excess < 0.0 {
                 1.0
             } else {
                 0.5
             });
         }
-        t_below(-over / self.standard_error, self.freedom)
+        t_below(-excess / self.standard_error, self.freedom)
     }
 }
 
-/// Interval of the mean: Student's t with n − 1 degrees of freedom (Jain 1991, ch. 13.2). `None` of fewer than two values.
+/// Interval of the mean: Student's t with n − 1 degrees of freedom (Jain 1991, ch. 13.2). `None` for fewer than two values.
 pub fn mean_interval(values: &[f64], confidence: f64) -> Option<Interval> {
-    of_mean(values)?.interval(confidence)
+    mean_difference(values)?.interval(confidence)
 }
 
-/// Half the width of such an interval, of so many values with this deviation. `None` of fewer than two.
+/// Half of the width of the mean's interval for a number of values with this standard deviation. `None` for fewer than two values.
 pub fn mean_half_width(stdev: f64, values: u64, confidence: f64) -> Option<f64> {
     let freedom = values.checked_sub(1).filter(|&freedom| freedom > 0)? as f64;
     let standard_error = stdev / (values as f64).sqrt();
-    let found = Difference { estimate: 0.0, standard_error, freedom }.interval(confidence)?;
-    Some(found.high)
+    let interval = Difference { estimate: 0.0, standard_error, freedom }.interval(confidence)?;
+    Some(interval.high)
 }
 
-/// Interval of the mean of percentages, within 0 to 100: Student's t on the scale of the logit, standard error by the delta method (Agresti, Categorical Data
-/// Analysis, 2013, ch. 16.1). Where a value is no percentage, that of the mean. `None` of fewer than two values.
+/// Interval of the mean of percentages, within 0 to 100: Student's t on the logit scale, with the standard error by the delta method (Agresti,
+/// Categorical Data Analysis, 2013, ch. 16.1). If any value is outside 0 to 100, the interval of the mean. `None` for fewer than two values.
 pub fn percent_interval(values: &[f64], confidence: f64) -> Option<Interval> {
-    let of = of_mean(values)?;
+    let mean = mean_difference(values)?;
     let is_percent = values.iter().all(|value| (0.0..=100.0).contains(value));
-    if is_percent { of_percent(of, confidence) } else { of.interval(confidence) }
+    if is_percent { logit_interval(mean, confidence) } else { mean.interval(confidence) }
 }
 
-/// Interval of 100 · Σ `parts` ÷ Σ `wholes`, within 0 to 100: the ratio estimator (Cochran, Sampling Techniques, 1977, ch. 6.4), Student's t with n − 1
-/// degrees of freedom on the scale of the logit. `None` of fewer than two, where one lacks its whole, or a part is more than that.
-pub fn share_interval(parts: &[f64], wholes: &[f64], confidence: f64) -> Option<Interval> {
-    let is_part = |(part, whole): (&f64, &f64)| (0.0..=*whole).contains(part);
-    if parts.len() != wholes.len() || !parts.iter().zip(wholes).all(is_part) {
+/// Interval of 100 · Σ `parts` ÷ Σ `totals`, within 0 to 100: the ratio estimator (Cochran, Sampling Techniques, 1977, ch. 6.4), with Student's t
+/// on the logit scale and n − 1 degrees of freedom. `None` for fewer than two values, if the numbers of values differ, or if a part exceeds
+/// its total.
+pub fn share_interval(parts: &[f64], totals: &[f64], confidence: f64) -> Option<Interval> {
+    let is_part = |(part, total): (&f64, &f64)| (0.0..=*total).contains(part);
+    if parts.len() != totals.len() || !parts.iter().zip(totals).all(is_part) {
         return None;
     }
-    let whole = mean(wholes).filter(|&whole| whole > 0.0)?;
-    let share = mean(parts)? / whole;
-    let residuals =
-        parts.iter().zip(wholes).map(|(part, all)| 100.0 * (part - share * all) / whole);
-    let of = of_mean(&residuals.collect::<Vec<_>>())?;
-    of_percent(Difference { estimate: 100.0 * share, ..of }, confidence)
+    let mean_total = mean(totals).filter(|&total| total > 0.0)?;
+    let share = mean(parts)? / mean_total;
+    let residuals: Vec<f64> = parts
+        .iter()
+        .zip(totals)
+        .map(|(part, total)| 100.0 * (part - share * total) / mean_total)
+        .collect();
+    let residual = mean_difference(&residuals)?;
+    logit_interval(Difference { estimate: 100.0 * share, ..residual }, confidence)
 }
 
-/// An interval on the scale of the logit, taken back.
-fn of_percent(of: Difference, confidence: f64) -> Option<Interval> {
-    let share = of.estimate / 100.0;
-    // All at one end do not vary, and have no logit.
+/// Interval of a percentage, computed on the logit scale.
+fn logit_interval(percent: Difference, confidence: f64) -> Option<Interval> {
+    let share = percent.estimate / 100.0;
+    // At 0 or 100 % values do not vary, and the logit is infinite.
     if share * (1.0 - share) <= 0.0 {
-        return of.interval(confidence);
+        return percent.interval(confidence);
     }
     let logit = Difference {
         estimate: (share / (1.0 - share)).ln(),
-        standard_error: of.standard_error / 100.0 / (share * (1.0 - share)),
-        freedom: of.freedom,
+        standard_error: percent.standard_error / 100.0 / (share * (1.0 - share)),
+        freedom: percent.freedom,
     };
-    let found = logit.interval(confidence)?;
-    let (low, high) = (percent_of_logit(found.low), percent_of_logit(found.high));
-    Some(Interval { estimate: of.estimate, low, high })
+    let interval = logit.interval(confidence)?;
+    Some(Interval {
+        estimate: percent.estimate,
+        low: percent_of_logit(interval.low),
+        high: percent_of_logit(interval.high),
+    })
 }
 
 fn percent_of_logit(logit: f64) -> f64 {
     100.0 / (1.0 + (-logit).exp())
 }
 
-/// Interval of the mean of `b` − that of `a`, spreads not taken as equal: Welch (1947) with Satterthwaite's (1946) degrees of freedom.
-/// `None` of fewer than two values in either.
+/// Mean of `b` minus mean of `a`, with unequal variances: Welch (1947) with Satterthwaite's (1946) degrees of freedom. `None` for fewer than
+/// two values in either sample.
 pub fn welch_difference(a: &[f64], b: &[f64]) -> Option<Difference> {
-    let (of_a, of_b) = (of_mean(a)?, of_mean(b)?);
-    let (square_a, square_b) = (of_a.standard_error.powi(2), of_b.standard_error.powi(2));
+    let mean_a = mean_difference(a)?;
+    let mean_b = mean_difference(b)?;
+    let square_a = mean_a.standard_error.powi(2);
+    let square_b = mean_b.standard_error.powi(2);
     let sum = square_a + square_b;
     let freedom = if sum > 0.0 {
-        sum * sum / (square_a * square_a / of_a.freedom + square_b * square_b / of_b.freedom)
+        sum * sum / (square_a * square_a / mean_a.freedom + square_b * square_b / mean_b.freedom)
     } else {
-        of_a.freedom + of_b.freedom
+        mean_a.freedom + mean_b.freedom
     };
-    let estimate = of_b.estimate - of_a.estimate;
+    let estimate = mean_b.estimate - mean_a.estimate;
     Some(Difference { estimate, standard_error: sum.sqrt(), freedom })
 }
 
-/// Interval of the mean of `b` − `a`, pair by pair (Jain 1991, ch. 13.4.1). `None` of fewer than two pairs, or where values have no partner.
+/// Mean of the differences `b` − `a` of pairs (Jain 1991, ch. 13.4.1). `None` for fewer than two pairs, or if the numbers of values differ.
 pub fn paired_difference(a: &[f64], b: &[f64]) -> Option<Difference> {
     if a.len() != b.len() {
         return None;
     }
-    of_mean(&a.iter().zip(b).map(|(a, b)| b - a).collect::<Vec<_>>())
+    mean_difference(&a.iter().zip(b).map(|(a, b)| b - a).collect::<Vec<_>>())
 }
 
-/// Interval of the standard deviation, by chi-squared with n − 1 degrees of freedom (Montgomery, Design and Analysis of Experiments, ch. 2.6).
-/// `None` of fewer than two values.
+/// Interval of the standard deviation: chi-squared with n − 1 degrees of freedom (Montgomery, Design and Analysis of Experiments, ch. 2.6).
+/// `None` for fewer than two values.
 pub fn stdev_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let estimate = stdev(values)?;
     let freedom = (values.len() - 1) as f64;
     let chi = ChiSquared::new(freedom).ok()?;
-    let [low, high] = [0.5 + confidence / 2.0, 0.5 - confidence / 2.0]
-        .map(|share| estimate * (freedom / chi.inverse_cdf(share)).sqrt());
+    let bound = |share: f64| estimate * (freedom / chi.inverse_cdf(share)).sqrt();
+    let low = bound(0.5 + confidence / 2.0);
+    let high = bound(0.5 - confidence / 2.0);
     Some(Interval { estimate, low, high })
 }
 
-/// The mean as a difference from 0.
-fn of_mean(values: &[f64]) -> Option<Difference> {
+/// The mean of values as a difference from 0.
+fn mean_difference(values: &[f64]) -> Option<Difference> {
     let n = values.len() as f64;
     let standard_error = stdev(values)? / n.sqrt();
     Some(Difference { estimate: mean(values)?, standard_error, freedom: n - 1.0 })
@@ -175,7 +186,8 @@ mod tests {
         assert_eq!((text(found.low).as_str(), text(found.high).as_str()), expected);
     }
 
-    /// Student's sleep data (Biometrika 6, 1908), as R has it: `t.test(extra ~ group, data = sleep)`, also with `paired = TRUE`.
+    /// Student's sleep data (Biometrika 6, 1908) from R. Expected values are those of `t.test(extra ~ group, data = sleep)`, also with
+    /// `paired = TRUE`.
     const SLEEP: [[f64; 10]; 2] = [
         [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0],
         [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4],
@@ -214,9 +226,9 @@ mod tests {
         check(difference.interval(0.95), 7, ("-2.4598858", "-0.7001142"));
     }
 
-    /// Quantiles of chi-squared with 9 degrees of freedom, as every table has them: 2.700 and 19.023.
+    /// Tables of chi-squared with 9 degrees of freedom list 2.700 and 19.023.
     #[test]
-    fn a_deviation_has_an_interval_of_chi_squared() {
+    fn the_interval_of_a_deviation_follows_chi_squared() {
         let values = SLEEP[0];
         let found = stdev_interval(&values, 0.95).unwrap();
         let square = |s: f64| 9.0 * found.estimate.powi(2) / s.powi(2);
@@ -224,15 +236,15 @@ mod tests {
     }
 
     #[test]
-    fn half_a_width_follows_from_deviation_and_number() {
+    fn the_half_width_follows_from_deviation_and_number() {
         let found = mean_interval(&SLEEP[0], 0.9).unwrap();
-        let half = mean_half_width(stdev(&SLEEP[0]).unwrap(), 10, 0.9).unwrap();
-        assert!((found.high - found.estimate - half).abs() < 1e-12);
+        let half_width = mean_half_width(stdev(&SLEEP[0]).unwrap(), 10, 0.9).unwrap();
+        assert!((found.high - found.estimate - half_width).abs() < 1e-12);
         assert_eq!((mean_half_width(1.0, 1, 0.9), mean_half_width(1.0, 0, 0.9)), (None, None));
     }
 
     #[test]
-    fn one_value_or_a_value_without_partner_has_no_interval() {
+    fn single_values_and_values_without_partner_have_no_interval() {
         assert_eq!((mean_interval(&[1.0], 0.95), stdev_interval(&[1.0], 0.95)), (None, None));
         assert_eq!(
             (welch_difference(&[1.0], &[1.0, 2.0]), paired_difference(&[1.0], &[2.0])),
@@ -242,10 +254,10 @@ mod tests {
     }
 
     #[test]
-    fn values_that_never_vary_leave_nothing_open() {
-        let none = welch_difference(&[2.0, 2.0], &[2.0, 2.0]).unwrap();
-        assert_eq!((none.p(), none.interval(0.95).unwrap().low), (Some(1.0), 0.0));
-        let some = welch_difference(&[2.0, 2.0], &[3.0, 3.0]).unwrap();
-        assert_eq!((some.p(), some.interval(0.95).unwrap().high), (Some(0.0), 1.0));
+    fn values_without_variation_have_exact_differences() {
+        let equal = welch_difference(&[2.0, 2.0], &[2.0, 2.0]).unwrap();
+        assert_eq!((equal.p(), equal.interval(0.95).unwrap().low), (Some(1.0), 0.0));
+        let different = welch_difference(&[2.0, 2.0], &[3.0, 3.0]).unwrap();
+        assert_eq!((different.p(), different.interval(0.95).unwrap().high), (Some(0.0), 1.0));
     }
 }

@@ -1,24 +1,24 @@
-//! Means and ratios of positive values, on the scale of logarithms.
+//! Means and ratios of positive values, on the logarithmic scale.
 //!
-//! Rates and durations vary by factors, so that their logarithms are nearer to normal than they are. The interval of a mean of logarithms,
-//! taken back, is one of the geometric mean; that of a difference, one of the ratio of geometric means (Altman, Practical Statistics
-//! for Medical Research, 1991, ch. 9.7), which is the ratio of the means too where both vary by the same factors. Fieller's interval of a ratio of
-//! arithmetic means is not offered: of few values it may have no ends.
+//! The variation of rates and durations is multiplicative, so their logarithms are closer to normal than the values. The exponential of the
+//! interval of a mean of logarithms is an interval of the geometric mean; that of a difference is one of the ratio of geometric means (Altman,
+//! Practical Statistics for Medical Research, 1991, ch. 9.7), which equals the ratio of arithmetic means if both samples have the same relative
+//! variation. Fieller's interval of a ratio of arithmetic means is not provided, as it may be unbounded for few values.
 
 use super::interval::{Difference, Interval, mean_interval, paired_difference, welch_difference};
 
-/// Interval of the geometric mean. `None` of fewer than two values, or where one is not positive.
+/// Interval of the geometric mean. `None` for fewer than two values, or if one is not positive.
 pub fn geometric_mean_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     Some(mean_interval(&logarithms(values)?, confidence)?.exp())
 }
 
-/// ln(`b` ÷ `a`), geometric means of two samples that do not belong together, by Welch. `None` of fewer than two values in
-/// either, or where one is not positive.
+/// ln(`b` ÷ `a`) of the geometric means of two independent samples, by Welch. `None` for fewer than two values in either, or if a value is not
+/// positive.
 pub fn welch_log_ratio(a: &[f64], b: &[f64]) -> Option<Difference> {
     welch_difference(&logarithms(a)?, &logarithms(b)?)
 }
 
-/// ln(`b` ÷ `a`), pair by pair. `None` of fewer than two pairs, where a value has no partner, or one is not positive.
+/// Mean of ln(`b` ÷ `a`) over pairs. `None` for fewer than two pairs, if the numbers of values differ, or if a value is not positive.
 pub fn paired_log_ratio(a: &[f64], b: &[f64]) -> Option<Difference> {
     paired_difference(&logarithms(a)?, &logarithms(b)?)
 }
@@ -31,8 +31,7 @@ fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
 mod tests {
     use super::*;
 
-    /// Values whose logarithms are those of a worked example, everything is that example's: Student's sleep data again
-    /// (see `interval.rs`).
+    /// The logarithms of these values are Student's sleep data, so the results equal those in `interval.rs`.
     #[test]
     fn a_ratio_is_a_difference_of_logarithms() {
         let exp = |values: [f64; 10]| values.map(f64::exp);
@@ -45,12 +44,12 @@ mod tests {
         assert_eq!(text(welch), "-3.36548 0.20548");
         let paired = paired_log_ratio(&drugs[1], &drugs[0]).unwrap().interval(0.95).unwrap().exp();
         assert_eq!(text(paired), "-2.45989 -0.70011");
-        let one = geometric_mean_interval(&drugs[0], 0.95).unwrap();
-        assert_eq!(format!("{:.2}", one.estimate.ln()), "0.75");
+        let mean = geometric_mean_interval(&drugs[0], 0.95).unwrap();
+        assert_eq!(format!("{:.2}", mean.estimate.ln()), "0.75");
     }
 
     #[test]
-    fn what_is_not_positive_has_no_logarithm() {
+    fn values_that_are_not_positive_have_no_logarithm() {
         assert_eq!(welch_log_ratio(&[1.0, 0.0], &[1.0, 2.0]), None);
         assert_eq!(paired_log_ratio(&[1.0, 2.0], &[-1.0, 2.0]), None);
         assert_eq!(geometric_mean_interval(&[3.0], 0.95), None);

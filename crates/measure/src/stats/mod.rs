@@ -1,8 +1,9 @@
-//! Statistics of small samples, one value a run: intervals, tests, and how many runs they take. Pure; knows nothing of records.
+//! Statistics of small samples with one value per run: intervals, tests, and required numbers of runs. Pure functions, independent of
+//! records.
 //!
-//! Every interval covers as it claims for the noise that it names; tests simulate it at five values. Fewer than two values have
-//! none; a median takes six. Pairs are compared by Welch and corrected by Holm, which needs no table of the studentized range and
-//! no equal variances.
+//! Every interval has its nominal coverage for the kind of noise that it documents; tests verify this by simulations with five values.
+//! Intervals need at least two values, that of a median six. Pairs are compared by Welch's test with Holm's correction, which needs neither a
+//! table of the studentized range nor equal variances.
 
 mod sample;
 mod interval;
@@ -26,19 +27,20 @@ pub use interval::{
     share_interval, stdev_interval, welch_difference,
 };
 pub use logarithm::{geometric_mean_interval, paired_log_ratio, welch_log_ratio};
-pub use model::{Cell, Combination, Model, Term};
+pub use model::{Cell, Combination, LevelStep, Model, Term};
 pub use multiplicity::holm;
 pub use residual::slope;
 pub use robust::{OUTLIER_SCORE, OUTLIER_VALUES_LEAST, median_interval, modified_z_scores};
 pub use sample::{cov, mean, median, stdev};
-pub use size::{Margin, Samples, samples_for_half_width, samples_to_tell, samples_within};
+pub use size::{Margin, Samples, samples_for_difference, samples_for_half_width, samples_within};
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-/// From here on the normal is nearer to Student's t than what is computed of it, which for many more degrees of freedom never ends.
+/// Degrees of freedom from which the normal distribution replaces Student's t: the numeric t is less accurate there, and for much larger
+/// values its computation does not terminate.
 const FREEDOM_OF_NORMAL: f64 = 1e5;
 
-/// Below this value lies `share` of Student's t; `None` without degrees of freedom.
+/// Quantile of Student's t; `None` without degrees of freedom.
 fn t_quantile(share: f64, freedom: f64) -> Option<f64> {
     if FREEDOM_OF_NORMAL <= freedom {
         return Some(Normal::standard().inverse_cdf(share));
@@ -46,7 +48,7 @@ fn t_quantile(share: f64, freedom: f64) -> Option<f64> {
     Some(StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf(share))
 }
 
-/// The share of Student's t below `t`.
+/// Cumulative distribution of Student's t at `t`; `None` without degrees of freedom.
 fn t_below(t: f64, freedom: f64) -> Option<f64> {
     if FREEDOM_OF_NORMAL <= freedom {
         return Some(Normal::standard().cdf(t));
@@ -58,9 +60,9 @@ fn t_below(t: f64, freedom: f64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// Cornish and Fisher (1960): t is z + (z³ + z) ÷ 4n, and what is smaller than both.
+    /// By Cornish and Fisher (1960), t is z + (z³ + z) ÷ 4n plus smaller terms.
     #[test]
-    fn students_t_becomes_the_normal() {
+    fn students_t_approaches_the_normal() {
         for (share, z) in [(0.95, 1.644_853_627_f64), (0.975, 1.959_963_985)] {
             for freedom in [1e4, 9.9e4, 1e5, 1e6, 1e9] {
                 let expected = z + (z.powi(3) + z) / (4.0 * freedom);

@@ -1,15 +1,16 @@
-//! Straight lines through points, which show drift.
+//! The slope of a straight line through points, which shows drift.
 
 use super::interval::Difference;
 use super::sample::mean;
 
-/// The slope of a straight line through points, with n − 2 degrees of freedom (Jain 1991, ch. 14.3 and 14.5): drift over the order of running.
-/// `None` of fewer than three points, where x and y do not pair, or all x are the same.
+/// Slope of the regression line, with n − 2 degrees of freedom (Jain 1991, ch. 14.3 and 14.5). `None` for fewer than three points, if the
+/// numbers of x and y differ, or if all x are equal.
 pub fn slope(x: &[f64], y: &[f64]) -> Option<Difference> {
     if x.len() < 3 || x.len() != y.len() {
         return None;
     }
-    let (mean_x, mean_y) = (mean(x)?, mean(y)?);
+    let mean_x = mean(x)?;
+    let mean_y = mean(y)?;
     let square: f64 = x.iter().map(|x| (x - mean_x).powi(2)).sum();
     let product: f64 = x.iter().zip(y).map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();
     if square <= 0.0 {
@@ -17,8 +18,8 @@ pub fn slope(x: &[f64], y: &[f64]) -> Option<Difference> {
     }
     let estimate = product / square;
     let freedom = (x.len() - 2) as f64;
-    let left = x.iter().zip(y).map(|(x, y)| (y - mean_y - estimate * (x - mean_x)).powi(2));
-    let variance = left.sum::<f64>() / freedom;
+    let residuals = x.iter().zip(y).map(|(x, y)| (y - mean_y - estimate * (x - mean_x)).powi(2));
+    let variance = residuals.sum::<f64>() / freedom;
     Some(Difference { estimate, standard_error: (variance / square).sqrt(), freedom })
 }
 
@@ -26,7 +27,7 @@ pub fn slope(x: &[f64], y: &[f64]) -> Option<Difference> {
 mod tests {
     use super::*;
 
-    /// Jain (1991), examples 14.1 and 14.5: processor time by disk I/Os; the 90 % interval of the slope.
+    /// Jain (1991), examples 14.1 and 14.5: processor time against disk I/Os, with the 90 % interval of the slope.
     #[test]
     fn jains_disk_operations() {
         let operations = [14.0, 16.0, 27.0, 42.0, 39.0, 50.0, 83.0];

@@ -1,31 +1,34 @@
-//! Statistics that a few wild values do not move: the median's interval, and outliers.
+//! Robust statistics: the interval of the median, and outliers.
 
 use super::interval::Interval;
 use super::sample::median;
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-/// Interval of the median, between two values of the sample, whatever the noise (Conover, Practical Nonparametric Statistics, ch. 3.2): the narrowest symmetric
-/// pair that covers at least as often as asked. `None` where even the least and the greatest do not: 95 % takes six values.
+/// Interval of the median for any distribution (Conover, Practical Nonparametric Statistics, ch. 3.2): the narrowest symmetric pair of sample
+/// values with at least the requested confidence. `None` if even the smallest and the largest value do not suffice; 95 % needs six values.
 pub fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
-    let below = Binomial::new(0.5, values.len() as u64).ok()?;
-    // Of `rank` values below the lower end, so that the truth is outside on either side with this chance.
+    let values_below_median = Binomial::new(0.5, values.len() as u64).ok()?;
+    // With `rank` values below the lower end, the median is outside the interval with probability 2 · cdf(rank).
     let ranks = 0..values.len() as u64 / 2;
-    let fitting = ranks.take_while(|rank| 2.0 * below.cdf(*rank) <= 1.0 - confidence);
-    let rank = fitting.last()? as usize;
+    let sufficient =
+        ranks.take_while(|rank| 2.0 * values_below_median.cdf(*rank) <= 1.0 - confidence);
+    let rank = sufficient.last()? as usize;
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let high = sorted[sorted.len() - 1 - rank];
     Some(Interval { estimate: median(values)?, low: sorted[rank], high })
 }
 
-/// Fewer values have no outliers: of five values of normal noise one of twenty would be called one, of ten one of sixty.
+/// Minimum number of values for detecting outliers. With normal noise, one of 20 values would be flagged in samples of five, and one of 60 in
+/// samples of ten.
 pub const OUTLIER_VALUES_LEAST: usize = 10;
 
-/// Bar of the modified z-score.
+/// Absolute modified z-score above which a value is an outlier.
 pub const OUTLIER_SCORE: f64 = 3.5;
 
-/// Modified z-scores: 0.6745 · (value − median) ÷ median distance from it (Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993). Beyond
-/// [`OUTLIER_SCORE`] a value is to be looked at, never left out for that alone. `None` of fewer than [`OUTLIER_VALUES_LEAST`], or where half are the same.
+/// Modified z-scores: 0.6745 · (value − median) ÷ median absolute deviation (Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993).
+/// A value beyond [`OUTLIER_SCORE`] deserves a look, but must not be excluded for that alone. `None` for fewer than [`OUTLIER_VALUES_LEAST`]
+/// values, or if half of them are equal.
 pub fn modified_z_scores(values: &[f64]) -> Option<Vec<f64>> {
     if values.len() < OUTLIER_VALUES_LEAST {
         return None;
@@ -46,9 +49,9 @@ mod tests {
         median_interval(&values, 0.95).map(|found| (found.low, found.high))
     }
 
-    /// As tables of the sign test have them (Le Boudec, Performance Evaluation of Computer and Communication Systems, app. A); of 100 values the 40th and 61st.
+    /// Expected ranks are from tables of the sign test (Le Boudec, Performance Evaluation of Computer and Communication Systems, app. A).
     #[test]
-    fn ranks_are_those_of_the_tables() {
+    fn ranks_equal_those_of_tables() {
         for (n, expected) in [
             (5, None),
             (6, Some((1.0, 6.0))),
@@ -61,29 +64,30 @@ mod tests {
         }
     }
 
-    /// Iglewicz and Hoaglin's (1993) ten values, whose two wild ones hide each other from plain z-scores. Median 2.45, median distance 0.15.
+    /// Ten values of Iglewicz and Hoaglin (1993), whose two outliers mask each other in plain z-scores. The median is 2.45, the median
+    /// absolute deviation 0.15.
     #[test]
-    fn wild_values_stand_out() {
+    fn outliers_have_high_scores() {
         let mut values = vec![2.1, 2.6, 2.4, 2.5, 2.3, 2.1, 2.3, 2.6, 8.2, 8.3];
         let scores = modified_z_scores(&values).unwrap();
-        let wild: Vec<usize> = (0..10).filter(|&at| OUTLIER_SCORE < scores[at].abs()).collect();
-        assert_eq!(wild, [8, 9]);
+        let outliers: Vec<usize> = (0..10).filter(|&i| OUTLIER_SCORE < scores[i].abs()).collect();
+        assert_eq!(outliers, [8, 9]);
         assert_eq!(format!("{:.1} {:.1}", scores[8], scores[9]), "25.9 26.3");
         assert_eq!(modified_z_scores(&[1.0; 12]), None);
         values.pop();
         assert_eq!(modified_z_scores(&values), None);
     }
 
-    /// The figures that [`OUTLIER_VALUES_LEAST`] tells.
+    /// Checks the rate that [`OUTLIER_VALUES_LEAST`] documents.
     #[test]
     fn normal_noise_has_few_outliers_from_ten_values_on() {
         let mut random = LegacyRandom::new(3);
-        let mut wild = 0;
+        let mut outliers = 0;
         for _ in 0..2000 {
             let values = [(); 10].map(|()| random.standard_normal());
             let scores = modified_z_scores(&values).unwrap();
-            wild += scores.iter().filter(|score| OUTLIER_SCORE < score.abs()).count();
+            outliers += scores.iter().filter(|score| OUTLIER_SCORE < score.abs()).count();
         }
-        assert!((250..450).contains(&wild), "{wild} of 20000");
+        assert!((250..450).contains(&outliers), "{outliers} of 20000");
     }
 }

@@ -1,11 +1,11 @@
-//! Description of a sample: its middle and its spread. No inference.
+//! Descriptive statistics of a sample: mean, median, standard deviation, coefficient of variation.
 
-/// Mean; `None` of nothing.
+/// Arithmetic mean; `None` without values.
 pub fn mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() { None } else { Some(values.iter().sum::<f64>() / values.len() as f64) }
 }
 
-/// The middle value, or the mean of the two in the middle; `None` of nothing. Values are numbers.
+/// Median: the middle value, or the mean of the two middle values. `None` without values. Values must not be NaN.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -16,14 +16,14 @@ pub fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// Sample standard deviation: squares over n − 1. `None` of fewer than two values.
+/// Sample standard deviation, with the divisor n − 1. `None` for fewer than two values.
 pub fn stdev(values: &[f64]) -> Option<f64> {
     let mean_value = mean(values)?;
     let squares: f64 = values.iter().map(|value| (value - mean_value).powi(2)).sum();
     (2 <= values.len()).then(|| (squares / (values.len() - 1) as f64).sqrt())
 }
 
-/// Coefficient of variation: standard deviation ÷ mean. `None` of fewer than two values, or where the mean is not positive.
+/// Coefficient of variation: standard deviation ÷ mean. `None` for fewer than two values, or if the mean is not positive.
 pub fn cov(values: &[f64]) -> Option<f64> {
     let mean_value = mean(values).filter(|&mean| mean > 0.0)?;
     Some(stdev(values)? / mean_value)

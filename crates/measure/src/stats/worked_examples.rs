@@ -1,4 +1,4 @@
-//! Experiments in print, to the printed digit: effects, allocation of variation, analysis of variance.
+//! Published experiments, compared to the printed digit: effects, allocation of variation, analysis of variance.
 
 use super::*;
 
@@ -6,13 +6,13 @@ fn cell(levels: &[usize], values: &[f64]) -> Cell {
     Cell { levels: levels.to_vec(), values: values.to_vec() }
 }
 
-/// Level 0 is the high one: with two levels it has the sign +1.
+/// Cells of two factors. Level 0 is the high level, as it is coded as +1.
 fn two_by_two(values: [&[f64]; 4]) -> Vec<Cell> {
     let levels = [[1, 1], [0, 1], [1, 0], [0, 0]];
     levels.iter().zip(values).map(|(levels, values)| cell(levels, values)).collect()
 }
 
-fn both() -> [Term; 3] {
+fn full_model() -> [Term; 3] {
     [vec![0], vec![1], vec![0, 1]]
 }
 
@@ -33,25 +33,30 @@ fn f_values(table: &Anova) -> Vec<f64> {
 }
 
 fn effects(model: &Model) -> Vec<Combination> {
-    let of = |at: &[(usize, usize)]| model.effect(at).unwrap();
-    vec![model.middle().unwrap(), of(&[(0, 0)]), of(&[(1, 0)]), of(&[(0, 0), (1, 0)])]
+    let effect = |levels: &[(usize, usize)]| model.effect(levels).unwrap();
+    vec![
+        model.grand_mean().unwrap(),
+        effect(&[(0, 0)]),
+        effect(&[(1, 0)]),
+        effect(&[(0, 0), (1, 0)]),
+    ]
 }
 
-/// Jain (1991), ch. 17.1 and example 17.1: memory and cache of a workstation.
+/// Jain (1991), ch. 17.1 and example 17.1: effects of memory and cache of a workstation.
 #[test]
 fn jains_workstation() {
     let cells = two_by_two([&[15.0], &[45.0], &[25.0], &[75.0]]);
-    let model = Model::new(&cells, &[2, 2], &both());
+    let model = Model::new(&cells, &[2, 2], &full_model());
     let found = effects(&model).iter().map(|effect| effect.estimate(&cells)).collect::<Vec<_>>();
     assert_eq!(fixed(found, 0), ["40", "20", "10", "5"]);
-    let table = anova(&cells, &[2, 2], &both());
+    let table = anova(&cells, &[2, 2], &full_model());
     assert_eq!(fixed([table.total], 0), ["2100"]);
     assert_eq!(fixed(squares(&table), 0), ["1600", "400", "100"]);
     assert_eq!(fixed(shares(&table), 0), ["76", "19", "5"]);
     assert_eq!((table.error.freedom, table.terms[0].p), (0, None), "no replicates, no test");
 }
 
-/// Jain (1991), ch. 18: the same with three replicates. He has 42.91 and so on as upper ends, from 1.92 rounded down.
+/// Jain (1991), ch. 18: the same with three replicates. Only lower ends of intervals are compared, as Jain's upper ends are rounded.
 #[test]
 fn jains_workstation_with_replicates() {
     let cells = two_by_two([
@@ -60,18 +65,19 @@ fn jains_workstation_with_replicates() {
         &[25.0, 28.0, 19.0],
         &[75.0, 75.0, 81.0],
     ]);
-    let model = Model::new(&cells, &[2, 2], &both());
-    let table = anova(&cells, &[2, 2], &both());
+    let model = Model::new(&cells, &[2, 2], &full_model());
+    let table = anova(&cells, &[2, 2], &full_model());
     assert_eq!(fixed([table.total, table.error.squares], 0), ["7032", "102"]);
     assert_eq!(fixed(squares(&table), 0), ["5547", "1083", "300"]);
     assert_eq!(fixed(shares(&table), 2), ["78.88", "15.40", "4.27"]);
     let variance = table.error.mean_square().unwrap();
     assert_eq!(fixed([variance.sqrt()], 2), ["3.57"]);
     let found: Vec<Difference> =
-        effects(&model).iter().map(|one| one.pooled(&cells, variance, 8.0)).collect();
-    assert_eq!(fixed(found.iter().map(|one| one.estimate), 1), ["41.0", "21.5", "9.5", "5.0"]);
-    assert!(found.iter().all(|one| fixed([one.standard_error], 2) == ["1.03"]));
-    let low = found.iter().map(|one| one.interval(0.90).unwrap().low);
+        effects(&model).iter().map(|effect| effect.pooled(&cells, variance, 8.0)).collect();
+    let estimates = found.iter().map(|effect| effect.estimate);
+    assert_eq!(fixed(estimates, 1), ["41.0", "21.5", "9.5", "5.0"]);
+    assert!(found.iter().all(|effect| fixed([effect.standard_error], 2) == ["1.03"]));
+    let low = found.iter().map(|effect| effect.interval(0.90).unwrap().low);
     assert_eq!(fixed(low, 2), ["39.08", "19.58", "7.58", "3.08"]);
 }
 
@@ -95,13 +101,13 @@ fn jains_code_sizes() {
     let variance = table.error.mean_square().unwrap();
     assert_eq!(fixed([variance.sqrt()], 1), ["88.7"]);
     let errors = (0..3).map(|level| effect(level).pooled(&cells, variance, 12.0).standard_error);
-    // He has 32.4, from s_e = 88.7 times √(2 ÷ 15) = 0.365.
+    // Jain computes 32.4 as s_e = 88.7 times √(2 ÷ 15) = 0.365.
     assert_eq!(fixed(errors, 1), ["32.4", "32.4", "32.4"]);
     let contrast = model.difference(0, 1, 0).unwrap();
     assert_eq!(fixed([contrast.estimate(&cells)], 1), ["11.2"]);
 }
 
-/// Jain (1991), ch. 21: five workloads on a processor with two caches, one, and none.
+/// Jain (1991), ch. 21: five workloads on a processor with two caches, one cache and no cache.
 #[test]
 fn jains_caches() {
     let times = [
@@ -119,10 +125,11 @@ fn jains_caches() {
     }
     let terms = [vec![0], vec![1]];
     let model = Model::new(&cells, &[3, 5], &terms);
-    let of = |factor, level| model.effect(&[(factor, level)]).unwrap().estimate(&cells);
-    assert_eq!(fixed([model.middle().unwrap().estimate(&cells)], 1), ["72.2"]);
-    assert_eq!(fixed((0..3).map(|level| of(0, level)), 1), ["-21.2", "-20.2", "41.4"]);
-    assert_eq!(fixed((0..5).map(|level| of(1, level)), 1), ["-0.5", "8.8", "-3.5", "-1.5", "-3.2"]);
+    let effect = |factor, level| model.effect(&[(factor, level)]).unwrap().estimate(&cells);
+    assert_eq!(fixed([model.grand_mean().unwrap().estimate(&cells)], 1), ["72.2"]);
+    assert_eq!(fixed((0..3).map(|level| effect(0, level)), 1), ["-21.2", "-20.2", "41.4"]);
+    let workloads = (0..5).map(|level| effect(1, level));
+    assert_eq!(fixed(workloads, 1), ["-0.5", "8.8", "-3.5", "-1.5", "-3.2"]);
     let table = anova(&cells, &[3, 5], &terms);
     assert_eq!(fixed(squares(&table), 1), ["12857.2", "308.4"]);
     assert_eq!(fixed([table.error.squares], 1), ["236.8"]);
@@ -153,45 +160,45 @@ const WARP_BREAKS: [[f64; 9]; 6] = [
     [20.0, 21.0, 24.0, 17.0, 13.0, 15.0, 15.0, 16.0, 28.0],
 ];
 
-/// R's `warpbreaks`: `summary(aov(breaks ~ wool * tension))` as its help runs it. The interaction is the additive model's lack of fit.
+/// R's `warpbreaks`: `summary(aov(breaks ~ wool * tension))`, as in R's help. The lack of fit of the additive model is the interaction.
 #[test]
 fn rs_warp_breaks() {
-    let cells: Vec<Cell> = (0..6).map(|at| cell(&[at / 3, at % 3], &WARP_BREAKS[at])).collect();
-    let table = anova(&cells, &[2, 3], &both());
+    let cells: Vec<Cell> = (0..6).map(|i| cell(&[i / 3, i % 3], &WARP_BREAKS[i])).collect();
+    let table = anova(&cells, &[2, 3], &full_model());
     assert_eq!(fixed(squares(&table), 0), ["451", "2034", "1003"]);
     assert_eq!(fixed(f_values(&table), 3), ["3.765", "8.498", "4.189"]);
     let p = table.terms.iter().map(|term| term.p.unwrap());
     assert_eq!(fixed(p, 6), ["0.058213", "0.000693", "0.021044"]);
-    let additive = anova(&cells, &[2, 3], &both()[..2]);
+    let additive = anova(&cells, &[2, 3], &full_model()[..2]);
     assert_eq!(additive.lack_of_fit.part.freedom, 2);
     assert_eq!(fixed([additive.lack_of_fit.f.unwrap()], 3), ["4.189"]);
 }
 
-/// The same with 9, 8, 7, 6, 5 and 4 values of the six: Type II squares as statsmodels 0.15 has them (`anova_lm(…, typ=2)`), and the additive model's coefficients and
-/// standard errors.
+/// The same with 9, 8, 7, 6, 5 and 4 values in the six cells. Expected values are Type II squares of statsmodels 0.15 (`anova_lm(…, typ=2)`), and
+/// coefficients and standard errors of the additive model.
 #[test]
 fn unbalanced_warp_breaks() {
     let cells: Vec<Cell> =
-        (0..6).map(|at| cell(&[at / 3, at % 3], &WARP_BREAKS[at][..9 - at])).collect();
-    let table = anova(&cells, &[2, 3], &both());
+        (0..6).map(|i| cell(&[i / 3, i % 3], &WARP_BREAKS[i][..9 - i])).collect();
+    let table = anova(&cells, &[2, 3], &full_model());
     assert_eq!(fixed(squares(&table), 4), ["474.0325", "1451.4467", "1102.5608"]);
     assert_eq!(fixed([table.error.squares], 4), ["4598.6841"]);
     assert_eq!(fixed(f_values(&table), 5), ["3.40164", "5.20777", "3.95597"]);
     let p = table.terms.iter().map(|term| term.p.unwrap());
     assert_eq!(fixed(p, 5), ["0.07412", "0.01082", "0.02884"]);
-    let additive = anova(&cells, &[2, 3], &both()[..2]);
-    let model = Model::new(&cells, &[2, 3], &both()[..2]);
-    let of = |found: Option<Combination>| {
+    let additive = anova(&cells, &[2, 3], &full_model()[..2]);
+    let model = Model::new(&cells, &[2, 3], &full_model()[..2]);
+    let estimate_and_error = |combination: Option<Combination>| {
         let variance = additive.error.mean_square().unwrap();
-        let found = found.unwrap().pooled(&cells, variance, additive.error.freedom as f64);
+        let found = combination.unwrap().pooled(&cells, variance, additive.error.freedom as f64);
         fixed([found.estimate, found.standard_error], 4)
     };
-    assert_eq!(of(model.middle()), ["27.5774", "2.1183"]);
-    assert_eq!(of(model.effect(&[(0, 0)])), ["3.5847", "2.1014"]);
-    assert_eq!(of(model.effect(&[(1, 1)])), ["-3.6354", "2.9019"]);
+    assert_eq!(estimate_and_error(model.grand_mean()), ["27.5774", "2.1183"]);
+    assert_eq!(estimate_and_error(model.effect(&[(0, 0)])), ["3.5847", "2.1014"]);
+    assert_eq!(estimate_and_error(model.effect(&[(1, 1)])), ["-3.6354", "2.9019"]);
 }
 
-/// R's `npk`: yields of peas, `summary(aov(yield ~ block + N * P * K))`. N, P and K together are not told apart from the blocks.
+/// R's `npk`: yields of peas, `summary(aov(yield ~ block + N * P * K))`. The interaction of N, P and K is confounded with the blocks.
 #[test]
 fn rs_peas_in_blocks() {
     const YIELDS: [(f64, [usize; 3]); 24] = [
@@ -220,10 +227,10 @@ fn rs_peas_in_blocks() {
         (53.2, [0, 1, 1]),
         (56.0, [0, 0, 0]),
     ];
-    let of_run = |(at, (value, [n, p, k])): (usize, &(f64, [usize; 3]))| {
-        cell(&[at / 4, 1 - n, 1 - p, 1 - k], &[*value])
+    let cell_of_run = |(run, (value, [n, p, k])): (usize, &(f64, [usize; 3]))| {
+        cell(&[run / 4, 1 - n, 1 - p, 1 - k], &[*value])
     };
-    let cells: Vec<Cell> = YIELDS.iter().enumerate().map(of_run).collect();
+    let cells: Vec<Cell> = YIELDS.iter().enumerate().map(cell_of_run).collect();
     let terms: Vec<Term> = [&[0][..], &[1], &[2], &[3], &[1, 2], &[1, 3], &[2, 3], &[1, 2, 3]]
         .iter()
         .map(|term| term.to_vec())
