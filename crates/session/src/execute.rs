@@ -147,7 +147,7 @@ impl Execution<'_> {
     fn meet(&mut self) -> anyhow::Result<Clock> {
         let mut clock = Clock::new();
         self.record.processes = self.ranks.processes(&mut clock)?;
-        self.record.doubts.extend(self.ranks.comm.apart().map(|reason| PlanDoubt {
+        self.record.doubts.extend(self.ranks.comm.slow_barrier_reason().map(|reason| PlanDoubt {
             name: "ranks_share_no_memory".into(),
             evidence: format!("shared memory was refused: {reason}"),
             advice: "free or enlarge /dev/shm (`--shm-size` of a container)".into(),

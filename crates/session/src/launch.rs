@@ -193,7 +193,7 @@ fn agree(comm: &dyn Comm, arguments: impl FnOnce() -> RankArguments) -> anyhow::
 /// Several processes of `srun` without help for MPI, which some libraries answer by ending them.
 fn is_plain_srun(launched: &Launched, options: &LaunchOptions) -> bool {
     let are_several = launched.size.is_none_or(|size| size > 1);
-    launched.by == MpiLauncher::Slurm && are_several && options.mpi_library.is_none()
+    launched.launcher == MpiLauncher::Slurm && are_several && options.mpi_library.is_none()
 }
 
 fn plain_srun() -> Refusal {

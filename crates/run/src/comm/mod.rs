@@ -1,7 +1,7 @@
-//! Between the processes of a run: one file per way, one row in [`COMMS`].
+//! Communication between the processes of a run: one file per kind, one row in [`COMMS`].
 //!
-//! Accelerators within a process need none of this: the engine counts them in. To add a way: copy
-//! `solo.rs`, implement [`Comm`], add its `mod` line and its row; the contract suite runs on it.
+//! Accelerators within a process do not need it; the engine synchronises them. To add a kind: copy `solo.rs`, implement [`Comm`], add
+//! its `mod` line and its row; the contract suite runs on it.
 
 pub mod mpi;
 mod solo;
@@ -19,79 +19,78 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Collective operations. Every rank calls the same ones in the same order, all from one thread. After an error no more can
-/// be called.
+/// Collective operations. Every rank calls the same operations in the same order, all from one thread. After an error no other
+/// operation may be called.
 pub trait Comm: Send + Sync {
-    /// This process, from 0.
+    /// Returns the number of this process, from 0.
     fn rank(&self) -> u32;
-    /// Processes.
+    /// Returns the number of processes.
     fn size(&self) -> u32;
-    /// The machine that this process is on, and its place among the processes there.
+    /// Returns the machine of this process, and its position among the processes there.
     fn node(&self) -> RankNode;
-    /// The reason why a barrier is slower than those of ranks that share memory, where it is; known to all.
-    fn apart(&self) -> Option<&str> {
+    /// Returns why barriers do not use shared memory and are slower, if so. The same on all ranks.
+    fn slow_barrier_reason(&self) -> Option<&str> {
         None
     }
-    /// Wait for all.
+    /// Waits for all ranks, however long, as long as they are alive: they may have work to do alone.
     ///
     /// # Errors
-    /// As of [`CommError`].
+    /// See [`CommError`].
     fn barrier(&self) -> Result<(), CommError>;
-    /// Wait for all, as ranks do between steps: whoever takes longer than the time that was set for it is missing. All other waits
-    /// go on while the others live, who may have work to do alone.
+    /// Waits for all ranks, and fails if one does not arrive within the configured timeout. Used between steps.
     ///
     /// # Errors
-    /// As of [`CommError`].
+    /// See [`CommError`].
     fn barrier_in_time(&self) -> Result<(), CommError> {
         self.barrier()
     }
-    /// Each rank's bytes in rank order, on rank 0; nothing elsewhere.
+    /// Gathers the bytes of all ranks on rank 0, in rank order. Returns an empty list on the other ranks.
     ///
     /// # Errors
-    /// As of [`CommError`].
+    /// See [`CommError`].
     fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError>;
-    /// The bytes of rank 0, on all; what others give is not looked at.
+    /// Returns the bytes of rank 0 on all ranks. The argument of other ranks is ignored.
     ///
     /// # Errors
-    /// As of [`CommError`].
+    /// See [`CommError`].
     fn broadcast(&self, bytes: &[u8]) -> Result<Vec<u8>, CommError>;
-    /// How far the clock of rank 0 is ahead of this one's, `now_ns`. Collective.
+    /// Measures by how much the clock of rank 0 is ahead of this rank's clock `now_ns`. Every rank has to call it.
     ///
     /// # Errors
-    /// As of [`CommError`].
+    /// See [`CommError`].
     fn clock(&self, now_ns: &dyn Fn() -> u64) -> Result<ClockOffset, CommError>;
-    /// Messages between two ranks, apart from all else. Collective.
+    /// Opens a channel of messages between pairs of ranks, independent of the collective operations. Every rank has to call it.
     ///
     /// # Errors
-    /// There are no others, or no thread but this one may talk to them.
+    /// This kind of communication has no messages, or allows calls from one thread only.
     fn peers(&self) -> Result<Arc<dyn Peers>, CommError> {
-        Err(CommError::Library { call: "messages between ranks", reason: NOBODY.to_owned() })
+        Err(CommError::Library { call: "messages between ranks", reason: NOT_MPI.to_owned() })
     }
-    /// Files that all ranks read together, apart from all else. Collective.
+    /// Opens access to files that all ranks read together, independent of the other operations. Every rank has to call it.
     ///
     /// # Errors
-    /// This way of communicating reads no files, or no thread but this one may.
+    /// This kind of communication cannot read files, or allows calls from one thread only.
     fn files(&self) -> Result<Box<dyn SharedFiles>, CommError> {
-        Err(CommError::Library { call: "files read together", reason: NOBODY.to_owned() })
+        Err(CommError::Library { call: "files read together", reason: NOT_MPI.to_owned() })
     }
-    /// The reason why the ranks' work together is over, if it is and that is known here.
+    /// Returns why the common work has ended, if it has and this process knows.
     fn ended(&self) -> Option<CommError> {
         None
     }
-    /// Tell the others that this rank goes no further, and why: what they wait for then ends with [`CommError::Lost`]. May be
-    /// called from any thread.
+    /// Notifies the other ranks that this rank ends, and how. Their waits then fail with [`CommError::Lost`]. May be called from any
+    /// thread.
     fn give_up(&self, end: End);
 }
 
-const NOBODY: &str = "these processes are not ranks of MPI";
+const NOT_MPI: &str = "these processes are not ranks of MPI";
 
-/// Messages between two ranks, in order for each tag, from any thread. What waits ends when the ranks' work does, or soon after
+/// Messages between pairs of ranks, from any thread, in order for each tag. A wait fails when the common work ends, or soon after
 /// `stop` is set; the message is then lost.
 pub trait Peers: Send + Sync {
-    /// Returns `bytes` when they may be used again, which may be before they were received.
+    /// Sends `bytes`. Returns the buffer when it may be reused, which may be before the message is received.
     ///
     /// # Errors
-    /// As of [`CommError`].
+    /// See [`CommError`].
     fn send(
         &self,
         to: u32,
@@ -99,10 +98,10 @@ pub trait Peers: Send + Sync {
         bytes: Vec<u8>,
         stop: &AtomicBool,
     ) -> Result<Vec<u8>, CommError>;
-    /// Returns `bytes` with what was sent, which has to be as long as they are.
+    /// Receives a message into `bytes` and returns the buffer. The message must have the length of `bytes`.
     ///
     /// # Errors
-    /// As of [`CommError`].
+    /// See [`CommError`].
     fn receive(
         &self,
         from: u32,
@@ -112,69 +111,69 @@ pub trait Peers: Send + Sync {
     ) -> Result<Vec<u8>, CommError>;
 }
 
-/// Files that all ranks read together, one thread of each. Every rank calls the same in the same order; only offsets and lengths
-/// differ. A call cannot be interrupted.
+/// Files that all ranks read together, with one thread each. Every rank makes the same calls in the same order; only offsets and
+/// lengths differ. A call cannot be interrupted.
 pub trait SharedFiles: Send + Sync {
-    /// Open for reading a file that all ranks open and have to close.
+    /// Opens a file for reading. All ranks open it and have to close it.
     ///
     /// # Errors
-    /// As of [`CommError`], on all ranks or on some.
+    /// See [`CommError`]; the call may fail on some ranks only.
     fn open(&self, path: &Path) -> Result<Box<dyn SharedFile>, CommError>;
 }
 
-/// One of them.
+/// An open file that all ranks read together.
 pub trait SharedFile: Send + Sync {
-    /// Read from `offset` on, not beyond the file's end, and say how many bytes that were.
+    /// Reads from `offset` on into `bytes`, which must not extend beyond the end of the file. Returns the number of bytes read.
     ///
     /// # Errors
-    /// As of [`CommError`].
+    /// See [`CommError`].
     fn read_at_all(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, CommError>;
-    /// Close.
+    /// Closes the file.
     ///
     /// # Errors
-    /// As of [`CommError`].
+    /// See [`CommError`].
     fn close(self: Box<Self>) -> Result<(), CommError>;
 }
 
-/// How far a clock is behind that of rank 0.
+/// By how much the clock of rank 0 is ahead of a rank's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockOffset {
-    /// To be added to it.
+    /// Offset to add to the rank's clock.
     pub offset_ns: i64,
-    /// By which that may be wrong.
+    /// Upper limit of the error of the offset.
     pub error_ns: u64,
 }
 
-/// Where a process runs.
+/// The position of a process on the machines of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankNode {
-    /// The machine, from 0, in the order of its first rank.
+    /// Number of the machine, from 0, in the order of first ranks.
     pub node: u32,
-    /// Machines.
+    /// Number of machines.
     pub nodes: u32,
-    /// The process among those of its machine, from 0.
+    /// Number of the process among those of its machine, from 0.
     pub local_rank: u32,
-    /// Processes on its machine.
+    /// Number of processes on its machine.
     pub local_size: u32,
 }
 
-/// The reason why an operation did not happen.
+/// An error of communication.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommError {
     /// Another rank ended.
-    #[error("rank {rank}{} {end}", of_host(host))]
+    #[error("rank {rank}{} {end}", on_host(host))]
     Lost {
-        /// The lost one.
+        /// The rank that ended.
         rank: u32,
-        /// Where it ran; empty if that is not known.
+        /// Its machine; empty if unknown.
         host: String,
         /// How it ended.
         end: End,
     },
-    /// Not all came in time.
+    /// Some ranks did not arrive in time.
     #[error("waited {} for {}", units::seconds(waited.as_secs_f64()), RankList(ranks))]
     Missing {
-        /// Those that did not come.
+        /// The ranks that did not arrive.
         ranks: Vec<u32>,
         /// How long the others waited.
         waited: Duration,
@@ -182,12 +181,12 @@ pub enum CommError {
     /// This process was interrupted.
     #[error("interrupted")]
     Stopped,
-    /// The library refused.
+    /// A call of the library failed.
     #[error("{call}: {reason}")]
     Library {
-        /// `MPI_Ibarrier`.
+        /// Name of the call, such as `MPI_Ibarrier`.
         call: &'static str,
-        /// Its message.
+        /// The library's message.
         reason: String,
     },
 }
@@ -195,32 +194,32 @@ pub enum CommError {
 /// How a rank ended before the others.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum End {
-    /// It was told to stop, which is no failure.
+    /// It was interrupted, which is no failure.
     #[error("was interrupted")]
     Interrupted,
-    /// It could not go on.
+    /// It failed.
     #[error("gave up: {0}")]
     Failed(String),
-    /// It did not say why.
+    /// It ended without a message.
     #[error("died without a word (killed, crashed, or out of memory)")]
     Died,
-    /// It is there, and says nothing.
+    /// It is still connected, but does not answer.
     #[error("does not answer (stopped, or its machine hangs)")]
     Silent,
 }
 
 impl CommError {
-    /// Whether a process was told to stop, this one or another: who tells one tells all, though not at the same moment.
+    /// Whether this or another process was interrupted. An interrupt reaches all processes, though not at the same moment.
     pub fn is_interruption(&self) -> bool {
         matches!(self, CommError::Stopped | CommError::Lost { end: End::Interrupted, .. })
     }
 
-    /// The end that the others are to be told by whom it stops.
+    /// Returns how a process that stops by this error ends, as reported to the other ranks.
     pub fn end(&self) -> End {
         if self.is_interruption() { End::Interrupted } else { End::Failed(self.to_string()) }
     }
 
-    /// Advice, where the reason is a common one.
+    /// Returns advice, if the error is a common one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             CommError::Missing { .. } => {
@@ -231,22 +230,22 @@ impl CommError {
     }
 }
 
-fn of_host(host: &str) -> String {
+fn on_host(host: &str) -> String {
     if host.is_empty() { String::new() } else { format!(" on {host}") }
 }
 
-/// Ranks in words, the first of them if they are many.
+/// Displays a list of ranks, at most the first eight of them.
 pub struct RankList<'a>(pub &'a [u32]);
 
 impl fmt::Display for RankList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let first: Vec<String> = self.0.iter().take(8).map(u32::to_string).collect();
         let more = self.0.len().saturating_sub(first.len());
-        let of = if self.0.len() == 1 { "rank" } else { "ranks" };
-        write!(f, "{of} {}", first.join(", "))?;
+        let noun = if self.0.len() == 1 { "rank" } else { "ranks" };
+        write!(f, "{noun} {}", first.join(", "))?;
         if more > 0 { write!(f, " and {more} more") } else { Ok(()) }
     }
 }
 
-/// Every way, in the order docs show them.
+/// All kinds of communication, in the order in which the documentation lists them.
 pub static COMMS: &[&Member] = &[&solo::MEMBER, &mpi::MEMBER];

@@ -1,4 +1,4 @@
-//! One process: nothing to wait for.
+//! A run of one process, which has no other processes to wait for.
 
 use super::{ClockOffset, Comm, CommError, End, RankNode};
 use feedrate_spec::catalog::Member;
@@ -6,7 +6,7 @@ use feedrate_spec::catalog::Member;
 pub(super) static MEMBER: Member =
     Member { name: "solo", summary: "one process, any number of accelerators", abilities: &[] };
 
-/// One process.
+/// The only process of a run.
 #[derive(Debug, Default)]
 pub struct Solo;
 

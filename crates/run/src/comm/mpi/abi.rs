@@ -1,8 +1,8 @@
-//! The values of handles and constants, which differ from one MPI library to the next. Calls nothing.
+//! The values of handles and constants, which differ between MPI libraries.
 //!
-//! A handle is a `usize` everywhere. Open MPI's are pointers, the standard's are pointers that hold numbers; MPICH's are C
-//! ints, which the calling conventions of 64-bit Linux pass in the low half of the same registers, and which little-endian
-//! memory keeps in the low half of a `usize` that was 0.
+//! A handle is stored as a `usize`. Open MPI's handles are pointers, and those of the standard are pointers that hold numbers. MPICH's
+//! are C ints: the calling conventions of 64-bit Linux pass them in the low half of the same registers, and on little-endian machines
+//! a library that writes one writes the low half of a `usize` that was 0.
 
 #[cfg(test)]
 mod tests;
@@ -13,19 +13,19 @@ use std::ffi::c_int;
 /// An MPI object.
 pub(super) type Handle = usize;
 
-/// The makers of libraries.
+/// Families of MPI libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MpiFamily {
-    /// Open MPI's own.
+    /// Open MPI.
     OpenMpi,
-    /// MPICH and what is built on it; those with the standard's ABI, so far.
+    /// MPICH and libraries built on it. So far these are also the libraries with the standard's ABI.
     Mpich,
 }
 
-/// Values of one kind of library.
+/// Values of one ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Abi {
-    /// Its maker.
+    /// Family of the libraries.
     pub(super) family: MpiFamily,
     /// `MPI_COMM_WORLD`.
     pub(super) world: Handle,
@@ -39,16 +39,16 @@ pub(super) struct Abi {
     pub(super) shared: c_int,
     /// `MPI_MODE_RDONLY`.
     pub(super) read_only: c_int,
-    /// Levels of threads.
+    /// Thread support levels.
     pub(super) threads: ThreadLevels,
-    /// `sizeof(MPI_Status)`; at most that of [`MpiStatus`].
+    /// `sizeof(MPI_Status)`; at most the size of [`MpiStatus`].
     pub(super) status_bytes: usize,
 }
 
-/// Values of `MPI_THREAD_…`; a library that gives a higher one gives the lower ones too.
+/// Values of `MPI_THREAD_…`. A level includes the lower ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ThreadLevels {
-    /// `MPI_THREAD_FUNNELED`: calls from the thread that initialized.
+    /// `MPI_THREAD_FUNNELED`: calls only from the thread that initialized MPI.
     pub(super) funneled: c_int,
     /// `MPI_THREAD_SERIALIZED`: calls from any thread, one at a time.
     pub(super) serialized: c_int,
@@ -56,13 +56,13 @@ pub(super) struct ThreadLevels {
     pub(super) multiple: c_int,
 }
 
-/// Holds the largest `MPI_Status` there is. Only the library reads it.
+/// Memory for the largest `MPI_Status` of any library. Only the library reads it.
 #[derive(Debug, Default)]
 #[repr(C, align(8))]
 pub(super) struct MpiStatus([u64; 8]);
 
 impl Abi {
-    /// Whether its libraries cannot be told their rank by `launcher`: they end the process, or take it for the only one.
+    /// Whether libraries of this ABI cannot get their rank from `launcher`. They would end the process or take it for the only rank.
     pub(super) fn is_foreign(&self, launcher: MpiLauncher) -> bool {
         match launcher {
             MpiLauncher::OpenMpi => self.family != MpiFamily::OpenMpi,
@@ -102,8 +102,8 @@ pub(super) const STANDARD: Abi = Abi {
     status_bytes: 32,
 };
 
-/// Open MPI 3 to 5: handles are addresses of objects in the library (`OMPI_PREDEFINED_GLOBAL` in its `mpi.h`), found by the address
-/// of each symbol; `Err` names the one that is not there.
+/// The ABI of Open MPI 3 to 5. Its handles are addresses of objects in the library (`OMPI_PREDEFINED_GLOBAL` in its `mpi.h`), which
+/// `address` looks up by symbol name. `Err` is the name of a missing symbol.
 pub(super) fn open_mpi(
     mut address: impl FnMut(&'static str) -> Option<Handle>,
 ) -> Result<Abi, &'static str> {

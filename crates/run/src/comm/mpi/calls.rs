@@ -1,5 +1,5 @@
-//! The calls of an opened library, each with the signature of MPI 3.1's C binding. All `unsafe` of calling is here and in
-//! `files.rs`; nothing waits but what says so.
+//! The calls of an opened library, with the signatures of MPI 3.1's C binding. All unsafe calls are here and in `files.rs`. Calls do
+//! not block unless their documentation says so.
 
 use super::abi::{Abi, Handle, MpiStatus};
 use crate::comm::CommError;
@@ -41,14 +41,14 @@ functions! {
 /// An opened library.
 #[derive(Clone, Copy)]
 pub(super) struct Calls {
-    /// Its values.
+    /// Constants of the library.
     pub(super) abi: Abi,
     functions: Functions,
-    /// Those of files; a library may be built without.
+    /// Functions of MPI-IO; `Err` names a missing one, since a library may be built without them.
     pub(super) files: Result<FileFunctions, &'static str>,
 }
 
-/// A group of processes.
+/// A communicator, that is, a group of processes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RankGroup(pub(super) Handle);
 
@@ -60,41 +60,43 @@ pub(super) struct MessageEnd {
     pub(super) tag: u32,
 }
 
-/// An operation under way. The library may use the buffers it was given until it is done.
+/// A pending operation. The library may access its buffers until it is done.
 #[derive(Debug)]
 pub(super) struct PendingCall {
     pub(super) call: &'static str,
     request: Handle,
 }
 
-/// Where `bytes` are. An empty slice's own address may be 1, which libraries take for `MPI_IN_PLACE`.
-fn from(bytes: &[u8]) -> *const c_void {
-    static NOTHING: u64 = 0;
-    if bytes.is_empty() { (&raw const NOTHING).cast() } else { bytes.as_ptr().cast() }
+/// Returns the address of `bytes`. The address of an empty slice may be 1, which libraries take for `MPI_IN_PLACE`, so a valid address
+/// is returned instead.
+fn address(bytes: &[u8]) -> *const c_void {
+    static PLACEHOLDER: u64 = 0;
+    if bytes.is_empty() { (&raw const PLACEHOLDER).cast() } else { bytes.as_ptr().cast() }
 }
 
-/// As `from`; nothing is written where there is nothing.
-pub(super) fn to(bytes: &mut [u8]) -> *mut c_void {
-    if bytes.is_empty() { from(&[]).cast_mut() } else { bytes.as_mut_ptr().cast() }
+/// Returns the address of `bytes` for writing, as [`address`] does. Nothing is written to the placeholder of an empty slice.
+pub(super) fn address_mut(bytes: &mut [u8]) -> *mut c_void {
+    if bytes.is_empty() { address(&[]).cast_mut() } else { bytes.as_mut_ptr().cast() }
 }
 
-fn in_line(text: &str) -> String {
+fn in_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A length that a C int can count.
+/// Converts a length to a C int.
 pub(super) fn count(bytes: usize) -> c_int {
     c_int::try_from(bytes).expect("transfers are cut to pieces that a C int can count")
 }
 
 impl Calls {
-    /// The functions of `library`, whose values are `abi`; `Err` names one that is missing.
+    /// Looks up the functions of `library`; `Err` names a missing one.
     pub(super) fn find(library: &Library, abi: Abi) -> Result<Self, &'static str> {
         let files = FileFunctions::find(library);
         Ok(Calls { abi, functions: Functions::find(library)?, files })
     }
 
-    /// Initialize; returns the level of threads that the library grants. Waits for the launcher. Once a process.
+    /// Initializes MPI and returns the thread level that the library grants. Blocks until the launcher answers. It may be called once
+    /// in a process.
     pub(super) fn init(&self) -> Result<c_int, CommError> {
         let mut granted = 0;
         let wanted = self.abi.threads.multiple;
@@ -102,20 +104,20 @@ impl Calls {
         let code =
             unsafe { (self.functions.init_thread)(null_mut(), null_mut(), wanted, &mut granted) };
         self.check("MPI_Init_thread", code)?;
-        // SAFETY: initialized; both are predefined handles. Errors then come back as codes instead of ending the process.
+        // SAFETY: initialized; both are predefined handles. The handler makes errors return codes instead of ending the process.
         let code =
             unsafe { (self.functions.comm_set_errhandler)(self.abi.world, self.abi.errors_return) };
         self.check("MPI_Comm_set_errhandler", code)?;
         Ok(granted)
     }
 
-    /// End MPI in this process. Waits for all ranks; nothing else may be called after it.
+    /// Ends MPI in this process. Blocks until all ranks do; no other call is allowed afterwards.
     pub(super) fn finalize(&self) {
-        // SAFETY: initialized, by `connect`; its caller is the last user.
+        // SAFETY: initialized by `connect`; the caller makes no further calls.
         unsafe { (self.functions.finalize)() };
     }
 
-    /// End all ranks' processes, this one too in most libraries.
+    /// Ends the processes of all ranks; in most libraries including this one.
     pub(super) fn abort(&self, code: c_int) {
         // SAFETY: initialized and not finalized.
         unsafe { (self.functions.abort)(self.abi.world, code) };
@@ -125,9 +127,10 @@ impl Calls {
         RankGroup(self.abi.world)
     }
 
-    /// (rank, size).
+    /// Returns this process's rank in `group` and the size of the group.
     pub(super) fn place(&self, group: RankGroup) -> Result<(u32, u32), CommError> {
-        let (mut rank, mut size) = (0, 0);
+        let mut rank = 0;
+        let mut size = 0;
         // SAFETY: a live communicator; the ints outlive the calls.
         let code = unsafe { (self.functions.comm_rank)(group.0, &mut rank) };
         self.check("MPI_Comm_rank", code)?;
@@ -137,7 +140,7 @@ impl Calls {
         Ok((rank as u32, size as u32))
     }
 
-    /// A group of the same processes, with traffic of its own. Waits for all.
+    /// Creates a group of the same processes with messages of its own. Blocks until all call it.
     pub(super) fn duplicate(&self, group: RankGroup) -> Result<RankGroup, CommError> {
         // SAFETY: a live communicator.
         let copy =
@@ -145,17 +148,17 @@ impl Calls {
         copy.map(RankGroup)
     }
 
-    /// Those of all processes that share memory with this one, in rank order. Waits for all.
+    /// Creates the group of processes that share memory with this one, in rank order. Blocks until all call it.
     pub(super) fn node(&self, rank: u32) -> Result<RankGroup, CommError> {
-        let (world, shared, info) = (self.abi.world, self.abi.shared, self.abi.info_null);
+        let Abi { world, shared, info_null, .. } = self.abi;
         // SAFETY: predefined handles.
         let node = self.made("MPI_Comm_split_type", |node| unsafe {
-            (self.functions.comm_split_type)(world, shared, rank as c_int, info, node)
+            (self.functions.comm_split_type)(world, shared, rank as c_int, info_null, node)
         });
         node.map(RankGroup)
     }
 
-    /// Those of all processes that give the same `colour`, in rank order. Waits for all.
+    /// Creates the group of processes that pass the same `colour`, in rank order. Blocks until all call it.
     pub(super) fn split(&self, colour: bool, rank: u32) -> Result<RankGroup, CommError> {
         // SAFETY: a predefined handle.
         let part = self.made("MPI_Comm_split", |part| unsafe {
@@ -164,15 +167,15 @@ impl Calls {
         part.map(RankGroup)
     }
 
-    /// Its name and version, in its own words. May be asked before `init`.
+    /// Returns name and version as the library describes them. May be called before `init`.
     pub(super) fn version(&self) -> String {
         let text = self.text(|text, len| {
             // SAFETY: `text` holds more than any library's MPI_MAX_LIBRARY_VERSION_STRING.
             unsafe { (self.functions.library_version)(text, len) }
         });
-        // How it was built follows: in more lines, or behind a comma.
+        // Build details follow in further lines or after a comma.
         let first = text.split(['\n', ',']).next().unwrap_or_default();
-        in_line(first)
+        in_one_line(first)
     }
 
     pub(super) fn start_barrier(&self, group: RankGroup) -> Result<PendingCall, CommError> {
@@ -180,59 +183,70 @@ impl Calls {
         self.start("MPI_Ibarrier", |request| unsafe { (self.functions.ibarrier)(group.0, request) })
     }
 
-    /// Rank 0's `bytes` into everyone's.
+    /// Starts to copy the `bytes` of rank 0 into those of all.
     ///
     /// # Safety
-    /// `bytes` must stay where they are, and not be touched, until the operation is done.
+    /// `bytes` must neither move nor be accessed until the operation is done.
     pub(super) unsafe fn start_broadcast(
         &self,
         group: RankGroup,
         bytes: &mut [u8],
     ) -> Result<PendingCall, CommError> {
-        let (to, len) = (to(bytes), count(bytes.len()));
-        // SAFETY: `to` holds `len` bytes, for as long as the caller promises.
+        let len = count(bytes.len());
+        let target = address_mut(bytes);
+        // SAFETY: `target` has `len` bytes and stays valid, as the caller guarantees.
         self.start("MPI_Ibcast", |request| unsafe {
-            (self.functions.ibcast)(to, len, self.abi.byte, 0, group.0, request)
+            (self.functions.ibcast)(target, len, self.abi.byte, 0, group.0, request)
         })
     }
 
-    /// `bytes` to the other end.
+    /// Starts to send `bytes` to the other end.
     ///
     /// # Safety
-    /// As of `start_broadcast`.
+    /// As for `start_broadcast`.
     pub(super) unsafe fn start_send(
         &self,
         bytes: &[u8],
         end: MessageEnd,
     ) -> Result<PendingCall, CommError> {
-        let (from, len, byte) = (from(bytes), count(bytes.len()), self.abi.byte);
-        let MessageEnd { group, rank, tag } = end;
-        let (rank, tag) = (rank as c_int, tag as c_int);
-        // SAFETY: `from` holds `len` bytes, for as long as the caller promises.
+        // SAFETY: `bytes` stays valid, as the caller guarantees.
         self.start("MPI_Isend", |request| unsafe {
-            (self.functions.isend)(from, len, byte, rank, tag, group.0, request)
+            (self.functions.isend)(
+                address(bytes),
+                count(bytes.len()),
+                self.abi.byte,
+                end.rank as c_int,
+                end.tag as c_int,
+                end.group.0,
+                request,
+            )
         })
     }
 
-    /// A message of the other end, into `bytes`.
+    /// Starts to receive a message of the other end into `bytes`.
     ///
     /// # Safety
-    /// As of `start_broadcast`.
+    /// As for `start_broadcast`.
     pub(super) unsafe fn start_receive(
         &self,
         bytes: &mut [u8],
         end: MessageEnd,
     ) -> Result<PendingCall, CommError> {
-        let (to, len, byte) = (to(bytes), count(bytes.len()), self.abi.byte);
-        let MessageEnd { group, rank, tag } = end;
-        let (rank, tag) = (rank as c_int, tag as c_int);
-        // SAFETY: `to` holds `len` bytes, for as long as the caller promises.
+        // SAFETY: `bytes` stays valid, as the caller guarantees.
         self.start("MPI_Irecv", |request| unsafe {
-            (self.functions.irecv)(to, len, byte, rank, tag, group.0, request)
+            (self.functions.irecv)(
+                address_mut(bytes),
+                count(bytes.len()),
+                self.abi.byte,
+                end.rank as c_int,
+                end.tag as c_int,
+                end.group.0,
+                request,
+            )
         })
     }
 
-    /// Whether `pending` is done; then it must not be asked about again. Lets the library work on it.
+    /// Lets the library make progress and returns whether `pending` is done. It must not be called again for a finished operation.
     pub(super) fn is_done(&self, pending: &mut PendingCall) -> Result<bool, CommError> {
         let mut done = 0;
         let mut status = MpiStatus::default();
@@ -250,7 +264,7 @@ impl Calls {
         Ok(PendingCall { call, request: self.made(call, begin)? })
     }
 
-    /// The handle that `make` writes; it is 0 before, in the half that an int handle leaves alone too.
+    /// Returns the handle that `make` writes. It is initialised to 0, so that the upper half is 0 for a library with int handles.
     pub(super) fn made(
         &self,
         call: &'static str,
@@ -262,21 +276,22 @@ impl Calls {
         Ok(handle)
     }
 
-    /// `code` as a result; every library's `MPI_SUCCESS` is 0.
+    /// Turns a return code into a result. `MPI_SUCCESS` is 0 in every library.
     pub(super) fn check(&self, call: &'static str, code: c_int) -> Result<(), CommError> {
         if code == 0 {
             return Ok(());
         }
-        let reason = self.text(|text, len| {
+        let text = self.text(|text, len| {
             // SAFETY: `text` holds more than any library's MPI_MAX_ERROR_STRING.
             unsafe { (self.functions.error_string)(code, text, len) }
         });
-        let reason = in_line(&reason);
-        let reason = if reason.is_empty() { format!("error {code}") } else { reason };
+        let description = in_one_line(&text);
+        let reason =
+            if description.is_empty() { format!("error {code}") } else { description };
         Err(CommError::Library { call, reason })
     }
 
-    /// Text that `write` writes; empty if it fails.
+    /// Returns the text that `write` writes; empty if it fails.
     fn text(&self, write: impl FnOnce(*mut c_char, *mut c_int) -> c_int) -> String {
         let mut text = vec![0_u8; 16 << 10];
         let mut len = 0;

@@ -1,55 +1,55 @@
-//! Reasons why ranks did not come together, and what to do.
+//! Errors of connecting the ranks, with hints.
 
 use super::launcher::{Launched, MpiLauncher};
 use crate::comm::CommError;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// The reason why there are no ranks.
+/// An error of connecting the ranks.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// A launcher, and no MPI library.
+    /// No MPI library could be opened.
     #[error("{}", no_library(launched.as_ref(), tried))]
     NoLibrary {
-        /// By whom.
+        /// The launcher's description of this process.
         launched: Option<Launched>,
-        /// The files looked for, and why they would not do.
+        /// The files that were tried, and why each failed.
         tried: Vec<(PathBuf, String)>,
     },
-    /// The library is of another family than the launcher, or does not know it: each process takes itself for the only one.
-    #[error("{} started rank {}{}, and the MPI library {says}", launched.by, launched.rank, of_size(launched.size))]
+    /// The library does not fit the launcher: it is of another family, or takes each process for the only rank.
+    #[error("{} started rank {}{}, and the MPI library {problem}", launched.launcher, launched.rank, size_text(launched.size))]
     Unfit {
-        /// The launcher's word.
+        /// The launcher's description of this process.
         launched: Launched,
-        /// The library's own words, or those about its family.
-        says: String,
+        /// Predicate that describes the library.
+        problem: String,
     },
-    /// It was built without threads.
+    /// The library was built without support for threads.
     #[error("the MPI library cannot be used by a process with threads: {library}")]
     Threads {
-        /// Its path and words.
+        /// Its path and version.
         library: String,
     },
-    /// MPI can be initialized once.
+    /// MPI was initialized before in this process.
     #[error("this process has joined its ranks before")]
     Again,
-    /// Ranks did not find each other.
+    /// The ranks could not connect.
     #[error(transparent)]
     Comm(#[from] CommError),
 }
 
 impl ConnectError {
-    /// Advice.
+    /// Returns advice.
     pub fn hint(&self) -> Option<String> {
         match self {
             ConnectError::NoLibrary { launched, .. } => Some(match launched {
                 Some(launched) => format!(
                     "give the library of the MPI that started the ranks by `--mpi-library PATH`: {}",
-                    files_of(launched.by)
+                    library_files(launched.launcher)
                 ),
                 None => "`--mpi-library` wants the path of a libmpi.so".to_owned(),
             }),
-            ConnectError::Unfit { launched, .. } => Some(remedy(launched.by)),
+            ConnectError::Unfit { launched, .. } => Some(remedy(launched.launcher)),
             ConnectError::Threads { .. } => {
                 Some("use one that grants MPI_THREAD_FUNNELED or more".to_owned())
             }
@@ -58,7 +58,7 @@ impl ConnectError {
         }
     }
 
-    /// Whether this process reports the error, where all ranks meet the same.
+    /// Whether this process reports the error. Errors that all ranks have are reported by rank 0 only.
     pub fn must_report(&self) -> bool {
         match self {
             ConnectError::NoLibrary { launched: Some(launched), .. }
@@ -72,26 +72,26 @@ fn no_library(launched: Option<&Launched>, tried: &[(PathBuf, String)]) -> Strin
     let mut text = match launched {
         Some(launched) => format!(
             "{} started rank {}{}, and no MPI library can be opened",
-            launched.by,
+            launched.launcher,
             launched.rank,
-            of_size(launched.size)
+            size_text(launched.size)
         ),
         None => "the MPI library cannot be opened".to_owned(),
     };
-    for (path, why) in tried {
-        // The loader's words often begin with the path.
+    for (path, error) in tried {
+        // Messages of the loader often begin with the path.
         let name = path.display().to_string();
-        let why = why.strip_prefix(&format!("{name}: ")).unwrap_or(why);
-        let _ = write!(text, "; `{name}`: {why}");
+        let reason = error.strip_prefix(&format!("{name}: ")).unwrap_or(error);
+        let _ = write!(text, "; `{name}`: {reason}");
     }
     text
 }
 
-fn of_size(size: Option<u32>) -> String {
+fn size_text(size: Option<u32>) -> String {
     size.map_or_else(String::new, |size| format!(" of {size}"))
 }
 
-fn files_of(launcher: MpiLauncher) -> &'static str {
+fn library_files(launcher: MpiLauncher) -> &'static str {
     match launcher {
         MpiLauncher::OpenMpi => "libmpi.so.40 in its lib folder",
         MpiLauncher::Hydra => "libmpi.so.12 or libmpi_abi.so.1 in its lib folder",
@@ -103,10 +103,10 @@ fn remedy(launcher: MpiLauncher) -> String {
     match launcher {
         MpiLauncher::OpenMpi | MpiLauncher::Hydra | MpiLauncher::Pmix => format!(
             "start with the `mpirun` of the same MPI, or name the launcher's own library by `--mpi-library PATH`: {}",
-            files_of(launcher)
+            library_files(launcher)
         ),
         MpiLauncher::Slurm => "start with `srun --mpi=pmix` (Open MPI) or `srun --mpi=pmi2` (MPICH and its family); \
-                            `srun --mpi=list` tells what there is"
+                            `srun --mpi=list` lists the available ones"
             .to_owned(),
         MpiLauncher::SlurmPmi => "`--mpi=pmi2` goes with MPICH and its family: name such a library by `--mpi-library PATH`, \
                                or start with `srun --mpi=pmix` for Open MPI"
@@ -123,9 +123,9 @@ mod tests {
 
     #[test]
     fn each_launcher_has_its_remedy() {
-        let check = |by, words: &str| {
-            let launched = Launched { rank: 0, size: Some(4), local_size: None, by };
-            let error = ConnectError::Unfit { launched, says: "is not of its kind".to_owned() };
+        let check = |launcher, words: &str| {
+            let launched = Launched { rank: 0, size: Some(4), local_size: None, launcher };
+            let error = ConnectError::Unfit { launched, problem: "is not of its kind".to_owned() };
             let hint = error.hint().unwrap();
             assert!(hint.contains(words), "{hint}");
         };
@@ -137,13 +137,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_tried_is_told_once() {
+    fn the_path_of_a_tried_library_is_shown_once() {
         let error = ConnectError::NoLibrary {
             launched: Some(Launched {
                 rank: 3,
                 size: Some(4),
                 local_size: None,
-                by: MpiLauncher::Hydra,
+                launcher: MpiLauncher::Hydra,
             }),
             tried: vec![("libmpi.so.12".into(), "libmpi.so.12: no such file".to_owned())],
         };

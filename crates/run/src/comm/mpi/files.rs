@@ -1,7 +1,7 @@
-//! Files that all ranks read together, by MPI-IO: the library decides who asks the file system for which part. A read cannot be
-//! interrupted; when a rank is lost, the others' processes are ended.
+//! Files that all ranks read together, by MPI-IO. The library decides which rank reads which part from the file system. A read cannot
+//! be interrupted; if a rank is lost, the processes of the others are aborted.
 
-use super::abi::{Handle, MpiStatus};
+use super::abi::{Abi, Handle, MpiStatus};
 use super::calls::{Calls, FileFunctions, RankGroup};
 use super::link::{Link, one_thread};
 use super::state::RankState;
@@ -14,21 +14,21 @@ use std::thread::ThreadId;
 
 const OPEN: &str = "MPI_File_open";
 
-/// A group of all ranks, one thread of each, for reading files together.
-pub(super) struct MpiFiles(Arc<Group>);
+/// Opens files for all ranks, with one thread of each.
+pub(super) struct MpiFiles(Arc<FileGroup>);
 
-/// A file that all of them have open.
+/// A file that all ranks have open.
 struct MpiFile {
-    group: Arc<Group>,
+    group: Arc<FileGroup>,
     file: Handle,
 }
 
-struct Group {
+struct FileGroup {
     calls: Calls,
     functions: FileFunctions,
-    group: RankGroup,
+    ranks: RankGroup,
     state: Arc<RankState>,
-    /// The one thread that may call, where the library wants one.
+    /// The only thread that may call the library, if it requires one.
     thread: Option<ThreadId>,
 }
 
@@ -39,20 +39,20 @@ impl MpiFiles {
             call,
             reason: "the MPI library was built without it".to_owned(),
         })?;
-        let group = link.calls.duplicate(link.calls.world())?;
+        let ranks = link.calls.duplicate(link.calls.world())?;
         let thread = link.thread.map(|_| std::thread::current().id());
         let state = Arc::clone(&link.state);
-        // Whether a thread is still in a call is not known when ranks part early.
-        state.undone.set();
-        Ok(MpiFiles(Arc::new(Group { calls: link.calls, functions, group, state, thread })))
+        // If the ranks end early, a thread may still be in a call.
+        state.unfinished.set();
+        Ok(MpiFiles(Arc::new(FileGroup { calls: link.calls, functions, ranks, state, thread })))
     }
 }
 
-impl Group {
-    fn may_call(&self, call: &'static str) -> Result<(), CommError> {
-        self.state.may_call(call)?;
+impl FileGroup {
+    fn check_call(&self, call: &'static str) -> Result<(), CommError> {
+        self.state.check_call(call)?;
         match self.thread {
-            Some(own) if own != std::thread::current().id() => Err(one_thread(call)),
+            Some(thread) if thread != std::thread::current().id() => Err(one_thread(call)),
             _ => Ok(()),
         }
     }
@@ -60,17 +60,17 @@ impl Group {
 
 impl SharedFiles for MpiFiles {
     fn open(&self, path: &Path) -> Result<Box<dyn SharedFile>, CommError> {
-        let own = &self.0;
-        own.may_call(OPEN)?;
+        let group = &self.0;
+        group.check_call(OPEN)?;
         let name = CString::new(path.as_os_str().as_bytes())
             .map_err(|_| refused(path, "a zero byte in its name"))?;
-        let (group, abi) = (own.group.0, own.calls.abi);
+        let Abi { read_only, info_null, .. } = group.calls.abi;
         // SAFETY: initialized; `name` ends with a zero.
-        let opened = own.calls.made(OPEN, |file| unsafe {
-            (own.functions.open)(group, name.as_ptr(), abi.read_only, abi.info_null, file)
+        let opened = group.calls.made(OPEN, |file| unsafe {
+            (group.functions.open)(group.ranks.0, name.as_ptr(), read_only, info_null, file)
         });
         match opened {
-            Ok(file) => Ok(Box::new(MpiFile { group: Arc::clone(own), file })),
+            Ok(file) => Ok(Box::new(MpiFile { group: Arc::clone(group), file })),
             Err(CommError::Library { reason, .. }) => Err(refused(path, &reason)),
             Err(other) => Err(other),
         }
@@ -78,37 +78,37 @@ impl SharedFiles for MpiFiles {
 }
 
 impl SharedFile for MpiFile {
-    /// At most 2 GiB a rank. Open MPI's own MPI-IO (4.1) says that it read what it was asked for, also beyond the end.
+    /// Reads at most 2 GiB in each rank. Open MPI's MPI-IO (4.1) reports the requested length even beyond the end of the file.
     fn read_at_all(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, CommError> {
         const CALL: &str = "MPI_File_read_at_all";
-        let own = &self.group;
-        own.may_call(CALL)?;
+        let FileGroup { calls, functions, .. } = &*self.group;
+        self.group.check_call(CALL)?;
         let (Ok(len), Ok(offset)) = (c_int::try_from(bytes.len()), i64::try_from(offset)) else {
             return Err(CommError::Library { call: CALL, reason: "more than 2 GiB".to_owned() });
         };
-        let (to, byte) = (super::calls::to(bytes), own.calls.abi.byte);
+        let target = super::calls::address_mut(bytes);
+        let byte = calls.abi.byte;
         let mut status = MpiStatus::default();
-        // SAFETY: an open file; `to` holds `len` bytes, and `status` the largest MPI_Status.
+        // SAFETY: an open file; `target` has `len` bytes, and `status` the size of the largest MPI_Status.
         let code =
-            unsafe { (own.functions.read_at_all)(self.file, offset, to, len, byte, &mut status) };
-        own.calls.check(CALL, code)?;
-        let mut read = 0;
+            unsafe { (functions.read_at_all)(self.file, offset, target, len, byte, &mut status) };
+        calls.check(CALL, code)?;
+        let mut read_bytes = 0;
         // SAFETY: `status` was filled by the call above.
-        let code = unsafe { (own.functions.get_count)(&status, byte, &mut read) };
-        own.calls.check("MPI_Get_count", code)?;
-        usize::try_from(read).map_err(|_| CommError::Library {
+        let code = unsafe { (functions.get_count)(&status, byte, &mut read_bytes) };
+        calls.check("MPI_Get_count", code)?;
+        usize::try_from(read_bytes).map_err(|_| CommError::Library {
             call: CALL,
-            reason: "the library does not say how much it has read".to_owned(),
+            reason: "the library does not report how much it has read".to_owned(),
         })
     }
 
     fn close(mut self: Box<Self>) -> Result<(), CommError> {
         const CALL: &str = "MPI_File_close";
-        let own = Arc::clone(&self.group);
-        own.may_call(CALL)?;
-        // SAFETY: an open file, which nobody uses any more.
-        let code = unsafe { (own.functions.close)(&mut self.file) };
-        own.calls.check(CALL, code)
+        self.group.check_call(CALL)?;
+        // SAFETY: an open file, which is not used after this.
+        let code = unsafe { (self.group.functions.close)(&mut self.file) };
+        self.group.calls.check(CALL, code)
     }
 }
 

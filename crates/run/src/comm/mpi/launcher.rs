@@ -1,24 +1,24 @@
-//! The launcher that started this process, and as which of how many, read from the environment. Pure: the environment is an argument.
+//! Finds out from environment variables which launcher started this process, and as which rank. The environment is an argument.
 
 use std::fmt;
 
-/// This process as its launcher describes it.
+/// A launcher's description of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Launched {
-    /// This process, from 0.
+    /// Rank of this process, from 0.
     pub rank: u32,
-    /// Processes, where the launcher tells.
+    /// Number of processes, if the launcher reports it.
     pub size: Option<u32>,
-    /// Processes on this machine, where the launcher tells.
+    /// Number of processes on this machine, if the launcher reports it.
     pub local_size: Option<u32>,
-    /// Who.
-    pub by: MpiLauncher,
+    /// Kind of the launcher.
+    pub launcher: MpiLauncher,
 }
 
-/// Kinds of launchers, by the library they were made for.
+/// Kinds of launchers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MpiLauncher {
-    /// `mpirun` of Open MPI, on ORTE or PRRTE.
+    /// `mpirun` of Open MPI, based on ORTE or PRRTE.
     OpenMpi,
     /// `mpirun` of MPICH and its family.
     Hydra,
@@ -26,9 +26,9 @@ pub enum MpiLauncher {
     SlurmPmi,
     /// `srun --mpi=pmix`.
     SlurmPmix,
-    /// `srun` without help for MPI.
+    /// `srun` without an MPI plug-in.
     Slurm,
-    /// Another launcher that speaks PMIx.
+    /// Another launcher with PMIx.
     Pmix,
 }
 
@@ -45,11 +45,11 @@ impl fmt::Display for MpiLauncher {
     }
 }
 
-/// Slurm numbers its batch, interactive and other internal steps from the top.
+/// First of the step numbers that Slurm uses for its batch, interactive and other internal steps.
 const SLURM_STEPS_END: u32 = 0xffff_fff0;
 
-/// The launcher of which `variable` speaks. An `mpirun` inside a Slurm job is believed before Slurm, whose step may be the
-/// `mpirun`'s own.
+/// Finds the launcher by environment variables; `variable` returns the value of one. Within a Slurm job, variables of an `mpirun` take
+/// precedence, since `mpirun` may itself be started as a Slurm step.
 pub fn launched(variable: impl Fn(&str) -> Option<String>) -> Option<Launched> {
     let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
     // Open MPI; Hydra of MPICH and Intel; MVAPICH.
@@ -59,14 +59,14 @@ pub fn launched(variable: impl Fn(&str) -> Option<String>) -> Option<Launched> {
     let is_step = number("SLURM_STEP_ID").is_some_and(|id| id < SLURM_STEPS_END);
     let tasks = number("SLURM_STEP_NUM_TASKS").or_else(|| number("SLURM_NTASKS"));
     let step = if is_step { number("SLURM_PROCID").zip(tasks) } else { None };
-    let (rank, size, by) = if let Some((rank, size)) =
+    let (rank, size, launcher) = if let Some((rank, size)) =
         number("OMPI_COMM_WORLD_RANK").zip(number("OMPI_COMM_WORLD_SIZE"))
     {
         (rank, Some(size), MpiLauncher::OpenMpi)
     } else if let Some((rank, size)) = number("PMI_RANK").zip(number("PMI_SIZE")) {
-        // Hydra may start its proxies by srun; only a step that counts as PMI does is the launcher itself.
-        let same = step == Some((rank, size)) && variable("MPI_LOCALNRANKS").is_none();
-        (rank, Some(size), if same { MpiLauncher::SlurmPmi } else { MpiLauncher::Hydra })
+        // Hydra may start its proxies by srun. Slurm is the launcher only if its step has the same rank and size as PMI.
+        let is_step = step == Some((rank, size)) && variable("MPI_LOCALNRANKS").is_none();
+        (rank, Some(size), if is_step { MpiLauncher::SlurmPmi } else { MpiLauncher::Hydra })
     } else if let Some(rank) = number("PMIX_RANK") {
         match step {
             Some((in_step, size)) if in_step == rank => (rank, Some(size), MpiLauncher::SlurmPmix),
@@ -76,7 +76,7 @@ pub fn launched(variable: impl Fn(&str) -> Option<String>) -> Option<Launched> {
         let (rank, size) = step?;
         (rank, Some(size), MpiLauncher::Slurm)
     };
-    Some(Launched { rank, size, local_size, by })
+    Some(Launched { rank, size, local_size, launcher })
 }
 
 #[cfg(test)]
@@ -84,16 +84,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_of_this_machine_are_the_launchers_word() {
-        let local_size =
-            |variable: &str| of(&format!("PMI_RANK=1 PMI_SIZE=4 {variable}")).unwrap().local_size;
+    fn the_number_of_local_ranks_is_read() {
+        let local_size = |variable: &str| {
+            parse(&format!("PMI_RANK=1 PMI_SIZE=4 {variable}")).unwrap().local_size
+        };
         assert_eq!(local_size("MPI_LOCALNRANKS=3"), Some(3));
         assert_eq!(local_size("OMPI_COMM_WORLD_LOCAL_SIZE=2"), Some(2));
         assert_eq!(local_size("OMPI_COMM_WORLD_LOCAL_SIZE=x"), None);
         assert_eq!(local_size(""), None);
     }
 
-    fn of(environment: &str) -> Option<Launched> {
+    fn parse(environment: &str) -> Option<Launched> {
         launched(|name| {
             let mut pairs = environment.split_whitespace().filter_map(|pair| pair.split_once('='));
             pairs.find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
@@ -101,9 +102,9 @@ mod tests {
     }
 
     #[test]
-    fn launchers_are_known_by_what_they_set() {
+    fn launchers_are_recognised_by_their_variables() {
         let check = |environment: &str, expected: Option<(u32, Option<u32>, MpiLauncher)>| {
-            let found = of(environment).map(|found| (found.rank, found.size, found.by));
+            let found = parse(environment).map(|found| (found.rank, found.size, found.launcher));
             assert_eq!(found, expected, "{environment}");
         };
         check("PATH=/bin", None);
@@ -123,27 +124,28 @@ mod tests {
     }
 
     #[test]
-    fn an_mpirun_within_slurm_is_believed_before_slurm() {
+    fn an_mpirun_within_slurm_takes_precedence() {
         let job = "SLURM_STEP_ID=1 SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_STEP_NUM_TASKS=2";
-        let hydra = of(&format!("{job} PMI_RANK=6 PMI_SIZE=8 MPI_LOCALNRANKS=4")).unwrap();
-        assert_eq!((hydra.rank, hydra.size, hydra.by), (6, Some(8), MpiLauncher::Hydra));
-        let open = of(&format!("{job} OMPI_COMM_WORLD_RANK=6 OMPI_COMM_WORLD_SIZE=8")).unwrap();
-        assert_eq!((open.rank, open.by), (6, MpiLauncher::OpenMpi));
+        let hydra = parse(&format!("{job} PMI_RANK=6 PMI_SIZE=8 MPI_LOCALNRANKS=4")).unwrap();
+        assert_eq!((hydra.rank, hydra.size, hydra.launcher), (6, Some(8), MpiLauncher::Hydra));
+        let open_mpi =
+            parse(&format!("{job} OMPI_COMM_WORLD_RANK=6 OMPI_COMM_WORLD_SIZE=8")).unwrap();
+        assert_eq!((open_mpi.rank, open_mpi.launcher), (6, MpiLauncher::OpenMpi));
     }
 
     #[test]
-    fn the_script_of_a_batch_job_is_no_task() {
+    fn the_script_of_a_batch_job_is_not_a_task() {
         let batch = "SLURM_JOB_ID=7 SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_LOCALID=0";
-        assert_eq!(of(batch), None);
+        assert_eq!(parse(batch), None);
         // The interactive step of salloc, and the batch step.
-        assert_eq!(of(&format!("{batch} SLURM_STEP_ID=4294967290")), None);
-        assert_eq!(of(&format!("{batch} SLURM_STEP_ID=4294967291")), None);
-        assert_eq!(of(&format!("{batch} SLURM_STEP_ID=batch")), None);
+        assert_eq!(parse(&format!("{batch} SLURM_STEP_ID=4294967290")), None);
+        assert_eq!(parse(&format!("{batch} SLURM_STEP_ID=4294967291")), None);
+        assert_eq!(parse(&format!("{batch} SLURM_STEP_ID=batch")), None);
     }
 
     #[test]
     fn a_step_of_fewer_tasks_than_its_job_counts_its_own() {
         let step = "SLURM_STEP_ID=2 SLURM_PROCID=1 SLURM_NTASKS=64 SLURM_STEP_NUM_TASKS=2";
-        assert_eq!(of(step).unwrap().size, Some(2));
+        assert_eq!(parse(step).unwrap().size, Some(2));
     }
 }

@@ -1,4 +1,4 @@
-//! Operations of all ranks, made of nonblocking ones of the library, so that a wait can end. Knows nothing of machines.
+//! Collective operations of all ranks, composed of the library's nonblocking operations, so that waits can be ended.
 
 use super::abi::Handle;
 use super::calls::{Calls, MessageEnd, PendingCall, RankGroup};
@@ -16,55 +16,57 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread::ThreadId;
 use std::time::Duration;
 
-/// A launcher that saw a rank die stops the others: why is known so much later at most.
-const WHY: Duration = Duration::from_millis(500);
-/// Time after the question by which the hub has said who is missing, unless it gets no processor.
-const WHO: Duration = Duration::from_secs(5);
-/// No more than this is sent at once: C ints count it.
+/// Time by which an interrupt waits for a message about a lost rank: a launcher that sees a rank die interrupts the others, and the
+/// reason arrives a little later.
+const REASON_TIMEOUT: Duration = Duration::from_millis(500);
+/// Time in which the hub reports the missing ranks, unless it gets no processor time.
+const INQUIRY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Upper limit of one transfer, since C ints count its bytes.
 const PIECE_BYTES: usize = 1 << 28;
-/// The length of a message goes before it.
+/// Size of a message's length, which is sent before it.
 const LENGTH_BYTES: usize = size_of::<u64>();
 
-/// This process among the others.
+/// The connection of this process to the other ranks.
 pub(super) struct Link {
     pub(super) calls: Calls,
     pub(super) rank: u32,
     pub(super) size: u32,
     pub(super) policy: WaitPolicy,
-    /// The one thread that may call, where not any may at any time.
+    /// The only thread that may call the library, unless any thread may.
     pub(super) thread: Option<ThreadId>,
     pub(super) timeout: Duration,
     pub(super) state: Arc<RankState>,
-    /// Not there while ranks are still finding one another, or where they share no memory.
+    /// `None` while the ranks connect, and if they cannot share memory.
     pub(super) gates: Option<Gates>,
-    /// Not there while ranks are still finding one another, or where rank 0 cannot be reached.
+    /// `None` while the ranks connect, and if rank 0 cannot be reached.
     pub(super) control: Option<ControlChannel>,
 }
 
-/// The barrier's two floors.
+/// The two levels of the barrier: within each machine, and between machines.
 pub(super) struct Gates {
-    /// The one of this machine.
+    /// Barrier of this machine.
     pub(super) gate: Gate,
-    /// This rank is the machine's first.
+    /// Whether this rank is the first of its machine.
     pub(super) leads: bool,
-    /// The first ranks of all machines, where there are several and this is one.
+    /// The first ranks of all machines, if there are several machines and this rank is one of them.
     pub(super) leaders: Option<RankGroup>,
 }
 
-/// A wait for the others.
+/// The state of a wait for other ranks. Times are since its start.
 struct Wait {
     on_timeout: OnTimeout,
+    /// When the interrupt was seen.
     stopped: Option<Duration>,
-    /// When it was last heard that the others live.
+    /// When the other ranks were last known to be alive.
     alive: Duration,
-    inquiry: Option<AskedAt>,
+    inquiry: Option<PendingInquiry>,
 }
 
-/// It was asked who has not come.
+/// An inquiry of the hub about missing ranks.
 #[derive(Clone, Copy)]
-struct AskedAt {
-    at: Duration,
-    /// How often it had been heard that the others live.
+struct PendingInquiry {
+    begun: Duration,
+    /// Value of [`RankState::alive`] when it was begun.
     alive: u64,
 }
 
@@ -75,25 +77,26 @@ impl Wait {
 }
 
 impl Link {
+    /// Waits for all ranks.
     pub(super) fn barrier(&self, on_timeout: OnTimeout) -> Result<(), CommError> {
         self.begin("MPI_Ibarrier")?;
         let Some(Gates { gate, leads, leaders }) = &self.gates else {
-            return self.barrier_of(self.calls.world(), on_timeout);
+            return self.group_barrier(self.calls.world(), on_timeout);
         };
-        // Once all of a machine have come, its first rank waits for the other machines', and lets them go on.
+        // When all ranks of a machine have arrived, its first rank waits for those of the other machines and then releases its own.
         let number = gate.arrive();
         if !leads {
             return self.await_gate(gate, GateStage::Open, number, on_timeout);
         }
         self.await_gate(gate, GateStage::Full, number, on_timeout)?;
         if let Some(leaders) = *leaders {
-            self.barrier_of(leaders, on_timeout)?;
+            self.group_barrier(leaders, on_timeout)?;
         }
-        gate.open_up();
+        gate.release();
         Ok(())
     }
 
-    fn barrier_of(&self, group: RankGroup, on_timeout: OnTimeout) -> Result<(), CommError> {
+    fn group_barrier(&self, group: RankGroup, on_timeout: OnTimeout) -> Result<(), CommError> {
         let pending = self.calls.start_barrier(group)?;
         self.complete_in(Wait::new(on_timeout), pending, ())
     }
@@ -108,13 +111,13 @@ impl Link {
         let mut wait = Wait::new(on_timeout);
         let opened = self.policy.wait_by(
             |waited| {
-                if gate.is(stage, number) {
+                if gate.has_reached(stage, number) {
                     return Ok(Some(()));
                 }
-                self.look(waited, "the barrier", &mut wait).map(|()| None)
+                self.check_wait(waited, "the barrier", &mut wait).map(|()| None)
             },
             |waited| {
-                if self.policy.has_patience(waited) {
+                if self.policy.yields_before_sleep(waited) {
                     std::thread::yield_now();
                 } else {
                     gate.sleep(stage, number);
@@ -124,24 +127,25 @@ impl Link {
         opened.inspect_err(|error| self.state.fail(error))
     }
 
-    /// The bytes of rank 0, on all.
+    /// Returns the bytes of rank 0 on all ranks.
     pub(super) fn broadcast(&self, bytes: &[u8]) -> Result<Vec<u8>, CommError> {
         self.begin("MPI_Ibcast")?;
-        let len = self.spread(self.calls.world(), length(bytes))?;
-        let (len, mut told) = (number(&len), Vec::new());
-        while told.len() < len {
-            let piece = told.len()..len.min(told.len() + PIECE_BYTES);
-            let own = if self.rank == 0 { bytes[piece].to_vec() } else { vec![0; piece.len()] };
-            told.extend(self.spread(self.calls.world(), own)?);
+        let world = self.calls.world();
+        let len = decode_length(&self.group_broadcast(world, encode_length(bytes))?);
+        let mut received = Vec::new();
+        while received.len() < len {
+            let range = received.len()..len.min(received.len() + PIECE_BYTES);
+            let piece = if self.rank == 0 { bytes[range].to_vec() } else { vec![0; range.len()] };
+            received.extend(self.group_broadcast(world, piece)?);
         }
-        Ok(told)
+        Ok(received)
     }
 
-    /// The bytes of each rank, on rank 0; nothing elsewhere.
+    /// Returns the bytes of each rank on rank 0, and an empty list on the other ranks.
     pub(super) fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
         self.begin("MPI_Isend")?;
         if self.rank > 0 {
-            self.send(0, length(bytes))?;
+            self.send(0, encode_length(bytes))?;
             for piece in bytes.chunks(PIECE_BYTES) {
                 self.send(0, piece.to_vec())?;
             }
@@ -149,7 +153,8 @@ impl Link {
         }
         let mut all = vec![bytes.to_vec()];
         for rank in 1..self.size {
-            let (len, mut part) = (number(&self.receive(rank, LENGTH_BYTES)?), Vec::new());
+            let len = decode_length(&self.receive(rank, LENGTH_BYTES)?);
+            let mut part = Vec::new();
             while part.len() < len {
                 part.extend(self.receive(rank, (len - part.len()).min(PIECE_BYTES))?);
             }
@@ -158,19 +163,19 @@ impl Link {
         Ok(all)
     }
 
-    /// Everyone's `own` in rank order, on all.
-    pub(super) fn share<T>(&self, own: T) -> Result<Vec<T>, CommError>
+    /// Returns the values of all ranks on all ranks, in rank order.
+    pub(super) fn share<T>(&self, value: T) -> Result<Vec<T>, CommError>
     where
         T: Serialize + DeserializeOwned,
     {
-        let all = self.gather(&serde_json::to_vec(&own).map_err(unreadable)?)?;
+        let all = self.gather(&serde_json::to_vec(&value).map_err(unreadable)?)?;
         let joined =
             if self.rank > 0 { Vec::new() } else { [b"[", &*all.join(&b','), b"]"].concat() };
         serde_json::from_slice(&self.broadcast(&joined)?).map_err(unreadable)
     }
 
-    /// The first rank's bytes into those of all of `group`, which are as long.
-    pub(super) fn spread(
+    /// Returns the bytes of the first rank of `group` on all its ranks. `bytes` must have the same length on all.
+    pub(super) fn group_broadcast(
         &self,
         group: RankGroup,
         mut bytes: Vec<u8>,
@@ -186,7 +191,7 @@ impl Link {
         self.complete(pending, bytes).map(drop)
     }
 
-    /// The `len` bytes that `rank` sends.
+    /// Receives `len` bytes from `rank`.
     pub(super) fn receive(&self, rank: u32, len: usize) -> Result<Vec<u8>, CommError> {
         let mut bytes = vec![0; len];
         // SAFETY: `complete` keeps `bytes` until the operation is done.
@@ -198,19 +203,19 @@ impl Link {
         MessageEnd { group: self.calls.world(), rank, tag: 0 }
     }
 
-    /// Count an operation that all ranks take part in.
+    /// Counts the start of a collective operation.
     pub(super) fn begin(&self, call: &'static str) -> Result<(), CommError> {
         if self.state.gave_up.is_set() {
             return Err(self.state.end().unwrap_or(CommError::Stopped));
         }
         self.state.begun.fetch_add(1, Relaxed);
-        if self.thread.is_some_and(|own| own != std::thread::current().id()) {
+        if self.thread.is_some_and(|thread| thread != std::thread::current().id()) {
             return Err(one_thread(call));
         }
         Ok(())
     }
 
-    /// Wait until `pending` is done, and give back the buffers it uses.
+    /// Waits until `pending` is done and returns its buffers.
     fn complete<B>(&self, pending: PendingCall, buffers: B) -> Result<B, CommError> {
         self.complete_in(Wait::new(OnTimeout::Waits), pending, buffers)
     }
@@ -222,23 +227,34 @@ impl Link {
         buffers: B,
     ) -> Result<B, CommError> {
         let call = pending.call;
-        let done = complete(&self.calls, &self.state, self.policy, pending, buffers, |waited| {
-            self.look(waited, call, &mut wait)
+        let outcome = complete(&self.calls, &self.state, self.policy, pending, buffers, |waited| {
+            self.check_wait(waited, call, &mut wait)
         });
-        done.inspect_err(|error| self.state.fail(error))
+        outcome.inspect_err(|error| self.state.fail(error))
     }
 
-    /// Whether the wait has to end.
-    fn look(&self, waited: Duration, call: &'static str, wait: &mut Wait) -> Result<(), CommError> {
+    /// Fails if a wait has to end.
+    fn check_wait(
+        &self,
+        waited: Duration,
+        call: &'static str,
+        wait: &mut Wait,
+    ) -> Result<(), CommError> {
         self.state.check_end()?;
-        if self.state.stop.load(Relaxed) && waited >= *wait.stopped.get_or_insert(waited) + WHY {
+        if self.state.stop.load(Relaxed)
+            && waited >= *wait.stopped.get_or_insert(waited) + REASON_TIMEOUT
+        {
             return Err(CommError::Stopped);
         }
-        if waited > wait.alive + self.timeout { self.look_late(waited, call, wait) } else { Ok(()) }
+        if waited > wait.alive + self.timeout {
+            self.check_late_wait(waited, call, wait)
+        } else {
+            Ok(())
+        }
     }
 
-    /// The timeout has passed.
-    fn look_late(
+    /// Handles a wait whose timeout has passed: inquires which ranks are missing, and continues or fails by the answer.
+    fn check_late_wait(
         &self,
         waited: Duration,
         call: &'static str,
@@ -247,70 +263,71 @@ impl Link {
         let alive = self.state.alive.load(Relaxed);
         let inquiry = *wait.inquiry.get_or_insert_with(|| {
             if let Some(control) = &self.control {
-                let so_long = wait.alive + self.timeout;
-                control.late(self.state.begun.load(Relaxed), so_long, wait.on_timeout);
+                let late_after = wait.alive + self.timeout;
+                control.late(self.state.begun.load(Relaxed), late_after, wait.on_timeout);
             }
-            AskedAt { at: waited, alive }
+            PendingInquiry { begun: waited, alive }
         });
-        let is_unanswered = self.control.is_none() || waited > inquiry.at + WHO;
+        let is_unanswered = self.control.is_none() || waited > inquiry.begun + INQUIRY_TIMEOUT;
         let hub_is_running = || self.control.as_ref().is_some_and(ControlChannel::hub_is_running);
         if wait.on_timeout == OnTimeout::Waits
             && (alive != inquiry.alive || is_unanswered && hub_is_running())
         {
-            (wait.alive, wait.inquiry) = (waited, None);
+            wait.alive = waited;
+            wait.inquiry = None;
         } else if is_unanswered {
-            let waited = units::seconds(waited.as_secs_f64());
-            let reason = format!("not done after {waited}; which ranks did not come is not known");
+            let duration = units::seconds(waited.as_secs_f64());
+            let reason = format!("not done after {duration}; the missing ranks are not known");
             return Err(CommError::Library { call, reason });
         }
         Ok(())
     }
 }
 
-/// Wait until `pending` is done or `look` finds that the wait has to end, and give back the buffers it uses. They are leaked if it
-/// cannot be waited for: the library may still write to them.
+/// Waits until `pending` is done and returns its buffers. The wait fails if `check` does; the buffers are then leaked, since the library
+/// may still write to them.
 pub(super) fn complete<B>(
     calls: &Calls,
     state: &RankState,
     policy: WaitPolicy,
     mut pending: PendingCall,
     buffers: B,
-    mut look: impl FnMut(Duration) -> Result<(), CommError>,
+    mut check: impl FnMut(Duration) -> Result<(), CommError>,
 ) -> Result<B, CommError> {
-    // Not dropped by a panic either.
-    let buffers = ManuallyDrop::new(buffers);
-    let done = policy.wait(|waited| {
-        state.may_call(pending.call)?;
+    // Leaked by a panic as well.
+    let leaked = ManuallyDrop::new(buffers);
+    let outcome = policy.wait(|waited| {
+        state.check_call(pending.call)?;
         if calls.is_done(&mut pending)? {
             return Ok(Some(()));
         }
-        look(waited).map(|()| None)
+        check(waited).map(|()| None)
     });
-    if let Err(error) = done {
-        state.undone.set();
+    if let Err(error) = outcome {
+        state.unfinished.set();
         return Err(error);
     }
-    Ok(ManuallyDrop::into_inner(buffers))
+    Ok(ManuallyDrop::into_inner(leaked))
 }
 
 fn unreadable(error: serde_json::Error) -> CommError {
-    let reason = format!("what ranks tell each other cannot be read: {error}");
+    let reason = format!("a message between ranks cannot be read: {error}");
     CommError::Library { call: "MPI_Isend", reason }
 }
 
-/// The library was initialized for fewer threads than this needs.
+/// Reports that the library was initialized with too low a thread level for a call from another thread.
 pub(super) fn one_thread(call: &'static str) -> CommError {
     let reason = "the library does not take calls from several threads (MPI_THREAD_MULTIPLE)";
     CommError::Library { call, reason: reason.to_owned() }
 }
 
-fn length(bytes: &[u8]) -> Vec<u8> {
+fn encode_length(bytes: &[u8]) -> Vec<u8> {
     (bytes.len() as u64).to_le_bytes().to_vec()
 }
 
-fn number(bytes: &[u8]) -> usize {
+fn decode_length(bytes: &[u8]) -> usize {
     bytes.try_into().map_or(0, u64::from_le_bytes) as usize
 }
 
-/// Handles of groups are numbers.
+/// Handles must be able to hold the pointers of Open MPI.
 const _: () = assert!(size_of::<Handle>() == 8);

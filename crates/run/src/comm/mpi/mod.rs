@@ -1,7 +1,7 @@
-//! Ranks of MPI, whose library is opened at run time, and only under a launcher: nothing of MPI is needed to build.
+//! Communication by MPI. The MPI library is opened at run time, and only under a launcher, so that MPI is not needed to build feedrate.
 //!
-//! `abi` has the libraries' constants, `calls` their functions: with `files` the only unsafe code. A wait can end: see
-//! `control`, the channel beside MPI that tells of ranks that die. Prints nothing, ends no process but by `MPI_Abort`.
+//! `abi` has the constants of the libraries and `calls` their functions; `calls` and `files` have all unsafe code. Waits can be ended:
+//! `control` is a channel beside MPI that detects ranks that die. This module prints nothing, and ends processes by `MPI_Abort` only.
 
 mod launcher;
 mod abi;
@@ -42,39 +42,40 @@ pub(super) static MEMBER: Member = Member {
     abilities: &[],
 };
 
-/// The way in which ranks find each other and wait.
+/// Options of connecting and waiting.
 #[derive(Clone)]
 pub struct Options {
-    /// The launcher's word about this process; see [`launched`].
+    /// The launcher's description of this process; see [`launched`].
     pub launched: Option<Launched>,
-    /// This library, whatever the launcher.
+    /// The library to open; by default it is chosen by the launcher.
     pub library: Option<PathBuf>,
-    /// A rank that is waited for this long is missing, in a barrier that is to be in time; elsewhere if it does not answer.
+    /// Time after which a rank counts as missing: always in [`Comm::barrier_in_time`], in other waits only if it does not answer.
     pub rank_timeout: Duration,
-    /// Set when this process was told to stop: what waits then ends with [`CommError::Stopped`]. Set here when another rank has
-    /// ended.
+    /// Set by the caller to interrupt this process: waits then end with [`CommError::Stopped`]. Also set by this module when another
+    /// rank has ended.
     pub stop: Arc<AtomicBool>,
-    /// Called once, from another thread and as soon as it is known, when ranks are lost or missing; on one rank only, which is
-    /// the one to tell the user: rank 0, or its deputy if rank 0 is the lost one.
+    /// Called once, from another thread, when ranks are lost or missing. It is called on the one rank that reports to the user: rank
+    /// 0, or its deputy if rank 0 is lost.
     pub on_loss: Option<OnLoss>,
-    /// Called on rank 0, as above, when the timeout has passed and those who did not come are at work: the wait goes on.
+    /// Called on rank 0, from another thread, when the timeout has passed but the missing ranks are working and the wait continues.
     pub on_wait: Option<OnLoss>,
 }
 
-/// MPI is initialized once a process.
+/// Set once MPI has been initialized, which is possible only once in a process.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// A rank of MPI. Drop it on the thread that connected, when the last operation has returned: all ranks then end together. After
-/// an error the drop tells the others to end; where that leaves operations undone, or in a panic, it ends their processes.
+/// A rank of MPI. It must be dropped on the thread that connected, after the last operation; all ranks then end together. After an
+/// error, dropping it notifies the other ranks. If operations are unfinished, or in a panic, it aborts their processes.
 pub struct Mpi {
     link: Link,
     topology: Topology,
 }
 
-/// Join the ranks that a launcher started; nothing where no launcher did, or only one rank, and no library was named.
+/// Connects to the ranks that a launcher started. Returns `None` without a launcher or with a single rank, unless a library is
+/// given.
 ///
 /// # Errors
-/// There is no library that fits the launcher, or ranks do not find each other.
+/// There is no library that fits the launcher, or the ranks cannot connect.
 pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
     let launched = options.launched;
     let alone = launched.is_none_or(|launched| launched.size == Some(1));
@@ -84,10 +85,10 @@ pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
     let opened = open(options)?;
     let library = format!("{} ({})", opened.path.display(), opened.calls.version());
     if let Some(launched) = launched
-        && opened.calls.abi.is_foreign(launched.by)
+        && opened.calls.abi.is_foreign(launched.launcher)
     {
-        let says = format!("is not of its kind: {library}");
-        return Err(ConnectError::Unfit { launched, says });
+        let problem = format!("is not of its kind: {library}");
+        return Err(ConnectError::Unfit { launched, problem });
     }
     if TAKEN.swap(true, SeqCst) {
         return Err(ConnectError::Again);
@@ -99,8 +100,8 @@ pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
         && (launched.rank != rank || launched.size.unwrap_or(size) != size)
     {
         calls.finalize();
-        let says = format!("says rank {rank} of {size}: {library}");
-        return Err(ConnectError::Unfit { launched, says });
+        let problem = format!("says rank {rank} of {size}: {library}");
+        return Err(ConnectError::Unfit { launched, problem });
     }
     let levels = calls.abi.threads;
     if granted < levels.funneled {
@@ -108,7 +109,12 @@ pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
         return Err(ConnectError::Threads { library });
     }
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-    let (stop, on_wait) = (Arc::clone(&options.stop), options.on_wait.clone());
+    let state = RankState::new(
+        rank,
+        Arc::clone(&options.stop),
+        options.on_loss.clone(),
+        options.on_wait.clone(),
+    );
     let mut link = Link {
         calls,
         rank,
@@ -116,15 +122,15 @@ pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
         policy: WaitPolicy::new(size, cpus),
         thread: (granted < levels.multiple).then(|| std::thread::current().id()),
         timeout: options.rank_timeout,
-        state: Arc::new(RankState::new(rank, stop, options.on_loss.clone(), on_wait)),
+        state: Arc::new(state),
         gates: None,
         control: None,
     };
     match join(&mut link, cpus, launched.and_then(|launched| launched.local_size)) {
         Ok(topology) => Ok(Some(Mpi { link, topology })),
         Err(error) => {
-            // Nothing can be told after the abort.
-            link.state.tell(&error);
+            // Reported now, since the abort may end this process.
+            link.state.report(&error);
             calls.abort(1);
             Err(error.into())
         }
@@ -135,33 +141,37 @@ fn open(options: &Options) -> Result<library::OpenedLibrary, ConnectError> {
     let launched = options.launched;
     let candidates = match &options.library {
         Some(path) => vec![path.clone()],
-        None => library::candidates(launched.map(|l| l.by), &library::beside_launcher()),
+        None => library::candidates(
+            launched.map(|launched| launched.launcher),
+            &library::launcher_folders(),
+        ),
     };
     library::open_first(candidates).map_err(|tried| ConnectError::NoLibrary { launched, tried })
 }
 
-/// Find out where everyone is, and begin to watch over them.
+/// Finds the machines of all ranks and connects the control channel.
 fn join(link: &mut Link, cpus: u32, local_size: Option<u32>) -> Result<Topology, CommError> {
     let (topology, gates) = Topology::find(link, local_size)?;
     link.policy = WaitPolicy::new(topology.node.local_size, cpus);
     link.gates = gates;
     let _ = link.state.deputy.set(topology.deputy());
     let mut hub = None;
-    let mut meeting = None;
+    let mut local_address = None;
     if link.rank == 0 {
         let started = Hub::start(&topology.hosts, topology.node.nodes == 1);
-        let (own, place) = started.map_err(|error| CommError::Library {
+        let (started_hub, address) = started.map_err(|error| CommError::Library {
             call: "the channel between ranks",
             reason: error.to_string(),
         })?;
-        (hub, meeting) = (Some(own), Some(place));
+        hub = Some(started_hub);
+        local_address = Some(address);
     }
-    if let Some(Some(meeting)) = link.share(meeting)?.first() {
-        // A rank that cannot reach rank 0 takes part all the same; only its death would not be seen.
-        let (hosts, state) = (&topology.hosts, &link.state);
-        link.control = ControlChannel::connect(link.rank, hosts, meeting, state, hub).ok();
+    if let Some(Some(address)) = link.share(local_address)?.first() {
+        // A rank that cannot reach rank 0 takes part as well, but its death would not be detected.
+        link.control =
+            ControlChannel::connect(link.rank, &topology.hosts, address, &link.state, hub).ok();
     }
-    // None may leave before all have come.
+    // No rank may leave before all have connected.
     link.barrier(OnTimeout::Ends)?;
     Ok(topology)
 }
@@ -179,8 +189,8 @@ impl Comm for Mpi {
         self.topology.node
     }
 
-    fn apart(&self) -> Option<&str> {
-        self.topology.apart.as_deref()
+    fn slow_barrier_reason(&self) -> Option<&str> {
+        self.topology.slow_barrier_reason.as_deref()
     }
 
     fn barrier(&self) -> Result<(), CommError> {
@@ -227,20 +237,20 @@ impl Drop for Mpi {
     fn drop(&mut self) {
         let state = &self.link.state;
         if std::thread::panicking() {
-            state.undone.set();
+            state.unfinished.set();
             self.give_up(End::Failed("panicked".to_owned()));
-        } else if let Some(end) = state.untold() {
+        } else if let Some(end) = state.unreported_end() {
             self.give_up(end);
         }
         let orderly = !state.has_failed() && self.link.barrier(OnTimeout::Waits).is_ok();
         if let Some(control) = &self.link.control {
             control.leave(orderly);
         }
-        state.over.set();
+        state.finalized.set();
         if orderly || state.all_idle.is_set() {
             self.link.calls.finalize();
         } else if state.must_report() {
-            self.link.calls.abort(state.code());
+            self.link.calls.abort(state.exit_code());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Messages between two ranks, in a group of their own, from any thread.
+//! Messages between pairs of ranks, from any thread. They use a communicator of their own.
 
 use super::calls::{Calls, MessageEnd, PendingCall, RankGroup};
 use super::link::{self, Link, one_thread};
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// The communicator of messages between pairs of ranks.
 pub(super) struct MpiPeers {
     calls: Calls,
     group: RankGroup,
@@ -52,7 +53,7 @@ impl Peers for MpiPeers {
         bytes: Vec<u8>,
         stop: &AtomicBool,
     ) -> Result<Vec<u8>, CommError> {
-        self.state.may_call("MPI_Isend")?;
+        self.state.check_call("MPI_Isend")?;
         let end = MessageEnd { group: self.group, rank: to, tag };
         // SAFETY: `complete` keeps `bytes` until the operation is done.
         let pending = unsafe { self.calls.start_send(&bytes, end) }?;
@@ -66,7 +67,7 @@ impl Peers for MpiPeers {
         mut bytes: Vec<u8>,
         stop: &AtomicBool,
     ) -> Result<Vec<u8>, CommError> {
-        self.state.may_call("MPI_Irecv")?;
+        self.state.check_call("MPI_Irecv")?;
         let end = MessageEnd { group: self.group, rank: from, tag };
         // SAFETY: `complete` keeps `bytes` until the operation is done.
         let pending = unsafe { self.calls.start_receive(&mut bytes, end) }?;

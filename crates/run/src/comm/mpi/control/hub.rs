@@ -1,7 +1,8 @@
-//! The hub of the control channel, a thread on rank 0: hears every rank, and tells all what one tells or does not tell any more.
+//! The hub of the control channel: a thread on rank 0 that receives the messages of every rank, detects ranks that die or do not
+//! answer, and forwards such events to all ranks.
 
 use super::addresses;
-use super::message::{ControlMessage, LineReader, Meeting, OnTimeout};
+use super::message::{ControlMessage, HubAddress, LineReader, OnTimeout};
 use super::process::ProcessIdentity;
 use crate::clock::Clock;
 use crate::comm::End;
@@ -13,276 +14,298 @@ use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Ranks say within this how far they are, or count as missing if they are not known to run.
-const ANSWER: Duration = Duration::from_secs(2);
-/// Between two words to all. Nobody is late for one who was stopped too: beats are counted, not time.
+/// Time limit for answers about begun operations. A rank that does not answer counts as missing, unless it is known to run.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// Interval of beats. Missed beats are counted instead of time, so that a stop of the hub itself does not make ranks late.
 const BEAT: Duration = Duration::from_secs(1);
-/// Unanswered beats in a row after which a rank is lost, unless it is known to run.
+/// Consecutive unanswered beats after which a rank is lost, unless it is known to run.
 const MISSED_MAX: u32 = 6;
-/// After a failure, for the other ranks to take leave.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time that the other ranks have to disconnect after a failure.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The running thread.
+/// The running hub thread.
 pub(in super::super) struct Hub(JoinHandle<()>);
 
 impl Hub {
-    /// Listen for the ranks on `hosts`, which are one machine if they are `together`.
-    pub(in super::super) fn start(hosts: &[String], together: bool) -> io::Result<(Self, Meeting)> {
-        let (mut room, meeting) = Room::new(hosts, together)?;
+    /// Starts the hub for the ranks on `hosts`; `single_machine` is set if all are on one machine.
+    pub(in super::super) fn start(
+        hosts: &[String],
+        single_machine: bool,
+    ) -> io::Result<(Self, HubAddress)> {
+        let (mut state, address) = HubState::new(hosts, single_machine)?;
         let thread = std::thread::Builder::new().name("hub".to_owned());
-        Ok((Hub(thread.spawn(move || room.serve())?), meeting))
+        Ok((Hub(thread.spawn(move || state.serve())?), address))
     }
 
-    /// Wait until all have left, or had the time to. Rank 0 has left.
+    /// Waits until all ranks have disconnected or their time to do so is over. Rank 0 must have left before.
     pub(in super::super) fn join(self) {
         let _ = self.0.join();
     }
 }
 
-/// Everything that the thread knows.
-struct Room {
+/// State of the hub thread.
+struct HubState {
     listener: TcpListener,
     token: String,
     clock: Clock,
     hosts: Vec<String>,
-    guests: Vec<Guest>,
-    /// Ranks that have left with nothing under way.
+    connections: Vec<Connection>,
+    /// Number of ranks that have left with no unfinished operation.
     idle: usize,
-    /// Ranks that have been here.
+    /// Ranks that have connected.
     joined: BTreeSet<u32>,
-    /// The message that ended the work of all.
+    /// The message that ended the common work.
     end: Option<ControlMessage>,
     /// When the next beat is due.
     beat_ns: u64,
     inquiry: Option<Inquiry>,
-    /// How far those were of whom it was last said that they are waited for.
-    noted: Option<u64>,
-    /// So long others have to take leave too.
+    /// Operations begun by the ranks for which a wait was last reported.
+    reported: Option<u64>,
+    /// Deadline for the other ranks to disconnect, set when rank 0 has left.
     leave_ns: Option<u64>,
 }
 
-/// A connection.
-struct Guest {
+/// The connection of one rank.
+struct Connection {
     lines: LineReader,
-    /// Once it has said so.
+    /// Set by the rank's first message.
     rank: Option<u32>,
-    /// Where it has said so.
+    /// Process of the rank, if known.
     process: Option<ProcessIdentity>,
-    /// Beats since it last said anything.
+    /// Beats since its last message.
     missed: u32,
     said_bye: bool,
-    /// Its end was seen.
-    gone: bool,
+    /// Whether the connection has ended.
+    closed: bool,
 }
 
-/// Who has not come?
+/// A pending question of which ranks have not arrived at an operation.
 struct Inquiry {
     operation: u64,
     waited: Duration,
     on_timeout: OnTimeout,
-    until_ns: u64,
-    /// Operations begun, of each rank that has answered.
+    deadline_ns: u64,
+    /// Operations begun, by rank; `None` for ranks that have not answered.
     begun: Vec<Option<u64>>,
 }
 
-impl Room {
-    fn new(hosts: &[String], together: bool) -> io::Result<(Self, Meeting)> {
-        let listener = listen(together)?;
-        let addresses = if together {
+impl HubState {
+    fn new(hosts: &[String], single_machine: bool) -> io::Result<(Self, HubAddress)> {
+        let listener = listen(single_machine)?;
+        let addresses = if single_machine {
             vec![Ipv4Addr::LOCALHOST.to_string()]
         } else {
-            addresses::of_this_machine(hosts.first().map_or("", String::as_str))
+            addresses::local_addresses(hosts.first().map_or("", String::as_str))
         };
         let port = listener.local_addr()?.port();
-        let meeting = Meeting { addresses, port, token: token()?, process: ProcessIdentity::own() };
-        let room = Room {
+        let process = ProcessIdentity::current();
+        let address = HubAddress { addresses, port, token: token()?, process };
+        let state = HubState {
             listener,
-            token: meeting.token.clone(),
+            token: address.token.clone(),
             clock: Clock::new(),
             hosts: hosts.to_vec(),
-            guests: Vec::new(),
+            connections: Vec::new(),
             idle: 0,
             joined: BTreeSet::new(),
             end: None,
             beat_ns: 0,
             inquiry: None,
-            noted: None,
+            reported: None,
             leave_ns: None,
         };
-        Ok((room, meeting))
+        Ok((state, address))
     }
 
-    /// Until all have left.
+    /// Serves the ranks until all have left.
     fn serve(&mut self) {
         loop {
             self.wait();
             self.accept();
-            for i in 0..self.guests.len() {
-                self.hear(i);
+            for i in 0..self.connections.len() {
+                self.receive(i);
             }
             self.beat();
-            self.guests.retain(|guest| !guest.gone);
-            self.conclude();
+            self.connections.retain(|connection| !connection.closed);
+            self.conclude_inquiry();
+            let all_left = || self.connections.iter().all(|connection| connection.said_bye);
             if let Some(leave_ns) = self.leave_ns
-                && (self.clock.now_ns() >= leave_ns || self.guests.iter().all(|g| g.said_bye))
+                && (self.clock.now_ns() >= leave_ns || all_left())
             {
                 let idle = self.idle == self.hosts.len();
-                return self.tell(&ControlMessage::Bye { idle, orderly: true });
+                return self.send_to_all(&ControlMessage::Bye { idle, orderly: true });
             }
         }
     }
 
-    /// For word from anyone, or until something is due.
+    /// Waits for a message, or until something is due.
     fn wait(&self) {
-        let answers_ns = self.inquiry.as_ref().map(|inquiry| inquiry.until_ns);
+        let answers_ns = self.inquiry.as_ref().map(|inquiry| inquiry.deadline_ns);
         let due = [self.leave_ns, answers_ns, Some(self.beat_ns)];
         let timeout = due.into_iter().flatten().min().map(|due_ns| {
             let left = Duration::from_nanos(due_ns.saturating_sub(self.clock.now_ns()));
             Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
         });
         let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
-        fds.extend(self.guests.iter().map(|guest| PollFd::new(guest.stream(), PollFlags::IN)));
-        // An interrupted wait is one that is over.
+        fds.extend(
+            self.connections
+                .iter()
+                .map(|connection| PollFd::new(connection.stream(), PollFlags::IN)),
+        );
+        // An error, such as an interrupted wait, only ends the wait early.
         let _ = poll(&mut fds, timeout.as_ref());
     }
 
     fn accept(&mut self) {
         while let Ok((stream, _)) = self.listener.accept() {
-            // What is said is short: it fits the system's buffer, and nobody who does not read is waited for.
+            // Messages are short and fit the send buffer, so that a rank that does not read cannot block the hub.
             if stream.set_nonblocking(true).is_ok() && stream.set_nodelay(true).is_ok() {
                 let lines = LineReader::new(stream);
-                self.guests.push(Guest {
+                self.connections.push(Connection {
                     lines,
                     rank: None,
                     process: None,
                     missed: 0,
                     said_bye: false,
-                    gone: false,
+                    closed: false,
                 });
             }
         }
     }
 
-    /// Take in what a guest has said since.
-    fn hear(&mut self, i: usize) {
-        while !self.guests[i].gone {
-            let line = match self.guests[i].lines.next() {
+    /// Handles all messages that have arrived on connection `i`.
+    fn receive(&mut self, i: usize) {
+        while !self.connections[i].closed {
+            let line = match self.connections[i].lines.next() {
                 Ok(Some(line)) => line,
                 Ok(None) => return,
                 Err(_) => break,
             };
-            self.guests[i].missed = 0;
-            match (self.guests[i].rank, ControlMessage::parse(&line)) {
-                (Some(rank), Some(message)) => self.obey(i, rank, message),
+            self.connections[i].missed = 0;
+            match (self.connections[i].rank, ControlMessage::parse(&line)) {
+                (Some(rank), Some(message)) => self.handle(i, rank, message),
                 (Some(_), None) => {}
                 (None, message) => self.admit(i, message),
             }
         }
-        self.guests[i].gone = true;
-        if let Some(rank) = self.guests[i].rank
-            && !self.guests[i].said_bye
+        self.connections[i].closed = true;
+        if let Some(rank) = self.connections[i].rank
+            && !self.connections[i].said_bye
         {
             self.lose(rank, End::Died);
         }
     }
 
-    /// Where one is due, ask who lives, and lose a rank that has not said so for long.
+    /// Sends a beat to all ranks if one is due, and declares ranks lost that have missed too many.
     fn beat(&mut self) {
         if self.clock.now_ns() < self.beat_ns {
             return;
         }
-        self.beat_ns = self.in_ns(BEAT);
-        for i in 0..self.guests.len() {
-            let guest = &mut self.guests[i];
-            let (Some(rank), false) = (guest.rank, guest.said_bye) else { continue };
-            guest.missed += 1;
-            if guest.missed > MISSED_MAX && !guest.is_running() {
-                // It is told too, and hears that if it goes on.
+        self.beat_ns = self.deadline_ns(BEAT);
+        for i in 0..self.connections.len() {
+            let connection = &mut self.connections[i];
+            let (Some(rank), false) = (connection.rank, connection.said_bye) else { continue };
+            connection.missed += 1;
+            if connection.missed > MISSED_MAX && !connection.is_running() {
+                // The lost rank is notified too, in case it continues later.
                 self.lose(rank, End::Silent);
-                self.guests[i].gone = true;
+                self.connections[i].closed = true;
             }
         }
-        self.tell(&ControlMessage::Beat);
+        self.send_to_all(&ControlMessage::Beat);
     }
 
+    /// Handles the first message of a connection, which has to identify a rank of this run.
     fn admit(&mut self, i: usize, message: Option<ControlMessage>) {
-        let guest = &mut self.guests[i];
+        let connection = &mut self.connections[i];
         match message {
             Some(ControlMessage::Hello { token, rank, process }) if token == self.token => {
-                guest.rank = Some(rank);
-                guest.process = process;
+                connection.rank = Some(rank);
+                connection.process = process;
                 self.joined.insert(rank);
-                ControlMessage::Welcome.send(guest.stream());
-                // Who comes after the end is told of it.
+                ControlMessage::Welcome.send(connection.stream());
+                // A rank that connects after the end is notified of it.
                 if let Some(end) = &self.end {
-                    end.send(guest.stream());
+                    end.send(connection.stream());
                 }
             }
-            _ => guest.gone = true,
+            _ => connection.closed = true,
         }
     }
 
-    fn obey(&mut self, i: usize, rank: u32, message: ControlMessage) {
+    fn handle(&mut self, i: usize, rank: u32, message: ControlMessage) {
         match message {
             ControlMessage::GaveUp { end } => self.lose(rank, end),
             ControlMessage::Late { operation, waited, on_timeout } => {
                 self.inquire(operation, waited, on_timeout);
             }
             ControlMessage::Begun { operations } => {
-                let begun = self.inquiry.as_mut().and_then(|i| i.begun.get_mut(rank as usize));
-                if let Some(begun) = begun {
+                if let Some(inquiry) = &mut self.inquiry
+                    && let Some(begun) = inquiry.begun.get_mut(rank as usize)
+                {
                     *begun = Some(operations);
                 }
             }
             ControlMessage::Bye { idle, orderly } => {
-                self.guests[i].said_bye = true;
+                self.connections[i].said_bye = true;
                 self.idle += usize::from(idle);
                 if rank == 0 {
-                    let patience = if orderly { Duration::ZERO } else { PATIENCE };
-                    self.leave_ns = Some(self.in_ns(patience));
+                    let timeout = if orderly { Duration::ZERO } else { LEAVE_TIMEOUT };
+                    self.leave_ns = Some(self.deadline_ns(timeout));
                 }
             }
             _ => {}
         }
     }
 
+    /// Ends the common work because a rank is lost.
     fn lose(&mut self, rank: u32, end: End) {
         let host = self.hosts.get(rank as usize).cloned().unwrap_or_default();
         self.end(ControlMessage::Lost { rank, host, end });
     }
 
-    /// The first reason counts.
+    /// Ends the common work with `message`. Only the first reason counts.
     fn end(&mut self, message: ControlMessage) {
         if self.end.is_none() {
-            self.tell(&message);
+            self.send_to_all(&message);
             self.end = Some(message);
         }
     }
 
+    /// Starts to find out which ranks have not begun `operation`.
     fn inquire(&mut self, operation: u64, waited: Duration, on_timeout: OnTimeout) {
         if self.inquiry.is_some() {
             return;
         }
-        self.tell(&ControlMessage::Count);
-        let (until_ns, begun) = (self.in_ns(ANSWER), vec![None; self.hosts.len()]);
-        self.inquiry = Some(Inquiry { operation, waited, on_timeout, until_ns, begun });
+        self.send_to_all(&ControlMessage::Count);
+        self.inquiry = Some(Inquiry {
+            operation,
+            waited,
+            on_timeout,
+            deadline_ns: self.deadline_ns(ANSWER_TIMEOUT),
+            begun: vec![None; self.hosts.len()],
+        });
     }
 
-    /// Once all have answered, or had the time to.
-    fn conclude(&mut self) {
+    /// Evaluates the inquiry once all ranks have answered or its time is over.
+    fn conclude_inquiry(&mut self) {
         let Some(inquiry) = &self.inquiry else { return };
-        if self.clock.now_ns() < inquiry.until_ns
+        if self.clock.now_ns() < inquiry.deadline_ns
             && self.joined.iter().any(|&rank| inquiry.begun_by(rank).is_none())
         {
             return;
         }
         let Inquiry { operation, waited, on_timeout, .. } = *inquiry;
-        let mut ranks: Vec<u32> = self.joined.iter().copied().collect();
-        // One that runs may have had no processor to answer with.
-        let is_running = |rank| self.guests.iter().any(|g| g.rank == Some(rank) && g.is_running());
+        // A running rank that does not answer may have got no processor time; it counts as having begun nothing.
+        let is_running = |rank| {
+            self.connections
+                .iter()
+                .any(|connection| connection.rank == Some(rank) && connection.is_running())
+        };
         let begun_by = |rank| inquiry.begun_by(rank).or_else(|| is_running(rank).then_some(0));
+        let mut ranks: Vec<u32> = self.joined.iter().copied().collect();
         ranks.retain(|&rank| begun_by(rank).is_none_or(|begun| begun < operation));
-        // Others may wait for them elsewhere.
+        // Only the ranks that have begun least are named: the others may be waiting for them in earlier operations.
         let least = ranks.iter().map(|&rank| begun_by(rank)).min().flatten();
         if on_timeout == OnTimeout::Waits {
             ranks.retain(|&rank| begun_by(rank) == least);
@@ -290,32 +313,35 @@ impl Room {
         self.inquiry = None;
         match (least, on_timeout) {
             _ if ranks.is_empty() => {}
-            (Some(at), OnTimeout::Waits) => {
-                let is_new = self.noted.replace(at) != Some(at);
-                self.tell(&ControlMessage::Busy { ranks, waited, is_new });
+            (Some(begun), OnTimeout::Waits) => {
+                let is_new = self.reported.replace(begun) != Some(begun);
+                self.send_to_all(&ControlMessage::Busy { ranks, waited, is_new });
             }
             _ => self.end(ControlMessage::Missing { ranks, waited }),
         }
     }
 
-    fn in_ns(&self, wait: Duration) -> u64 {
-        self.clock.now_ns() + wait.as_nanos() as u64
+    fn deadline_ns(&self, timeout: Duration) -> u64 {
+        self.clock.now_ns() + timeout.as_nanos() as u64
     }
 
-    fn tell(&self, message: &ControlMessage) {
-        for guest in self.guests.iter().filter(|guest| guest.rank.is_some() && !guest.gone) {
-            message.send(guest.stream());
+    fn send_to_all(&self, message: &ControlMessage) {
+        for connection in &self.connections {
+            if connection.rank.is_some() && !connection.closed {
+                message.send(connection.stream());
+            }
         }
     }
 }
 
 impl Inquiry {
+    /// Returns how many operations `rank` has begun, if it has answered.
     fn begun_by(&self, rank: u32) -> Option<u64> {
         self.begun.get(rank as usize).copied().flatten()
     }
 }
 
-impl Guest {
+impl Connection {
     /// Whether its process is known to run.
     fn is_running(&self) -> bool {
         self.process.as_ref().is_some_and(ProcessIdentity::is_running)
@@ -326,8 +352,8 @@ impl Guest {
     }
 }
 
-fn listen(together: bool) -> io::Result<TcpListener> {
-    let listener = if together {
+fn listen(single_machine: bool) -> io::Result<TcpListener> {
+    let listener = if single_machine {
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
     } else {
         TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0))
@@ -348,53 +374,54 @@ mod tests {
     use super::*;
     use std::process::{Child, Command};
 
-    /// A hub that rank 1 has greeted, whose process is `child`. It says nothing more.
-    fn room_of(child: &Child) -> (Room, TcpStream) {
-        let (mut room, meeting) = Room::new(&["a".to_owned(), "a".to_owned()], true).unwrap();
-        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, meeting.port)).unwrap();
-        let process = ProcessIdentity::of(child.id());
-        ControlMessage::Hello { token: meeting.token, rank: 1, process }.send(&stream);
-        while room.joined.is_empty() {
-            room.accept();
-            (0..room.guests.len()).for_each(|i| room.hear(i));
+    /// Returns a hub to which rank 1 has connected, with the process `child`. The rank sends no further messages.
+    fn hub_with_rank_1(child: &Child) -> (HubState, TcpStream) {
+        let (mut hub, address) = HubState::new(&["a".to_owned(), "a".to_owned()], true).unwrap();
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, address.port)).unwrap();
+        let process = ProcessIdentity::from_pid(child.id());
+        ControlMessage::Hello { token: address.token, rank: 1, process }.send(&stream);
+        while hub.joined.is_empty() {
+            hub.accept();
+            (0..hub.connections.len()).for_each(|i| hub.receive(i));
         }
-        (room, stream)
+        (hub, stream)
     }
 
-    fn miss_all_beats(room: &mut Room) {
+    fn miss_all_beats(hub: &mut HubState) {
         for _ in 0..=MISSED_MAX {
-            room.beat_ns = 0;
-            room.beat();
+            hub.beat_ns = 0;
+            hub.beat();
         }
     }
 
-    /// Ask for a rank that does not answer in time.
-    fn ask_in_vain(room: &mut Room) {
-        room.inquire(5, Duration::from_secs(1), OnTimeout::Waits);
-        room.inquiry.as_mut().unwrap().until_ns = 0;
-        room.conclude();
+    /// Concludes an inquiry that is not answered in time.
+    fn inquire_in_vain(hub: &mut HubState) {
+        hub.inquire(5, Duration::from_secs(1), OnTimeout::Waits);
+        hub.inquiry.as_mut().unwrap().deadline_ns = 0;
+        hub.conclude_inquiry();
     }
 
     #[test]
     fn a_silent_rank_is_lost_once_it_is_stopped_and_not_while_it_runs() {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
-        let (mut room, _stream) = room_of(&child);
-        let (mut asking, _other) = room_of(&child);
-        miss_all_beats(&mut room);
-        ask_in_vain(&mut asking);
-        assert_eq!((&room.end, &asking.end), (&None, &None));
-        assert_eq!(asking.noted, Some(0), "that it is waited for is told");
+        let (mut hub, _stream) = hub_with_rank_1(&child);
+        let (mut inquiring, _other) = hub_with_rank_1(&child);
+        miss_all_beats(&mut hub);
+        inquire_in_vain(&mut inquiring);
+        assert_eq!((&hub.end, &inquiring.end), (&None, &None));
+        assert_eq!(inquiring.reported, Some(0), "the wait is reported");
         let stop = Command::new("kill").args(["-STOP", &child.id().to_string()]).status();
         assert!(stop.unwrap().success());
-        while room.guests[0].is_running() {
+        while hub.connections[0].is_running() {
             std::thread::yield_now();
         }
-        miss_all_beats(&mut room);
+        miss_all_beats(&mut hub);
         let lost = ControlMessage::Lost { rank: 1, host: "a".to_owned(), end: End::Silent };
-        assert_eq!(room.end, Some(lost));
-        ask_in_vain(&mut asking);
-        let (ranks, waited) = (vec![1], Duration::from_secs(1));
-        assert_eq!(asking.end, Some(ControlMessage::Missing { ranks, waited }));
+        assert_eq!(hub.end, Some(lost));
+        inquire_in_vain(&mut inquiring);
+        let missing =
+            ControlMessage::Missing { ranks: vec![1], waited: Duration::from_secs(1) };
+        assert_eq!(inquiring.end, Some(missing));
         child.kill().unwrap();
         child.wait().unwrap();
     }

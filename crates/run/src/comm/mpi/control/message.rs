@@ -1,4 +1,4 @@
-//! Messages of the control channel: a line of JSON each.
+//! Messages of the control channel, each a line of JSON.
 
 use super::process::ProcessIdentity;
 use crate::comm::{CommError, End};
@@ -7,60 +7,61 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// No line is longer.
+/// Upper limit of a line.
 const LINE_BYTES_MAX: usize = 64 << 10;
-/// A reason is cut to this.
+/// Length to which a reason is truncated.
 const REASON_BYTES_MAX: usize = 4 << 10;
 
-/// The place where rank 0 listens.
+/// The address of the hub.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(in super::super) struct Meeting {
+pub(in super::super) struct HubAddress {
     pub(super) addresses: Vec<String>,
     pub(super) port: u16,
-    /// Who knows it is a rank of this run.
+    /// Secret that identifies the ranks of this run.
     pub(super) token: String,
-    /// Rank 0; `None` where it is not known.
+    /// Process of rank 0, if known.
     pub(super) process: Option<ProcessIdentity>,
 }
 
-/// The fate of a wait that lasts longer than the timeout.
+/// What happens to a wait when the timeout has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) enum OnTimeout {
-    /// It goes on while those who did not come live: they may be at work alone.
+    /// It continues while the missing ranks are alive, since they may have work to do alone.
     Waits,
-    /// It ends.
+    /// It fails.
     Ends,
 }
 
-/// A line.
+/// A message of the control channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum ControlMessage {
-    /// To the hub, first of all.
+    /// From a rank: the first message, which identifies it.
     Hello { token: String, rank: u32, process: Option<ProcessIdentity> },
-    /// Its answer.
+    /// From the hub: the answer to `Hello`.
     Welcome,
-    /// To the hub: this rank goes no further.
+    /// From a rank: it ends.
     GaveUp { end: End },
-    /// To the hub: this rank has waited in its operation of that number for so long.
+    /// From a rank: it has waited in its operation number `operation` for longer than the timeout.
     Late { operation: u64, waited: Duration, on_timeout: OnTimeout },
-    /// To all, again and again; and the answer to it.
+    /// From the hub to all ranks, periodically; ranks answer with the same message.
     Beat,
-    /// To all: how many operations have you begun?
+    /// From the hub to all ranks: requests the number of operations begun.
     Count,
-    /// The answer.
+    /// From a rank: the answer to `Count`.
     Begun { operations: u64 },
-    /// To all: these did not come, but are at work. New where it was not said of them before.
+    /// From the hub to all ranks: these ranks have not arrived, but are working. `is_new` unless this was reported before.
     Busy { ranks: Vec<u32>, waited: Duration, is_new: bool },
-    /// To all: a rank is lost.
+    /// From the hub to all ranks: a rank is lost.
     Lost { rank: u32, host: String, end: End },
-    /// To all: ranks did not come.
+    /// From the hub to all ranks: these ranks have not arrived.
     Missing { ranks: Vec<u32>, waited: Duration },
-    /// The connection ends now, and that is no death. From a rank: whether anything of MPI is under way in it, and whether all
-    /// leave without a failure; from the hub: whether none has anything under way, so that all can end MPI together.
+    /// The sender disconnects in an orderly way. From a rank, `idle` means that it has no unfinished MPI operation, and `orderly`
+    /// that the ranks end without a failure. From the hub, `idle` means that no rank has one, so that all can finalize MPI.
     Bye { idle: bool, orderly: bool },
 }
 
 impl ControlMessage {
+    /// Creates a `GaveUp` message with a truncated reason.
     pub(super) fn gave_up(mut end: End) -> Self {
         if let End::Failed(reason) = &mut end {
             reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
@@ -68,7 +69,7 @@ impl ControlMessage {
         ControlMessage::GaveUp { end }
     }
 
-    /// The error with which it ends the operations of all.
+    /// Returns the error with which the message ends the common work, if it does.
     pub(super) fn error(self) -> Option<CommError> {
         match self {
             ControlMessage::Lost { rank, host, end } => Some(CommError::Lost { rank, host, end }),
@@ -77,12 +78,12 @@ impl ControlMessage {
         }
     }
 
-    /// Read a line; nothing if it is none of ours.
+    /// Parses a line; `None` if it is not a message.
     pub(super) fn parse(line: &[u8]) -> Option<Self> {
         serde_json::from_slice(line).ok()
     }
 
-    /// Write it. Who has gone does not hear it, and that is seen by reading.
+    /// Sends the message. Errors are ignored, since a broken connection is detected when reading.
     pub(super) fn send(&self, mut to: &TcpStream) {
         if let Ok(mut line) = serde_json::to_vec(self) {
             line.push(b'\n');
@@ -91,10 +92,10 @@ impl ControlMessage {
     }
 }
 
-/// The other end of a connection, line by line.
+/// Reads lines from a connection.
 pub(super) struct LineReader {
     reader: BufReader<TcpStream>,
-    /// As much as has arrived of the line that it says.
+    /// The received part of the current line.
     line: Vec<u8>,
 }
 
@@ -107,10 +108,11 @@ impl LineReader {
         self.reader.get_ref()
     }
 
-    /// The next line; nothing where it has not all arrived in the time that the stream waits; an error where no more will.
+    /// Returns the next line, `None` if it has not arrived completely within the stream's timeout, or an error if the connection has
+    /// ended.
     pub(super) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
-        let room = LINE_BYTES_MAX.saturating_sub(self.line.len()) as u64;
-        match (&mut self.reader).take(room).read_until(b'\n', &mut self.line) {
+        let bytes_max = LINE_BYTES_MAX.saturating_sub(self.line.len()) as u64;
+        match (&mut self.reader).take(bytes_max).read_until(b'\n', &mut self.line) {
             Ok(_) if self.line.ends_with(b"\n") => Ok(Some(std::mem::take(&mut self.line))),
             Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
@@ -124,16 +126,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_are_told_as_they_were_seen() {
+    fn ends_survive_encoding() {
         let check = |message: ControlMessage, error: CommError| {
             let line = serde_json::to_vec(&message).unwrap();
             assert!(!line.contains(&b'\n'));
             assert_eq!(ControlMessage::parse(&line).unwrap().error(), Some(error));
         };
-        let (host, end) = ("n1".to_owned(), End::Failed("a\nb".to_owned()));
+        let host = "n1".to_owned();
+        let end = End::Failed("a\nb".to_owned());
         let message = ControlMessage::Lost { rank: 3, host: host.clone(), end: end.clone() };
         check(message, CommError::Lost { rank: 3, host, end });
-        let (ranks, waited) = (vec![1, 2], Duration::from_millis(1_500));
+        let ranks = vec![1, 2];
+        let waited = Duration::from_millis(1_500);
         let message = ControlMessage::Missing { ranks: ranks.clone(), waited };
         check(message, CommError::Missing { ranks, waited });
     }

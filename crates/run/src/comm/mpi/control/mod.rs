@@ -1,9 +1,9 @@
-//! A channel beside MPI that tells of ranks that die, give up, are stopped or do not come: a closed connection is how a death is
-//! seen, on any MPI and under any launcher, and a beat a second that is not answered how a stop is. A process of the same machine that
-//! does not answer is lost only if `/proc` does not show it running: it may get no processor.
+//! A channel beside MPI that detects ranks that die, give up, are stopped or do not arrive. It works with any MPI library and
+//! launcher: a closed connection means a death, and missed beats (one in a second) mean a stopped process. A process of the same machine
+//! that does not answer is lost only if `/proc` does not show it as running, since it may just get no processor time.
 //!
-//! Rank 0 starts the hub, a thread that listens on TCP and tells all what one rank tells, or does not tell any more. Each rank,
-//! the first too, has one connection to it and one thread that listens; all of them sleep between beats.
+//! Rank 0 starts the hub, a thread that listens on TCP and forwards events to all ranks. Each rank, including rank 0, has one
+//! connection to the hub and one thread that receives messages. All of them sleep between beats.
 
 mod addresses;
 mod process;

@@ -1,50 +1,51 @@
-//! Identity of a process, by which another one of the same machine sees whether it still runs.
+//! Identities of processes, by which other processes of the same machine find out whether they still run.
 
 use serde::{Deserialize, Serialize};
 use std::fs;
 
-/// A process, wherever it runs.
+/// A process of any machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ProcessIdentity {
     scope: PidScope,
     pid: u32,
-    /// Clock ticks from the machine's boot to its start; a process that reuses the number has others.
+    /// Clock ticks from boot to the start of the process; distinguishes it from a later process with the same PID.
     start_ticks: u64,
 }
 
-/// Processes of the same scope see each other under the same numbers.
+/// The scope of PIDs. Processes of the same scope see each other under the same PIDs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct PidScope {
-    /// Differs between machines, whose first namespaces have the same name.
+    /// Distinguishes machines, whose initial namespaces have the same name.
     boot_id: String,
-    /// Differs between containers.
+    /// PID namespace; distinguishes containers.
     namespace: String,
 }
 
 impl ProcessIdentity {
-    /// This process; `None` where `/proc` does not say.
-    pub(super) fn own() -> Option<Self> {
-        Self::of(std::process::id())
+    /// Identifies this process; `None` if `/proc` cannot be read.
+    pub(super) fn current() -> Option<Self> {
+        Self::from_pid(std::process::id())
     }
 
-    /// A process of this machine.
-    pub(super) fn of(pid: u32) -> Option<Self> {
+    /// Identifies a process of this machine.
+    pub(super) fn from_pid(pid: u32) -> Option<Self> {
         Some(Self {
-            scope: PidScope::own()?,
+            scope: PidScope::current()?,
             pid,
             start_ticks: ProcessStat::read(pid)?.start_ticks,
         })
     }
 
-    /// Whether it is known to run, however little processor time it gets: it is on this machine, and neither gone nor stopped.
+    /// Whether the process is known to run: it is on this machine and has neither ended nor been stopped. It may still get no processor
+    /// time.
     pub(super) fn is_running(&self) -> bool {
         let stat = ProcessStat::read(self.pid).filter(|stat| stat.start_ticks == self.start_ticks);
-        PidScope::own().as_ref() == Some(&self.scope) && stat.is_some_and(|stat| stat.is_running())
+        PidScope::current().as_ref() == Some(&self.scope) && stat.is_some_and(|stat| stat.is_running())
     }
 }
 
 impl PidScope {
-    fn own() -> Option<Self> {
+    fn current() -> Option<Self> {
         let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
         Some(Self { boot_id, namespace: namespace.to_str()?.into() })
@@ -63,7 +64,7 @@ impl ProcessStat {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// The second field, the name in parentheses, may hold blanks and parentheses.
+    /// Parses the file. The second field is the name in parentheses and may itself contain blanks and parentheses.
     fn parse(text: &str) -> Option<Self> {
         let (_, after_name) = text.rsplit_once(')')?;
         let mut fields = after_name.split_whitespace();
@@ -71,7 +72,7 @@ impl ProcessStat {
         Some(Self { state, start_ticks: fields.nth(18)?.parse().ok()? })
     }
 
-    /// Neither a zombie (`Z`), dead (`X`), stopped (`T`) nor stopped by a debugger (`t`).
+    /// Whether it is neither a zombie (`Z`), dead (`X`), stopped (`T`) nor stopped by a debugger (`t`).
     fn is_running(&self) -> bool {
         !"ZXxTt".contains(self.state)
     }
@@ -83,7 +84,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn the_state_and_start_of_a_process_are_read_whatever_its_name() {
+    fn state_and_start_are_parsed_after_a_name_with_parentheses() {
         let text = |state: char| {
             format!("7 (a) T (b) {state} 1 7 7 0 -1 4194560 99 0 0 0 1 2 0 0 20 0 1 0 421 0 0")
         };
@@ -97,9 +98,9 @@ mod tests {
     }
 
     #[test]
-    fn a_process_runs_until_it_ends_and_its_number_alone_does_not_identify_it() {
+    fn a_process_runs_until_it_ends_and_is_not_identified_by_its_pid_alone() {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
-        let process = ProcessIdentity::of(child.id()).unwrap();
+        let process = ProcessIdentity::from_pid(child.id()).unwrap();
         assert!(process.is_running());
         let reused = ProcessIdentity { start_ticks: process.start_ticks + 1, ..process.clone() };
         assert!(!reused.is_running());
