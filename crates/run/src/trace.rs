@@ -353,8 +353,9 @@ impl TraceLines {
     fn event(&mut self, event: TraceEvent<'_>) -> io::Result<()> {
         let TraceEvent { category, name, thread, level, args, .. } = event;
         // Starts and ends are rounded alike, so that nested events stay nested.
-        let [start_us, end_us] =
-            [event.start_ns, event.end_ns].map(|ns| (self.origin.wall_ns + ns) / 1000);
+        let wall_us = |ns: u64| (self.origin.wall_ns + ns) / 1000;
+        let start_us = wall_us(event.start_ns);
+        let end_us = wall_us(event.end_ns);
         let _ = writeln!(
             self.piece,
             "{{\"id\":{},\"name\":\"{name}\",\"cat\":\"{category}\",\"pid\":{},\"tid\":{thread},\"ts\":{start_us},\"dur\":{},\"ph\":\"X\",\"args\":{{\"hhash\":\"{}\",\"level\":{level}{args}}}}}",

@@ -104,7 +104,7 @@ fn warn_of_mount(folder: &Path, access: LockAccess, listener: &dyn Listener) {
         return;
     }
     let mount = system::mount_of(folder);
-    if let Some(option) = mount.as_ref().and_then(system::own_locks) {
+    if let Some(option) = mount.as_ref().and_then(system::local_lock_option) {
         let why = format!("is locked for this machine alone (`{option}`)");
         warn(folder, access, &why, listener);
     }

@@ -176,7 +176,7 @@ impl Taken {
     fn new(stage: &Stage) -> anyhow::Result<Self> {
         let survey = stage.survey()?;
         let place = stage.folder().parent().unwrap_or(stage.folder());
-        let room_bytes = system::room_bytes(place);
+        let room_bytes = system::available_bytes(place);
         let made = (!place.exists()).then(|| place.to_path_buf());
         let boot_id = system::drop_mark().map(|mark| mark.boot_id).unwrap_or_default();
         let holder = holder_text(LockAccess::Exclusive);

@@ -23,7 +23,7 @@ use feedrate_results::row::Row;
 use feedrate_results::state::{ABOUT_FILE, Checked, StudySettings};
 use feedrate_run::clock::Clock;
 use feedrate_run::live::Signals;
-use feedrate_run::system::{self, Asker, MachineActivity};
+use feedrate_run::system::{self, EnvironmentPaths, MachineActivity};
 use feedrate_session::request::LIVE_FILE;
 use feedrate_session::{hung, result_folder};
 use feedrate_spec::catalog::Ability;
@@ -177,7 +177,7 @@ impl RunnerEnv for ThisMachine {
             self.supervise(&folder, &Scripts { run, cleanup: None, files: Vec::new() })?;
         }
         let doubts = self.activity(job).and_then(|activity| activity.doubt());
-        let environment = system::environment(&Asker {
+        let environment = system::environment(&EnvironmentPaths {
             program: concat!("feedrate ", env!("CARGO_PKG_VERSION")),
             data: job.plan.dataset.as_ref().map(|dataset| dataset.folder.as_path()),
             results: Some(&job.settings.results),

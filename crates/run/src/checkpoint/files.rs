@@ -1,4 +1,4 @@
-//! Creates and opens the files of checkpoints, whatever their format.
+//! Creates and opens the files of checkpoints. It is independent of their format.
 
 use super::output::{OutputFile, Stream};
 use feedrate_measure::record::file::create_part_of;

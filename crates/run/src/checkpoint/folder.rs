@@ -161,7 +161,7 @@ impl CheckpointFolder {
     }
 
     /// Writes the files of the ranks `local` in parallel. Each file gets its name when it is complete. Each parallel rank uses 4 MiB
-    /// of memory whatever the size of the model; if the plan gives file sizes, each file is written in one call and a rank uses as
+    /// of memory, independent of the size of the model; if the plan gives file sizes, each file is written in one call and a rank uses as
     /// much as the largest file.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! One look at the activity of a disk and of the processors before a run, and the doubt that it raises. Changes nothing.
+//! Measures the activity of a disk and of the processors before a run, and doubts the run if others use them.
 
 use super::mount::{block_device, mount_of};
 use super::proc::{DeviceReads, Proc, Totals};
@@ -11,40 +11,41 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// The activity seen during a look. Where a folder lies on no device of this machine (tmpfs, NFS), only the processors are known.
+/// Activity during a measurement. For a folder without a local device (tmpfs, NFS) only that of the processors is known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineActivity {
-    /// Length of the look.
+    /// Duration of the measurement.
     pub duration_s: f64,
-    /// The disk, as the kernel calls it.
+    /// Name of the disk, as the kernel calls it.
     pub device: Option<String>,
-    /// Share of the time in which the disk had something to do.
+    /// Share of the time in which the disk was busy.
     pub device_busy_share: Option<f64>,
-    /// Read from the disk.
+    /// Bytes read from the disk in a second.
     pub device_read_bytes_per_second: Option<f64>,
-    /// Written to the disk.
+    /// Bytes written to the disk in a second.
     pub device_written_bytes_per_second: Option<f64>,
-    /// Share of the time of all processors.
+    /// Busy share of all processors.
     pub cpu_busy_share: Option<f64>,
 }
 
-/// Share of the disk's time that the system's own writes stay below.
+/// Upper limit of the disk's busy share that the system's own writes cause.
 const DEVICE_BUSY_SHARE_MAX: f64 = 0.05;
-/// Share of the time of all processors that the system's daemons stay below.
+/// Upper limit of the processors' busy share that the system's daemons cause.
 const CPU_BUSY_SHARE_MAX: f64 = 0.25;
 
-/// The activity of the disk below `folder` and of the processors during `look`, which ends early when `stop` is set.
+/// Measures the activity of the disk below `folder` and of the processors for `duration`, or until `stop` is set.
 pub fn activity(
     folder: &Path,
-    look: Duration,
+    duration: Duration,
     clock: &Clock,
     stop: &AtomicBool,
 ) -> MachineActivity {
-    let disk = mount_of(folder).and_then(|mount| whole_disk(&mount.device));
+    let disk = mount_of(folder).and_then(|mount| disk_of_partition(&mount.device));
     let (name, device) = disk.unzip();
     let mut proc = Proc::open(device.as_deref(), DeviceReads::Counted);
-    let (before, begun_ns) = (proc.totals(), clock.now_ns());
-    clock.sleep_until(begun_ns + look.as_nanos() as u64, stop);
+    let before = proc.totals();
+    let begun_ns = clock.now_ns();
+    clock.sleep_until(begun_ns + duration.as_nanos() as u64, stop);
     let added = proc.totals().since(before);
     let duration_s = (clock.now_ns() - begun_ns) as f64 / 1e9;
     MachineActivity { device: name, ..MachineActivity::new(added, duration_s) }
@@ -63,7 +64,7 @@ impl MachineActivity {
         }
     }
 
-    /// The doubt of a run that begins while others use the disk or the processors. An unknown share raises none.
+    /// Returns the doubt of a run that begins while others use the disk or the processors. Unknown shares raise no doubt.
     pub fn doubt(&self) -> Option<PlanDoubt> {
         let exceeds = |share: Option<f64>, max| share.is_some_and(|share| share > max);
         if !exceeds(self.device_busy_share, DEVICE_BUSY_SHARE_MAX)
@@ -71,31 +72,34 @@ impl MachineActivity {
         {
             return None;
         }
-        let mut seen = Vec::new();
+        let mut facts = Vec::new();
         if let Some(share) = self.device_busy_share {
             let device = self.device.as_deref().unwrap_or("the device");
-            seen.push(format!("{device} was {}{}", busy(share), self.rates()));
+            facts.push(format!("{device} was {}{}", busy(share), self.rates()));
         }
         if let Some(share) = self.cpu_busy_share {
-            seen.push(format!("the processors were {}", busy(share)));
+            facts.push(format!("the processors were {}", busy(share)));
         }
         Some(PlanDoubt {
             name: "device_not_quiet".into(),
-            evidence: format!("before the run, {}", seen.join(", ")),
+            evidence: format!("before the run, {}", facts.join(", ")),
             advice: "find out what else uses the machine; set the rows back to `N` and run again"
                 .into(),
         })
     }
 
-    /// " (2 MB/s read, 0 B/s written)".
+    /// Renders the rates of the disk: " (2 MB/s read, 0 B/s written)".
     fn rates(&self) -> String {
         let (Some(read), Some(written)) =
             (self.device_read_bytes_per_second, self.device_written_bytes_per_second)
         else {
             return String::new();
         };
-        let (read, written) = (units::bytes_per_second(read), units::bytes_per_second(written));
-        format!(" ({read} read, {written} written)")
+        format!(
+            " ({} read, {} written)",
+            units::bytes_per_second(read),
+            units::bytes_per_second(written)
+        )
     }
 }
 
@@ -103,8 +107,8 @@ fn busy(share: f64) -> String {
     format!("busy {:.0} % of the time", share * 100.0)
 }
 
-/// Name and `major:minor` of the disk that a partition shares with others.
-fn whole_disk(device: &str) -> Option<(String, String)> {
+/// Returns name and `major:minor` of the disk of a partition.
+fn disk_of_partition(device: &str) -> Option<(String, String)> {
     let folder = block_device(device)?;
     let name = Path::new(&folder).file_name()?.to_string_lossy().into_owned();
     let device = fs::read_to_string(format!("{folder}/dev")).ok()?.trim().to_string();
@@ -117,7 +121,7 @@ mod tests {
     use feedrate_measure::record::timeline::Sample;
 
     #[test]
-    fn a_look_is_the_difference_of_counters_over_time() {
+    fn activity_is_the_difference_of_counters_over_time() {
         let totals = |busy_ms, read, [busy_ticks, ticks]: [u64; 2]| Totals {
             device_reads: None,
             device_busy_ms: Some(busy_ms),
@@ -129,7 +133,8 @@ mod tests {
                 ..Sample::default()
             },
         };
-        let (before, after) = (totals(1000, 0, [10, 100]), totals(1500, 4000, [60, 300]));
+        let before = totals(1000, 0, [10, 100]);
+        let after = totals(1500, 4000, [60, 300]);
         let expected = MachineActivity {
             duration_s: 2.0,
             device: None,
@@ -166,19 +171,19 @@ mod tests {
             cpu_busy_share: Some(0.9),
             ..MachineActivity::default()
         };
-        let seen = "before the run, vda was busy 50 % of the time (2 MB/s read, 0 B/s written), the processors were busy 90 % of the time";
-        assert_eq!(activity.doubt().unwrap().evidence, seen);
+        let evidence = "before the run, vda was busy 50 % of the time (2 MB/s read, 0 B/s written), the processors were busy 90 % of the time";
+        assert_eq!(activity.doubt().unwrap().evidence, evidence);
     }
 
     #[test]
-    fn a_look_ends_when_stopped() {
+    fn a_measurement_ends_when_stopped() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let look = |seconds, is_stopped| {
+        let measure = |seconds, is_stopped| {
             let stop = AtomicBool::new(is_stopped);
             activity(here, Duration::from_secs_f64(seconds), &Clock::new(), &stop)
         };
-        let seen = look(0.03, false);
-        assert!(0.03 <= seen.duration_s && seen.cpu_busy_share.is_some(), "{seen:?}");
-        assert!(look(3600.0, true).duration_s < 1.0);
+        let measured = measure(0.03, false);
+        assert!(0.03 <= measured.duration_s && measured.cpu_busy_share.is_some(), "{measured:?}");
+        assert!(measure(3600.0, true).duration_s < 1.0);
     }
 }

@@ -1,4 +1,4 @@
-//! The process that used most processor time beside this one. Processes that may not be looked at are left out.
+//! Finds the process that used most processor time beside this one. Processes that may not be inspected are left out.
 
 use crate::clock::thread_cpu_ns;
 use feedrate_measure::record::OtherProcess;
@@ -8,69 +8,69 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// Looking at all processes takes milliseconds. It begins this long after the start, so that short work is not held up by it.
+/// Delay of the first snapshot of all processes. A snapshot takes milliseconds and should not disturb short work.
 const DELAY: Duration = Duration::from_millis(200);
-/// The lowest priority: the first look takes no time from the work that is measured.
+/// Priority of the snapshot: the lowest, so that it does not slow down measured work.
 const NICE: i32 = 19;
-/// Share of all processors from which on a busy machine may be disturbed.
+/// Busy share of all processors from which another process may have disturbed the work.
 const BUSY_SHARE_MIN: f64 = 0.5;
 
-/// Watches the other processes on a thread of its own until [`BusiestWatch::finish`].
+/// Watches the other processes from a thread of its own until [`BusiestWatch::finish`].
 pub(super) struct BusiestWatch {
-    /// Hanging up ends the delay.
+    /// Dropped to end the delay.
     running: mpsc::Sender<()>,
-    /// Ends with the first look, unless it was over before.
-    first: JoinHandle<FirstLook>,
+    /// Takes the first snapshot after the delay.
+    first: JoinHandle<FirstSnapshot>,
 }
 
-struct FirstLook {
-    /// `None` after less than the delay.
+struct FirstSnapshot {
+    /// `None` if the watch ended within the delay.
     times: Option<ProcessTimes>,
-    /// Processor time of the thread that looked.
+    /// Processor time of the thread that took it.
     cpu_ns: u64,
 }
 
 /// Result of a watch.
 #[derive(Default)]
 pub(super) struct Watched {
-    /// The process that used most processor time since the first look. `None` where none used any, after less than the delay, and where
-    /// the processors were busy for less than half the time.
+    /// The process that used most processor time since the first snapshot. `None` if none used any, if the watch ended within the delay,
+    /// or if the processors were busy for less than half the time.
     pub(super) busiest: Option<OtherProcess>,
-    /// Processor time that the first look took from this process.
+    /// Processor time of the first snapshot.
     pub(super) cpu_ns: u64,
 }
 
 impl BusiestWatch {
-    /// `None` where no thread could be started.
+    /// Starts watching. Returns `None` if no thread could be started.
     pub(super) fn start() -> Option<Self> {
-        let (running, over) = mpsc::channel();
-        let look = move || {
-            // On Linux it is this thread's alone. The kernel may refuse: the look goes on.
+        let (running, ended) = mpsc::channel();
+        let take_first = move || {
+            // On Linux this sets the priority of this thread only. A failure is harmless.
             let _ = rustix::process::setpriority_process(None, NICE);
-            let is_over = over.recv_timeout(DELAY) != Err(RecvTimeoutError::Timeout);
-            let times = (!is_over).then(ProcessTimes::now);
-            FirstLook { times, cpu_ns: thread_cpu_ns() }
+            let has_ended = ended.recv_timeout(DELAY) != Err(RecvTimeoutError::Timeout);
+            let times = (!has_ended).then(ProcessTimes::now);
+            FirstSnapshot { times, cpu_ns: thread_cpu_ns() }
         };
-        let first = Builder::new().name("processes".into()).spawn(look).ok()?;
+        let first = Builder::new().name("processes".into()).spawn(take_first).ok()?;
         Some(BusiestWatch { running, first })
     }
 
-    /// Ends the watch of work in which the processors were busy for `cpu_busy_share` of the time.
+    /// Ends the watch; `cpu_busy_share` is the busy share of all processors meanwhile.
     pub(super) fn finish(self, cpu_busy_share: Option<f64>) -> Watched {
         drop(self.running);
-        let Ok(FirstLook { times, cpu_ns }) = self.first.join() else { return Watched::default() };
-        let is_disturbed = cpu_busy_share.is_none_or(|share| BUSY_SHARE_MIN <= share);
-        let first = times.filter(|_| is_disturbed);
-        let busiest = first.and_then(|first| ProcessTimes::now().busiest_since(&first));
-        Watched { busiest, cpu_ns }
+        let Ok(first) = self.first.join() else { return Watched::default() };
+        let may_be_disturbed = cpu_busy_share.is_none_or(|share| BUSY_SHARE_MIN <= share);
+        let times = first.times.filter(|_| may_be_disturbed);
+        let busiest = times.and_then(|times| ProcessTimes::now().busiest_since(&times));
+        Watched { busiest, cpu_ns: first.cpu_ns }
     }
 }
 
-/// Processor time of each process, in ticks of the kernel, and its name.
+/// Name and processor time of each process, in ticks of the kernel.
 struct ProcessTimes(BTreeMap<u32, (String, u64)>);
 
 impl ProcessTimes {
-    /// Look at all but this process.
+    /// Takes a snapshot of all processes but this one.
     fn now() -> Self {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -82,10 +82,10 @@ impl ProcessTimes {
         ProcessTimes(times.collect())
     }
 
-    /// The one that used most since `before`; `None` where none used any.
+    /// Returns the process that used most since `before`; `None` if none used any.
     fn busiest_since(&self, before: &ProcessTimes) -> Option<OtherProcess> {
         let used = self.0.iter().map(|(id, (name, ticks))| {
-            // A number that was given to another process since has used less.
+            // If the PID was reused by another process, its time may be less than before.
             let ticks_before = before.0.get(id).map_or(0, |(_, ticks)| *ticks);
             (ticks.checked_sub(ticks_before).unwrap_or(*ticks), id, name)
         });
@@ -95,14 +95,15 @@ impl ProcessTimes {
     }
 }
 
-/// Name and times of a line of `/proc/PID/stat`; the name may hold anything, parentheses too.
+/// Parses name and processor time of `/proc/PID/stat`. The name may contain parentheses.
 fn parse(stat: &str) -> Option<(String, u64)> {
     let (before, after) = stat.rsplit_once(')')?;
     let name = before.split_once('(')?.1;
-    // Fields 14 and 15 of all, user and system; the third follows the name.
+    // Field 3 follows the name; fields 14 and 15 are user and system time.
     let mut fields = after.split_whitespace().skip(11);
-    let [user, system]: [u64; 2] = [fields.next()?.parse().ok()?, fields.next()?.parse().ok()?];
-    Some((name.into(), user + system))
+    let user_ticks: u64 = fields.next()?.parse().ok()?;
+    let system_ticks: u64 = fields.next()?.parse().ok()?;
+    Some((name.into(), user_ticks + system_ticks))
 }
 
 #[cfg(test)]
@@ -122,7 +123,7 @@ mod tests {
             ProcessTimes(all.map(|(id, ticks)| (id, (format!("p{id}"), ticks))).into())
         };
         let before = times([(1, 1000), (2, 50), (3, 500)]);
-        // The third is another process with an old number.
+        // The third is a new process with a reused PID.
         let busiest = times([(1, 1010), (2, 90), (3, 20)]).busiest_since(&before).unwrap();
         assert_eq!((busiest.id, busiest.name.as_str()), (2, "p2"));
         assert!(0 < busiest.cpu_ns);
@@ -130,13 +131,13 @@ mod tests {
     }
 
     #[test]
-    fn a_short_watch_looks_at_nothing() {
+    fn a_short_watch_takes_no_snapshot() {
         let watch = BusiestWatch::start().unwrap();
         assert_eq!(watch.finish(None).busiest, None);
     }
 
     #[test]
-    fn the_cost_of_a_look_is_known() {
+    fn the_cost_of_a_snapshot_is_measured() {
         let watch = BusiestWatch::start().unwrap();
         std::thread::sleep(2 * DELAY);
         assert!(100_000 < watch.finish(Some(0.0)).cpu_ns, "it reads a file of each process");

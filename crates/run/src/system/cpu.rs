@@ -1,4 +1,4 @@
-//! Processors of the machine: how many there are, and what they are called.
+//! Number and names of the machine's processors.
 
 use super::mount::read_line;
 use feedrate_spec::units::counted;
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, DirEntry};
 use std::path::Path;
 
-/// Sockets and cores, as far as they are known.
+/// Numbers of sockets and cores, if known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CpuTopology {
     pub(super) sockets: Option<u32>,
@@ -14,12 +14,13 @@ pub(super) struct CpuTopology {
 }
 
 impl CpuTopology {
-    /// Read from the CPUs in `/sys/devices/system/cpu`. Those that are off have no topology.
+    /// Reads the topology from the CPUs in `/sys/devices/system/cpu`. CPUs that are offline have none.
     pub(super) fn read(cpus: &Path) -> Self {
         let entries = fs::read_dir(cpus).into_iter().flatten().flatten();
         let number =
             |cpu: &Path, name| read_line(&cpu.join("topology").join(name))?.parse::<u32>().ok();
-        let (mut sockets, mut cores) = (BTreeSet::new(), BTreeSet::new());
+        let mut sockets = BTreeSet::new();
+        let mut cores = BTreeSet::new();
         let is_cpu = |entry: &DirEntry| {
             entry
                 .file_name()
@@ -29,7 +30,7 @@ impl CpuTopology {
         };
         for entry in entries.filter(is_cpu) {
             let cpu = entry.path();
-            // Some machines call theirs -1, which is no number of a socket.
+            // Some machines report -1, which is not a socket number and fails to parse.
             let Some(socket) = number(&cpu, "physical_package_id") else { continue };
             sockets.insert(socket);
             let die = number(&cpu, "die_id").unwrap_or(0);
@@ -39,9 +40,10 @@ impl CpuTopology {
         CpuTopology { sockets: known(sockets.len()), cores: known(cores.len()) }
     }
 
-    /// `2 sockets of 16 cores`.
+    /// Renders the topology: `2 sockets of 16 cores`.
     pub(super) fn text(self) -> Option<String> {
-        let (sockets, cores) = (self.sockets?, self.cores?);
+        let sockets = self.sockets?;
+        let cores = self.cores?;
         let each = counted((cores / sockets).into(), "core");
         Some(match cores % sockets {
             0 => format!("{} of {each}", counted(sockets.into(), "socket")),
@@ -50,7 +52,7 @@ impl CpuTopology {
     }
 }
 
-/// The name of a CPU of `/proc/cpuinfo`, which has none for ARM's.
+/// Returns the model of a CPU of `/proc/cpuinfo`. ARM processors have no name there and are found in a table.
 pub(super) fn model(cpuinfo: &[(String, String)]) -> String {
     let value = |key: &str| cpuinfo.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str());
     let named =
@@ -69,8 +71,8 @@ pub(super) fn model(cpuinfo: &[(String, String)]) -> String {
     )
 }
 
-/// Implementer, part and name of ARM's processors, those of servers and of what developers have (Linux,
-/// arch/arm64/include/asm/cputype.h, and lscpu).
+/// Implementer, part and name of ARM processors of servers and developers' machines (Linux, arch/arm64/include/asm/cputype.h, and
+/// lscpu).
 const ARM_PARTS: &[(u32, u32, &str)] = &[
     (0x41, 0xd03, "ARM Cortex-A53"),
     (0x41, 0xd05, "ARM Cortex-A55"),
@@ -126,7 +128,8 @@ mod tests {
         let unknown = "ARM part 0xfff of implementer 0x41";
         check(&[("CPU implementer", "0x41"), ("CPU part", "0xfff")], unknown);
         check(&[("isa", "rv64imafdc")], "unknown model");
-        let mut parts: Vec<_> = ARM_PARTS.iter().map(|(by, part, _)| (by, part)).collect();
+        let mut parts: Vec<_> =
+            ARM_PARTS.iter().map(|(implementer, part, _)| (implementer, part)).collect();
         parts.dedup();
         assert!(parts.len() == ARM_PARTS.len() && parts.is_sorted());
     }

@@ -1,18 +1,18 @@
-//! Dentries and inodes in the kernel's memory: how often they were dropped, and dropping them.
+//! Drops dentries and inodes from the kernel's memory, and finds out how often that was done.
 
 use feedrate_data::manifest::DropMark;
 use std::{fs, io};
 
-/// Drop all dentries and inodes that nobody uses; those of files in the page cache stay. The kernel lets root do it, and nobody
-/// where `/proc/sys` is read-only, as in most containers.
+/// Drops all unused dentries and inodes; those of files in the page cache are kept. It needs root and a writable `/proc/sys`, which
+/// most containers do not have.
 ///
 /// # Errors
-/// It is not allowed.
+/// The kernel does not allow it.
 pub fn drop_metadata() -> io::Result<()> {
     fs::write("/proc/sys/vm/drop_caches", "2")
 }
 
-/// This machine as it is until the next drop. `None` where the kernel does not tell.
+/// Returns a mark that changes with the next drop or restart of the machine. `None` if the kernel does not report drops.
 pub fn drop_mark() -> Option<DropMark> {
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let vmstat = fs::read_to_string("/proc/vmstat").ok()?;

@@ -1,4 +1,4 @@
-//! How a machine was set and what it was busy with before a run: what no record of the run itself holds. Changes nothing.
+//! Settings and load of the machine before a run, which the record of the run does not contain.
 
 use super::facts::{colon_pairs, memory_in};
 use super::mount::{block_device, mount_of, read_line};
@@ -9,139 +9,139 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The environment of a run. Unknown is what is not there or may not be read.
+/// The environment of a run. Values that do not exist or may not be read are unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// The program that ran, with its version.
     pub program: String,
-    /// Since the machine was started.
+    /// Time since the machine was started.
     pub uptime_s: Option<f64>,
-    /// Processes that ran or waited for a disk, over 1, 5 and 15 minutes.
+    /// Processes that ran or waited for a disk, averaged over 1, 5 and 15 minutes.
     pub load_average: Option<[f64; 3]>,
-    /// Those of the processors, each once.
+    /// Frequency governors of the processors, each once.
     pub cpu_governors: Option<Vec<String>>,
     /// The driver of the processors' frequency.
     pub cpu_frequency_driver: Option<String>,
-    /// Whether processors may run faster than they can for long.
+    /// Whether processors may temporarily exceed their base frequency.
     pub cpu_boost: Option<bool>,
     /// Transparent huge pages: `always`, `madvise` or `never`.
     pub transparent_hugepages: Option<String>,
-    /// Memory that could be had without swapping.
+    /// Memory that is available without swapping.
     pub memory_available_bytes: Option<u64>,
-    /// Written and not yet on a device.
+    /// Data that was written and is not on a device yet.
     pub memory_dirty_bytes: Option<u64>,
-    /// Swap space.
+    /// Size of the swap space.
     pub swap_total_bytes: Option<u64>,
     /// Free swap space.
     pub swap_free_bytes: Option<u64>,
     /// `vm.swappiness`.
     pub swappiness: Option<u32>,
-    /// The limit of this process's control group.
+    /// Memory limit of this process's control group.
     pub cgroup_memory_max_bytes: Option<u64>,
-    /// Processors' worth of time that the control group may use.
+    /// Processor time that the control group may use, in processors.
     pub cgroup_cpus_max: Option<f64>,
-    /// The maker of the container that this process is in, where one is known.
+    /// Kind of the container that this process runs in, if it is known.
     pub container: Option<String>,
-    /// Files that a process may have open, and up to how many it may raise that.
+    /// Limits of the files that a process may have open.
     pub open_files: OpenFiles,
     /// The disk below the dataset.
     pub data_disk: Option<Disk>,
     /// The disk below the results.
     pub results_disk: Option<Disk>,
-    /// Commit of the study's folder, where git keeps it.
+    /// Commit of the study's folder, if it is in a git repository.
     pub git: Option<Git>,
 }
 
 /// Limits of open files; `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenFiles {
-    /// In effect.
+    /// The limit in effect.
     pub soft: Option<u64>,
-    /// A run raises the other one to this.
+    /// The limit up to which a process may raise the soft one, as a run does.
     pub hard: Option<u64>,
 }
 
 /// Settings of a disk's queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disk {
-    /// As the kernel calls it: `nvme0n1`.
+    /// Name of the disk, as the kernel calls it: `nvme0n1`.
     pub name: String,
-    /// The I/O scheduler.
+    /// I/O scheduler.
     pub scheduler: Option<String>,
-    /// KiB that the kernel reads ahead of a reader.
+    /// Read-ahead of the kernel in KiB.
     pub read_ahead_kib: Option<u64>,
-    /// Requests that the queue holds.
+    /// Capacity of the queue in requests.
     pub requests: Option<u64>,
 }
 
 /// The commit of a work tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Git {
-    /// Its hash.
+    /// Hash of the commit.
     pub commit: String,
 }
 
-/// The folders of a study, and who asks.
+/// The program and the paths of a study that an environment describes.
 #[derive(Clone, Copy, Debug)]
-pub struct Asker<'a> {
-    /// Name and version.
+pub struct EnvironmentPaths<'a> {
+    /// Name and version of the program.
     pub program: &'a str,
-    /// Where the dataset lies.
+    /// Folder of the dataset.
     pub data: Option<&'a Path>,
-    /// Where results go.
+    /// Folder of the results.
     pub results: Option<&'a Path>,
     /// The study's file.
     pub study: &'a Path,
 }
 
-/// The environment as it is now.
-pub fn environment(asker: &Asker<'_>) -> Environment {
+/// Describes the current environment.
+pub fn environment(paths: &EnvironmentPaths<'_>) -> Environment {
     Environment {
-        program: asker.program.into(),
+        program: paths.program.into(),
         open_files: {
             let limit = getrlimit(Resource::Nofile);
             OpenFiles { soft: limit.current, hard: limit.maximum }
         },
-        data_disk: asker.data.and_then(disk_below),
-        results_disk: asker.results.and_then(disk_below),
-        git: git(asker.study),
-        ..below(Path::new("/"))
+        data_disk: paths.data.and_then(disk_below),
+        results_disk: paths.results.and_then(disk_below),
+        git: git(paths.study),
+        ..read_settings(Path::new("/"))
     }
 }
 
-/// Bytes that can be written to `folder`, which need not be there: in memory no more than is available.
-pub fn room_bytes(folder: &Path) -> Option<u64> {
+/// Returns how many bytes can be written to `folder`, which need not exist. On a file system in memory it is limited by the available
+/// memory.
+pub fn available_bytes(folder: &Path) -> Option<u64> {
     let mount = mount_of(folder)?;
-    let (free_bytes, file_system) = (mount.free_bytes, mount.file_system);
-    let is_memory = ["tmpfs", "ramfs"].contains(&&*file_system);
-    let available = if is_memory { below(Path::new("/")).memory_available_bytes } else { None };
-    Some(available.map_or(free_bytes, |bytes| bytes.min(free_bytes)))
+    let is_memory = ["tmpfs", "ramfs"].contains(&&*mount.file_system);
+    let memory_bytes =
+        if is_memory { read_settings(Path::new("/")).memory_available_bytes } else { None };
+    Some(memory_bytes.map_or(mount.free_bytes, |bytes| bytes.min(mount.free_bytes)))
 }
 
-/// As far as files below `root` tell.
-fn below(root: &Path) -> Environment {
-    let (proc, kernel) = (root.join("proc"), root.join("sys/kernel/mm/transparent_hugepage"));
+/// Reads the settings from files below `root`.
+fn read_settings(root: &Path) -> Environment {
+    let proc = root.join("proc");
+    let hugepages = root.join("sys/kernel/mm/transparent_hugepage/enabled");
     let cpu = root.join("sys/devices/system/cpu");
     let meminfo = colon_pairs(&fs::read_to_string(proc.join("meminfo")).unwrap_or_default());
-    let [available, dirty, swap_total, swap_free] =
-        ["MemAvailable", "Dirty", "SwapTotal", "SwapFree"].map(|name| memory_in(&meminfo, name));
-    let cgroup = own_cgroup(root);
-    let [memory_max, cpu_max] =
-        ["memory.max", "cpu.max"].map(|file| read_line(&cgroup.as_ref()?.join(file)));
+    let memory = |name| memory_in(&meminfo, name);
+    let cgroup = current_cgroup(root);
+    let cgroup_line = |file| read_line(&cgroup.as_ref()?.join(file));
     Environment {
         uptime_s: read_line(&proc.join("uptime")).and_then(|text| first(&text)),
         load_average: read_line(&proc.join("loadavg")).and_then(|text| load_average(&text)),
         cpu_governors: governors(&cpu),
         cpu_frequency_driver: read_line(&cpu.join("cpu0/cpufreq/scaling_driver")),
         cpu_boost: boost(&cpu),
-        transparent_hugepages: read_line(&kernel.join("enabled")).and_then(|text| chosen(&text)),
-        memory_available_bytes: available,
-        memory_dirty_bytes: dirty,
-        swap_total_bytes: swap_total,
-        swap_free_bytes: swap_free,
+        transparent_hugepages: read_line(&hugepages).and_then(|text| selected(&text)),
+        memory_available_bytes: memory("MemAvailable"),
+        memory_dirty_bytes: memory("Dirty"),
+        swap_total_bytes: memory("SwapTotal"),
+        swap_free_bytes: memory("SwapFree"),
         swappiness: read_line(&proc.join("sys/vm/swappiness")).and_then(|text| first(&text)),
-        cgroup_memory_max_bytes: memory_max.and_then(|text| first(&text)),
-        cgroup_cpus_max: cpu_max.and_then(|text| quota(&text)),
+        cgroup_memory_max_bytes: cgroup_line("memory.max").and_then(|text| first(&text)),
+        cgroup_cpus_max: cgroup_line("cpu.max").and_then(|text| cpu_quota(&text)),
         container: container(root),
         ..Environment::default()
     }
@@ -163,7 +163,7 @@ fn governors(cpus: &Path) -> Option<Vec<String>> {
     (!found.is_empty()).then(|| found.into_iter().collect())
 }
 
-/// Intel's own driver has a switch of its own, and that says the opposite.
+/// Returns whether boosting is enabled. Intel's driver has a setting of its own with the opposite meaning.
 fn boost(cpu: &Path) -> Option<bool> {
     match read_line(&cpu.join("intel_pstate/no_turbo")) {
         Some(off) => Some(off != "1"),
@@ -171,21 +171,22 @@ fn boost(cpu: &Path) -> Option<bool> {
     }
 }
 
-/// The word in brackets, as the kernel marks the choice among several.
-fn chosen(text: &str) -> Option<String> {
+/// Returns the word in brackets, by which the kernel marks the selected one of several values.
+fn selected(text: &str) -> Option<String> {
     let (_, from) = text.split_once('[')?;
     Some(from.split_once(']')?.0.to_string())
 }
 
-/// `MICROSECONDS PERIOD`, or `max` for no limit (Documentation/admin-guide/cgroup-v2.rst).
-fn quota(text: &str) -> Option<f64> {
+/// Parses `cpu.max`: `MICROSECONDS PERIOD`, or `max` for no limit (Documentation/admin-guide/cgroup-v2.rst).
+fn cpu_quota(text: &str) -> Option<f64> {
     let mut words = text.split_whitespace().map(|word| word.parse::<f64>().ok());
-    let (quota, period) = (words.next()??, words.next()??);
+    let quota = words.next()??;
+    let period = words.next()??;
     (period > 0.0).then(|| quota / period)
 }
 
-/// The folder of this process's control group, of version 2.
-fn own_cgroup(root: &Path) -> Option<PathBuf> {
+/// Returns the folder of this process's control group (version 2).
+fn current_cgroup(root: &Path) -> Option<PathBuf> {
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let group = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     Some(root.join("sys/fs/cgroup").join(group))
@@ -210,17 +211,17 @@ fn disk_at(disk: &Path) -> Disk {
     let queue = disk.join("queue");
     Disk {
         name: disk.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        scheduler: read_line(&queue.join("scheduler")).map(|text| chosen(&text).unwrap_or(text)),
+        scheduler: read_line(&queue.join("scheduler")).map(|text| selected(&text).unwrap_or(text)),
         read_ahead_kib: read_line(&queue.join("read_ahead_kb")).and_then(|text| first(&text)),
         requests: read_line(&queue.join("nr_requests")).and_then(|text| first(&text)),
     }
 }
 
-/// The commit in the folder of `file`; nothing where there is no git, or git does not know the folder.
+/// Returns the commit in the folder of `file`; `None` without git or outside a repository.
 fn git(file: &Path) -> Option<Git> {
     let file = std::path::absolute(file).ok()?;
-    // Unlike `git status` it reads no index and no file, and so runs no filter or monitor that the repository names: it may come from
-    // others.
+    // The repository may come from others. Unlike `git status`, this command reads neither index nor files and therefore runs no
+    // filter or monitor that the repository configures.
     let arguments = ["-c", "core.fsmonitor=false", "rev-parse", "--verify", "HEAD"];
     let output = Command::new("git").arg("-C").arg(file.parent()?).args(arguments).output().ok()?;
     let commit = String::from_utf8_lossy(&output.stdout).trim().to_string();
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_read_where_the_kernel_shows_them() {
+    fn settings_are_read_from_proc_and_sys() {
         let cpu = "sys/devices/system/cpu";
         let root = tree(&[
             ("proc/uptime", "350735.47 234388.90\n"),
@@ -278,17 +279,17 @@ mod tests {
             container: Some("docker".into()),
             ..Environment::default()
         };
-        assert_eq!(below(root.path()), expected);
+        assert_eq!(read_settings(root.path()), expected);
     }
 
     #[test]
-    fn what_is_not_there_is_unknown() {
+    fn missing_settings_are_unknown() {
         let root = tree(&[
             ("proc/self/cgroup", "0::/\n"),
             ("sys/fs/cgroup/memory.max", "max\n"),
             ("sys/fs/cgroup/cpu.max", "max 100000\n"),
         ]);
-        assert_eq!(below(root.path()), Environment::default());
+        assert_eq!(read_settings(root.path()), Environment::default());
     }
 
     #[test]
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_study_in_git_has_a_commit_and_its_repository_runs_nothing() {
+    fn a_study_in_git_has_a_commit_and_its_repository_runs_no_program() {
         let root = tree(&[("study/a.csv", "1"), ("study/.gitattributes", "* filter=x")]);
         let study = root.path().join("study/a.csv");
         assert_eq!(git(&study), None);
@@ -337,11 +338,14 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_tells_of_itself() {
+    fn this_machine_is_described() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let study = here.join("study.csv");
-        let asker = Asker { program: "feedrate 1", data: Some(here), results: None, study: &study };
-        let environment = environment(&asker);
+        let environment = environment(&EnvironmentPaths {
+            program: "feedrate 1",
+            data: Some(here),
+            results: None,
+            study: &here.join("study.csv"),
+        });
         assert_eq!(
             (environment.program.as_str(), &environment.results_disk),
             ("feedrate 1", &None)

@@ -1,4 +1,4 @@
-//! Host facts for the record, and the table `feedrate system` prints.
+//! Facts about the machine for the record and for the table of `feedrate system`.
 
 use super::cpu::{self, CpuTopology};
 use super::limits;
@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 use std::path::Path;
 
-/// Everything known of this machine, and of the folders a run uses.
+/// Describes this machine and the mounts of a run's folders.
 pub fn system(data: Option<&Path>, results: Option<&Path>) -> System {
     let cpuinfo = last_cpu();
     let meminfo = meminfo();
@@ -18,7 +18,7 @@ pub fn system(data: Option<&Path>, results: Option<&Path>) -> System {
     let uname = rustix::system::uname();
     let mut data_mount = data.and_then(mount_of);
     if let Some(mount) = &mut data_mount {
-        mount.read_limits = limits::of_reads(&mount.device);
+        mount.read_limits = limits::read_limits(&mount.device);
     }
     let networks = networks(Path::new("/sys/class/net"));
     let topology = CpuTopology::read(Path::new("/sys/devices/system/cpu"));
@@ -40,17 +40,17 @@ pub fn system(data: Option<&Path>, results: Option<&Path>) -> System {
     }
 }
 
-/// The name of this machine.
+/// Returns the name of this machine.
 pub fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// `MemTotal`.
+/// Returns the size of the memory.
 pub fn memory_bytes() -> Option<u64> {
     memory_in(&meminfo(), "MemTotal")
 }
 
-/// Cores that nobody else is running on at this moment.
+/// Returns the number of cores on which no other thread is running at the moment.
 pub fn idle_cores() -> u32 {
     // The fourth field of loadavg is "runnable/all"; this process is one of the runnable.
     let runnable = read("/proc/loadavg")
@@ -61,10 +61,10 @@ pub fn idle_cores() -> u32 {
     cpus().saturating_sub(runnable.saturating_sub(1))
 }
 
-/// Let this process open as many files as the system allows: each worker holds one or more.
+/// Raises the limit of open files to the maximum, since each worker keeps one or more open.
 pub fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
-    // Where it cannot be raised, opening fails later, and says so.
+    // If it cannot be raised, opening a file fails later with a message.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
@@ -72,17 +72,16 @@ fn cpus() -> u32 {
     std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
 }
 
-/// CPUs of the machine, whoever may use them.
+/// Returns the number of CPUs of the machine, including those that this process may not use.
 fn cpus_online() -> Option<u32> {
     count_list(&read("/sys/devices/system/cpu/online"))
 }
 
-/// Numbers in a list as the kernel writes it: `0-3,8`.
+/// Counts the numbers of a list in the kernel's notation: `0-3,8`.
 fn count_list(list: &str) -> Option<u32> {
     let ranges = list.trim().split(',').map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        last.checked_sub(first)?.checked_add(1)
+        last.parse::<u32>().ok()?.checked_sub(first.parse().ok()?)?.checked_add(1)
     });
     ranges.sum()
 }
@@ -94,11 +93,11 @@ fn components(
     networks: &[Network],
     mount: Option<&Mount>,
 ) -> Vec<(String, String)> {
-    let (model, usable) = (cpu::model(cpuinfo), cpus());
-    let all = cpus_online().unwrap_or(usable);
-    let of = topology.text().map_or(String::new(), |text| format!(" ({text})"));
-    let mut processors = format!("{all} × {model}{of}");
-    if all != usable {
+    let usable = cpus();
+    let online = cpus_online().unwrap_or(usable);
+    let cores = topology.text().map_or(String::new(), |text| format!(" ({text})"));
+    let mut processors = format!("{online} × {}{cores}", cpu::model(cpuinfo));
+    if online != usable {
         processors += &format!(", {usable} for this process");
     }
     [
@@ -113,7 +112,7 @@ fn components(
     .to_vec()
 }
 
-/// Names of the NVIDIA devices the kernel's driver knows.
+/// Names the GPUs of NVIDIA's kernel driver.
 fn gpus() -> String {
     let Ok(folder) = fs::read_dir("/proc/driver/nvidia/gpus") else { return "none".into() };
     let mut models: Vec<String> = folder
@@ -147,7 +146,7 @@ fn storage(mount: &Mount) -> String {
     )
 }
 
-/// The last CPU of `/proc/cpuinfo`, without its number, as DLIO writes it.
+/// Returns the last CPU of `/proc/cpuinfo` without its number, as DLIO writes it.
 fn last_cpu() -> Vec<(String, String)> {
     let cpuinfo = read("/proc/cpuinfo");
     let last = cpuinfo.trim_end().rsplit("\n\n").next().unwrap_or_default();
@@ -156,12 +155,12 @@ fn last_cpu() -> Vec<(String, String)> {
     pairs
 }
 
-/// The lines of `/proc/meminfo`.
+/// Returns the lines of `/proc/meminfo`.
 pub(super) fn meminfo() -> Vec<(String, String)> {
     colon_pairs(&read("/proc/meminfo"))
 }
 
-/// A line of `/proc/meminfo`, in bytes.
+/// Returns the value of a line of `/proc/meminfo`, in bytes.
 pub(super) fn memory_in(meminfo: &[(String, String)], name: &str) -> Option<u64> {
     let (_, kib) = meminfo.iter().find(|(key, _)| key == name)?;
     Some(kib.split_whitespace().next()?.parse::<u64>().ok()? * 1024)

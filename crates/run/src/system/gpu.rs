@@ -1,30 +1,30 @@
-//! The GPUs of the machine, where NVML is installed: it is opened at run time, and nothing needs it.
+//! Samples the GPUs of the machine by NVML, which is opened at run time and is optional.
 
 use feedrate_measure::record::timeline::GpuSample;
 use nvml_wrapper::{Device, Nvml};
 
-/// GPUs that can be looked at.
+/// GPUs that can be sampled.
 pub trait Gpus: Send {
-    /// Their models.
+    /// Returns the models.
     fn names(&self) -> Vec<String>;
 
-    /// Look at each now, in the order of names. Unknown is what one does not tell.
-    fn look(&mut self, shown: &mut Vec<GpuSample>);
+    /// Samples each GPU, in the order of `names`. Values that a GPU does not report are unknown.
+    fn sample(&mut self, samples: &mut Vec<GpuSample>);
 }
 
-/// Opens them, or says why there are none to look at. May take seconds, where a driver has to be woken.
+/// Opens the GPUs, or describes why there are none. May take seconds if the driver has to be loaded.
 pub type OpenGpus = fn() -> Result<Box<dyn Gpus>, String>;
 
-/// Those that NVIDIA's library knows.
+/// Opens the GPUs that NVML lists.
 ///
 /// # Errors
-/// The library is not installed, finds no driver, or knows no GPU: in words.
+/// A description of why NVML cannot be used, or that it lists no GPU.
 pub fn nvml_gpus() -> Result<Box<dyn Gpus>, String> {
     let nvml = Nvml::init().map_err(|error| format!("NVML cannot be used: {error}"))?;
     match nvml.device_count() {
-        Ok(0) => Err("NVML knows no GPU".into()),
+        Ok(0) => Err("NVML lists no GPU".into()),
         Ok(count) => Ok(Box::new(NvmlGpus { nvml, count })),
-        Err(error) => Err(format!("NVML does not say how many GPUs there are: {error}")),
+        Err(error) => Err(format!("NVML cannot count the GPUs: {error}")),
     }
 }
 
@@ -44,9 +44,9 @@ impl Gpus for NvmlGpus {
         self.devices().map(|gpu| gpu?.name().ok()).map(Option::unwrap_or_default).collect()
     }
 
-    fn look(&mut self, shown: &mut Vec<GpuSample>) {
-        shown.clear();
-        shown.extend(self.devices().map(|gpu| gpu.as_ref().map(sample).unwrap_or_default()));
+    fn sample(&mut self, samples: &mut Vec<GpuSample>) {
+        samples.clear();
+        samples.extend(self.devices().map(|gpu| gpu.as_ref().map(sample).unwrap_or_default()));
     }
 }
 

@@ -1,5 +1,5 @@
-//! The machine second by second, in the form of `iostat -mdxtcy -o JSON`. Reads `/proc` itself, on a thread of its own: nobody who
-//! trains waits for it.
+//! Writes statistics of the machine for every second, in the form of `iostat -mdxtcy -o JSON`. It reads `/proc` on a thread of its own,
+//! so that training never waits for it.
 
 use crate::new_file::NewFile;
 use rustix::system::uname;
@@ -13,44 +13,44 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Columns of a disk behind its name (Documentation/admin-guide/iostats.rst); older kernels have fewer.
+/// Columns after a disk's name (Documentation/admin-guide/iostats.rst); older kernels have fewer.
 const COLUMNS: usize = 17;
 /// Sectors of `/proc/diskstats` in iostat's MB.
 const SECTORS_PER_MB: f64 = 2048.0;
 
-/// Writes a file of iostat's form while it lives.
+/// Writes a file in iostat's form until it is finished.
 pub struct Iostat {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<io::Result<()>>>,
-    place: NewFile,
+    new_file: NewFile,
 }
 
 impl Iostat {
-    /// Begin `file`, of these devices or, without any, of all disks. `stamp` tells the local time as iostat does.
+    /// Starts to write `file` for `devices`, or for all disks if there are none. `stamp` formats the local time as iostat does.
     ///
     /// # Errors
-    /// It is there already, or cannot be made.
+    /// The file exists already or cannot be created.
     pub fn start(file: &Path, devices: &[String], stamp: fn() -> String) -> io::Result<Self> {
-        let place = NewFile::create(file)?;
+        let new_file = NewFile::create(file)?;
         let stop = Arc::new(AtomicBool::new(false));
         let writer = IostatWriter {
-            output: BufWriter::new(place.output.try_clone()?),
+            output: BufWriter::new(new_file.output.try_clone()?),
             devices: devices.iter().map(|name| name.trim_start_matches("/dev/").into()).collect(),
             stamp,
             stop: Arc::clone(&stop),
         };
         let builder = std::thread::Builder::new().name("iostat".into());
         let thread = Some(builder.spawn(move || writer.run())?);
-        Ok(Iostat { stop, thread, place })
+        Ok(Iostat { stop, thread, new_file })
     }
 
-    /// End the file: it has its name now.
+    /// Ends the file and gives it its name.
     ///
     /// # Errors
-    /// It could not be written.
+    /// The file could not be written.
     pub fn finish(mut self) -> io::Result<()> {
         self.join()?;
-        self.place.persist()
+        self.new_file.persist()
     }
 
     fn join(&mut self) -> io::Result<()> {
@@ -80,7 +80,7 @@ impl IostatWriter {
         let stamp = (self.stamp)();
         let uname = uname();
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let host = json!({
+        let description = json!({
             "nodename": uname.nodename().to_string_lossy(),
             "sysname": uname.sysname().to_string_lossy(),
             "release": uname.release().to_string_lossy(),
@@ -88,25 +88,28 @@ impl IostatWriter {
             "number-of-cpus": cpus,
             "date": stamp.split(' ').next(),
         });
-        let host = host.to_string();
-        let opened = host.trim_end_matches('}');
-        write!(self.output, "{{\"sysstat\": {{\"hosts\": [{opened}, \"statistics\": [")?;
-        let (mut before, mut began) = (self.counters()?, Instant::now());
-        let mut between = "\n";
+        let host = description.to_string();
+        let unclosed_host = host.trim_end_matches('}');
+        write!(self.output, "{{\"sysstat\": {{\"hosts\": [{unclosed_host}, \"statistics\": [")?;
+        let mut before = self.counters()?;
+        let mut begun = Instant::now();
+        let mut separator = "\n";
         loop {
             let is_last = self.stop.load(Acquire);
-            let waited = began.elapsed();
+            let waited = begun.elapsed();
             if waited < INTERVAL && !is_last {
                 std::thread::park_timeout(INTERVAL - waited);
                 continue;
             }
-            // The kernel counts milliseconds: over a rest of an interval rates would be of nothing.
-            if INTERVAL <= waited || between == "\n" {
+            // A final partial interval is dropped unless it is the only one: the kernel counts milliseconds, so its rates would be
+            // imprecise.
+            if INTERVAL <= waited || separator == "\n" {
                 let after = self.counters()?;
-                let took = std::mem::replace(&mut began, Instant::now()).elapsed();
-                let row = statistics(&before, &after, took.as_secs_f64(), &(self.stamp)());
-                write!(self.output, "{between}{row}")?;
-                (before, between) = (after, ",\n");
+                let elapsed = std::mem::replace(&mut begun, Instant::now()).elapsed();
+                let row = statistics(&before, &after, elapsed.as_secs_f64(), &(self.stamp)());
+                write!(self.output, "{separator}{row}")?;
+                before = after;
+                separator = ",\n";
             }
             if is_last {
                 self.output.write_all(b"\n]}]}}\n")?;
@@ -121,8 +124,8 @@ impl IostatWriter {
 
     fn counters(&self) -> io::Result<IostatCounters> {
         let stat = fs::read_to_string("/proc/stat")?;
-        let all = fs::read_to_string("/proc/diskstats")?;
-        Ok(IostatCounters::parse(&stat, &all, |name| {
+        let diskstats = fs::read_to_string("/proc/diskstats")?;
+        Ok(IostatCounters::parse(&stat, &diskstats, |name| {
             if self.devices.is_empty() {
                 Path::new("/sys/block").join(name.replace('/', "!")).exists()
             } else {
@@ -132,7 +135,7 @@ impl IostatWriter {
     }
 }
 
-/// Counters of the machine at a moment.
+/// Counters of the machine at one time.
 struct IostatCounters {
     /// Ticks of all cores: user, nice, system, idle, iowait, irq, softirq, steal.
     cpu: [f64; 8],
@@ -140,12 +143,12 @@ struct IostatCounters {
 }
 
 impl IostatCounters {
-    /// Disks that nobody ever used are left out.
-    fn parse(stat: &str, diskstats: &str, wants: impl Fn(&str) -> bool) -> Self {
+    /// Parses the counters of the CPU and of the disks that `is_included` selects. Disks that were never used are left out.
+    fn parse(stat: &str, diskstats: &str, is_included: impl Fn(&str) -> bool) -> Self {
         let cpu = numbers(stat.lines().next().unwrap_or_default().split_whitespace().skip(1));
         let disks = diskstats.lines().filter_map(|line| {
             let mut words = line.split_whitespace().skip(2);
-            let name = words.next().filter(|name| wants(name))?;
+            let name = words.next().filter(|name| is_included(name))?;
             let counters = numbers(words);
             counters.iter().any(|count| *count > 0.0).then(|| (name.to_string(), counters))
         });
@@ -153,7 +156,7 @@ impl IostatCounters {
     }
 }
 
-/// As many as fit; what is not there is 0.
+/// Parses up to `N` numbers; missing ones are 0.
 fn numbers<'w, const N: usize>(words: impl Iterator<Item = &'w str>) -> [f64; N] {
     let mut all = [0.0; N];
     for (slot, word) in all.iter_mut().zip(words) {
@@ -162,12 +165,12 @@ fn numbers<'w, const N: usize>(words: impl Iterator<Item = &'w str>) -> [f64; N]
     all
 }
 
-/// One entry of iostat's `statistics`.
+/// Returns one entry of iostat's `statistics`.
 fn statistics(before: &IostatCounters, after: &IostatCounters, seconds: f64, stamp: &str) -> Value {
     let ticks = added(&before.cpu, &after.cpu);
-    let all = ticks.iter().sum();
+    let total_ticks = ticks.iter().sum();
     let [user, nice, system, idle, iowait, irq, softirq, steal] =
-        ticks.map(|ticks| rounded(100.0 * per(ticks, all)));
+        ticks.map(|ticks| rounded(100.0 * ratio(ticks, total_ticks)));
     let disks = after.disks.iter().map(|(name, now)| {
         let then = before.disks.iter().find(|(earlier, _)| earlier == name);
         disk(name, added(then.map_or(&[0.0; COLUMNS], |(_, then)| then), now), seconds)
@@ -210,16 +213,16 @@ fn disk(name: &str, columns: [f64; COLUMNS], seconds: f64) -> Value {
         ("rrqm/s", rmerged / seconds),
         ("wrqm/s", wmerged / seconds),
         ("drqm/s", dmerged / seconds),
-        ("rrqm", 100.0 * per(rmerged, rmerged + reads)),
-        ("wrqm", 100.0 * per(wmerged, wmerged + writes)),
-        ("drqm", 100.0 * per(dmerged, dmerged + discards)),
-        ("r_await", per(rms, reads)),
-        ("w_await", per(wms, writes)),
-        ("d_await", per(dms, discards)),
-        ("f_await", per(fms, flushes)),
-        ("rareq-sz", per(rsectors / 2.0, reads)),
-        ("wareq-sz", per(wsectors / 2.0, writes)),
-        ("dareq-sz", per(dsectors / 2.0, discards)),
+        ("rrqm", 100.0 * ratio(rmerged, rmerged + reads)),
+        ("wrqm", 100.0 * ratio(wmerged, wmerged + writes)),
+        ("drqm", 100.0 * ratio(dmerged, dmerged + discards)),
+        ("r_await", ratio(rms, reads)),
+        ("w_await", ratio(wms, writes)),
+        ("d_await", ratio(dms, discards)),
+        ("f_await", ratio(fms, flushes)),
+        ("rareq-sz", ratio(rsectors / 2.0, reads)),
+        ("wareq-sz", ratio(wsectors / 2.0, writes)),
+        ("dareq-sz", ratio(dsectors / 2.0, discards)),
         ("aqu-sz", queued_ms / 1000.0 / seconds),
         ("util", busy_ms / 10.0 / seconds),
     ] {
@@ -229,13 +232,13 @@ fn disk(name: &str, columns: [f64; COLUMNS], seconds: f64) -> Value {
 }
 
 fn added<const N: usize>(before: &[f64; N], after: &[f64; N]) -> [f64; N] {
-    // Counters that were reset count nothing.
+    // A counter that was reset counts as unchanged.
     std::array::from_fn(|i| (after[i] - before[i]).max(0.0))
 }
 
-/// 0 of nothing, as iostat has it.
-fn per(value: f64, of: f64) -> f64 {
-    if of > 0.0 { value / of } else { 0.0 }
+/// Divides; the ratio to 0 is 0, as in iostat.
+fn ratio(value: f64, total: f64) -> f64 {
+    if total > 0.0 { value / total } else { 0.0 }
 }
 
 fn rounded(value: f64) -> f64 {
@@ -246,9 +249,9 @@ fn rounded(value: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Figures by hand: 2 s, 10 reads of 64 KiB in 30 ms, 20 writes of 4 KiB in 10 ms.
+    /// Figures computed by hand for 2 s with 10 reads of 64 KiB in 30 ms and 20 writes of 4 KiB in 10 ms.
     #[test]
-    fn a_second_is_told_as_iostat_tells_it() {
+    fn statistics_are_those_of_iostat() {
         let before = IostatCounters::parse(
             "cpu  100 0 50 800 10 0 0 0 0 0\ncpu0 1",
             "   8       0 sda 5 0 40 9 1 0 8 2 0 4 11 0 0 0 0 0 0\n   8 1 sda1 5 0 40 9\n   7 0 loop0 0 0 0 0",
@@ -259,7 +262,7 @@ mod tests {
             "   8       0 sda 15 10 1320 39 21 0 168 12 0 204 51 0 0 0 0 4 8\n",
             |_| true,
         );
-        assert_eq!(before.disks.len(), 1, "neither the partition nor what nobody used");
+        assert_eq!(before.disks.len(), 1, "neither the partition nor the unused disk");
         let row = statistics(&before, &after, 2.0, "11/22/26 19:00:00");
         assert_eq!(
             row["avg-cpu"],
@@ -288,17 +291,17 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_whole_or_not_there() {
+    fn a_file_is_complete_or_does_not_exist() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("iostat.json");
         let stamp = || "11/22/26 19:00:00".to_string();
         drop(Iostat::start(&file, &[], stamp).unwrap());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         Iostat::start(&file, &[], stamp).unwrap().finish().unwrap();
-        let told: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-        let host = &told["sysstat"]["hosts"][0];
+        let written: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        let host = &written["sysstat"]["hosts"][0];
         assert_eq!(host["date"], "11/22/26");
-        assert!(host["statistics"][0]["avg-cpu"]["idle"].is_number(), "{told}");
-        assert!(Iostat::start(&file, &[], stamp).is_err(), "nobody's file is written over");
+        assert!(host["statistics"][0]["avg-cpu"]["idle"].is_number(), "{written}");
+        assert!(Iostat::start(&file, &[], stamp).is_err(), "an existing file is not overwritten");
     }
 }

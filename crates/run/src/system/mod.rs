@@ -1,4 +1,4 @@
-//! The machine: its facts, and its activity during an epoch. Reads `/proc` and `/sys`; what is not there is unknown.
+//! Facts about the machine and its activity during an epoch, read from `/proc` and `/sys`. Values that cannot be read are unknown.
 
 mod mount;
 mod read_accounting;
@@ -19,11 +19,13 @@ mod waited_for;
 
 pub use activity::{MachineActivity, activity};
 pub use dentries::{drop_mark, drop_metadata};
-pub use environment::{Asker, Disk, Environment, Git, OpenFiles, environment, room_bytes};
+pub use environment::{
+    Disk, Environment, EnvironmentPaths, Git, OpenFiles, available_bytes, environment,
+};
 pub use facts::{hostname, idle_cores, memory_bytes, raise_open_files, system};
 pub use gpu::{Gpus, OpenGpus, nvml_gpus};
 pub use iostat::Iostat;
-pub use mount::{file_system_of, free_bytes, mount_of, own_locks};
+pub use mount::{file_system_of, free_bytes, local_lock_option, mount_of};
 pub use proc::DeviceReads;
 pub use read_accounting::counts_device_reads;
 pub use sample::Sampler;

@@ -1,4 +1,4 @@
-//! Where a folder is mounted, and on what device.
+//! Finds the mount and the device of a folder.
 
 use feedrate_measure::record::Mount;
 use std::fs;
@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The mount of `path`, or of the nearest folder above it that exists.
+/// Returns the mount of `path` or of its nearest existing ancestor.
 pub fn mount_of(path: &Path) -> Option<Mount> {
     let existing = existing(path)?;
     let device = fs::metadata(&existing).ok()?.dev();
@@ -14,58 +14,60 @@ pub fn mount_of(path: &Path) -> Option<Mount> {
     mount.device = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
     mount.free_bytes = free_bytes(&existing)?;
     let space = rustix::fs::statvfs(&existing).ok()?;
-    mount.total_bytes = Some(space.f_blocks.saturating_mul(space.f_frsize)).filter(|all| *all > 0);
+    mount.total_bytes =
+        Some(space.f_blocks.saturating_mul(space.f_frsize)).filter(|bytes| *bytes > 0);
     if mount.file_system == "lustre" {
         mount.striping = striping("lfs", &existing);
     }
     Some(mount)
 }
 
-/// Bytes that can be written to `path`, or to the nearest folder above it that exists.
+/// Returns the bytes that can be written to `path` or to its nearest existing ancestor.
 pub fn free_bytes(path: &Path) -> Option<u64> {
     let space = rustix::fs::statvfs(existing(path)?).ok()?;
     Some(space.f_bavail.saturating_mul(space.f_frsize))
 }
 
-/// The type of the file system of `path`, or of the nearest folder above it that exists.
+/// Returns the type of the file system of `path` or of its nearest existing ancestor.
 pub fn file_system_of(path: &Path) -> Option<String> {
     Some(mount_above(&existing(path)?)?.file_system)
 }
 
-/// The line of mountinfo for an absolute path without links.
+/// Returns the mount of an absolute path without links.
 fn mount_above(path: &Path) -> Option<Mount> {
     let mountinfo = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let mounts = mountinfo.lines().filter_map(parse);
     mounts.filter(|mount| path.starts_with(&mount.point)).max_by_key(|mount| mount.point.len())
 }
 
-/// Options by which a file system keeps locks to the machine that takes them (nfs(5), mount.lustre(8)).
-const OWN_LOCKS: [&str; 4] = ["local_lock=all", "local_lock=flock", "nolock", "localflock"];
+/// Mount options that make locks effective only on the local machine (nfs(5), mount.lustre(8)).
+const LOCAL_LOCK_OPTIONS: [&str; 4] =
+    ["local_lock=all", "local_lock=flock", "nolock", "localflock"];
 
-/// The option by which locks on files of `mount` mean nothing to other machines.
-pub fn own_locks(mount: &Mount) -> Option<&str> {
+/// Returns the option that makes locks on files of `mount` invisible to other machines, if it is set.
+pub fn local_lock_option(mount: &Mount) -> Option<&str> {
     let mut options = mount.options.split(',').chain(mount.super_options.split(','));
-    options.find(|option| OWN_LOCKS.contains(option))
+    options.find(|option| LOCAL_LOCK_OPTIONS.contains(option))
 }
 
-/// The word of Lustre's tool on a folder; nothing where there is no such tool.
+/// Returns the striping of a folder as reported by Lustre's tool `lfs`; `None` without the tool.
 fn striping(lfs: &str, folder: &Path) -> Option<String> {
-    let told = Command::new(lfs).args(["getstripe", "-d"]).arg(folder).output().ok()?;
-    let text = String::from_utf8_lossy(&told.stdout);
-    // It may say the folder first.
-    let words = text.split_whitespace().filter(|word| Path::new(word) != folder);
-    let text = words.collect::<Vec<_>>().join(" ");
-    (told.status.success() && !text.is_empty()).then_some(text)
+    let output = Command::new(lfs).args(["getstripe", "-d"]).arg(folder).output().ok()?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    // The tool may print the folder first.
+    let words = printed.split_whitespace().filter(|word| Path::new(word) != folder);
+    let striping = words.collect::<Vec<_>>().join(" ");
+    (output.status.success() && !striping.is_empty()).then_some(striping)
 }
 
-/// The folder of a `major:minor` device in `/sys`, of the whole disk where it is a partition.
+/// Returns the folder in `/sys` of a `major:minor` device; for a partition that of its disk.
 pub(super) fn block_device(device: &str) -> Option<String> {
     let link = fs::canonicalize(format!("/sys/dev/block/{device}")).ok()?;
     let disk = if link.join("partition").exists() { link.parent()?.to_path_buf() } else { link };
     Some(disk.to_string_lossy().into_owned())
 }
 
-/// The first line of a file; `None` where that is empty or there is none.
+/// Returns the first line of a file; `None` if it is empty or cannot be read.
 pub(super) fn read_line(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().next()?.trim();
@@ -77,7 +79,7 @@ fn existing(path: &Path) -> Option<PathBuf> {
     absolute.ancestors().find_map(|folder| fs::canonicalize(folder).ok())
 }
 
-/// One line of mountinfo (proc_pid_mountinfo(5)): fields up to ` - `, then type, source, super options.
+/// Parses a line of mountinfo (proc_pid_mountinfo(5)): fields up to ` - `, then type, source and super options.
 pub(super) fn parse(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
     let left: Vec<&str> = left.split(' ').collect();
@@ -109,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_that_other_machines_do_not_see_are_told() {
+    fn mounts_with_local_locks_are_recognised() {
         for (options, expected) in [
             ("nfs4 srv:/data rw,vers=4.2,local_lock=none,addr=10.0.0.1", None),
             ("nfs srv:/data rw,vers=3,nolock,local_lock=all", Some("nolock")),
@@ -119,12 +121,12 @@ mod tests {
             ("lustre 10.0.0.1@o2ib:/fs rw,localflock", Some("localflock")),
         ] {
             let mount = parse(&format!("36 35 0:41 / /data rw - {options}")).unwrap();
-            assert_eq!(own_locks(&mount), expected, "{options}");
+            assert_eq!(local_lock_option(&mount), expected, "{options}");
         }
     }
 
     #[test]
-    fn striping_is_what_the_tool_says() {
+    fn striping_is_read_from_the_tool() {
         let folder = tempfile::tempdir().unwrap();
         let lfs = folder.path().join("lfs");
         let words = "stripe_count:  4 stripe_size:   1048576 pattern: raid0 stripe_offset: -1";
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_has_the_mount_above_it() {
+    fn a_missing_folder_has_the_mount_of_its_ancestor() {
         let here = mount_of(Path::new("/")).unwrap();
         let below = mount_of(Path::new("/no/such/folder")).unwrap();
         assert_eq!(here.point, below.point);

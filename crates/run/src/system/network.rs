@@ -1,11 +1,11 @@
-//! Network interfaces, as the kernel lists them.
+//! Lists the network interfaces of the machine.
 
 use super::mount::read_line;
 use feedrate_measure::record::Network;
 use std::fs;
 use std::path::Path;
 
-/// Those in `class` (`/sys/class/net`) that are up, by name, but for the loopback.
+/// Returns the interfaces in `class` (`/sys/class/net`) that are up, by name, without the loopback.
 pub(super) fn networks(class: &Path) -> Vec<Network> {
     let Ok(entries) = fs::read_dir(class) else { return Vec::new() };
     let mut networks: Vec<Network> =
@@ -21,7 +21,7 @@ fn network(folder: &Path) -> Option<Network> {
     }
     let driver = fs::read_link(folder.join("device/driver")).ok();
     let driver = driver.as_deref().and_then(Path::file_name);
-    // Where there is no speed it is -1, or cannot be read.
+    // An unknown speed is -1 or cannot be read.
     let speed = read_line(&folder.join("speed"))
         .and_then(|speed| speed.parse().ok())
         .filter(|speed| *speed > 0);
@@ -33,7 +33,7 @@ fn network(folder: &Path) -> Option<Network> {
     })
 }
 
-/// For people: `eth0 (25 Gbit/s), ib0`.
+/// Renders the interfaces: `eth0 (25 Gbit/s), ib0`.
 pub(super) fn network_text(networks: &[Network]) -> String {
     if networks.is_empty() {
         return "none".into();

@@ -1,68 +1,69 @@
-//! Counters of the kernel, which are looked at again and again: their files stay open. What is not there is unknown.
+//! Reads counters of the kernel. Their files stay open, since they are read repeatedly. Missing counters are unknown.
 
 use super::read_accounting::counts_device_reads;
 use feedrate_measure::record::timeline::Sample;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Most files have what is looked for in their first lines.
+/// Bytes read of most files; the needed lines are among the first.
 const HEAD_BYTES: usize = 1024;
-/// All disks of a large machine.
+/// Size of `/proc/diskstats` on a large machine.
 const DISKS_BYTES: usize = 64 << 10;
-/// `/proc/diskstats` counts sectors of this size whatever the device's own.
+/// Size of a sector in `/proc/diskstats`, which is the same for all devices.
 const SECTOR_BYTES: u64 = 512;
 
-/// Counted since the machine or the process started. `None` is not known.
+/// Counts since the start of the machine or the process. `None` is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Totals {
-    /// Reads of the workers are not the kernel's to tell.
+    /// Counts of a timeline's sample, except for the workers' reads, which the kernel does not count.
     pub(super) counts: Sample,
-    /// Reads of the device, as they were asked for: the kernel may have merged some.
+    /// Reads of the device as they were requested, before the kernel merged some.
     pub(super) device_reads: Option<u64>,
-    /// Time in which the device had something to do.
+    /// Time in which the device was busy.
     pub(super) device_busy_ms: Option<u64>,
 }
 
 impl Totals {
-    /// The counts added since `before`.
+    /// Returns the difference to `before`.
     pub(super) fn since(self, before: Totals) -> Totals {
         let mut added = self.with(before, |now, before| Some(now?.saturating_sub(before?)));
-        // No counter: what there is now.
+        // Not a counter, but the current size.
         added.counts.cached_bytes = self.counts.cached_bytes;
         added
     }
 
-    /// The larger of each.
+    /// Returns the larger of each count.
     pub(super) fn max(self, other: Totals) -> Totals {
         self.with(other, Option::max)
     }
 
-    /// Share of the time of all processors, in counts since some time. Waiting for I/O is idle.
+    /// Returns the busy share of all processors, if these are counts since an earlier time. Waiting for I/O is not busy.
     pub(super) fn cpu_busy_share(&self) -> Option<f64> {
-        let (busy, all) = (self.counts.cpu_busy_ticks?, self.counts.cpu_ticks?);
-        (all > 0).then(|| busy as f64 / all as f64)
+        let busy_ticks = self.counts.cpu_busy_ticks?;
+        let ticks = self.counts.cpu_ticks?;
+        (ticks > 0).then(|| busy_ticks as f64 / ticks as f64)
     }
 
-    fn with(self, other: Totals, put: fn(Option<u64>, Option<u64>) -> Option<u64>) -> Totals {
+    fn with(self, other: Totals, combine: fn(Option<u64>, Option<u64>) -> Option<u64>) -> Totals {
         Totals {
-            counts: self.counts.with(other.counts, put),
-            device_reads: put(self.device_reads, other.device_reads),
-            device_busy_ms: put(self.device_busy_ms, other.device_busy_ms),
+            counts: self.counts.with(other.counts, combine),
+            device_reads: combine(self.device_reads, other.device_reads),
+            device_busy_ms: combine(self.device_busy_ms, other.device_busy_ms),
         }
     }
 }
 
-/// Whether the process's `read_bytes` are the bytes that a device gave it.
+/// Whether `read_bytes` of a process are the bytes it read from a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceReads {
     /// The kernel counts reads of the file system.
     Counted,
-    /// It does not: they are unknown.
+    /// The kernel does not count them, so bytes read from the device are unknown.
     Unknown,
 }
 
 impl DeviceReads {
-    /// By the type of the file system that is read; `None` where no folder is.
+    /// Decides by the type of the file system; `None` if no folder is read.
     pub fn from_file_system(file_system: Option<&str>) -> Self {
         match file_system {
             Some(file_system) if !counts_device_reads(file_system) => DeviceReads::Unknown,
@@ -71,20 +72,20 @@ impl DeviceReads {
     }
 }
 
-/// Open files, and memory to read them into.
+/// Open files of `/proc` and a buffer for them.
 pub(super) struct Proc {
     io: Option<File>,
     device_reads: DeviceReads,
     stat: Option<File>,
     meminfo: Option<File>,
     disks: Option<File>,
-    /// The `major:minor` of the disk to watch.
+    /// `major:minor` of the watched disk.
     device: String,
     buffer: Vec<u8>,
 }
 
 impl Proc {
-    /// Watch the disk `device`, too, where one is given.
+    /// Opens the files; `device` is the `major:minor` of a disk to watch.
     pub(super) fn open(device: Option<&str>, device_reads: DeviceReads) -> Self {
         Proc {
             io: File::open("/proc/self/io").ok(),
@@ -97,7 +98,7 @@ impl Proc {
         }
     }
 
-    /// As they are now.
+    /// Reads the current counts.
     pub(super) fn totals(&mut self) -> Totals {
         let mut totals = Totals::default();
         totals.counts.process_cpu_ns = process_cpu_ns();
@@ -115,23 +116,23 @@ impl Proc {
 }
 
 impl Totals {
-    /// Fields 4 to 6, 10 and 13 of the device's line (Documentation/admin-guide/iostats.rst).
+    /// Adds fields 4 to 6, 10 and 13 of the device's line (Documentation/admin-guide/iostats.rst).
     fn add_disk(&mut self, diskstats: &str, device: &str) {
         let Some((major, minor)) = device.split_once(':') else { return };
         for line in diskstats.lines() {
             let fields: Vec<&str> = line.split_whitespace().collect();
             if fields.get(..2) == Some(&[major, minor]) {
-                let [whole, merged, read, written, busy_ms] =
-                    [4, 5, 6, 10, 13].map(|field| fields.get(field - 1)?.parse::<u64>().ok());
-                self.device_reads = whole.zip(merged).map(|(whole, merged)| whole + merged);
-                self.counts.device_read_bytes = read.map(|sectors| sectors * SECTOR_BYTES);
-                self.counts.device_written_bytes = written.map(|sectors| sectors * SECTOR_BYTES);
-                self.device_busy_ms = busy_ms;
+                let field = |number: usize| fields.get(number - 1)?.parse::<u64>().ok();
+                let bytes = |number| field(number).map(|sectors| sectors * SECTOR_BYTES);
+                self.device_reads = field(4).zip(field(5)).map(|(reads, merged)| reads + merged);
+                self.counts.device_read_bytes = bytes(6);
+                self.counts.device_written_bytes = bytes(10);
+                self.device_busy_ms = field(13);
             }
         }
     }
 
-    /// The first line is of all cores together.
+    /// Adds the first line of `/proc/stat`, which is the sum of all cores.
     fn add_cpu(&mut self, stat: &str) {
         let fields = stat.lines().next().unwrap_or_default().split_whitespace();
         let ticks: Vec<u64> =
@@ -144,14 +145,14 @@ impl Totals {
     }
 }
 
-/// A file from its beginning, as much as the buffer holds; empty where it cannot be read.
+/// Reads the beginning of a file, up to the size of the buffer. Empty if it cannot be read.
 fn text<'b>(file: Option<&File>, buffer: &'b mut [u8]) -> &'b str {
     let mut len = 0;
-    // Some files of the kernel come in pieces.
+    // Some files of the kernel are returned in pieces.
     while let Some(file) = file
-        && let Ok(come @ 1..) = file.read_at(&mut buffer[len..], len as u64)
+        && let Ok(read_bytes @ 1..) = file.read_at(&mut buffer[len..], len as u64)
     {
-        len += come;
+        len += read_bytes;
     }
     std::str::from_utf8(&buffer[..len]).unwrap_or_default()
 }
@@ -173,7 +174,7 @@ mod tests {
     #[test]
     fn counters_are_read_from_their_lines() {
         let disks = "   8       0 sda 100 0 2000 5 50 0 400 9 0 7 0\n 254       0 vda 1 2 16 3 4 5 32 6 0 0 0\n";
-        let of_disk = |device| {
+        let counters = |device| {
             let mut totals = Totals::default();
             totals.add_disk(disks, device);
             [
@@ -183,9 +184,9 @@ mod tests {
                 totals.device_reads,
             ]
         };
-        assert_eq!(of_disk("254:0"), [Some(16 * 512), Some(32 * 512), Some(0), Some(3)]);
-        assert_eq!(of_disk("7:0"), [None; 4]);
-        assert_eq!(of_disk("8:0")[2], Some(7));
+        assert_eq!(counters("254:0"), [Some(16 * 512), Some(32 * 512), Some(0), Some(3)]);
+        assert_eq!(counters("7:0"), [None; 4]);
+        assert_eq!(counters("8:0")[2], Some(7));
         assert_eq!(field("rchar: 1\nread_bytes: 4096\n", "read_bytes:"), Some(4096));
         let mut totals = Totals::default();
         totals.add_cpu("cpu  10 0 20 60 10 0 0 0 0 0\n");
@@ -205,17 +206,16 @@ mod tests {
     }
 
     #[test]
-    fn files_that_stay_open_show_what_is_new() {
+    fn open_files_show_new_values() {
         let mut proc = Proc::open(None, DeviceReads::Counted);
         let before = proc.totals();
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a"), vec![1; 100_000]).unwrap();
         let after = proc.totals();
         let added = after.since(before).counts;
-        let (before, after) = (before.counts, after.counts);
         assert!(100_000 <= added.written_bytes.unwrap());
         assert!(0 < added.process_cpu_ns.unwrap());
-        assert!(before.cpu_ticks.unwrap() <= after.cpu_ticks.unwrap());
-        assert_eq!(after.device_read_bytes, None);
+        assert!(before.counts.cpu_ticks.unwrap() <= after.counts.cpu_ticks.unwrap());
+        assert_eq!(after.counts.device_read_bytes, None);
     }
 }

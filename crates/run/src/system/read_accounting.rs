@@ -1,12 +1,12 @@
-//! File systems whose reads the kernel counts in `read_bytes` of `/proc/self/io`. No I/O here.
+//! Knows the file systems whose reads the kernel counts in `read_bytes` of `/proc/self/io`.
 //!
-//! The kernel adds to `read_bytes` where it calls `task_io_account_read`: in `submit_bio` (block/blk-core.c) for what the process itself
-//! asks a block device for, and in NFS (fs/nfs/read.c, direct.c). FUSE does not call it since Linux 5.8, and virtiofs is FUSE. 9p,
-//! Ceph, SMB and AFS count in netfs (fs/netfs), often in a kernel thread instead of the process. OpenZFS counts what `read` returns,
-//! also from its own cache. Lustre, GPFS, BeeGFS and others outside the kernel differ by version.
+//! The kernel adds to `read_bytes` in `task_io_account_read`. It is called by `submit_bio` (block/blk-core.c) for a process's requests
+//! to block devices, and by NFS (fs/nfs/read.c, direct.c). FUSE, and with it virtiofs, does not call it since Linux 5.8. 9p, Ceph, SMB
+//! and AFS count in netfs (fs/netfs), often in a kernel thread instead of the process. OpenZFS counts the bytes that `read` returns,
+//! including those from its cache. Lustre, GPFS, BeeGFS and others outside the kernel differ by version.
 
-/// File systems on block devices, whose reads `submit_bio` counts. Stacked and in-memory file systems are right, too: overlayfs and
-/// ecryptfs read through the file system below, and tmpfs has no device.
+/// File systems on block devices, whose reads `submit_bio` counts, and NFS. Stacked and in-memory file systems are counted correctly too:
+/// overlayfs and ecryptfs read through the file system below, and tmpfs has no device.
 const COUNTED: [&str; 33] = [
     "bcachefs", "btrfs", "cramfs", "ecryptfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs",
     "gfs2", "hfs", "hfsplus", "iso9660", "jfs", "minix", "msdos", "nfs", "nfs4", "nilfs2", "ntfs3",
@@ -14,8 +14,8 @@ const COUNTED: [&str; 33] = [
     "xfs", "zonefs",
 ];
 
-/// Whether `read_bytes` counts what a process reads from a file system of this type, as `/proc/self/mountinfo` calls it. Types that are
-/// not known count as "no": device bytes are then unknown instead of 0.
+/// Whether `read_bytes` counts a process's reads from a file system of this type, named as in `/proc/self/mountinfo`. Unknown types are
+/// not counted, so that device bytes are unknown instead of 0.
 pub fn counts_device_reads(file_system: &str) -> bool {
     COUNTED.contains(&file_system)
 }

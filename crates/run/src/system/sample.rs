@@ -1,4 +1,4 @@
-//! The machine during an epoch: device bytes, CPU time, page cache, clock.
+//! Measures the machine during an epoch: bytes of the device, processor time and steps of the clock.
 
 use super::busiest::BusiestWatch;
 use super::facts::meminfo;
@@ -6,7 +6,7 @@ use super::proc::{DeviceReads, Proc, Totals};
 use crate::clock::Clock;
 use feedrate_measure::record::HostEpoch;
 
-/// A clock may wander so far in an epoch without having been stepped.
+/// Difference from which the wall clock counts as stepped; smaller ones are drift.
 const CLOCK_STEP_MIN_NS: u64 = 1_000_000;
 
 /// Counters at the start of an epoch.
@@ -20,7 +20,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Start counting. `device` is the `major:minor` under the dataset.
+    /// Starts counting. `device` is the `major:minor` of the disk under the dataset.
     pub fn start(device: Option<&str>, device_reads: DeviceReads, clock: Clock) -> Self {
         let mut proc = Proc::open(device, device_reads);
         Sampler {
@@ -33,14 +33,14 @@ impl Sampler {
         }
     }
 
-    /// The epoch so far; residency is left to the caller.
+    /// Returns the measurements since the start, except for residency.
     pub fn finish(mut self) -> HostEpoch {
         let added = self.proc.totals().since(self.at_start);
         let step_ns = self.clock.wall_step_ns() - self.clock_step_ns;
         let cpu_busy_share = added.cpu_busy_share();
         let watched = self.others.map(|others| others.finish(cpu_busy_share)).unwrap_or_default();
-        let process_cpu_ns = added.counts.process_cpu_ns;
-        let process_cpu_ns = process_cpu_ns.map(|cpu_ns| cpu_ns.saturating_sub(watched.cpu_ns));
+        let process_cpu_ns =
+            added.counts.process_cpu_ns.map(|cpu_ns| cpu_ns.saturating_sub(watched.cpu_ns));
         let is_stepped = step_ns.unsigned_abs() >= CLOCK_STEP_MIN_NS;
         HostEpoch {
             process_device_read_bytes: added.counts.process_device_read_bytes,

@@ -1,6 +1,7 @@
-//! Samples the machine and the workers while a run goes on, on a thread of its own. Those who train and read never wait for it.
+//! Samples the machine and the workers during a run, on a thread of its own that training and reading never wait for.
 //!
-//! Between blocks the session takes a sample itself wherever something begins or ends, so that no sample lies astride.
+//! The session also takes a sample itself whenever an epoch, a checkpoint or a copy begins or ends, so that no sample extends over
+//! such a boundary.
 
 use super::gpu::OpenGpus;
 use super::proc::{DeviceReads, Proc, Totals};
@@ -14,10 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The usual, for a driver's library may need it; pages that are not touched cost nothing.
+/// Stack of the threads: the usual size, since a GPU driver's library may need it. Untouched pages take no memory.
 const STACK_BYTES: usize = 2 << 20;
 
-/// The threads, and what they have seen.
+/// The sampling threads and their samples.
 pub struct TimelineSampler {
     shared: Arc<SamplerShared>,
     thread: Option<JoinHandle<()>>,
@@ -27,12 +28,12 @@ pub struct TimelineSampler {
 struct SamplerShared {
     clock: Clock,
     stop: AtomicBool,
-    /// Nobody waits for a driver that is being woken.
+    /// Whether the GPUs are open. Loading their driver may take long and is not waited for at the end.
     gpus_opened: AtomicBool,
-    taken: Mutex<Taken>,
+    state: Mutex<SamplerState>,
 }
 
-struct Taken {
+struct SamplerState {
     timeline: Timeline,
     proc: Proc,
     work: Vec<WorkProgress>,
@@ -42,7 +43,7 @@ struct Taken {
 }
 
 impl TimelineSampler {
-    /// Start sampling what `work` does and what the machine and its GPUs do; `device` is the `major:minor` under the dataset.
+    /// Starts sampling `work`, the machine and its GPUs. `device` is the `major:minor` of the disk under the dataset.
     ///
     /// # Errors
     /// A thread could not be started.
@@ -60,12 +61,12 @@ impl TimelineSampler {
             gpus_unknown_because: Some("NVML had not answered yet".into()),
             ..Timeline::new(last_ns)
         };
-        let taken = Taken { timeline, proc, work, last_ns, last, gpus: Vec::new() };
+        let state = SamplerState { timeline, proc, work, last_ns, last, gpus: Vec::new() };
         let shared = Arc::new(SamplerShared {
             clock,
             stop: AtomicBool::new(false),
             gpus_opened: AtomicBool::new(false),
-            taken: Mutex::new(taken),
+            state: Mutex::new(state),
         });
         let mut sampler = TimelineSampler { shared, thread: None, gpus: None };
         sampler.thread = Some(sampler.spawn("timeline", SamplerShared::run)?);
@@ -83,23 +84,23 @@ impl TimelineSampler {
         builder.spawn(move || run(&shared))
     }
 
-    /// Something begins or ends: so does a sample.
+    /// Ends the current sample, because something begins or ends.
     pub fn mark(&self) {
         self.shared.sample();
     }
 
-    /// Do `act` so that no sample lies across its start or end, where somebody samples.
+    /// Runs `act` so that no sample extends over its start or end.
     pub fn apart<T>(sampler: Option<&Self>, act: impl FnOnce() -> T) -> T {
         sampler.into_iter().for_each(Self::mark);
-        let done = act();
+        let result = act();
         sampler.into_iter().for_each(Self::mark);
-        done
+        result
     }
 
-    /// Bring a copy up to date for the last time: on rank 0 it is then of all processes.
+    /// Copies the final timeline. On rank 0 the copy includes the timelines of all processes.
     ///
     /// # Errors
-    /// As of [`CommError`].
+    /// See [`CommError`].
     pub fn finish(
         sampler: Option<&Self>,
         ranks: &Ranks,
@@ -123,9 +124,9 @@ impl TimelineSampler {
         Ok(())
     }
 
-    /// Bring a copy up to date.
+    /// Copies the current timeline.
     pub fn copy_to(&self, timeline: &mut Option<Timeline>) {
-        *timeline = Some(self.shared.taken().timeline.clone());
+        *timeline = Some(self.shared.state().timeline.clone());
     }
 }
 
@@ -136,7 +137,7 @@ impl Drop for TimelineSampler {
         let gpus = self.gpus.take().filter(|gpus| is_open || gpus.is_finished());
         for thread in self.thread.take().into_iter().chain(gpus) {
             thread.thread().unpark();
-            // A thread that panicked has told its story on stderr; the samples before are kept.
+            // A panic was printed to stderr already; the samples taken before are kept.
             let _ = thread.join();
         }
     }
@@ -147,74 +148,73 @@ impl SamplerShared {
         self.every_interval(|| self.sample());
     }
 
-    /// Look at GPUs beside the sampling, which takes what they showed last: a driver may take its time.
+    /// Samples the GPUs on a separate thread, since their driver may be slow. The timeline uses their latest samples.
     fn run_gpus(&self, open: OpenGpus) {
         let mut gpus = match open() {
             Ok(gpus) => gpus,
-            Err(why) => {
-                self.taken().timeline.gpus_unknown_because = Some(why);
+            Err(reason) => {
+                self.state().timeline.gpus_unknown_because = Some(reason);
                 return;
             }
         };
         self.gpus_opened.store(true, Release);
-        let mut shown = Vec::new();
-        gpus.look(&mut shown);
+        let mut samples = Vec::new();
+        gpus.sample(&mut samples);
         let names = gpus.names();
-        let mut taken = self.taken();
-        taken.timeline.set_gpus(&names);
-        taken.gpus.clone_from(&shown);
-        drop(taken);
+        let mut state = self.state();
+        state.timeline.set_gpus(&names);
+        state.gpus.clone_from(&samples);
+        drop(state);
         self.every_interval(|| {
-            gpus.look(&mut shown);
-            let mut taken = self.taken();
-            taken.gpus.clone_from(&shown);
-            taken.timeline.interval_ns
+            gpus.sample(&mut samples);
+            let mut state = self.state();
+            state.gpus.clone_from(&samples);
+            state.timeline.interval_ns
         });
     }
 
-    /// `act` returns the time from one to the next.
+    /// Calls `act` periodically until the stop. `act` returns the interval to its next call.
     fn every_interval(&self, mut act: impl FnMut() -> u64) {
-        let mut next_ns = self.clock.now_ns();
-        let mut interval_ns = self.taken().timeline.interval_ns;
+        let mut last_ns = self.clock.now_ns();
+        let mut interval_ns = self.state().timeline.interval_ns;
         while !self.stop.load(Acquire) {
             let now_ns = self.clock.now_ns();
-            if now_ns < next_ns + interval_ns {
-                std::thread::park_timeout(Duration::from_nanos(next_ns + interval_ns - now_ns));
+            if now_ns < last_ns + interval_ns {
+                std::thread::park_timeout(Duration::from_nanos(last_ns + interval_ns - now_ns));
                 continue;
             }
             interval_ns = act();
-            // What was slept through is one long sample, not many empty ones.
-            next_ns += (now_ns - next_ns) / interval_ns * interval_ns;
+            // Missed intervals become one long sample instead of many empty ones.
+            last_ns += (now_ns - last_ns) / interval_ns * interval_ns;
         }
     }
 
-    /// Returns the time to the next.
+    /// Takes a sample and returns the interval to the next.
     fn sample(&self) -> u64 {
-        let mut taken = self.taken();
-        let taken = &mut *taken;
+        let mut guard = self.state();
+        let state = &mut *guard;
         let now_ns = self.clock.now_ns();
-        let now = totals(&mut taken.proc, &taken.work);
-        let sample = since(&mut taken.last, now, now_ns.saturating_sub(taken.last_ns));
-        taken.last_ns = now_ns;
-        taken.timeline.push(&sample, &taken.gpus);
-        taken.timeline.interval_ns
+        let now = totals(&mut state.proc, &state.work);
+        let sample = since(&mut state.last, now, now_ns.saturating_sub(state.last_ns));
+        state.last_ns = now_ns;
+        state.timeline.push(&sample, &state.gpus);
+        state.timeline.interval_ns
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, SamplerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn totals(proc: &mut Proc, work: &[WorkProgress]) -> Totals {
-    let read_bytes = work.iter().map(WorkProgress::read_bytes).sum();
-    let operations = work.iter().map(WorkProgress::operations).sum();
     let mut totals = proc.totals();
-    (totals.counts.read_bytes, totals.counts.operations) = (Some(read_bytes), Some(operations));
+    totals.counts.read_bytes = Some(work.iter().map(WorkProgress::read_bytes).sum());
+    totals.counts.operations = Some(work.iter().map(WorkProgress::operations).sum());
     totals
 }
 
-/// Everything added to `last`, which becomes `now`. Some counters of the kernel (time waiting for I/O) may step back a little: they
-/// count again from where they were.
+/// Returns the difference of `now` to `last` and updates `last`. Some counters of the kernel, such as the time waiting for I/O, may
+/// decrease a little; they count again when they exceed their earlier maximum.
 fn since(last: &mut Totals, now: Totals, duration_ns: u64) -> Sample {
     let added = now.since(*last);
     *last = now.max(*last);
@@ -228,51 +228,51 @@ mod tests {
     use std::sync::Condvar;
 
     #[test]
-    fn a_counter_that_steps_back_counts_on_from_where_it_was() {
+    fn a_counter_that_decreases_counts_from_its_maximum() {
         let totals = |ticks| {
             let counts = Sample { cpu_ticks: Some(ticks), ..Sample::default() };
             Totals { counts, ..Totals::default() }
         };
         let mut last = totals(100);
-        let seen = [110, 108, 109, 130].map(|ticks| since(&mut last, totals(ticks), 1).cpu_ticks);
-        assert_eq!(seen, [Some(10), Some(0), Some(0), Some(20)]);
+        let added = [110, 108, 109, 130].map(|ticks| since(&mut last, totals(ticks), 1).cpu_ticks);
+        assert_eq!(added, [Some(10), Some(0), Some(0), Some(20)]);
         assert_eq!(since(&mut last, totals(131), 1).operations, None);
     }
 
-    fn none() -> Result<Box<dyn Gpus>, String> {
+    fn no_gpus() -> Result<Box<dyn Gpus>, String> {
         Err("there is none".into())
     }
 
-    /// Shows how often it was looked at. The second tells nothing.
-    struct Fake {
-        looks: u64,
+    /// Two GPUs, of which the second reports no values.
+    struct FakeGpus {
+        samples_taken: u64,
     }
 
-    /// Told when the fake is looked at for the second time: what it showed first has been taken then.
-    static LOOKED: (Mutex<u64>, Condvar) = (Mutex::new(0), Condvar::new());
+    /// Number of samples taken of the fake GPUs. At the second one, the first is in the timeline's state.
+    static SAMPLED: (Mutex<u64>, Condvar) = (Mutex::new(0), Condvar::new());
 
-    impl Gpus for Fake {
+    impl Gpus for FakeGpus {
         fn names(&self) -> Vec<String> {
             vec!["A".into(), "B".into()]
         }
 
-        fn look(&mut self, shown: &mut Vec<GpuSample>) {
-            self.looks += 1;
-            *LOOKED.0.lock().unwrap() = self.looks;
-            LOOKED.1.notify_all();
+        fn sample(&mut self, samples: &mut Vec<GpuSample>) {
+            self.samples_taken += 1;
+            *SAMPLED.0.lock().unwrap() = self.samples_taken;
+            SAMPLED.1.notify_all();
             let first = GpuSample { utilisation_percent: Some(97), ..GpuSample::default() };
-            *shown = vec![first, GpuSample::default()];
+            *samples = vec![first, GpuSample::default()];
         }
     }
 
     #[test]
-    fn gpus_are_seen_from_when_they_are_known() {
-        let open = || Ok(Box::new(Fake { looks: 0 }) as Box<dyn Gpus>);
+    fn gpus_are_sampled_once_they_are_open() {
+        let open = || Ok(Box::new(FakeGpus { samples_taken: 0 }) as Box<dyn Gpus>);
         let sampler =
             TimelineSampler::start(Clock::new(), None, DeviceReads::Counted, Vec::new(), open)
                 .unwrap();
-        let looked = LOOKED.0.lock().unwrap();
-        drop(LOOKED.1.wait_while(looked, |looks| *looks < 2).unwrap());
+        let sampled = SAMPLED.0.lock().unwrap();
+        drop(SAMPLED.1.wait_while(sampled, |count| *count < 2).unwrap());
         sampler.mark();
         let mut copy = None;
         sampler.copy_to(&mut copy);
@@ -286,13 +286,13 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_gpus_says_so() {
+    fn a_machine_without_gpus_has_a_reason() {
         let sampler =
-            TimelineSampler::start(Clock::new(), None, DeviceReads::Counted, Vec::new(), none)
+            TimelineSampler::start(Clock::new(), None, DeviceReads::Counted, Vec::new(), no_gpus)
                 .unwrap();
         let mut copy: Option<Timeline> = None;
-        let why = |copy: &Option<Timeline>| copy.as_ref()?.gpus_unknown_because.clone();
-        while why(&copy).is_none_or(|why| why != "there is none") {
+        let reason = |copy: &Option<Timeline>| copy.as_ref()?.gpus_unknown_because.clone();
+        while reason(&copy).is_none_or(|reason| reason != "there is none") {
             std::thread::yield_now();
             sampler.copy_to(&mut copy);
         }
@@ -300,10 +300,10 @@ mod tests {
     }
 
     #[test]
-    fn samples_follow_one_another_and_see_what_the_process_does() {
+    fn samples_are_contiguous_and_count_the_work_of_the_process() {
         let clock = Clock::new();
         let sampler =
-            TimelineSampler::start(clock, None, DeviceReads::Counted, Vec::new(), none).unwrap();
+            TimelineSampler::start(clock, None, DeviceReads::Counted, Vec::new(), no_gpus).unwrap();
         let folder = tempfile::tempdir().unwrap();
         sampler.mark();
         let begun_ns = clock.now_ns();

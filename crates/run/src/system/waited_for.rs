@@ -1,13 +1,13 @@
-//! Files that threads of this process are in a system call for, as `/proc` shows them: for whoever tells what a storage does not
-//! answer. Touches no storage.
+//! Finds the files for which threads of this process are in a system call, to report a hanging storage. It reads `/proc` and does not
+//! access the storage.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Calls whose first argument is a descriptor.
-const OF_FILE: &[i64] = &[
+/// System calls whose first argument is a file descriptor.
+const DESCRIPTOR_CALLS: &[i64] = &[
     libc::SYS_read,
     libc::SYS_pread64,
     libc::SYS_readv,
@@ -27,8 +27,8 @@ const OF_FILE: &[i64] = &[
     libc::SYS_flock,
     libc::SYS_fcntl,
 ];
-/// Calls whose first argument is a folder's descriptor, and the second a path in it.
-const IN_FOLDER: &[i64] = &[
+/// System calls whose first argument is the descriptor of a folder, and the second a path in it.
+const FOLDER_CALLS: &[i64] = &[
     libc::SYS_openat,
     libc::SYS_newfstatat,
     libc::SYS_statx,
@@ -39,8 +39,8 @@ const IN_FOLDER: &[i64] = &[
     libc::SYS_renameat2,
     libc::SYS_readlinkat,
 ];
-/// Calls whose first argument is a path.
-const OF_PATH: &[i64] = &[
+/// System calls whose first argument is a path.
+const PATH_CALLS: &[i64] = &[
     libc::SYS_statfs,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_access,
@@ -55,32 +55,31 @@ const OF_PATH: &[i64] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_readlink,
 ];
-/// The kernel's own limit.
+/// The kernel's limit of a path.
 const PATH_BYTES_MAX: usize = 4096;
 
-/// The files, but those of the kernel itself.
+/// Returns the files that threads of this process wait for, without those of the kernel's file systems.
 pub fn waited_for() -> BTreeSet<PathBuf> {
     let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let calls = tasks.filter_map(|task| fs::read_to_string(task.path().join("syscall")).ok());
     let files = calls.filter_map(|call| file_of(&call));
-    let of_kernel = ["/proc", "/sys", "/dev"];
-    files
-        .filter(|file| file.is_absolute() && !of_kernel.iter().any(|root| file.starts_with(root)))
-        .collect()
+    let kernel_roots = ["/proc", "/sys", "/dev"];
+    let is_kernel_file = |file: &Path| kernel_roots.iter().any(|root| file.starts_with(root));
+    files.filter(|file| file.is_absolute() && !is_kernel_file(file)).collect()
 }
 
-/// The file of a call, which is written as its number and its arguments.
+/// Returns the file of a system call, which `/proc` shows as its number and its arguments.
 fn file_of(call: &str) -> Option<PathBuf> {
     let mut words = call.split_whitespace();
     let number = words.next()?.parse().ok()?;
     let mut argument = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
-    if OF_FILE.contains(&number) {
+    if DESCRIPTOR_CALLS.contains(&number) {
         descriptor(argument()?)
-    } else if IN_FOLDER.contains(&number) {
-        let (folder, name) = (argument()?, argument()?);
-        let name = path_at(name)?;
-        Some(if name.is_absolute() { name } else { descriptor(folder)?.join(name) })
-    } else if OF_PATH.contains(&number) {
+    } else if FOLDER_CALLS.contains(&number) {
+        let folder = argument()?;
+        let path = path_at(argument()?)?;
+        Some(if path.is_absolute() { path } else { descriptor(folder)?.join(path) })
+    } else if PATH_CALLS.contains(&number) {
         std::path::absolute(path_at(argument()?)?).ok()
     } else {
         None
@@ -94,7 +93,7 @@ fn descriptor(number: u64) -> Option<PathBuf> {
     }
 }
 
-/// The path in this process's memory; whoever gave it may have gone on, so what is there is read as a file.
+/// Reads a path from this process's memory. It goes through `/proc/self/mem`, since the call may have returned and its memory been freed.
 fn path_at(address: u64) -> Option<PathBuf> {
     let mut bytes = [0; PATH_BYTES_MAX];
     let len = File::open("/proc/self/mem").ok()?.read_at(&mut bytes, address).ok()?;
@@ -122,7 +121,7 @@ mod tests {
             let reads = scope.spawn(|| fs::read(&pipe).unwrap());
             until_found(true);
             let writes = OpenOptions::new().write(true).open(&pipe).unwrap();
-            // The other thread reads by now, or will.
+            // The other thread is reading or about to.
             until_found(true);
             drop(writes);
             assert_eq!(reads.join().unwrap(), b"");

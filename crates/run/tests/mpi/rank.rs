@@ -1,4 +1,4 @@
-//! A rank under test: says what it sees, and behaves or misbehaves as it is told.
+//! A rank under test: prints what it observes, and behaves or misbehaves as requested.
 
 use feedrate_run::clock::machine_ns;
 use feedrate_run::comm::mpi::{Mpi, Options, connect, launched};
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Be a rank that does `what`.
-pub(crate) fn run(what: &str) {
+/// Runs as a rank with `action`.
+pub(crate) fn run(action: &str) {
     let timeout = std::env::var("RANK_TIMEOUT_S").ok().and_then(|s| s.parse().ok()).unwrap_or(60.0);
     let options = Options {
         launched: launched(|name| std::env::var(name).ok()),
@@ -18,9 +18,9 @@ pub(crate) fn run(what: &str) {
         rank_timeout: Duration::from_secs_f64(timeout),
         stop: stop(),
         on_wait: None,
-        on_loss: Some(Arc::new(|error: &CommError| say(&format!("told: {error}")))),
+        on_loss: Some(Arc::new(|error: &CommError| say(&format!("lost: {error}")))),
     };
-    let options = match what {
+    let options = match action {
         "busy" => Options { on_wait: Some(Arc::new(note)), ..options },
         _ => options,
     };
@@ -32,21 +32,21 @@ pub(crate) fn run(what: &str) {
             std::process::exit(2);
         }
     };
-    let one = mpi.rank() == 2.min(mpi.size() - 1);
-    let result = match what {
+    let is_odd_one = mpi.rank() == 2.min(mpi.size() - 1);
+    let result = match action {
         "join" => Ok(()),
         "files" => files(&mpi),
         "bench" => bench(&mpi),
-        "kill" => misbehave(&mpi, one, die),
+        "kill" => misbehave(&mpi, is_odd_one, die),
         "kill-first" => misbehave(&mpi, mpi.rank() == 0, die),
         "give-up" => {
-            misbehave(&mpi, one, |mpi| mpi.give_up(End::Failed("no such file".to_owned())))
+            misbehave(&mpi, is_odd_one, |mpi| mpi.give_up(End::Failed("no such file".to_owned())))
         }
-        "panic" => misbehave(&mpi, one, |_| panic!("as it was told to")),
+        "panic" => misbehave(&mpi, is_odd_one, |_| panic!("as requested")),
         "stop" if mpi.rank() == 3 => misbehave(&mpi, true, |_| sleep()),
-        "stop" => misbehave(&mpi, one, |_| signal(Signal::TERM)),
-        "busy" => busy(&mpi, one),
-        "sleep" => misbehave(&mpi, one, |_| sleep()),
+        "stop" => misbehave(&mpi, is_odd_one, |_| signal(Signal::TERM)),
+        "busy" => busy(&mpi, is_odd_one),
+        "sleep" => misbehave(&mpi, is_odd_one, |_| sleep()),
         _ => contract(&mpi),
     };
     if let Err(error) = result {
@@ -56,12 +56,12 @@ pub(crate) fn run(what: &str) {
     }
 }
 
-/// In one write, so that launchers do not mix lines.
+/// Prints a line in one write, so that launchers do not mix lines.
 fn say(text: &str) {
     println!("{text}");
 }
 
-/// Set by what launchers send when a rank has died.
+/// Returns a flag that is set by the signals that launchers send when a rank has died.
 fn stop() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
@@ -74,17 +74,17 @@ fn contract(mpi: &Mpi) -> Result<(), CommError> {
     for _ in 0..100 {
         mpi.barrier()?;
     }
-    let of = |rank: u32| vec![rank as u8; 1_000 * rank as usize];
-    let all = mpi.gather(&of(mpi.rank()))?;
+    let message = |rank: u32| vec![rank as u8; 1_000 * rank as usize];
+    let all = mpi.gather(&message(mpi.rank()))?;
     let ranks = if mpi.rank() == 0 { mpi.size() } else { 0 };
-    assert_eq!(all, (0..ranks).map(of).collect::<Vec<_>>());
+    assert_eq!(all, (0..ranks).map(message).collect::<Vec<_>>());
     assert_eq!(mpi.broadcast(format!("from {}", mpi.rank()).as_bytes())?, b"from 0");
     assert_eq!(mpi.broadcast(&[])?, b"");
-    // The ranks are on one machine, whatever they think, so that what they must find out about their clocks is known.
+    // All ranks are actually on one machine, so the correct offset is known.
     let ahead_ns = u64::from(mpi.rank()) * 10_000_000_000;
     let offset = mpi.clock(&|| machine_ns() + ahead_ns)?;
-    let wrong_ns = (offset.offset_ns + ahead_ns as i64).unsigned_abs();
-    assert!(wrong_ns <= offset.error_ns, "{offset:?}");
+    let error_ns = (offset.offset_ns + ahead_ns as i64).unsigned_abs();
+    assert!(error_ns <= offset.error_ns, "{offset:?}");
     ring(mpi)?;
     say(&format!("rank {} of {}: {:?}", mpi.rank(), mpi.size(), mpi.node()));
     Ok(())
@@ -92,34 +92,35 @@ fn contract(mpi: &Mpi) -> Result<(), CommError> {
 
 /// Two threads of each rank send to the next rank and receive from the one before, while the main thread waits for all.
 fn ring(mpi: &Mpi) -> Result<(), CommError> {
-    let (peers, go) = (mpi.peers()?, AtomicBool::new(false));
-    let (next, last) = ((mpi.rank() + 1) % mpi.size(), (mpi.rank() + mpi.size() - 1) % mpi.size());
-    let (peers, go) = (&peers, &go);
+    let peers = &mpi.peers()?;
+    let stop = &AtomicBool::new(false);
+    let next = (mpi.rank() + 1) % mpi.size();
+    let previous = (mpi.rank() + mpi.size() - 1) % mpi.size();
     std::thread::scope(|scope| {
-        let around = |tag: u32| {
+        let exchange = |tag: u32| {
             move || -> Result<(), CommError> {
                 let mut bytes = vec![tag as u8; 300_000];
                 for round in 1..=10_u8 {
-                    // Ranks of even numbers begin, else all would wait until what they send is taken.
+                    // Even ranks send first; if all did, a send could wait for its receiver forever.
                     if mpi.rank().is_multiple_of(2) {
-                        bytes = peers.send(next, tag, bytes, go)?;
+                        bytes = peers.send(next, tag, bytes, stop)?;
                     }
-                    let came = peers.receive(last, tag, vec![0; 300_000], go)?;
-                    assert!(came.iter().all(|&byte| byte == tag as u8), "round {round}");
+                    let received = peers.receive(previous, tag, vec![0; 300_000], stop)?;
+                    assert!(received.iter().all(|&byte| byte == tag as u8), "round {round}");
                     if !mpi.rank().is_multiple_of(2) {
-                        bytes = peers.send(next, tag, bytes, go)?;
+                        bytes = peers.send(next, tag, bytes, stop)?;
                     }
                 }
                 Ok(())
             }
         };
-        let threads = [7, 8].map(|tag| scope.spawn(around(tag)));
+        let threads = [7, 8].map(|tag| scope.spawn(exchange(tag)));
         mpi.barrier()?;
         threads.into_iter().try_for_each(|thread| thread.join().expect("it does not panic"))
     })
 }
 
-/// Each rank's worker reads its part of a file together with the others', while their main threads wait for each other.
+/// The workers of all ranks read a file together, each a part of it, while the main threads call barriers.
 fn files(mpi: &Mpi) -> Result<(), CommError> {
     let path = file();
     let files = mpi.files()?;
@@ -140,23 +141,23 @@ fn files(mpi: &Mpi) -> Result<(), CommError> {
         mpi.barrier()?;
     }
     let (missing, read) = worker.join().expect("the worker does not panic")?;
-    // The test wrote the number of each thousand into its bytes.
+    // Each thousand bytes of the file have their number as value.
     let expected = (0..10).map(|round| (rank as u8 + 4 * round, rank as u8 + 4 * round, 1_000));
     assert_eq!(read, expected.collect::<Vec<_>>());
-    let missing = missing.expect("nothing is there").to_string();
+    let missing = missing.expect("there is no such file").to_string();
     assert!(missing.starts_with("MPI_File_open: `/nonexistent/file`: "), "{missing}");
     say(&format!("rank {rank} has read"));
     Ok(())
 }
 
-/// All wait for each other, until `one` does something else.
-fn misbehave(mpi: &Mpi, one: bool, how: impl Fn(&Mpi)) -> Result<(), CommError> {
+/// Calls barriers until the rank with `is_odd_one` calls `act` instead.
+fn misbehave(mpi: &Mpi, is_odd_one: bool, act: impl Fn(&Mpi)) -> Result<(), CommError> {
     for _ in 0..10 {
         mpi.barrier()?;
     }
-    if one {
+    if is_odd_one {
         eprintln!("rank {} at {}", mpi.rank(), now_ms());
-        how(mpi);
+        act(mpi);
     }
     let result = mpi.barrier_in_time();
     eprintln!("rank {} knows at {}", mpi.rank(), now_ms());
@@ -171,7 +172,7 @@ fn file() -> PathBuf {
     std::env::var_os("FEEDRATE_TEST_FILE").expect("the test names a file").into()
 }
 
-/// That the wait goes on lets the busy rank go on.
+/// Called when the wait for the busy rank is reported; lets that rank continue.
 fn note(late: &CommError) {
     say(&format!("noted: {late}"));
     if matches!(late, CommError::Missing { ranks, .. } if ranks.contains(&2)) {
@@ -179,10 +180,10 @@ fn note(late: &CommError) {
     }
 }
 
-/// One rank is at work until another has waited for longer than the timeout.
-fn busy(mpi: &Mpi, one: bool) -> Result<(), CommError> {
+/// One rank is busy until another has waited for longer than the timeout.
+fn busy(mpi: &Mpi, is_odd_one: bool) -> Result<(), CommError> {
     mpi.barrier()?;
-    while one && std::fs::read(file()).is_ok_and(|content| content.is_empty()) {
+    while is_odd_one && std::fs::read(file()).is_ok_and(|content| content.is_empty()) {
         std::thread::yield_now();
     }
     let all = mpi.gather(&[mpi.rank() as u8])?;
@@ -193,7 +194,7 @@ fn busy(mpi: &Mpi, one: bool) -> Result<(), CommError> {
     Ok(())
 }
 
-/// Until the others end this process.
+/// Sleeps until the other ranks end this process.
 fn sleep() {
     std::thread::sleep(Duration::from_secs(600));
 }
@@ -214,9 +215,9 @@ fn bench(mpi: &Mpi) -> Result<(), CommError> {
     for _ in 0..ROUNDS {
         mpi.barrier()?;
     }
-    let own = start.elapsed() / ROUNDS;
+    let duration = start.elapsed() / ROUNDS;
     if mpi.rank() == 0 {
-        say(&format!("barrier: {own:?}"));
+        say(&format!("barrier: {duration:?}"));
     }
     Ok(())
 }

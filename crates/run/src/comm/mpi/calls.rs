@@ -286,8 +286,7 @@ impl Calls {
             unsafe { (self.functions.error_string)(code, text, len) }
         });
         let description = in_one_line(&text);
-        let reason =
-            if description.is_empty() { format!("error {code}") } else { description };
+        let reason = if description.is_empty() { format!("error {code}") } else { description };
         Err(CommError::Library { call, reason })
     }
 

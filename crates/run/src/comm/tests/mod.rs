@@ -71,7 +71,9 @@ fn peers_contract(rank: &dyn Comm) {
     for tag in [8, 7] {
         for i in 0..20_u8 {
             let buffer = vec![0; usize::from(i) + tag as usize];
-            assert!(peers.receive(other, tag, buffer, &stop).unwrap().iter().all(|&byte| byte == i));
+            assert!(
+                peers.receive(other, tag, buffer, &stop).unwrap().iter().all(|&byte| byte == i)
+            );
         }
     }
     rank.barrier().unwrap();

@@ -156,8 +156,7 @@ impl Peers for Threads {
                 Some(message) if message.len() == bytes.len() => return Ok(message),
                 Some(message) => {
                     let expected = bytes.len();
-                    let reason =
-                        format!("{} bytes came, {expected} were expected", message.len());
+                    let reason = format!("{} bytes came, {expected} were expected", message.len());
                     return Err(CommError::Library { call: "a message between ranks", reason });
                 }
                 None => {}

@@ -419,8 +419,7 @@ mod tests {
         let lost = ControlMessage::Lost { rank: 1, host: "a".to_owned(), end: End::Silent };
         assert_eq!(hub.end, Some(lost));
         inquire_in_vain(&mut inquiring);
-        let missing =
-            ControlMessage::Missing { ranks: vec![1], waited: Duration::from_secs(1) };
+        let missing = ControlMessage::Missing { ranks: vec![1], waited: Duration::from_secs(1) };
         assert_eq!(inquiring.end, Some(missing));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -40,7 +40,8 @@ impl ProcessIdentity {
     /// time.
     pub(super) fn is_running(&self) -> bool {
         let stat = ProcessStat::read(self.pid).filter(|stat| stat.start_ticks == self.start_ticks);
-        PidScope::current().as_ref() == Some(&self.scope) && stat.is_some_and(|stat| stat.is_running())
+        PidScope::current().as_ref() == Some(&self.scope)
+            && stat.is_some_and(|stat| stat.is_running())
     }
 }
 
