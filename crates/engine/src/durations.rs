@@ -1,14 +1,14 @@
-//! Lengths of compute and preprocessing: constant, or drawn from DLIO's distributions (`utility.py:sleep`).
+//! Durations of compute and preprocessing: constant, or drawn from DLIO's distributions (`utility.py:sleep`).
 
 use feedrate_spec::workload::TimeSpec;
 use rand_distr::{Distribution, Exp, Gamma, Normal, Poisson, Uniform};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-/// A sequence of lengths.
+/// A sequence of durations.
 pub struct Durations {
     random: Xoshiro256PlusPlus,
-    /// Draws seconds; `None` where each is the mean.
+    /// Draws seconds; `None` if each duration is the mean.
     draw: Option<Draw>,
     mean_s: f64,
     factor: f64,
@@ -17,7 +17,7 @@ pub struct Durations {
 type Draw = Box<dyn Fn(&mut Xoshiro256PlusPlus) -> f64 + Send + Sync>;
 
 impl Durations {
-    /// The sequence of `seed`. Parameters that make no distribution fall back to its mean.
+    /// Creates the sequence of `seed`. Invalid parameters of a distribution fall back to its mean.
     pub fn new(spec: TimeSpec, seed: u64) -> Self {
         let draw = match spec {
             TimeSpec::None | TimeSpec::Constant { .. } => None,
@@ -31,12 +31,12 @@ impl Durations {
         Durations { random, draw, mean_s: spec.mean_s(), factor: 1.0 }
     }
 
-    /// The same, each so many times as long.
+    /// Multiplies all durations by `factor`.
     pub fn times(self, factor: f64) -> Self {
         Durations { factor, ..self }
     }
 
-    /// Nanoseconds of the next.
+    /// Returns the next duration.
     pub fn next_ns(&mut self) -> u64 {
         let seconds = match &self.draw {
             Some(draw) => draw(&mut self.random),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn each_seed_draws_a_sequence_of_its_own_again_and_again() {
+    fn each_seed_draws_a_reproducible_sequence_of_its_own() {
         let spec = TimeSpec::Uniform { min: 0.0, max: 1.0 };
         assert_eq!(Durations::new(spec, 3).next_ns(), Durations::new(spec, 3).next_ns());
         assert_ne!(Durations::new(spec, 3).next_ns(), Durations::new(spec, 4).next_ns());

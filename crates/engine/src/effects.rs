@@ -1,26 +1,27 @@
-//! Turns the stepper's actions into calls on queues, timers and workers, whatever the driver.
+//! Turns the stepper's actions into calls on queues, timers and workers. Both drivers use it.
 
 use crate::loader::{Loader, Queue, ReadTimes, Wakes};
 use crate::stepper::{StepAction, StepEvent, Stepper};
 use feedrate_measure::record::AcceleratorEpoch;
 use std::collections::VecDeque;
 
-/// The part that each driver does its own way.
+/// The effects that differ between drivers.
 pub trait Effects {
-    /// Workers of an accelerator may have work.
+    /// Wakes workers of an accelerator, which may have work.
     fn wake(&mut self, accelerator: u32, wakes: Wakes);
-    /// Say when a step that begins at `now_ns` is over: at `at_ns`, or when a device has carried it out.
-    fn compute(&mut self, accelerator: u32, now_ns: u64, at_ns: u64);
-    /// Start the workers of an accelerator for an epoch of `steps` steps. True: that takes time, and its queue is opened after it.
+    /// Starts compute at `now_ns`. The driver reports its end, at `end_ns` or when a device has finished it.
+    fn compute(&mut self, accelerator: u32, now_ns: u64, end_ns: u64);
+    /// Starts the workers of an accelerator for an epoch of `steps` steps. Returns true if that takes time; the driver then publishes the
+    /// epoch to the queue afterwards.
     fn start(&mut self, accelerator: u32, steps: u64) -> bool;
-    /// Let the training's process take `batch` over, of which `bytes` were read: how long starting workers took since the last, and how
-    /// long this did. `None`: it has begun, and whoever is told of its end asks again.
+    /// Lets the training process receive `batch`, for which `bytes` were read. Returns the time spent starting workers since the previous
+    /// batch and the time spent receiving this one. Returns `None` if receiving has only begun; the caller retries when it has ended.
     fn receive(&mut self, accelerator: u32, batch: u64, bytes: u64) -> Option<[u64; 2]>;
-    /// Wait for the other processes. False: one of them will not come, and the run has failed.
+    /// Waits for the other processes. Returns false if one of them is lost and the run has failed.
     fn barrier(&mut self) -> bool;
 }
 
-/// Events that wait to be handled, and what is done about them.
+/// Queue of events, and their handling.
 pub struct Conductor {
     loader: &'static dyn Loader,
     events: VecDeque<(StepEvent, Option<u64>)>,
@@ -28,32 +29,32 @@ pub struct Conductor {
 }
 
 impl Conductor {
-    /// With memory for as many events as `accelerators` have at a time.
+    /// Creates a conductor with memory for the concurrent events of `accelerators`.
     pub fn new(loader: &'static dyn Loader, accelerators: u32) -> Self {
-        let at_once = 2 * accelerators as usize + 2;
+        let capacity = 2 * accelerators as usize + 2;
         Conductor {
             loader,
-            events: VecDeque::with_capacity(at_once),
-            actions: VecDeque::with_capacity(at_once),
+            events: VecDeque::with_capacity(capacity),
+            actions: VecDeque::with_capacity(capacity),
         }
     }
 
-    /// Something happened that is to be handled.
+    /// Queues an event.
     pub fn push(&mut self, event: StepEvent) {
         self.events.push_back((event, None));
     }
 
-    /// The next event to be handled, with its time where that is not the present.
+    /// Takes the next event, with its time if that is not the current one.
     pub fn pop(&mut self) -> Option<(StepEvent, Option<u64>)> {
         self.events.pop_front()
     }
 
-    /// Whether nothing waits to be handled.
+    /// Whether no event is queued.
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
 
-    /// Open the next epoch's batches on all queues, and wake their workers.
+    /// Publishes the next epoch's batches to all queues and wakes their workers.
     pub fn publish(&self, steps: u64, queues: &[Queue], effects: &mut dyn Effects) {
         for (accelerator, queue) in queues.iter().enumerate() {
             queue.begin_epoch();
@@ -64,7 +65,7 @@ impl Conductor {
         }
     }
 
-    /// Do all that follows from `event` at `now_ns`. True when the block is over, and with the last the epoch.
+    /// Handles `event` at `now_ns` and all actions that follow. Returns true at the end of a block.
     pub fn handle(
         &mut self,
         event: StepEvent,
@@ -74,60 +75,66 @@ impl Conductor {
         effects: &mut dyn Effects,
     ) -> bool {
         stepper.on(event, now_ns, queues, &mut self.actions);
-        let mut is_over = false;
+        let mut block_ended = false;
         while let Some(action) = self.actions.pop_front() {
             match action {
-                StepAction::Ask(accelerator, batch) => {
-                    self.ask(accelerator, batch, queues, effects);
+                StepAction::RequestBatch(accelerator, batch) => {
+                    self.request_batch(accelerator, batch, queues, effects);
                 }
                 // A step without compute ends when it begins.
-                StepAction::ComputeUntil(accelerator, at_ns) if at_ns <= now_ns => {
+                StepAction::ComputeUntil(accelerator, end_ns) if end_ns <= now_ns => {
                     self.events.push_back((StepEvent::ComputeDone(accelerator), Some(now_ns)));
                 }
-                StepAction::ComputeUntil(accelerator, at_ns) => {
-                    effects.compute(accelerator, now_ns, at_ns);
+                StepAction::ComputeUntil(accelerator, end_ns) => {
+                    effects.compute(accelerator, now_ns, end_ns);
                 }
                 StepAction::Barrier => {
                     if effects.barrier() {
                         self.push(StepEvent::BarrierOpen);
                     }
                 }
-                StepAction::BlockDone => is_over = true,
+                StepAction::BlockDone => block_ended = true,
             }
         }
-        is_over
+        block_ended
     }
 
-    /// Take the batch if it is whole, and let its place be filled; else wait for it.
-    fn ask(&mut self, accelerator: u32, batch: u64, queues: &[Queue], effects: &mut dyn Effects) {
+    /// Requests a batch. If it is complete, it is received and taken, and workers are woken for the batch that may be begun in its place.
+    fn request_batch(
+        &mut self,
+        accelerator: u32,
+        batch: u64,
+        queues: &[Queue],
+        effects: &mut dyn Effects,
+    ) {
         let queue = &queues[accelerator as usize];
-        if queue.ask(batch) {
+        if queue.request(batch) {
             let bytes = queue.bytes_of(batch);
             let received = effects.receive(accelerator, batch, bytes);
             let Some([start_ns, receive_ns]) = received else { return };
-            let (times, opened) = queue.take(batch);
-            let times = ReadTimes { start_ns, receive_ns, ..times };
+            let (read_times, opened) = queue.take(batch);
+            let times = ReadTimes { start_ns, receive_ns, ..read_times };
             if let Some(opened) = opened {
                 effects.wake(accelerator, queue.wakes(self.loader, opened));
             }
             self.push(StepEvent::BatchReady(accelerator, times));
-        } else if queue.reads_when_asked() {
+        } else if queue.reads_on_request() {
             effects.wake(accelerator, queue.wakes(self.loader, batch));
         }
     }
 
-    /// A batch that was missing is there, or was taken over: take the one asked for, if no other is missing.
+    /// Requests the next batch again, after a missing batch was completed or a batch was received.
     pub fn retry(&mut self, accelerator: u32, queues: &[Queue], effects: &mut dyn Effects) {
-        self.ask(accelerator, queues[accelerator as usize].next_batch(), queues, effects);
+        self.request_batch(accelerator, queues[accelerator as usize].next_batch(), queues, effects);
     }
 }
 
-/// Write down when each accelerator's loader claimed its last work, and keep no more memory than its counts need.
+/// Records when each accelerator's loader claimed its last work, and frees unused memory of the counters.
 pub fn close_epoch(queues: &[Queue], accelerators: &mut [AcceleratorEpoch]) {
     for (epoch, queue) in accelerators.iter_mut().zip(queues) {
         epoch.io.compact();
-        if let Some((at_ns, bytes)) = queue.last_claim() {
-            epoch.last_read_start_ns = Some(at_ns);
+        if let Some((claimed_ns, bytes)) = queue.last_claim() {
+            epoch.last_read_start_ns = Some(claimed_ns);
             epoch.last_read_start_bytes = bytes;
         }
     }
@@ -138,7 +145,7 @@ mod tests {
     use super::*;
     use crate::loader;
 
-    /// Workers that are being started.
+    /// A driver whose workers are still being started.
     struct Starting;
 
     impl Effects for Starting {

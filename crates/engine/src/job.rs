@@ -1,4 +1,4 @@
-//! A plan with the members it names: what every driver needs to read its samples.
+//! A plan together with its format, loader and storage: everything a driver needs to read the samples.
 
 use crate::loader::{self, Loader, Queue, Task};
 use crate::reader::SampleReader;
@@ -18,26 +18,26 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Training or evaluations, as one process reads them.
+/// The reads of training or of evaluations in one process.
 pub struct ReadJob {
     /// The plan.
     pub plan: Plan,
-    /// The plan's accelerators that are in this process; within it they are counted from 0.
+    /// Accelerators of this process, numbered over the run. Within the process they are numbered from 0.
     pub local: Range<u32>,
-    /// Where the files are.
+    /// Layout of the dataset.
     pub layout: Layout,
-    /// The place in the layout where those of the plan begin.
+    /// First file of the job in the layout.
     first_file: u64,
     format: &'static Format,
-    /// Who reads what.
+    /// Divides the samples among workers.
     pub loader: &'static dyn Loader,
-    /// Where the bytes come from, layers included.
+    /// The storage to read from, including layers.
     pub storage: Arc<dyn ReadStorage>,
-    /// The files must be what the plan says; false for a foreign dataset.
+    /// Whether the shapes of files are those of the plan; false for a foreign dataset, whose files describe themselves.
     trusts_plan: bool,
 }
 
-/// The reason why samples cannot be read.
+/// An error of reading samples.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The plan names a member that is not built in.
@@ -48,10 +48,10 @@ pub enum ReadError {
         /// The name in the plan.
         name: String,
     },
-    /// The storage refused.
+    /// The storage failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// A file is not what its format or the plan says.
+    /// A file contradicts its format or the plan.
     #[error("`{path}`: {source}")]
     Format {
         /// The file, relative to the dataset's folder.
@@ -62,12 +62,12 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// The file that `reader` is at is not what its format says.
+    /// Creates the error of the file that `reader` is reading.
     pub fn new(reader: &SampleReader, source: FormatError) -> Self {
         ReadError::Format { path: reader.path().to_string(), source }
     }
 
-    /// Advice, where the reason is a common one.
+    /// Returns advice, if the error is a common one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             ReadError::NoMember { .. } => Some("see `feedrate list`"),
@@ -80,7 +80,7 @@ impl ReadError {
 }
 
 impl ReadJob {
-    /// Training as `plan` has it, on the accelerators `local`.
+    /// The training of `plan` on the accelerators `local`.
     ///
     /// # Errors
     /// The plan names a member that is not built in.
@@ -90,7 +90,8 @@ impl ReadJob {
         storage: Arc<dyn ReadStorage>,
         trusts_plan: bool,
     ) -> Result<Self, ReadError> {
-        let (format, loader) = (&plan.dataset.format, &plan.loader.kind);
+        let format = &plan.dataset.format;
+        let loader = &plan.loader.kind;
         Ok(ReadJob {
             format: format::find(format)
                 .ok_or_else(|| ReadError::NoMember { family: "format", name: format.clone() })?,
@@ -105,8 +106,8 @@ impl ReadJob {
         })
     }
 
-    /// Training as `plan` has it on all its accelerators, but with samples of the sizes alone: there are no files and no bytes, and
-    /// a sample is an open and a read for each of its pieces.
+    /// The training of `plan` on all its accelerators without files: only the sizes of samples count, and a sample is one open and one
+    /// read for each of its pieces.
     ///
     /// # Errors
     /// The plan names a member that is not built in.
@@ -118,21 +119,21 @@ impl ReadJob {
         ReadJob::new(&plan, 0..plan.accelerators, storage, true)
     }
 
-    /// Training as `plan` has it on all its accelerators, on files of its dataset that are made in memory first; `None` where they cannot
-    /// be made.
+    /// The training of `plan` on all its accelerators, with its dataset generated in memory. `None` if it cannot be generated.
     pub fn in_memory(plan: &Plan) -> Option<Self> {
         let mut plan = plan.clone();
         plan.storage = StoragePlan { kind: "memory".into(), ..StoragePlan::default() };
         let storage: Arc<dyn Storage> = storage::open("memory", Path::new("/")).ok()?.into();
-        let (layout, cancel) = (Layout::new(&plan.dataset), AtomicBool::new(false));
+        let layout = Layout::new(&plan.dataset);
+        let cancel = AtomicBool::new(false);
         generate(&plan.dataset, &layout, &*storage, 1, &|_, _| {}, &cancel).ok()?;
         ReadJob::new(&plan, 0..plan.accelerators, storage, true).ok()
     }
 
-    /// The evaluations of `plan`; `None` where it has none.
+    /// The evaluations of `plan`; `None` if it has none.
     ///
     /// # Errors
-    /// As of [`ReadJob::new`].
+    /// See [`ReadJob::new`].
     pub fn for_evaluations(
         plan: &Plan,
         local: Range<u32>,
@@ -145,17 +146,17 @@ impl ReadJob {
         Ok(Some(ReadJob { first_file: layout.files_train(), layout, ..job }))
     }
 
-    /// Accelerators of this process.
+    /// Returns the number of accelerators in this process.
     pub fn accelerators(&self) -> u32 {
         self.local.len() as u32
     }
 
-    /// Whether this process stands for one training loop that has costs of its own.
+    /// Whether this process emulates a single training process whose client work costs time.
     pub fn is_one_training(&self) -> bool {
         self.plan.loader.client.is_some() && self.accelerators() == 1
     }
 
-    /// Whether what `accelerator` reads is counted as its own, not as another's of which it is told.
+    /// Whether reads for `accelerator` count as its own. Otherwise another accelerator of its group reads the same data for it.
     pub fn reads_for_itself(&self, accelerator: u32) -> bool {
         let loader = &self.plan.loader;
         let leads =
@@ -163,12 +164,12 @@ impl ReadJob {
         leads || !loader.is_broadcast()
     }
 
-    /// Reading threads of one accelerator; without workers one thread stands for the training's own.
+    /// Returns the number of reading threads of an accelerator. Without workers, one thread stands for the training process itself.
     pub fn workers(&self) -> u32 {
         self.plan.loader.workers.max(1)
     }
 
-    /// Bytes of a batch of samples of the mean size.
+    /// Returns the bytes of a batch with samples of mean size.
     pub fn batch_bytes(&self) -> u64 {
         let files = self.plan.dataset.files_train;
         if files == 0 {
@@ -180,21 +181,25 @@ impl ReadJob {
         u64::try_from(batch).unwrap_or(u64::MAX)
     }
 
-    /// One for each accelerator.
+    /// Creates the queue of each accelerator.
     pub fn queues(&self) -> Vec<Queue> {
-        let (loader, train) = (&self.plan.loader, &self.plan.train);
-        let held = [loader.held_at_start, loader.held_batches];
-        let mut queues = Vec::new();
-        queues.extend(self.local.clone().map(|accelerator| {
-            let (steps, batches) = (train.steps_per_epoch, train.steps());
-            let (batch_size, in_flight) = (loader.batch_size, loader.batches_in_flight);
-            Queue::new(self.workers(), batch_size, steps, batches, in_flight, held)
-                .split_by(FileSplit::new(&self.plan, accelerator))
-        }));
-        queues
+        let loader = &self.plan.loader;
+        let train = &self.plan.train;
+        let queue = |accelerator| {
+            Queue::new(
+                self.workers(),
+                loader.batch_size,
+                train.steps_per_epoch,
+                train.steps(),
+                loader.batches_in_flight,
+                [loader.held_at_start, loader.held_batches],
+            )
+            .split_by(FileSplit::new(&self.plan, accelerator))
+        };
+        self.local.clone().map(queue).collect()
     }
 
-    /// Reads the samples of one worker.
+    /// Creates the reader of one worker.
     pub fn reader(&self) -> SampleReader {
         let loader = &self.plan.loader;
         let engine = self.plan.storage.engine.as_deref().and_then(engine::find);
@@ -202,39 +207,40 @@ impl ReadJob {
             piece_bytes: loader.piece_bytes as usize,
             check_crc: loader.check_crc,
             wants_payload: loader.materialize || loader.verify || loader.in_memory,
-            samples_alone: engine.is_some_and(|e| e.member().has(Ability::ServesSamples)),
+            samples_alone: engine.is_some_and(|engine| engine.member().has(Ability::ServesSamples)),
             decodes_members: loader.decodes_members && !self.trusts_plan,
         };
         SampleReader::new(self.format, &options, self.trusts_plan).with_head(loader.head)
     }
 
-    /// Takes the payload of one worker.
+    /// Creates the sink of one worker.
     pub fn sink(&self) -> Sink {
         let dataset = &self.plan.dataset;
         Sink::new(self.plan.loader.verify.then(|| (Content::from_plan(dataset), dataset.element)))
     }
 
-    /// Path of a part by [`SampleReader::part`].
+    /// Returns the path of a part by its [`SampleReader::part`].
     pub fn path_of(&self, part: u64) -> String {
         let parts = self.format.parts;
-        let (mut data, mut path) = (String::new(), String::new());
-        self.layout.write_path(part / parts.len() as u64, &mut data);
-        parts[(part % parts.len() as u64) as usize].write_path(&data, &mut path);
+        let mut data_path = String::new();
+        let mut path = String::new();
+        self.layout.write_path(part / parts.len() as u64, &mut data_path);
+        parts[(part % parts.len() as u64) as usize].write_path(&data_path, &mut path);
         path
     }
 
-    /// Bytes of a worker's buffer.
+    /// Returns the size of a worker's buffer.
     pub fn buffer_bytes(&self) -> usize {
         self.plan.loader.buffer_bytes() as usize
     }
 
-    /// Claims of all workers of an accelerator in `epoch`.
+    /// Returns the number of claims of all workers of an accelerator in `epoch`.
     pub fn claims_of_epoch(&self, queue: &Queue, epoch: u32) -> u64 {
         queue.claims(self.loader, self.plan.train.steps_in_epoch(epoch))
     }
 }
 
-/// The samples of one accelerator's batches, without a list.
+/// Maps the batches of one accelerator to samples. It is computed by index, without a list.
 pub struct Shard {
     first_file: u64,
     epoch: u32,
@@ -243,22 +249,22 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// For `accelerator`, counted within this process.
+    /// Creates the shard of `accelerator`, numbered within this process.
     pub fn new(job: &ReadJob, accelerator: u32) -> Self {
         let order = Order::for_epoch(&job.plan.dataset, &job.plan.loader, 1);
         let share = Share::new(&job.plan, job.local.start + accelerator);
         Shard { first_file: job.first_file, epoch: 1, order, share }
     }
 
-    /// Make ready for the batches of `epoch`.
-    pub fn turn_to(&mut self, plan: &Plan, epoch: u32) {
+    /// Selects the order of `epoch`.
+    pub fn select_epoch(&mut self, plan: &Plan, epoch: u32) {
         if self.epoch != epoch {
             self.order = Order::for_epoch(&plan.dataset, &plan.loader, epoch);
             self.epoch = epoch;
         }
     }
 
-    /// Sample `sample` of the batch that is read.
+    /// Returns sample number `sample` of the batch being read.
     pub fn sample(&self, reading: &Reading, sample: u64) -> SampleId {
         let task = &reading.task;
         let position = match task.position {
@@ -270,7 +276,7 @@ impl Shard {
     }
 }
 
-/// A task being read, one sample after another.
+/// A claimed task with its position in the run.
 pub struct Reading {
     /// The claimed task.
     pub task: Task,
@@ -281,7 +287,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// For a task of `queue`.
+    /// Locates a task of `queue`.
     pub fn new(task: Task, queue: &Queue) -> Self {
         Reading { epoch: queue.epoch_of(task.batch), step: queue.step_of(task.batch), task }
     }

@@ -1,7 +1,7 @@
-//! Emulates training: who reads which sample when, when a batch is delivered, when a step begins and ends.
+//! Emulates training: decides which worker reads which sample when, when a batch is delivered, and when a step begins and ends.
 //!
-//! State machines and what they need. A driver carries their actions out: that of `feedrate-run` on the real machine, the
-//! [`simulated`] one in virtual time. Nothing here has a clock, a thread, a file or a system call of its own.
+//! These decisions are state machines, without clocks, threads, files or system calls. A driver executes their actions: the driver of
+//! `feedrate-run` on the real machine, the [`simulated`] driver in virtual time.
 
 pub mod durations;
 pub mod client;

@@ -1,6 +1,6 @@
-//! Reads one sample after another through a format's cursor: which operation comes next, without doing it.
+//! Decides which storage operation a sample needs next, by a format's cursor.
 //!
-//! Both drivers carry the operations out: the real one with blocking calls, the simulated one in virtual time.
+//! Both drivers execute the operations: the real one with blocking calls, the simulated one in virtual time.
 
 use feedrate_data::format::{Cursor, CursorOptions, Format, FormatError, Need, Part, PayloadSink};
 use feedrate_data::storage::Handle;
@@ -10,35 +10,37 @@ use feedrate_spec::plan::HeadReads;
 use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::order::SampleId;
 
-/// The most parts a format's file has (data and its indexes).
+/// Upper limit of the parts of a format's file (data and its indexes).
 const PARTS_MAX: usize = 4;
 
-/// The state of one worker's reading.
+/// The state of one worker's reads.
 pub struct SampleReader {
     cursor: Box<dyn Cursor>,
     parts: &'static [Part],
     keeps_open: bool,
     trusts_plan: bool,
-    /// Only the plan tells several samples of a file apart.
+    /// Whether the boundaries of samples within a file are known only from the plan.
     needs_plan: bool,
     file: Option<u64>,
     data_path: String,
     path: String,
     handles: [Option<Handle>; PARTS_MAX],
-    /// Where the last read of each open part ended.
+    /// End of the last read of each open part.
     ends: [Option<u64>; PARTS_MAX],
-    /// Reads of the first part where it is opened, and where they go on.
+    /// Additional reads of the head of a file after it is opened.
     head: Option<HeadReads>,
+    /// Remaining head reads of the current file.
     head_left: u32,
-    head_at: u64,
-    /// The part that the last operation is of.
+    /// Offset of the next head read.
+    head_offset: u64,
+    /// Part of the last operation.
     part: usize,
-    /// Numbers of the files whose parts were opened last.
+    /// Number of the file of each part that was opened last.
     numbers: [u64; PARTS_MAX],
-    /// Payload of a sample, where the plan says.
+    /// Payload of the sample, if the plan gives it.
     payload_bytes: Option<u64>,
-    /// A file is one sample, though its array may have an axis that could be one of samples.
-    is_whole: bool,
+    /// Whether a file is one sample, even if its array has an axis that could be one of samples.
+    is_single_sample: bool,
     pending: Pending,
 }
 
@@ -49,37 +51,37 @@ enum Pending {
     Cursor,
 }
 
-/// An operation of the storage, to be done next.
+/// The next operation of a sample.
 #[derive(Debug)]
 pub enum Op {
-    /// Open [`SampleReader::path`], then [`SampleReader::opened`].
+    /// Open [`SampleReader::path`], then call [`SampleReader::opened`].
     Open,
-    /// Ask the length of [`SampleReader::handle`], then [`SampleReader::feed`] it as 8 little-endian bytes.
+    /// Get the length of [`SampleReader::handle`], then [`SampleReader::feed`] it as 8 little-endian bytes.
     Length,
-    /// Read of [`SampleReader::handle`], then [`SampleReader::feed`] what came.
+    /// Read from [`SampleReader::handle`], then [`SampleReader::feed`] the bytes read.
     Read {
-        /// From its start.
+        /// Offset in the file.
         offset: u64,
-        /// At most this many bytes.
+        /// Largest number of bytes.
         len: usize,
     },
-    /// [`SampleReader::feed`] bytes out of the last that were read, without reading them once more.
+    /// [`SampleReader::feed`] bytes that are part of the last read, without reading them again.
     Again {
-        /// From its start.
+        /// Offset in the file.
         offset: u64,
-        /// This many bytes.
+        /// Number of bytes.
         len: usize,
     },
-    /// [`SampleReader::feed`] an empty slice: what comes next was read before.
+    /// [`SampleReader::feed`] an empty slice; the cursor has kept the needed bytes from earlier reads.
     Kept,
-    /// Close.
+    /// Close the file.
     Close(Handle),
-    /// The sample is whole.
+    /// The sample is complete.
     Done,
 }
 
 impl SampleReader {
-    /// For samples in `format`. `trusts_plan`: files must be what the plan says; else what their headers say.
+    /// Creates a reader of samples in `format`. If `trusts_plan` is set, the plan gives the shapes of files; otherwise their headers do.
     pub fn new(format: &Format, options: &CursorOptions, trusts_plan: bool) -> Self {
         assert!(format.parts.len() <= PARTS_MAX, "a format of more than {PARTS_MAX} parts");
         SampleReader {
@@ -95,21 +97,21 @@ impl SampleReader {
             ends: [None; PARTS_MAX],
             head: None,
             head_left: 0,
-            head_at: 0,
+            head_offset: 0,
             part: 0,
             numbers: [0; PARTS_MAX],
             payload_bytes: None,
-            is_whole: false,
+            is_single_sample: false,
             pending: Pending::Nothing,
         }
     }
 
-    /// With reads of the head of each file that is opened, of which nothing is made.
+    /// Adds reads of the head of each opened file, whose bytes are discarded.
     pub fn with_head(self, head: Option<HeadReads>) -> Self {
         SampleReader { head, ..self }
     }
 
-    /// Start on a sample. Files kept open from another file are closed by the next operations.
+    /// Starts a sample. If it is in another file, parts that are still open are closed by the next operations.
     pub fn begin(&mut self, id: SampleId, layout: &Layout) {
         if self.file != Some(id.file) {
             debug_assert!(self.keeps_open || self.handles.iter().all(Option::is_none));
@@ -119,20 +121,20 @@ impl SampleReader {
         let trusts_plan = self.trusts_plan || self.needs_plan && layout.samples_per_file() > 1;
         let shape = trusts_plan.then(|| layout.shape(id.file));
         self.payload_bytes = shape.map(|shape| shape.sample_bytes());
-        self.is_whole = !self.keeps_open && layout.samples_per_file() == 1;
+        self.is_single_sample = !self.keeps_open && layout.samples_per_file() == 1;
         self.cursor.begin(id.file, id.sample, shape.as_ref());
         self.pending = if self.file == Some(id.file) { Pending::Cursor } else { Pending::Nothing };
         self.file = Some(id.file);
     }
 
-    /// The next operation. Call again only after the last was completed.
+    /// Returns the next operation. It may be called again only after the operation was executed.
     ///
     /// # Errors
-    /// The file is not what its format says.
+    /// The file contradicts its format.
     pub fn next_op(&mut self) -> Result<Op, FormatError> {
         if let Some(head) = self.head_to_read() {
             self.part = 0;
-            return Ok(Op::Read { offset: self.head_at, len: head.bytes as usize });
+            return Ok(Op::Read { offset: self.head_offset, len: head.bytes as usize });
         }
         if self.pending == Pending::Nothing {
             if let Some(handle) = self.take_open() {
@@ -169,77 +171,78 @@ impl SampleReader {
         })
     }
 
-    /// The file to open, or the one being read.
+    /// Returns the path of the file to open, or of the file being read.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The file being read, by the operation that was asked for last.
+    /// Returns the handle of the file of the last operation.
     pub fn handle(&self) -> &Handle {
         self.handles[self.part].as_ref().expect("what is read was opened by the operation before")
     }
 
-    /// Number of the file being read.
+    /// Returns the number of the file being read.
     pub fn file(&self) -> Option<u64> {
         self.file
     }
 
-    /// Number of what the last operation is of among all files, each part of a format a file of its own.
+    /// Returns the number of the last operation's part among the parts of all files.
     pub fn part(&self) -> u64 {
         self.numbers[self.part] * self.parts.len() as u64 + self.part as u64
     }
 
-    /// [`Op::Open`] was done.
+    /// Reports that [`Op::Open`] was executed.
     pub fn opened(&mut self, handle: Handle) {
         if let Pending::Open(part) = self.pending {
             self.handles[part] = Some(handle);
             self.ends[part] = None;
             self.pending = Pending::Cursor;
             if part == 0 {
-                (self.head_left, self.head_at) = (self.head.map_or(0, |head| head.reads), 0);
+                self.head_left = self.head.map_or(0, |head| head.reads);
+                self.head_offset = 0;
             }
         }
     }
 
-    /// [`Op::Read`] was done: what it was to the read before it.
+    /// Reports that [`Op::Read`] was executed. Returns how it follows the read before it.
     pub fn has_read(&mut self, offset: u64, bytes: u64) -> Follows {
         let end = &mut self.ends[self.part];
         Follows::new(end.replace(offset + bytes), offset)
     }
 
-    /// Payload of the sample that is whole; `None` where neither the plan nor the file says.
+    /// Returns the payload bytes of the complete sample; `None` if neither the plan nor the file gives them.
     pub fn payload_bytes(&self) -> Option<u64> {
         self.payload_bytes.or_else(|| match self.cursor.found() {
-            Some(shape) if self.is_whole => Some(shape.payload_bytes()),
+            Some(shape) if self.is_single_sample => Some(shape.payload_bytes()),
             _ => self.cursor.payload_bytes(),
         })
     }
 
-    /// Kind of the sample that is whole, where it should have been decoded and could not.
+    /// Returns the kind of the complete sample if it should have been decoded but could not be.
     pub fn undecoded(&self) -> Option<&'static str> {
         self.cursor.undecoded()
     }
 
-    /// The bytes that were asked for; fewer where the file ends.
+    /// Passes the requested bytes to the cursor; fewer at the end of the file.
     ///
     /// # Errors
-    /// The file is not what its format says, or the sink refused the payload.
+    /// The file contradicts its format, or the sink refused the payload.
     pub fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         if let Some(head) = self.head_to_read() {
             let is_end = (bytes.len() as u64) < head.bytes;
             self.head_left = if is_end { 0 } else { self.head_left - 1 };
-            self.head_at += bytes.len() as u64;
+            self.head_offset += bytes.len() as u64;
             return Ok(());
         }
         self.cursor.feed(bytes, sink)
     }
 
-    /// Reads of the file's head, while one of them is the next operation.
+    /// Returns the head reads if one of them is the next operation.
     fn head_to_read(&self) -> Option<HeadReads> {
         if self.head_left > 0 { self.head } else { None }
     }
 
-    /// A file still open, to be closed at the end of the run.
+    /// Takes the handle of a part that is still open.
     pub fn take_open(&mut self) -> Option<Handle> {
         self.part = self.handles.iter().position(Option::is_some)?;
         self.handles[self.part].take()

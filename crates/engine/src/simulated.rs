@@ -1,6 +1,6 @@
-//! The simulated driver: virtual time, a heap of events, a storage of modelled cost. Exact and repeatable.
+//! The simulated driver: runs a job in virtual time with a heap of events and a model of the storage. Results are exact and repeatable.
 //!
-//! Bytes really come from the job's storage (usually `null` or `memory`); only time is modelled.
+//! Bytes are actually read from the job's storage (usually `null` or `memory`); only time is modelled.
 
 use crate::client::ClientWork;
 use crate::durations::Durations;
@@ -10,32 +10,33 @@ use crate::loader::{Finished, Queue, ReadTimes, Wakes, WorkerState};
 use crate::reader::{Op, SampleReader};
 use crate::sink::Sink;
 use crate::stepper::{StepEvent, Stepper};
-use crate::virtual_time::{Due, Places, VirtualTime};
+use crate::virtual_time::{Due, VirtualGate, VirtualTime};
 use feedrate_measure::record::{AcceleratorEpoch, IoCounters, StepCauses, access};
 use feedrate_spec::workload::TimeSpec;
 use std::cmp::Reverse;
 
-/// One server of a known rate, first come first served; latencies that do not occupy it; cores that decode.
+/// A model of storage and cores: one server with a known rate that serves reads in order, latencies that do not occupy it, and cores
+/// that decode.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SimulatedStorage {
-    /// All readers together; `None` is infinitely fast.
+    /// Rate of all readers together; `None` for infinite.
     pub bytes_per_second: Option<f64>,
-    /// Behind each read, constant or drawn.
+    /// Latency of each read, constant or drawn.
     pub latency: TimeSpec,
-    /// Reads that are served at a time, their latency included; others wait in the order they came. `None` is any number.
+    /// Limit of concurrent reads, including their latency; further reads wait in order. `None` for no limit.
     pub concurrency: Option<u32>,
-    /// For each open, constant or drawn.
+    /// Duration of each open, constant or drawn.
     pub open: TimeSpec,
-    /// Decoding of one worker; `None` takes no time.
+    /// Decoding rate of one worker; `None` if decoding takes no time.
     pub decode_bytes_per_second: Option<f64>,
-    /// Cores that decoding and the client's work share; `None` is one for each worker.
+    /// Cores shared by decoding and the client's work; `None` for one for each worker.
     pub cores: Option<u32>,
 }
 
-/// Seeds of drawn latencies: one storage behaves the same in each run.
+/// Seeds of drawn latencies and opens. They are fixed, so that a model behaves the same in each run.
 const LATENCY_SEEDS: [u64; 2] = [1, 2];
 
-/// Runs in virtual time, on the caller's thread.
+/// Runs a job in virtual time on the caller's thread.
 pub struct SimulatedDriver {
     job: ReadJob,
     model: SimulatedStorage,
@@ -43,9 +44,10 @@ pub struct SimulatedDriver {
     workers: Vec<SimulatedWorker>,
     latencies: Durations,
     opens: Durations,
-    served: Places,
-    /// Workers of each accelerator that may decode at once.
-    decoders: Vec<Places>,
+    /// Limits concurrent reads.
+    readers: VirtualGate,
+    /// Limits concurrent decoding of each accelerator.
+    decoders: Vec<VirtualGate>,
     buffer: Vec<u8>,
     time: VirtualTime,
     stepper: Stepper,
@@ -65,22 +67,23 @@ struct SimulatedWorker {
     times: ReadTimes,
     counters: IoCounters,
     preprocess: Durations,
-    /// The sample is read, and was worked on.
+    /// Whether the current sample is read and preprocessed.
     preprocessed: bool,
     client: ClientWork,
-    /// The samples of its task are done, and their share of the batch's work is owed.
+    /// Whether the samples of its task are finished and only the task's share of the batch's client work is left.
     hands_over: bool,
-    /// Processor time that it took.
+    /// Processor time used so far.
     ran_ns: u64,
-    /// That it owes the client.
-    owes_until_ns: u64,
+    /// Processor time up to which it has to do the client's work; 0 for none.
+    work_until_ns: u64,
 }
 
 impl SimulatedDriver {
-    /// `job` under `model`. Groups of which one reads, samples that stay in memory are not modelled;
-    /// files are not counted, and checkpoints take no time.
+    /// Creates a driver of `job` with `model`. Groups with one reader and samples kept in memory are not modelled, read files are not
+    /// counted, and checkpoints take no time.
     pub fn new(job: ReadJob, model: SimulatedStorage) -> Self {
-        let (workers_each, loader) = (job.workers(), &job.plan.loader);
+        let workers_each = job.workers();
+        let loader = &job.plan.loader;
         let workers: Vec<_> = (0..job.accelerators() * workers_each)
             .map(|place| SimulatedWorker {
                 accelerator: place / workers_each,
@@ -102,16 +105,16 @@ impl SimulatedDriver {
                 client: ClientWork::default(),
                 hands_over: false,
                 ran_ns: 0,
-                owes_until_ns: 0,
+                work_until_ns: 0,
             })
             .collect();
         let time = VirtualTime::new(&job, model.cores);
         let [latency_seed, open_seed] = LATENCY_SEEDS;
-        let decoders = (0..job.accelerators()).map(|_| Places::new(loader.decode_threads));
+        let decoders = (0..job.accelerators()).map(|_| VirtualGate::new(loader.decode_threads));
         SimulatedDriver {
             latencies: Durations::new(model.latency, latency_seed),
             opens: Durations::new(model.open, open_seed),
-            served: Places::new(model.concurrency),
+            readers: VirtualGate::new(model.concurrency),
             decoders: decoders.collect(),
             model,
             queues: job.queues(),
@@ -124,7 +127,7 @@ impl SimulatedDriver {
         }
     }
 
-    /// Run `steps` steps of the next epoch.
+    /// Runs the next epoch with `steps` steps.
     ///
     /// # Errors
     /// A sample cannot be read.
@@ -133,7 +136,7 @@ impl SimulatedDriver {
         self.conductor.publish(steps, &self.queues, &mut self.time);
         while self.stepper.steps_done() < steps {
             self.conductor.push(StepEvent::Started);
-            self.block()?;
+            self.run_block()?;
         }
         let mut accelerators = self.stepper.finish();
         for worker in &mut self.workers {
@@ -143,16 +146,16 @@ impl SimulatedDriver {
         Ok(accelerators)
     }
 
-    /// The waits of all accelerators in the epoch that was run last.
+    /// Takes the causes of the waits of all accelerators in the last epoch.
     pub fn take_causes(&mut self) -> StepCauses {
         self.stepper.take_causes()
     }
 
-    /// Until the block is over.
-    fn block(&mut self) -> Result<(), ReadError> {
-        while !self.settle()? {
+    /// Advances time from event to event until the block has ended.
+    fn run_block(&mut self) -> Result<(), ReadError> {
+        while !self.handle_current()? {
             let Some(Reverse((at_ns, _, due))) = self.time.heap.pop() else {
-                unreachable!("the epoch is not over, and nothing will happen")
+                unreachable!("the epoch has not ended, but no event is scheduled")
             };
             self.time.now_ns = at_ns;
             match due {
@@ -172,12 +175,18 @@ impl SimulatedDriver {
         Ok(())
     }
 
-    /// Handle what is due now, without moving time. True when the block is over.
-    fn settle(&mut self) -> Result<bool, ReadError> {
+    /// Handles all events of the current time. Returns true when the block has ended.
+    fn handle_current(&mut self) -> Result<bool, ReadError> {
         loop {
             while let Some((event, _)) = self.conductor.pop() {
-                let (now_ns, stepper, time) = (self.time.now_ns, &mut self.stepper, &mut self.time);
-                if self.conductor.handle(event, now_ns, stepper, &self.queues, time) {
+                let block_ended = self.conductor.handle(
+                    event,
+                    self.time.now_ns,
+                    &mut self.stepper,
+                    &self.queues,
+                    &mut self.time,
+                );
+                if block_ended {
                     return Ok(true);
                 }
             }
@@ -188,18 +197,18 @@ impl SimulatedDriver {
         }
     }
 
-    /// The operations of a worker up to the next one that takes time.
+    /// Executes operations of a worker up to the next one that takes time.
     fn work(&mut self, place: usize) -> Result<(), ReadError> {
         loop {
-            self.arrived(place);
-            let ends_ns = match self.decoded_at(place).or_else(|| self.client_at(place)) {
+            self.finish_read(place);
+            let ends_ns = match self.decode(place).or_else(|| self.do_client_work(place)) {
                 Some(ends_ns) => ends_ns,
                 None if self.workers[place].reading.is_none() && !self.claim(place) => {
                     return Ok(());
                 }
                 None => {
-                    let Some(ends_ns) = self.operation(place)? else {
-                        self.sample_done(place);
+                    let Some(ends_ns) = self.next_operation(place)? else {
+                        self.finish_sample(place);
                         continue;
                     };
                     ends_ns
@@ -212,8 +221,8 @@ impl SimulatedDriver {
         }
     }
 
-    /// Do the next operation of a worker, and say when it ends; `None` where its sample is done.
-    fn operation(&mut self, place: usize) -> Result<Option<u64>, ReadError> {
+    /// Executes the next operation of a worker and returns when it ends; `None` if its sample is finished.
+    fn next_operation(&mut self, place: usize) -> Result<Option<u64>, ReadError> {
         let now_ns = self.time.now_ns;
         let worker = &mut self.workers[place];
         if worker.hands_over {
@@ -237,7 +246,7 @@ impl SimulatedDriver {
                 worker.counters.access.read(bytes as u64, follows);
                 self.served_at(place, bytes)
             }
-            // All workers share the buffer: another may have read into it meanwhile.
+            // Read again, since all workers share the buffer and another may have read into it meanwhile.
             Op::Again { offset, len } => {
                 self.read(place, offset, len)?;
                 now_ns
@@ -255,7 +264,7 @@ impl SimulatedDriver {
                 return Ok(None);
             }
             Op::Done => {
-                worker.owe(&self.job);
+                worker.add_sample_work(&self.job);
                 worker.counters.access.sample(worker.reader.payload_bytes());
                 worker.counters.count_undecoded(worker.reader.undecoded());
                 worker.preprocessed = true;
@@ -289,28 +298,28 @@ impl SimulatedDriver {
         Ok(self.time.now_ns + open_ns)
     }
 
-    /// Bytes that were under way have come.
-    fn arrived(&mut self, place: usize) {
+    /// Counts the bytes of a read that has ended.
+    fn finish_read(&mut self, place: usize) {
         let worker = &mut self.workers[place];
         let bytes = std::mem::take(&mut worker.arriving_bytes);
         worker.counters.read_bytes += bytes;
         worker.times.bytes += bytes;
         if let Some(client) = &self.job.plan.loader.client {
-            worker.owes_until_ns = worker.client.owe(client.per_byte_s * bytes as f64);
+            worker.work_until_ns = worker.client.add_work(client.per_byte_s * bytes as f64);
         }
         self.queues[worker.accelerator as usize].add_read_bytes(bytes);
     }
 
-    /// When a read that is asked for now is done.
+    /// Serves a read that is requested now and returns when it is done.
     fn served_at(&mut self, place: usize, bytes: usize) -> u64 {
         let now_ns = self.time.now_ns;
         let service_ns = self.model.bytes_per_second.map_or(0.0, |rate| bytes as f64 * 1e9 / rate);
-        let begins_ns = self.served.enter(now_ns);
+        let begins_ns = self.readers.enter(now_ns);
         let free_at_ns = self.time.free_at_ns.max(begins_ns as f64) + service_ns;
         self.time.free_at_ns = free_at_ns;
         let ends_ns =
             begins_ns.max(free_at_ns.round() as u64).saturating_add(self.latencies.next_ns());
-        self.served.leave(ends_ns);
+        self.readers.leave(ends_ns);
         let read_ns = ends_ns - now_ns;
         let worker = &mut self.workers[place];
         worker.counters.read_ns += read_ns;
@@ -321,8 +330,9 @@ impl SimulatedDriver {
         ends_ns
     }
 
-    /// When a read that has come is decoded; `None` where none has. Waiting for a core is decoding, waiting for a turn is not.
-    fn decoded_at(&mut self, place: usize) -> Option<u64> {
+    /// Decodes the bytes of a read and returns when that is done; `None` if there are none. Waiting for a core counts as decoding,
+    /// waiting for a permit to decode does not.
+    fn decode(&mut self, place: usize) -> Option<u64> {
         let worker = &mut self.workers[place];
         let rate = self.model.decode_bytes_per_second?;
         let bytes = std::mem::take(&mut worker.undecoded_bytes);
@@ -330,42 +340,42 @@ impl SimulatedDriver {
             return None;
         }
         let decoders = &mut self.decoders[worker.accelerator as usize];
-        let turn_ns = decoders.enter(self.time.now_ns);
+        let admitted_ns = decoders.enter(self.time.now_ns);
         let decode_ns = (bytes as f64 * 1e9 / rate) as u64;
-        let ends_ns = self.time.work_on_core(turn_ns, decode_ns);
+        let ends_ns = self.time.work_on_core(admitted_ns, decode_ns);
         decoders.leave(ends_ns);
         worker.ran_ns += decode_ns;
         if self.job.plan.loader.client.is_some() {
             worker.counters.client_own_ns += decode_ns;
         }
-        worker.counters.decode_ns += ends_ns - turn_ns;
-        worker.times.decode_ns += ends_ns - turn_ns;
+        worker.counters.decode_ns += ends_ns - admitted_ns;
+        worker.times.decode_ns += ends_ns - admitted_ns;
         Some(ends_ns)
     }
 
-    /// When the client's work that is owed is done; `None` where none is. Waiting for a core is part of it.
-    fn client_at(&mut self, place: usize) -> Option<u64> {
+    /// Does the pending work of the client and returns when that is done; `None` if there is none. Waiting for a core is part of it.
+    fn do_client_work(&mut self, place: usize) -> Option<u64> {
         let worker = &mut self.workers[place];
-        let owed_ns = std::mem::take(&mut worker.owes_until_ns).saturating_sub(worker.ran_ns);
-        if owed_ns == 0 {
+        let work_ns = std::mem::take(&mut worker.work_until_ns).saturating_sub(worker.ran_ns);
+        if work_ns == 0 {
             return None;
         }
         let decoders = &mut self.decoders[worker.accelerator as usize];
-        // Work on a whole batch waits for no turn to decode.
+        // Work on a complete batch needs no permit to decode.
         let now_ns = self.time.now_ns;
-        let turn_ns = if worker.hands_over { now_ns } else { decoders.enter(now_ns) };
-        let ends_ns = self.time.work_on_core(turn_ns, owed_ns);
+        let admitted_ns = if worker.hands_over { now_ns } else { decoders.enter(now_ns) };
+        let ends_ns = self.time.work_on_core(admitted_ns, work_ns);
         if !worker.hands_over {
             decoders.leave(ends_ns);
         }
-        worker.ran_ns += owed_ns;
-        worker.counters.client_burnt_ns += owed_ns;
-        worker.counters.client_ns += ends_ns - turn_ns;
-        worker.times.client_ns += ends_ns - turn_ns;
+        worker.ran_ns += work_ns;
+        worker.counters.client_burnt_ns += work_ns;
+        worker.counters.client_ns += ends_ns - admitted_ns;
+        worker.times.client_ns += ends_ns - admitted_ns;
         Some(ends_ns)
     }
 
-    /// Take up new work; false, and idle, where there is none.
+    /// Claims a task and begins it. Returns false and marks the worker as idle if there is none.
     fn claim(&mut self, place: usize) -> bool {
         let worker = &mut self.workers[place];
         let queue = &self.queues[worker.accelerator as usize];
@@ -377,14 +387,15 @@ impl SimulatedDriver {
         let reading = Reading::new(task, queue);
         queue.claimed(self.time.now_ns, self.job.claims_of_epoch(queue, reading.epoch));
         worker.times = ReadTimes { begun_ns: self.time.now_ns, ..ReadTimes::default() };
-        worker.shard.turn_to(&self.job.plan, reading.epoch);
+        worker.shard.select_epoch(&self.job.plan, reading.epoch);
         worker.client.begin(worker.ran_ns);
         let first = reading.task.samples.start;
         worker.begin_sample(&self.job, reading, first, self.time.now_ns);
         true
     }
 
-    fn sample_done(&mut self, place: usize) {
+    /// Finishes a sample: begins the next one of the task, or the task's share of the client work for the batch, or finishes the task.
+    fn finish_sample(&mut self, place: usize) {
         let worker = &mut self.workers[place];
         let Some((reading, sample)) = worker.reading.take() else { return };
         if !std::mem::take(&mut worker.hands_over) {
@@ -393,7 +404,7 @@ impl SimulatedDriver {
             if sample + 1 < reading.task.samples.end {
                 return worker.begin_sample(&self.job, reading, sample + 1, self.time.now_ns);
             }
-            if worker.owe_batch(&self.job, &reading) {
+            if worker.add_batch_work(&self.job, &reading) {
                 worker.reading = Some((reading, sample));
                 return;
             }
@@ -402,7 +413,7 @@ impl SimulatedDriver {
         let queue = &self.queues[worker.accelerator as usize];
         let accelerator = worker.accelerator;
         let finished = queue.finish(reading.task.batch, samples, worker.times);
-        if finished != Finished::Partly && self.job.loader.waits_for_whole() {
+        if finished != Finished::Partly && self.job.loader.waits_for_complete() {
             self.time.wake(accelerator, Wakes::Any);
         }
         if finished == Finished::Awaited {
@@ -420,20 +431,20 @@ impl SimulatedWorker {
         self.reading = Some((reading, sample));
     }
 
-    /// The sample that was read is the client's to work on.
-    fn owe(&mut self, job: &ReadJob) {
+    /// Adds the client's work on a sample.
+    fn add_sample_work(&mut self, job: &ReadJob) {
         if let Some(client) = &job.plan.loader.client {
-            self.owes_until_ns = self.client.owe(client.per_sample_s);
+            self.work_until_ns = self.client.add_work(client.per_sample_s);
         }
     }
 
-    /// A task's samples are done: its share of the batch is the client's to work on, where there is one.
-    fn owe_batch(&mut self, job: &ReadJob, reading: &Reading) -> bool {
+    /// Adds the task's share of the client's work on a batch. Returns false if no client is emulated.
+    fn add_batch_work(&mut self, job: &ReadJob, reading: &Reading) -> bool {
         let loader = &job.plan.loader;
         let Some(client) = &loader.client else { return false };
         let samples = &reading.task.samples;
         let share = (samples.end - samples.start) as f64 / loader.batch_size as f64;
-        self.owes_until_ns = self.client.owe(client.batch_s(share, self.times.bytes as f64));
+        self.work_until_ns = self.client.add_work(client.batch_s(share, self.times.bytes as f64));
         self.hands_over = true;
         true
     }

@@ -1,11 +1,11 @@
-//! Takes payload: drops it, keeps it in memory, or compares it with what generation wrote.
+//! The destination of a sample's payload: it is dropped, kept in memory, or compared with the generated content.
 
 use feedrate_data::content::Content;
 use feedrate_data::format::{FormatError, PayloadSink};
 use feedrate_spec::plan::order::SampleId;
 use feedrate_spec::shape::Element;
 
-/// Where the payload of one worker goes.
+/// The payload sink of one worker.
 pub struct Sink {
     check: Option<(Content, Element)>,
     sample: u64,
@@ -13,12 +13,12 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// `check`: the content and element type to compare with.
+    /// Creates a sink. If `check` is given, payload is compared with this content and element type.
     pub fn new(check: Option<(Content, Element)>) -> Self {
         Sink { check, sample: 0, kept: None }
     }
 
-    /// The next payload is of this sample; it is kept in `memory` where some is given.
+    /// Begins a sample. Its payload is kept in `memory` if that is given.
     pub fn begin(&mut self, id: SampleId, memory: Option<Vec<u8>>) {
         self.sample = id.sample;
         self.kept = memory;
@@ -30,18 +30,18 @@ impl Sink {
         }
     }
 
-    /// Keep the payload in `memory`, where it is not kept yet.
+    /// Keeps the payload in `memory` unless it is kept already.
     pub fn keep(&mut self, memory: Vec<u8>) {
         let kept = self.kept.get_or_insert(memory);
         kept.clear();
     }
 
-    /// The payload, where it is kept.
+    /// Returns the kept payload; empty if it is not kept.
     pub fn kept(&self) -> &[u8] {
         self.kept.as_deref().unwrap_or_default()
     }
 
-    /// The memory that was given, filled.
+    /// Takes the memory with the kept payload.
     pub fn take_kept(&mut self) -> Option<Vec<u8>> {
         self.kept.take()
     }
@@ -50,13 +50,13 @@ impl Sink {
 impl PayloadSink for Sink {
     fn payload(&mut self, offset: u64, bytes: &[u8]) -> Result<(), FormatError> {
         if let Some(kept) = &mut self.kept {
-            // Payload comes in order. Memory is claimed once: a slot is used again and again.
+            // Payload arrives in order. The memory is reused for later samples.
             kept.extend_from_slice(bytes);
         }
         let Some((content, element)) = &mut self.check else { return Ok(()) };
-        content.matches(self.sample, offset, *element, bytes).map_err(|at| {
+        content.matches(self.sample, offset, *element, bytes).map_err(|position| {
             FormatError::new(
-                at,
+                position,
                 format!("payload of sample {} differs from what was generated", self.sample),
             )
         })

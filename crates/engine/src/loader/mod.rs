@@ -1,7 +1,7 @@
-//! Loaders: which worker reads which samples, and when. One file per loader, one row in [`LOADERS`].
+//! Loaders decide which worker reads which samples, and when. One file per loader, one row in [`LOADERS`].
 //!
-//! A loader has no clock, thread or I/O: workers ask [`Loader::claim`] for work, and the shared [`Queue`]
-//! counts what is published, taken and finished. Both drivers call the same code.
+//! A loader has no clock, threads or I/O. Workers get work from [`Loader::claim`], and the shared [`Queue`] counts the batches that are
+//! published, finished and taken. Both drivers call the same code.
 //!
 //! To add a loader: copy `pytorch.rs`, implement [`Loader`], add its `mod` line and its row.
 
@@ -19,61 +19,62 @@ pub use queue::{Finished, Queue, ReadTimes};
 use feedrate_spec::catalog::LoaderEntry;
 use std::ops::Range;
 
-/// How a framework's loader shares batches among its workers.
+/// The rules by which a framework's loader divides batches among its workers.
 pub trait Loader: Sync {
     /// Name, summary, abilities, and the rule for batches in flight.
     fn entry(&self) -> LoaderEntry;
 
-    /// The next work of `worker`, which must then be finished; `None` where nothing may be begun yet.
+    /// Claims the next work of `worker`, which must then be finished. `None` if no work may be begun yet.
     fn claim(&self, queue: &Queue, worker: &mut WorkerState) -> Option<Task>;
 
-    /// The workers that may have work now that `batch` can be begun.
+    /// Returns the workers that may have work when `batch` may be begun.
     fn wakes(&self, _queue: &Queue, _batch: u64) -> Wakes {
         Wakes::Any
     }
 
-    /// Pieces of work a batch is claimed in.
+    /// Returns the number of claims for a batch.
     fn claims_per_batch(&self, batch_size: u64) -> u64 {
         batch_size
     }
 
-    /// Whether workers may have work because a batch has become whole.
-    fn waits_for_whole(&self) -> bool {
+    /// Whether workers may have to wait until a batch is complete before they begin the next.
+    fn waits_for_complete(&self) -> bool {
         false
     }
 }
 
-/// A worker between its claims.
+/// The state of a worker between its claims.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerState {
-    /// Its number, from 0.
+    /// Number of the worker, from 0.
     pub worker: u32,
-    /// The batch or sample it claimed last, counted over the run, where they belong to workers.
+    /// The batch or sample claimed last, numbered over the run, if these belong to certain workers.
     last: Option<u64>,
-    /// Epochs of which it has claimed all, and pieces of the one after, where it reads whole files.
+    /// Completely claimed epochs, if the worker reads whole files.
     epochs: u64,
+    /// Claimed pieces of the next epoch, if the worker reads whole files.
     pieces: u64,
 }
 
 impl WorkerState {
-    /// Worker `worker` before its first claim.
+    /// State of a worker before its first claim.
     pub fn new(worker: u32) -> Self {
         WorkerState { worker, last: None, epochs: 0, pieces: 0 }
     }
 }
 
-/// Samples of one batch, to be read by one worker.
+/// Samples of one batch that one worker reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Batch, counted over the run from 0.
+    /// Number of the batch in the run, from 0.
     pub batch: u64,
     /// Samples of the batch.
     pub samples: Range<u64>,
-    /// Position in the epoch of the first of them, where that does not follow from the batch.
+    /// Position of the first sample in the epoch, if it does not follow from the batch.
     pub position: Option<u64>,
 }
 
-/// Whom to wake.
+/// Workers to wake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wakes {
     /// The batch belongs to this worker.
@@ -82,11 +83,11 @@ pub enum Wakes {
     Any,
 }
 
-/// Every loader, in the order docs show them.
+/// All loaders, in the order in which the documentation lists them.
 pub static LOADERS: &[&dyn Loader] =
     &[&pytorch::PyTorch, &tensorflow::TensorFlow, &dali::Dali, &native::Native];
 
-/// The loader of that name.
+/// Returns the loader called `name`.
 pub fn find(name: &str) -> Option<&'static dyn Loader> {
     LOADERS.iter().copied().find(|loader| loader.entry().member.name == name)
 }

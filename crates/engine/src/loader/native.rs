@@ -1,5 +1,5 @@
-//! Our own loader: every worker takes the next sample of the epoch, whatever batch it belongs to, so that all
-//! of them read as long as anything may be read. Batches are delivered in order.
+//! feedrate's own loader: every worker takes the next sample of any open batch, so that all workers read as long as a sample may be read.
+//! Batches are delivered in order.
 
 use super::{Loader, Queue, Task, WorkerState};
 use feedrate_spec::catalog::{LoaderEntry, Member};
@@ -10,7 +10,7 @@ static MEMBER: Member = Member {
     abilities: &[],
 };
 
-/// This loader.
+/// The `native` loader.
 #[derive(Debug)]
 pub(super) struct Native;
 
@@ -25,7 +25,7 @@ impl Loader for Native {
     }
 }
 
-/// Enough open batches that all workers read even where a batch is one sample.
+/// Opens enough batches that all workers read even if a batch is one sample.
 fn batches_in_flight(read_threads: u32, prefetch_size: u32, _batch_size: u64) -> u32 {
     prefetch_size.max(read_threads.max(1).saturating_add(1))
 }

@@ -1,9 +1,9 @@
-//! `torch.utils.data.DataLoader` with worker processes (`torch/utils/data/dataloader.py`,
-//! `_MultiProcessingDataLoaderIter`): batch k is built whole by worker k mod n, `prefetch_factor` × n batches
-//! are outstanding, a new one is handed out when one is taken, and delivery is in order.
+//! `torch.utils.data.DataLoader` with worker processes (`torch/utils/data/dataloader.py`, `_MultiProcessingDataLoaderIter`): batch k is
+//! built by worker k mod n, `prefetch_factor` × n batches are outstanding, a new one is assigned when one is taken, and delivery is in
+//! order.
 //!
-//! DLIO sets `prefetch_factor = ceil(prefetch_size / read_threads)`, 2 where that is 0
-//! (`torch_data_loader.py`). With no workers the training thread reads, and nothing overlaps.
+//! DLIO sets `prefetch_factor = ceil(prefetch_size / read_threads)`, or 2 if that is 0 (`torch_data_loader.py`). Without workers the
+//! training thread reads, and reading does not overlap with training.
 
 use super::{Loader, Queue, Task, Wakes, WorkerState};
 use feedrate_spec::catalog::{LoaderEntry, Member};
@@ -14,7 +14,7 @@ static MEMBER: Member = Member {
     abilities: &[],
 };
 
-/// This loader.
+/// The `pytorch` loader.
 #[derive(Debug)]
 pub(super) struct PyTorch;
 

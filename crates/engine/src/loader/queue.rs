@@ -1,6 +1,7 @@
-//! One accelerator's batches, between its workers and its steps: what may be begun, what is whole, what was taken.
+//! The queue of one accelerator's batches between its workers and its steps. It counts which batches may be begun, are complete, and were
+//! taken.
 //!
-//! Counters only grow, and are atomics, so that a claim or a delivery takes no lock. Batches are counted over the run.
+//! All counters are atomics that only grow, so that claims and deliveries take no lock. Batches are numbered over the run.
 
 use feedrate_spec::plan::shards::FileSplit;
 use std::sync::atomic::{
@@ -8,7 +9,7 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
 };
 
-/// Shared by the workers of one accelerator and its steps.
+/// A queue shared by the workers of one accelerator and its steps.
 #[derive(Debug, Default)]
 pub struct Queue {
     workers: u32,
@@ -16,36 +17,48 @@ pub struct Queue {
     steps_per_epoch: u64,
     total_batches: u64,
     in_flight: u64,
+    /// Further batches that must be complete for a delivery, in the first epoch and in later ones.
     held: [u64; 2],
+    /// End of the published batches.
     published: AtomicU64,
-    asked: AtomicU64,
+    /// One more than the batch requested last.
+    requested: AtomicU64,
+    /// Number of batches taken.
     taken: AtomicU64,
+    /// Number of samples drawn by [`Queue::draw_sample`].
     drawn: AtomicU64,
+    /// One more than the missing batch that the accelerator waits for; 0 for none.
     waiting_for: AtomicU64,
-    made: AtomicU64,
-    whole_until: AtomicU64,
+    /// One more than the last completed batch.
+    completed: AtomicU64,
+    /// End of the batches known to be complete in order.
+    complete_until: AtomicU64,
+    /// Claims in the current epoch.
     claims: AtomicU64,
     read_bytes: AtomicU64,
+    /// Bytes read before the current epoch.
     read_bytes_before: AtomicU64,
     operations: AtomicU64,
     last_claim_ns: AtomicU64,
     last_claim_bytes: AtomicU64,
-    /// Times of the batches that became whole since the last was taken, in order.
+    /// Times of the batches that were seen complete since the last batch was taken.
     awaited: SlotTimes,
     slots: Box<[Slot]>,
-    /// Whole files of each worker, where it reads such.
+    /// Division of whole files among the workers, if they read whole files.
     pub(super) split: Option<FileSplit>,
 }
 
-/// One batch in flight.
+/// A batch in flight.
 #[derive(Debug, Default)]
 struct Slot {
+    /// Samples that are not read yet.
     unread: AtomicU64,
-    whole: AtomicU64,
+    /// One more than the complete batch in this slot.
+    complete: AtomicU64,
     times: SlotTimes,
 }
 
-/// [`ReadTimes`] being summed up, from the last reset on.
+/// The sum of [`ReadTimes`] since the last reset.
 #[derive(Debug, Default)]
 struct SlotTimes {
     begun_ns: AtomicU64,
@@ -56,42 +69,41 @@ struct SlotTimes {
     bytes: AtomicU64,
 }
 
-/// Whether a finished task made its batch whole.
+/// Whether a finished task completed its batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finished {
-    /// Other samples are missing.
+    /// Other samples of the batch are missing.
     Partly,
-    /// The batch is whole; nobody waits for it.
-    Whole,
-    /// The batch is whole, and the accelerator waits for just this one: tell it.
+    /// The batch is complete, and the accelerator does not wait for it.
+    Complete,
+    /// The batch is complete, and the accelerator waits for it and has to be notified.
     Awaited,
 }
 
-/// Times of reading: of a task, or summed over the samples of a batch.
+/// Times of reading a task, or summed over the samples of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadTimes {
-    /// When the task, or the batch's first sample, was claimed.
+    /// When the task, or the first sample of the batch, was claimed.
     pub begun_ns: u64,
-    /// In open, length and close calls.
+    /// Time in open, length and close calls.
     pub open_ns: u64,
-    /// In read calls.
+    /// Time in read calls.
     pub read_ns: u64,
-    /// Decoding and checking.
+    /// Time of decoding and checking.
     pub decode_ns: u64,
-    /// In the client's work.
+    /// Time of the client's work.
     pub client_ns: u64,
-    /// In which the training's process started the workers before it.
+    /// Time in which the training process started the workers before this batch.
     pub start_ns: u64,
-    /// In which it took the batch over.
+    /// Time in which the training process received the batch.
     pub receive_ns: u64,
-    /// That were read.
+    /// Bytes read.
     pub bytes: u64,
 }
 
 impl Queue {
-    /// For `workers` reading threads (at least 1), batches of `batch_size`, epochs of `steps_per_epoch`, `total_batches` over
-    /// the run, `in_flight` batches open beyond those taken (0: only the one asked for), of which `held` (in the first epoch, in the
-    /// others) must be whole, beside the one asked for, before that is delivered.
+    /// Creates a queue for `workers` reading threads, at least 1. Up to `in_flight` batches are open beyond those taken; with 0 only the
+    /// requested batch is. Before a batch is delivered, `held` further batches must be complete (in the first epoch and in later ones).
     pub fn new(
         workers: u32,
         batch_size: u64,
@@ -123,69 +135,69 @@ impl Queue {
         }
     }
 
-    /// As it is, but with whole files for each worker where there is a split.
+    /// Lets workers read whole files, if there is a split.
     #[must_use]
     pub fn split_by(self, split: Option<FileSplit>) -> Self {
         Queue { split, ..self }
     }
 
-    /// Reading threads.
+    /// Returns the number of reading threads.
     pub fn workers(&self) -> u32 {
         self.workers
     }
 
-    /// Samples of a batch.
+    /// Returns the samples of a batch.
     pub fn batch_size(&self) -> u64 {
         self.batch_size
     }
 
-    /// Slots for batches in flight; batch b uses slot b mod this.
+    /// Returns the slot of a batch: its number modulo the number of slots.
     pub fn slot_of(&self, batch: u64) -> usize {
         (batch % self.slots.len() as u64) as usize
     }
 
-    /// Nothing is read before it is asked for.
-    pub fn reads_when_asked(&self) -> bool {
+    /// Whether a batch is read only when it is requested.
+    pub fn reads_on_request(&self) -> bool {
         self.in_flight == 0
     }
 
-    /// The step of its epoch that `batch` is for, from 0.
+    /// Returns the step of `batch` within its epoch, from 0.
     pub fn step_of(&self, batch: u64) -> u64 {
         batch % self.steps_per_epoch
     }
 
-    /// The epoch of `batch`, from 1.
+    /// Returns the epoch of `batch`, from 1.
     pub fn epoch_of(&self, batch: u64) -> u32 {
         (batch / self.steps_per_epoch) as u32 + 1
     }
 
-    /// The batch of a step, both counted from 0, of an epoch that so many others come before.
+    /// Returns the batch of a step, from 0, in the epoch after `epochs` others.
     pub(super) fn batch_of(&self, epochs: u64, step: u64) -> u64 {
         epochs.saturating_mul(self.steps_per_epoch).saturating_add(step)
     }
 
-    /// The batch that is taken next: batches are taken in order.
+    /// Returns the batch that is taken next. Batches are taken in order.
     pub fn next_batch(&self) -> u64 {
         self.taken.load(SeqCst)
     }
 
-    /// Batches below this number may be begun.
+    /// Returns the end of the batches that may be begun.
     pub fn open_until(&self) -> u64 {
         let published = self.published.load(SeqCst);
         let open = if self.in_flight == 0 {
-            self.asked.load(SeqCst)
+            self.requested.load(SeqCst)
         } else {
             self.taken.load(SeqCst) + self.in_flight
         };
         open.min(published)
     }
 
-    /// Open the batches of the next epoch: `batches` more.
+    /// Publishes `batches` batches of the next epoch.
     pub fn publish(&self, batches: u64) {
         self.published.fetch_add(batches, SeqCst);
     }
 
-    /// Count from here on for the next epoch, whose batches are opened later.
+    /// Resets the counters of the epoch. Its batches are published later.
     pub fn begin_epoch(&self) {
         self.claims.store(0, Relaxed);
         self.read_bytes_before.store(self.read_bytes_of_run(), Relaxed);
@@ -193,25 +205,32 @@ impl Queue {
         self.last_claim_bytes.store(0, Relaxed);
     }
 
-    /// The piece after `last` (both counted over the run) of a worker that owns every piece of an epoch with the same remainder, where
-    /// a batch has `each` pieces; `None` where the run has none.
-    pub(super) fn next_in_stride(&self, last: Option<u64>, worker: u32, each: u64) -> Option<u64> {
-        let (stride, worker) = (u64::from(self.workers), u64::from(worker));
-        let of_epoch = self.steps_per_epoch.saturating_mul(each);
+    /// Returns the next piece of a worker after `last`. Pieces are numbered over the run, and a batch has `pieces_per_batch`. Within each
+    /// epoch a worker owns the pieces whose number modulo the number of workers is its own. `None` at the end of the run.
+    pub(super) fn next_in_stride(
+        &self,
+        last: Option<u64>,
+        worker: u32,
+        pieces_per_batch: u64,
+    ) -> Option<u64> {
+        let stride = u64::from(self.workers);
+        let worker = u64::from(worker);
+        let epoch_pieces = self.steps_per_epoch.saturating_mul(pieces_per_batch);
+        let run_pieces = self.total_batches.saturating_mul(pieces_per_batch);
         let next = match last {
             None => worker,
-            Some(last) if last % of_epoch + stride < of_epoch => last + stride,
-            Some(last) => (last / of_epoch + 1) * of_epoch + worker,
+            Some(last) if last % epoch_pieces + stride < epoch_pieces => last + stride,
+            Some(last) => (last / epoch_pieces + 1) * epoch_pieces + worker,
         };
-        (worker < of_epoch && next < self.total_batches.saturating_mul(each)).then_some(next)
+        (worker < epoch_pieces && next < run_pieces).then_some(next)
     }
 
-    /// Batches that were made whole, where they are made one after another.
-    pub(super) fn made(&self) -> u64 {
-        self.made.load(SeqCst)
+    /// Returns the number of complete batches, if batches are completed one after another.
+    pub(super) fn completed(&self) -> u64 {
+        self.completed.load(SeqCst)
     }
 
-    /// The next sample of any open batch below `batch_end`: (batch, sample of it).
+    /// Draws the next sample of the open batches below `batch_end`. Returns its batch and its number in the batch.
     pub(super) fn draw_sample(&self, batch_end: u64) -> Option<(u64, u64)> {
         let open_samples = self.open_until().min(batch_end).saturating_mul(self.batch_size);
         let drawn = self
@@ -221,7 +240,7 @@ impl Queue {
         Some((sample / self.batch_size, sample % self.batch_size))
     }
 
-    /// A worker has claimed work at `now_ns`; `claims_of_epoch` is how many claims the epoch has in all.
+    /// Counts a claim at `now_ns`; `claims_of_epoch` is the number of claims in the epoch.
     pub fn claimed(&self, now_ns: u64, claims_of_epoch: u64) {
         if self.claims.fetch_add(1, AcqRel) + 1 == claims_of_epoch {
             self.last_claim_bytes.store(self.read_bytes(), Relaxed);
@@ -229,13 +248,13 @@ impl Queue {
         }
     }
 
-    /// When the epoch's last work was claimed, and the bytes read by then; `None` if it was not yet.
+    /// Returns when the last work of the epoch was claimed and the bytes read by then; `None` if it was not claimed yet.
     pub fn last_claim(&self) -> Option<(u64, u64)> {
         let ns = self.last_claim_ns.load(Acquire);
         (ns > 0).then(|| (ns, self.last_claim_bytes.load(Relaxed)))
     }
 
-    /// `bytes` more were read.
+    /// Adds bytes that were read.
     pub fn add_read_bytes(&self, bytes: u64) {
         self.read_bytes.fetch_add(bytes, Relaxed);
     }
@@ -250,38 +269,38 @@ impl Queue {
         self.read_bytes.load(Relaxed)
     }
 
-    /// A task took `operations` of the storage.
+    /// Adds the storage operations of a task.
     pub fn add_operations(&self, operations: u64) {
         self.operations.fetch_add(operations, Relaxed);
     }
 
-    /// Operations of the storage since the run began.
+    /// Returns the storage operations since the start of the run.
     pub fn operations_of_run(&self) -> u64 {
         self.operations.load(Relaxed)
     }
 
-    /// `samples` of `batch` are read.
+    /// Counts `samples` of `batch` as read.
     pub fn finish(&self, batch: u64, samples: u64, times: ReadTimes) -> Finished {
         let slot = &self.slots[self.slot_of(batch)];
         slot.times.add(times);
         if slot.unread.fetch_sub(samples, AcqRel) != samples {
             return Finished::Partly;
         }
-        slot.whole.store(batch + 1, SeqCst);
-        self.made.fetch_max(batch + 1, SeqCst);
+        slot.complete.store(batch + 1, SeqCst);
+        self.completed.fetch_max(batch + 1, SeqCst);
         let awaited = self.waiting_for.load(SeqCst) == batch + 1
             && self.waiting_for.compare_exchange(batch + 1, 0, SeqCst, SeqCst).is_ok();
-        if awaited { Finished::Awaited } else { Finished::Whole }
+        if awaited { Finished::Awaited } else { Finished::Complete }
     }
 
-    /// The accelerator wants `batch` now. True if it, and those to be held beside it, are whole; else whoever makes the first
-    /// missing one whole hears [`Finished::Awaited`], and it is to ask again.
-    pub fn ask(&self, batch: u64) -> bool {
-        self.asked.store(batch + 1, SeqCst);
+    /// Requests `batch` for the accelerator. Returns true if it and the batches to be held beside it are complete. Otherwise the worker that
+    /// completes the first missing batch gets [`Finished::Awaited`], and the request has to be repeated then.
+    pub fn request(&self, batch: u64) -> bool {
+        self.requested.store(batch + 1, SeqCst);
         while let Some(missing) = self.first_missing(batch) {
             self.waiting_for.store(missing + 1, SeqCst);
-            // A worker that finished in between either sees the wish, and tells, or is seen here.
-            if !self.is_whole(missing)
+            // A worker that finishes meanwhile either sees `waiting_for`, or its batch is seen as complete here.
+            if !self.is_complete(missing)
                 || self.waiting_for.compare_exchange(missing + 1, 0, SeqCst, SeqCst).is_err()
             {
                 return false;
@@ -290,30 +309,30 @@ impl Queue {
         true
     }
 
-    /// Among `batch` and those to be held beside it.
+    /// Returns the first incomplete batch among `batch` and those to be held beside it.
     fn first_missing(&self, batch: u64) -> Option<u64> {
         let held = self.held[usize::from(self.epoch_of(batch) > 1)];
         let last = (batch + held).min(self.published.load(Relaxed).max(1) - 1).max(batch);
-        let mut next = self.whole_until.load(Relaxed).max(batch);
-        while next <= last && self.is_whole(next) {
+        let mut next = self.complete_until.load(Relaxed).max(batch);
+        while next <= last && self.is_complete(next) {
             self.awaited.add(self.slots[self.slot_of(next)].times.get());
             next += 1;
         }
-        self.whole_until.store(next, Relaxed);
+        self.complete_until.store(next, Relaxed);
         (next <= last).then_some(next)
     }
 
-    /// Read for `batch`, which is whole.
+    /// Returns the bytes read for `batch`, which must be complete.
     pub fn bytes_of(&self, batch: u64) -> u64 {
         self.slots[self.slot_of(batch)].times.bytes.load(Relaxed)
     }
 
-    fn is_whole(&self, batch: u64) -> bool {
-        self.slots[self.slot_of(batch)].whole.load(SeqCst) == batch + 1
+    fn is_complete(&self, batch: u64) -> bool {
+        self.slots[self.slot_of(batch)].complete.load(SeqCst) == batch + 1
     }
 
-    /// Take a whole batch. Returns what all cost that had to be whole for it and for none before, and the batch that may be begun in its
-    /// place, if any.
+    /// Takes a complete batch. Returns the times of all batches that had to be completed since the previous delivery, and the batch that may
+    /// be begun in its place, if any.
     pub fn take(&self, batch: u64) -> (ReadTimes, Option<u64>) {
         let times = self.awaited.get();
         self.awaited.reset();

@@ -1,9 +1,9 @@
-//! `tf.data` as DLIO uses it (`tf_data_loader.py`, `tf_reader.py`): `interleave` reads as many files side by side as there are
-//! threads, deterministically, one record of each in turn (`cycle_length` = `num_parallel_calls` = `read_threads`); `shuffle`
-//! keeps a buffer of `shuffle_size` records, which must be full before the first comes out; `batch(drop_remainder)`; `prefetch`
-//! keeps `prefetch_size` batches ready; parsing runs in `computation_threads`.
+//! `tf.data` as DLIO uses it (`tf_data_loader.py`, `tf_reader.py`): `interleave` reads as many files in parallel as there are threads,
+//! deterministically, one record of each in turn (`cycle_length` = `num_parallel_calls` = `read_threads`); `shuffle` keeps a buffer of
+//! `shuffle_size` records, which must be full before the first record is delivered; `batch(drop_remainder)`; `prefetch` keeps
+//! `prefetch_size` batches ready; parsing runs in `computation_threads`.
 //!
-//! A shuffle buffer changes the order in which records are handed out, not that in which they are read.
+//! A shuffle buffer changes the order in which records are delivered, but not the order in which they are read.
 
 use super::{Loader, Queue, Task, WorkerState};
 use feedrate_spec::catalog::{Ability, LoaderEntry, Member};
@@ -14,7 +14,7 @@ static MEMBER: Member = Member {
     abilities: &[Ability::Interleaves, Ability::ShuffleBuffer, Ability::DecodeThreads],
 };
 
-/// This loader.
+/// The `tensorflow` loader.
 #[derive(Debug)]
 pub(super) struct TensorFlow;
 
@@ -26,16 +26,17 @@ impl Loader for TensorFlow {
     fn claim(&self, queue: &Queue, worker: &mut WorkerState) -> Option<Task> {
         let batch_size = queue.batch_size();
         let sample = queue.next_in_stride(worker.last, worker.worker, batch_size)?;
-        let (batch, of_batch) = (sample / batch_size, sample % batch_size);
+        let batch = sample / batch_size;
+        let sample_of_batch = sample % batch_size;
         if batch >= queue.open_until() {
             return None;
         }
         worker.last = Some(sample);
-        Some(Task { batch, samples: of_batch..of_batch + 1, position: None })
+        Some(Task { batch, samples: sample_of_batch..sample_of_batch + 1, position: None })
     }
 }
 
-/// The prefetched batches, the one being put together, and a record of each thread beside it.
+/// Counts the prefetched batches, the batch being assembled, and one further record of each thread.
 fn batches_in_flight(read_threads: u32, prefetch_size: u32, batch_size: u64) -> u32 {
     let ahead = u64::from(read_threads).div_ceil(batch_size.max(1));
     u32::try_from(ahead).unwrap_or(u32::MAX).saturating_add(prefetch_size).max(1)

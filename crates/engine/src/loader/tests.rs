@@ -1,4 +1,5 @@
-//! The contract of every loader: all samples of all batches exactly once, never beyond the stock, in any interleaving.
+//! The contract of every loader: every sample of every batch is claimed exactly once, and never beyond the open batches, in any
+//! interleaving of the workers.
 
 use super::{Finished, LOADERS, Queue, ReadTimes, Wakes, WorkerState};
 use feedrate_measure::example;
@@ -22,14 +23,15 @@ proptest! {
         let loader = LOADERS[loader];
         let total = steps + last.min(steps);
         let held_most = held[0].max(held[1]);
-        let own = (loader.entry().batches_in_flight)(workers, prefetch, batch_size);
-        let stock = if held_most > 0 { own.max(1) + held_most } else { own };
+        let in_flight = (loader.entry().batches_in_flight)(workers, prefetch, batch_size);
+        let stock = if held_most > 0 { in_flight.max(1) + held_most } else { in_flight };
         let queue = Queue::new(workers, batch_size, steps, total, stock, held);
         let mut states: Vec<_> = (0..workers).map(WorkerState::new).collect();
         let mut read: HashMap<(u64, u64), u32> = HashMap::new();
-        // Uneven, but every worker has its turn again and again.
+        // An uneven schedule in which every worker is scheduled repeatedly.
         let mut turns = (0..).zip(picks.iter().cycle()).map(|(turn, pick)| turn / 7 + pick);
-        let (mut taken, mut claims) = (0, 0);
+        let mut taken = 0;
+        let mut claims = 0;
         for epoch_steps in [steps, last.min(steps)] {
             queue.publish(epoch_steps);
             let end = taken + epoch_steps;
@@ -45,12 +47,12 @@ proptest! {
                     let samples = task.samples.end - task.samples.start;
                     if queue.finish(task.batch, samples, ReadTimes::default()) == Finished::Awaited {
                         prop_assert!(task.batch >= taken && task.batch <= taken + u64::from(held_most));
-                        if queue.ask(taken) {
+                        if queue.request(taken) {
                             queue.take(taken);
                             taken += 1;
                         }
                     }
-                } else if queue.ask(taken) {
+                } else if queue.request(taken) {
                     queue.take(taken);
                     taken += 1;
                 }
@@ -63,7 +65,7 @@ proptest! {
 }
 
 proptest! {
-    /// As above, where each worker reads whole files: every position once an epoch, whatever the loader.
+    /// If each worker reads whole files, every position is claimed once in an epoch, with any loader.
     #[test]
     fn every_position_is_claimed_once_of_whole_files(
         loader in 0..LOADERS.len(),
@@ -99,7 +101,8 @@ proptest! {
         for epoch_steps in [steps, last] {
             queue.publish(epoch_steps);
             let end = taken + epoch_steps;
-            let (mut read, mut claims) = (HashSet::new(), 0);
+            let mut read = HashSet::new();
+            let mut claims = 0;
             while taken < end {
                 let worker = turns.next().unwrap() % states.len();
                 if let Some(task) = queue.claim(loader, &mut states[worker]) {
@@ -112,7 +115,7 @@ proptest! {
                         continue;
                     }
                 }
-                if queue.ask(taken) {
+                if queue.request(taken) {
                     queue.take(taken);
                     taken += 1;
                 }
@@ -131,7 +134,7 @@ fn without_workers_nothing_is_read_ahead() {
     let mut worker = WorkerState::new(0);
     queue.publish(3);
     assert_eq!(loader.claim(&queue, &mut worker), None);
-    assert!(!queue.ask(0));
+    assert!(!queue.request(0));
     let task = loader.claim(&queue, &mut worker).unwrap();
     assert_eq!(queue.finish(task.batch, 1, ReadTimes::default()), Finished::Awaited);
     assert_eq!(loader.claim(&queue, &mut worker), None);

@@ -1,6 +1,6 @@
 //! The training loop of all accelerators of a process: load, compute, barrier, next step.
 //!
-//! A state machine without clock, thread or I/O: it takes events with their time and returns actions.
+//! It is a state machine without clock, threads or I/O, which takes events with their times and returns actions.
 
 mod recorder;
 
@@ -13,29 +13,29 @@ use feedrate_spec::plan::{Barrier, Plan};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Something that happened.
+/// An input of the stepper.
 #[derive(Clone, Copy, Debug)]
 pub enum StepEvent {
-    /// An accelerator has the batch it asked for.
+    /// An accelerator has received the batch it requested.
     BatchReady(u32, ReadTimes),
-    /// Its wait is over.
+    /// An accelerator has finished its compute.
     ComputeDone(u32),
-    /// Every process has arrived.
+    /// All processes have arrived at the barrier.
     BarrierOpen,
-    /// An epoch begins, or a pause in it is over: all accelerators start.
+    /// All accelerators start, at the begin of an epoch or after a pause in it.
     Started,
 }
 
-/// Something to be done.
+/// An output of the stepper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepAction {
-    /// Ask the accelerator's loader for this batch (counted over the run).
-    Ask(u32, u64),
-    /// Come back with [`StepEvent::ComputeDone`] at this time.
+    /// Request a batch, numbered over the run, for an accelerator.
+    RequestBatch(u32, u64),
+    /// Report [`StepEvent::ComputeDone`] at this time.
     ComputeUntil(u32, u64),
-    /// All accelerators here have arrived: wait for the other processes.
+    /// Wait for the other processes; all accelerators of this one have arrived.
     Barrier,
-    /// The epoch is over, or a checkpoint is due: nothing is asked for until [`StepEvent::Started`].
+    /// The epoch has ended or a checkpoint is due. No action follows until [`StepEvent::Started`].
     BlockDone,
 }
 
@@ -43,26 +43,27 @@ pub enum StepAction {
 pub struct Stepper {
     computes: Vec<Durations>,
     recorder: Recorder,
-    /// Steps of a block; `None` makes an epoch one block.
+    /// Steps of a block; `None` if an epoch is one block.
     block_steps: Option<u64>,
     barrier: Barrier,
     first_batch: u64,
     steps: u64,
     step: u64,
-    /// Steps that each has finished by itself; zeros where all wait for each other after each.
-    own_steps: Vec<u64>,
+    /// Finished steps of each accelerator, if they wait for each other only at the end; otherwise 0.
+    steps_alone: Vec<u64>,
     arrived: u32,
 }
 
 impl Stepper {
-    /// For the accelerators of `plan` that are `own`; here they are counted from 0.
-    pub fn new(plan: &Plan, own: Range<u32>) -> Self {
-        let (train, accelerators) = (&plan.train, own.len() as u32);
+    /// Creates the stepper of the accelerators `local` of `plan`. In events and actions they are numbered from 0.
+    pub fn new(plan: &Plan, local: Range<u32>) -> Self {
+        let train = &plan.train;
+        let accelerators = local.len() as u32;
         Stepper {
-            computes: own
-                .map(|a| {
-                    Durations::new(train.compute, train.compute_seed(a))
-                        .times(train.compute_factor(a))
+            computes: local
+                .map(|accelerator| {
+                    Durations::new(train.compute, train.compute_seed(accelerator))
+                        .times(train.compute_factor(accelerator))
                 })
                 .collect(),
             recorder: Recorder::new(accelerators),
@@ -71,20 +72,22 @@ impl Stepper {
             first_batch: 0,
             steps: 0,
             step: 0,
-            own_steps: vec![0; accelerators as usize],
+            steps_alone: vec![0; accelerators as usize],
             arrived: 0,
         }
     }
 
-    /// Prepare for an epoch of `steps` steps. Allocates, so that the loop need not.
+    /// Prepares for an epoch of `steps` steps. It allocates all memory, so that the loop does not.
     pub fn prepare(&mut self, steps: u64) {
         self.first_batch += self.steps;
-        (self.steps, self.step, self.arrived) = (steps, 0, 0);
-        self.own_steps.fill(0);
+        self.steps = steps;
+        self.step = 0;
+        self.arrived = 0;
+        self.steps_alone.fill(0);
         self.recorder.prepare(steps, if self.barrier == Barrier::EachStep { steps } else { 1 });
     }
 
-    /// Put what follows from `event` at `now_ns` into `actions`. The queues tell what each accelerator has read so far.
+    /// Handles `event` at `now_ns` and adds the actions that follow. The queues give the bytes that each accelerator has read so far.
     pub fn on(
         &mut self,
         event: StepEvent,
@@ -95,7 +98,7 @@ impl Stepper {
         match event {
             StepEvent::Started => {
                 self.recorder.start(now_ns);
-                self.ask_all(actions);
+                self.request_all(actions);
             }
             StepEvent::BatchReady(accelerator, times) => {
                 self.recorder.loaded(accelerator, now_ns, times);
@@ -105,10 +108,11 @@ impl Stepper {
             }
             StepEvent::ComputeDone(accelerator) => {
                 self.recorder.computed(accelerator, now_ns);
-                if self.goes_on_alone(accelerator) {
+                if self.continues_alone(accelerator) {
                     self.release(accelerator, now_ns, queues);
-                    let step = self.own_steps[accelerator as usize];
-                    actions.push_back(StepAction::Ask(accelerator, self.first_batch + step));
+                    let step = self.steps_alone[accelerator as usize];
+                    actions
+                        .push_back(StepAction::RequestBatch(accelerator, self.first_batch + step));
                     return;
                 }
                 self.arrived += 1;
@@ -126,13 +130,13 @@ impl Stepper {
                 for accelerator in 0..self.accelerators() {
                     self.release(accelerator, now_ns, queues);
                 }
-                let is_over = self.step >= self.steps;
-                if !is_over
+                let epoch_ended = self.step >= self.steps;
+                if !epoch_ended
                     && !self.block_steps.is_some_and(|steps| self.step.is_multiple_of(steps))
                 {
-                    return self.ask_all(actions);
+                    return self.request_all(actions);
                 }
-                if !is_over {
+                if !epoch_ended {
                     self.recorder.end_block(self.steps - self.step);
                 }
                 actions.push_back(StepAction::BlockDone);
@@ -140,12 +144,12 @@ impl Stepper {
         }
     }
 
-    /// Steps that all accelerators have finished in this epoch; where each goes on alone, that the first has.
+    /// Returns the steps that all accelerators have finished in this epoch; without a barrier after each step, those of the first one.
     pub fn steps_done(&self) -> u64 {
-        self.own_steps.first().map_or(self.step, |&own| self.step.max(own))
+        self.steps_alone.first().map_or(self.step, |&steps| self.step.max(steps))
     }
 
-    /// Whether a step is over with `event`; where each accelerator goes on alone, a step of the first.
+    /// Whether `event` ends a step; without a barrier after each step, a step of the first accelerator.
     pub fn ends_step(&self, event: StepEvent) -> bool {
         match event {
             StepEvent::BarrierOpen => true,
@@ -154,27 +158,27 @@ impl Stepper {
         }
     }
 
-    /// Times summed over accelerators since the epoch began.
+    /// Returns the recorder of the epoch.
     pub fn recorder(&self) -> &Recorder {
         &self.recorder
     }
 
-    /// The waits of all accelerators in the epoch so far.
+    /// Takes the causes of the waits of all accelerators in the epoch so far.
     pub fn take_causes(&mut self) -> StepCauses {
         self.recorder.take_causes()
     }
 
-    /// The epoch so far.
+    /// Takes the record of the epoch so far.
     pub fn finish(&mut self) -> Vec<AcceleratorEpoch> {
         self.recorder.finish()
     }
 
-    /// Whether an accelerator that has computed need not wait for the others.
-    fn goes_on_alone(&mut self, accelerator: u32) -> bool {
+    /// Counts a finished step and returns whether the accelerator continues without waiting for the others.
+    fn continues_alone(&mut self, accelerator: u32) -> bool {
         if self.barrier == Barrier::EachStep {
             return false;
         }
-        let done = &mut self.own_steps[accelerator as usize];
+        let done = &mut self.steps_alone[accelerator as usize];
         *done += 1;
         *done < self.steps
     }
@@ -183,9 +187,10 @@ impl Stepper {
         self.recorder.released(accelerator, now_ns, queues[accelerator as usize].read_bytes());
     }
 
-    fn ask_all(&self, actions: &mut VecDeque<StepAction>) {
+    fn request_all(&self, actions: &mut VecDeque<StepAction>) {
+        let batch = self.first_batch + self.step;
         for accelerator in 0..self.accelerators() {
-            actions.push_back(StepAction::Ask(accelerator, self.first_batch + self.step));
+            actions.push_back(StepAction::RequestBatch(accelerator, batch));
         }
     }
 

@@ -1,4 +1,4 @@
-//! What accelerators waited for: who came last in each step, and why.
+//! Causes of waits: which accelerator was last in each step, and why.
 
 use super::{Case, constant, job, plan, rate};
 use crate::job::ReadJob;
@@ -13,7 +13,7 @@ use feedrate_measure::verdict::Bound;
 use feedrate_spec::plan::{Barrier, Plan};
 use feedrate_spec::workload::TimeSpec;
 
-fn of_plan(plan: &Plan, model: SimulatedStorage) -> (Vec<AcceleratorEpoch>, StepCauses) {
+fn simulate_plan(plan: &Plan, model: SimulatedStorage) -> (Vec<AcceleratorEpoch>, StepCauses) {
     simulate(SimulatedDriver::new(job(plan), model), plan.train.steps_per_epoch)
 }
 
@@ -33,13 +33,13 @@ fn barrier_ns(epochs: &[AcceleratorEpoch]) -> u64 {
     epochs.iter().flat_map(|epoch| &epoch.blocks[0].barrier_ns).sum()
 }
 
-/// Eight accelerators that compute alike share a storage: they wait for each other far longer than for their own batches, and all of
-/// it is for the reads of the last.
+/// Eight accelerators with equal compute share a storage. They wait for each other much longer than for their own batches, and all of that
+/// is for the reads of the last one.
 #[test]
 fn on_slow_storage_the_barrier_waits_for_reads() {
     for loader in LOADERS.iter().map(|loader| loader.entry().member.name) {
         let case = Case { loader, accelerators: 8, workers: 1, steps: 40, compute_s: 0.075 };
-        let (epochs, causes) = of_plan(&plan(case), rate(1e8));
+        let (epochs, causes) = simulate_plan(&plan(case), rate(1e8));
         let waited = causes.total_stall();
         let skew_ns = causes.total_skew_ns();
         let load_ns: u64 = epochs.iter().flat_map(|epoch| &epoch.blocks[0].load_ns).sum();
@@ -50,13 +50,13 @@ fn on_slow_storage_the_barrier_waits_for_reads() {
     }
 }
 
-/// Reads are fast: who computes longest is last, and the others wait for its compute.
+/// With fast reads, the accelerator that computes longest is last, and the others wait for its compute.
 #[test]
-fn where_compute_differs_the_barrier_waits_for_it() {
+fn the_barrier_waits_for_the_longest_compute() {
     let case = Case { loader: "native", accelerators: 3, workers: 1, steps: 20, compute_s: 0.0 };
     let mut plan = plan(case);
     plan.train.compute = TimeSpec::Uniform { min: 0.05, max: 0.2 };
-    let (epochs, causes) = of_plan(&plan, SimulatedStorage::default());
+    let (epochs, causes) = simulate_plan(&plan, SimulatedStorage::default());
     assert_eq!(
         (causes.total_stall(), causes.total_skew_ns()),
         (Stall::default(), barrier_ns(&epochs))
@@ -67,11 +67,11 @@ fn where_compute_differs_the_barrier_waits_for_it() {
 }
 
 #[test]
-fn a_slow_accelerator_is_who_the_others_wait_for() {
+fn the_others_wait_for_a_slow_accelerator() {
     let case = Case { loader: "native", accelerators: 4, workers: 2, steps: 30, compute_s: 0.04 };
     let mut plan = plan(case);
     plan.train.slow_accelerators = vec![(2, 1.5)];
-    let (_, causes) = of_plan(&plan, SimulatedStorage::default());
+    let (_, causes) = simulate_plan(&plan, SimulatedStorage::default());
     assert_eq!(causes.last, [2; 30]);
     // Three others wait 20 ms in each step.
     assert_eq!(
@@ -85,20 +85,21 @@ fn an_evaluation_is_one_wait_for_its_end() {
     let case = Case { loader: "native", accelerators: 3, workers: 1, steps: 20, compute_s: 0.02 };
     let mut plan = plan(case);
     plan.train.barrier = Barrier::AtEnd;
-    let (epochs, causes) = of_plan(&plan, rate(1e8));
+    let (epochs, causes) = simulate_plan(&plan, rate(1e8));
     assert_eq!(causes.steps(), 1);
     let last = &epochs[causes.last[0] as usize];
     assert_eq!(last.blocks[0].barrier_ns.iter().sum::<u64>(), 0);
     assert!(causes.read_ns[0] > 0 && causes.skew_ns[0] == 0, "{causes:?}");
 }
 
-/// The verdict on one, two and eight accelerators of steps of 40 ms and 1 MB, from a storage that gives this share of what they need.
+/// Checks the verdict for one, two and eight accelerators with steps of 40 ms and 1 MB, and a storage with the given share of the rate
+/// that they need.
 fn check_verdict(expected: Bound, needed_share: f64, change: fn(&mut Plan, u32)) {
     let storage = |accelerators| rate(needed_share * f64::from(accelerators) * 25e6);
-    check_verdict_of(expected, storage, HostEpoch::default(), change);
+    check_verdict_with(expected, storage, HostEpoch::default(), change);
 }
 
-fn check_verdict_of(
+fn check_verdict_with(
     expected: Bound,
     storage: impl Fn(u32) -> SimulatedStorage,
     host: HostEpoch,
@@ -149,23 +150,23 @@ fn runs_are_bound_by_what_is_emulated() {
     });
 }
 
-/// Each sample is a file of its own.
+/// Stores each sample in a file of its own.
 fn in_files(plan: &mut Plan, _: u32) {
     plan.dataset.format = "raw".into();
     plan.storage.kind = "memory".into();
     plan.dataset.record_dims = vec![100, 100];
 }
 
-/// Two workers for steps of 40 ms: more than 80 ms for each file are too much.
+/// With two workers and steps of 40 ms, opens of more than 80 ms are too slow.
 #[test]
 fn runs_whose_opens_are_delayed_are_metadata_bound() {
     for open_ns in [120_000_000, 200_000_000, 300_000_000] {
         let slow = |_| SimulatedStorage { open: constant(open_ns), ..SimulatedStorage::default() };
-        check_verdict_of(Bound::MetadataBound, slow, HostEpoch::default(), in_files);
+        check_verdict_with(Bound::MetadataBound, slow, HostEpoch::default(), in_files);
     }
 }
 
-/// However fast memory is: no byte came from the device.
+/// If no bytes come from the device, a run is fed by the cache, even if memory is slow.
 #[test]
 fn runs_from_memory_are_cache_fed() {
     let host = HostEpoch {
@@ -175,17 +176,17 @@ fn runs_from_memory_are_cache_fed() {
     };
     for needed_share in [0.4, 0.7, 4.0] {
         let storage = |accelerators| rate(needed_share * f64::from(accelerators) * 25e6);
-        check_verdict_of(Bound::CacheFed, storage, host.clone(), |_, _| {});
+        check_verdict_with(Bound::CacheFed, storage, host.clone(), |_, _| {});
     }
 }
 
-/// No part is longer than the workers took for it, whatever is held back or waited for together.
-fn obeys_the_law(epochs: &[AcceleratorEpoch], causes: &StepCauses, of: &str) {
+/// Checks that no part of the stalls is longer than the time that workers spent on it.
+fn check_parts(epochs: &[AcceleratorEpoch], causes: &StepCauses, case: &str) {
     let within = |stall: &Stall, io: &IoCounters, accelerators: u64| {
         let parts_ns = [stall.open_ns, stall.read_ns, stall.decode_ns];
         let counted_ns = [io.open_ns, io.read_ns, io.decode_ns];
         let holds = parts_ns.iter().zip(counted_ns).all(|(part, all)| *part <= all * accelerators);
-        assert!(holds, "{of}: {parts_ns:?} of {counted_ns:?}");
+        assert!(holds, "{case}: {parts_ns:?} of {counted_ns:?}");
     };
     let mut all = IoCounters::default();
     for epoch in epochs {
@@ -196,7 +197,7 @@ fn obeys_the_law(epochs: &[AcceleratorEpoch], causes: &StepCauses, of: &str) {
 }
 
 #[test]
-fn no_part_of_a_wait_exceeds_what_was_spent_on_it() {
+fn no_part_of_a_wait_exceeds_the_time_spent_on_it() {
     let slow = SimulatedStorage {
         open: constant(300_000),
         latency: constant(1_000_000),
@@ -212,17 +213,17 @@ fn no_part_of_a_wait_exceeds_what_was_spent_on_it() {
                 plan.loader.held_at_start = held;
                 plan.loader.held_batches = held;
                 plan.loader.batches_in_flight += held;
-                let (epochs, causes) = of_plan(&plan, slow);
-                let of =
+                let (epochs, causes) = simulate_plan(&plan, slow);
+                let case =
                     format!("{loader}, {accelerators} × {workers}, {held} held, {compute_s} s");
-                obeys_the_law(&epochs, &causes, &of);
+                check_parts(&epochs, &causes, &case);
             }
         }
     }
 }
 
-/// All is read before the first step, by one worker: the wait is what it did, and the first batch, for which the file was opened, does
-/// not stand for the others.
+/// One worker reads everything before the first step. The wait is split by all its activity, not only by that for the first batch, for which
+/// the file was opened.
 #[test]
 fn a_wait_for_many_batches_is_split_over_all_of_them() {
     let case = Case { loader: "pytorch", accelerators: 1, workers: 1, steps: 30, compute_s: 0.001 };

@@ -1,4 +1,4 @@
-//! The client's work: epochs as long as worked out by hand, and whom it is charged to.
+//! The client's work: lengths of epochs computed by hand, and how waits are charged.
 
 use super::{Case, SAMPLE_BYTES, constant, lengths_ms, plan};
 use crate::job::ReadJob;
@@ -9,8 +9,8 @@ use feedrate_spec::plan::{ClientPlan, Plan};
 const CASE: Case =
     Case { loader: "pytorch", accelerators: 1, workers: 2, steps: 60, compute_s: 0.005 };
 
-/// 20 ms of a worker for a batch of one sample: 10, 5 for its bytes, 3, and 2 for handing it over.
-fn of_workers() -> ClientPlan {
+/// A client whose workers need 20 ms for a batch of one sample: 10 for the sample, 5 for its bytes, 3 for the batch, 2 for the handover.
+fn worker_client() -> ClientPlan {
     ClientPlan {
         per_sample_s: 0.010,
         per_byte_s: 0.005 / SAMPLE_BYTES as f64,
@@ -20,8 +20,8 @@ fn of_workers() -> ClientPlan {
     }
 }
 
-/// 3 ms of the training's process for a batch, and 10 for each worker.
-fn of_training() -> ClientPlan {
+/// A client whose training process needs 3 ms to receive a batch and 10 ms to start each worker.
+fn training_client() -> ClientPlan {
     ClientPlan {
         receive_per_batch_s: 0.002,
         receive_per_byte_s: 0.001 / SAMPLE_BYTES as f64,
@@ -36,7 +36,7 @@ fn simulate(plan: &Plan, model: SimulatedStorage) -> (Vec<AcceleratorEpoch>, Ste
     (epochs, driver.take_causes())
 }
 
-/// All waits are the client's.
+/// Checks the length of an epoch whose waits are all for the client.
 #[track_caller]
 fn check(case: Case, client: ClientPlan, model: SimulatedStorage, expected_ms: f64) {
     let mut plan = plan(case);
@@ -55,27 +55,32 @@ fn check(case: Case, client: ClientPlan, model: SimulatedStorage, expected_ms: f
 #[test]
 fn an_epoch_takes_as_long_as_its_client() {
     let fast = SimulatedStorage::default();
-    // Two workers, each a batch in 20 ms; the last two are computed one after the other.
-    check(CASE, of_workers(), fast, 30.0 * 20.0 + 10.0);
-    check(Case { loader: "native", workers: 1, ..CASE }, of_workers(), fast, 60.0 * 20.0 + 5.0);
-    // The training's own thread reads, and nothing is handed over.
-    let alone = ClientPlan { handover_bytes_per_second: None, ..of_workers() };
+    // Two workers with a batch in 20 ms each; the last two batches are computed one after the other.
+    check(CASE, worker_client(), fast, 30.0 * 20.0 + 10.0);
+    check(Case { loader: "native", workers: 1, ..CASE }, worker_client(), fast, 60.0 * 20.0 + 5.0);
+    // Without workers the training thread reads, and there is no handover.
+    let alone = ClientPlan { handover_bytes_per_second: None, ..worker_client() };
     check(Case { workers: 0, ..CASE }, alone, fast, 60.0 * 23.0);
-    // One core for both: batches come one after another.
+    // With one core for both workers, batches are made one after another.
     let one_core = SimulatedStorage { cores: Some(1), ..fast };
-    check(Case { loader: "native", ..CASE }, of_workers(), one_core, 60.0 * 20.0 + 5.0);
-    // Batches are there at once; the process takes 3 ms for each, and starts two workers before.
-    check(CASE, of_training(), fast, 20.0 + 60.0 * 8.0);
-    // What the loader decodes itself is a part of the client's 20 ms.
+    check(Case { loader: "native", ..CASE }, worker_client(), one_core, 60.0 * 20.0 + 5.0);
+    // Batches are ready at once; the training process starts two workers and then needs 3 ms for each batch.
+    check(CASE, training_client(), fast, 20.0 + 60.0 * 8.0);
+    // The loader's own decoding is part of the client's 20 ms.
     let decodes = SimulatedStorage { decode_bytes_per_second: Some(1e8), ..fast };
-    check(Case { loader: "native", workers: 1, ..CASE }, of_workers(), decodes, 60.0 * 20.0 + 5.0);
+    check(
+        Case { loader: "native", workers: 1, ..CASE },
+        worker_client(),
+        decodes,
+        60.0 * 20.0 + 5.0,
+    );
 }
 
-/// A third of the 3 ms of taking a batch over is waiting for workers that are at work, which takes no core from them.
+/// A third of the 3 ms of receiving a batch is waiting for busy workers, which does not occupy a core.
 #[test]
 fn waiting_for_a_batch_takes_no_core() {
-    let waiting = ClientPlan { receive_wait_share: 1.0 / 3.0, ..of_training() };
-    // The second is being made when the first is taken over; after that, all are there.
+    let waiting = ClientPlan { receive_wait_share: 1.0 / 3.0, ..training_client() };
+    // The second batch is being made while the first is received; all later ones are ready.
     check(CASE, waiting.clone(), SimulatedStorage::default(), 20.0 + 60.0 * 7.0 + 1.0);
     let one_core = SimulatedStorage { cores: Some(1), ..SimulatedStorage::default() };
     let length_ms = |client: ClientPlan| {
@@ -83,19 +88,19 @@ fn waiting_for_a_batch_takes_no_core() {
         plan.loader.client = Some(ClientPlan { per_batch_s: 0.010, ..client });
         lengths_ms(&simulate(&plan, one_core).0)[0]
     };
-    // Worker and training take turns at the core: 10 + 2 ms a batch, not 10 + 3.
-    let [waits, works] = [waiting, of_training()].map(length_ms);
+    // Worker and training process alternate on the core: 10 + 2 ms for each batch, not 10 + 3.
+    let [waits, works] = [waiting, training_client()].map(length_ms);
     assert_eq!(waits, 20.0 + 60.0 * 12.0);
     assert_eq!(works, 20.0 + 60.0 * 13.0);
 }
 
-/// Of three workers the batch's own has handed it over.
+/// Of three workers the one that made the batch is idle after the handover.
 #[test]
-fn the_more_workers_are_at_work_the_longer_a_batch_waits() {
+fn receiving_a_batch_takes_longer_with_more_active_workers() {
     let mut plan = plan(Case { workers: 3, ..CASE });
-    plan.loader.client = Some(ClientPlan { receive_wait_share: 0.5, ..of_training() });
-    let waits_ms = [0, 1, 2, 3].map(|at_work| {
-        let [cpu_s, wait_s] = plan.loader.receive_s(SAMPLE_BYTES as f64, at_work);
+    plan.loader.client = Some(ClientPlan { receive_wait_share: 0.5, ..training_client() });
+    let waits_ms = [0, 1, 2, 3].map(|active_workers| {
+        let [cpu_s, wait_s] = plan.loader.receive_s(SAMPLE_BYTES as f64, active_workers);
         assert_eq!(cpu_s, 0.0015);
         wait_s * 1e3
     });
@@ -107,19 +112,19 @@ fn the_utilisation_is_the_clients() {
     let mut plan = plan(Case { compute_s: 0.010, steps: 1000, ..CASE });
     plan.loader.client = Some(ClientPlan { per_sample_s: 0.040, ..ClientPlan::default() });
     let (epochs, _) = simulate(&plan, SimulatedStorage::default());
-    // Two batches in 40 ms, each of 10 ms of compute: half of the time, but for the last two.
+    // Two batches in 40 ms with 10 ms of compute each: a utilisation of half, except for the last two.
     let length_ms = lengths_ms(&epochs)[0];
     assert_eq!(length_ms, 500.0 * 40.0 + 20.0);
     assert!((100.0 * 1000.0 * 10.0 / length_ms - 50.0).abs() < 0.06);
 }
 
 #[test]
-fn every_loader_owes_its_client_as_much() {
+fn the_client_works_as_much_with_every_loader() {
     for loader in ["pytorch", "tensorflow", "dali", "native"] {
         let mut plan = plan(Case { loader, accelerators: 2, workers: 3, ..CASE });
         plan.loader.batch_size = 4;
         plan.dataset.files_train *= 4;
-        plan.loader.client = Some(of_workers());
+        plan.loader.client = Some(worker_client());
         for epoch in simulate(&plan, SimulatedStorage::default()).0 {
             let expected_ns = 60 * (4 * 17_000_000 + 3_000_000);
             let off_ns = epoch.io.client_burnt_ns.abs_diff(expected_ns);
@@ -129,30 +134,30 @@ fn every_loader_owes_its_client_as_much() {
     }
 }
 
-/// Starting the workers is no reason why what they read afterwards was waited for.
+/// Reads after the start of the workers are charged to reading, not to the start.
 #[test]
 fn reading_after_the_start_is_reading() {
     let mut plan = plan(Case { workers: 1, steps: 4, ..CASE });
-    plan.loader.client = Some(of_training());
+    plan.loader.client = Some(training_client());
     let latency = constant(100_000_000);
     let (epochs, _) = simulate(&plan, SimulatedStorage { latency, ..SimulatedStorage::default() });
     let (stall, load_ns) = (epochs[0].stall, epochs[0].blocks[0].load_ns[0]);
-    // 10 ms of starting, 100 of reading, 3 of taking it over.
+    // 10 ms of starting, 100 of reading, 3 of receiving.
     assert_eq!((load_ns, stall.queue_ns), (113_000_000, 0));
     assert_eq!((stall.client_ns, stall.open_ns), (22_000_000, 0));
 }
 
-/// One of two workers decodes at a time, and both put batches together, as in the real driver.
+/// One of two workers may decode at a time, but both may assemble batches, as in the real driver.
 #[test]
-fn a_batch_waits_for_no_turn_to_decode() {
+fn assembling_a_batch_needs_no_permit_to_decode() {
     let mut plan = plan(CASE);
     plan.loader.decode_threads = Some(1);
-    let lengths_of = |client: ClientPlan, plan: &mut Plan| {
+    let lengths_with = |client: ClientPlan, plan: &mut Plan| {
         plan.loader.client = Some(client);
         lengths_ms(&simulate(plan, SimulatedStorage::default()).0)
     };
-    let of_batch = ClientPlan { per_batch_s: 0.020, ..ClientPlan::default() };
-    assert_eq!(lengths_of(of_batch, &mut plan), [30.0 * 20.0 + 10.0]);
-    let of_sample = ClientPlan { per_sample_s: 0.020, ..ClientPlan::default() };
-    assert_eq!(lengths_of(of_sample, &mut plan), [60.0 * 20.0 + 5.0]);
+    let batch_client = ClientPlan { per_batch_s: 0.020, ..ClientPlan::default() };
+    assert_eq!(lengths_with(batch_client, &mut plan), [30.0 * 20.0 + 10.0]);
+    let sample_client = ClientPlan { per_sample_s: 0.020, ..ClientPlan::default() };
+    assert_eq!(lengths_with(sample_client, &mut plan), [60.0 * 20.0 + 5.0]);
 }

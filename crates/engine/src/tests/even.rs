@@ -1,4 +1,4 @@
-//! Processes can read together: whatever samples they read, they make the same calls. The planner relies on it.
+//! With formats of even reads all accelerators make the same calls, whichever samples they read. Collective reads rely on it.
 
 use super::{Case, plan};
 use crate::job::{ReadJob, Reading, Shard};
@@ -10,16 +10,17 @@ use feedrate_spec::plan::layout::Layout;
 use feedrate_spec::plan::{FileAccess, Plan, Shuffle};
 use feedrate_spec::shape::Element;
 
-struct Nowhere;
+/// A sink that drops payload.
+struct NullSink;
 
-impl PayloadSink for Nowhere {
+impl PayloadSink for NullSink {
     fn payload(&mut self, _: u64, _: &[u8]) -> Result<(), FormatError> {
         Ok(())
     }
 }
 
-/// Three accelerators with batches of four in files of 24 samples, whose size is no multiple of anything.
-fn of_format(name: &str, extension: &str, files: u64) -> Plan {
+/// A plan of three accelerators with batches of four samples. The sizes of samples and files are odd numbers.
+fn format_plan(name: &str, extension: &str, files: u64) -> Plan {
     let case = Case { loader: "pytorch", accelerators: 3, workers: 1, steps: 1, compute_s: 0.0 };
     let mut plan = plan(case);
     plan.dataset.format = name.into();
@@ -37,9 +38,10 @@ fn of_format(name: &str, extension: &str, files: u64) -> Plan {
     plan
 }
 
-/// The calls that one sample takes, as all have to make them.
-fn calls_of_sample(job: &ReadJob, reader: &mut SampleReader, calls: &mut Vec<String>) {
-    let (storage, mut held) = (&job.storage, 0..0);
+/// Adds the collective calls for one sample to `calls`.
+fn add_sample_calls(job: &ReadJob, reader: &mut SampleReader, calls: &mut Vec<String>) {
+    let storage = &job.storage;
+    let mut buffered: std::ops::Range<u64> = 0..0;
     loop {
         let op = reader.next_op().unwrap();
         let (offset, len) = match op {
@@ -51,11 +53,11 @@ fn calls_of_sample(job: &ReadJob, reader: &mut SampleReader, calls: &mut Vec<Str
             }
             Op::Length => {
                 let length = storage.len(reader.handle()).unwrap();
-                reader.feed(&length.to_le_bytes(), &mut Nowhere).unwrap();
+                reader.feed(&length.to_le_bytes(), &mut NullSink).unwrap();
                 continue;
             }
             Op::Kept => {
-                reader.feed(&[], &mut Nowhere).unwrap();
+                reader.feed(&[], &mut NullSink).unwrap();
                 continue;
             }
             Op::Close(handle) => {
@@ -66,30 +68,32 @@ fn calls_of_sample(job: &ReadJob, reader: &mut SampleReader, calls: &mut Vec<Str
             Op::Read { offset, len } | Op::Again { offset, len } => (offset, len),
         };
         let mut bytes = vec![0; len];
-        let come = storage.read_at(reader.handle(), offset, &mut bytes).unwrap();
-        let wanted = offset..offset + come as u64;
-        let known = matches!(op, Op::Again { .. })
-            && (&held as &std::ops::Range<u64>).start <= wanted.start
-            && wanted.end <= held.end;
-        if !known {
+        let read_bytes = storage.read_at(reader.handle(), offset, &mut bytes).unwrap();
+        let range = offset..offset + read_bytes as u64;
+        let is_buffered = matches!(op, Op::Again { .. })
+            && buffered.start <= range.start
+            && range.end <= buffered.end;
+        if !is_buffered {
             calls.push("read".into());
-            held = wanted;
+            buffered = range;
         }
-        reader.feed(&bytes[..come], &mut Nowhere).unwrap();
+        reader.feed(&bytes[..read_bytes], &mut NullSink).unwrap();
     }
 }
 
-fn calls_of(job: &ReadJob, accelerator: u32, queue: &Queue) -> Vec<String> {
-    let (mut reader, mut shard) = (job.reader(), Shard::new(job, accelerator));
+/// Returns the collective calls of an accelerator in a run.
+fn accelerator_calls(job: &ReadJob, accelerator: u32, queue: &Queue) -> Vec<String> {
+    let mut reader = job.reader();
+    let mut shard = Shard::new(job, accelerator);
     let mut calls = Vec::new();
     for batch in 0..job.plan.train.steps() {
-        shard.turn_to(&job.plan, queue.epoch_of(batch));
+        shard.select_epoch(&job.plan, queue.epoch_of(batch));
         let samples = 0..job.plan.loader.batch_size;
         let task = Task { batch, samples: samples.clone(), position: None };
         let reading = Reading::new(task, queue);
         for sample in samples {
             reader.begin(shard.sample(&reading, sample), &job.layout);
-            calls_of_sample(job, &mut reader, &mut calls);
+            add_sample_calls(job, &mut reader, &mut calls);
         }
     }
     calls
@@ -104,15 +108,15 @@ fn all_accelerators_make_the_same_calls_in_formats_of_even_reads() {
             continue;
         }
         for files in [1, 3] {
-            let mut plan = of_format(entry.member.name, entry.extension, files);
+            let mut plan = format_plan(entry.member.name, entry.extension, files);
             let bytes = plan.dataset.file_bytes(&entry, &Layout::new(&plan.dataset).shape(0));
             plan.loader.piece_bytes = bytes.next_power_of_two();
             let job = ReadJob::in_memory(&plan).unwrap();
             let queue = &job.queues()[0];
-            let first = calls_of(&job, 0, queue);
+            let first = accelerator_calls(&job, 0, queue);
             assert!(first.iter().filter(|call| *call == "read").count() >= 24);
             for accelerator in 1..3 {
-                let others = calls_of(&job, accelerator, queue);
+                let others = accelerator_calls(&job, accelerator, queue);
                 assert_eq!(others, first, "{}: {accelerator} of {files}", entry.member.name);
             }
             checked += 1;

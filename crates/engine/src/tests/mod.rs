@@ -1,4 +1,4 @@
-//! Whole epochs in virtual time, against figures worked out by hand.
+//! Whole epochs in virtual time, compared with figures computed by hand.
 
 mod causes;
 mod client;
@@ -25,7 +25,7 @@ struct Case {
     compute_s: f64,
 }
 
-/// Samples of a million bytes that cost no time to read, one operation for each, so that service times are whole batches.
+/// A plan with samples of a million bytes, each read in one operation, so that one read is one batch.
 fn plan(case: Case) -> Plan {
     let mut plan = example::plan(case.accelerators, case.steps);
     plan.dataset.format = "null".into();
@@ -57,15 +57,15 @@ fn rate(bytes_per_second: f64) -> SimulatedStorage {
     SimulatedStorage { bytes_per_second: Some(bytes_per_second), ..SimulatedStorage::default() }
 }
 
-/// Length of the epoch of each accelerator in milliseconds.
+/// Returns the length of the epoch of each accelerator in milliseconds.
 fn lengths_ms(epochs: &[AcceleratorEpoch]) -> Vec<f64> {
     epochs.iter().map(|e| (e.blocks[0].end_ns - e.blocks[0].start_ns) as f64 / 1e6).collect()
 }
 
-/// A batch takes 10 ms of the storage. One accelerator: reads come one after another, each step needs its batch and
-/// the step before. So the epoch takes max(first read + all compute, all reads + last compute), for any workers.
+/// A batch takes 10 ms of the storage. With one accelerator, reads are served one after another, and each step needs its batch and the
+/// previous step. So the epoch takes max(first read + all compute, all reads + last compute), with any number of workers.
 #[test]
-fn one_accelerator_takes_as_long_as_worked_out() {
+fn one_accelerator_takes_the_expected_time() {
     for workers in [1, 4, 16, 64] {
         for steps in [6, 50, 500, 2000] {
             for compute_ms in [1.0, 5.0, 9.0, 11.0, 20.0] {
@@ -91,14 +91,15 @@ fn one_accelerator_takes_as_long_as_worked_out() {
     }
 }
 
-/// Several accelerators share the storage. Starved: all reads, then one compute. Fed: the last accelerator's first
-/// batch comes after the first batches of all workers of the others.
+/// Several accelerators share the storage. If they are starved, an epoch takes all reads and one compute. If they are fed, the first
+/// batch of the last accelerator comes after the first batches of all workers of the others.
 #[test]
-fn several_accelerators_take_as_long_as_worked_out() {
+fn several_accelerators_take_the_expected_time() {
     for accelerators in [2u32, 4, 8] {
         for workers in [1, 4, 16] {
             for steps in [6u64, 50, 500] {
-                let (n, s) = (f64::from(accelerators), steps as f64);
+                let n = f64::from(accelerators);
+                let s = steps as f64;
                 let ahead = f64::from(workers).min(s);
                 for (compute_ms, expected) in [
                     (8.0, n * s * 10.0 + 8.0),
@@ -129,7 +130,7 @@ fn without_workers_reading_and_computing_take_turns() {
     assert_eq!(lengths_ms(&simulate(&plan(case), rate(1e8))), [50.0 * 15.0]);
 }
 
-/// A latency of 10 ms, and no limit of rate: as many reads at once as there are workers.
+/// With a latency of 10 ms and no limit of the rate, each worker has one read at a time.
 #[test]
 fn workers_hide_latency() {
     for (loader, workers, expected_ms) in
@@ -146,9 +147,9 @@ fn workers_hide_latency() {
     }
 }
 
-/// Sixty samples of 10 ms, four workers, and two of them at a time: in the storage, at the cores, or in decoding threads.
+/// Sixty samples of 10 ms and four workers, of which two at a time are admitted to the storage, the cores or decoding.
 #[test]
-fn what_is_limited_is_shared_in_turn() {
+fn limited_resources_are_shared_in_turn() {
     let case = Case { loader: "native", accelerators: 1, workers: 4, steps: 60, compute_s: 0.0 };
     let decodes =
         SimulatedStorage { decode_bytes_per_second: Some(1e8), ..SimulatedStorage::default() };
@@ -169,7 +170,7 @@ fn what_is_limited_is_shared_in_turn() {
         let io = &epochs[0].io;
         let reads = model.latency.mean_s() > 0.0;
         let waited_ns = if reads { io.read_ns } else { io.decode_ns };
-        // Waiting for a place in the storage or for a core counts, waiting for a turn to decode does not.
+        // Waits for the storage or for a core count, waits for a permit to decode do not.
         let in_turn = plan.loader.decode_threads.is_some();
         let each_ms = if expected_ms == 300.0 && !in_turn { 20.0 } else { 10.0 };
         let expected_ns = 60.0 * each_ms * 1e6;
@@ -177,7 +178,7 @@ fn what_is_limited_is_shared_in_turn() {
     }
 }
 
-/// Drawn latencies differ from read to read, are the same in each run, and have the mean that was asked for.
+/// Drawn latencies differ between reads, are the same in each run, and have the configured mean.
 #[test]
 fn latencies_are_drawn() {
     let case = Case { loader: "native", accelerators: 1, workers: 1, steps: 2000, compute_s: 0.0 };
@@ -197,7 +198,7 @@ fn latencies_are_drawn() {
 }
 
 #[test]
-fn the_sum_of_the_parts_is_the_whole() {
+fn the_parts_of_an_epoch_add_up() {
     let case = Case { loader: "native", accelerators: 3, workers: 2, steps: 40, compute_s: 0.012 };
     let model = SimulatedStorage {
         open: constant(300_000),

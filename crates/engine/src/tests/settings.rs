@@ -1,4 +1,4 @@
-//! Settings of a loader and their effect on an epoch: held batches, samples side by side, preprocessing.
+//! Settings of a loader and their effect on an epoch: held batches, samples read in parallel, preprocessing.
 
 use super::{Case, constant, lengths_ms, plan, rate, simulate};
 use crate::loader;
@@ -10,7 +10,7 @@ use feedrate_spec::workload::TimeSpec;
 const CASE: Case =
     Case { loader: "native", accelerators: 1, workers: 1, steps: 40, compute_s: 0.0 };
 
-/// `case` with other settings of the loader.
+/// Returns the plan of `case` with the loader's settings changed by `set`.
 fn with(case: Case, set: impl Fn(&mut LoaderPlan)) -> Plan {
     let mut plan = plan(case);
     set(&mut plan.loader);
@@ -23,9 +23,9 @@ fn with(case: Case, set: impl Fn(&mut LoaderPlan)) -> Plan {
     plan
 }
 
-/// With `h` batches held back, step `i` starts once `i + h + 1` batches of 10 ms each are read, or all are.
+/// With `h` held batches, step `i` starts when `i + h + 1` batches of 10 ms each are read, or all of them.
 #[test]
-fn a_buffer_is_full_before_the_first_batch_leaves_it() {
+fn a_shuffle_buffer_is_full_before_the_first_batch_is_delivered() {
     for loader in loader::LOADERS.iter().map(|loader| loader.entry().member.name) {
         for held_batches in [0, 1, 7, 39] {
             for compute_ms in [2.0, 30.0] {
@@ -49,10 +49,10 @@ fn a_buffer_is_full_before_the_first_batch_leaves_it() {
     }
 }
 
-/// Reads of 10 ms, as many at once as there are workers, four samples in a batch: dali's workers share a batch and wait
-/// for it to be whole, the others' go on with the next.
+/// Reads of 10 ms and four samples in a batch. The workers of `dali` share a batch and wait until it is complete; those of the other
+/// loaders continue with the next one.
 #[test]
-fn workers_read_the_samples_of_a_batch_side_by_side() {
+fn workers_read_the_samples_of_a_batch_in_parallel() {
     for (loader, workers, expected_ms) in [
         ("dali", 1, 1600.0),
         ("dali", 3, 800.0),
@@ -90,7 +90,7 @@ fn without_barrier() -> Plan {
     plan
 }
 
-/// The last wait of an accelerator, none before it, and the end of its block.
+/// Returns the last barrier wait of an accelerator and the end of its block. Earlier waits must be 0.
 fn last_wait_and_end(epoch: &AcceleratorEpoch) -> (u64, u64) {
     let block = &epoch.blocks[0];
     assert_eq!(block.steps(), 6);
@@ -99,9 +99,9 @@ fn last_wait_and_end(epoch: &AcceleratorEpoch) -> (u64, u64) {
     (*last, block.end_ns)
 }
 
-/// Who is first waits for the other, and both end together.
+/// The faster accelerator waits for the other, and both end together.
 #[test]
-fn without_a_barrier_each_accelerator_goes_its_own_way() {
+fn without_a_barrier_accelerators_wait_only_at_the_end() {
     let epochs = simulate(&without_barrier(), SimulatedStorage::default());
     let [first, second] = [0, 1].map(|accelerator| last_wait_and_end(&epochs[accelerator]));
     assert!(first.0 > 0 || second.0 > 0, "{first:?} {second:?}");

@@ -1,11 +1,11 @@
-//! au_sustained against what the storage can deliver, under the simulated driver.
+//! Compares au_sustained with the rate of the storage, in the simulated driver.
 
 use super::{Case, SAMPLE_BYTES, plan, rate, simulate};
 use feedrate_measure::metric;
 use feedrate_measure::record::{EpochRecord, HostEpoch, RECORD_VERSION, Record, System};
 use feedrate_measure::summary::Summary;
 
-/// The record of one simulated epoch.
+/// Returns the record of one simulated epoch.
 fn record(case: Case, bytes_per_second: f64) -> Record {
     let accelerators = simulate(&plan(case), rate(bytes_per_second));
     let end_ns = accelerators.iter().map(|a| a.blocks[0].end_ns).max().unwrap();
@@ -46,14 +46,15 @@ fn record(case: Case, bytes_per_second: f64) -> Record {
     }
 }
 
-/// min(1, R·C ÷ (N·B)) in percent, R the storage's rate, C the compute of a step, B the bytes of a batch.
+/// Returns min(1, R·C ÷ (N·B)) in percent, with the storage's rate R, the compute of a step C, the accelerators N and the bytes of a
+/// batch B.
 fn fed_percent(case: Case, bytes_per_second: f64) -> f64 {
     let needed = f64::from(case.accelerators) * SAMPLE_BYTES as f64 / case.compute_s;
     100.0 * (bytes_per_second / needed).min(1.0)
 }
 
 #[test]
-fn it_is_what_the_storage_can_keep_up_wherever_the_epoch_is_long_enough() {
+fn it_is_the_sustainable_share_if_the_epoch_is_long_enough() {
     for loader in ["pytorch", "native"] {
         for workers in [1u32, 4, 16, 64] {
             for steps in [6, 50, 500, 2000] {
@@ -100,7 +101,7 @@ fn check(case: Case) {
 }
 
 #[test]
-fn too_short_epochs_say_how_long_they_must_be() {
+fn too_short_epochs_report_the_needed_steps() {
     for (workers, steps, needed) in [(4, 6, 16), (64, 50, 256)] {
         let case = Case { loader: "pytorch", accelerators: 1, workers, steps, compute_s: 0.01 };
         let figures = Summary::new(&record(case, 1e8)).figures;
@@ -109,13 +110,13 @@ fn too_short_epochs_say_how_long_they_must_be() {
     }
 }
 
-/// Six steps with four workers: the window sees the stock, the whole does not.
+/// With six steps and four workers, the window mostly contains batches that were read before it.
 #[test]
-fn a_window_that_lives_off_the_stock_is_doubted() {
+fn a_window_that_consumes_the_stock_is_doubted() {
     let case = Case { loader: "pytorch", accelerators: 1, workers: 4, steps: 6, compute_s: 0.002 };
     let record = record(case, 1e8);
     let all_steps = metric::AU_ALL_STEPS.run_value(&record).unwrap();
-    // Six reads of 10 ms, then the last compute: 62 ms, 12 of them computing.
+    // Six reads of 10 ms and the last compute take 62 ms, of which 12 are compute.
     assert!((all_steps - 100.0 * 12.0 / 62.0).abs() < 1e-6, "{all_steps}");
     let doubts = Summary::new(&record).doubts;
     assert!(doubts.iter().any(|doubt| doubt.name == "window_shorter_than_stock" || doubt.name == "too_few_steps"), "{doubts:?}");

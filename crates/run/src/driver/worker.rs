@@ -166,7 +166,7 @@ impl<'s> Worker<'s> {
     /// Reads all samples of a task and reports it finished.
     fn read_task(&mut self, lane: usize, reading: &Reading) -> Result<(), RunError> {
         let plan = &self.shared.job.plan;
-        self.lanes[lane].shard.turn_to(plan, reading.epoch);
+        self.lanes[lane].shard.select_epoch(plan, reading.epoch);
         let accelerator = self.lanes[lane].accelerator;
         let queue = self.lanes[lane].queue;
         let client = plan.loader.client.as_ref();
@@ -198,7 +198,7 @@ impl<'s> Worker<'s> {
         if finished == Finished::Awaited {
             self.shared.notify_ready(accelerator);
         }
-        if finished != Finished::Partly && self.shared.job.loader.waits_for_whole() {
+        if finished != Finished::Partly && self.shared.job.loader.waits_for_complete() {
             self.shared.wake_siblings(self.place);
         }
         Ok(())
@@ -292,7 +292,7 @@ impl<'s> Worker<'s> {
         let Some(client) = &self.shared.job.plan.loader.client else { return };
         let bytes = std::mem::take(&mut self.unpaid_bytes);
         self.lanes[lane].io.task.bytes += bytes;
-        let until_ns = self.client.owe(seconds + client.per_byte_s * bytes as f64);
+        let until_ns = self.client.add_work(seconds + client.per_byte_s * bytes as f64);
         let before_burn_ns = thread_cpu_ns();
         let worked_ns = before_burn_ns - self.ran_ns;
         self.ran_ns = burn(until_ns, || self.shared.stop.load(Relaxed));
@@ -319,7 +319,7 @@ impl<'s> Worker<'s> {
         if let (Some(memory_read), Some(begun_ns)) = (self.shared.memory_read, begun_ns) {
             handle.reads.store(false, Relaxed);
             let beyond_ns = memory_read.beyond_ns(thread_cpu_ns() - begun_ns, read_bytes);
-            self.client.leave_out(beyond_ns);
+            self.client.exclude(beyond_ns);
             self.ran_ns += beyond_ns;
         }
         if let Some(file) = self.reader.file() {
