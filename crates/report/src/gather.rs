@@ -126,10 +126,11 @@ fn concluded(
     let results: Vec<&Run> = results.collect();
     let made: Vec<&ReportedRun> = runs.iter().filter(|run| run.run.is_result()).collect();
     let used: Vec<&ReportedRun> = runs.iter().filter(|run| run.unused().is_none()).collect();
-    let trials = TrialsResult::of_runs(runs.iter().filter(|run| run.run.is_own()).map(|run| {
-        let plan = run.run.record.as_ref().map(|record| &record.plan);
-        (run.run.path.as_path(), plan)
-    }));
+    let trials =
+        TrialsResult::find(runs.iter().filter(|run| run.run.is_from_feedrate()).map(|run| {
+            let plan = run.run.record.as_ref().map(|record| &record.plan);
+            (run.run.path.as_path(), plan)
+        }));
     let (answer, predicted) = single_run(&runs, &trials, replan);
     let mut report = Report {
         answer,
@@ -146,7 +147,7 @@ fn concluded(
         runs,
         ..Report::default()
     };
-    let conclusions = paths.iter().filter_map(|path| Conclusion::of_study(path));
+    let conclusions = paths.iter().filter_map(|path| Conclusion::read_for_study(path));
     let lines = conclusions.flat_map(|conclusion| conclusion.lines);
     let mut answered: Vec<OpeningLine> = lines.map(|said| line(&said.name, said.value)).collect();
     answered.extend(trials.iter().map(|result| {
@@ -270,9 +271,9 @@ impl FoundRuns {
 /// The diagnoses stored beside runs, each once.
 fn diagnoses(runs: &[Run]) -> Vec<Diagnosis> {
     let mut found = Vec::new();
-    for run in runs.iter().filter(|run| run.is_own()) {
+    for run in runs.iter().filter(|run| run.is_from_feedrate()) {
         let record = run.record.as_ref();
-        let diagnosis = record.and_then(|record| Diagnosis::beside(&run.path, &record.plan));
+        let diagnosis = record.and_then(|record| Diagnosis::find_for_run(&run.path, &record.plan));
         found.extend(diagnosis.filter(|diagnosis| !found.contains(diagnosis)));
     }
     found

@@ -71,7 +71,7 @@ fn joined(parts: impl IntoIterator<Item = String>, between: &str) -> Option<Stri
 }
 
 fn is_own(run: &ReportedRun) -> bool {
-    run.run.is_own()
+    run.run.is_from_feedrate()
 }
 
 /// Settings that replicates share.
@@ -220,8 +220,8 @@ fn emulation(runs: Runs) -> Vec<String> {
         };
         parts.push(says + &in_runs(key, &found, runs));
     }
-    let mut kinds = known("storage.kind", runs);
-    kinds.retain(|kind| ["memory", "null"].contains(kind));
+    let without_device: Vec<_> = runs.iter().copied().filter(|run| run.run.has_no_device).collect();
+    let kinds = known("storage.kind", &without_device);
     if !kinds.is_empty() {
         let count = in_runs("storage.kind", &kinds, runs);
         parts.push(format!("storage of kind {}, which is not a device{count}", quoted(kinds)));

@@ -15,7 +15,7 @@ use feedrate_analysis::finding::FindingKind;
 use feedrate_analysis::findings::{MARGIN, matters};
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::AU_ALL_STEPS;
-use feedrate_results::groups::{Passes, passes_as_reported_alone};
+use feedrate_results::groups::{Passes, passes_only_as_reported};
 use feedrate_results::run::{Reason, Run};
 use feedrate_spec::units::counted;
 
@@ -65,7 +65,7 @@ fn answers(report: &Report) -> [Option<String>; 2] {
     let mut lines = words::answer::summary_lines(&answers).into_iter();
     let summary = lines.next();
     let rates = lines.next();
-    let of_dlio = report.used().map(|run| &run.run).filter(|run| !run.is_own());
+    let of_dlio = report.used().map(|run| &run.run).filter(|run| !run.is_from_feedrate());
     let of_dlio: Vec<&Run> = of_dlio.collect();
     let says: Vec<String> = summary.into_iter().chain(target(&of_dlio)).collect();
     [(!says.is_empty()).then(|| says.join("; ")), rates]
@@ -221,7 +221,7 @@ fn artefacts(report: &Report) -> Option<String> {
     let compared: Vec<ComparedAu> = compared.collect();
     let all = counted(compared.len() as u64, "run");
     let passing: Vec<&ComparedAu> =
-        compared.iter().filter(|au| passes_as_reported_alone(au.run)).collect();
+        compared.iter().filter(|au| passes_only_as_reported(au.run)).collect();
     let differing = compared.iter().filter(|au| ARTEFACT_POINTS <= au.difference_points()).count();
     let worst =
         compared.iter().max_by(|a, b| a.difference_points().total_cmp(&b.difference_points()));

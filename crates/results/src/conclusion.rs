@@ -1,4 +1,4 @@
-//! The conclusion of a study whose rows a chooser decided on, as its folder keeps it.
+//! The conclusion of a study whose rows were decided by a chooser, as stored in its folder.
 
 use crate::files::{STUDY_FILE, study_csv};
 use crate::place::read_json;
@@ -7,49 +7,49 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::Path;
 
-/// The file in the study's folder.
+/// Name of the file in the study's folder.
 pub const CONCLUSION_FILE: &str = "conclusion.json";
 
 /// The conclusion of a study.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conclusion {
-    /// Sentences for reports, each with its name.
+    /// Named sentences for reports.
     pub lines: Vec<ConclusionLine>,
-    /// The schema of `object`: `scale` or `trials`.
+    /// Schema of `object`: `scale` or `trials`.
     pub schema: String,
     /// Lines of the answer for a terminal.
     pub answer: Vec<String>,
-    /// Lines that follow it there.
+    /// Lines that follow the answer on a terminal.
     pub rest: Vec<String>,
-    /// The object of `--json`.
+    /// Output of `--json`.
     pub object: Value,
 }
 
-/// A sentence with its name.
+/// A named sentence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConclusionLine {
-    /// Such as `Answer`.
+    /// Name, such as `Answer`.
     pub name: String,
     /// The sentence.
     pub value: String,
 }
 
 impl Conclusion {
-    /// The conclusion in a folder; `None` where there is none.
+    /// Reads the conclusion in a folder; `None` if there is none.
     pub fn read(folder: &Path) -> Option<Self> {
         read_json(&folder.join(CONCLUSION_FILE))
     }
 
-    /// The conclusion of the study in this CSV or folder; `None` where it has none.
-    pub fn of_study(path: &Path) -> Option<Self> {
+    /// Reads the conclusion of the study at `path`, a CSV or a folder; `None` if it has none.
+    pub fn read_for_study(path: &Path) -> Option<Self> {
         let csv = study_csv(path).filter(|csv| csv.ends_with(STUDY_FILE))?;
         Self::read(csv.parent()?)
     }
 
-    /// Write it into a folder.
+    /// Writes the conclusion to a folder.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn write(&self, folder: &Path) -> Result<(), RecordFileError> {
         let path = folder.join(CONCLUSION_FILE);
         remove_parts_of(&path);

@@ -1,5 +1,5 @@
-//! The ceilings of a workload on a storage: how fast each part of the way of a sample is where the others cost nothing, and the part that
-//! loses the most of what is needed. Differential runs, as of DS-Analyzer (Mohan et al., VLDB 2021). No sentence.
+//! The ceilings of a workload on a storage: the rate that each stage of a sample's path would reach if all other stages were free, and the stage that loses
+//! the most of the required rate. The method, differential runs, is that of DS-Analyzer (Mohan et al., VLDB 2021).
 
 use crate::place::{read_json, with_entries};
 use feedrate_measure::stats::{Interval, mean_interval, welch_difference};
@@ -9,31 +9,31 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// The file in the folder of a diagnosis.
+/// Name of the file in the folder of a diagnosis.
 pub const DIAGNOSIS_FILE: &str = "diagnosis.json";
-/// How the names of such folders begin.
+/// Prefix of the names of folders of diagnoses.
 pub const DIAGNOSIS_FOLDER: &str = "diagnose-";
 
 names! {
-    /// A part of the way of a sample, in the order in which ceilings are compared: each may be no faster than those before.
+    /// A stage of a sample's path, in the order in which ceilings are compared. A stage cannot deliver more than those before it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Rung {
-        /// Plain reads of the workload's size, as many at once as it makes.
+        /// Plain reads with the workload's size and concurrency.
         FileSystem = "file_system",
-        /// Opening and closing, as many at once as the workload does.
+        /// Opening and closing files with the workload's concurrency.
         Opens = "opens",
-        /// Decoding and emulated preprocessing by as many workers and cores as there are, from a run of one worker.
+        /// Decoding and emulated preprocessing on all workers and cores, extrapolated from a run of one worker.
         Decode = "decode",
-        /// The client's work, in which decoding counts, from a run of one worker; only where the workload has a client.
+        /// Work of the client, including decoding, extrapolated from a run of one worker. Only for workloads with a client.
         Client = "client",
-        /// A run from the storage.
+        /// The whole loader, reading from the storage.
         Loader = "loader",
     }
 }
 
 impl Rung {
-    /// Its name in sentences and figures.
+    /// Returns the name for sentences and figures.
     pub fn title(self) -> &'static str {
         match self {
             Rung::FileSystem => "file system",
@@ -45,21 +45,21 @@ impl Rung {
     }
 }
 
-/// Where the bytes of plain reads came from.
+/// Source of the bytes of plain reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadFrom {
-    /// Past the page cache, with `O_DIRECT`.
+    /// The device, bypassing the page cache with `O_DIRECT`.
     Direct,
-    /// From a page cache that was emptied of the files.
+    /// The device, since the files were evicted from the page cache.
     Cold,
-    /// As the files lay: throttle and delays stand for the storage.
+    /// An emulated storage: throttle and delays apply, and the page cache is left as it is.
     Emulated,
-    /// There is no page cache to tell of.
+    /// A storage without a page cache.
     Storage,
 }
 
-/// Reason why a ceiling has no figures.
+/// Reason why a ceiling was not measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NotMeasured {
@@ -67,98 +67,98 @@ pub enum NotMeasured {
     NoFiles,
     /// The files stay in memory.
     StaysInMemory,
-    /// No operation, or step, ended in its time.
+    /// No operation or step finished within the time limit.
     TooSlow,
-    /// Nothing was decoded that takes time.
+    /// Decoding takes no measurable time.
     NothingDecoded,
-    /// It rests on the sizes of reads of a run that was too slow.
+    /// The sizes of reads come from another measurement, which was too slow.
     SizesNotKnown,
-    /// The user had had enough by then.
+    /// The user interrupted the diagnosis before.
     Interrupted,
 }
 
-/// The rate of one part where the others cost nothing. What is not known is `null`.
+/// The rate that one stage would reach if all others were free. Unknown values are `null`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ceiling {
-    /// The part.
+    /// The stage.
     pub name: Rung,
-    /// Samples that it is good for.
+    /// Rate in samples per second.
     pub samples_per_second: Option<f64>,
-    /// Bytes that read calls return for these.
+    /// Bytes per second that read calls return at this rate.
     pub bytes_per_second: Option<f64>,
-    /// Opens, of [`Rung::Opens`]; samples of one core, of [`Rung::Decode`], and of [`Rung::Client`] where it is workers that hold it up.
+    /// Rate in the stage's unit: opens for [`Rung::Opens`], samples of one core for [`Rung::Decode`] and, if workers limit it, for [`Rung::Client`].
     pub own_per_second: Option<f64>,
-    /// The same of each slice, of which it is the mean.
+    /// Rate in each time slice of the measurement; `samples_per_second` is the mean.
     pub slices_samples_per_second: Vec<f64>,
-    /// How long it was measured.
+    /// Duration of the measurement in seconds.
     pub measured_s: Option<f64>,
-    /// Operations at once.
+    /// Number of concurrent operations.
     pub in_flight: Option<u32>,
-    /// Bytes of a read, on average.
+    /// Mean size of a read.
     pub request_bytes: Option<f64>,
-    /// Where plain reads came from.
+    /// Source of the bytes of plain reads.
     pub read_from: Option<ReadFrom>,
-    /// Reason why there are no figures.
+    /// Reason why the ceiling was not measured.
     pub not_measured: Option<NotMeasured>,
 }
 
-/// The part that loses the most, if slices distinguish it from noise.
+/// The stage that loses the most, if time slices distinguish it from noise.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LargestDrop {
-    /// The part.
+    /// The stage.
     pub name: Rung,
-    /// The least of what is needed and of the ceilings before; of these alone where nothing is needed.
+    /// Lowest of the required rate, if any, and the ceilings before this stage.
     pub from_samples_per_second: f64,
-    /// Its ceiling.
+    /// Ceiling of the stage.
     pub to_samples_per_second: f64,
-    /// The difference, of what is needed, else of the first ceiling.
+    /// Difference as a share of the required rate, or of the first ceiling if no rate is required.
     pub lost_percent: f64,
 }
 
-/// Ceilings side by side.
+/// The ceilings of a workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Diagnosis {
-    /// The workload's name.
+    /// Name of the workload.
     pub workload: String,
-    /// Emulated accelerators.
+    /// Number of emulated accelerators.
     pub accelerators: u32,
-    /// Samples such that no accelerator waits; `null` where nothing is computed.
+    /// Rate at which no accelerator waits; `null` if the workload has no compute.
     pub needed_samples_per_second: Option<f64>,
-    /// Their bytes.
+    /// The required rate in bytes per second.
     pub needed_bytes_per_second: Option<f64>,
-    /// By [`Rung`].
+    /// Ceilings in the order of [`Rung`].
     pub ceilings: Vec<Ceiling>,
-    /// `null` where no ceiling is certainly below what is needed.
+    /// The largest drop; `null` if no ceiling is significantly below the required rate.
     pub largest_drop: Option<LargestDrop>,
     /// Bytes that read calls return for a sample.
     pub bytes_per_sample: Option<f64>,
-    /// Bytes of these that came from the device, where it tells; the page cache gave the others again.
+    /// Bytes for a sample that came from the device, if it reports them. The others came from the page cache.
     pub device_bytes_per_sample: Option<f64>,
-    /// Files that are opened for a sample.
+    /// Number of files opened for a sample.
     pub opens_per_sample: Option<f64>,
-    /// Files that were read, the first of the dataset.
+    /// Number of files read, from the start of the dataset.
     pub files: u64,
-    /// Their bytes.
+    /// Size of these files.
     pub file_bytes: u64,
-    /// Cores that decoding may use.
+    /// Number of cores available for decoding.
     pub cores: u32,
-    /// How long all took, beside making the dataset.
+    /// Duration of the diagnosis in seconds, without the generation of the dataset.
     pub took_s: f64,
-    /// When it began, in local time.
+    /// Local time of the start.
     pub started: String,
-    /// The plan's files.
+    /// Plan of the dataset.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub dataset: DatasetPlan,
-    /// The storage they lie on.
+    /// Plan of the storage.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub storage: StoragePlan,
-    /// The way they are read.
+    /// Plan of the loader.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub loader: LoaderPlan,
 }
 
 impl Ceiling {
-    /// Without figures.
+    /// Creates a ceiling that was not measured.
     pub fn not_measured(name: Rung, why: NotMeasured) -> Self {
         Ceiling {
             name,
@@ -174,76 +174,87 @@ impl Ceiling {
         }
     }
 
-    /// Student's interval of the mean over slices; `None` of a single one.
+    /// Returns Student's interval of the mean over slices; `None` for a single slice.
     pub fn interval(&self) -> Option<Interval> {
         mean_interval(&self.slices_samples_per_second, CONFIDENCE)
     }
 
-    /// Whether it is slower than `other` beyond noise (Welch).
+    /// Returns whether the ceiling is significantly lower than `other` (Welch's test).
     fn is_below(&self, other: &Ceiling) -> bool {
-        let [own, faster] = [self, other].map(|ceiling| &ceiling.slices_samples_per_second);
-        let by = welch_difference(own, faster).and_then(|by| by.interval(CONFIDENCE));
-        by.is_some_and(|by| 0.0 < by.low)
+        let lower = &self.slices_samples_per_second;
+        let higher = &other.slices_samples_per_second;
+        let difference = welch_difference(lower, higher);
+        let interval = difference.and_then(|difference| difference.interval(CONFIDENCE));
+        interval.is_some_and(|interval| 0.0 < interval.low)
     }
 }
 
-/// Share of such intervals that hold the mean.
+/// Confidence level of intervals.
 const CONFIDENCE: f64 = 0.95;
 
-/// Ceilings that may be compared, of those that are known, and those that may not: the loader, which does all that they do, was faster
-/// beyond noise, as out of a cache. It may well be faster than a slow client: a run that time cuts short has read ahead of it.
+/// Splits the measured ceilings into those that may be compared and those that may not. A stage must not be compared if the loader, which includes it, was
+/// significantly faster, for example because of a cache. The client is an exception: a run that ends before its samples are used has read ahead of a slow
+/// client.
 pub fn comparable(ceilings: &[Ceiling]) -> (Vec<&Ceiling>, Vec<&Ceiling>) {
-    let known: Vec<&Ceiling> =
-        ceilings.iter().filter(|of| of.samples_per_second.is_some()).collect();
-    let loader = known.iter().copied().find(|ceiling| ceiling.name == Rung::Loader);
-    let is_passed = |ceiling: &&Ceiling| {
+    let measured: Vec<&Ceiling> =
+        ceilings.iter().filter(|ceiling| ceiling.samples_per_second.is_some()).collect();
+    let loader = measured.iter().copied().find(|ceiling| ceiling.name == Rung::Loader);
+    let is_exceeded = |ceiling: &&Ceiling| {
         ceiling.name != Rung::Client && loader.is_some_and(|loader| ceiling.is_below(loader))
     };
-    let (passed, compared) = known.iter().copied().partition(is_passed);
-    (compared, passed)
+    let (exceeded, compared) = measured.iter().copied().partition(is_exceeded);
+    (compared, exceeded)
 }
 
-/// The part at which the least of all before falls the most, of falls that are no noise; `None` where none falls below what is needed.
+/// Finds the stage with the largest significant drop below the lowest ceiling before it and the required rate. `None` if there is no such drop.
 pub fn largest_drop(ceilings: &[Ceiling], needed: Option<f64>) -> Option<LargestDrop> {
-    let (known, _) = comparable(ceilings);
-    let mut before = if needed.is_none() { known.first().copied() } else { None };
-    let all = needed.or_else(|| before?.samples_per_second).filter(|all| *all > 0.0)?;
-    let (mut from, mut largest) = (all, None::<LargestDrop>);
-    for of in known {
-        let is_below = match before {
-            Some(before) => of.is_below(before),
-            // What is needed has no noise.
-            None => of.interval().is_some_and(|own| own.high < from),
+    let (compared, _) = comparable(ceilings);
+    // The ceiling from which the next drop is measured; `None` while that is the required rate.
+    let mut lowest = if needed.is_none() { compared.first().copied() } else { None };
+    let base = needed.or_else(|| lowest?.samples_per_second).filter(|rate| *rate > 0.0)?;
+    let mut from = base;
+    let mut largest = None::<LargestDrop>;
+    for ceiling in compared {
+        let is_below = match lowest {
+            Some(lowest) => ceiling.is_below(lowest),
+            // The required rate is exact.
+            None => ceiling.interval().is_some_and(|interval| interval.high < from),
         };
-        let (true, Some(to)) = (is_below, of.samples_per_second) else { continue };
-        let lost_percent = 100.0 * (from - to) / all;
-        let (name, from_samples_per_second, to_samples_per_second) = (of.name, from, to);
-        let own =
-            LargestDrop { name, from_samples_per_second, to_samples_per_second, lost_percent };
-        let is_larger = largest.map_or(0.0, |of| of.lost_percent) < lost_percent;
-        largest = if is_larger { Some(own) } else { largest };
-        (from, before) = (to, Some(of));
+        let (true, Some(to)) = (is_below, ceiling.samples_per_second) else { continue };
+        let lost_percent = 100.0 * (from - to) / base;
+        if largest.map_or(0.0, |drop| drop.lost_percent) < lost_percent {
+            largest = Some(LargestDrop {
+                name: ceiling.name,
+                from_samples_per_second: from,
+                to_samples_per_second: to,
+                lost_percent,
+            });
+        }
+        from = to;
+        lowest = Some(ceiling);
     }
     largest
 }
 
 impl Diagnosis {
-    /// That of a folder; `None` where there is none that can be read.
+    /// Reads the diagnosis in a folder; `None` if it is missing or cannot be parsed.
     pub fn read(folder: &Path) -> Option<Self> {
         read_json(&folder.join(DIAGNOSIS_FILE))
     }
 
-    /// The newest of a run of this plan: in its folder, or beside it.
-    pub fn beside(run_dir: &Path, plan: &Plan) -> Option<Self> {
-        let around = run_dir.parent().into_iter();
-        let around = around.flat_map(|around| with_entries(around, DIAGNOSIS_FOLDER));
-        let all = std::iter::once(run_dir.to_path_buf()).chain(around);
-        let found = all.filter_map(|folder| Diagnosis::read(&folder)).filter(|of| of.is_of(plan));
-        found.max_by(|a, b| a.started.cmp(&b.started))
+    /// Finds the newest diagnosis that holds for a run of `plan`, in the run's folder or next to it.
+    pub fn find_for_run(run_dir: &Path, plan: &Plan) -> Option<Self> {
+        let parent = run_dir.parent().into_iter();
+        let siblings = parent.flat_map(|parent| with_entries(parent, DIAGNOSIS_FOLDER));
+        let folders = std::iter::once(run_dir.to_path_buf()).chain(siblings);
+        folders
+            .filter_map(|folder| Diagnosis::read(&folder))
+            .filter(|diagnosis| diagnosis.holds_for(plan))
+            .max_by(|a, b| a.started.cmp(&b.started))
     }
 
-    /// Whether runs of `plan` read the same in the same way. Compute and number of steps may differ.
-    fn is_of(&self, plan: &Plan) -> bool {
+    /// Returns whether the diagnosis holds for runs of `plan`: they read the same dataset in the same way. Compute and number of steps may differ.
+    fn holds_for(&self, plan: &Plan) -> bool {
         self.accelerators == plan.accelerators
             && self.dataset == plan.dataset
             && self.storage == plan.storage
@@ -259,15 +270,16 @@ mod tests {
         let all = Rung::ALL.into_iter().zip(rates);
         let mut ceilings = Vec::new();
         for (name, samples_per_second) in all {
-            let none = Ceiling::not_measured(name, NotMeasured::NoFiles);
-            let slices = samples_per_second.map(|rate| [0.99, 1.0, 1.01].map(|of| of * rate));
+            let empty = Ceiling::not_measured(name, NotMeasured::NoFiles);
+            let slices =
+                samples_per_second.map(|rate| [0.99, 1.0, 1.01].map(|factor| factor * rate));
             let slices_samples_per_second = slices.into_iter().flatten().collect();
-            ceilings.push(Ceiling { samples_per_second, slices_samples_per_second, ..none });
+            ceilings.push(Ceiling { samples_per_second, slices_samples_per_second, ..empty });
         }
         ceilings
     }
 
-    /// Name, from, to and percentage.
+    /// Checks the stage, the rates and the percentage of the largest drop.
     #[track_caller]
     fn check(
         rates: [Option<f64>; 5],
@@ -275,21 +287,22 @@ mod tests {
         expected: Option<(Rung, f64, f64, f64)>,
     ) {
         let drop = largest_drop(&ceilings(rates), needed);
-        let told = drop.map(|of| {
-            (of.name, of.from_samples_per_second, of.to_samples_per_second, of.lost_percent)
+        let found = drop.map(|drop| {
+            let LargestDrop { from_samples_per_second, to_samples_per_second, .. } = drop;
+            (drop.name, from_samples_per_second, to_samples_per_second, drop.lost_percent)
         });
-        assert_eq!(told, expected);
+        assert_eq!(found, expected);
     }
 
     #[test]
-    fn the_largest_drop_is_the_step_that_costs_most_of_what_is_needed() {
+    fn the_largest_drop_is_the_stage_that_loses_most_of_the_required_rate() {
         let ladder = [900.0, 400.0, 300.0, 250.0, 150.0].map(Some);
         check(ladder, Some(1000.0), Some((Rung::Opens, 900.0, 400.0, 50.0)));
         check(ladder, Some(340.0), Some((Rung::Loader, 250.0, 150.0, 500.0 / 17.0)));
-        // The file system alone is far too slow, so later parts do not matter.
+        // The file system alone is far too slow, so later stages do not matter.
         check(ladder, Some(5000.0), Some((Rung::FileSystem, 5000.0, 900.0, 82.0)));
         check(ladder, Some(150.0), None);
-        // Without a need the first ceiling is all there is to lose.
+        // Without a required rate, losses are shares of the first ceiling.
         check(ladder, None, Some((Rung::Opens, 900.0, 400.0, 500.0 / 9.0)));
         let unknown = [None, Some(400.0), Some(300.0), Some(100.0), Some(90.0)];
         check(unknown, Some(500.0), Some((Rung::Client, 300.0, 100.0, 40.0)));
@@ -297,43 +310,44 @@ mod tests {
         check([None; 5], None, None);
     }
 
-    /// The loader does what its parts do, so a part that was slower has measured something else.
+    /// The loader includes all stages, so a stage that was slower was measured under other conditions.
     #[test]
-    fn a_part_that_the_loader_passed_is_not_compared() {
+    fn a_stage_that_is_slower_than_the_loader_is_not_compared() {
         let mut rates = [300.0, 2000.0, 900.0, 800.0, 850.0].map(Some);
         check(rates, Some(1000.0), Some((Rung::Decode, 1000.0, 900.0, 10.0)));
         let all = ceilings(rates);
-        let (compared, passed) = comparable(&all);
-        assert!(compared.iter().all(|of| of.name != Rung::FileSystem));
-        assert_eq!(passed.iter().map(|of| of.name).collect::<Vec<_>>(), [Rung::FileSystem]);
-        // Within noise it is a ceiling still.
+        let (compared, exceeded) = comparable(&all);
+        assert!(compared.iter().all(|ceiling| ceiling.name != Rung::FileSystem));
+        let exceeded_names: Vec<Rung> = exceeded.iter().map(|ceiling| ceiling.name).collect();
+        assert_eq!(exceeded_names, [Rung::FileSystem]);
+        // A difference within noise does not matter.
         rates[4] = Some(303.0);
         check(rates, Some(1000.0), Some((Rung::FileSystem, 1000.0, 300.0, 70.0)));
     }
 
     #[test]
-    fn noise_is_no_drop() {
+    fn noise_is_not_a_drop() {
         let mut all = ceilings([2000.0, 2000.0, 900.0, 890.0, 880.0].map(Some));
-        let drop = |all: &[Ceiling], needed| largest_drop(all, needed).map(|of| of.name);
+        let drop = |all: &[Ceiling], needed| largest_drop(all, needed).map(|drop| drop.name);
         assert_eq!(
             drop(&all, Some(895.0)),
             None,
-            "900 is not below it, and the others are not below 900"
+            "900 is not below 895, and the others are not below 900"
         );
         assert_eq!(drop(&all, Some(1200.0)), Some(Rung::Decode));
         // A single slice has no interval.
-        for of in &mut all {
-            of.slices_samples_per_second.truncate(1);
+        for ceiling in &mut all {
+            ceiling.slices_samples_per_second.truncate(1);
         }
         assert_eq!(drop(&all, Some(1200.0)), None);
         assert_eq!(drop(&all, None), None);
     }
 
     #[test]
-    fn a_diagnosis_is_found_beside_runs_that_read_the_same() {
+    fn a_diagnosis_is_found_for_runs_that_read_the_same() {
         let folder = tempfile::tempdir().unwrap();
         let plan = feedrate_measure::example::plan(2, 8);
-        let of = |started: &str| Diagnosis {
+        let diagnosis = |started: &str| Diagnosis {
             workload: plan.workload.clone(),
             accelerators: 2,
             needed_samples_per_second: None,
@@ -353,20 +367,20 @@ mod tests {
             loader: plan.loader.clone(),
         };
         let run_dir = folder.path().join("run");
-        assert_eq!(Diagnosis::beside(&run_dir, &plan), None);
+        assert_eq!(Diagnosis::find_for_run(&run_dir, &plan), None);
         for name in ["1", "2"] {
-            let own = folder.path().join(format!("{DIAGNOSIS_FOLDER}{name}"));
-            std::fs::create_dir(&own).unwrap();
-            let text = serde_json::to_string(&of(name)).unwrap();
-            std::fs::write(own.join(DIAGNOSIS_FILE), text).unwrap();
+            let sibling = folder.path().join(format!("{DIAGNOSIS_FOLDER}{name}"));
+            std::fs::create_dir(&sibling).unwrap();
+            let text = serde_json::to_string(&diagnosis(name)).unwrap();
+            std::fs::write(sibling.join(DIAGNOSIS_FILE), text).unwrap();
         }
-        assert_eq!(Diagnosis::beside(&run_dir, &plan), Some(of("2")));
+        assert_eq!(Diagnosis::find_for_run(&run_dir, &plan), Some(diagnosis("2")));
         let mut other = plan.clone();
         other.loader.workers += 1;
-        assert_eq!(Diagnosis::beside(&run_dir, &other), None);
+        assert_eq!(Diagnosis::find_for_run(&run_dir, &other), None);
         let longer = plan.train.epochs + 1;
         other = plan.clone();
         other.train.epochs = longer;
-        assert!(Diagnosis::beside(&run_dir, &other).is_some());
+        assert!(Diagnosis::find_for_run(&run_dir, &other).is_some());
     }
 }

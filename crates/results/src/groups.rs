@@ -1,4 +1,4 @@
-//! Runs of one experiment against the bar that is set for it: as they report themselves, and over all steps.
+//! Groups of runs of one experiment, compared with the required utilisation (the bar), both as reported and over all steps.
 
 use crate::import::Bound;
 use crate::run::{Activity, Run, Submission, grouped};
@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Ordering;
 
-/// Runs of one source, system, workload, accelerators and setting, of those that may be used.
+/// Runs with the same source, system, workload, number of accelerators and settings. Values are means over the usable runs.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "as in `Run`")]
 pub struct ResultGroup {
@@ -20,27 +20,28 @@ pub struct ResultGroup {
     pub accelerators: Option<u32>,
     pub parameter: String,
     pub value: String,
-    /// Runs that may be used, as indexes.
+    /// Indices of the usable runs.
     pub runs: Vec<usize>,
-    /// Those that must not be.
+    /// Number of runs that must not be used.
     pub left_out: usize,
-    /// The least utilisation asked for; `None` where it is not known, or not the same for all.
+    /// Required utilisation; `None` if it is unknown or differs between runs.
     pub bar_percent: Option<f64>,
     pub reported_percent: Option<f64>,
     pub all_steps_percent: Option<f64>,
-    /// The side on which that of a run lies, where it is no more than a bound.
+    /// Whether the utilisation over all steps of a run is only a bound, and on which side.
     pub bound: Option<Bound>,
-    /// Runs that reach the bar.
+    /// Runs whose reported utilisation reaches the bar.
     pub passes_reported: Passes,
+    /// Runs whose utilisation over all steps reaches the bar.
     pub passes_all_steps: Passes,
     pub first_step_s: Option<f64>,
-    /// The same in units of reading threads × compute of a step: what threads can stock up while one step computes.
+    /// Duration of the first step in units of reading threads × compute time of a step, which is what threads can read ahead while one step computes.
     pub first_step_units: Option<f64>,
 }
 
-/// Runs by whether they reach the bar.
+/// Number of runs that reach the bar, do not reach it, or for which that is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names suffice")]
 pub struct Passes {
     pub yes: usize,
     pub no: usize,
@@ -48,12 +49,12 @@ pub struct Passes {
 }
 
 impl Passes {
-    /// By the AU of all steps.
+    /// Counts runs by their utilisation over all steps.
     pub fn over_all_steps<'a>(runs: impl Iterator<Item = &'a Run>) -> Self {
         Self::count(runs, reaches_over_all_steps)
     }
 
-    /// By the AU that the runs report.
+    /// Counts runs by their reported utilisation.
     pub fn as_reported<'a>(runs: impl Iterator<Item = &'a Run>) -> Self {
         Self::count(runs, reaches_as_reported)
     }
@@ -71,21 +72,22 @@ impl Passes {
     }
 }
 
-/// Whether a run reaches its bar; `None` where that is not known.
+/// Returns whether a run reaches its bar; `None` if unknown.
 type Reaches = fn(&Run) -> Option<bool>;
 
-/// Whether a run reaches its bar as it reports itself, and not over all steps.
-pub fn passes_as_reported_alone(run: &Run) -> bool {
-    [reaches_as_reported(run), reaches_over_all_steps(run)] == [Some(true), Some(false)]
+/// Returns whether a run reaches its bar by its reported utilisation but not by the utilisation over all steps.
+pub fn passes_only_as_reported(run: &Run) -> bool {
+    reaches_as_reported(run) == Some(true) && reaches_over_all_steps(run) == Some(false)
 }
 
-/// The groups: those of one source, system and workload together, by accelerators and what is set.
+/// Groups the results, sorted by source, system, workload, accelerators and settings.
 pub fn result_groups(runs: &[Run]) -> Vec<ResultGroup> {
-    let groups = groups_of(runs, Run::is_result);
-    groups.iter().map(|members| group(runs, members)).collect()
+    let groups = sorted_groups(runs, Run::is_result);
+    groups.iter().map(|members| result_group(runs, members)).collect()
 }
 
-/// Runs of one source, system, workload and accelerators that wrote or read checkpoints and trained nothing. Means of what those report that report it.
+/// Runs without training that wrote or read checkpoints, with the same source, system, workload and number of accelerators. Values are means over the runs
+/// that report them.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "as in `Run`")]
 pub struct CheckpointGroup {
@@ -93,64 +95,70 @@ pub struct CheckpointGroup {
     pub submission: Option<Submission>,
     pub workload: String,
     pub accelerators: Option<u32>,
-    /// As indexes.
+    /// Indices of the runs.
     pub runs: Vec<usize>,
     pub bytes: Option<f64>,
     pub written_bytes_per_second: Option<f64>,
     pub read_bytes_per_second: Option<f64>,
 }
 
-/// Their groups, in the same order.
+/// Groups the runs that only wrote or read checkpoints, in the order of [`result_groups`].
 pub fn checkpoint_groups(runs: &[Run]) -> Vec<CheckpointGroup> {
-    let groups = groups_of(runs, |run| run.activity == Activity::Checkpoints);
+    let groups = sorted_groups(runs, |run| run.activity == Activity::Checkpoints);
     let groups = groups.into_iter().map(|members| {
         let first = &runs[members[0]];
-        let told = |key: &str| {
-            let told = members.iter().filter_map(|&index| runs[index].reported.get(key));
-            mean(&told.filter(|gib| 0.0 < **gib).map(|gib| gib * GIB).collect::<Vec<f64>>())
+        let mean_bytes = |key: &str| {
+            let reported = members.iter().filter_map(|&index| runs[index].reported.get(key));
+            mean(&reported.filter(|gib| 0.0 < **gib).map(|gib| gib * GIB).collect::<Vec<f64>>())
         };
         CheckpointGroup {
             source: first.source.clone(),
             submission: first.submission.clone(),
             workload: first.workload.clone(),
             accelerators: first.accelerators,
-            bytes: told("checkpoint_size_GB"),
-            written_bytes_per_second: told("save_checkpoint_io_mean_GB_per_second"),
-            read_bytes_per_second: told("load_checkpoint_io_mean_GB_per_second"),
+            bytes: mean_bytes("checkpoint_size_GB"),
+            written_bytes_per_second: mean_bytes("save_checkpoint_io_mean_GB_per_second"),
+            read_bytes_per_second: mean_bytes("load_checkpoint_io_mean_GB_per_second"),
             runs: members,
         }
     });
     groups.collect()
 }
 
-fn system(run: &Run) -> (&str, Option<&Submission>, &str, Option<u32>) {
+fn system_key(run: &Run) -> (&str, Option<&Submission>, &str, Option<u32>) {
     (&run.source, run.submission.as_ref(), &run.workload, run.accelerators)
 }
 
-fn groups_of(runs: &[Run], is_member: impl Fn(&Run) -> bool) -> Vec<Vec<usize>> {
+/// Groups runs by experiment, sorted by system and settings.
+fn sorted_groups(runs: &[Run], is_member: impl Fn(&Run) -> bool) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> =
         grouped(runs, is_member, Run::experiment_key).into_values().collect();
     groups.sort_unstable();
     groups.sort_by(|a, b| {
-        let [a, b] = [&runs[a[0]], &runs[b[0]]];
-        let levels = a.settings.iter().zip(&b.settings);
-        let mut levels =
-            levels.map(|(a, b)| a.0.cmp(b.0).then(by_number(a.1, b.1)).then(a.1.cmp(b.1)));
-        system(a)
-            .cmp(&system(b))
-            .then_with(|| levels.find(|by| by.is_ne()).unwrap_or(Ordering::Equal))
+        let a = &runs[a[0]];
+        let b = &runs[b[0]];
+        system_key(a).cmp(&system_key(b)).then_with(|| compare_settings(a, b))
     });
     groups
 }
 
-fn group(runs: &[Run], members: &[usize]) -> ResultGroup {
+/// Compares settings in the order of their keys, and numbers by value.
+fn compare_settings(a: &Run, b: &Run) -> Ordering {
+    let pairs = a.settings.iter().zip(&b.settings);
+    let mut orders = pairs.map(|((a_key, a_value), (b_key, b_value))| {
+        a_key.cmp(b_key).then(by_number(a_value, b_value)).then(a_value.cmp(b_value))
+    });
+    orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+fn result_group(runs: &[Run], members: &[usize]) -> ResultGroup {
     let first = &runs[members[0]];
     let used: Vec<usize> =
         members.iter().copied().filter(|&index| runs[index].unusable.is_none()).collect();
     let bar_percent = first
         .bar_percent
         .filter(|bar| members.iter().all(|&index| runs[index].bar_percent == Some(*bar)));
-    let of = |value: &dyn Fn(&Run) -> Option<f64>| {
+    let mean_of_used = |value: &dyn Fn(&Run) -> Option<f64>| {
         let values = used.iter().map(|&index| value(&runs[index]));
         mean(&values.collect::<Option<Vec<f64>>>()?)
     };
@@ -163,13 +171,13 @@ fn group(runs: &[Run], members: &[usize]) -> ResultGroup {
         value: first.value.clone(),
         left_out: members.len() - used.len(),
         bar_percent,
-        reported_percent: of(&Run::reported_au_percent),
-        all_steps_percent: of(&|run| run.metric(&AU_ALL_STEPS)),
+        reported_percent: mean_of_used(&Run::reported_au_percent),
+        all_steps_percent: mean_of_used(&|run| run.metric(&AU_ALL_STEPS)),
         bound: used.iter().find_map(|&index| runs[index].bound),
         passes_reported: Passes::as_reported(used.iter().map(|&index| &runs[index])),
         passes_all_steps: Passes::over_all_steps(used.iter().map(|&index| &runs[index])),
-        first_step_s: of(&|run| run.step_times.first_step_s),
-        first_step_units: of(&first_step_units),
+        first_step_s: mean_of_used(&|run| run.step_times.first_step_s),
+        first_step_units: mean_of_used(&first_step_units),
         runs: used,
     }
 }
@@ -178,18 +186,19 @@ fn reaches_as_reported(run: &Run) -> Option<bool> {
     Some(run.bar_percent? <= run.reported_au_percent()?)
 }
 
-/// A bound tells only where it lies on the bar's other side.
+/// Returns whether the utilisation over all steps reaches the bar. A bound decides only if it excludes one of the answers.
 fn reaches_over_all_steps(run: &Run) -> Option<bool> {
     let reaches = run.bar_percent? <= run.metric(&AU_ALL_STEPS)?;
-    let is_told = match run.bound {
+    let is_certain = match run.bound {
         None => true,
         Some(Bound::AtMost) => !reaches,
         Some(Bound::AtLeast) => reaches,
     };
-    is_told.then_some(reaches)
+    is_certain.then_some(reaches)
 }
 
-/// Duration of the first step in units of reading threads × compute of a step: what the threads can read ahead while one step computes.
+/// Returns the duration of the first step in units of reading threads × compute time of a step, which is what the threads can read ahead while one step
+/// computes.
 pub fn first_step_units(run: &Run) -> Option<f64> {
     let compute_s = run.step_times.compute_s_per_step.filter(|s| 0.0 < *s)?;
     let threads = run.read_threads.filter(|threads| 0 < *threads)?;
@@ -208,15 +217,15 @@ mod tests {
         RunIndex::read(&[root.into()], &ReadOptions::default()).unwrap().runs
     }
 
-    /// 40 steps of 0.3 s, of which the first waits for `first` seconds and all others 0.02 s.
+    /// Returns a run of 40 steps with 0.3 s of compute and the given load times.
     fn run(load_s: fn(u32, u64) -> f64, start_s: f64) -> Fake {
-        // Runs of the same times would be copies.
+        // Runs with equal times would count as copies.
         let slower = 1.0 + start_s % 1000.0 / 1e7;
         Fake { files: 1120, load_s, start_s, slower, is_older: true, ..Fake::default() }
     }
 
     #[test]
-    fn each_system_is_held_to_the_bar_as_reported_and_over_all_steps() {
+    fn each_system_is_compared_with_the_bar_as_reported_and_over_all_steps() {
         let folder = tempfile::tempdir().unwrap();
         let warm = |_, step| if step == 0 { 0.1 } else { 0.02 };
         let cold = |_, step| if step == 0 { 2.1 } else { 0.02 };
@@ -228,23 +237,24 @@ mod tests {
             run(cold, start_s + 9000.0).publish(folder.path(), &name("two"));
         }
         let mut runs = runs(folder.path());
-        let alone: Vec<bool> = runs.iter().map(passes_as_reported_alone).collect();
-        assert_eq!(alone, [false, false, true, true]);
+        let only_as_reported: Vec<bool> = runs.iter().map(passes_only_as_reported).collect();
+        assert_eq!(only_as_reported, [false, false, true, true]);
         let found = result_groups(&runs);
-        let [one, two] = &found[..] else { panic!("{found:?}") };
-        assert_eq!(one.submission.as_ref().map(|of| of.system.as_str()), Some("one"));
+        let [first, second] = &found[..] else { panic!("{found:?}") };
+        let system = first.submission.as_ref().map(|submission| submission.system.as_str());
+        assert_eq!(system, Some("one"));
         assert_eq!(
-            (one.runs.len(), one.workload.as_str(), one.bar_percent),
+            (first.runs.len(), first.workload.as_str(), first.bar_percent),
             (2, "fake", Some(90.0))
         );
         let all = |yes, no| Passes { yes, no, unknown: 0 };
-        assert_eq!((one.passes_reported, one.passes_all_steps), (all(2, 0), all(2, 0)));
-        assert_eq!((two.passes_reported, two.passes_all_steps), (all(2, 0), all(0, 2)));
+        assert_eq!((first.passes_reported, first.passes_all_steps), (all(2, 0), all(2, 0)));
+        assert_eq!((second.passes_reported, second.passes_all_steps), (all(2, 0), all(0, 2)));
         // 39 × 0.3 ÷ (39 × 0.32), and 40 × 0.3 ÷ (39 × 0.32 + 2.4).
-        assert!((two.reported_percent.unwrap() - 93.75).abs() < 1e-3);
-        assert!((two.all_steps_percent.unwrap() - 80.645_161).abs() < 1e-2);
+        assert!((second.reported_percent.unwrap() - 93.75).abs() < 1e-3);
+        assert!((second.all_steps_percent.unwrap() - 80.645_161).abs() < 1e-2);
         // 2.4 s in units of 4 × 0.3 s.
-        assert!((two.first_step_units.unwrap() - 2.0).abs() < 1e-3, "{two:?}");
+        assert!((second.first_step_units.unwrap() - 2.0).abs() < 1e-3, "{second:?}");
         runs.iter_mut().for_each(|run| run.bar_percent = Some(94.0));
         assert_eq!(result_groups(&runs)[0].passes_reported, all(0, 2));
     }
@@ -258,19 +268,19 @@ mod tests {
         }
         let runs = runs(folder.path());
         let found = result_groups(&runs);
-        let systems = found.iter().map(|one| one.submission.as_ref().unwrap().to_string());
+        let systems = found.iter().map(|group| group.submission.as_ref().unwrap().to_string());
         assert_eq!(systems.collect::<Vec<_>>(), ["v1.0/closed/x/one", "v2.0/closed/x/one"]);
     }
 
     #[test]
-    fn checkpoints_of_a_system_are_one_group_whoever_wrote_and_read_them() {
+    fn writes_and_reads_of_checkpoints_are_one_group() {
         let folder = tempfile::tempdir().unwrap();
         let none = r#""save_checkpoint_io_mean_GB_per_second": NaN"#;
-        let told = [
+        let summaries = [
             ("a", r#""checkpoint_size_GB": 1.0, "save_checkpoint_io_mean_GB_per_second": 2.0"#),
             ("b", r#""checkpoint_size_GB": 1.0, "load_checkpoint_io_mean_GB_per_second": 4.0"#),
         ];
-        for (name, told) in told {
+        for (name, summary) in summaries {
             let name = format!("closed/x/results/y/checkpointing/llama3-8b/{name}");
             let run = Fake { train: false, ..Fake::default() }.write(folder.path(), &name);
             let edit = |file: &str, from: &str, to: &str| {
@@ -279,13 +289,13 @@ mod tests {
                 std::fs::write(run.join(file), text.replace(from, to)).unwrap();
             };
             edit(".hydra/config.yaml", "checkpoint: false", "checkpoint: true");
-            edit("summary.json", none, told);
+            edit("summary.json", none, summary);
         }
         let found = checkpoint_groups(&runs(folder.path()));
-        let [one] = &found[..] else { panic!("{found:?}") };
-        let rates = (one.written_bytes_per_second, one.read_bytes_per_second);
+        let [group] = &found[..] else { panic!("{found:?}") };
+        let rates = (group.written_bytes_per_second, group.read_bytes_per_second);
         assert_eq!(
-            (one.runs.len(), one.bytes, rates),
+            (group.runs.len(), group.bytes, rates),
             (2, Some(GIB), (Some(2.0 * GIB), Some(4.0 * GIB)))
         );
     }

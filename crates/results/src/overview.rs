@@ -1,4 +1,4 @@
-//! How far a study is: its rows by state, by what they set, and by model and processes. Counts; draws nothing.
+//! Progress of a study: counts of its rows by status, in all, by level of each factor, and by model and processes.
 
 use crate::place::model_name;
 use crate::row::Row;
@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// How many rows are in which state.
+/// Number of rows by status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "the states of rows")]
+#[expect(missing_docs, reason = "named after `Status`")]
 pub struct StatusCounts {
     pub done: usize,
     pub running: usize,
@@ -19,47 +19,47 @@ pub struct StatusCounts {
     pub failed: usize,
 }
 
-/// The rows that set one thing to one level.
+/// Counts of the rows with one level of a factor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LevelCounts {
-    /// As in the CSV; `-` where rows leave it to the workload.
+    /// Level as in the CSV; `-` for rows that use the workload's value.
     pub level: String,
-    /// Counts of its rows.
+    /// Counts of these rows.
     pub counts: StatusCounts,
 }
 
-/// Something that differs between rows.
+/// Counts of the rows by level of a factor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FactorCounts {
-    /// A column, or a key.
+    /// Column or key that differs between rows.
     pub factor: String,
-    /// Numbers ascend; others stand in the order of the file.
+    /// Levels. Numbers ascend; other levels are in file order.
     pub levels: Vec<LevelCounts>,
 }
 
-/// A cell of the matrix of models and processes.
+/// Counts of the rows with one model and number of processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "two columns of the CSV")]
 pub struct ModelCounts {
     pub model: String,
     pub processes: u32,
-    /// Counts of its rows.
+    /// Counts of these rows.
     pub counts: StatusCounts,
 }
 
-/// How far a study is.
+/// Progress of a study.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Overview {
     /// Counts of all rows.
     pub counts: StatusCounts,
-    /// Columns and keys that differ between rows, columns first.
+    /// Counts by factor; columns precede keys.
     pub factors: Vec<FactorCounts>,
-    /// Models in the order of the file, each with its processes in theirs.
+    /// Counts by model, in file order, and by ascending number of processes.
     pub matrix: Vec<ModelCounts>,
 }
 
 impl StatusCounts {
-    /// All rows.
+    /// Returns the number of all rows.
     pub fn all(&self) -> usize {
         self.done + self.running + self.pending + self.failed
     }
@@ -75,12 +75,16 @@ impl StatusCounts {
 }
 
 impl Overview {
-    /// Count a study's rows.
+    /// Counts a study's rows.
     pub fn new(rows: &[Row], state: &StudyState) -> Self {
-        let places = state.row_states(rows);
-        let rows: Vec<(&Row, Status)> =
-            rows.iter().zip(places.iter().map(|place| place.status)).collect();
-        Overview { counts: count(&rows, |_| true), factors: factors(&rows), matrix: matrix(&rows) }
+        let states = state.row_states(rows);
+        let with_status: Vec<(&Row, Status)> =
+            rows.iter().zip(states.iter().map(|row_state| row_state.status)).collect();
+        Overview {
+            counts: count(&with_status, |_| true),
+            factors: factors(&with_status),
+            matrix: matrix(&with_status),
+        }
     }
 }
 
@@ -92,7 +96,7 @@ fn count(rows: &[(&Row, Status)], is_counted: impl Fn(&Row) -> bool) -> StatusCo
     counts
 }
 
-/// Columns and keys that rows differ in.
+/// Counts rows by level for each column and key that differs between rows.
 fn factors(rows: &[(&Row, Status)]) -> Vec<FactorCounts> {
     let mut names = vec!["model", "processes", "epochs", "scale", "seed"];
     names.extend(rows.iter().flat_map(|(row, _)| &row.settings).map(|setting| &*setting.key));
@@ -132,22 +136,24 @@ fn matrix(rows: &[(&Row, Status)]) -> Vec<ModelCounts> {
     cells
 }
 
+/// Returns the level of a factor in a row.
 fn level(row: &Row, factor: &str) -> String {
-    let set = row.settings.iter().find(|setting| setting.key == factor);
-    match (factor, set) {
+    let setting = row.settings.iter().find(|setting| setting.key == factor);
+    match (factor, setting) {
         ("model", _) => model_name(&row.model),
-        (_, Some(set)) => set.value.clone().unwrap_or_else(|| "deleted".into()),
+        (_, Some(setting)) => setting.value.clone().unwrap_or_else(|| "deleted".into()),
         (column, None) => {
             Some(field(row, column)).filter(|level| !level.is_empty()).unwrap_or("-".into())
         }
     }
 }
 
-/// Results whose rows are no longer in the CSV.
+/// Returns complete attempts whose rows are no longer in the CSV.
 pub fn orphans<'a>(rows: &[Row], state: &'a StudyState) -> Vec<&'a Attempt> {
-    let places = state.row_states(rows);
-    let complete = state.attempts.iter().filter(|of| of.is_complete());
-    complete.filter(|of| places.iter().all(|place| place.attempt != Some(of))).collect()
+    let states = state.row_states(rows);
+    let has_row = |attempt: &&Attempt| states.iter().any(|state| state.attempt == Some(*attempt));
+    let complete = state.attempts.iter().filter(|attempt| attempt.is_complete());
+    complete.filter(|attempt| !has_row(attempt)).collect()
 }
 
 #[cfg(test)]
@@ -157,7 +163,7 @@ mod tests {
     use crate::state::Outcome;
 
     #[test]
-    fn rows_are_counted_by_what_they_set_and_by_model_and_processes() {
+    fn rows_are_counted_by_factor_and_by_model_and_processes() {
         let row = |processes, threads: Option<&str>, done| Row {
             settings: threads.map(|n| Setting::new("reader.read_threads", n)).into_iter().collect(),
             done,
@@ -185,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_without_a_row_is_told() {
+    fn results_without_a_row_are_found() {
         let row = Row::new("w", 2);
         let attempt = Attempt {
             number: 1,

@@ -1,18 +1,18 @@
-//! Runs of ours with changed settings. The crate `session` resolves the settings; this trait is what others know of it.
+//! Planning runs of feedrate again with changed settings. The crate `session` implements the trait; lower crates use it to predict changes.
 
 use crate::run::Run;
 use feedrate_spec::plan::Plan;
 
 /// Plans a run again with changed settings.
 pub trait Replan {
-    /// The plan with these overrides behind the run's own; `None` if they cannot be planned.
+    /// Returns the plan with these overrides after the run's overrides; `None` if they cannot be planned.
     fn plan(&self, overrides: &[String]) -> Option<Plan>;
-    /// The command that runs it.
+    /// Returns the command that runs the changed plan.
     fn command(&self, overrides: &[String]) -> String;
 }
 
 /// Prepares a run for changes; `None` if its settings do not reproduce its plan.
 pub type ReplanOf<'a> = &'a dyn Fn(&Run) -> Option<Box<dyn Replan>>;
 
-/// Prepares no run, so that nothing is predicted.
+/// Prepares no run, which disables predictions.
 pub const NO_CHANGES: ReplanOf<'static> = &|_| None;

@@ -317,7 +317,7 @@ fn number<T: FromStr>(
 /// Removes a fraction of zeros: spreadsheets and data frames write `2` as `2.0` in a column with empty cells.
 fn without_fraction(text: &str) -> &str {
     match text.split_once('.') {
-        Some((whole, zeros)) if zeros.bytes().all(|digit| digit == b'0') => whole,
+        Some((integer, zeros)) if zeros.bytes().all(|digit| digit == b'0') => integer,
         _ => text,
     }
 }

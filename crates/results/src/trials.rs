@@ -1,4 +1,4 @@
-//! Changes of a workload that were tried against it, as the folder of the trials keeps them.
+//! Trials: results of running changes of a workload against the unchanged workload, as stored in the folder of the trials.
 
 use crate::place::{read_json, with_entries};
 use feedrate_spec::names;
@@ -8,136 +8,138 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The file in the folder of the trials.
+/// Name of the file in the folder of trials.
 pub const TRIALS_FILE: &str = "advice.json";
-/// How the names of such folders begin.
+/// Prefix of the names of folders of trials.
 pub const TRIALS_FOLDER: &str = "advise-";
-/// So far above the folder of a run, at most, trials of its workload are looked for: beside the folders of the workload's own runs.
+/// Maximum number of folders above a run, including its own, that are searched for trials.
 const LEVELS: usize = 4;
 
-/// Name of the best two changes together.
+/// Name of the combination of the two best changes.
 pub const COMBINATION: &str = "combination";
-/// Name of a change that the user asked for.
-pub const ASKED: &str = "asked";
+/// Name of a change that the user requested.
+pub const REQUESTED: &str = "asked";
 
 names! {
-    /// Conclusion from the runs of a change, against those without it.
+    /// Conclusion from comparing the runs of a change with those of the baseline.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Outcome {
-        /// More utilisation for certain.
+        /// The utilisation is significantly higher.
         Helps = "helps",
-        /// None that matters, for certain.
+        /// The change has significantly no relevant effect.
         NoEffect = "no effect",
-        /// Less for certain.
+        /// The utilisation is significantly lower.
         Hurts = "hurts",
-        /// Too few runs, or too much noise.
+        /// There are too few runs or there is too much noise.
         NotDecided = "not decided",
-        /// It was not run.
+        /// The change was not run.
         NotTried = "not tried",
     }
 }
 
-/// Changes that were tried, and the workload without them.
+/// Result of trials: the baseline and the tried changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialsResult {
-    /// The workload's name.
+    /// Name of the workload.
     pub workload: String,
-    /// The workload, or the run, that was changed, and the overrides it had.
-    pub asked: Vec<String>,
-    /// Its plan without any change; `None` in older results.
+    /// The workload or run that was changed, and its overrides.
+    #[serde(rename = "asked")]
+    pub base: Vec<String>,
+    /// Plan of the baseline; `None` in results of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     pub plan: Option<Plan>,
-    /// `au` or `throughput`, where settings were tried for a goal.
+    /// Goal for which settings were tried, `au` or `throughput`; `null` for trials of advice.
     #[serde(default)]
     pub goal: Option<String>,
-    /// Overrides of the change to use; `null` where none helps for certain.
+    /// Overrides of the best change; `null` if no change helps significantly.
     #[serde(default)]
     pub best: Option<Vec<String>>,
-    /// Without any change.
+    /// Runs without changes.
     pub baseline: Option<Tried>,
-    /// Changes, the best first, and the best two together.
+    /// Changes, the best first, followed by the combination of the best two.
     pub advice: Vec<TriedAdvice>,
-    /// Reason why something is not decided; `null` where all is.
+    /// Reason why a change is not decided; `null` if all are decided.
     pub stopped: Option<String>,
-    /// Runs that were made.
+    /// Number of runs.
     pub runs: u64,
-    /// How long it took.
+    /// Duration of all trials in seconds.
     pub took_s: f64,
-    /// Local start of the oldest of them; `None` in older results.
+    /// Local time at which the oldest run started; `null` in results of older versions.
     #[serde(default)]
     pub oldest_run: Option<String>,
-    /// The folder of the runs.
+    /// Folder of the runs.
     pub results: String,
 }
 
-/// A change, the prediction for it, and what came of it. All percentages are utilisation over all steps of a run.
+/// A change with its prediction and its runs. All percentages are utilisation over all steps of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TriedAdvice {
-    /// Name of the rule that advised it, or [`COMBINATION`].
+    /// Name of the advice rule, or [`COMBINATION`].
     pub name: String,
-    /// Keys of the workload with their values.
+    /// Overrides that make the change.
     pub overrides: Vec<String>,
-    /// The same, or in words what to do where no key does it.
+    /// The overrides, or a description of the change if no key makes it.
     #[serde(default)]
     pub change: String,
-    /// `null` where the record does not tell.
+    /// Predicted utilisation; `null` if the record does not allow a prediction.
     pub predicted_percent: Option<f64>,
     /// Range of the prediction.
     pub interval: Option<[f64; 2]>,
-    /// `null` where it was not run.
+    /// Runs of the change; `null` if it was not run.
     pub tried: Option<Tried>,
-    /// Conclusion.
+    /// Conclusion from the runs.
     pub outcome: Outcome,
-    /// Reason why it was not tried, or is not decided.
+    /// Reason why the change was not tried or is not decided.
     pub reason: Option<String>,
-    /// Epochs from which on the copy of the dataset that it makes is worth its time, by the runs; `null` where it makes none.
+    /// Number of epochs from which on the copy of the dataset saves time, according to the runs; `null` if the change makes no copy.
     #[serde(default)]
     pub break_even_epochs: Option<f64>,
-    /// The command that runs it; `null` where no key does it.
+    /// Command that runs the changed workload; `null` if no key makes the change.
     pub command: Option<String>,
 }
 
 /// Runs of one setting.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tried {
-    /// Mean of the runs.
+    /// Mean utilisation.
     pub mean_percent: f64,
-    /// The 95 % interval of the mean; `null` of one run.
+    /// The 95 % interval of the mean; `null` for a single run.
     pub interval: Option<[f64; 2]>,
-    /// Runs.
+    /// Number of runs.
     pub n: u64,
 }
 
 impl TriedAdvice {
-    /// Whether the runs take it back: it brings nothing, or less than nothing.
+    /// Returns whether the runs refute the advice: the change has no effect or hurts.
     pub fn is_withdrawn(&self) -> bool {
         matches!(self.outcome, Outcome::NoEffect | Outcome::Hurts)
     }
 }
 
 impl TrialsResult {
-    /// That of a folder; `None` where there is none, or one that another version wrote.
+    /// Reads the result in a folder; `None` if it is missing or from an incompatible version.
     pub fn read(folder: &Path) -> Option<Self> {
         read_json(&folder.join(TRIALS_FILE))
     }
 
-    /// All trials of what runs of these folders and plans ran, by the names of their folders: those that made such a run, and those of the
-    /// same plan that lie in a folder above it. `results` is the folder as it was found.
-    pub fn of_runs<'a>(runs: impl Iterator<Item = (&'a Path, Option<&'a Plan>)>) -> Vec<Self> {
+    /// Finds the trials that belong to runs with these folders and plans, sorted by folder: trials that made one of the runs, and trials of the same plan
+    /// next to the folders above a run. `results` is set to the folder where the trials were found.
+    pub fn find<'a>(runs: impl Iterator<Item = (&'a Path, Option<&'a Plan>)>) -> Vec<Self> {
         let runs: Vec<_> = runs.collect();
-        let above = runs.iter().flat_map(|(path, _)| path.ancestors().take(LEVELS));
-        let above: BTreeSet<&Path> = above.collect();
-        let folders = above.into_iter().flat_map(|above| with_entries(above, TRIALS_FOLDER));
-        let folders: BTreeSet<PathBuf> = folders.collect();
+        let ancestors: BTreeSet<&Path> =
+            runs.iter().flat_map(|(path, _)| path.ancestors().take(LEVELS)).collect();
+        let folders: BTreeSet<PathBuf> = ancestors
+            .into_iter()
+            .flat_map(|ancestor| with_entries(ancestor, TRIALS_FOLDER))
+            .collect();
         let mut found = Vec::new();
         for folder in folders {
-            let Some(of) = TrialsResult::read(&folder) else { continue };
-            if runs.iter().any(|(path, plan)| {
-                path.starts_with(&folder) || (plan.is_some() && *plan == of.plan.as_ref())
-            }) {
-                found.push(TrialsResult { results: folder.display().to_string(), ..of });
+            let Some(trials) = TrialsResult::read(&folder) else { continue };
+            let has_plan = |plan: Option<&Plan>| plan.is_some() && plan == trials.plan.as_ref();
+            if runs.iter().any(|(path, plan)| path.starts_with(&folder) || has_plan(*plan)) {
+                found.push(TrialsResult { results: folder.display().to_string(), ..trials });
             }
         }
         found
@@ -150,12 +152,12 @@ mod tests {
     use feedrate_measure::example::plan;
 
     #[test]
-    fn trials_are_found_by_the_runs_they_made_and_by_those_of_their_plan() {
+    fn trials_are_found_for_their_runs_and_for_runs_of_their_plan() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("results");
-        let mut of = TrialsResult {
+        let mut trials = TrialsResult {
             workload: "w".into(),
-            asked: vec!["w".into()],
+            base: vec!["w".into()],
             plan: Some(plan(2, 8)),
             goal: None,
             best: None,
@@ -167,16 +169,16 @@ mod tests {
             oldest_run: None,
             results: "elsewhere".into(),
         };
-        for (name, own) in [("advise-1", Some(plan(2, 8))), ("advise-2", None)] {
+        for (name, baseline) in [("advise-1", Some(plan(2, 8))), ("advise-2", None)] {
             std::fs::create_dir_all(root.join(name)).unwrap();
-            of.plan = own;
-            let text = serde_json::to_string(&of).unwrap();
+            trials.plan = baseline;
+            let text = serde_json::to_string(&trials).unwrap();
             std::fs::write(root.join(name).join(TRIALS_FILE), text).unwrap();
         }
         let check = |run: &str, plan: Option<Plan>, expected: &[&str]| {
             let run = root.join(run);
-            let found = TrialsResult::of_runs([(run.as_path(), plan.as_ref())].into_iter());
-            let found: Vec<String> = found.into_iter().map(|of| of.results).collect();
+            let found = TrialsResult::find([(run.as_path(), plan.as_ref())].into_iter());
+            let found: Vec<String> = found.into_iter().map(|trials| trials.results).collect();
             let expected: Vec<String> =
                 expected.iter().map(|name| root.join(name).display().to_string()).collect();
             assert_eq!(found, expected, "{}", run.display());

@@ -17,6 +17,8 @@ names! {
         KeepsBytes = "keeps_bytes",
         /// The storage has a page cache that can be evicted and inspected.
         PageCache = "page_cache",
+        /// The storage reaches no device: it serves reads from memory or returns nothing.
+        NoDevice = "no_device",
         /// The storage can be written.
         Writable = "writable",
         /// No files are made or opened.

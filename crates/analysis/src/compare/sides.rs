@@ -84,11 +84,11 @@ pub fn read_sides(a: &Path, b: &Path, threads: usize) -> Result<(Runs, Runs), Ru
         let index_b = RunIndex::read(&[b.into()], &options)?;
         (Runs::from(index_a), Runs::from(index_b))
     };
-    for run in side_a.all_mut().chain(side_b.all_mut()).filter(|run| !run.is_own()) {
+    for run in side_a.all_mut().chain(side_b.all_mut()).filter(|run| !run.is_from_feedrate()) {
         run.settings.extend(run.hosts.map(|count| ("hosts".into(), count.to_string())));
     }
     let all_runs = || side_a.all().chain(side_b.all());
-    if all_runs().any(Run::is_own) && !all_runs().all(Run::is_own) {
+    if all_runs().any(Run::is_from_feedrate) && !all_runs().all(Run::is_from_feedrate) {
         side_a.all_mut().chain(side_b.all_mut()).for_each(keep_common_settings);
     }
     Ok((side_a, side_b))

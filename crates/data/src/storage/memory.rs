@@ -14,7 +14,7 @@ pub(super) const KIND: StorageKind = StorageKind { member: &MEMBER, open };
 static MEMBER: Member = Member {
     name: "memory",
     summary: "Files in the memory of this process, for tests and for runs without a device.",
-    abilities: &[Ability::KeepsBytes, Ability::Writable],
+    abilities: &[Ability::KeepsBytes, Ability::NoDevice, Ability::Writable],
 };
 
 fn open(_root: &Path, _engine: &'static dyn Engine) -> Result<Box<dyn Storage>, StorageError> {

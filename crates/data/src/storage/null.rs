@@ -2,7 +2,7 @@
 
 use super::engine::Engine;
 use super::{Handle, ReadStorage, Storage, StorageError, StorageKind, WriteFile};
-use feedrate_spec::catalog::Member;
+use feedrate_spec::catalog::{Ability, Member};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -11,7 +11,7 @@ pub(super) const KIND: StorageKind = StorageKind { member: &MEMBER, open };
 static MEMBER: Member = Member {
     name: "null",
     summary: "Reads cost nothing and leave the buffer as it was; for measuring the emulation itself.",
-    abilities: &[],
+    abilities: &[Ability::NoDevice],
 };
 
 /// Length of every file.

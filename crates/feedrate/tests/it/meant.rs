@@ -84,7 +84,7 @@ fn a_folder_of_data_in_the_place_of_a_run_is_answered_with_the_command() {
     for command in ["run", "diagnose", "scale", "advise", "show", "analyze", "report"] {
         test.feedrate(&[command, "my photos"]).refuses(2, &[exact]);
     }
-    test.feedrate(&["analyze", "my photos"]).refuses(2, &["no run is among the first"]);
+    test.feedrate(&["analyze", "my photos"]).refuses(2, &["there is no run among the first"]);
     test.feedrate(&["my photos"]).refuses(2, &[exact]);
 }
 

@@ -102,8 +102,8 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
 
 /// The record of a run that has these durations.
 fn record<'a>(run: &'a Run, name: &str) -> Option<&'a Record> {
-    let is_own = run.is_own();
-    if is_own == (name != WAIT) { run.record.as_deref() } else { None }
+    let is_from_feedrate = run.is_from_feedrate();
+    if is_from_feedrate == (name != WAIT) { run.record.as_deref() } else { None }
 }
 
 /// Durations in milliseconds with the percentage of calls that took no longer. Calls of 0 ns count below the first point.

@@ -36,7 +36,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         }
     };
     let record = run.record.as_deref();
-    if !run.is_own()
+    if !run.is_from_feedrate()
         && let Some(record) = record
         && let Some(figure) = by_block(run, record)
     {

@@ -73,7 +73,7 @@ mod tests {
         };
         let mut trials = TrialsResult {
             workload: "w".into(),
-            asked: Vec::new(),
+            base: Vec::new(),
             plan: None,
             goal: None,
             best: None,

@@ -18,10 +18,12 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         if missing.is_empty() || !imported.trains() || imported.totals.is_some() {
             return None;
         }
-        let facts = Facts::new().with("missing_ranks", missing.len());
-        let facts = facts.with("expected_ranks", imported.ranks_expected.unwrap_or_default());
-        let facts = facts.with_known("beside", sibling_with_ranks(&run.path, &missing));
-        Some(facts.with("missing", missing.iter().map(u32::to_string).collect::<Vec<_>>()))
+        let facts = Facts::new()
+            .with("missing_ranks", missing.len())
+            .with("expected_ranks", imported.ranks_expected.unwrap_or_default())
+            .with_known("beside", sibling_with_ranks(&run.path, &missing))
+            .with("missing", missing.iter().map(u32::to_string).collect::<Vec<_>>());
+        Some(facts)
     }),
     #[cfg(test)]
     fires: |root| tests::remove_good(root, "3_output.json"),

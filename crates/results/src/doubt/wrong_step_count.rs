@@ -55,10 +55,12 @@ fn follows_wrong_formula(imported: &Imported) -> bool {
         .filter(|block| block.steps > 0 && block.samples_per_second.is_finite() && batch > 0.0)
         .map(|block| {
             let steps = block.steps as f64;
-            let [wrong_error, right_error] = [2.0, excluded].map(|left_out| {
+            let relative_error = |left_out: f64| {
                 let rate = (steps - left_out) / block.window_s * batch;
                 (block.samples_per_second - rate).abs() / rate.abs()
-            });
+            };
+            let wrong_error = relative_error(2.0);
+            let right_error = relative_error(excluded);
             // Not exact: in older releases, the blocks of ranks begin and end at different times.
             let older_rate = steps / block.length_s * batch;
             let older_error = (block.samples_per_second / older_rate - 1.0).abs();

@@ -38,11 +38,13 @@ pub(super) fn subfolder(run: &Path) -> Option<(&'static str, PathBuf)> {
 impl Config {
     /// Reads the settings in Hydra's folder. Unreadable files are added to `problems`.
     pub(super) fn read(folder: &Path, problems: &mut Vec<String>) -> Self {
-        let [config, overrides] = ["config.yaml", "overrides.yaml"].map(|name| {
+        let mut read_text = |name: &str| {
             let text = json::bytes(&folder.join(name), BYTES_MAX)?
                 .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not text".into()));
             text.map_err(|error| problems.push(format!("`{name}`: {error}"))).ok()
-        });
+        };
+        let config = read_text("config.yaml");
+        let overrides = read_text("overrides.yaml");
         let parsed = config.map_or(Ok(Value::Null), |config| from_yaml(&config)).map_err(|error| {
             problems.push(format!("`config.yaml`: {error}"));
         });

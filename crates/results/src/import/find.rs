@@ -1,4 +1,4 @@
-//! Finds the folders of runs below a folder, whatever the layout. Reads names only; links are not followed.
+//! Finds the folders of runs below a folder in any layout. It reads only names, and does not follow links.
 
 use super::config;
 use super::names::{LOG, SHARED_STATS, SUMMARY, is_result_file, rank_of};
@@ -14,103 +14,111 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Folders inside each other that are looked into.
+/// Maximum depth of the search.
 const DEPTH_MAX: usize = 32;
-/// Names, and folders, that are read until the first run is found: what holds none by then is a folder of data, or far above any run.
+/// Maximum number of names read before the first run is found. A folder with more is probably a dataset or far above any run.
 const NAMES_MAX: usize = 1 << 17;
+/// Maximum number of folders read before the first run is found.
 const FOLDERS_MAX: usize = 1 << 12;
 
-/// The maker of a run's folder.
+/// The program that made a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunOrigin {
-    /// feedrate: there is a record, which tells more than DLIO's files beside it.
+    /// feedrate, whose record contains more than the DLIO files next to it.
     #[default]
     #[serde(rename = "record")]
     Feedrate,
     /// DLIO.
     Dlio,
-    /// DLIO under `mlpstorage`.
+    /// DLIO, started by `mlpstorage`.
     MlperfStorage,
 }
 
 /// The folder of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundRun {
-    /// Where.
+    /// Path of the folder.
     pub path: PathBuf,
-    /// Its maker.
+    /// Program that made the run.
     pub origin: RunOrigin,
 }
 
-/// A folder, and why it is left out.
+/// A folder that is left out, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct LeftOut {
-    /// Its folder.
+    /// Path of the folder.
     pub path: PathBuf,
-    /// The reason.
+    /// Reason for leaving it out.
     pub why: String,
 }
 
 impl LeftOut {
-    /// Leave out `path`.
+    /// Creates an entry for `path`.
     pub fn new(path: impl Into<PathBuf>, why: impl Into<String>) -> Self {
         LeftOut { path: path.into(), why: why.into() }
     }
 }
 
-/// The folders of runs in `root` and below it, in the order of their paths; and what is below it and cannot be used: closed folders, links that lead
-/// elsewhere, folders of runs that left nothing. Folders are read level by level.
+/// Finds the runs in `root` and below, sorted by path. Also returns what is left out: unreadable folders, links to folders outside `root`, and folders of
+/// runs without files. Folders are read level by level.
 ///
 /// # Errors
-/// `root` cannot be looked into, or holds no run and more than is looked through.
+/// `root` cannot be read, or contains more than the search limits allow without a run.
 pub fn find(root: &Path) -> io::Result<(Vec<FoundRun>, Vec<LeftOut>)> {
     find_within(root, DEPTH_MAX)
 }
 
-/// The same, so many folders deep at most.
+/// Finds runs as [`find`] does, down to a maximum depth.
 ///
 /// # Errors
 /// As [`find`].
 pub fn find_within(root: &Path, depth_max: usize) -> io::Result<(Vec<FoundRun>, Vec<LeftOut>)> {
-    let (mut found, mut closed, mut links) = (Vec::new(), Vec::new(), Vec::new());
+    let mut found = Vec::new();
+    let mut left_out = Vec::new();
+    let mut links = Vec::new();
     let mut open = VecDeque::from([(root.to_path_buf(), 0)]);
-    let (mut names, mut folders) = (0, 0);
+    let mut names = 0;
+    let mut folders = 0;
     while let Some((folder, depth)) = open.pop_front() {
         if found.is_empty() && (names > NAMES_MAX || folders == FOLDERS_MAX) {
-            let (names, folders) = (units::count(names as u64), units::count(folders as u64));
-            let why = format!("no run is among the first {names} names, in {folders} folders");
-            return Err(io::Error::other(why));
+            return Err(io::Error::other(format!(
+                "there is no run among the first {} names in {} folders",
+                units::count(names as u64),
+                units::count(folders as u64)
+            )));
         }
         let entries = match FolderEntries::read(&folder) {
             Err(error) if depth == 0 => return Err(error),
             Err(error) => {
-                closed.push(LeftOut::new(folder, error.to_string()));
+                left_out.push(LeftOut::new(folder, error.to_string()));
                 continue;
             }
             Ok(entries) => entries,
         };
-        (names, folders) = (names + entries.count, folders + 1);
+        names += entries.count;
+        folders += 1;
         links.extend(entries.links.into_iter().map(|name| folder.join(name)));
         if entries.count > NAMES_MAX {
-            let why =
-                format!("of its names only the first {} were read", units::count(NAMES_MAX as u64));
-            closed.push(LeftOut::new(&folder, why));
+            let why = format!("only its first {} names were read", units::count(NAMES_MAX as u64));
+            left_out.push(LeftOut::new(&folder, why));
         }
         let is_deepest = depth == depth_max && !entries.folders.is_empty();
-        // What lies below a record belongs to its run; a root may have a file of a DLIO run's name.
+        // Folders below a record belong to its run. Folders below DLIO's files are searched, since a root may contain a file of such a name.
         if entries.origin != Some(RunOrigin::Feedrate) && depth < depth_max {
-            let is_submission =
-                entries.folders.iter().any(|name| OF_SUBMISSION.iter().any(|one| name == one));
+            let is_submission = entries
+                .folders
+                .iter()
+                .any(|name| SUBMISSION_FOLDERS.iter().any(|known| name == known));
             for name in entries.folders {
                 let text = name.to_string_lossy();
                 let shown = escape::one_line(&text);
                 if *shown != *text {
-                    let why = "control characters are in its name: give it another";
-                    closed.push(LeftOut::new(folder.join(&*shown), why));
+                    let why = "its name contains control characters: rename it";
+                    left_out.push(LeftOut::new(folder.join(&*shown), why));
                 } else if is_code(&name, is_submission) {
-                    let why = "it is the code of a submission, whose runs are fixtures of tests";
-                    closed.push(LeftOut::new(folder.join(name), why));
+                    let why = "it is the code of a submission, whose runs are test fixtures";
+                    left_out.push(LeftOut::new(folder.join(name), why));
                 } else {
                     open.push_back((folder.join(name), depth + 1));
                 }
@@ -119,49 +127,50 @@ pub fn find_within(root: &Path, depth_max: usize) -> io::Result<(Vec<FoundRun>, 
         match (entries.origin, entries.metadata) {
             (Some(origin), _) => found.push(FoundRun { path: folder, origin }),
             (None, Some(name)) => {
-                let why = format!("it holds `{name}`, and no results of DLIO");
-                closed.push(LeftOut::new(folder, why));
+                let why = format!("it contains `{name}` but no results of DLIO");
+                left_out.push(LeftOut::new(folder, why));
             }
             (None, None) if entries.count == 0 && time_of_name(&folder).is_some() => {
-                closed.push(LeftOut::new(folder, "it is empty: a run that left nothing"));
+                left_out.push(LeftOut::new(folder, "it is empty: the run left no files"));
             }
             (None, None) if is_deepest => {
-                let why = format!("it lies {depth_max} folders deep: not looked into");
-                closed.push(LeftOut::new(folder, why));
+                let why = format!("it is {depth_max} folders deep and was not searched");
+                left_out.push(LeftOut::new(folder, why));
             }
             (None, None) => {}
         }
     }
-    closed.extend(leading_elsewhere(root, links));
+    left_out.extend(outside_links(root, links));
     found.sort_by(|a, b| a.path.cmp(&b.path));
-    closed.sort();
-    Ok((found, closed))
+    left_out.sort();
+    Ok((found, left_out))
 }
 
-/// Those of the links that lead to folders outside of `root`.
-fn leading_elsewhere(root: &Path, links: Vec<PathBuf>) -> impl Iterator<Item = LeftOut> {
+/// Returns the links to folders outside `root`.
+fn outside_links(root: &Path, links: Vec<PathBuf>) -> impl Iterator<Item = LeftOut> {
     let root = fs::canonicalize(root).unwrap_or_else(|_| root.into());
-    let elsewhere = links.into_iter().filter(move |link| {
+    let outside = links.into_iter().filter(move |link| {
         fs::canonicalize(link).is_ok_and(|to| to.is_dir() && !to.starts_with(&root))
     });
-    elsewhere.map(|link| LeftOut::new(link, "it is a link, which is not followed: give its target"))
+    outside.map(|link| LeftOut::new(link, "it is a link, which is not followed: pass its target"))
 }
 
-/// Beginnings of `mlpstorage`'s file of benchmarks without DLIO, which have a summary of the same name.
+/// Prefixes of `mlpstorage`'s metadata file for benchmarks without DLIO, whose summary has the same name as DLIO's.
 pub(crate) const OTHER_BENCHMARKS: [&str; 4] =
     ["kv_cache", "kvcache", "vector_database", "vectordb"];
 
-/// Folders beside `code` in a submission to MLPerf Storage.
-const OF_SUBMISSION: [&str; 2] = ["results", "systems"];
+/// Folders next to `code` in a submission to MLPerf Storage.
+const SUBMISSION_FOLDERS: [&str; 2] = ["results", "systems"];
 
-/// Whether a folder has the code of a submission: `code` in it, or since 3.0 `code-` and eight digits of its hash.
+/// Returns whether a folder contains the code of a submission. It is called `code` in a submission, or since version 3.0 `code-` and eight digits of its
+/// hash.
 fn is_code(name: &OsStr, is_submission: bool) -> bool {
     let hash = name.to_str().and_then(|name| name.strip_prefix("code-"));
     (is_submission && name == "code")
         || hash.is_some_and(|hash| hash.len() == 8 && hash.bytes().all(|c| c.is_ascii_hexdigit()))
 }
 
-/// The time in the name of a folder, `2025-11-30-18-54-16` or `20251130_185416`.
+/// Parses the time in the name of a folder, `2025-11-30-18-54-16` or `20251130_185416`, to microseconds.
 pub(crate) fn time_of_name(path: &Path) -> Option<i64> {
     let name = path.file_name()?.to_str()?;
     let digits: String = name.chars().filter(char::is_ascii_digit).take(14).collect();
@@ -170,27 +179,27 @@ pub(crate) fn time_of_name(path: &Path) -> Option<i64> {
     micros(&format!("{date}T{}:{}:{}.000000", at(8, 10)?, at(10, 12)?, at(12, 14)?))
 }
 
-/// Ranks that cross a second as they start write into a folder of that second; and those of one job start within so many.
+/// Maximum time between the starts of a job's ranks. Ranks that start in different seconds write to different folders.
 const START_US: i64 = 5_000_000;
 
-/// The folder beside a run's that was begun with it, by its name, and has files of one of these ranks.
+/// Finds a folder next to a run's that started at the same time and has only files of `ranks`, the ranks that are missing in the run.
 pub(crate) fn sibling_with_ranks(folder: &Path, ranks: &[u32]) -> Option<String> {
-    let begun = time_of_name(folder)?;
-    let beside = fs::read_dir(folder.parent()?).ok()?.flatten().map(|entry| entry.path());
-    let at_once = beside.filter(|path| {
-        let apart = time_of_name(path).map(|at| (at - begun).abs());
-        path != folder && apart.is_some_and(|us| us <= START_US)
+    let start_us = time_of_name(folder)?;
+    let siblings = fs::read_dir(folder.parent()?).ok()?.flatten().map(|entry| entry.path());
+    let simultaneous = siblings.filter(|path| {
+        let difference_us = time_of_name(path).map(|sibling_us| (sibling_us - start_us).abs());
+        path != folder && difference_us.is_some_and(|us| us <= START_US)
     });
-    // Another run of the same second has the ranks that are here too.
-    let with = at_once.filter(|path| {
+    // A folder with other ranks too belongs to another run.
+    let matching = simultaneous.filter(|path| {
         let names = file_names(path);
-        let mut there = names.iter().filter_map(|name| rank_of(name)).peekable();
-        there.peek().is_some() && there.all(|rank| ranks.contains(&rank))
+        let mut present = names.iter().filter_map(|name| rank_of(name)).peekable();
+        present.peek().is_some() && present.all(|rank| ranks.contains(&rank))
     });
-    Some(with.min()?.file_name()?.to_string_lossy().into_owned())
+    Some(matching.min()?.file_name()?.to_string_lossy().into_owned())
 }
 
-/// Names of what runs have left in `folder` itself, and Hydra's folder with them.
+/// Returns the names of files that runs have left in `folder`, and of Hydra's folder.
 pub(crate) fn left_by_runs(folder: &Path) -> Vec<String> {
     let mut names = file_names(folder);
     names.retain(|name| is_result_file(name));
@@ -200,7 +209,7 @@ pub(crate) fn left_by_runs(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The names of the files in a folder.
+/// Returns the names of a folder's entries.
 pub(super) fn file_names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
@@ -211,14 +220,15 @@ struct FolderEntries {
     origin: Option<RunOrigin>,
     folders: Vec<OsString>,
     links: Vec<OsString>,
-    /// The file that `mlpstorage` writes beside those of DLIO.
+    /// Name of the file that `mlpstorage` adds to those of DLIO.
     metadata: Option<String>,
     count: usize,
 }
 
 impl FolderEntries {
     fn read(folder: &Path) -> io::Result<Self> {
-        let (mut is_dlio, mut is_record) = (false, false);
+        let mut is_dlio = false;
+        let mut is_record = false;
         let mut found = FolderEntries::default();
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
@@ -242,12 +252,13 @@ impl FolderEntries {
             }
         }
         let hydra = config::subfolder(folder).map(|(name, _)| name);
-        // A folder of configs may be of anything.
+        // The folder name `configs` is too general to identify a run.
         is_dlio |= hydra.is_some_and(|name| name != config::MLPERF_1_FOLDER);
-        is_dlio &= !found
+        let is_other_benchmark = found
             .metadata
-            .iter()
-            .any(|name| OTHER_BENCHMARKS.iter().any(|one| name.starts_with(one)));
+            .as_ref()
+            .is_some_and(|name| OTHER_BENCHMARKS.iter().any(|prefix| name.starts_with(prefix)));
+        is_dlio &= !is_other_benchmark;
         found.origin = match hydra {
             _ if is_record => Some(RunOrigin::Feedrate),
             _ if !is_dlio => None,

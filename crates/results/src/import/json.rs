@@ -146,11 +146,12 @@ mod tests {
 
     #[test]
     fn numbers_are_read_from_numbers_and_strings() {
-        let of = |text: &str| number(&parse(format!("{{\"x\": {text}}}").as_bytes()).unwrap()["x"]);
+        let parsed =
+            |text: &str| number(&parse(format!("{{\"x\": {text}}}").as_bytes()).unwrap()["x"]);
         assert_eq!(
-            (of("1"), of("-2.5"), of("\"5.97\""), of("-Infinity")),
+            (parsed("1"), parsed("-2.5"), parsed("\"5.97\""), parsed("-Infinity")),
             (1.0, -2.5, 5.97, f64::NEG_INFINITY)
         );
-        assert!(of("NaN").is_nan() && of("null").is_nan() && of("\"x\"").is_nan());
+        assert!(parsed("NaN").is_nan() && parsed("null").is_nan() && parsed("\"x\"").is_nan());
     }
 }

@@ -10,10 +10,9 @@ use feedrate_spec::units::{self, GIB};
 
 /// Describes the machines of a run. The hostname and processor are those of rank 0; CPU and memory cover all hosts.
 pub(super) fn system(reported: Option<&Reported>, ranks: &RankMachine) -> System {
-    let [hostname, processor] = ["hostname", "host_processor_name"]
-        .map(|key| reported.and_then(|reported| reported.text(key)));
-    let hostname = hostname.or_else(|| ranks.hostnames.first().cloned());
-    let processor = processor.or_else(|| ranks.processor.clone());
+    let reported_text = |key| reported.and_then(|summary: &Reported| summary.text(key));
+    let hostname = reported_text("hostname").or_else(|| ranks.hostnames.first().cloned());
+    let processor = reported_text("host_processor_name").or_else(|| ranks.processor.clone());
     let hosts = hosts(reported, ranks);
     let rank_0_gib = reported.and_then(Reported::memory_gib).or(ranks.memory_gib);
     let memory = PerHost::new(reported, "host_memory_GB", rank_0_gib, hosts);
@@ -173,11 +172,15 @@ mod tests {
             })
         };
         let placed = json!([256.0, 384.0, 0, 0, 0, 0, 0, 0, 0, 0]);
-        let own = "67108864 kB";
-        check(&summary(placed.clone(), own), ["32 per host", "64 GiB per host"], Some(640));
+        let rank_0_total = "67108864 kB";
+        check(
+            &summary(placed.clone(), rank_0_total),
+            ["32 per host", "64 GiB per host"],
+            Some(640),
+        );
         // Not multiples of rank 0's memory: hosts differ and cannot be separated.
         let mixed = json!([256.0, 350.0, 0, 0, 0, 0, 0, 0, 0, 0]);
-        check(&summary(mixed, own), ["", "64 GiB (reported by 1 of 10 hosts)"], None);
+        check(&summary(mixed, rank_0_total), ["", "64 GiB (reported by 1 of 10 hosts)"], None);
         // Nothing is known without rank 0's memory.
         check(&summary(placed, ""), ["", ""], None);
     }

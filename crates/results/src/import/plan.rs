@@ -113,12 +113,13 @@ fn dataset(config: &Config, counts: ConfiguredCounts) -> DatasetPlan {
 }
 
 fn loader(config: &Config, counts: ConfiguredCounts) -> LoaderPlan {
-    let [workers, prefetch_size] =
-        [("read_threads", 1), ("prefetch_size", 2)].map(|(key, default)| {
-            let paths = [format!("data_reader.{key}"), format!("reader.{key}")];
-            let count = config.count(&[&paths[0], &paths[1]], default).unwrap_or(default);
-            u32::try_from(count).unwrap_or(u32::MAX)
-        });
+    let count = |key: &str, default: u64| {
+        let paths = [format!("data_reader.{key}"), format!("reader.{key}")];
+        let count = config.count(&[&paths[0], &paths[1]], default).unwrap_or(default);
+        u32::try_from(count).unwrap_or(u32::MAX)
+    };
+    let workers = count("read_threads", 1);
+    let prefetch_size = count("prefetch_size", 2);
     let kind = config.text(&["data_reader.data_loader", "reader.data_loader", "framework"]);
     let kind = kind.unwrap_or_default();
     let batch_size = counts.batch_size.unwrap_or(0);

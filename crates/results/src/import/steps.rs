@@ -173,10 +173,9 @@ impl Steps {
         for (name, span) in spans.and_then(Value::as_object).into_iter().flatten() {
             let Some((kind, number)) = name.split_once("ckpt") else { continue };
             let Ok(number) = number.parse() else { continue };
-            let [start, end] = ["start", "end"].map(|end| micros(span.get(end)?.as_str()?));
-            let Some((start, end)) = start.zip(end).filter(|(start, end)| start <= end) else {
-                continue;
-            };
+            let time_us = |key: &str| micros(span.get(key)?.as_str()?);
+            let span_us = time_us("start").zip(time_us("end"));
+            let Some((start, end)) = span_us.filter(|(start, end)| start <= end) else { continue };
             let longest = self.checkpoints.entry((epoch, (kind == "load_", number)));
             let longest = longest.or_insert([start, end]);
             if longest[1] - longest[0] < end - start {
@@ -230,9 +229,9 @@ impl Steps {
             .filter_map(|(name, _)| Some((name.strip_prefix("block")?.parse().ok()?, name)))
             .collect();
         names.sort_unstable();
-        let [started, ended] = ["start", "end"]
-            .map(|end| spans.and_then(|spans| text(spans.get(end)?)).unwrap_or_default());
-        let mut epoch = RankEpoch { started, ended, ..RankEpoch::default() };
+        let time = |key: &str| spans.and_then(|spans| text(spans.get(key)?)).unwrap_or_default();
+        let mut epoch =
+            RankEpoch { started: time("start"), ended: time("end"), ..RankEpoch::default() };
         for (_, name) in names {
             let span = spans.and_then(|spans| spans.get(name));
             let (problems, reason) = match self.read_block(output, name, span) {
@@ -257,15 +256,14 @@ impl Steps {
         name: &str,
         span: Option<&Value>,
     ) -> Result<Block, BlockError> {
-        let [load, compute, both] = ["load", "compute", "proc"]
-            .map(|kind| output.get(kind).and_then(|blocks| blocks.get(name)));
-        let load_ns = times(load)?;
-        // Older DLIO writes only the sum of both times.
-        let compute_ns = match compute {
-            Some(_) => times(compute)?,
+        let list = |kind: &str| output.get(kind).and_then(|blocks| blocks.get(name));
+        let load_ns = times(list("load"))?;
+        let compute_ns = match list("compute") {
+            Some(compute) => times(Some(compute))?,
+            // Older DLIO writes only the sum of both times.
             None => {
-                let both = times(both)?;
-                both.iter().zip(&load_ns).map(|(both, load)| both.saturating_sub(*load)).collect()
+                let sums_ns = times(list("proc"))?;
+                sums_ns.iter().zip(&load_ns).map(|(sum, load)| sum.saturating_sub(*load)).collect()
             }
         };
         let count = load_ns.len();
@@ -300,12 +298,12 @@ impl Steps {
 
     /// Parses the start and end of a block, in nanoseconds since the origin.
     fn span(&mut self, span: Option<&Value>) -> Result<(u64, u64), BlockError> {
-        let [start, end] = ["start", "end"].map(|end| micros(span?.get(end)?.as_str()?));
+        let time_us = |key: &str| micros(span?.get(key)?.as_str()?);
         let duration = span.and_then(|span| span.get("duration")).map(json::number);
         let duration_s = duration.filter(|seconds| (0.0..1e9).contains(seconds));
-        let start_us = start.ok_or(TIME_UNKNOWN)?;
+        let start_us = time_us("start").ok_or(TIME_UNKNOWN)?;
         let computed_end = duration_s.map(|duration_s| start_us + (duration_s * 1e6) as i64);
-        let end_us = end.or(computed_end).ok_or(TIME_UNKNOWN)?;
+        let end_us = time_us("end").or(computed_end).ok_or(TIME_UNKNOWN)?;
         if end_us < start_us {
             let by_s = (start_us - end_us) as f64 / 1e6;
             return Err(BlockError::Backwards(format!("it ended {by_s} s before it began")));
@@ -379,8 +377,8 @@ const TIME_UNKNOWN: &str = "its start or end time is unknown";
 
 impl RankMachine {
     fn add(&mut self, output: &Fields) {
-        let [hostname, processor] =
-            ["hostname", "host_processor_name"].map(|key| output.get(key).and_then(text));
+        let hostname = output.get("hostname").and_then(text);
+        let processor = output.get("host_processor_name").and_then(text);
         self.hostnames.extend(hostname.filter(|name| !self.hostnames.contains(name)));
         self.memory_gib = self.memory_gib.or(output.get("host_memory_GB").map(json::number));
         self.cpus = self.cpus.or(output.get("host_cpu_count").and_then(Value::as_u64));

@@ -1,5 +1,5 @@
-//! Totals of a run whose ranks left no step times, as submitters of MLPerf Storage publish them: how long the blocks of its epochs were, how many steps they had, and how
-//! long a step computed. From rank 0's times of blocks, log, summary and config; no step is made up.
+//! Totals of epochs of a run whose step times were not published, as usual in results of MLPerf Storage: duration of blocks, number of steps, and compute
+//! time of a step. They follow from rank 0's block times, the log, the summary and the config; no single steps are invented.
 
 use super::json::{self, Fields, text};
 use feedrate_measure::dlio::micros;
@@ -13,144 +13,151 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// Totals of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    /// Its epochs with steps, in their order.
+    /// Epochs with steps, in order.
     pub epochs: Vec<EpochTotal>,
-    /// On which side of the true figure its utilisation over all steps lies, where it is no more than a bound.
+    /// Whether the utilisation over all steps is only a bound, and on which side.
     pub bound: Option<Bound>,
-    /// The steps that its reported rates count; `None` where they fit no release of DLIO.
+    /// Steps that the reported throughput counts; `None` if it fits no release of DLIO.
     pub counted: Option<CountedSteps>,
 }
 
-/// Totals of an epoch; those of its blocks are added up.
+/// Totals of an epoch, summed over its blocks.
 #[derive(Clone, Debug, Default)]
 pub struct EpochTotal {
-    /// Its number.
+    /// Number of the epoch.
     pub number: u32,
-    /// Blocks with steps.
+    /// Number of blocks with steps.
     pub blocks: u64,
-    /// Steps of each rank.
+    /// Number of steps of each rank.
     pub steps: u64,
-    /// Time of its blocks.
+    /// Total duration of the blocks.
     pub length_s: f64,
-    /// From the begin of the first block to the end of the last one.
+    /// Time from the start of the first block to the end of the last.
     pub wall_s: f64,
-    /// Computing of a step.
+    /// Compute time of a step.
     pub compute_s: Option<f64>,
-    /// Time that its blocks spent outside of DLIO's window, where that leaves out the first step alone; of one block.
+    /// Mean time per block outside DLIO's window; known only if the window leaves out exactly the first step.
     pub first_step_s: Option<f64>,
 }
 
-/// A side.
+/// The side on which a value limits the true utilisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// Only the config tells how many steps there were, and a run that breaks off has fewer.
+    /// The true value is at most this: only the config has the number of steps, and an interrupted run has fewer.
     AtMost,
-    /// Compute is drawn from a distribution, and a sleep lasts no less than what was drawn.
+    /// The true value is at least this: compute times are drawn from a distribution, and sleeps take at least the drawn time.
     AtLeast,
 }
 
-/// Steps that DLIO's throughput is of.
+/// Steps that DLIO's throughput counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CountedSteps {
-    /// All, in the time of the whole block: releases up to MLPerf Storage 1.0, whose compute is that of the config.
+    /// All steps over the duration of the block, as in releases up to MLPerf Storage 1.0. Their utilisation uses the configured compute time.
     All,
-    /// All but two, in the time of the window: later ones.
+    /// All steps but two over the duration of the window, as in later releases.
     AllButTwo,
-    /// Those in the window, in its time.
+    /// The steps in the window over its duration.
     Window,
 }
 
-/// Facts that totals are made of.
+/// Input for totals.
 pub(super) struct TotalFacts<'a> {
-    /// Begin and end of blocks, in the form of DLIO's file of that.
+    /// Start and end of blocks, in the structure of DLIO's `per_epoch_stats.json`.
     pub(super) spans: &'a Fields,
-    /// Whether they are in the one file of older DLIO.
+    /// Whether an older version of DLIO wrote them, which has one file for all ranks.
     pub(super) is_older: bool,
     pub(super) ranks: u32,
-    /// Samples in a batch; 0 where it is not known.
+    /// Number of samples in a batch; 0 if unknown.
     pub(super) batch_size: u64,
-    /// Steps of an epoch.
+    /// Number of steps of an epoch.
     pub(super) steps: u64,
-    /// Whether nothing but the config tells them.
+    /// Whether the number of steps is known only from the config.
     pub(super) are_steps_configured: bool,
-    /// Steps that the window leaves out, at the start and at the end.
+    /// Number of steps that the window leaves out at the start and at the end.
     pub(super) excluded: [u64; 2],
-    /// Compute of a step by the config: its mean where it is drawn.
+    /// Configured compute time of a step, or its mean if it is drawn.
     pub(super) compute_s: Option<f64>,
+    /// Whether compute times are drawn from a distribution.
     pub(super) is_drawn: bool,
-    /// The same as the log has it measured, to four digits; by epoch.
+    /// Measured compute time of a step in the log, with four digits, by epoch.
     pub(super) logged_compute_s: &'a BTreeMap<u32, f64>,
-    /// The same as a rank measured it, in the mean of its steps.
+    /// Mean compute time of the steps that are available.
     pub(super) measured_compute_s: Option<f64>,
-    /// Reported utilisations and rates of epochs.
+    /// Reported utilisation of each epoch.
     pub(super) au_percent: Vec<f64>,
+    /// Reported throughput of each epoch.
     pub(super) samples_per_second: Vec<f64>,
 }
 
-/// Share by which a rate of all steps may miss them, and what two calls of the clock are apart.
+/// Maximum relative difference between the throughput of all steps and the reported one.
 const ALL_TOLERANCE: f64 = 2e-4;
+/// Time between two clock calls, which also contributes to that difference.
 const CLOCK_S: f64 = 0.002;
-/// The same of the middle epoch of a run on several hosts, whose ranks begin their blocks at other moments than rank 0.
-const ALL_MIDDLE_MAX: f64 = 0.005;
-/// A sleep is never shorter than asked, and not longer by more than this share and time.
+/// Maximum difference for the median epoch of a run on several hosts, whose ranks start blocks at other times than rank 0.
+const ALL_MEDIAN_MAX: f64 = 0.005;
+/// Share by which a sleep may be shorter than configured.
 const EARLY_MAX: f64 = 2e-4;
+/// Share by which a sleep may be longer than configured, in addition to [`LATE_MAX_S`].
 const LATE_MAX: f64 = 0.1;
 const LATE_MAX_S: f64 = 0.001;
-/// Half of the log's last digit, and what the mean of all ranks may differ from rank 0's.
+/// Rounding error of logged times.
 const LOGGED_MAX_S: f64 = 6e-5;
+/// Share by which the mean of all ranks may differ from rank 0's logged time.
 const LOGGED_MAX: f64 = 0.01;
-/// A drawn compute has this mean, to a share.
+/// Share by which the mean of drawn compute times may differ from the configured mean.
 const DRAWN_MAX: f64 = 0.1;
 
 impl Totals {
-    /// `None` where no block has a length.
+    /// Computes totals; `None` if no block has a duration.
     pub(super) fn new(facts: &TotalFacts) -> Option<Self> {
-        // A block may begin after the last step of an epoch, and end at once.
+        // Shorter blocks have no steps: DLIO may start a block after the last step of an epoch and end it immediately.
         let least_s = if facts.is_drawn { 0.0 } else { facts.compute_s.unwrap_or(0.0) };
-        let epochs = facts.spans.iter();
-        let epochs = epochs.filter_map(|(key, spans)| lengths(key.parse().ok()?, spans, least_s));
-        let mut epochs: Vec<EpochTotal> = epochs.collect();
+        let mut epochs: Vec<EpochTotal> = facts
+            .spans
+            .iter()
+            .filter_map(|(key, spans)| epoch_total(key.parse().ok()?, spans, least_s))
+            .collect();
         epochs.sort_unstable_by_key(|epoch| epoch.number);
         if epochs.is_empty() {
             return None;
         }
         let count = epochs.len();
-        let of_epoch = |list: &[f64], at: usize| {
-            let known = if list.len() == count { list.get(at).copied() } else { None };
-            known.filter(|value| value.is_finite() && 0.0 < *value)
+        let epoch_value = |list: &[f64], index: usize| {
+            let value = if list.len() == count { list.get(index).copied() } else { None };
+            value.filter(|value| value.is_finite() && 0.0 < *value)
         };
         let rates: Vec<Option<f64>> =
-            (0..count).map(|at| of_epoch(&facts.samples_per_second, at)).collect();
-        let is_run_of_all = facts.is_run_of_all(&epochs, &rates);
+            (0..count).map(|index| epoch_value(&facts.samples_per_second, index)).collect();
+        let counts_all = facts.counts_all_steps(&epochs, &rates);
         let mut counted = Vec::new();
-        for (at, epoch) in epochs.iter_mut().enumerate() {
+        for (index, epoch) in epochs.iter_mut().enumerate() {
             epoch.steps = facts.steps;
-            let au = of_epoch(&facts.au_percent, at);
-            let (by_rates, by) = if is_run_of_all {
+            let au = epoch_value(&facts.au_percent, index);
+            let (inferred_s, counted_steps) = if counts_all {
                 (facts.compute_s, Some(CountedSteps::All))
             } else {
-                facts.compute_by_rates(epoch, au, rates[at])
+                facts.compute_from_rates(epoch, au, rates[index])
             };
-            epoch.compute_s = facts.measured_compute_s.or(by_rates);
+            epoch.compute_s = facts.measured_compute_s.or(inferred_s);
             epoch.first_step_s = facts.first_step_s(epoch, au);
-            counted.push(by);
+            counted.push(counted_steps);
         }
-        let first = counted[0].filter(|by| counted.iter().all(|other| *other == Some(*by)));
-        let is_unsure = facts.are_steps_configured && first != Some(CountedSteps::All);
-        let is_measured =
-            facts.measured_compute_s.is_some() || first.is_some_and(|by| by != CountedSteps::All);
-        let bound = match (is_unsure, facts.is_drawn && !is_measured) {
+        let common = counted[0].filter(|first| counted.iter().all(|other| *other == Some(*first)));
+        let may_have_fewer_steps = facts.are_steps_configured && common != Some(CountedSteps::All);
+        let is_compute_measured = facts.measured_compute_s.is_some()
+            || common.is_some_and(|counted| counted != CountedSteps::All);
+        let bound = match (may_have_fewer_steps, facts.is_drawn && !is_compute_measured) {
             _ if epochs.iter().any(|epoch| epoch.au_all_steps_percent().is_none()) => None,
             (true, _) => Some(Bound::AtMost),
             (_, true) => Some(Bound::AtLeast),
             _ => None,
         };
-        Some(Totals { epochs, bound, counted: first })
+        Some(Totals { epochs, bound, counted: common })
     }
 
-    /// Hash of what its files tell of its blocks, by which copies are known.
+    /// Returns a hash of the totals, by which copies are recognised.
     pub(crate) fn fingerprint(&self) -> Option<u64> {
         let mut hasher = DefaultHasher::new();
         for epoch in &self.epochs {
@@ -159,7 +166,7 @@ impl Totals {
         (!self.epochs.is_empty()).then(|| hasher.finish())
     }
 
-    /// Samples of all ranks in an epoch by a rate, in the time of the epoch.
+    /// Returns the throughput of all ranks over the time of all epochs.
     pub(crate) fn samples_per_second(&self, samples_per_step: f64) -> Option<f64> {
         let steps: u64 = self.epochs.iter().map(|epoch| epoch.steps).sum();
         let wall_s: f64 = self.epochs.iter().map(|epoch| epoch.wall_s).sum();
@@ -168,7 +175,7 @@ impl Totals {
 }
 
 impl EpochTotal {
-    /// Computing of all steps ÷ time of their blocks.
+    /// Returns the compute time of all steps ÷ the duration of their blocks, in percent.
     pub fn au_all_steps_percent(&self) -> Option<f64> {
         let percent = self.steps as f64 * self.compute_s? / self.length_s * 100.0;
         (0 < self.steps).then_some(percent)
@@ -176,21 +183,25 @@ impl EpochTotal {
 }
 
 impl TotalFacts<'_> {
-    /// Whether the rates of a run are of all steps: its release says so, and the middle one of its epochs fits. One epoch whose ranks begin far apart changes nothing.
-    fn is_run_of_all(&self, epochs: &[EpochTotal], rates: &[Option<f64>]) -> bool {
+    /// Returns whether the throughputs of the run count all steps: it is of an older release, and the median epoch fits. The median tolerates single epochs
+    /// in which ranks started far apart.
+    fn counts_all_steps(&self, epochs: &[EpochTotal], rates: &[Option<f64>]) -> bool {
         if !self.is_older || !self.logged_compute_s.is_empty() || self.compute_s.is_none() {
             return false;
         }
-        let per_step = f64::from(self.ranks) * self.batch_size as f64;
-        let all = per_step * self.steps as f64;
-        let misses = epochs.iter().zip(rates);
-        let misses = misses.filter_map(|(epoch, rate)| Some((*rate)? * epoch.length_s / all - 1.0));
-        median(&misses.map(f64::abs).collect::<Vec<f64>>())
-            .is_some_and(|miss| miss <= ALL_MIDDLE_MAX)
+        let samples_per_step = f64::from(self.ranks) * self.batch_size as f64;
+        let samples = samples_per_step * self.steps as f64;
+        let differences = epochs
+            .iter()
+            .zip(rates)
+            .filter_map(|(epoch, rate)| Some(((*rate)? * epoch.length_s / samples - 1.0).abs()));
+        median(&differences.collect::<Vec<f64>>())
+            .is_some_and(|difference| difference <= ALL_MEDIAN_MAX)
     }
 
-    /// Compute of a step, and what the rate counts. A window's utilisation and rate are of the same time: by both, compute is as it really lasted.
-    fn compute_by_rates(
+    /// Infers the actual compute time of a step, and the steps that the throughput counts. Utilisation and throughput of a window refer to the same
+    /// duration, so that their ratio gives the compute time.
+    fn compute_from_rates(
         &self,
         epoch: &EpochTotal,
         au: Option<f64>,
@@ -200,46 +211,47 @@ impl TotalFacts<'_> {
             return (self.compute_s, None);
         };
         let steps = epoch.steps as f64;
-        let per_step = f64::from(self.ranks) * self.batch_size as f64;
-        let is_all = {
-            let miss = (rate * epoch.length_s / per_step / steps - 1.0).abs();
-            miss <= ALL_TOLERANCE.max(CLOCK_S / epoch.length_s)
-        };
+        let samples_per_step = f64::from(self.ranks) * self.batch_size as f64;
+        let difference = (rate * epoch.length_s / samples_per_step / steps - 1.0).abs();
+        let fits_all = difference <= ALL_TOLERANCE.max(CLOCK_S / epoch.length_s);
         let inside = steps - (self.excluded.iter().sum::<u64>() * epoch.blocks) as f64;
-        let less_two = steps - 2.0 * epoch.blocks as f64;
-        let by_window = [(less_two, CountedSteps::AllButTwo), (inside, CountedSteps::Window)];
-        let by_window = by_window.into_iter().filter(|(count, _)| 0.0 < *count && 0.0 < inside);
-        let by_window =
-            by_window.map(|(count, by)| (au / 100.0 * per_step * count / rate / inside, by));
+        let all_but_two = steps - 2.0 * epoch.blocks as f64;
         let logged_s = self.logged_compute_s.get(&epoch.number).copied();
-        let fits = by_window.filter(|(compute_s, _)| self.is_likely(*compute_s, logged_s));
-        // Where the log does not tell, the least is the likeliest: sleeps last longer than asked, but not much.
-        let apart_s = |compute_s: f64| (compute_s - logged_s.unwrap_or(0.0)).abs();
-        match fits.min_by(|(a, _), (b, _)| apart_s(*a).total_cmp(&apart_s(*b))) {
-            // Rates of either kind fit where the first step is like the others.
-            Some((compute_s, by)) if !is_all || !self.is_older || logged_s.is_some() => {
-                (Some(compute_s), Some(by))
+        let candidates = [(all_but_two, CountedSteps::AllButTwo), (inside, CountedSteps::Window)]
+            .into_iter()
+            .filter(|(count, _)| 0.0 < *count && 0.0 < inside)
+            .map(|(count, counted)| {
+                (au / 100.0 * samples_per_step * count / rate / inside, counted)
+            })
+            .filter(|(compute_s, _)| self.is_plausible(*compute_s, logged_s));
+        // Without a logged time, the lowest is the most plausible, since sleeps take only slightly longer than configured.
+        let distance_s = |compute_s: f64| (compute_s - logged_s.unwrap_or(0.0)).abs();
+        match candidates.min_by(|(a, _), (b, _)| distance_s(*a).total_cmp(&distance_s(*b))) {
+            // If the first step is like the others, both kinds of throughput fit, and the version of DLIO decides.
+            Some((compute_s, counted)) if !fits_all || !self.is_older || logged_s.is_some() => {
+                (Some(compute_s), Some(counted))
             }
-            _ if is_all && logged_s.is_none() => (self.compute_s, Some(CountedSteps::All)),
+            _ if fits_all && logged_s.is_none() => (self.compute_s, Some(CountedSteps::All)),
             _ => (logged_s.or(self.compute_s), None),
         }
     }
 
-    fn is_likely(&self, compute_s: f64, logged_s: Option<f64>) -> bool {
+    /// Returns whether an inferred compute time agrees with the logged or the configured one.
+    fn is_plausible(&self, compute_s: f64, logged_s: Option<f64>) -> bool {
         if let Some(logged_s) = logged_s {
             return (compute_s - logged_s).abs() <= LOGGED_MAX * logged_s + LOGGED_MAX_S;
         }
-        self.compute_s.is_some_and(|asked_s| {
+        self.compute_s.is_some_and(|configured_s| {
             let (early, late_s) = if self.is_drawn {
-                (DRAWN_MAX, DRAWN_MAX * asked_s)
+                (DRAWN_MAX, DRAWN_MAX * configured_s)
             } else {
-                (EARLY_MAX, LATE_MAX * asked_s + LATE_MAX_S)
+                (EARLY_MAX, LATE_MAX * configured_s + LATE_MAX_S)
             };
-            (asked_s * (1.0 - early)..=asked_s + late_s).contains(&compute_s)
+            (configured_s * (1.0 - early)..=configured_s + late_s).contains(&compute_s)
         })
     }
 
-    /// The rest of a block beside its window, which is of all steps but the first.
+    /// Returns the duration of the first step: that of a block minus that of the window, which has all other steps.
     fn first_step_s(&self, epoch: &EpochTotal, au: Option<f64>) -> Option<f64> {
         let window_s =
             epoch.steps.checked_sub(epoch.blocks)? as f64 * epoch.compute_s? / (au? / 100.0);
@@ -248,25 +260,28 @@ impl TotalFacts<'_> {
     }
 }
 
-/// The blocks of an epoch; `None` where none has a length.
-fn lengths(number: u32, spans: &Value, least_s: f64) -> Option<EpochTotal> {
+/// Sums up the blocks of an epoch that are longer than `least_s`. `None` if there are none.
+fn epoch_total(number: u32, spans: &Value, least_s: f64) -> Option<EpochTotal> {
     let blocks = spans.as_object()?.iter().filter(|(name, _)| name.starts_with("block"));
-    let (mut epoch, mut ends) = (EpochTotal { number, ..EpochTotal::default() }, Vec::new());
+    let mut epoch = EpochTotal { number, ..EpochTotal::default() };
+    let mut times_us = Vec::new();
     for (_, block) in blocks {
-        let [from, to] =
-            ["start", "end"].map(|end| text(block.get(end)?).as_deref().and_then(micros));
-        let length_s = match (from, to) {
-            (Some(from), Some(to)) => (to - from) as f64 / 1e6,
+        let time_us = |key: &str| text(block.get(key)?).as_deref().and_then(micros);
+        let start_us = time_us("start");
+        let end_us = time_us("end");
+        let length_s = match (start_us, end_us) {
+            (Some(start_us), Some(end_us)) => (end_us - start_us) as f64 / 1e6,
             _ => block.get("duration").map(json::number)?,
         };
         if !length_s.is_finite() || length_s <= least_s {
             continue;
         }
-        ends.extend(from.into_iter().chain(to));
+        times_us.extend(start_us.into_iter().chain(end_us));
         epoch.blocks += 1;
         epoch.length_s += length_s;
     }
-    let span_us = ends.iter().max().zip(ends.iter().min()).map(|(last, first)| last - first);
+    let last_us = times_us.iter().max();
+    let span_us = last_us.zip(times_us.iter().min()).map(|(last, first)| last - first);
     epoch.wall_s = span_us.map_or(epoch.length_s, |us| us as f64 / 1e6);
     (0 < epoch.blocks).then_some(epoch)
 }
@@ -276,9 +291,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Five epochs of 500 steps on 36 ranks of several hosts: by the rates there were 501.1, 499.7, 499.7, 554.6 and 500.5.
+    /// Five epochs of 500 steps on 36 ranks of several hosts, whose throughputs give 501.1, 499.7, 499.7, 554.6 and 500.5 steps.
     #[test]
-    fn one_epoch_of_ranks_that_began_apart_does_not_change_what_a_run_counts() {
+    fn one_epoch_of_ranks_that_started_apart_does_not_change_the_counted_steps() {
         let lengths = [179.74_f64, 176.64, 178.57, 177.31, 176.83];
         let steps = [501.14, 499.69, 499.71, 554.6, 500.46];
         let spans = (1..).zip(lengths).map(|(epoch, length_s)| {

@@ -12,7 +12,7 @@ use std::path::Path;
 pub(super) fn join(runs: &mut Vec<Run>) -> Vec<usize> {
     let groups = grouped(
         runs,
-        |run| run.submission.is_some() && run.is_result() && !run.is_own(),
+        |run| run.submission.is_some() && run.is_result() && !run.is_from_feedrate(),
         |run| (run.path.parent().map(Path::to_path_buf), run.epochs, run.steps),
     );
     // The first run of the group that each run was joined into.

@@ -265,7 +265,7 @@ fn read_run(found: &FoundRun, source: &str, keeps_record: bool) -> Result<Run, L
         }
     };
     run.doubts = all_run_doubts(&run, record.as_deref(), imported.as_ref());
-    let measured = if run.is_own() { record.as_deref() } else { None };
+    let measured = if run.is_from_feedrate() { record.as_deref() } else { None };
     run.supply = measured.map(|record| Supply::new(&Derived::new(record), &run.doubts));
     run.record =
         if keeps_record { record.map(|record| Box::new(record.into_owned())) } else { None };

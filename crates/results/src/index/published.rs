@@ -120,16 +120,17 @@ fn row_parser(heading: &[String]) -> Option<RowParser> {
 }
 
 fn parse_study_row(line: usize, heading: &[String], row: &[String]) -> Vec<Claim> {
-    let [model, procs, au, rate, parameter, value] =
-        ["Model", "Procs", "AU (%)", "I/O (MB/s)", "Parameter", "Value"]
-            .map(|name| cell(heading, row, name));
+    let field = |name| cell(heading, row, name);
+    let number = |name| RoundedNumber::parse(field(name)?, 1.0);
     let claim = Claim {
         line,
-        workload: model.unwrap_or_default().into(),
-        accelerators: procs.and_then(|text| text.trim().parse().ok()),
-        parameter: parameter.zip(value).map(|(name, value)| [name.into(), value.into()]),
-        au_percent: au.and_then(|text| RoundedNumber::parse(text, 1.0)),
-        mib_per_second: rate.and_then(|text| RoundedNumber::parse(text, 1.0)),
+        workload: field("Model").unwrap_or_default().into(),
+        accelerators: field("Procs").and_then(|text| text.trim().parse().ok()),
+        parameter: field("Parameter")
+            .zip(field("Value"))
+            .map(|(name, value)| [name.into(), value.into()]),
+        au_percent: number("AU (%)"),
+        mib_per_second: number("I/O (MB/s)"),
     };
     if claim.has_numbers() { vec![claim] } else { Vec::new() }
 }
@@ -137,8 +138,9 @@ fn parse_study_row(line: usize, heading: &[String], row: &[String]) -> Vec<Claim
 fn parse_mlperf_row(line: usize, heading: &[String], row: &[String]) -> Vec<Claim> {
     let workloads = heading.iter().filter_map(|column| column.strip_suffix(MLPERF_COUNT));
     let claims = workloads.map(|workload| {
-        let [count, rate] =
-            [MLPERF_COUNT, MLPERF_RATE].map(|end| cell(heading, row, &format!("{workload}{end}")));
+        let field = |suffix: &str| cell(heading, row, &format!("{workload}{suffix}"));
+        let count = field(MLPERF_COUNT);
+        let rate = field(MLPERF_RATE);
         Claim {
             line,
             workload: workload.trim().into(),

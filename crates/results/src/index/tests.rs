@@ -1,4 +1,4 @@
-//! Whole folders of runs, ours and DLIO's.
+//! Tests of indexing folders with runs of feedrate and DLIO.
 
 use super::*;
 use crate::import::fake::Fake;
@@ -28,7 +28,7 @@ fn names(paths: impl Iterator<Item = PathBuf>) -> Vec<String> {
 }
 
 #[test]
-fn runs_are_found_at_any_depth_in_the_order_of_their_start() {
+fn runs_are_found_at_any_depth_and_sorted_by_start() {
     let folder = tempfile::tempdir().unwrap();
     save(folder.path(), "model/4/later", |_| {});
     save(folder.path(), "z", |record| record.started = "2026-11-21T00:00:00.000000".into());
@@ -40,22 +40,23 @@ fn runs_are_found_at_any_depth_in_the_order_of_their_start() {
 }
 
 #[test]
-fn what_must_not_be_used_is_left_out_and_named() {
+fn unusable_runs_are_left_out_with_reasons() {
     let folder = tempfile::tempdir().unwrap();
     save(folder.path(), "broken_off", |record| {
-        (record.complete, record.stopped_because) = (false, Some("interrupted".into()));
+        record.complete = false;
+        record.stopped_because = Some("interrupted".into());
     });
     std::fs::create_dir(folder.path().join("damaged")).unwrap();
     std::fs::write(folder.path().join("damaged").join(RECORD_FILE), "{").unwrap();
     let (runs, left_out) = index(folder.path()).into_usable();
     assert_eq!(runs.len(), 0);
-    let why: Vec<&str> = left_out.iter().map(|one| one.why.as_str()).collect();
+    let why: Vec<&str> = left_out.iter().map(|folder| folder.why.as_str()).collect();
     assert!(why[0].starts_with("incomplete_run: ") && why[0].contains("interrupted"), "{why:?}");
     assert!(why[1].contains("is no record"), "{why:?}");
 }
 
 #[test]
-fn a_run_that_was_made_again_is_no_replicate() {
+fn a_superseded_run_is_not_a_replicate() {
     let folder = tempfile::tempdir().unwrap();
     save(folder.path(), "4/first", |_| {});
     save(folder.path(), "4/superseded/older", |_| {});
@@ -63,11 +64,11 @@ fn a_run_that_was_made_again_is_no_replicate() {
     assert_eq!((runs.len(), left_out.len()), (1, 1));
     assert!(left_out[0].why.starts_with("superseded"));
     let (runs, _) = index(&folder.path().join("4/superseded/older")).into_usable();
-    assert_eq!(runs.len(), 1, "who asks for it by name has it");
+    assert_eq!(runs.len(), 1, "it is read if the user names it");
 }
 
 #[test]
-fn two_names_of_one_workload_are_one() {
+fn two_names_of_a_workload_are_joined() {
     let folder = tempfile::tempdir().unwrap();
     let save = |name: &str, start, workers| {
         save(folder.path(), &format!("{name}/1/{start}"), |record| {
@@ -85,12 +86,12 @@ fn two_names_of_one_workload_are_one() {
     runs.sort_by(|a, b| a.start_key().cmp(&b.start_key()));
     let named: Vec<_> =
         runs.iter().map(|run| (run.workload.as_str(), run.settings["model"].as_str())).collect();
-    let (theirs, slow) = (("theirs", "theirs"), ("slow", "slow"));
-    assert_eq!(named, [theirs, theirs, theirs, slow]);
+    let theirs = ("theirs", "theirs");
+    assert_eq!(named, [theirs, theirs, theirs, ("slow", "slow")]);
 }
 
 #[test]
-fn a_copy_of_a_run_is_no_replicate() {
+fn a_copy_of_a_run_is_not_a_replicate() {
     let folder = tempfile::tempdir().unwrap();
     save(folder.path(), "4/first", |_| {});
     save(folder.path(), "4/first copy", |_| {});
@@ -98,7 +99,7 @@ fn a_copy_of_a_run_is_no_replicate() {
     save(folder.path(), "4/other plan", |record| record.plan.loader.order_seed += 1);
     let (runs, left_out) = index(folder.path()).into_usable();
     assert_eq!(runs.len(), 3);
-    assert_eq!(names(left_out.iter().map(|one| one.path.clone())), ["first copy"]);
+    assert_eq!(names(left_out.iter().map(|folder| folder.path.clone())), ["first copy"]);
     assert!(left_out[0].why.contains("are those of `4/first`"), "{left_out:?}");
 }
 
@@ -108,14 +109,14 @@ fn a_folder_without_runs_is_refused() {
     assert!(matches!(read(folder.path()), Err(RunsError::Nothing(_))));
     assert!(matches!(read(&folder.path().join("gone")), Err(RunsError::Io { .. })));
 }
-/// A linear congruential generator (Knuth, TAOCP 3.3.4, table 1, line 26), so that damage is the same each time.
+/// A linear congruential generator (Knuth, TAOCP 3.3.4, table 1, line 26), for reproducible damage.
 fn next(seed: &mut u64) -> usize {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*seed >> 33) as usize
 }
 
 #[test]
-fn no_damage_stops_the_analysis() {
+fn damaged_files_do_not_stop_the_analysis() {
     let folder = tempfile::tempdir().unwrap();
     let small = Fake { ranks: 2, files: 28, stdev: 1000, ..Fake::default() };
     let run = small.write(folder.path(), "fake/2/2025-11-30-10-00-00");
@@ -127,33 +128,36 @@ fn no_damage_stops_the_analysis() {
         ".hydra/config.yaml",
         ".hydra/overrides.yaml",
     ];
-    let with: [&[u8]; 10] =
+    let replacements: [&[u8]; 10] =
         [b"", b"\"", b"-", b"9999999999", b"NaN", b"[", b"{}", b"\xff", b"null", b"\\"];
     let mut seed = 7;
     for name in names {
         let path = run.join(name);
-        let whole = fs::read(&path).unwrap();
+        let original = fs::read(&path).unwrap();
         for _ in 0..60 {
-            let mut bytes = whole.clone();
+            let mut bytes = original.clone();
             for _ in 0..=next(&mut seed) % 3 {
                 let at = next(&mut seed) % bytes.len();
                 let end = (at + next(&mut seed) % 4).min(bytes.len());
-                bytes.splice(at..end, with[next(&mut seed) % with.len()].iter().copied());
+                bytes.splice(
+                    at..end,
+                    replacements[next(&mut seed) % replacements.len()].iter().copied(),
+                );
             }
             if next(&mut seed).is_multiple_of(4) {
-                bytes.truncate(next(&mut seed) % whole.len());
+                bytes.truncate(next(&mut seed) % original.len());
             }
             fs::write(&path, &bytes).unwrap();
             let found = index(folder.path());
             assert_eq!(found.runs.len(), 1, "{name}: {}", String::from_utf8_lossy(&bytes));
             assert!(found.runs[0].values.values().all(|value| value.number.is_finite()));
         }
-        fs::write(path, whole).unwrap();
+        fs::write(path, original).unwrap();
     }
 }
 
 #[test]
-fn what_all_runs_override_is_not_what_is_varied() {
+fn shared_overrides_are_not_varied_parameters() {
     let folder = tempfile::tempdir().unwrap();
     for (name, batch) in [("a", "reader.batch_size=7"), ("b", "reader.batch_size=14")] {
         let overrides = vec!["dataset.num_files_train=168", batch];
@@ -163,24 +167,24 @@ fn what_all_runs_override_is_not_what_is_varied() {
     let varied: Vec<(&str, &str)> =
         found.runs.iter().map(|run| (run.parameter.as_str(), run.value.as_str())).collect();
     assert_eq!(varied, [("batch_size", "7"), ("batch_size", "14")]);
-    let one = index(&folder.path().join("a"));
-    assert_eq!(one.runs[0].parameter, "num_files_train,batch_size");
+    let single = index(&folder.path().join("a"));
+    assert_eq!(single.runs[0].parameter, "num_files_train,batch_size");
     let twice =
         RunIndex::read(&[folder.path().into(), folder.path().join("a")], &ReadOptions::default())
             .unwrap();
-    assert_eq!(twice.runs.len(), 2, "a folder is one run, however often it is named");
+    assert_eq!(twice.runs.len(), 2, "a folder that is named twice is read once");
 }
 
 #[test]
-fn what_all_runs_set_names_no_baseline() {
+fn shared_settings_do_not_name_the_baseline() {
     let folder = tempfile::tempdir().unwrap();
     let all = "dataset.num_files_train=168";
-    for (ranks, name, own) in [
+    for (ranks, name, setting) in [
         (2, "2_num_files_train=168", None),
         (4, "4_num_files_train=168", None),
         (4, "4_num_files_train=168,read_threads=8", Some("reader.read_threads=8")),
     ] {
-        let overrides: Vec<&str> = [all].into_iter().chain(own).collect();
+        let overrides: Vec<&str> = [all].into_iter().chain(setting).collect();
         let fake = Fake { ranks, overrides, ..Fake::default() };
         fake.write(folder.path(), &format!("fake/{name}/2025-11-30-10-00-00"));
     }
@@ -197,7 +201,7 @@ fn edit(run: &Path, name: &str, from: &str, to: &str) {
 }
 
 #[test]
-fn every_override_is_a_setting_but_those_of_places() {
+fn all_overrides_but_locations_are_settings() {
     let folder = tempfile::tempdir().unwrap();
     let overrides = vec![
         "workflow.checkpoint=True",
@@ -222,13 +226,13 @@ fn every_override_is_a_setting_but_those_of_places() {
     ] {
         assert_eq!(found.get(key).map(String::as_str), expected, "{key}");
     }
-    // Overrides alone tell some of it.
+    // Without a config, settings come from the overrides.
     fs::remove_file(run.join(".hydra/config.yaml")).unwrap();
     assert_eq!(settings(&run).get("evaluation.eval_time").map(String::as_str), Some("0.5"));
 }
 
 #[test]
-fn an_edited_config_and_another_machine_make_no_replicates() {
+fn runs_with_an_edited_config_or_another_machine_are_not_replicates() {
     let folder = tempfile::tempdir().unwrap();
     let write = |second: u32, hostname: &'static str| {
         let start_s = 36_000.0 + 60.0 * f64::from(second);
@@ -249,14 +253,14 @@ fn an_edited_config_and_another_machine_make_no_replicates() {
         let found = index(folder.path()).runs.into_iter();
         found.map(|run| (run.parameter, run.value, run.replicate)).collect()
     };
-    let one = |parameter: &str, value: &str, replicate: u32| {
+    let expected_run = |parameter: &str, value: &str, replicate: u32| {
         (parameter.to_string(), value.to_string(), Some(replicate))
     };
     let expected = [
-        one("processes", "4", 1),
-        one("record_length_bytes_stdev,model.x", "5,y", 1),
-        one("host", "node2", 1),
-        one("processes", "4", 2),
+        expected_run("processes", "4", 1),
+        expected_run("record_length_bytes_stdev,model.x", "5,y", 1),
+        expected_run("host", "node2", 1),
+        expected_run("processes", "4", 2),
     ];
     assert_eq!(varied(), expected);
     write(2, "node2");
@@ -264,9 +268,9 @@ fn an_edited_config_and_another_machine_make_no_replicates() {
     assert_eq!(hosts, ["node1", "node2", "node2", "node1"]);
 }
 
-/// A run of MLPerf Storage 0.5 on several hosts: a folder of each.
+/// In MLPerf Storage 0.5, each host of a run writes a folder.
 #[test]
-fn folders_of_hosts_that_ran_together_are_one_run() {
+fn simultaneous_folders_of_hosts_are_one_run() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let write = |run: &str, hostname: &'static str, start_s: f64| {
@@ -276,34 +280,35 @@ fn folders_of_hosts_that_ran_together_are_one_run() {
             .write(root, &name)
     };
     let hosts = ["n1", "n2"].map(|host| write("run_1", host, 36_000.0));
-    // Without their configs their workload is known by their compute.
+    // Without configs, the workload follows from the compute time.
     for (host, start_s) in [("n1", 37_000.0), ("n2", 37_002.5)] {
         fs::remove_dir_all(write("run_2", host, start_s).join(".hydra")).unwrap();
     }
-    // Hosts one after the other are two runs.
+    // Runs of hosts at different times are separate.
     write("run_3", "n1", 38_000.0);
     write("run_3", "n2", 39_000.0);
     let read = |path: &Path| RunIndex::read(&[path.into()], &ReadOptions::default()).unwrap();
     let index = read(root);
     let found: Vec<_> =
         index.runs.iter().map(|run| (run.hosts, run.accelerators, run.parts.len())).collect();
-    let (together, alone) = ((Some(2), Some(8), 2), (Some(1), Some(4), 0));
-    assert_eq!(found, [together, together, alone, alone]);
+    let joined = (Some(2), Some(8), 2);
+    let single = (Some(1), Some(4), 0);
+    assert_eq!(found, [joined, joined, single, single]);
     assert_eq!(index.sources, [vec![0, 1, 2, 3]]);
     assert_eq!(index.runs[1].workload, "unet3d_v100");
     let run = &index.runs[0];
     assert!(run.unusable.is_none() && run.doubts.iter().any(|doubt| doubt.name == "hosts_apart"));
-    let [one, two] = hosts.map(|path| read(&path).runs.remove(0));
-    let sum = |value: fn(&Run) -> Option<f64>| value(&one).unwrap() + value(&two).unwrap();
+    let [first, second] = hosts.map(|path| read(&path).runs.remove(0));
+    let sum = |value: fn(&Run) -> Option<f64>| value(&first).unwrap() + value(&second).unwrap();
     let rate = |run: &Run| run.metric(&SAMPLES_WHOLE);
     assert_eq!(rate(run), Some(sum(rate)));
     assert_eq!(run.reported_samples_per_second(), Some(sum(Run::reported_samples_per_second)));
-    assert_eq!(run.reported_au_percent(), one.reported_au_percent());
-    assert_eq!(run.metric(&AU_ALL_STEPS), one.metric(&AU_ALL_STEPS));
+    assert_eq!(run.reported_au_percent(), first.reported_au_percent());
+    assert_eq!(run.metric(&AU_ALL_STEPS), first.metric(&AU_ALL_STEPS));
 }
 
 #[test]
-fn runs_beside_a_single_folder_tell_that_its_data_are_stale() {
+fn siblings_of_a_single_run_show_that_its_dataset_is_stale() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let large = |start_s| Fake { record_length: 400_000_000, start_s, ..Fake::default() };
@@ -320,7 +325,7 @@ fn runs_beside_a_single_folder_tell_that_its_data_are_stale() {
 }
 
 #[test]
-fn runs_of_a_system_whose_configs_are_gone_are_grouped_with_the_others() {
+fn runs_of_a_system_without_configs_are_grouped_with_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     for number in 0..5 {

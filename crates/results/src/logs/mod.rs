@@ -7,6 +7,7 @@
 
 mod lines;
 mod reader;
+mod program_files;
 mod tally;
 mod job;
 mod strace;

@@ -73,7 +73,7 @@ impl<'a> Relations<'a> {
 /// doubts, then one that was not put aside.
 fn originality_key(run: &Run) -> (bool, bool, Option<i64>, bool, bool) {
     let started_us = run.dataset_use.started_us;
-    let lacks_summary = !run.is_own() && run.reported.is_empty();
+    let lacks_summary = !run.is_from_feedrate() && run.reported.is_empty();
     (lacks_summary, started_us.is_none(), started_us, is_invalid(run), run.put_aside.is_some())
 }
 
@@ -84,7 +84,7 @@ fn is_invalid(run: &Run) -> bool {
 /// Computes the usual settings of the imported runs among `members`.
 fn usual_settings<'a>(runs: &'a [Run], members: &[usize]) -> UsualSettings<'a> {
     let mut counts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for run in members.iter().map(|index| &runs[*index]).filter(|run| !run.is_own()) {
+    for run in members.iter().map(|index| &runs[*index]).filter(|run| !run.is_from_feedrate()) {
         for (key, value) in &run.dataset_use.configured {
             if !run.dataset_use.overridden.contains(key) {
                 counts.entry(key).or_default().push(value);

@@ -1,4 +1,4 @@
-//! Figures of a run that no metric of a record has: what was reported, rates in MiB, and parts of the waiting.
+//! Numbers of a run that are not metrics of records: reported values, rates in MiB/s, and shares of waiting time.
 
 use super::Run;
 use feedrate_measure::metric::{
@@ -6,7 +6,7 @@ use feedrate_measure::metric::{
 };
 use feedrate_spec::units::MIB;
 
-/// Ends of DLIO's names, and their units: its MB and GB are 2^20 and 2^30 bytes.
+/// Suffixes of DLIO's names and their units. DLIO's MB and GB are 2^20 and 2^30 bytes.
 const UNITS: [(&str, &str); 6] = [
     ("_percentage", "percent"),
     ("_samples_per_second", "samples/s"),
@@ -16,22 +16,22 @@ const UNITS: [(&str, &str); 6] = [
     ("_GB", "GiB"),
 ];
 
-/// A number that no metric of a record is.
+/// A number that is not a metric of records.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "as in `measure::metric::Metric`")]
 pub struct OtherNumber<'a> {
     pub name: &'a str,
     pub unit: &'static str,
-    /// With how it came to be known; `None` where it is not.
+    /// Value with its provenance; `None` if unknown.
     pub value: Option<Value>,
 }
 
 impl Run {
-    /// All of them. What was reported has DLIO's names.
+    /// Returns all these numbers. Reported ones have DLIO's names.
     pub fn figures(&self) -> Vec<OtherNumber<'_>> {
-        let others = [Provenance::Reported, Provenance::Recomputed, Provenance::Estimated];
+        let imported = [Provenance::Reported, Provenance::Recomputed, Provenance::Estimated];
         let [reported, recomputed, estimated] =
-            if self.is_own() { [Provenance::Measured; 3] } else { others };
+            if self.is_from_feedrate() { [Provenance::Measured; 3] } else { imported };
         let times = &self.step_times;
         let mut figures = vec![
             (
@@ -65,7 +65,7 @@ impl Run {
             ("steps_per_epoch", "steps", steps, recomputed),
         ]);
         figures.extend(self.reported.iter().map(|(name, value)| {
-            let unit = UNITS.iter().find(|(end, _)| name.ends_with(end));
+            let unit = UNITS.iter().find(|(suffix, _)| name.ends_with(suffix));
             (name.as_str(), unit.map_or("", |(_, unit)| *unit), Some(*value), reported)
         }));
         let named = figures.into_iter().map(|(name, unit, number, provenance)| OtherNumber {
@@ -85,7 +85,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn all_that_was_reported_is_told_with_its_unit() {
+    fn reported_numbers_have_units() {
         let folder = tempfile::tempdir().unwrap();
         let run = Fake { train: false, ..Fake::default() }.write(folder.path(), "a");
         let path = run.join("summary.json");
@@ -95,7 +95,8 @@ mod tests {
         fs::write(path, text).unwrap();
         let index = RunIndex::read(&[run], &ReadOptions::default()).unwrap();
         let run = &index.runs[0];
-        let found = |name: &str| run.figures().into_iter().find(|one| one.name == name).unwrap();
+        let found =
+            |name: &str| run.figures().into_iter().find(|number| number.name == name).unwrap();
         let save = found("save_checkpoint_io_mean_GB_per_second");
         let reported = Value { number: 1.5, provenance: Provenance::Reported };
         assert_eq!((save.unit, save.value), ("GiB/s", Some(reported)));
@@ -104,12 +105,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_counted_is_called_estimated() {
+    fn numbers_have_their_provenance() {
         let folder = tempfile::tempdir().unwrap();
         let run = Fake::default().write(folder.path(), "a");
         let index = RunIndex::read(&[run], &ReadOptions::default()).unwrap();
         let provenance = |name: &str| {
-            let found = index.runs[0].figures().into_iter().find(|one| one.name == name);
+            let found = index.runs[0].figures().into_iter().find(|number| number.name == name);
             found.unwrap().value.unwrap().provenance
         };
         assert_eq!(provenance("whole_read_mib_per_second"), Provenance::Estimated);

@@ -1,4 +1,5 @@
-//! Facts from names of folders and overrides: a run's workload, its accelerators, what was varied, and whether it was put aside.
+//! Derives properties of a run from folder names and overrides: its workload, its number of processes, the varied parameters, and whether a study put it
+//! aside.
 
 use crate::experiment::Experiment;
 use crate::import::OTHER_BENCHMARKS;
@@ -7,7 +8,7 @@ use crate::setting::Setting;
 use feedrate_spec::workload::KEYS;
 use std::path::Path;
 
-/// Overrides of these sections and keys say what a run does and where it lies, not what is studied.
+/// Sections and keys of overrides that control the workflow and locations, and are not varied parameters.
 const NOT_VARIED: [&str; 8] = [
     "workflow.generate_data",
     "workflow.train",
@@ -19,19 +20,19 @@ const NOT_VARIED: [&str; 8] = [
     "hydra.",
 ];
 
-/// The names above a run's folder.
+/// Names of the folders around a run's folder.
 #[derive(Clone, Debug, Default)]
 pub struct FolderNames {
     experiment: Option<Experiment>,
-    /// The folder above the experiment's.
+    /// Name of the folder around the experiment.
     pub workload: Option<String>,
-    /// `incomplete` or `superseded`.
+    /// `incomplete` or `superseded`, if the run is in such a folder.
     pub put_aside: Option<String>,
 }
 
 impl FolderNames {
-    /// From `<workload>/<processes>[_<parameter>_<value>]/[incomplete|superseded/]<time>/`, or of MLPerf Storage's
-    /// `training/<workload>/run/<time>/`.
+    /// Parses a path `<workload>/<processes>[_<parameter>_<value>]/[incomplete|superseded/]<time>/`, or `training/<workload>/run/<time>/` as in MLPerf
+    /// Storage.
     pub fn new(path: &Path) -> Self {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
         let above = absolute.ancestors().skip(1).filter_map(|folder| folder.file_name());
@@ -50,39 +51,43 @@ impl FolderNames {
         FolderNames { experiment, workload, put_aside }
     }
 
-    /// Processes, where there is an experiment's folder.
+    /// Returns the number of processes in the name of the experiment.
     pub fn processes(&self) -> Option<u32> {
         self.experiment.as_ref().map(|experiment| experiment.processes)
     }
 
-    /// Parameter and value, of the overrides or, without any, of the experiment's folder; without those that are `shared` with all other runs.
+    /// Returns the varied parameters and their values, each joined by commas. They are taken from `overrides`, or from the name of the experiment if there
+    /// are none, without those in `shared`. If nothing is varied, the parameter is `processes`.
     pub fn varied(
         &self,
         overrides: &[String],
         shared: &[String],
         accelerators: Option<u32>,
     ) -> (String, String) {
-        let [mut settings, shared] = [overrides, shared].map(|texts| {
-            texts.iter().filter_map(|text| Setting::parse(text).ok()).collect::<Vec<Setting>>()
-        });
-        settings.retain(|setting| !shared.contains(setting));
+        let parse = |texts: &[String]| -> Vec<Setting> {
+            texts.iter().filter_map(|text| Setting::parse(text).ok()).collect()
+        };
+        let shared_settings = parse(shared);
+        let mut settings = parse(overrides);
+        settings.retain(|setting| !shared_settings.contains(setting));
         if settings.is_empty() {
-            let of_name = self.experiment.iter().flat_map(|experiment| &experiment.settings);
-            settings.extend(of_name.filter(|setting| !shared.contains(setting)).cloned());
+            let from_name = self.experiment.iter().flat_map(|experiment| &experiment.settings);
+            settings
+                .extend(from_name.filter(|setting| !shared_settings.contains(setting)).cloned());
         }
         if settings.is_empty() {
             let value = accelerators.map_or_else(String::new, |count| count.to_string());
             return ("processes".into(), value);
         }
-        let keys: Vec<&str> = settings.iter().map(short).collect();
+        let keys: Vec<&str> = settings.iter().map(short_key).collect();
         let values: Vec<&str> =
-            settings.iter().map(|one| one.value.as_deref().unwrap_or("")).collect();
+            settings.iter().map(|setting| setting.value.as_deref().unwrap_or("")).collect();
         (keys.join(","), values.join(","))
     }
 }
 
-/// Older names of keys are as short as today's.
-fn short(setting: &Setting) -> &str {
+/// Returns the short key of a setting, also for former names of keys.
+fn short_key(setting: &Setting) -> &str {
     let is_older = KEYS.iter().any(|known| known.aliases.contains(&setting.key.as_str()));
     match setting.key.rsplit_once('.') {
         Some((_, leaf)) if is_older => leaf,
@@ -90,17 +95,17 @@ fn short(setting: &Setting) -> &str {
     }
 }
 
-/// `workload=NAME` among overrides.
+/// Returns NAME of the override `workload=NAME`.
 pub(super) fn workload(overrides: &[String]) -> Option<String> {
     let name = overrides.iter().find_map(|text| text.strip_prefix("workload="))?;
     Some(name.trim().to_string()).filter(|name| !name.is_empty())
 }
 
-/// Those that may be what is studied.
+/// Returns the overrides that may be varied parameters.
 pub(super) fn varied_overrides(overrides: &[String]) -> Vec<String> {
     let varied = overrides.iter().filter(|text| {
         let key = text.trim_start_matches(['+', '~']).strip_prefix("workload.");
-        key.is_some_and(|key| !NOT_VARIED.iter().any(|not| key.starts_with(not)))
+        key.is_some_and(|key| !NOT_VARIED.iter().any(|prefix| key.starts_with(prefix)))
     });
     varied.cloned().collect()
 }
@@ -118,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_varied_is_told_by_overrides_or_folders() {
+    fn varied_parameters_come_from_overrides_or_folders() {
         check("/r/unet/4_batch_size_1/2025", &[], ("batch_size", "1", Some("unet")));
         check(
             "/r/unet/4_record_length_bytes_536870912/2025",
@@ -156,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_were_put_aside_are_of_their_experiment() {
+    fn runs_put_aside_keep_their_experiment() {
         let names = FolderNames::new(Path::new("/r/unet/4_batch_size_1/superseded/2025"));
         assert_eq!((names.put_aside.as_deref(), names.processes()), (Some("superseded"), Some(4)));
         assert_eq!(names.workload.as_deref(), Some("unet"));

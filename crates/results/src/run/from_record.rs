@@ -1,4 +1,4 @@
-//! A run from steps: those of our record, or those that a DLIO folder tells.
+//! Creates a run from a record, which feedrate wrote or which was reconstructed from a DLIO folder.
 
 use super::{
     Activity, CheckpointSchedule, DatasetUse, FolderNames, Run, StepTimeSummary, Submission,
@@ -17,8 +17,8 @@ use feedrate_measure::window::Scope;
 use feedrate_spec::plan::Plan;
 use std::path::Path;
 
-/// Facts of a run that do not need its steps.
-pub(super) struct About<'a> {
+/// Properties of a run apart from its steps.
+pub(super) struct Header<'a> {
     pub(super) program: &'a str,
     pub(super) plan: &'a Plan,
     pub(super) system: &'a System,
@@ -27,15 +27,15 @@ pub(super) struct About<'a> {
     pub(super) ended: &'a str,
 }
 
-impl<'a> About<'a> {
+impl<'a> Header<'a> {
     fn from_record(record: &'a Record) -> Self {
         let Record { program, plan, system, started, ended, .. } = record;
-        About { program, plan, system, machines: record.machines(), started, ended }
+        Header { program, plan, system, machines: record.machines(), started, ended }
     }
 }
 
 impl Run {
-    /// From a record, alone: with the doubts that the record deserves, not those among other runs.
+    /// Creates a run from a record, with the doubts that follow from the record alone.
     pub fn from_record(path: &Path, record: &Record) -> Self {
         let mut run = Run::measured(path, "", record);
         let derived = Derived::new(record);
@@ -45,11 +45,12 @@ impl Run {
         run
     }
 
-    /// From a record, without doubts.
+    /// Creates a run from a record of feedrate, without doubts.
     pub(crate) fn measured(path: &Path, source: &str, record: &Record) -> Self {
-        let (names, plan) = (FolderNames::new(path), &record.plan);
-        let overrides = record.study.as_ref().map(|study| study.overrides.clone());
-        let overrides = overrides.unwrap_or_default();
+        let names = FolderNames::new(path);
+        let plan = &record.plan;
+        let study = record.study.as_ref();
+        let overrides = study.map(|study| study.overrides.clone()).unwrap_or_default();
         let (parameter, value) = names.varied(&overrides, &[], Some(plan.accelerators));
         let checkpoints_only = plan.is_checkpoint_only();
         let mut run = Run {
@@ -65,43 +66,49 @@ impl Run {
             study: record.study.as_deref().cloned(),
             replicate: record.study.as_ref().and_then(|study| study.replicate),
             hosts: Some(record.machines().len() as u64),
-            settings: settings::of_record(record),
+            settings: settings::from_record(record),
             read_threads: match &record.watched {
                 Some(watched) => watched.workers,
                 None => Some(plan.loader.workers),
             },
             checkpoints: CheckpointSchedule::from_record(record),
-            ..Run::from_plan(path, source, &names, About::from_record(record)).with_steps(record)
+            ..Run::from_plan(path, source, &names, Header::from_record(record)).with_steps(record)
         };
         run.dataset_use.make_unique(record);
         run.set_values(metric::values(record), record);
         run
     }
 
-    /// Plan and machine, whoever wrote them; no step.
-    pub(super) fn from_plan(path: &Path, source: &str, names: &FolderNames, of: About) -> Self {
-        let dataset = &of.plan.dataset;
+    /// Creates a run without steps from its plan and machines.
+    pub(super) fn from_plan(
+        path: &Path,
+        source: &str,
+        names: &FolderNames,
+        header: Header,
+    ) -> Self {
+        let dataset = &header.plan.dataset;
         Run {
             path: path.into(),
             source: source.into(),
             submission: Submission::new(path),
-            put_aside: if is_asked_for(path, source) { None } else { names.put_aside.clone() },
-            started: known_text(of.started),
-            ended: known_text(of.ended),
-            hostname: known_text(&of.system.hostname),
-            machines: of.machines.to_vec(),
-            place: settings::place(of.program, of.system, of.machines),
-            memory_bytes: of.system.memory_bytes,
+            put_aside: if is_named_by(path, source) { None } else { names.put_aside.clone() },
+            started: known_text(header.started),
+            ended: known_text(header.ended),
+            hostname: known_text(&header.system.hostname),
+            machines: header.machines.to_vec(),
+            place: settings::place(header.program, header.system, header.machines),
+            has_no_device: header.plan.storage.has_no_device,
+            memory_bytes: header.system.memory_bytes,
             format: known_text(&dataset.format),
             record_length_bytes: (dataset.record_bytes > 0.0).then_some(dataset.record_bytes),
             files: known_count(dataset.files_train),
             samples_per_file: known_count(dataset.samples_per_file),
-            batch_size: known_count(of.plan.loader.batch_size),
+            batch_size: known_count(header.plan.loader.batch_size),
             ..Run::default()
         }
     }
 
-    /// With the steps of a record, whoever wrote it; no metric.
+    /// Adds the steps of a record, without metrics.
     pub(super) fn with_steps(self, record: &Record) -> Self {
         Run {
             epochs: Scope::all(record).filter(|scope| scope.steps() > 0).count() as u64,
@@ -113,7 +120,7 @@ impl Run {
         }
     }
 
-    /// Take the metrics of the run, and those of its epochs.
+    /// Sets the metrics of the run, and computes those of its epochs.
     pub(super) fn set_values(&mut self, values: Values, record: &Record) {
         self.values = values;
         if self.record_length_bytes.is_none() {
@@ -124,14 +131,15 @@ impl Run {
         self.series = known.map(|metric| (metric.id, metric.epoch_values(record))).collect();
     }
 
+    /// Sets a metric of the run, or removes it if `number` is `None`.
     pub(super) fn set(&mut self, metric: &Metric, number: Option<f64>, provenance: Provenance) {
         self.values.remove(&metric.id);
         self.values.extend(number.map(|number| (metric.id, Value { number, provenance })));
     }
 }
 
-/// Whether `source` is the run's own folder, or the one it was put aside into.
-fn is_asked_for(path: &Path, source: &str) -> bool {
+/// Returns whether the user named the run's folder, or the folder of runs put aside, as `source`.
+fn is_named_by(path: &Path, source: &str) -> bool {
     path.parent().is_some_and(|parent| Path::new(source).starts_with(parent))
 }
 

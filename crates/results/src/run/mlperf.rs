@@ -1,4 +1,4 @@
-//! Whether a run keeps MLPerf Storage's rules, as far as it tells.
+//! Checks whether a run complies with MLPerf Storage's rules, as far as its results show.
 
 use super::Run;
 use feedrate_measure::metric::AU_WINDOWED;
@@ -10,79 +10,81 @@ use feedrate_spec::workload::overridden_key;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A run held to the rules; `None` is what it does not tell.
+/// Compliance of a run with the rules. Unknown values are `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MlperfCheck {
-    /// Whether it keeps all; `None` where it breaks none that is known.
+    /// Whether the run complies with all rules; `None` if it violates none but some could not be checked.
     pub keeps: Option<bool>,
-    /// Dataset to the memory of all client hosts, of which five are asked.
+    /// Ratio of the dataset's size to the memory of all client hosts. The rules require 5.
     pub dataset_to_memory: Option<f64>,
-    /// Steps of an epoch, of which 500 are asked.
+    /// Steps of an epoch. The rules require 500.
     pub steps_per_epoch: Option<u64>,
-    /// au_windowed.
+    /// Windowed accelerator utilisation (au_windowed).
     pub au_percent: Option<f64>,
-    /// The least that is asked.
+    /// Required utilisation.
     pub au_min_percent: f64,
-    /// Settings that are not those of the rules and that the closed division may not change.
+    /// Settings that differ from the rules and must not be changed in the closed division.
     pub changed: Option<Vec<Changed>>,
 }
 
-/// A setting that is not that of the rules.
+/// A setting that differs from the rules.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Changed {
-    /// As DLIO calls it.
+    /// Key of the setting in DLIO's notation.
     pub key: String,
     /// Whether submissions of the open division may change it.
     pub is_open: bool,
 }
 
 impl Run {
-    /// Held to the rules of its workload; `None` of one that has none, or where nothing was trained.
+    /// Checks the run against the rules of its workload. `None` if there are no rules for the workload or the run has no result.
     pub fn mlperf(&self) -> Option<MlperfCheck> {
         let compute_s = self.setting("train.compute.mean");
         let (rule, step) = find_rule(&self.workload, compute_s)?;
         if !self.is_result() {
             return None;
         }
-        let dataset_bytes = self.record_length_bytes.zip(self.files).zip(self.samples_per_file);
+        let samples = self.files.zip(self.samples_per_file);
         let dataset_bytes =
-            dataset_bytes.map(|((bytes, files), samples)| bytes * files as f64 * samples as f64);
-        let dataset_to_memory =
-            dataset_bytes.zip(self.hosts_memory_bytes()).map(|(all, memory)| all / memory as f64);
+            self.record_length_bytes.zip(samples).map(|(bytes, (files, samples_per_file))| {
+                bytes * files as f64 * samples_per_file as f64
+            });
+        let dataset_to_memory = dataset_bytes
+            .zip(self.hosts_memory_bytes())
+            .map(|(dataset, memory)| dataset / memory as f64);
         let steps_per_epoch = (self.steps > 0).then_some(self.steps);
         let au_percent = self.metric(&AU_WINDOWED).or_else(|| self.reported_au_percent());
-        let changed = self.changed(rule, step);
+        let changed = self.changed_settings(rule, step);
         let is_open =
             self.submission.as_ref().is_some_and(|submission| submission.division == "open");
         let size = self.accelerators.zip(self.batch_size).zip(self.samples_per_file);
         let steps_min = size.map_or(STEPS_PER_EPOCH_MIN, |((accelerators, batch), samples)| {
             steps_of_smallest_dataset(accelerators, batch, samples)
         });
-        let kept = [
+        let checks = [
             dataset_to_memory.map(is_large_enough),
             steps_per_epoch.map(|steps| steps_min <= steps),
             au_percent.map(|au| rule.au_percent <= au),
             changed.as_ref().map(|keys| keys.iter().all(|key| key.is_open && is_open)),
         ];
         let keeps = match () {
-            () if kept.contains(&Some(false)) => Some(false),
-            () if kept.contains(&None) => None,
+            () if checks.contains(&Some(false)) => Some(false),
+            () if checks.contains(&None) => None,
             () => Some(true),
         };
-        let au_min_percent = rule.au_percent;
         Some(MlperfCheck {
             keeps,
             dataset_to_memory,
             steps_per_epoch,
             au_percent,
-            au_min_percent,
+            au_min_percent: rule.au_percent,
             changed,
         })
     }
 
-    /// Memory of all hosts: of each machine of ours, of DLIO's runs as they sum it up.
+    /// Returns the memory of all hosts. For runs of DLIO, `memory_bytes` is already the sum.
     fn hosts_memory_bytes(&self) -> Option<u64> {
-        if self.is_own() {
+        if self.is_from_feedrate() {
             return self.machines.iter().map(|machine| machine.memory_bytes).sum();
         }
         self.memory_bytes.filter(|bytes| *bytes > 0)
@@ -92,8 +94,8 @@ impl Run {
         self.settings.get(key)?.parse().ok()
     }
 
-    /// Overrides that the closed division does not allow, and what is another than the rules have it; `None` without a config.
-    fn changed(&self, rule: &Rule, step: &RuleStep) -> Option<Vec<Changed>> {
+    /// Returns overrides that the closed division does not allow, and settings that differ from the rules. `None` if the settings are unknown.
+    fn changed_settings(&self, rule: &Rule, step: &RuleStep) -> Option<Vec<Changed>> {
         let format = self.format.as_deref()?;
         let fixed = [
             (
@@ -105,46 +107,50 @@ impl Run {
             ("reader.batch_size", self.batch_size? as f64, step.batch_size as f64),
             ("train.computation_time", self.setting("train.compute.mean")?, step.compute_s),
         ];
-        let fixed = fixed.into_iter().filter(|(_, own, asked)| !matches_rule(*own, *asked));
-        let format = (!rule.formats.contains(&format)).then_some("dataset.format");
-        let given = self.overrides.iter().filter_map(|text| Some(key_of(text)?.to_string()));
-        let keys = fixed.map(|(key, ..)| key.to_string()).chain(format.map(str::to_string));
-        let changed = keys.chain(given).filter_map(|key| {
+        let violated =
+            fixed.into_iter().filter(|(_, actual, required)| !matches_rule(*actual, *required));
+        let other_format = (!rule.formats.contains(&format)).then_some("dataset.format");
+        let overridden =
+            self.overrides.iter().filter_map(|text| Some(regulated_key(text)?.to_string()));
+        let keys = violated
+            .map(|(key, ..)| key.to_string())
+            .chain(other_format.map(str::to_string))
+            .chain(overridden);
+        let changed = keys.filter_map(|key| {
             let division = division_for_key(&key);
             let is_open = division == Division::Open;
             (division != Division::Closed).then_some(Changed { key, is_open })
         });
-        let emulated = self.emulated_storage().map(|key| Changed { key, is_open: false });
+        let emulated = self.emulating_keys().map(|key| Changed { key, is_open: false });
         let mut changed: Vec<Changed> = changed.chain(emulated).collect();
         changed.sort();
         changed.dedup();
-        // Records of ours do not tell every setting that was given.
-        (!changed.is_empty() || !self.is_own()).then_some(changed)
+        // Records do not contain every override, so none found does not mean that there were none.
+        (!changed.is_empty() || !self.is_from_feedrate()).then_some(changed)
     }
 
-    /// Settings by which storage was slower than it is, or none.
-    fn emulated_storage(&self) -> impl Iterator<Item = String> {
-        let emulated = self.settings.iter().filter(|(key, value)| emulates(key, value));
-        emulated.map(|(key, _)| key.clone())
+    /// Returns the keys of settings by which the storage is emulated instead of measured.
+    fn emulating_keys(&self) -> impl Iterator<Item = String> {
+        let slowing = self.settings.iter().filter(|(key, value)| slows_storage(key, value));
+        let kind = self.has_no_device.then(|| "storage.kind".to_string());
+        slowing.map(|(key, _)| key.clone()).chain(kind)
     }
 }
 
-/// Whether storage of this setting is slower than it is, or none.
-fn emulates(key: &str, value: &str) -> bool {
-    if key == "storage.kind" {
-        return ["memory", "null"].contains(&value);
-    }
+/// Returns whether a setting makes the storage slower than it is.
+fn slows_storage(key: &str, value: &str) -> bool {
     let slows = key.contains("throttle") || key.contains("delay");
     key.starts_with("storage.") && slows && value.parse() != Ok(0.0)
 }
 
-/// The key of an override of a workload's setting. The rules fix nothing of the workflow, and nothing that the official tools set.
-fn key_of(given: &str) -> Option<&str> {
-    let key = overridden_key(given);
-    let value = given.split_once('=').map_or("", |(_, value)| value);
-    let is_fixed =
-        !["workflow.", "output.", "hydra.", "metric."].iter().any(|of| key.starts_with(of));
-    (key.contains('.') && is_fixed && !is_set_by_official_tools(key, value)).then_some(key)
+/// Returns the key of an override that the rules regulate. They regulate neither the workflow nor settings of the official tools.
+fn regulated_key(text: &str) -> Option<&str> {
+    let key = overridden_key(text);
+    let value = text.split_once('=').map_or("", |(_, value)| value);
+    let is_regulated = !["workflow.", "output.", "hydra.", "metric."]
+        .iter()
+        .any(|section| key.starts_with(section));
+    (key.contains('.') && is_regulated && !is_set_by_official_tools(key, value)).then_some(key)
 }
 
 #[cfg(test)]
@@ -153,7 +159,7 @@ mod tests {
     use crate::import::RunOrigin;
     use crate::run::{Activity, Submission};
 
-    /// 4200 files on a host of 100 GB, in steps of 4 accelerators.
+    /// Returns a run that complies with the rules: 4200 files on a host with 100 GB of memory.
     fn run() -> Run {
         let settings = [("train.compute.mean", "0.323")];
         Run {
@@ -179,12 +185,12 @@ mod tests {
         let mut run = run();
         change(&mut run);
         let found = run.mlperf().unwrap();
-        let keys = found.changed.iter().flatten().map(|of| of.key.as_str());
+        let keys = found.changed.iter().flatten().map(|changed| changed.key.as_str());
         assert_eq!((found.keeps, keys.collect::<Vec<_>>()), (keeps, changed.to_vec()));
     }
 
     #[test]
-    fn a_run_is_held_to_each_rule_and_what_it_does_not_tell_is_unknown() {
+    fn each_rule_is_checked_and_unknown_values_are_not_violations() {
         check(|_| {}, Some(true), &[]);
         check(|run| run.steps = 499, Some(false), &[]);
         let memory_of = |times: f64| Some((146_600_628.0 * 4200.0 / times) as u64);
@@ -198,8 +204,11 @@ mod tests {
         let smallest_resnet50 = |run: &mut Run, steps| {
             run.workload = "resnet50_h100".into();
             run.format = Some("tfrecord".into());
-            (run.record_length_bytes, run.samples_per_file) = (Some(114_660.07), Some(1251));
-            (run.batch_size, run.accelerators, run.steps) = (Some(400), Some(36), steps);
+            run.record_length_bytes = Some(114_660.07);
+            run.samples_per_file = Some(1251);
+            run.batch_size = Some(400);
+            run.accelerators = Some(36);
+            run.steps = steps;
             drop(run.settings.insert("train.compute.mean".into(), "0.224".into()));
         };
         check(|run| smallest_resnet50(run, 499), Some(true), &[]);
@@ -239,14 +248,19 @@ mod tests {
             run.batch_size = Some(8);
         };
         check(open_batch, Some(false), &["reader.batch_size"]);
-        let own = |run: &mut Run| run.origin = RunOrigin::Feedrate;
-        check(own, None, &[]);
+        let recorded = |run: &mut Run| run.origin = RunOrigin::Feedrate;
+        check(recorded, None, &[]);
+        let without_device = |run: &mut Run| {
+            recorded(run);
+            run.has_no_device = true;
+        };
+        check(without_device, Some(false), &["storage.kind"]);
         let slowed = |run: &mut Run| {
-            own(run);
+            recorded(run);
             drop(run.settings.insert("storage.throttle_bytes_per_second".into(), "4e8".into()));
         };
         check(slowed, Some(false), &["storage.throttle_bytes_per_second"]);
-        assert!(run().mlperf().is_some_and(|of| of.dataset_to_memory > Some(6.1)));
+        assert!(run().mlperf().is_some_and(|check| check.dataset_to_memory > Some(6.1)));
         assert_eq!(Run { workload: "mine".into(), ..run() }.mlperf(), None);
     }
 }

@@ -1,4 +1,5 @@
-//! One run, whoever made it: its settings, its numbers with their provenance, its doubts, and whether it may be used. Doubts among runs are made elsewhere.
+//! A run from any source: its settings, its numbers with their provenance, its doubts, and whether it may be used. [`crate::index`] adds the doubts that
+//! follow from comparing runs.
 
 mod step_times;
 mod folder_names;
@@ -36,162 +37,164 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A run's purpose.
+/// Purpose of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
-    /// It trained, or should have.
+    /// Training, successful or not.
     Training,
-    /// It made a dataset, and trained nothing.
+    /// Generation of a dataset without training.
     Generation,
-    /// It wrote or read checkpoints, and trained nothing.
+    /// Writing or reading checkpoints without training.
     Checkpoints,
-    /// Its files do not tell.
+    /// The files of the run do not determine its purpose.
     #[default]
     Unknown,
 }
 
-/// Name of a workload that nothing tells: such a run is compared with no other.
+/// Name of an unknown workload. Runs of unknown workloads are not compared with others.
 pub const UNKNOWN: &str = "unknown";
 
-/// The sources that tell a run's workload.
+/// Source of a workload's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkloadSource {
-    /// `workload=NAME`.
+    /// The override `workload=NAME`.
     Overrides,
-    /// The model's name in the config, or the plan of a run of ours.
+    /// The model's name in the config, or the plan of a record.
     Config,
-    /// Names of the folders it lies in.
+    /// Names of the folders that contain the run.
     Path,
-    /// `dlio.log`, or `summary.json`.
+    /// `dlio.log` or `summary.json`.
     Log,
-    /// The compute of a step, which one workload of MLPerf Storage has.
+    /// The compute time of a step, which is specific to a workload of MLPerf Storage.
     Compute,
 }
 
-/// One run. A field is `None`, and a value or setting is not there, where it is not known.
+/// One run. Unknown fields are `None`, and unknown values and settings are missing from their maps.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// Its folder.
+    /// Result folder.
     pub path: PathBuf,
-    /// The argument it was found under.
+    /// Argument of the user below which the run was found.
     pub source: String,
-    /// Its maker.
+    /// Program that made the run.
     pub origin: RunOrigin,
-    /// Training, or something else.
+    /// Purpose of the run.
     pub activity: Activity,
-    /// `incomplete` or `superseded`, where a study put it aside and nobody asked for it by name.
+    /// `incomplete` or `superseded` if a study moved the run there and the user did not name it explicitly.
     pub put_aside: Option<String>,
-    /// The system whose results they are, in a tree of MLPerf Storage's results.
+    /// Submitter and system, if the run is in a tree of MLPerf Storage results.
     pub submission: Option<Submission>,
-    /// The workload's name; [`UNKNOWN`] where nothing tells it.
+    /// Name of the workload, or [`UNKNOWN`].
     pub workload: String,
-    /// The source of it.
+    /// Source of the workload's name.
     pub workload_from: Option<WorkloadSource>,
-    /// The least utilisation that was asked for, or that MLPerf Storage asks of the workload.
+    /// Required utilisation, as configured or as MLPerf Storage requires for the workload.
     pub bar_percent: Option<f64>,
-    /// Emulated accelerators; DLIO's ranks.
+    /// Number of emulated accelerators, or of DLIO's ranks.
     pub accelerators: Option<u32>,
-    /// The parameter that was varied: the last word of its key, several joined by commas; `processes` of a baseline.
+    /// Varied parameters: the last components of their keys, joined by commas; `processes` for a baseline.
     pub parameter: String,
-    /// Its value.
+    /// Values of the varied parameters, joined by commas.
     pub value: String,
-    /// Number among the runs of its experiment: its study's, else counted in the order they were started, those with results alone.
+    /// Number of the replicate, from the study or counted in the order of starts. Only results are counted.
     pub replicate: Option<u32>,
-    /// Place in the order of running of its source's runs with results: its study's, else counted in the order they were started.
+    /// Position in the order of execution, from the study or counted in the order of starts among the source's runs with results.
     pub order: Option<u32>,
-    /// Overrides as they were given, but for the workload, the workflow and folders.
+    /// Overrides, verbatim, without those of the workload's name, the workflow and folders.
     pub overrides: Vec<String>,
-    /// Its place in the study that made it.
+    /// Study, row and attempt of the run.
     pub study: Option<StudyRun>,
-    /// Local wall-clock start, as DLIO writes it.
+    /// Local wall-clock time of the start, in DLIO's notation.
     pub started: Option<String>,
-    /// Local wall-clock end.
+    /// Local wall-clock time of the end, likewise.
     pub ended: Option<String>,
-    /// The machine of rank 0.
+    /// Name of rank 0's machine.
     pub hostname: Option<String>,
     /// Number of machines.
     pub hosts: Option<u64>,
-    /// The folders of its hosts, where each ran a part by itself; none where all ran it together.
+    /// Folders of the hosts, if each host executed a separate part of the run.
     pub parts: Vec<PathBuf>,
-    /// Machines that are described.
+    /// Descriptions of machines.
     pub machines: Vec<System>,
-    /// Memory of the machine of rank 0; of DLIO's runs that of all hosts.
+    /// Memory of rank 0's machine; for runs of DLIO, memory of all hosts.
     pub memory_bytes: Option<u64>,
     /// Program, machine, kernel, file system and device.
     pub place: Settings,
-    /// Settings by the keys of plans; of a run whose config is not known, workload and accelerators.
+    /// Settings by the keys of plans. Only the workload and the number of accelerators if the config is unknown.
     pub settings: Settings,
-    /// Epochs with steps.
+    /// Whether the storage has no device: it serves samples from memory or reads nothing.
+    pub has_no_device: bool,
+    /// Number of epochs with steps.
     pub epochs: u64,
-    /// Steps of the longest epoch.
+    /// Number of steps of the longest epoch.
     pub steps: u64,
     /// File format.
     pub format: Option<String>,
-    /// As configured.
+    /// Configured size of a sample.
     pub record_length_bytes: Option<f64>,
-    /// Bytes of a sample in the mean, as DLIO's generator draws them for these settings; of a stale run those of the data it read.
+    /// Mean size of a sample that DLIO's generator gives for these settings; unknown if the run may have read another dataset.
     pub mean_sample_bytes: Option<f64>,
-    /// Training files.
+    /// Number of training files.
     pub files: Option<u64>,
-    /// Samples in each.
+    /// Number of samples in each file.
     pub samples_per_file: Option<u64>,
-    /// Samples in a batch.
+    /// Number of samples in a batch.
     pub batch_size: Option<u64>,
-    /// Reading threads of each accelerator.
+    /// Number of reading threads of each accelerator.
     pub read_threads: Option<u32>,
-    /// The checkpoints that it was to write; `None` where it was to write none, or it is not known.
+    /// Configured checkpoints; `None` if there are none or the configuration is unknown.
     pub checkpoints: Option<CheckpointSchedule>,
     /// Metrics of the whole run.
     pub values: Values,
-    /// The same metrics by epoch.
+    /// Metrics of each epoch.
     pub series: BTreeMap<MetricId, Vec<Option<f64>>>,
-    /// How accelerators spent their time, and how far they differ.
+    /// Time that accelerators spent in their steps.
     pub step_times: StepTimeSummary,
-    /// The side of the true figure on which the utilisation over all steps lies, where it is no more than a bound.
+    /// Whether the utilisation over all steps is only a bound, and on which side.
     pub bound: Option<Bound>,
-    /// All that `metric` of DLIO's `summary.json` has as one finite number, by DLIO's names, whose MB and GB are 2^20 and 2^30 bytes.
+    /// Finite numbers in `metric` of DLIO's `summary.json`, by DLIO's names. MB and GB in these names are 2^20 and 2^30 bytes.
     pub reported: BTreeMap<String, f64>,
-    /// Epochs, evaluations, and before, during and after checkpoints.
+    /// Epochs, evaluations, and the times before, during and after checkpoints.
     pub phases: Vec<Phase>,
-    /// The dataset it was to read, and signs of the one it read.
+    /// The dataset that the run was configured to read.
     pub dataset_use: DatasetUse,
-    /// How its accelerators were supplied, which its answer rests on; `None` of other programs' runs.
+    /// Supply of the accelerators, from which the answer is derived; `None` for runs of other programs.
     pub supply: Option<Supply>,
-    /// Reasons not to believe, the worst first.
+    /// Doubts, the worst first.
     pub doubts: Vec<Doubt>,
-    /// The reason for which its numbers must not be used; `None` where they may.
+    /// Reason why the numbers must not be used; `None` if they may.
     pub unusable: Option<Reason>,
-    /// Every step, where it was asked for.
+    /// The record with all steps, if it was kept.
     pub record: Option<Box<Record>>,
 }
 
-/// The reason for which a run must not be used.
+/// Reason why a run must not be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// `incomplete` or `superseded`.
+    /// A study moved the run to this folder, `incomplete` or `superseded`.
     PutAside(String),
-    /// It generated data.
+    /// The run only generated a dataset.
     GeneratedOnly,
-    /// It wrote or read checkpoints.
+    /// The run only wrote or read checkpoints.
     CheckpointsOnly,
-    /// A doubt that makes its numbers invalid.
+    /// The run has a doubt that invalidates its numbers.
     Invalid {
-        /// The doubt's name.
+        /// Name of the doubt.
         doubt: String,
-        /// Its evidence.
+        /// Evidence of the doubt.
         evidence: String,
     },
-    /// No step is known.
+    /// The run has no readable steps.
     NoSteps,
 }
 
 impl Reason {
-    /// A short name; of an invalid run that of the doubt.
+    /// Returns a short name, which is that of the doubt for invalid runs.
     pub fn name(&self) -> &str {
         match self {
-            Reason::PutAside(word) => word,
+            Reason::PutAside(folder) => folder,
             Reason::GeneratedOnly => "generated data only",
             Reason::CheckpointsOnly => "checkpoints only",
             Reason::Invalid { doubt, .. } => doubt,
@@ -203,84 +206,84 @@ impl Reason {
 impl std::fmt::Display for Reason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Reason::PutAside(word) => write!(f, "{word}: a study put it aside"),
-            Reason::GeneratedOnly => f.write_str("it generated data, and trained nothing"),
-            Reason::CheckpointsOnly => f.write_str("it trained nothing: checkpoints only"),
+            Reason::PutAside(folder) => write!(f, "{folder}: a study put it aside"),
+            Reason::GeneratedOnly => f.write_str("it generated data without training"),
+            Reason::CheckpointsOnly => f.write_str("it wrote or read checkpoints without training"),
             Reason::Invalid { doubt, evidence } => write!(f, "{doubt}: {evidence}"),
-            Reason::NoSteps => f.write_str("it has no steps that can be read"),
+            Reason::NoSteps => f.write_str("it has no readable steps"),
         }
     }
 }
 
 impl Run {
-    /// A metric of the whole run, unless all that is known of it is reported.
+    /// Returns a metric of the whole run, unless its value was only reported.
     pub fn metric(&self, metric: &Metric) -> Option<f64> {
         let value = self.values.get(&metric.id)?;
         (value.provenance != Provenance::Reported).then_some(value.number)
     }
 
-    /// How [`Run::metric`] came to be known.
+    /// Returns the provenance of [`Run::metric`].
     pub fn provenance(&self, metric: &Metric) -> Option<Provenance> {
         self.metric(metric).and_then(|_| Some(self.values.get(&metric.id)?.provenance))
     }
 
-    /// Whether there is a record of ours.
-    pub fn is_own(&self) -> bool {
+    /// Returns whether feedrate made the run, which therefore has a record.
+    pub fn is_from_feedrate(&self) -> bool {
         self.origin == RunOrigin::Feedrate
     }
 
-    /// Whether a record has all its settings: that of a loop which was watched has few.
+    /// Returns whether there is a record with all settings. Records of watched training loops have few.
     pub fn has_settings(&self) -> bool {
-        self.is_own() && self.settings.contains_key("dataset.format")
+        self.is_from_feedrate() && self.settings.contains_key("dataset.format")
     }
 
-    /// Bytes of a sample: in the mean, else as configured.
+    /// Returns the mean size of a sample in bytes, or the configured size if the mean is unknown.
     pub fn sample_bytes(&self) -> Option<f64> {
         self.mean_sample_bytes.or(self.record_length_bytes).filter(|bytes| *bytes > 0.0)
     }
 
-    /// Bytes of the samples of its dataset.
+    /// Returns the total size of the dataset's samples in bytes.
     pub(crate) fn dataset_bytes(&self) -> Option<f64> {
         Some(self.sample_bytes()? * self.files? as f64 * self.samples_per_file? as f64)
     }
 
-    /// The utilisation in `summary.json`. A run of ours fills that with its own, whatever became of the file.
+    /// Returns the utilisation in `summary.json`. For runs of feedrate it is computed from the record, even if the file is missing.
     pub fn reported_au_percent(&self) -> Option<f64> {
         self.reported("train_au_mean_percentage", &AU_WINDOWED, 1.0)
     }
 
-    /// The rate in `summary.json`.
+    /// Returns the throughput in samples per second in `summary.json`, likewise.
     pub fn reported_samples_per_second(&self) -> Option<f64> {
         self.reported("train_throughput_mean_samples_per_second", &SAMPLES_WINDOWED, 1.0)
     }
 
-    /// The rate in `summary.json`, whose `MB` is 2^20 bytes.
+    /// Returns the throughput in MiB/s in `summary.json`, likewise.
     pub fn reported_mib_per_second(&self) -> Option<f64> {
         self.reported("train_io_mean_MB_per_second", &NOMINAL_WINDOWED, MIB)
     }
 
-    fn reported(&self, name: &str, own: &Metric, unit: f64) -> Option<f64> {
+    fn reported(&self, name: &str, metric: &Metric, unit: f64) -> Option<f64> {
         match self.origin {
-            RunOrigin::Feedrate => self.metric(own).map(|number| number / unit),
+            RunOrigin::Feedrate => self.metric(metric).map(|number| number / unit),
             RunOrigin::Dlio | RunOrigin::MlperfStorage => self.reported.get(name).copied(),
         }
     }
 
-    /// Whether it trained and counts as a run of its experiment, be its numbers valid or not.
+    /// Returns whether the run trained and counts as a run of its experiment, valid or not.
     pub fn is_result(&self) -> bool {
         self.activity == Activity::Training && self.put_aside.is_none() && self.steps > 0
     }
 
-    /// Whether it has numbers, be it such that must not be used.
+    /// Returns whether the run has numbers, usable or not.
     pub fn has_result(&self) -> bool {
         matches!(self.unusable, None | Some(Reason::Invalid { .. }))
     }
 
-    /// Decide whether it may be used: after its last doubt.
+    /// Decides whether the run may be used. All doubts must have been added before.
     pub(crate) fn decide(&mut self) {
         let invalid = self.doubts.iter().find(|doubt| doubt.severity == Severity::Invalid);
         self.unusable = match (self.activity, &self.put_aside, invalid) {
-            (_, Some(word), _) => Some(Reason::PutAside(word.clone())),
+            (_, Some(folder), _) => Some(Reason::PutAside(folder.clone())),
             (Activity::Generation, ..) => Some(Reason::GeneratedOnly),
             (Activity::Checkpoints, ..) => Some(Reason::CheckpointsOnly),
             (_, _, Some(Doubt { name, evidence, .. })) => {
@@ -290,28 +293,29 @@ impl Run {
         };
     }
 
-    /// Whether anything tells its workload: what is not known is compared with nothing.
+    /// Returns whether the workload is known.
     pub fn is_workload_known(&self) -> bool {
         self.workload != UNKNOWN
     }
 
-    /// Source, system and workload, which runs of one study share. One whose workload is not known shares its own with none.
+    /// Returns source, system and workload, which the runs of a study share. The key of an unknown workload is unique.
     pub(crate) fn study_key(&self) -> StudyKey<'_> {
         let path = if self.is_workload_known() { None } else { self.path.to_str() };
         (&self.source, self.submission.as_ref(), path.unwrap_or(&self.workload))
     }
 
-    /// The key that replicates share.
+    /// Returns the key that replicates share.
     pub(crate) fn experiment_key(&self) -> ExperimentKey<'_> {
         (self.study_key(), self.accelerators, &self.parameter, &self.value)
     }
 
-    /// Key of the order in which runs are numbered.
+    /// Returns a key to sort runs by start time.
     pub fn start_key(&self) -> (&Option<String>, &Path) {
         (&self.started, &self.path)
     }
 
-    /// The last two folders of its path, which tell runs of a study apart; of MLPerf Storage, where these are called `run`, some more, and of a submission all from its system's on.
+    /// Returns the end of the path that identifies the run within a study: the last two folders, more if they are called `run` as in MLPerf Storage, and
+    /// all folders from the system's on for submissions.
     pub fn short_path(&self) -> String {
         let names: Vec<_> = self.path.iter().map(|name| name.to_string_lossy()).collect();
         let mut from = names.len().saturating_sub(2);
@@ -324,7 +328,7 @@ impl Run {
         names[from..].join("/")
     }
 
-    /// The name that it shares with its replicates, as people call it: `4_batch_size_1`.
+    /// Returns the display name that the run shares with its replicates, such as `4_batch_size_1`.
     pub fn experiment(&self) -> String {
         let accelerators = self.accelerators.map_or("?".into(), |count| count.to_string());
         match self.parameter.as_str() {
@@ -334,13 +338,13 @@ impl Run {
     }
 }
 
-/// Source, system, workload.
+/// Source, system and workload.
 pub(crate) type StudyKey<'a> = (&'a str, Option<&'a Submission>, &'a str);
 
-/// The same, and accelerators, parameter, value.
+/// Key of the study, accelerators, parameter and value.
 pub(crate) type ExperimentKey<'a> = (StudyKey<'a>, Option<u32>, &'a str, &'a str);
 
-/// The places of runs by a key, of those that count.
+/// Groups the indices of the runs for which `counts` holds by a key.
 pub(crate) fn grouped<'a, K: Ord>(
     runs: &'a [Run],
     counts: impl Fn(&Run) -> bool,

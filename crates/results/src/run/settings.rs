@@ -1,4 +1,5 @@
-//! Settings by one set of keys whoever ran: those of our plan, or DLIO's where the plan has none. The place it ran at likewise.
+//! Settings of runs from any source under common keys: the keys of feedrate's plan, or DLIO's if the plan has none. Also describes the place of a run:
+//! program, machine and device.
 
 use super::Run;
 use crate::import::leaves;
@@ -7,10 +8,10 @@ use feedrate_spec::plan::Plan;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Decisions for a run, by key: `loader.workers` is `4`. Values as JSON writes them; what is null is left out.
+/// Settings by key, such as `4` for `loader.workers`. Values are in JSON's notation, and null values are left out.
 pub type Settings = BTreeMap<String, String>;
 
-/// (row of the table of workloads, key of the plan, the same of DLIO).
+/// Rows of the table of workloads: title, key of the plan, and key of DLIO.
 pub const ROWS: &[(&str, &str, &str)] = &[
     ("Model", "model", "model.name"),
     ("Framework", "framework", "framework"),
@@ -41,9 +42,10 @@ pub const ROWS: &[(&str, &str, &str)] = &[
     ("Checkpoints", "workflow.checkpoint", "workflow.checkpoint"),
 ];
 
+/// Key of the number of accelerators.
 pub(crate) const ACCELERATORS: &str = "accelerators";
 
-/// DLIO's defaults of settings that results are compared by.
+/// DLIO's defaults of settings by which results are compared.
 const DEFAULTS: [(&str, &str); 9] = [
     ("dataset.num_files_train", "8"),
     ("dataset.num_samples_per_file", "1"),
@@ -56,15 +58,14 @@ const DEFAULTS: [(&str, &str); 9] = [
     ("workflow.generate_data", "false"),
 ];
 
-/// The settings of a DLIO run by its config; without one, as far as overrides tell.
+/// Returns the settings in the config of a DLIO run, or in its overrides if there is no config.
 pub(super) fn from_dlio(run: &Run, has_config: bool) -> Settings {
-    let defaults: &[(&str, &str)] = if has_config { &DEFAULTS } else { &[] };
-    let defaults = defaults.iter().map(|(key, value)| (*key, *value));
-    let asked =
-        run.dataset_use.configured.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-    // Later ones win.
-    let all = defaults.chain(asked).map(|(key, value)| (key_of_dlio(key).into(), value.into()));
-    let mut settings: Settings = all.collect();
+    let mut settings = Settings::new();
+    if has_config {
+        settings.extend(DEFAULTS.map(|(key, value)| (plan_key(key).into(), value.into())));
+    }
+    let configured = run.dataset_use.configured.iter();
+    settings.extend(configured.map(|(key, value)| (plan_key(key).into(), value.clone())));
     settings.insert("workload".into(), run.workload.clone());
     if let Some(accelerators) = run.accelerators {
         settings.insert(ACCELERATORS.into(), accelerators.to_string());
@@ -72,13 +73,13 @@ pub(super) fn from_dlio(run: &Run, has_config: bool) -> Settings {
     settings
 }
 
-/// The key of our plan for one of DLIO's.
-fn key_of_dlio(key: &str) -> &str {
+/// Returns the key of the plan for a key of DLIO, or the same key if the plan has none.
+fn plan_key(key: &str) -> &str {
     let row = ROWS.iter().find(|(.., dlio)| !dlio.is_empty() && *dlio == key);
     row.map_or(key, |(_, plan, _)| plan)
 }
 
-/// The name that a key of settings has as a factor: the last word of it, as DLIO has it.
+/// Returns the name of a setting as a factor: the last component of DLIO's key.
 pub fn factor(key: &str) -> &str {
     let row = ROWS.iter().find(|(_, plan, _)| *plan == key);
     match (key, row) {
@@ -93,8 +94,8 @@ pub fn factor(key: &str) -> &str {
     }
 }
 
-/// Follows from other settings, or says how a run is watched and judged, not what is run.
-const NO_SETTINGS: &[&str] = &[
+/// Keys of a plan that follow from other keys, or concern only the observation and evaluation of a run.
+const DERIVED_KEYS: &[&str] = &[
     "checkpoint.rank_bytes_max",
     "checkpoint.state",
     "checkpoint.total_bytes",
@@ -105,35 +106,37 @@ const NO_SETTINGS: &[&str] = &[
     "loader.held_at_start",
     "loader.held_batches",
     "metric.au_target_percent",
+    "storage.has_no_device",
     "storage.passes_page_cache",
     "train.steps_per_epoch",
 ];
 
-/// Replicates may differ in these.
+/// Keys in which replicates may differ.
 const SEEDS: &[&str] = &["loader.order_seed", "loader.preprocess_seed", "train.compute_seed"];
 
-/// The settings that make a run of this plan the experiment it is.
+/// Returns the settings of a plan that determine its experiment.
 pub fn settings(plan: &Plan) -> Settings {
-    // A plan is all of JSON's kinds.
+    // Every plan can be represented in JSON.
     let mut settings = leaves(&serde_json::to_value(plan).unwrap_or_default(), text);
     settings.retain(|key, _| {
-        let key = key.strip_prefix("evaluation.").unwrap_or(key);
-        let mut rests = NO_SETTINGS.iter().chain(SEEDS).filter_map(|of| key.strip_prefix(of));
+        let base_key = key.strip_prefix("evaluation.").unwrap_or(key);
+        let ignored = DERIVED_KEYS.iter().chain(SEEDS);
+        let mut rests = ignored.filter_map(|prefix| base_key.strip_prefix(prefix));
         !rests.any(|rest| rest.is_empty() || rest.starts_with('.'))
     });
     settings
 }
 
-/// Settings that a loop which was watched may tell, where they are neither 0 nor empty.
-const OF_WATCHED: [&str; 6] =
+/// Keys that the record of a watched training loop may contain. Values that are 0 or empty are unknown.
+const WATCHED_KEYS: [&str; 6] =
     ["workload", "model", "framework", ACCELERATORS, "loader.kind", "loader.batch_size"];
 
-/// The settings of a run of ours, or of a loop that was watched: what that does not tell is left out.
-pub(super) fn of_record(record: &Record) -> Settings {
+/// Returns the settings in a record. Those that are unknown for a watched training loop are left out.
+pub(super) fn from_record(record: &Record) -> Settings {
     let mut settings = settings(&record.plan);
     if let Some(watched) = &record.watched {
         settings.retain(|key, value| {
-            OF_WATCHED.contains(&key.as_str()) && !matches!(value.as_str(), "" | "0")
+            WATCHED_KEYS.contains(&key.as_str()) && !matches!(value.as_str(), "" | "0")
         });
         let workers = watched.workers.map(|workers| workers.to_string());
         settings.extend(workers.map(|workers| ("loader.workers".to_string(), workers)));
@@ -141,21 +144,21 @@ pub(super) fn of_record(record: &Record) -> Settings {
     settings
 }
 
-/// As people write it: `100000`, for 100000.0.
+/// Formats a value, with integers such as 100000.0 as `100000`.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         value => match value.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 1e15) {
-            Some(whole) => format!("{whole:.0}"),
+            Some(integer) => format!("{integer:.0}"),
             None => value.to_string(),
         },
     }
 }
 
-/// The machine, its kernel, and the device under the dataset.
+/// Describes the place of a run: program, machines, kernel, and the file system and device of the dataset.
 pub(super) fn place(program: &str, system: &System, machines: &[System]) -> Settings {
     let mount = system.data_mount.as_ref();
-    let hostnames: Vec<&str> = machines.iter().map(|one| &*one.hostname).collect();
+    let hostnames: Vec<&str> = machines.iter().map(|machine| &*machine.hostname).collect();
     let parts = [
         ("program", Some(program.to_string())),
         ("machine", Some(hostnames.join(" "))),
@@ -174,33 +177,33 @@ mod tests {
     use feedrate_spec::plan::Cache;
 
     #[test]
-    fn dlios_keys_have_ours() {
+    fn keys_of_dlio_map_to_keys_of_the_plan() {
         for (dlio, expected) in [
             ("reader.batch_size", "loader.batch_size"),
             ("dataset.format", "dataset.format"),
             ("workflow.checkpoint", "workflow.checkpoint"),
             ("reader.transfer_size", "reader.transfer_size"),
         ] {
-            assert_eq!(key_of_dlio(dlio), expected);
+            assert_eq!(plan_key(dlio), expected);
         }
     }
 
     #[test]
-    fn seeds_and_what_follows_from_others_are_no_settings() {
-        let of = |change: fn(&mut Plan)| {
+    fn seeds_and_derived_keys_are_not_settings() {
+        let settings_after = |change: fn(&mut Plan)| {
             let mut plan = plan(2, 7);
             change(&mut plan);
             settings(&plan)
         };
-        let same = of(|_| {});
+        let same = settings_after(|_| {});
         assert_eq!(same["accelerators"], "2");
         assert_eq!(
             (same["loader.workers"].as_str(), same["dataset.format"].as_str()),
             ("1", "npy")
         );
-        assert_eq!(same, of(|plan| plan.loader.order_seed += 1));
-        assert_eq!(same, of(|plan| plan.train.compute_seed += 1));
-        assert_ne!(same, of(|plan| plan.dataset.content_seed += 1));
-        assert_ne!(same, of(|plan| plan.train.cache = Cache::Cold));
+        assert_eq!(same, settings_after(|plan| plan.loader.order_seed += 1));
+        assert_eq!(same, settings_after(|plan| plan.train.compute_seed += 1));
+        assert_ne!(same, settings_after(|plan| plan.dataset.content_seed += 1));
+        assert_ne!(same, settings_after(|plan| plan.train.cache = Cache::Cold));
     }
 }

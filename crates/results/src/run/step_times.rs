@@ -1,4 +1,4 @@
-//! How accelerators spent the time of their steps, and how far they differ: numbers of a run that are no metric.
+//! Times that accelerators spent in their steps, and differences between accelerators. These numbers of a run are not metrics.
 
 use feedrate_measure::metric::AU_WINDOWED;
 use feedrate_measure::record::{EpochRecord, Record};
@@ -6,40 +6,44 @@ use feedrate_measure::stats::mean;
 use feedrate_measure::window::{Scope, seconds};
 use std::ops::Range;
 
-/// Over all steps of all accelerators, in the mean.
+/// Means over all steps of all accelerators.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepTimeSummary {
-    /// Waiting for the data of a step.
+    /// Time waiting for the data of a step.
     pub load_s_per_step: Option<f64>,
-    /// Computing a step.
+    /// Compute time of a step.
     pub compute_s_per_step: Option<f64>,
-    /// Waiting for data, of the time of the blocks.
+    /// Time waiting for data, as a share of the duration of blocks.
     pub load_percent: Option<f64>,
-    /// Loading and computing of the first step of a block, which au_windowed leaves out.
+    /// Load and compute time of the first step of a block, which au_windowed leaves out.
     pub first_step_s: Option<f64>,
-    /// Part of the waiting in steps that au_windowed leaves out.
+    /// Share of the waiting time that is in steps left out by au_windowed.
     pub excluded_percent: Option<f64>,
-    /// Rest of the time of the blocks: neither loading nor computing, so barrier and bookkeeping.
+    /// Share of the duration of blocks that is neither load nor compute time: barriers and bookkeeping.
     pub barrier_percent: Option<f64>,
-    /// The lowest au_windowed of an accelerator, mean over epochs.
+    /// Lowest au_windowed of an accelerator, averaged over epochs.
     pub windowed_lowest_percent: Option<f64>,
-    /// The highest.
+    /// Highest au_windowed of an accelerator, averaged over epochs.
     pub windowed_highest_percent: Option<f64>,
-    /// Longest ÷ shortest sum of loading and computing of an accelerator, less 1.
+    /// Ratio of the longest to the shortest load and compute time of an accelerator, minus 1.
     pub own_time_percent: Option<f64>,
-    /// Computing of loading and computing, by epoch: the first step of each block.
+    /// Compute time as a share of load and compute time in the first steps of blocks, by epoch.
     pub first_au_percent: Vec<Option<f64>>,
-    /// The same of all later steps.
+    /// The same share in all later steps.
     pub later_au_percent: Vec<Option<f64>>,
 }
 
 impl StepTimeSummary {
     pub(super) fn new(record: &Record) -> Self {
         let excluded = record.plan.metric.exclude_start_steps as usize;
-        let (mut steps, mut load_ns, mut compute_ns) = (0, 0, 0);
-        let (mut excluded_ns, mut length_ns, mut first_s) = (0, 0, Vec::new());
+        let mut steps = 0;
+        let mut load_ns = 0;
+        let mut compute_ns = 0;
+        let mut excluded_ns = 0;
+        let mut length_ns = 0;
+        let mut first_s = Vec::new();
         let accelerators = Scope::all(record).flat_map(|scope| &scope.epoch.accelerators);
-        for block in accelerators.flat_map(|one| &one.blocks) {
+        for block in accelerators.flat_map(|accelerator| &accelerator.blocks) {
             steps += block.steps() as u64;
             load_ns += block.load_ns.iter().sum::<u64>();
             compute_ns += block.compute_ns.iter().sum::<u64>();
@@ -63,43 +67,47 @@ impl StepTimeSummary {
     }
 }
 
-fn ratio(part: f64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part / whole as f64)
+fn ratio(part: f64, total: u64) -> Option<f64> {
+    (total > 0).then(|| part / total as f64)
 }
 
-fn percent(part: u64, whole: u64) -> Option<f64> {
-    ratio(part as f64, whole).map(|share| share * 100.0)
+fn percent(part: u64, total: u64) -> Option<f64> {
+    ratio(part as f64, total).map(|share| share * 100.0)
 }
 
-/// Computing of loading and computing, of those steps of each block.
-fn au(epoch: &EpochRecord, steps: Range<usize>) -> Option<f64> {
-    let (mut load_ns, mut compute_ns) = (0, 0);
+/// Returns compute time as a share of load and compute time, in the given steps of each block.
+fn au(epoch: &EpochRecord, range: Range<usize>) -> Option<f64> {
+    let mut load_ns = 0;
+    let mut compute_ns = 0;
     for block in epoch.accelerators.iter().flat_map(|accelerator| &accelerator.blocks) {
-        let steps = steps.start.min(block.steps())..steps.end.min(block.steps());
+        let steps = range.start.min(block.steps())..range.end.min(block.steps());
         load_ns += block.load_ns[steps.clone()].iter().sum::<u64>();
         compute_ns += block.compute_ns[steps].iter().sum::<u64>();
     }
     percent(compute_ns, load_ns + compute_ns)
 }
 
+/// Computes the differences between accelerators.
 fn skew(record: &Record) -> StepTimeSummary {
     let count = Scope::all(record).map(|scope| scope.epoch.accelerators.len()).min().unwrap_or(0);
-    let (mut windowed, mut own_s): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
+    let mut windowed: Vec<f64> = Vec::new();
+    let mut busy_s: Vec<f64> = Vec::new();
     for rank in 0..count {
-        let (mut of_epochs, mut rank_s) = (Vec::new(), 0.0);
+        let mut epochs = Vec::new();
+        let mut rank_busy_s = 0.0;
         for scope in Scope::all(record) {
-            let one = &scope.epoch.accelerators[rank];
-            of_epochs.extend(AU_WINDOWED.accelerator_value(scope, one));
-            rank_s += seconds(one.busy_ns());
+            let accelerator = &scope.epoch.accelerators[rank];
+            epochs.extend(AU_WINDOWED.accelerator_value(scope, accelerator));
+            rank_busy_s += seconds(accelerator.busy_ns());
         }
-        windowed.extend(mean(&of_epochs));
-        own_s.push(rank_s);
+        windowed.extend(mean(&epochs));
+        busy_s.push(rank_busy_s);
     }
-    let longest_to_shortest = least(&own_s).zip(most(&own_s)).filter(|(least, _)| *least > 0.0);
+    let extremes = least(&busy_s).zip(most(&busy_s)).filter(|(shortest, _)| *shortest > 0.0);
     StepTimeSummary {
         windowed_lowest_percent: least(&windowed),
         windowed_highest_percent: most(&windowed),
-        own_time_percent: longest_to_shortest.map(|(least, most)| (most / least - 1.0) * 100.0),
+        own_time_percent: extremes.map(|(shortest, longest)| (longest / shortest - 1.0) * 100.0),
         ..StepTimeSummary::default()
     }
 }

@@ -1,4 +1,4 @@
-//! The place of a run in the results of MLPerf Storage: `ROUND/closed|open/SUBMITTER/results/SYSTEM/…`.
+//! Submitter and system of a run in a tree of MLPerf Storage results, `ROUND/closed|open/SUBMITTER/results/SYSTEM/…`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 /// The submitter and system of results.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names suffice")]
 pub struct Submission {
-    /// The folders above the division, where runs lie below several: a system has one name in each round of submissions.
+    /// Folders above the division, if the runs are in several. They distinguish rounds of submissions, which may have systems of the same name.
     pub round: Option<PathBuf>,
     pub division: String,
     pub submitter: String,
@@ -18,7 +18,7 @@ pub struct Submission {
 }
 
 impl Submission {
-    /// By a run's path; `None` elsewhere.
+    /// Parses the path of a run; `None` if it is not in such a tree.
     pub(crate) fn new(path: &Path) -> Option<Self> {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
         let names: Vec<_> = absolute.iter().map(|name| name.to_string_lossy()).collect();
@@ -27,35 +27,35 @@ impl Submission {
             ["closed", "open"].contains(&division.as_str())
                 && names[2].eq_ignore_ascii_case("results")
         })?;
-        let found = &names[at..];
+        let tree = &names[at..];
         Some(Submission {
-            // Of names that are not UTF-8 what can be shown.
+            // Lossy for names that are not UTF-8.
             round: Some(names[..at].iter().map(|name| &**name).collect()),
-            division: found[0].to_ascii_lowercase(),
-            submitter: found[1].to_string(),
-            system: found[3].to_string(),
+            division: tree[0].to_ascii_lowercase(),
+            submitter: tree[1].to_string(),
+            system: tree[3].to_string(),
         })
     }
 
-    /// Leave of the rounds of `all` only what tells them apart.
-    pub(crate) fn shorten_rounds<'a>(all: impl Iterator<Item = &'a mut Submission>) {
-        let mut all: Vec<&mut Submission> = all.collect();
-        let rounds = all.iter().filter_map(|one| one.round.as_deref());
-        let rounds: Vec<Vec<&OsStr>> = rounds.map(|round| round.iter().collect()).collect();
+    /// Removes the folders that the rounds of all submissions have in common.
+    pub(crate) fn shorten_rounds<'a>(submissions: impl Iterator<Item = &'a mut Submission>) {
+        let mut submissions: Vec<&mut Submission> = submissions.collect();
+        let paths = submissions.iter().filter_map(|submission| submission.round.as_deref());
+        let rounds: Vec<Vec<&OsStr>> = paths.map(|path| path.iter().collect()).collect();
         let Some((first, others)) = rounds.split_first() else { return };
         let parts = first.iter().enumerate();
         let common = parts
             .take_while(|(at, part)| others.iter().all(|other| other.get(*at) == Some(part)))
             .count();
-        for one in &mut all {
-            let own: Option<PathBuf> =
-                one.round.as_ref().map(|of| of.iter().skip(common).collect());
-            one.round = own.filter(|round| !round.as_os_str().is_empty());
+        for submission in &mut submissions {
+            let round = submission.round.as_ref();
+            let shortened: Option<PathBuf> = round.map(|path| path.iter().skip(common).collect());
+            submission.round = shortened.filter(|path| !path.as_os_str().is_empty());
         }
     }
 }
 
-/// As in the tree: `closed/X/fast-1`.
+/// Formats the submission as in the tree, `closed/X/fast-1`.
 impl fmt::Display for Submission {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         if let Some(round) = &self.round {
@@ -71,9 +71,10 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
 
     #[test]
-    fn submitter_and_system_are_told_by_the_tree() {
+    fn submitter_and_system_are_parsed_from_the_path() {
         let found = |path: &str| {
-            Submission::new(Path::new(path)).map(|of| (of.division, of.submitter, of.system))
+            let submission = Submission::new(Path::new(path))?;
+            Some((submission.division, submission.submitter, submission.system))
         };
         let expected = ("closed".into(), "X".into(), "fast-1".into());
         assert_eq!(found("/r/Closed/X/results/fast-1/unet3d/run_1/2024"), Some(expected));
@@ -81,14 +82,14 @@ mod tests {
     }
 
     #[test]
-    fn a_round_of_any_name_can_be_written_as_json() {
+    fn rounds_with_invalid_utf8_can_be_serialized() {
         let path = OsStr::from_bytes(b"/r/v\xff/closed/X/results/s/1");
         let found = Submission::new(Path::new(path)).unwrap();
         assert!(serde_json::to_string(&found).unwrap().contains("v\u{fffd}"));
     }
 
     #[test]
-    fn a_system_of_two_rounds_is_two() {
+    fn systems_of_two_rounds_are_distinct() {
         let mut all = ["/r/v1.0/a/closed/X/results/s/1", "/r/v2.0/a/Closed/X/Results/s/1"]
             .map(|path| Submission::new(Path::new(path)).unwrap());
         Submission::shorten_rounds(all.iter_mut());

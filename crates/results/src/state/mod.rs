@@ -55,7 +55,7 @@ impl StudyState {
 
     /// Returns the state of each row, in the order of `rows`.
     pub fn row_states(&self, rows: &[Row]) -> Vec<RowState<'_>> {
-        status::places(rows, &self.attempts)
+        status::row_states(rows, &self.attempts)
     }
 
     /// Returns whether any run has produced a result.

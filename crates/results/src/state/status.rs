@@ -1,7 +1,7 @@
-//! Where each row stands, from what the CSV says and what the folders hold.
+//! The status of each row, from the CSV and the attempts.
 //!
-//! Rows that ask for the same run cannot be told apart: as many results as there are rows marked as done belong to those, wherever in
-//! the file they stand.
+//! Rows with equal keys are interchangeable. Their complete attempts are assigned first to rows that are marked as done, regardless of the order in the
+//! file.
 
 use super::attempt::{Attempt, Outcome};
 use crate::row::{Row, RowKey};
@@ -11,37 +11,37 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 names! {
-    /// Where a row stands.
+    /// Status of a row.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Status {
-        /// To be run. A complete attempt is one that the user set back.
+        /// To be run. A complete attempt may exist if the user reset the row.
         Pending = "pending",
-        /// Begun, and not at its end: it goes on, or its runner died.
+        /// Started but not finished. The run is active, or its runner died.
         Running = "running",
-        /// It came to no result, and is run again on request.
+        /// Ended without a result. It is run again on request.
         Failed = "failed",
-        /// Done; without an attempt the CSV says so, and there is no result here.
+        /// Done. The attempt is missing if only the CSV says so and there is no result.
         Done = "done",
     }
 }
 
-/// A row and what is known of it.
+/// The status of a row and the attempt that determines it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RowState<'a> {
-    /// Where it stands.
+    /// Status of the row.
     pub status: Status,
-    /// The attempt that this follows from.
+    /// Attempt from which the status follows.
     pub attempt: Option<&'a Attempt>,
 }
 
 impl<'a> RowState<'a> {
-    /// The attempt that the row's result is from.
+    /// Returns the attempt with the row's result.
     pub fn result(&self) -> Option<&'a Attempt> {
         if self.status == Status::Done { self.attempt } else { None }
     }
 
-    /// The reason why the row failed.
+    /// Returns the reason why the row failed.
     pub fn reason(&self) -> Option<&'a str> {
         match &self.attempt?.outcome {
             Outcome::Failed { reason, .. } => Some(reason),
@@ -50,42 +50,44 @@ impl<'a> RowState<'a> {
     }
 }
 
-/// Match attempts with rows.
-pub(super) fn places<'a>(rows: &[Row], attempts: &'a [Attempt]) -> Vec<RowState<'a>> {
-    let mut free: BTreeMap<&RowKey, Vec<&Attempt>> = BTreeMap::new();
+/// Assigns attempts to rows and returns the state of each row.
+pub(super) fn row_states<'a>(rows: &[Row], attempts: &'a [Attempt]) -> Vec<RowState<'a>> {
+    let mut unassigned: BTreeMap<&RowKey, Vec<&Attempt>> = BTreeMap::new();
     for attempt in attempts.iter().filter(|attempt| counts(attempt)) {
-        free.entry(&attempt.key).or_default().push(attempt);
+        unassigned.entry(&attempt.key).or_default().push(attempt);
     }
     let keys: Vec<RowKey> = rows.iter().map(Row::key).collect();
-    let mut places = vec![RowState { status: Status::Pending, attempt: None }; rows.len()];
+    let mut states = vec![RowState { status: Status::Pending, attempt: None }; rows.len()];
     for is_done in [true, false] {
         for (index, _) in rows.iter().enumerate().filter(|(_, row)| row.done == is_done) {
-            let free = free.entry(&keys[index]).or_default();
-            places[index] = if is_done { place_of_done(free) } else { place_of_open(free) };
+            let attempts = unassigned.entry(&keys[index]).or_default();
+            states[index] =
+                if is_done { state_of_done_row(attempts) } else { state_of_open_row(attempts) };
         }
     }
-    places
+    states
 }
 
-/// Whether it still says anything of a row.
+/// Returns whether an attempt can determine the status of a row.
 fn counts(attempt: &Attempt) -> bool {
     let is_retried = matches!(attempt.outcome, Outcome::Failed { is_retried: true, .. });
     !is_retried && attempt.outcome != Outcome::Superseded
 }
 
-fn place_of_done<'a>(free: &mut Vec<&'a Attempt>) -> RowState<'a> {
-    let marked = take(free, |attempt| attempt.checked().is_some());
-    RowState { status: Status::Done, attempt: marked.or_else(|| take(free, Attempt::is_complete)) }
+fn state_of_done_row<'a>(attempts: &mut Vec<&'a Attempt>) -> RowState<'a> {
+    let checked = take(attempts, |attempt| attempt.checked().is_some());
+    let attempt = checked.or_else(|| take(attempts, Attempt::is_complete));
+    RowState { status: Status::Done, attempt }
 }
 
-fn place_of_open<'a>(free: &mut Vec<&'a Attempt>) -> RowState<'a> {
-    let unmarked = take(free, |attempt| attempt.outcome == Outcome::Complete(None));
-    if unmarked.is_some() {
-        return RowState { status: Status::Done, attempt: unmarked };
+fn state_of_open_row<'a>(attempts: &mut Vec<&'a Attempt>) -> RowState<'a> {
+    let unchecked = take(attempts, |attempt| attempt.outcome == Outcome::Complete(None));
+    if unchecked.is_some() {
+        return RowState { status: Status::Done, attempt: unchecked };
     }
-    let set_back = take(free, Attempt::is_complete);
-    // Of attempts without a result the last tells.
-    let attempt = set_back.or_else(|| free.pop());
+    let reset = take(attempts, Attempt::is_complete);
+    // Without a result, the last attempt determines the status.
+    let attempt = reset.or_else(|| attempts.pop());
     let status = match attempt.map(|attempt| &attempt.outcome) {
         Some(Outcome::Running) => Status::Running,
         Some(Outcome::Failed { .. }) => Status::Failed,
@@ -94,10 +96,11 @@ fn place_of_open<'a>(free: &mut Vec<&'a Attempt>) -> RowState<'a> {
     RowState { status, attempt }
 }
 
+/// Removes and returns the first attempt that matches.
 fn take<'a>(
-    free: &mut Vec<&'a Attempt>,
-    is_wanted: impl Fn(&Attempt) -> bool,
+    attempts: &mut Vec<&'a Attempt>,
+    matches: impl Fn(&Attempt) -> bool,
 ) -> Option<&'a Attempt> {
-    let at = free.iter().position(|attempt| is_wanted(attempt))?;
-    Some(free.remove(at))
+    let index = attempts.iter().position(|attempt| matches(attempt))?;
+    Some(attempts.remove(index))
 }

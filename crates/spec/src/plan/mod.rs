@@ -162,6 +162,9 @@ impl DatasetPlan {
 pub struct StoragePlan {
     /// Storage name: `file`, `memory`, `null`.
     pub kind: String,
+    /// Whether the storage reaches no device, so that its rates are not those of a storage.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_no_device: bool,
     /// Engine that reads its files; `None` for storages without engines.
     pub engine: Option<String>,
     /// Whether that engine bypasses the page cache.
@@ -435,9 +438,16 @@ impl Plan {
 
     /// The storage that steps read. A copy of the dataset has no emulated limits.
     pub fn storage_of_steps(&self) -> StoragePlan {
-        let StoragePlan { kind, engine, passes_page_cache, .. } = self.storage.clone();
+        let StoragePlan { kind, has_no_device, engine, passes_page_cache, .. } =
+            self.storage.clone();
         match &self.stage {
-            Some(_) => StoragePlan { kind, engine, passes_page_cache, ..StoragePlan::default() },
+            Some(_) => StoragePlan {
+                kind,
+                has_no_device,
+                engine,
+                passes_page_cache,
+                ..StoragePlan::default()
+            },
             None => self.storage.clone(),
         }
     }

@@ -22,7 +22,7 @@ use feedrate_results::conclusion::Conclusion;
 use feedrate_results::load_run;
 use feedrate_results::replan::Replan;
 use feedrate_results::trials::{
-    ASKED, COMBINATION, Outcome, TRIALS_FILE, TrialsResult, Tried, TriedAdvice,
+    COMBINATION, Outcome, REQUESTED, TRIALS_FILE, TrialsResult, Tried, TriedAdvice,
 };
 use feedrate_session::failure::Interrupted;
 use feedrate_session::template::RunTemplate;
@@ -184,7 +184,9 @@ impl TryOut<'_> {
             .goal
             .map_or_else(Vec::new, |goal| promising(template, self.record, goal.promise()));
         let named = settings.iter().map(|overrides| (SETTING, overrides));
-        for (name, overrides) in self.also.iter().map(|overrides| (ASKED, overrides)).chain(named) {
+        for (name, overrides) in
+            self.also.iter().map(|overrides| (REQUESTED, overrides)).chain(named)
+        {
             if !all.iter().any(|(_, known)| known.change == *overrides) {
                 all.push((self.change(name, overrides), candidate(template, overrides)));
             }
@@ -243,7 +245,7 @@ impl Outcomes<'_> {
         let best = trials.best(history);
         TrialsResult {
             workload: record.plan.workload.clone(),
-            asked: self.template.request.data_arguments(),
+            base: self.template.request.data_arguments(),
             plan: Some(record.plan.clone()),
             goal: self.goal.map(crate::cli::name_of),
             baseline: reached(&trials.trial(history, BASELINE)),

@@ -37,7 +37,7 @@ fn ignored_settings_are_inconclusive() {
     }
     insta::assert_snapshot!(text(&findings_on(&runs, &[RATE])), @"
     1. `read_threads` explains more than 99 % of the variation of throughput: at 8 it is 1.999 × that at 1 [1.997, 2.001], n = 5 (p < 0.0001, corrected for 2 tests)
-    2. inconclusive, because DLIO ignores it: the effect of `file_shuffle` (off and seed) (with the loader `pytorch` every epoch reads the files in the order of their names, whatever is set); runs that differ in nothing else count as repeats; feedrate's loaders obey it
+    2. inconclusive, because DLIO ignores it: the effect of `file_shuffle` (off and seed) (with the loader `pytorch` every epoch reads the files in the order of their names regardless of this setting); runs that differ in nothing else count as repeats; feedrate's loaders obey it
     ");
     // A shared reason of several factors is stated once.
     let twice = runs.iter().cloned().map(|mut run| {
@@ -47,7 +47,7 @@ fn ignored_settings_are_inconclusive() {
     });
     let found = findings_on(&twice.collect::<Vec<_>>(), &[RATE]);
     let ignored = found.iter().find(|finding| finding.kind == FindingKind::CannotTell).unwrap();
-    insta::assert_snapshot!(sentence(ignored), @"inconclusive, because DLIO ignores them: the effect of `file_shuffle` (off and seed) and `sample_shuffle` (off and seed) (with the loader `pytorch` every epoch reads the files in the order of their names, whatever is set); runs that differ in nothing else count as repeats; feedrate's loaders obey them");
+    insta::assert_snapshot!(sentence(ignored), @"inconclusive, because DLIO ignores them: the effect of `file_shuffle` (off and seed) and `sample_shuffle` (off and seed) (with the loader `pytorch` every epoch reads the files in the order of their names regardless of this setting); runs that differ in nothing else count as repeats; feedrate's loaders obey them");
     // If some runs obey the setting, only their levels are compared.
     let acted = runs.iter().filter(|run| run.factors["read_threads"] == "1").cloned();
     let acted = acted.map(|mut run| {

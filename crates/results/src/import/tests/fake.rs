@@ -1,11 +1,11 @@
-//! Folders as DLIO leaves them, for tests of this crate and of those above: its formulas, its wrong step count and its NaN among them. No test of its own.
+//! A fixture for tests of this crate and of others: writes folders as DLIO leaves them, including its formulas, its wrong step count and its NaN.
 #![expect(missing_docs, clippy::unwrap_used, reason = "a fixture of tests")]
 
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A run to be written.
+/// A DLIO run to write.
 pub struct Fake {
     pub ranks: u32,
     pub epochs: u32,
@@ -16,27 +16,28 @@ pub struct Fake {
     pub stdev: u64,
     pub format: &'static str,
     pub compute_s: f64,
-    /// Seconds that a rank waits in a step.
+    /// Load time of a rank in a step.
     pub load_s: fn(u32, u64) -> f64,
-    /// `load_s` × this.
+    /// Factor of all load times.
     pub slower: f64,
-    /// Steps compute this much longer than asked.
+    /// Ratio of the actual to the configured compute time.
     pub overshoot: f64,
-    /// All rates are told as so many times what they are.
+    /// Factor by which reported throughputs are wrong.
     pub rate_factor: f64,
-    /// As DLIO of MLPerf Storage 1.0: the configured compute, rates of all steps, times of blocks in one file.
+    /// Whether to imitate DLIO of MLPerf Storage 1.0, which reports the configured compute time, counts all steps in throughputs, and writes block times to
+    /// one file.
     pub is_older: bool,
-    /// Seconds after midnight.
+    /// Start in seconds after midnight.
     pub start_s: f64,
     pub generate: bool,
     pub train: bool,
     pub hostname: &'static str,
-    /// Below `workload.`.
+    /// Overrides without `++workload.`.
     pub overrides: Vec<&'static str>,
 }
 
 impl Default for Fake {
-    /// Six steps of 7 samples on 4 ranks; the first is cold.
+    /// Returns a run of six steps of 7 samples on 4 ranks, with a slow first step.
     fn default() -> Self {
         Fake {
             ranks: 4,
@@ -63,7 +64,7 @@ impl Default for Fake {
 }
 
 impl Fake {
-    /// Write it into `root/name`.
+    /// Writes the run to `root/name`.
     pub fn write(&self, root: &Path, name: &str) -> PathBuf {
         let folder = root.join(name);
         fs::create_dir_all(folder.join(".hydra")).unwrap();
@@ -73,7 +74,7 @@ impl Fake {
         let mut rates = vec![0.0; self.epochs as usize];
         let mut aus = rates.clone();
         for rank in 0..self.ranks {
-            let (output, stats) = self.of_rank(rank, &mut rates, &mut aus);
+            let (output, stats) = self.rank_files(rank, &mut rates, &mut aus);
             put(&format!("{rank}_output.json"), &output);
             if self.is_older && rank == 0 {
                 put("per_epoch_stats.json", &stats);
@@ -86,7 +87,8 @@ impl Fake {
         folder
     }
 
-    /// The same as submitters of MLPerf Storage publish it: no file of steps, rank 0's times of blocks, Hydra's folder under another name.
+    /// Writes the run as submitters to MLPerf Storage publish it: without files of steps, with rank 0's block times, and with another name of Hydra's
+    /// folder.
     pub fn publish(&self, root: &Path, name: &str) -> PathBuf {
         let run = self.write(root, name);
         let hydra = if self.is_older { "configs" } else { "dlio_config" };
@@ -108,18 +110,18 @@ impl Fake {
         (self.load_s)(rank, step) * self.slower
     }
 
-    /// Ranks wait for the slowest in each step.
+    /// Duration of a step, in which ranks wait for the slowest.
     fn step_s(&self, step: u64) -> f64 {
         let loads = (0..self.ranks).map(|rank| self.load(rank, step));
-        loads.fold(0.0, f64::max) + self.computed_s()
+        loads.fold(0.0, f64::max) + self.actual_compute_s()
     }
 
-    fn computed_s(&self) -> f64 {
+    fn actual_compute_s(&self) -> f64 {
         self.compute_s * self.overshoot
     }
 
-    fn told_compute_s(&self) -> f64 {
-        if self.is_older { self.compute_s } else { self.computed_s() }
+    fn reported_compute_s(&self) -> f64 {
+        if self.is_older { self.compute_s } else { self.actual_compute_s() }
     }
 
     fn epoch_s(&self) -> f64 {
@@ -130,14 +132,15 @@ impl Fake {
         self.start_s + 1.0 + f64::from(epoch) * (self.epoch_s() + 0.5)
     }
 
-    fn of_rank(&self, rank: u32, rates: &mut [f64], aus: &mut [f64]) -> (String, String) {
-        let (mut output, mut stats) =
-            (format!("{{\"hostname\": \"{}\"", self.hostname), String::from("{"));
+    /// Returns the contents of a rank's files, and adds its throughput and utilisation of each epoch to the sums.
+    fn rank_files(&self, rank: u32, rates: &mut [f64], aus: &mut [f64]) -> (String, String) {
+        let mut output = format!("{{\"hostname\": \"{}\"", self.hostname);
+        let mut stats = String::from("{");
         let steps = self.steps();
         for epoch in 0..self.epochs {
             let load: Vec<f64> = (0..steps).map(|step| self.load(rank, step)).collect();
-            let proc: Vec<f64> = load.iter().map(|load| load + self.computed_s()).collect();
-            let compute = vec![self.told_compute_s(); load.len()];
+            let proc: Vec<f64> = load.iter().map(|load| load + self.actual_compute_s()).collect();
+            let compute = vec![self.reported_compute_s(); load.len()];
             let start_s = self.epoch_start_s(epoch);
             let end_s = start_s + self.epoch_s();
             let window_s = self.epoch_s() - proc.first().unwrap_or(&0.0);
@@ -152,13 +155,14 @@ impl Fake {
                 rates[epoch as usize] += rate;
                 aus[epoch as usize] += au / f64::from(self.ranks);
             }
-            let block = format!(
+            let trained = format!(
                 r#""load": {{"block1": {load:?}}}, "proc": {{"block1": {proc:?}}}, "throughput": {{"block1": {rate:?}}}, "au": {{"block1": {au:?}}}, "compute": {{"block1": {compute:?}}}"#
             );
-            let block = if steps > 0 { block } else { r#""load": {}, "proc": {}"#.into() };
+            let blocks = if steps > 0 { trained } else { r#""load": {}, "proc": {}"#.into() };
             let number = epoch + 1;
-            let _ = write!(output, ", \"{number}\": {{{block}, \"end\": \"x\"}}");
-            let (start, end) = (stamp(start_s), stamp(end_s));
+            let _ = write!(output, ", \"{number}\": {{{blocks}, \"end\": \"x\"}}");
+            let start = stamp(start_s);
+            let end = stamp(end_s);
             let comma = if epoch == 0 { "" } else { "," };
             let _ = write!(
                 stats,
@@ -172,7 +176,7 @@ impl Fake {
     fn summary(&self, rates: &[f64], aus: &[f64]) -> String {
         let mean = |list: &[f64]| list.iter().sum::<f64>() / list.len() as f64;
         let mib = mean(rates) * self.record_length as f64 / f64::from(1 << 20);
-        let of_training = format!(
+        let training = format!(
             r#", "train_au_percentage": {aus:?}, "train_au_mean_percentage": {:?}, "train_au_meet_expectation": "fail", "train_throughput_samples_per_second": {rates:?}, "train_throughput_mean_samples_per_second": {:?}, "train_io_mean_MB_per_second": {mib:?}"#,
             mean(aus),
             mean(rates)
@@ -182,7 +186,7 @@ impl Fake {
             stamp(self.start_s),
             self.ranks,
             self.hostname,
-            if self.steps() > 0 { of_training.as_str() } else { "" },
+            if self.steps() > 0 { training.as_str() } else { "" },
             self.files,
             if self.steps() > 0 { self.epochs } else { 0 },
             stamp(self.start_s + 2.0 + f64::from(self.epochs) * (self.epoch_s() + 0.5)),
@@ -212,47 +216,49 @@ impl Fake {
             if self.generate { "True" } else { "False" },
             if self.train { "True" } else { "False" },
         );
-        for one in &self.overrides {
-            let _ = writeln!(text, "- ++workload.{one}");
+        for setting in &self.overrides {
+            let _ = writeln!(text, "- ++workload.{setting}");
         }
         text
     }
 
     fn log(&self, folder: &Path) -> String {
         let at = stamp(self.start_s);
-        let made = if self.generate {
+        let generation = if self.generate {
             format!("[OUTPUT] {at} Starting data generation\n[OUTPUT] {at} Generation done\n")
         } else {
             String::new()
         };
-        let (files, batch, ranks) = (self.files, self.batch, self.ranks);
+        let steps = self.steps();
         let mut epochs = String::new();
         if self.train {
-            let steps = self.steps();
             epochs = format!(
-                "[OUTPUT] {at} Max steps per epoch: {steps} = 1 * {files} / {batch} / {ranks} (samples per file)\n"
+                "[OUTPUT] {at} Max steps per epoch: {steps} = 1 * {} / {} / {} (samples per file)\n",
+                self.files, self.batch, self.ranks
             );
         }
         for epoch in 0..if self.train { self.epochs } else { 0 } {
             let start_s = self.epoch_start_s(epoch);
-            let (from, to) = (stamp(start_s), stamp(start_s + self.epoch_s()));
-            let (number, steps) = (epoch + 1, self.steps());
+            let from = stamp(start_s);
+            let to = stamp(start_s + self.epoch_s());
+            let number = epoch + 1;
             let _ = write!(
                 epochs,
                 "[OUTPUT] {from} Starting epoch {number}: {steps} steps expected\n[OUTPUT] {from} Starting block 1\n[OUTPUT] {to} Ending block 1 - {steps} steps completed in 1.00 s\n[OUTPUT] {to} Ending epoch {number} - {steps} steps completed in 1.00 s\n"
             );
         }
         format!(
-            "[OUTPUT] {at} Running DLIO [Training] with {} process(es)\n{made}{epochs}[OUTPUT] {at} Saved outputs in /scratch/job/hydra_log/fake/{}\n",
+            "[OUTPUT] {at} Running DLIO [Training] with {} process(es)\n{generation}{epochs}[OUTPUT] {at} Saved outputs in /scratch/job/hydra_log/fake/{}\n",
             self.ranks,
             folder.file_name().unwrap().to_string_lossy()
         )
     }
 }
 
-/// A time of one day.
+/// Formats a time on a fixed day, given in seconds after midnight.
 fn stamp(seconds: f64) -> String {
     let micros = (seconds * 1e6).round() as u64;
-    let (s, micro) = (micros / 1_000_000, micros % 1_000_000);
+    let s = micros / 1_000_000;
+    let micro = micros % 1_000_000;
     format!("2025-11-30T{:02}:{:02}:{:02}.{micro:06}", s / 3600, s / 60 % 60, s % 60)
 }

@@ -141,13 +141,13 @@ impl Processes {
 
     /// Returns the caller for a process. Ranks are numbered in the order of their first access to data.
     pub(super) fn caller(&mut self, process: &Shared<Process>) -> Caller {
-        let process = process.borrow();
+        let Process { serial, root, .. } = *process.borrow();
         let next = self.ranks.len() as u32;
-        let rank = match self.ranks.get(&process.root) {
+        let rank = match self.ranks.get(&root) {
             Some(&known) => known,
-            None if next < RANKS_MAX => *self.ranks.entry(process.root).or_insert(next),
+            None if next < RANKS_MAX => *self.ranks.entry(root).or_insert(next),
             None => RANKS_MAX,
         };
-        Caller { rank, thread: process.serial, is_first: Some(process.serial == process.root) }
+        Caller { rank, thread: serial, is_first: Some(serial == root) }
     }
 }

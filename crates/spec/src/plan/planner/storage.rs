@@ -23,6 +23,7 @@ impl Builder<'_> {
         self.check_page_cache(member, engine.as_deref());
         let engine_member = engine.as_deref().and_then(|name| self.catalog.engine(name));
         StoragePlan {
+            has_no_device: member.is_some_and(|member| member.has(Ability::NoDevice)),
             passes_page_cache: engine_member
                 .is_some_and(|engine| engine.has(Ability::BypassesPageCache)),
             engine,
