@@ -264,7 +264,7 @@ mod tests {
     use crate::storage;
 
     #[test]
-    fn files_are_found_by_the_names_of_the_plan_whatever_theirs() {
+    fn files_are_found_by_the_names_of_the_plan() {
         let folder = tempfile::tempdir().unwrap();
         let long = "d".repeat(200);
         let names =
@@ -291,8 +291,8 @@ mod tests {
             assert_eq!(files.real_path(&path), format!("{parent}/{name}").trim_start_matches('/'));
             let mut found = String::new();
             assert!(files.look_up(&path, &mut found).unwrap());
-            for name in [&path, &found] {
-                let handle = files.open(name).unwrap();
+            for opened_name in [&path, &found] {
+                let handle = files.open(opened_name).unwrap();
                 assert_eq!(files.len(&handle).unwrap(), name.len() as u64);
             }
         }

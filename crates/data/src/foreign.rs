@@ -119,7 +119,7 @@ fn notes(files: &[Probed], FileNames { plan, layout, format }: FileNames<'_>) ->
         notes.push(format!(
             "`{}` holds {}, of which the plan reads {}",
             file.path,
-            format::in_words(&shape),
+            format::describe_shape(&shape),
             plan.samples_per_file
         ));
     }
@@ -159,7 +159,7 @@ fn size_note(files: &[Probed], layout: &Layout) -> Option<String> {
     Some(format!(
         "`{}` holds {}, the plan says {} per sample: nominal rates and the dataset's size are those of the plan",
         file.path,
-        format::in_words(shape),
+        format::describe_shape(shape),
         units::bytes((planned / files.len().max(1) as u128) as u64)
     ))
 }

@@ -186,8 +186,14 @@ impl<'w> CompareSink<'w> {
             expected: Piece::new(PIECE_BYTES),
             read: Piece::new(PIECE_BYTES),
         });
-        let parts = parts.collect();
-        CompareSink { storage, watch, extent, path: String::new(), parts, found: None }
+        CompareSink {
+            storage,
+            watch,
+            extent,
+            path: String::new(),
+            parts: parts.collect(),
+            found: None,
+        }
     }
 
     /// Compare a file with the output of `encode` and return the first difference, if any.

@@ -1,4 +1,4 @@
-//! Whole datasets: generated, broken off, continued, spoiled and verified, on every storage that can be written.
+//! Tests of complete datasets on every writable storage: generation, interruption, continuation, damage, verification.
 
 use crate::error::DatasetError;
 use crate::foreign::Probe;
@@ -42,7 +42,7 @@ fn plan(format: &str) -> DatasetPlan {
     }
 }
 
-/// The plan, or one of single bytes where the format cannot take it.
+/// The plan, changed to one sample of bytes per file if the format does not support it.
 fn fitting(plan: DatasetPlan, format: &Format) -> DatasetPlan {
     let shape = Layout::new(&plan).shape(0);
     match (format.entry.unfit)(&shape, &plan.encoding) {
@@ -65,7 +65,7 @@ fn path_of(plan: &DatasetPlan, file: u64) -> String {
     path
 }
 
-/// Every format with files on every storage that keeps them.
+/// Call `check` with every format that has files, on every storage that keeps them.
 fn each(check: impl Fn(DatasetPlan, &Format, &dyn Storage)) {
     for kind in STORAGES.iter().filter(|kind| kind.member.has(Ability::Writable)) {
         for format in FORMATS.iter().filter(|format| !format.member().has(Ability::NoFiles)) {
@@ -76,7 +76,7 @@ fn each(check: impl Fn(DatasetPlan, &Format, &dyn Storage)) {
     }
 }
 
-/// Replace a file by a changed copy of it.
+/// Change a file.
 fn change(storage: &dyn Storage, path: &str, change: impl FnOnce(&mut Vec<u8>)) {
     let file = storage.open(path).unwrap();
     let mut bytes = vec![0; storage.len(&file).unwrap() as usize];
@@ -89,7 +89,7 @@ fn change(storage: &dyn Storage, path: &str, change: impl FnOnce(&mut Vec<u8>)) 
 }
 
 #[test]
-fn a_generated_dataset_is_whole() {
+fn a_generated_dataset_is_complete() {
     each(|plan, format, storage| {
         let layout = Layout::new(&plan);
         let bytes =
@@ -114,7 +114,7 @@ fn a_generated_dataset_is_whole() {
 }
 
 #[test]
-fn samples_of_many_shapes_are_whole() {
+fn samples_of_many_shapes_are_complete() {
     each(|plan, format, storage| {
         let plan = DatasetPlan {
             samples_per_file: 3,
@@ -130,7 +130,7 @@ fn samples_of_many_shapes_are_whole() {
 }
 
 #[test]
-fn threads_make_the_same_bytes() {
+fn any_number_of_threads_generates_the_same_bytes() {
     let plan = plan("npz");
     let layout = Layout::new(&plan);
     let never = AtomicBool::new(false);
@@ -146,7 +146,7 @@ fn threads_make_the_same_bytes() {
 }
 
 #[test]
-fn a_generation_broken_off_is_continued() {
+fn an_interrupted_generation_is_continued() {
     each(|plan, _, storage| {
         let cancel = AtomicBool::new(false);
         let stop_midway = |files: u64, _bytes: u64| {
@@ -174,7 +174,7 @@ fn a_generation_broken_off_is_continued() {
 }
 
 #[test]
-fn a_half_written_file_is_not_taken_for_whole() {
+fn a_half_written_file_is_not_kept() {
     each(|plan, _, storage| {
         made(&plan, storage).unwrap();
         change(storage, &path_of(&plan, 1), |bytes| bytes.truncate(bytes.len() / 2));
@@ -203,7 +203,7 @@ fn a_half_written_file_is_not_taken_for_whole() {
     });
 }
 
-/// Leave the files of a killed process.
+/// Write a file as a killed process leaves it.
 fn change_or_make(storage: &dyn Storage, path: &str) {
     let mut file = storage.create(path).unwrap();
     file.write(b"half").unwrap();
@@ -238,9 +238,9 @@ fn verification_names_the_first_bad_byte() {
     });
 }
 
-/// The checksum in a local header comes after what was compared since.
+/// A checksum in a local header is compared after the data that follows it.
 #[test]
-fn verification_sees_a_wrong_checksum() {
+fn verification_finds_a_wrong_checksum() {
     let plan = plan("npz");
     let storage = storage::open("memory", Path::new("")).unwrap();
     made(&plan, &*storage).unwrap();
@@ -279,15 +279,13 @@ fn another_dataset_is_not_overwritten() {
 }
 
 #[test]
-fn files_that_feedrate_did_not_make_are_not_overwritten() {
+fn foreign_files_are_not_overwritten() {
     each(|plan, _, storage| {
         storage.make_dir("train/1").unwrap();
         let path = path_of(&plan, 1);
         change_or_make(storage, &path);
-        let Err(DatasetError::ForeignFiles { path: named }) = made(&plan, storage) else {
-            panic!()
-        };
-        assert_eq!(named, path);
+        let error = made(&plan, storage).unwrap_err();
+        assert!(matches!(error, DatasetError::ForeignFiles { path: named } if named == path));
         assert_eq!(storage.stat(&path).unwrap(), Some(4));
     });
 }
@@ -296,7 +294,7 @@ fn files_that_feedrate_did_not_make_are_not_overwritten() {
 fn a_broken_manifest_is_an_error() {
     let cases = [
         ("{", "EOF"),
-        (r#"{"feedrate_dataset": 99}"#, "of version 99"),
+        (r#"{"feedrate_dataset": 99}"#, "it has version 99"),
         (r#"{"feedrate_dataset": 1}"#, "missing field"),
     ];
     for (text, expected) in cases {
@@ -310,9 +308,9 @@ fn a_broken_manifest_is_an_error() {
     }
 }
 
-/// Datasets are found again by their fingerprint: it must not change.
+/// Datasets are found by their fingerprint, so it must not change.
 #[test]
-fn fingerprints_stay_and_differ() {
+fn fingerprints_are_stable_and_distinct() {
     assert_eq!(Manifest::fingerprint_of(&plan("npz")), "94906e769d809d2f16061a809952d7f0");
     let other = DatasetPlan { samples_per_file: 2, ..plan("npz") };
     assert_ne!(Manifest::fingerprint_of(&other), Manifest::fingerprint_of(&plan("npz")));
@@ -329,9 +327,9 @@ fn redundancies() -> [Redundancy; 3] {
     })
 }
 
-/// Manifests from before there was redundancy say nothing of it.
+/// Older manifests do not contain the setting `redundancy`.
 #[test]
-fn an_older_manifest_is_one_without_redundancy() {
+fn an_older_manifest_has_no_redundancy() {
     let storage = storage::open("memory", Path::new("")).unwrap();
     let plan = plan("raw");
     made(&plan, &*storage).unwrap();
@@ -364,7 +362,7 @@ fn redundant_datasets_are_kept_and_verified() {
     }
 }
 
-/// Sizes that an encoder learns late must not pass for a difference.
+/// Patched sizes must not count as differences.
 #[test]
 fn compressed_datasets_are_kept_and_verified() {
     for format in FORMATS {
@@ -384,9 +382,9 @@ fn compressed_datasets_are_kept_and_verified() {
     }
 }
 
-/// The share that `dataset.compression` saves is the one asked for, and known beforehand.
+/// Compression saves the configured share, and the plan knows the size in advance.
 #[test]
-fn a_deflated_dataset_is_as_small_as_was_asked() {
+fn a_deflated_dataset_has_the_configured_size() {
     let [plain, compressible, _] = redundancies();
     for (redundancy, share) in [(plain, 1.0), (compressible, 0.4)] {
         let storage = storage::open("memory", Path::new("")).unwrap();
@@ -414,7 +412,7 @@ fn a_dataset_beyond_any_device_is_refused_at_once() {
 }
 
 #[test]
-fn progress_ends_at_the_whole() {
+fn progress_ends_at_the_total() {
     let plan = plan("npy");
     let storage = storage::open("memory", Path::new("")).unwrap();
     let layout = Layout::new(&plan);
@@ -464,7 +462,7 @@ fn a_foreign_dataset_is_probed() {
 
         change(storage, &path_of(&plan, 0), |bytes| bytes.truncate(90));
         let broken = probe(storage, &plan);
-        // An index says nothing about the data's end; that is seen when the sample is read.
+        // An index does not contain the end of the data, which is checked when the sample is read.
         let needed = format.parts.iter().filter(|part| !part.optional).count();
         let seen = matches!(broken, Err(DatasetError::Format { .. }));
         assert!(!tells || seen == (needed == 1));
@@ -475,9 +473,9 @@ fn a_foreign_dataset_is_probed() {
     });
 }
 
-/// Reading is counted by the kernel, of this thread alone.
+/// The kernel counts the reads of this thread.
 #[test]
-fn a_probe_passes_by_the_samples_of_archives() {
+fn a_probe_skips_the_samples_of_archives() {
     let read_bytes = || {
         let text = std::fs::read_to_string("/proc/thread-self/io").unwrap();
         text.lines().next().unwrap().strip_prefix("rchar: ").unwrap().parse::<u64>().unwrap()
@@ -495,7 +493,7 @@ fn a_probe_passes_by_the_samples_of_archives() {
 }
 
 #[test]
-fn the_null_format_makes_nothing() {
+fn the_null_format_generates_nothing() {
     let storage = storage::open("memory", Path::new("")).unwrap();
     assert_eq!(made(&plan("null"), &*storage).unwrap(), Generated::default());
     assert!(storage.list("").unwrap().is_empty());

@@ -1,4 +1,4 @@
-//! Content stays what it was, any range of it can be made, and as much can be saved of it as was asked.
+//! Tests that content is stable, that any range of it can be generated, and that it has the configured redundancy.
 
 use super::*;
 use proptest::prelude::*;
@@ -11,9 +11,9 @@ fn made(sample: u64, offset: u64, element: Element, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// A change here changes every dataset in the world.
+/// A change of these bytes changes every existing dataset.
 #[test]
-fn bytes_stay_what_they_were() {
+fn bytes_are_stable() {
     assert_eq!(hex(&made(1, 0, Element::Uint8, 16)), "ab7e904c553536a39f2898cc486fca27");
     assert_eq!(hex(&made(1, 4096, Element::Uint8, 16)), "8194eba73edf177f3895637f27ee796e");
 }
@@ -23,7 +23,7 @@ fn redundant(compressible_percent: u32, duplicate_percent: u32) -> Content {
 }
 
 #[test]
-fn redundant_bytes_stay_what_they_were() {
+fn redundant_bytes_are_stable() {
     let hash = |compressible, duplicate| {
         crc32fast::hash(&samples(&mut redundant(compressible, duplicate), 3, 300_000))
     };
@@ -80,14 +80,14 @@ fn floats_are_finite() {
 
 proptest! {
     #[test]
-    fn any_range_is_a_piece_of_the_whole(offset in 0usize..20_000, len in 0usize..9000) {
+    fn any_range_can_be_generated(offset in 0usize..20_000, len in 0usize..9000) {
         let whole = made(5, 0, Element::Float32, 30_000);
         let part = made(5, offset as u64, Element::Float32, len);
         prop_assert_eq!(&part, &whole[offset..offset + len]);
     }
 
     #[test]
-    fn any_range_of_redundant_content_is_a_piece_of_the_whole(
+    fn any_range_of_redundant_content_can_be_generated(
         offset in 0usize..200_000, len in 0usize..9000, compressible in 0u32..=100, duplicate in 0u32..=100,
     ) {
         let mut content = redundant(compressible, duplicate);
@@ -111,7 +111,7 @@ proptest! {
     }
 }
 
-/// Samples of one length, one after another.
+/// Consecutive samples of the same length.
 fn samples(content: &mut Content, count: u64, sample_bytes: usize) -> Vec<u8> {
     let mut bytes = vec![0; count as usize * sample_bytes];
     for (sample, bytes) in bytes.chunks_mut(sample_bytes).enumerate() {
@@ -124,9 +124,9 @@ fn share_of_zeros(bytes: &[u8]) -> f64 {
     bytes.iter().filter(|&&byte| byte == 0).count() as f64 / bytes.len() as f64
 }
 
-/// One in 256 bytes that should not be zero is zero by chance.
+/// Share of zeros, corrected for random bytes, of which one in 256 is zero.
 #[test]
-fn zeros_have_their_share_of_samples_of_any_length() {
+fn samples_of_any_length_have_the_configured_share_of_zeros() {
     for percent in [1, 10, 37, 50, 75, 90, 99, 100] {
         let share = f64::from(percent) / 100.0;
         let expected = share + (1.0 - share) / 256.0;
@@ -149,10 +149,10 @@ fn deflated_share(bytes: &[u8], level: u32) -> f64 {
 }
 
 #[test]
-fn deflate_saves_what_was_asked() {
+fn deflate_saves_the_configured_share() {
     for percent in [0, 25, 50, 75, 90] {
         let bytes = samples(&mut redundant(percent, 0), 2, 1 << 20);
-        // At level 1 zlib-rs has one code for all data, in which half of the bytes take 9 bits.
+        // Level 1 of zlib-rs uses fixed Huffman codes, in which half of the bytes take 9 bits.
         for (level, tolerance) in [(1, 0.07), (2, 0.02), (4, 0.02), (9, 0.02)] {
             let kept = deflated_share(&bytes, level);
             let wanted = 1.0 - f64::from(percent) / 100.0;
@@ -162,14 +162,14 @@ fn deflate_saves_what_was_asked() {
     }
 }
 
-/// Deflate remembers 32 KiB: what is found by deduplication is no less random to it.
+/// The window of deflate has 32 KiB, so it does not find the repeated stretches.
 #[test]
-fn deflate_does_not_see_copies() {
+fn deflate_does_not_find_copies() {
     let bytes = samples(&mut redundant(0, 50), 2, 2 << 20);
     assert!(deflated_share(&bytes, 6) > 0.99);
 }
 
-/// Share of the blocks of a file system that deduplication drops, where `shift` bytes of header come first.
+/// Share of file system blocks that deduplication saves, when `shift` bytes of header come first.
 fn share_of_copies(content: &mut Content, shift: usize, files: u64) -> f64 {
     let mut kept = std::collections::HashSet::new();
     let mut count = 0;
@@ -186,9 +186,9 @@ fn share_of_copies(content: &mut Content, shift: usize, files: u64) -> f64 {
 }
 
 #[test]
-fn copies_have_their_share_behind_any_header() {
+fn the_share_of_copies_does_not_depend_on_the_header() {
     for percent in [0u32, 20, 50, 100] {
-        // What is copied is kept once: 4 MiB of all.
+        // The pool of 4 MiB is stored once.
         let wanted = f64::from(percent) / 100.0 - if percent > 0 { 4.0 / 64.0 } else { 0.0 };
         let found = share_of_copies(&mut redundant(0, percent), 0, 8);
         assert!((found - wanted).abs() < 0.01, "{percent} %: {found}");
@@ -199,7 +199,7 @@ fn copies_have_their_share_behind_any_header() {
 }
 
 #[test]
-fn short_samples_are_copies_in_the_same_share() {
+fn short_samples_have_the_same_share_of_copies() {
     for percent in [20, 50] {
         let bytes = samples(&mut redundant(0, percent), 10_000, 150);
         let distinct: std::collections::HashSet<&[u8]> = bytes.chunks(150).collect();

@@ -1,34 +1,34 @@
-//! Reads a file of records in pieces that hold many of them, as buffered readers do. Shared by the formats whose
+//! Reads a file of records in pieces that contain many records, as buffered readers do. Shared by the formats whose
 //! records are found one after another.
 //!
-//! Samples taken in order are read ahead in whole pieces: what was read beyond a sample is asked for again by the next. A
-//! sample out of order is read by itself. A step back is another pass over the file: nothing is kept from the last.
+//! Samples requested in order are read ahead in whole pieces: bytes read beyond a sample are used for the next one. A
+//! sample out of order is read separately. After a step back nothing is reused, as in a new pass over the file.
 
 use super::{
-    Cursor, FormatError, Need, PayloadSink, check_sample, compare_shapes, cut_off, in_words,
+    Cursor, FormatError, Need, PayloadSink, check_sample, compare_shapes, cut_off, describe_shape,
     length_of, piece_len,
 };
 use feedrate_spec::shape::FileShape;
 use std::ops::Range;
 
-/// The sample asked for, as the one before leaves the reader.
+/// Position of the requested sample relative to the previous one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadOrder {
-    /// The sample lies in another file, or is read by another plan.
-    Anew,
-    /// The sample lies behind the last one, in the same file.
-    Onward,
-    /// The sample is the last one or lies before it, in the same file.
-    Again,
+    /// In another file, or with another planned shape.
+    NewFile,
+    /// In the same file, after the previous sample.
+    Forward,
+    /// In the same file, the previous sample or one before it.
+    Backward,
 }
 
-/// The sample to find.
+/// The requested sample.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct WantedSample {
     /// Number of the dataset file.
     pub(super) file: u64,
     pub(super) sample: u64,
-    /// By the plan.
+    /// Planned shape of the file.
     pub(super) expected: Option<FileShape>,
 }
 
@@ -37,7 +37,7 @@ impl WantedSample {
         WantedSample { file, sample, expected: expected.copied() }
     }
 
-    /// An error if a file holds something else than the plan says, or no sample of that number.
+    /// An error if the file has another shape than planned, or no sample with this number.
     pub(super) fn check(&self, found: &FileShape) -> Result<(), FormatError> {
         compare_shapes(found, self.expected.as_ref())?;
         check_sample(found, self.sample)
@@ -46,58 +46,59 @@ impl WantedSample {
 
 /// Finds one sample in the bytes of a file.
 pub(super) trait Finder: Send {
-    /// Look for a sample.
-    fn begin(&mut self, wanted: &WantedSample, begun: ReadOrder);
+    /// Start the search for a sample.
+    fn begin(&mut self, wanted: &WantedSample, order: ReadOrder);
 
-    /// The file is this long. Comes first in each file.
-    fn length(&mut self, bytes: u64) -> Result<(), FormatError>;
+    /// Take the length of the file. Called first for each file.
+    fn set_length(&mut self, bytes: u64) -> Result<(), FormatError>;
 
-    /// Offset of the bytes that are wanted next; `None` once the sample is whole.
+    /// Offset of the bytes needed next; `None` if the sample is complete.
     fn at(&self) -> Option<u64>;
 
-    /// All bytes up to here are wanted, or the largest number where that is not known. Once the sample is whole: where
-    /// the next record begins.
+    /// End of the bytes that are needed; the largest number if unknown. After the sample is complete: start of the next
+    /// record.
     fn end(&self) -> u64;
 
-    /// Length of a record, by the last one seen; 0 before.
+    /// Length of the last record; 0 before the first.
     fn record_bytes(&self) -> u64;
 
-    /// Bytes that came before hide more, which [`Finder::take`] finds without others.
+    /// Whether [`Finder::take`] can continue without further bytes of the file.
     fn has_kept(&self) -> bool {
         false
     }
 
-    /// Bytes of the file from [`Finder::at`] on, at least one unless some are kept. Takes as many as it likes, and moves on.
+    /// Take bytes of the file from [`Finder::at`] on. There is at least one byte, unless the finder has kept some. The finder
+    /// may use only some of them; [`Finder::at`] then gives the new position.
     fn take(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError>;
 
-    /// The file has ended: an error, or a place in it to go on at.
-    fn ended(&mut self) -> Result<(), FormatError>;
+    /// Called at the end of the file. Returns an error, or moves to another position in the file.
+    fn end_of_file(&mut self) -> Result<(), FormatError>;
 
-    /// As [`Cursor::found`].
+    /// See [`Cursor::found`].
     fn found(&self) -> Option<FileShape>;
 
-    /// As [`Cursor::payload_bytes`].
+    /// See [`Cursor::payload_bytes`].
     fn payload_bytes(&self) -> Option<u64> {
         self.found().map(|shape| shape.sample_bytes())
     }
 }
 
-/// Bytes that are looked at together, and may come in pieces.
+/// Collects a given number of bytes, which may arrive in pieces.
 #[derive(Default)]
 pub(super) struct Gathered {
     pub(super) bytes: Vec<u8>,
-    /// So many, in all.
+    /// Number of bytes to collect.
     pub(super) wanted: usize,
 }
 
 impl Gathered {
-    /// Gather `wanted` bytes.
+    /// Start to collect `wanted` bytes.
     pub(super) fn begin(&mut self, wanted: usize) {
         self.bytes.clear();
         self.wanted = wanted;
     }
 
-    /// Take what is missing: how many bytes that were.
+    /// Take the missing bytes and return how many were used.
     pub(super) fn take(&mut self, bytes: &[u8]) -> usize {
         let used = bytes.len().min(self.missing());
         self.bytes.extend_from_slice(&bytes[..used]);
@@ -109,7 +110,7 @@ impl Gathered {
     }
 }
 
-/// An error if a file of `bytes` bytes is not as long as one of the planned shape.
+/// An error if the length of a file differs from that of the planned shape.
 pub(super) fn check_length(
     bytes: u64,
     planned: &FileShape,
@@ -118,29 +119,30 @@ pub(super) fn check_length(
     if bytes == planned_bytes {
         return Ok(());
     }
-    let words = in_words(planned);
+    let shape = describe_shape(planned);
     let message =
-        format!("holds {bytes} bytes, but the plan says {words}, in {planned_bytes} bytes");
+        format!("holds {bytes} bytes, but the plan says {shape}, in {planned_bytes} bytes");
     Err(FormatError::new(bytes.min(planned_bytes), message))
 }
 
-/// A cursor over the data file alone.
+/// A cursor that reads only the data file.
 pub(super) struct AheadCursor<S> {
     piece_bytes: usize,
     finder: S,
     last: Option<WantedSample>,
     length: Option<u64>,
     in_order: bool,
-    /// Where what is left of the last piece begins and ends. Whoever read the piece has its bytes.
-    left: Range<u64>,
-    asked: AskedBytes,
+    /// Unused range of the last piece. The caller still has its bytes.
+    unused: Range<u64>,
+    request: Request,
 }
 
+/// The last request of the cursor.
 #[derive(Clone, Copy)]
-enum AskedBytes {
+enum Request {
     Length,
     Kept,
-    Left { at: u64 },
+    Unused { at: u64 },
     Piece { at: u64, len: usize },
 }
 
@@ -152,12 +154,12 @@ impl<S: Finder> AheadCursor<S> {
             last: None,
             length: None,
             in_order: false,
-            left: 0..0,
-            asked: AskedBytes::Length,
+            unused: 0..0,
+            request: Request::Length,
         }
     }
 
-    /// Take from the piece at `start` all that is wanted of it.
+    /// Give the needed bytes of the piece at `start` to the finder.
     fn take(
         &mut self,
         start: u64,
@@ -165,9 +167,9 @@ impl<S: Finder> AheadCursor<S> {
         sink: &mut dyn PayloadSink,
     ) -> Result<(), FormatError> {
         while let Some(at) = self.finder.at() {
-            let held = at.checked_sub(start).and_then(|from| piece.get(from as usize..));
-            match held.filter(|held| !held.is_empty()) {
-                Some(held) => self.finder.take(held, sink)?,
+            let rest = at.checked_sub(start).and_then(|skip| piece.get(skip as usize..));
+            match rest.filter(|rest| !rest.is_empty()) {
+                Some(rest) => self.finder.take(rest, sink)?,
                 None => break,
             }
         }
@@ -177,20 +179,20 @@ impl<S: Finder> AheadCursor<S> {
     fn take_piece(
         &mut self,
         start: u64,
-        asked: usize,
+        requested: usize,
         piece: &[u8],
         sink: &mut dyn PayloadSink,
     ) -> Result<(), FormatError> {
-        self.left = 0..0;
+        self.unused = 0..0;
         self.take(start, piece, sink)?;
         if self.finder.at().is_some() {
             let end = start + piece.len() as u64;
-            return match asked - piece.len() {
+            return match requested - piece.len() {
                 0 => Ok(()),
                 missing => Err(cut_off(end, missing as u64)),
             };
         }
-        self.left = self.finder.end().max(start)..start + piece.len() as u64;
+        self.unused = self.finder.end().max(start)..start + piece.len() as u64;
         Ok(())
     }
 }
@@ -198,63 +200,65 @@ impl<S: Finder> AheadCursor<S> {
 impl<S: Finder> Cursor for AheadCursor<S> {
     fn begin(&mut self, file: u64, sample: u64, expected: Option<&FileShape>) {
         let wanted = WantedSample::new(file, sample, expected);
-        let begun = match &self.last {
-            Some(last) if last.file != file || last.expected != wanted.expected => ReadOrder::Anew,
-            Some(last) if last.sample < sample => ReadOrder::Onward,
-            Some(_) => ReadOrder::Again,
-            None => ReadOrder::Anew,
+        let order = match &self.last {
+            Some(last) if last.file != file || last.expected != wanted.expected => {
+                ReadOrder::NewFile
+            }
+            Some(last) if last.sample < sample => ReadOrder::Forward,
+            Some(_) => ReadOrder::Backward,
+            None => ReadOrder::NewFile,
         };
         let next = match self.last {
-            Some(last) if begun == ReadOrder::Onward => last.sample + 1,
+            Some(last) if order == ReadOrder::Forward => last.sample + 1,
             _ => 0,
         };
         self.in_order = sample == next;
-        if begun != ReadOrder::Onward {
-            self.left = 0..0;
+        if order != ReadOrder::Forward {
+            self.unused = 0..0;
         }
-        if begun == ReadOrder::Anew {
+        if order == ReadOrder::NewFile {
             self.length = None;
         }
         self.last = Some(wanted);
-        self.finder.begin(&wanted, begun);
+        self.finder.begin(&wanted, order);
     }
 
     fn need(&mut self) -> Result<Need, FormatError> {
         let Some(length) = self.length else {
-            self.asked = AskedBytes::Length;
+            self.request = Request::Length;
             return Ok(Need::Length { part: 0 });
         };
         if self.finder.at().is_some() && self.finder.has_kept() {
-            self.asked = AskedBytes::Kept;
+            self.request = Request::Kept;
             return Ok(Need::Kept);
         }
         if self.finder.at().is_some_and(|at| at >= length) {
-            self.finder.ended()?;
+            self.finder.end_of_file()?;
         }
         let Some(at) = self.finder.at() else { return Ok(Need::Done) };
-        if self.left.contains(&at) {
-            self.asked = AskedBytes::Left { at };
-            return Ok(Need::Again { part: 0, offset: at, len: (self.left.end - at) as usize });
+        if self.unused.contains(&at) {
+            self.request = Request::Unused { at };
+            return Ok(Need::Again { part: 0, offset: at, len: (self.unused.end - at) as usize });
         }
         let reads_ahead = self.in_order && self.finder.record_bytes() < self.piece_bytes as u64;
         let end = if reads_ahead { length } else { self.finder.end().min(length) };
-        // A file that ends where more is wanted ends here too.
+        // At least one byte, so that a file that ends too early is noticed.
         let len = piece_len(self.piece_bytes, at, end.saturating_sub(at).max(1));
-        self.asked = AskedBytes::Piece { at, len };
+        self.request = Request::Piece { at, len };
         Ok(Need::Bytes { part: 0, offset: at, len })
     }
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        match self.asked {
-            AskedBytes::Length => {
+        match self.request {
+            Request::Length => {
                 let length = length_of(bytes);
-                self.finder.length(length)?;
+                self.finder.set_length(length)?;
                 self.length = Some(length);
                 Ok(())
             }
-            AskedBytes::Kept => self.finder.take(&[], sink),
-            AskedBytes::Left { at } => self.take(at, bytes, sink),
-            AskedBytes::Piece { at, len } => self.take_piece(at, len, bytes, sink),
+            Request::Kept => self.finder.take(&[], sink),
+            Request::Unused { at } => self.take(at, bytes, sink),
+            Request::Piece { at, len } => self.take_piece(at, len, bytes, sink),
         }
     }
 

@@ -1,9 +1,9 @@
-//! `csv`: a row a sample, its numbers in columns, as `pandas.to_csv(index=False, header=False)` writes it and DLIO
-//! generates it (`csv_generator.py`); but each row has content of its own, and compressed files are recognised by
-//! their bytes, as they have no suffix.
+//! `csv`: one row of numbers per sample, as `pandas.to_csv(index=False, header=False)` writes it and DLIO generates it
+//! (`csv_generator.py`). Unlike in DLIO, each row has different content. Compressed files have no suffix and are
+//! recognised by their first bytes.
 //!
-//! Reads what others write too: quoted numbers, spaces, CRLF, blank lines, missing numbers as NaN; and the rows of
-//! DLIO 2.0.0, which wrote their index before them and the columns' above.
+//! Files of other programs can be read too, with quoted numbers, spaces, CRLF, blank lines and missing numbers (as NaN).
+//! DLIO 2.0.0 wrote an index before each row and the column numbers above the rows; such files can also be read.
 
 use super::text::{self, LineMarks, NumberText, RowEnd, Syntax, Values};
 use super::{Format, FormatError};
@@ -11,7 +11,7 @@ use feedrate_spec::catalog::{Ability, Member};
 
 static MEMBER: Member = Member {
     name: "csv",
-    summary: "Numbers as text, a row a sample; rows are found by reading from the start of the file.",
+    summary: "Numbers as text, one row per sample; rows are found by reading from the start of the file.",
     abilities: &[Ability::KeepsOpen, Ability::EstimatedSize, Ability::Undescribed],
 };
 
@@ -35,7 +35,7 @@ impl Syntax for Fields {
     }
 
     fn has_heading(text: &[u8]) -> bool {
-        // As pandas counts columns; the first, of indices, has no name.
+        // The column numbers that pandas writes. The first column, the index, has no name.
         text.strip_prefix(b",0,1").is_some_and(|rest| matches!(rest.first(), Some(b',' | b'\n')))
     }
 
@@ -47,13 +47,13 @@ impl Syntax for Fields {
             }
             let rest = &text[at..];
             let Some(end) = memchr::memchr2(b',', b'\n', rest) else {
-                self.token.keep(rest)?;
-                return Ok((text.len(), RowEnd::GoesOn));
+                self.token.push(rest)?;
+                return Ok((text.len(), RowEnd::NeedsBytes));
             };
             self.field(at, &rest[..end], values)?;
             at += end + 1;
             if rest[end] == b'\n' {
-                return Ok((at, RowEnd::Over));
+                return Ok((at, RowEnd::LineEnd));
             }
         }
     }
@@ -64,9 +64,9 @@ impl Syntax for Fields {
 }
 
 impl Fields {
-    /// The field that ends in `bytes`.
+    /// Take the field that ends with `bytes`.
     fn field(&mut self, at: usize, bytes: &[u8], values: &mut Values) -> Result<(), FormatError> {
-        let field = self.token.whole(bytes)?.trim_ascii();
+        let field = self.token.finish(bytes)?.trim_ascii();
         let bare = field.strip_prefix(b"\"").and_then(|field| field.strip_suffix(b"\""));
         let bare = bare.unwrap_or(field).trim_ascii();
         match bare {

@@ -1,20 +1,21 @@
-//! Lengths of numbers that are written with decimal digits.
+//! Lengths of numbers in decimal notation.
 
-/// Digits of a number.
+/// Number of decimal digits.
 pub(super) fn digits(number: u64) -> u64 {
     number.checked_ilog10().map_or(1, |digits| u64::from(digits) + 1)
 }
 
-/// Digits of 0, `size`, 2 `size`, … together, of `count` numbers of at most 20 digits. Takes the same time for every
+/// Total digits of the `count` numbers 0, `size`, 2 `size`, …, each of at most 20 digits. Takes the same time for every
 /// count.
 pub(super) fn digits_of_multiples(size: u64, count: u64) -> u64 {
-    let (size, count) = (u128::from(size), u128::from(count));
-    // Every number has one digit, and one more from each power of ten on.
-    let more = (1..20).map(|power| match size {
+    let wide_size = u128::from(size);
+    let wide_count = u128::from(count);
+    // Every number has one digit, and one more for each power of ten that it reaches.
+    let further_digits = (1..20).map(|power| match wide_size {
         0 => 0,
-        size => count.saturating_sub(10u128.pow(power).div_ceil(size)),
+        _ => wide_count.saturating_sub(10u128.pow(power).div_ceil(wide_size)),
     });
-    u64::try_from(count + more.sum::<u128>()).unwrap_or(u64::MAX)
+    u64::try_from(wide_count + further_digits.sum::<u128>()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

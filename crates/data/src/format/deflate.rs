@@ -1,27 +1,26 @@
-//! Deflates what is written to a file, piece by piece, however long it is, and inflates what is read. Shared by the
-//! formats that are packed so.
+//! Streaming compression and decompression by deflate, in constant memory. Shared by the formats that use deflate.
 
 use super::{FileSink, FormatError, SinkError};
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
-/// Packed at once. At level 0 the bytes that come out depend on it.
+/// Number of bytes compressed at once. At level 0 the output depends on it.
 const PIECE_BYTES: usize = 64 << 10;
-/// RFC 1952, without name and time, of no known system: equal input makes equal bytes.
+/// A gzip header (RFC 1952) without name, time and system, so that equal input gives equal bytes.
 const GZIP_HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
-/// Length of a gzip header without extra fields, and the flags that say which there are.
+/// Length of a gzip header without optional fields, and the flags of these fields.
 const GZIP_HEADER_BYTES: usize = 10;
 const HAS_CRC: u8 = 2;
 const HAS_EXTRA: u8 = 4;
 const HAS_NAME: u8 = 8;
 const HAS_COMMENT: u8 = 16;
 
-/// Takes the bytes of part 0, and passes them on deflated.
+/// A sink that compresses the bytes of part 0 and passes them on to another sink.
 pub(super) struct DeflateSink<'s> {
     inner: &'s mut dyn FileSink,
     level: Compression,
     is_zlib: bool,
-    /// Made when something is packed, as `space` and `packed` are: files may turn out to need none.
+    /// Created at the first use, like the buffers `space` and `packed`, because some files have no compressed bytes.
     deflate: Option<Compress>,
     crc: crc32fast::Hasher,
     space: Vec<u8>,
@@ -34,7 +33,7 @@ impl<'s> DeflateSink<'s> {
         Self::wrapped(level, false, inner)
     }
 
-    /// Each stream lies between the head and the sum of zlib (RFC 1950).
+    /// A sink whose streams have the header and checksum of zlib (RFC 1950).
     pub(super) fn zlib(level: u32, inner: &'s mut dyn FileSink) -> Self {
         Self::wrapped(level, true, inner)
     }
@@ -52,17 +51,17 @@ impl<'s> DeflateSink<'s> {
         }
     }
 
-    /// The sink below, which takes the bytes around the deflated ones.
+    /// The sink for the bytes around the compressed streams.
     pub(super) fn inner(&mut self) -> &mut dyn FileSink {
         self.inner
     }
 
-    /// Checksum of all input since the stream began.
+    /// CRC-32 of the stream's input so far.
     pub(super) fn crc(&self) -> u32 {
         self.crc.clone().finalize()
     }
 
-    /// Written since the stream began.
+    /// Bytes of the stream written so far.
     pub(super) fn packed_bytes(&self) -> u64 {
         self.packed_bytes
     }
@@ -81,18 +80,18 @@ impl<'s> DeflateSink<'s> {
         self.pack(0, FlushCompress::Finish)
     }
 
-    /// Begin a stream as a member of a gzip file.
+    /// Begin a stream in a gzip file.
     pub(super) fn begin_gzip(&mut self) -> Result<(), SinkError> {
         self.reset();
         self.pass_on(&GZIP_HEAD)
     }
 
-    /// End the stream that was begun so.
+    /// End a stream begun by [`DeflateSink::begin_gzip`].
     pub(super) fn finish_gzip(&mut self) -> Result<(), SinkError> {
         self.finish()?;
         let crc = self.crc();
         self.pass_on(&crc.to_le_bytes())?;
-        // The length is told modulo 2³².
+        // Gzip stores the length modulo 2³².
         let bytes = self.deflate.as_ref().map_or(0, Compress::total_in);
         self.pass_on(&(bytes as u32).to_le_bytes())
     }
@@ -102,34 +101,35 @@ impl<'s> DeflateSink<'s> {
         self.inner.write(0, bytes)
     }
 
-    /// Pack the first `len` bytes of `space`.
+    /// Compress the first `len` bytes of `space`.
     fn pack(&mut self, len: usize, flush: FlushCompress) -> Result<(), SinkError> {
         self.crc.update(&self.space[..len]);
         self.packed.resize(PIECE_BYTES, 0);
-        let (level, is_zlib) = (self.level, self.is_zlib);
-        let deflate = self.deflate.get_or_insert_with(|| Compress::new(level, is_zlib));
+        let deflate = self.deflate.get_or_insert_with(|| Compress::new(self.level, self.is_zlib));
         let mut used = 0;
         loop {
-            let (before_in, before_out) = (deflate.total_in(), deflate.total_out());
+            let before_in = deflate.total_in();
+            let before_out = deflate.total_out();
             let status = deflate.compress(&self.space[used..len], &mut self.packed, flush);
-            let status = status.unwrap_or_else(|_| unreachable!("memory to memory does not fail"));
+            let status =
+                status.unwrap_or_else(|_| unreachable!("compression in memory cannot fail"));
             used += (deflate.total_in() - before_in) as usize;
             let out = (deflate.total_out() - before_out) as usize;
             self.packed_bytes += out as u64;
             self.inner.write(0, &self.packed[..out])?;
-            let is_over = match flush {
+            let is_done = match flush {
                 FlushCompress::Finish => status == Status::StreamEnd,
                 _ => used == len,
             };
-            if is_over {
+            if is_done {
                 return Ok(());
             }
         }
     }
 }
 
-/// The level of zlib-rs that packs as zlib's `level` does. Its own level 1 has one fixed code for all data: random content
-/// grows by 5 % and is read four times slower than what zlib makes of it.
+/// The level of zlib-rs that compresses like `level` of zlib. Level 1 of zlib-rs uses fixed Huffman codes, so random
+/// content grows by 5 % and is decompressed four times slower than with zlib.
 fn zlib_rs_level(level: u32) -> u32 {
     if level == 1 { 2 } else { level }
 }
@@ -144,34 +144,34 @@ impl FileSink for DeflateSink<'_> {
         self.pack(len, FlushCompress::None)
     }
 
-    /// Refused: packed bytes cannot be changed afterwards, so formats leave nothing open inside a stream.
+    /// Not supported: compressed bytes cannot be changed later, so formats reserve nothing inside a stream.
     fn reserve(&mut self, part: usize, len: usize) -> Result<(), SinkError> {
-        debug_assert!(false, "{len} bytes of part {part} cannot be left open in a stream");
+        debug_assert!(false, "{len} bytes of part {part} cannot be reserved in a stream");
         Ok(())
     }
 
     fn patch(&mut self, part: usize, offset: u64, _bytes: &[u8]) -> Result<(), SinkError> {
-        debug_assert!(false, "byte {offset} of part {part} is packed already");
+        debug_assert!(false, "byte {offset} of part {part} is already compressed");
         Ok(())
     }
 }
 
-/// Inflates a stream, a window at a time.
+/// Decompresses a stream, one window at a time.
 pub(super) struct Inflate {
     state: Decompress,
     is_zlib: bool,
     window: Vec<u8>,
 }
 
-/// Gets what was inflated, behind an offset that tells where.
-pub(super) type TakeMade<'t> = dyn FnMut(u64, &[u8]) -> Result<(), FormatError> + 't;
+/// Receives decompressed bytes with an offset.
+pub(super) type InflateOutput<'t> = dyn FnMut(u64, &[u8]) -> Result<(), FormatError> + 't;
 
 impl Inflate {
     pub(super) fn new() -> Self {
         Self::wrapped(false)
     }
 
-    /// Each stream is one of zlib (RFC 1950).
+    /// For streams with the header and checksum of zlib (RFC 1950).
     pub(super) fn zlib() -> Self {
         Self::wrapped(true)
     }
@@ -185,32 +185,35 @@ impl Inflate {
         self.state.reset(self.is_zlib);
     }
 
-    /// Inflate all of `packed`, or up to the end of the stream; `take` gets what is made, with the offset in the file that was
-    /// reached. How many bytes were used, and whether the stream has ended.
+    /// Decompress `packed`, which begins at offset `at` of the file, up to its end or the end of the stream. `output`
+    /// receives the decompressed bytes with the offset reached in the file. Returns the number of bytes used, and whether
+    /// the stream has ended.
     pub(super) fn run(
         &mut self,
         packed: &[u8],
         at: u64,
-        take: &mut TakeMade,
+        output: &mut InflateOutput,
     ) -> Result<(usize, bool), FormatError> {
         let mut used = 0;
         loop {
-            let (before_in, before_out) = (self.state.total_in(), self.state.total_out());
+            let before_in = self.state.total_in();
+            let before_out = self.state.total_out();
             let status =
                 self.state.decompress(&packed[used..], &mut self.window, FlushDecompress::None);
-            let broken =
-                |why| FormatError::new(at + used as u64, format!("broken deflate stream: {why}"));
+            let broken = |reason| {
+                FormatError::new(at + used as u64, format!("broken deflate stream: {reason}"))
+            };
             let status = status.map_err(|error| broken(error.to_string()))?;
             let step_bytes = (self.state.total_in() - before_in) as usize;
-            let made_bytes = (self.state.total_out() - before_out) as usize;
+            let output_bytes = (self.state.total_out() - before_out) as usize;
             let is_end = status == Status::StreamEnd;
-            if !is_end && step_bytes == 0 && made_bytes == 0 && used < packed.len() {
+            if !is_end && step_bytes == 0 && output_bytes == 0 && used < packed.len() {
                 return Err(broken("it does not go on".to_string()));
             }
             used += step_bytes;
-            take(at + used as u64, &self.window[..made_bytes])?;
-            // A full window may hide output that needs no more input.
-            let is_full = made_bytes == self.window.len();
+            output(at + used as u64, &self.window[..output_bytes])?;
+            // With a full window, there may be more output without further input.
+            let is_full = output_bytes == self.window.len();
             if is_end || (used == packed.len() && !is_full) {
                 return Ok((used, is_end));
             }
@@ -218,7 +221,7 @@ impl Inflate {
     }
 }
 
-/// Length of a gzip header (RFC 1952), once it has come.
+/// Length of the gzip header (RFC 1952) that `header` begins with; `None` if it is incomplete.
 pub(super) fn gzip_header_bytes(header: &[u8]) -> Option<usize> {
     let flags = header.get(3)?;
     let mut end = GZIP_HEADER_BYTES;

@@ -1,6 +1,7 @@
-//! Samples that are files of their own inside a container that others made: a picture in a tar or a column, as readers of
-//! WebDataset, Hugging Face and TensorFlow decode it. Decoded by the decoders of the formats `jpeg` and `png`, and as
-//! numpy's arrays; others are passed on as they are, and named.
+//! Decodes samples that are complete files inside foreign containers, such as pictures in a tar archive or a parquet
+//! column, as the readers of WebDataset, Hugging Face and TensorFlow do.
+//!
+//! JPEG, PNG and numpy arrays are decoded. Members of other kinds are passed on unchanged and reported by name.
 
 #[cfg(test)]
 mod tests;
@@ -9,23 +10,23 @@ use super::npy_header::{self, HeaderProgress};
 use super::whole_image::PictureDecoder;
 use super::{Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, as_one_sample};
 
-/// So many bytes tell what a file is.
+/// Number of bytes at the start of a member that are enough to recognise its kind.
 const HEAD_BYTES: usize = 16;
-/// The longest member that is gathered to be decoded.
+/// Upper limit on the length of a member that is decoded.
 const MEMBER_BYTES_MAX: usize = 1 << 30;
 
 /// A kind of file.
 struct EncodedKind {
-    /// As users know it.
+    /// Name shown to the user.
     name: &'static str,
-    /// Ends of its files' names.
+    /// File name extensions.
     extensions: &'static [&'static str],
-    /// Bytes that its files have at these offsets; none where they have nothing of their own.
-    begins: &'static [(usize, &'static [u8])],
-    decodes: Option<MemberDecoder>,
+    /// Bytes at fixed offsets that identify the kind; empty if it has no signature.
+    signature: &'static [(usize, &'static [u8])],
+    decoder: Option<MemberDecoder>,
 }
 
-/// Who decodes it.
+/// Decoder of a kind.
 #[derive(Clone, Copy)]
 enum MemberDecoder {
     Jpeg,
@@ -33,18 +34,18 @@ enum MemberDecoder {
     Npy,
 }
 
-/// The kinds that are known: a member is what it begins like, else what its name says.
+/// The known kinds. A member is recognised by its signature, or else by its extension.
 static KINDS: &[EncodedKind] = &[
     EncodedKind {
-        decodes: Some(MemberDecoder::Jpeg),
+        decoder: Some(MemberDecoder::Jpeg),
         ..kind("jpeg", &["jpg", "jpeg"], &[(0, b"\xff\xd8\xff")])
     },
     EncodedKind {
-        decodes: Some(MemberDecoder::Png),
+        decoder: Some(MemberDecoder::Png),
         ..kind("png", &["png"], &[(0, b"\x89PNG\r\n\x1a\n")])
     },
     EncodedKind {
-        decodes: Some(MemberDecoder::Npy),
+        decoder: Some(MemberDecoder::Npy),
         ..kind("npy", &["npy"], &[(0, b"\x93NUMPY")])
     },
     kind("webp", &["webp"], &[(0, b"RIFF"), (8, b"WEBP")]),
@@ -74,20 +75,20 @@ static KINDS: &[EncodedKind] = &[
 const fn kind(
     name: &'static str,
     extensions: &'static [&'static str],
-    begins: &'static [(usize, &'static [u8])],
+    signature: &'static [(usize, &'static [u8])],
 ) -> EncodedKind {
-    EncodedKind { name, extensions, begins, decodes: None }
+    EncodedKind { name, extensions, signature, decoder: None }
 }
 
 impl EncodedKind {
-    fn is_begun_by(&self, head: &[u8]) -> bool {
-        let mut parts = self.begins.iter();
-        !self.begins.is_empty()
+    fn has_signature(&self, head: &[u8]) -> bool {
+        let mut parts = self.signature.iter();
+        !self.signature.is_empty()
             && parts.all(|&(at, bytes)| head.get(at..at + bytes.len()) == Some(bytes))
     }
 
-    fn is_named(&self, extension: &[u8]) -> bool {
-        self.extensions.iter().any(|own| own.as_bytes().eq_ignore_ascii_case(extension))
+    fn has_extension(&self, extension: &[u8]) -> bool {
+        self.extensions.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(extension))
     }
 }
 
@@ -95,14 +96,14 @@ impl EncodedKind {
 pub(super) struct DecodingCursor {
     container: Box<dyn Cursor>,
     member: EncodedMember,
-    /// The member is whole, and decoded next.
-    is_whole: bool,
+    /// Whether all bytes of the member have arrived, so that it is decoded next.
+    is_complete: bool,
 }
 
 impl DecodingCursor {
     pub(super) fn new(container: Box<dyn Cursor>, options: &CursorOptions) -> Self {
         let member = EncodedMember {
-            state: MemberState::Plain,
+            state: MemberState::PassThrough,
             extension: Vec::with_capacity(HEAD_BYTES),
             bytes: Vec::with_capacity(HEAD_BYTES),
             jpeg: super::jpeg_decoder(options.check_crc),
@@ -110,33 +111,34 @@ impl DecodingCursor {
             decoded: None,
             undecoded: None,
         };
-        DecodingCursor { container, member, is_whole: false }
+        DecodingCursor { container, member, is_complete: false }
     }
 }
 
 impl Cursor for DecodingCursor {
     fn begin(&mut self, file: u64, sample: u64, expected: Option<&FileShape>) {
-        self.is_whole = false;
-        self.member.state = MemberState::Plain;
-        (self.member.decoded, self.member.undecoded) = (None, None);
+        self.is_complete = false;
+        self.member.state = MemberState::PassThrough;
+        self.member.decoded = None;
+        self.member.undecoded = None;
         self.container.begin(file, sample, expected);
     }
 
     fn need(&mut self) -> Result<Need, FormatError> {
         let need = self.container.need()?;
-        self.is_whole = need == Need::Done && self.member.is_kept();
-        Ok(if self.is_whole { Need::Kept } else { need })
+        self.is_complete = need == Need::Done && self.member.is_collected();
+        Ok(if self.is_complete { Need::Kept } else { need })
     }
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        if self.is_whole {
+        if self.is_complete {
             return self.member.decode(sink);
         }
         self.container.feed(bytes, &mut MemberSink { member: &mut self.member, sink })
     }
 
     fn found(&self) -> Option<FileShape> {
-        if self.member.is_kept() {
+        if self.member.is_collected() {
             return None;
         }
         let found = self.container.found()?;
@@ -157,37 +159,37 @@ impl Cursor for DecodingCursor {
     }
 }
 
-/// The member that comes, and memory that is reused.
+/// The current member, in memory that is reused.
 struct EncodedMember {
     state: MemberState,
     extension: Vec<u8>,
     bytes: Vec<u8>,
     jpeg: PictureDecoder,
     png: PictureDecoder,
-    /// The decoded content.
+    /// Shape of the decoded content.
     decoded: Option<FileShape>,
-    /// Its kind, where nobody decodes that or it is broken.
+    /// Kind of the member, if it cannot be decoded or is broken.
     undecoded: Option<&'static str>,
 }
 
 #[derive(Clone, Copy)]
 enum MemberState {
-    /// The rest is handed on.
-    Plain,
-    /// Its first bytes are gathered.
-    Begins,
-    /// All its bytes are gathered.
-    Gathers(&'static EncodedKind, MemberDecoder),
+    /// Bytes are passed on unchanged.
+    PassThrough,
+    /// The first bytes are collected to recognise the kind.
+    Head,
+    /// All bytes are collected for the decoder.
+    Collect(&'static EncodedKind, MemberDecoder),
 }
 
 impl EncodedMember {
-    /// Bytes of it are kept until it is whole.
-    fn is_kept(&self) -> bool {
-        !matches!(self.state, MemberState::Plain)
+    /// Whether bytes are collected until the member is complete.
+    fn is_collected(&self) -> bool {
+        !matches!(self.state, MemberState::PassThrough)
     }
 
     fn begin(&mut self, extension: &[u8]) {
-        self.state = MemberState::Begins;
+        self.state = MemberState::Head;
         self.bytes.clear();
         self.extension.clear();
         self.extension.extend_from_slice(&extension[..extension.len().min(HEAD_BYTES)]);
@@ -200,8 +202,8 @@ impl EncodedMember {
         sink: &mut dyn PayloadSink,
     ) -> Result<(), FormatError> {
         match self.state {
-            MemberState::Plain => return sink.payload(offset, bytes),
-            MemberState::Begins => {
+            MemberState::PassThrough => return sink.payload(offset, bytes),
+            MemberState::Head => {
                 let missing = (HEAD_BYTES - self.bytes.len()).min(bytes.len());
                 let (head, rest) = bytes.split_at(missing);
                 self.bytes.extend_from_slice(head);
@@ -214,7 +216,7 @@ impl EncodedMember {
                 }
                 return self.take(offset + missing as u64, rest, sink);
             }
-            MemberState::Gathers(kind, _) => {
+            MemberState::Collect(kind, _) => {
                 let fits = self.bytes.len() + bytes.len() <= MEMBER_BYTES_MAX;
                 if !fits || self.bytes.try_reserve(bytes.len()).is_err() {
                     self.give_up(kind, sink)?;
@@ -226,71 +228,73 @@ impl EncodedMember {
         Ok(())
     }
 
-    /// Tell by the first bytes, and by the name, what it is.
+    /// Recognise the member by its first bytes, or else by its extension. Only members with a signature are decoded.
     fn recognise(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        let begun = KINDS.iter().find(|kind| kind.is_begun_by(&self.bytes));
-        let named = KINDS.iter().find(|kind| kind.is_named(&self.extension));
-        match (begun.or(named), begun.and_then(|kind| kind.decodes)) {
+        let signed = KINDS.iter().find(|kind| kind.has_signature(&self.bytes));
+        let named = KINDS.iter().find(|kind| kind.has_extension(&self.extension));
+        match (signed.or(named), signed.and_then(|kind| kind.decoder)) {
             (Some(kind), Some(decoder)) => {
-                self.state = MemberState::Gathers(kind, decoder);
+                self.state = MemberState::Collect(kind, decoder);
                 Ok(())
             }
             (Some(kind), None) => self.give_up(kind, sink),
-            (None, _) => self.hand_on(sink),
+            (None, _) => self.pass_on(sink),
         }
     }
 
+    /// Report the kind of a member that is not decoded, and pass its bytes on.
     fn give_up(
         &mut self,
         kind: &EncodedKind,
         sink: &mut dyn PayloadSink,
     ) -> Result<(), FormatError> {
         self.undecoded = Some(kind.name);
-        self.hand_on(sink)
+        self.pass_on(sink)
     }
 
-    /// The kept bytes are payload as they are, and so is the rest.
-    fn hand_on(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        self.state = MemberState::Plain;
+    /// Pass on the collected bytes, and all further ones, unchanged.
+    fn pass_on(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+        self.state = MemberState::PassThrough;
         if self.bytes.is_empty() { Ok(()) } else { sink.payload(0, &self.bytes) }
     }
 
-    /// All of it has come.
+    /// Decode the member after all of its bytes have arrived.
     fn decode(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        if matches!(self.state, MemberState::Begins) {
+        if matches!(self.state, MemberState::Head) {
             self.recognise(sink)?;
         }
-        let MemberState::Gathers(kind, decoder) = self.state else { return Ok(()) };
-        self.state = MemberState::Plain;
+        let MemberState::Collect(kind, decoder) = self.state else { return Ok(()) };
+        self.state = MemberState::PassThrough;
         let decoded = match decoder {
             MemberDecoder::Jpeg => self.jpeg.decode(&self.bytes),
             MemberDecoder::Png => self.png.decode(&self.bytes),
             MemberDecoder::Npy => array(&self.bytes),
         };
-        // A reader of real data passes over what is broken, or stops; to measure, it is enough to know how many are.
+        // Readers of real data skip broken members or stop. For a measurement it is enough to report them.
         let Ok((shape, payload)) = decoded else { return self.give_up(kind, sink) };
         self.decoded = Some(shape);
         if payload.is_empty() { Ok(()) } else { sink.payload(0, payload) }
     }
 }
 
-/// The shape of the one sample that an array is, and its payload.
+/// The shape of a numpy array that is one sample, and its payload.
 fn array(file: &[u8]) -> Result<(FileShape, &[u8]), FormatError> {
     let mut head_bytes = 0;
     let array = loop {
         match npy_header::read(&file[..head_bytes])? {
             HeaderProgress::Done(array) => break array,
             HeaderProgress::Needs(bytes) if bytes <= file.len() => head_bytes = bytes,
-            HeaderProgress::Needs(_) => return Err(FormatError::new(0, "no whole header")),
+            HeaderProgress::Needs(_) => return Err(FormatError::new(0, "incomplete header")),
         }
     };
     let payload = &file[head_bytes..];
-    let shape = as_one_sample(&array);
-    let whole = shape.filter(|shape| shape.sample_bytes() == payload.len() as u64);
-    whole.map(|shape| (shape, payload)).ok_or_else(|| FormatError::new(0, "no whole array"))
+    let shape = as_one_sample(&array)
+        .filter(|shape| shape.sample_bytes() == payload.len() as u64)
+        .ok_or_else(|| FormatError::new(0, "incomplete array"))?;
+    Ok((shape, payload))
 }
 
-/// Sorts what a container hands on.
+/// The sink of the container's cursor, which passes the bytes to the member.
 struct MemberSink<'s> {
     member: &'s mut EncodedMember,
     sink: &'s mut dyn PayloadSink,

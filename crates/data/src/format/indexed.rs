@@ -1,5 +1,5 @@
-//! Samples one after another, with their offsets and sizes in two files beside them, as DLIO generates them
-//! (`indexed_binary_generator.py`): `<file>.off.idx` and `<file>.sz.idx`, little-endian u64 each.
+//! Samples one after another, with their offsets and sizes in two index files `<file>.off.idx` and `<file>.sz.idx`, as
+//! DLIO generates them (`indexed_binary_generator.py`). Entries are little-endian u64.
 
 use super::ahead::WantedSample;
 use super::located::{LocatedCursor, Locator, Lookup};
@@ -14,12 +14,12 @@ use std::ops::Range;
 const DATA: usize = 0;
 const OFFSETS: usize = 1;
 const SIZES: usize = 2;
-/// Length of an entry of an index.
+/// Length of an index entry.
 const ENTRY_BYTES: u64 = 8;
-/// Indexes of up to so many samples are kept (16 MiB); of longer ones, entries are read one by one.
+/// Upper limit on the samples of an index that is kept in memory (16 MiB). Entries of longer indexes are read one by one.
 const KEPT_SAMPLES_MAX: u64 = 1 << 20;
 
-/// A format of such files.
+/// A format with this layout.
 pub(super) const fn format(member: &'static Member) -> Format {
     let entry = FormatEntry::new(member, |shape, _| {
         let index_bytes = shape.samples.saturating_mul(2 * ENTRY_BYTES);
@@ -52,24 +52,26 @@ fn encode(
 #[derive(Default)]
 struct Index {
     samples: Option<u64>,
-    /// Samples whose entries are kept: all, or the one that was wanted last.
+    /// Samples whose entries are kept: all, or only the last one requested.
     kept: Range<u64>,
-    /// Their offsets, then their sizes, as they lie in the files; so many of the two have come.
+    /// Their offsets and their sizes, as stored in the files.
     entries: [Vec<u8>; 2],
-    come: usize,
-    /// The data has the length that the plan says.
+    /// Number of elements of `entries` that have been read.
+    loaded: usize,
+    /// Whether the data file has been found to have the planned length.
     data_fits: bool,
 }
 
 impl Index {
-    fn number(&self, index: usize, sample: u64) -> u64 {
+    fn entry(&self, index: usize, sample: u64) -> u64 {
         length_of(&self.entries[index][((sample - self.kept.start) * ENTRY_BYTES) as usize..])
     }
 
-    /// The entry of a sample, which is not believed.
-    fn place(&self, wanted: &WantedSample) -> Result<PayloadRange, FormatError> {
+    /// The range of a sample, after a check against the plan.
+    fn sample_range(&self, wanted: &WantedSample) -> Result<PayloadRange, FormatError> {
         let sample = wanted.sample;
-        let (start, size) = (self.number(0, sample), self.number(1, sample));
+        let start = self.entry(0, sample);
+        let size = self.entry(1, sample);
         let planned = wanted.expected.map(|shape| shape.sample_bytes());
         let message = match planned {
             Some(planned) if size != planned || Some(start) != sample.checked_mul(planned) => {
@@ -106,18 +108,19 @@ impl Locator for Index {
         let is_short = samples <= KEPT_SAMPLES_MAX;
         let kept = if is_short { 0..samples } else { wanted.sample..wanted.sample + 1 };
         if self.kept != kept {
-            (self.kept, self.come) = (kept, 0);
+            self.kept = kept;
+            self.loaded = 0;
         }
-        if self.come < self.entries.len() {
+        if self.loaded < self.entries.len() {
             let entries = self.kept.end - self.kept.start;
             let range = PayloadRange::new(self.kept.start * ENTRY_BYTES, entries * ENTRY_BYTES);
-            return Ok(Lookup::Bytes { part: OFFSETS + self.come, range });
+            return Ok(Lookup::Bytes { part: OFFSETS + self.loaded, range });
         }
         if wanted.expected.is_some() && !self.data_fits {
             return Ok(Lookup::Length { part: DATA });
         }
-        let payload = self.place(wanted)?;
-        // The index knows sizes only.
+        let payload = self.sample_range(wanted)?;
+        // The index contains sizes but no types.
         let shape = Some(shape_of_bytes(payload.bytes(), samples));
         Ok(Lookup::Found { payload, shape })
     }
@@ -129,9 +132,9 @@ impl Locator for Index {
                 return Err(FormatError::new(length, "the index of offsets ends within an entry"));
             }
             self.samples = Some(length / ENTRY_BYTES);
-        } else if let Some(entries) = self.entries.get_mut(self.come) {
+        } else if let Some(entries) = self.entries.get_mut(self.loaded) {
             std::mem::swap(entries, bytes);
-            self.come += 1;
+            self.loaded += 1;
         } else {
             let planned = wanted.expected.map_or(length, |shape| shape.payload_bytes());
             if planned != length {
@@ -144,6 +147,8 @@ impl Locator for Index {
     }
 
     fn forget(&mut self) {
-        (self.samples, self.kept, self.data_fits) = (None, 0..0, false);
+        self.samples = None;
+        self.kept = 0..0;
+        self.data_fits = false;
     }
 }

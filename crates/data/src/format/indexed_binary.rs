@@ -1,4 +1,4 @@
-//! `indexed_binary`: samples one after another, with an index beside them, read by themselves.
+//! `indexed_binary`: samples one after another, with index files. A sample is read by itself.
 
 use super::{Format, indexed};
 use feedrate_spec::catalog::{Ability, Member};

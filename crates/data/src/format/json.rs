@@ -1,6 +1,7 @@
-//! `json`: JSON lines, a line a sample: one array of its numbers. The files that others write as
-//! `json.dumps(x.tolist())` or `pandas.to_json(orient="records", lines=True)` are read too: of nested arrays the numbers
-//! in order, of objects the values. `NaN`, `Infinity` and `null` are floats, as Python has them.
+//! `json`: JSON lines. Each line is one sample, an array of numbers.
+//!
+//! Files written by `json.dumps(x.tolist())` or `pandas.to_json(orient="records", lines=True)` can be read too: nested
+//! arrays are flattened, and of objects the values are read. `NaN`, `Infinity` and `null` are floats, as in Python.
 
 use super::text::{self, LineMarks, NumberText, RowEnd, Syntax, Values};
 use super::{Format, FormatError};
@@ -8,13 +9,13 @@ use feedrate_spec::catalog::{Ability, Member};
 
 static MEMBER: Member = Member {
     name: "json",
-    summary: "Numbers as JSON lines, an array a sample; lines are found by reading from the start of the file.",
+    summary: "Numbers as JSON lines, one array per sample; lines are found by reading from the start of the file.",
     abilities: &[Ability::KeepsOpen, Ability::EstimatedSize, Ability::Undescribed],
 };
 
 const LINE: LineMarks = LineMarks { open: b"[", close: b"]\n" };
 
-/// Arrays and objects inside each other.
+/// Upper limit on the nesting of arrays and objects.
 const DEPTH_MAX: u32 = 16;
 
 pub(super) static FORMAT: Format = Format::new(
@@ -56,7 +57,9 @@ struct Tokens {
 
 impl Syntax for Tokens {
     fn begin(&mut self) {
-        (self.next, self.depth, self.objects) = (NextToken::Value, 0, 0);
+        self.next = NextToken::Value;
+        self.depth = 0;
+        self.objects = 0;
         self.token.clear();
     }
 
@@ -66,12 +69,12 @@ impl Syntax for Tokens {
             if values.is_full() {
                 return Ok((at, RowEnd::Full));
             }
-            let Some(&byte) = text.get(at) else { return Ok((at, RowEnd::GoesOn)) };
+            let Some(&byte) = text.get(at) else { return Ok((at, RowEnd::NeedsBytes)) };
             if self.begins_number(byte) {
                 let rest = &text[at..];
                 let Some(end) = rest.iter().position(|&byte| ends_number(byte)) else {
-                    self.token.keep(rest)?;
-                    return Ok((text.len(), RowEnd::GoesOn));
+                    self.token.push(rest)?;
+                    return Ok((text.len(), RowEnd::NeedsBytes));
                 };
                 self.number(at, &rest[..end], values)?;
                 at += end;
@@ -82,7 +85,7 @@ impl Syntax for Tokens {
                 .map_err(|message| FormatError::new(at as u64, message))?;
             at += used;
             if self.next == NextToken::Value && self.depth == 0 && byte == b'\n' {
-                return Ok((at, RowEnd::Over));
+                return Ok((at, RowEnd::LineEnd));
             }
         }
     }
@@ -104,13 +107,13 @@ impl Tokens {
     }
 
     fn begins_number(&self, byte: u8) -> bool {
-        let wanted = matches!(self.next, NextToken::Value | NextToken::First) && self.depth > 0;
-        let apart = ends_number(byte) || matches!(byte, b'[' | b'{' | b'"' | b':');
-        wanted && (!self.token.is_empty() || !apart)
+        let is_allowed = matches!(self.next, NextToken::Value | NextToken::First) && self.depth > 0;
+        let is_punctuation = ends_number(byte) || matches!(byte, b'[' | b'{' | b'"' | b':');
+        is_allowed && (!self.token.is_empty() || !is_punctuation)
     }
 
     fn number(&mut self, at: usize, bytes: &[u8], values: &mut Values) -> Result<(), FormatError> {
-        let field = self.token.whole(bytes)?;
+        let field = self.token.finish(bytes)?;
         match field {
             b"null" => values.push_missing(at, field)?,
             _ => values.push(at, field)?,
@@ -120,7 +123,7 @@ impl Tokens {
         Ok(())
     }
 
-    /// Read anything but a number; gives the number of bytes used.
+    /// Read anything but a number, and return the number of bytes used.
     fn punctuation(&mut self, text: &[u8]) -> Result<usize, String> {
         let byte = text[0];
         self.next = match (self.next, byte) {
@@ -144,21 +147,21 @@ impl Tokens {
                 return Err(format!("`{}` follows the array of its line", byte.escape_ascii()));
             }
             (NextToken::Value | NextToken::First, b'"') => {
-                return Err("a string, and not a number".to_string());
+                return Err("a string instead of a number".to_string());
             }
             _ => return Err(format!("`{}` is out of place", byte.escape_ascii())),
         };
         Ok(1)
     }
 
-    /// As much of a key as is there.
+    /// Read a key up to its end or the end of the text, and return the number of bytes used.
     fn key(&mut self, text: &[u8]) -> usize {
         let Some(end) = memchr::memchr3(b'"', b'\\', b'\n', text) else { return text.len() };
         match text[end] {
             b'"' => self.next = NextToken::Colon,
             b'\\' => self.next = NextToken::InKeyEscaped,
             _ => {
-                // The newline is looked at again, where it is out of place.
+                // The newline is not used here, so that the next step reports it as out of place.
                 self.next = NextToken::Colon;
                 return end;
             }

@@ -1,66 +1,67 @@
-//! Content for writers that ask for it in runs shorter than its blocks: a block that was made is kept for the runs that
-//! follow, which need not make it again from its start. Shared by the formats that write so.
+//! Content for writers that need it in runs shorter than a block. Generated blocks are kept for later runs, because a run
+//! in the middle of a block would generate the block from its start. Shared by the formats that write in short runs.
 
 use super::Content;
 use crate::content::BLOCK_BYTES;
 use feedrate_spec::shape::{Element, FileShape};
 
-/// Makes the samples of one file.
+/// Generates the samples of one file.
 pub(super) struct KeptContent<'c> {
     content: &'c mut Content,
     element: Element,
     sample_bytes: u64,
-    /// Bytes of a place in `memory`: of a block, or of a sample that is shorter.
-    place_bytes: usize,
-    /// Number of the block in each place, counted over all samples. Blocks beside each other do not share one.
-    kept: Vec<Option<u64>>,
+    /// Length of a slot in `memory`: that of a block, or of a sample if it is shorter.
+    slot_bytes: usize,
+    /// Number of the block in each slot, counted over all samples. A block can only be in slot `number % slots`.
+    blocks: Vec<Option<u64>>,
     memory: Vec<u8>,
 }
 
 impl<'c> KeptContent<'c> {
-    /// For files of this shape, in `bytes` bytes of memory; one block is kept in any case.
+    /// Content for files of this shape, in `bytes` bytes of memory. At least one block is kept.
     pub(super) fn new(shape: &FileShape, bytes: u64, content: &'c mut Content) -> Self {
         let sample_bytes = shape.sample_bytes();
-        let all = blocks_in(sample_bytes).saturating_mul(shape.samples);
-        let place_bytes = sample_bytes.min(BLOCK_BYTES as u64) as usize;
-        let places = bytes / (place_bytes + size_of::<Option<u64>>()) as u64;
-        let places = places.min(all).max(1) as usize;
+        let all_blocks = blocks_in(sample_bytes).saturating_mul(shape.samples);
+        let slot_bytes = sample_bytes.min(BLOCK_BYTES as u64) as usize;
+        let slots_in_memory = bytes / (slot_bytes + size_of::<Option<u64>>()) as u64;
+        let slots = slots_in_memory.min(all_blocks).max(1) as usize;
         KeptContent {
             content,
             element: shape.element,
             sample_bytes,
-            place_bytes,
-            kept: vec![None; places],
-            memory: vec![0; places * place_bytes],
+            slot_bytes,
+            blocks: vec![None; slots],
+            memory: vec![0; slots * slot_bytes],
         }
     }
 
-    /// As [`Content::fill`].
+    /// See [`Content::fill`].
     pub(super) fn fill(&mut self, sample: u64, offset: u64, bytes: &mut [u8]) {
         let mut at = offset;
         let mut rest = bytes;
         while !rest.is_empty() {
-            let (block, skip) = (at / BLOCK_BYTES as u64, (at % BLOCK_BYTES as u64) as usize);
-            let block_bytes = (self.sample_bytes - (at - skip as u64)).min(BLOCK_BYTES as u64);
-            let block_bytes = block_bytes as usize;
-            let (now, later) = rest.split_at_mut(rest.len().min(block_bytes - skip));
-            if now.len() == block_bytes {
-                self.content.fill(sample, at, self.element, now);
+            let block = at / BLOCK_BYTES as u64;
+            let skip = (at % BLOCK_BYTES as u64) as usize;
+            let bytes_to_end = self.sample_bytes - (at - skip as u64);
+            let block_bytes = bytes_to_end.min(BLOCK_BYTES as u64) as usize;
+            let (run, remainder) = rest.split_at_mut(rest.len().min(block_bytes - skip));
+            if run.len() == block_bytes {
+                self.content.fill(sample, at, self.element, run);
             } else {
-                now.copy_from_slice(&self.block(sample, block, block_bytes)[skip..][..now.len()]);
+                run.copy_from_slice(&self.block(sample, block, block_bytes)[skip..][..run.len()]);
             }
-            at += now.len() as u64;
-            rest = later;
+            at += run.len() as u64;
+            rest = remainder;
         }
     }
 
     fn block(&mut self, sample: u64, block: u64, block_bytes: usize) -> &[u8] {
         let number = sample * blocks_in(self.sample_bytes) + block;
-        let place = (number % self.kept.len() as u64) as usize;
-        let memory = &mut self.memory[place * self.place_bytes..][..block_bytes];
-        if self.kept[place] != Some(number) {
+        let slot = (number % self.blocks.len() as u64) as usize;
+        let memory = &mut self.memory[slot * self.slot_bytes..][..block_bytes];
+        if self.blocks[slot] != Some(number) {
             self.content.fill(sample, block * BLOCK_BYTES as u64, self.element, memory);
-            self.kept[place] = Some(number);
+            self.blocks[slot] = Some(number);
         }
         memory
     }
@@ -97,20 +98,20 @@ mod tests {
         }
     }
 
-    /// As chunks of a picture's columns are made: run after run, each of another row, chunk after chunk.
+    /// The order in which chunks of a picture's columns are written: each run belongs to another row.
     #[test]
-    fn a_block_that_fits_is_made_once() {
+    fn a_block_that_fits_is_generated_once() {
         let shape = shape(&[64, 256], Element::Uint8, 1);
         let mut content = Content::new(7);
         let mut kept = KeptContent::new(&shape, 1 << 20, &mut content);
-        let mut made = 0;
+        let mut generated = 0;
         for column in 0..4 {
             for row in 0..64 {
-                let before = kept.kept.clone();
+                let before = kept.blocks.clone();
                 kept.fill(0, row * 256 + column * 64, &mut [0; 64]);
-                made += usize::from(before != kept.kept);
+                generated += usize::from(before != kept.blocks);
             }
         }
-        assert_eq!(made, 4);
+        assert_eq!(generated, 4);
     }
 }

@@ -1,30 +1,30 @@
-//! Reads samples whose place follows from lengths, a header or an index: loads those once a file, then passes the
-//! sample's bytes on.
+//! Reads samples whose position is known from lengths, a header or an index. These are loaded once per file, then the
+//! sample's bytes are passed on.
 
 use super::ahead::WantedSample;
 use super::payload_range::PayloadRange;
 use super::{Cursor, FormatError, Need, PayloadSink};
 use feedrate_spec::shape::FileShape;
 
-/// Answer of a [`Locator`].
+/// Result of a look-up by a [`Locator`].
 pub(super) enum Lookup {
-    /// The length of a part must be known first.
+    /// The length of a part is needed first.
     Length { part: usize },
-    /// These bytes of a part must be known first.
+    /// These bytes of a part are needed first.
     Bytes { part: usize, range: PayloadRange },
-    /// The sample's bytes of the data, and as [`Cursor::found`].
+    /// The range of the sample in the data file, and its shape as in [`Cursor::found`].
     Found { payload: PayloadRange, shape: Option<FileShape> },
 }
 
-/// Knows where samples lie in a file, or what says so.
+/// Finds the positions of samples in a file.
 pub(super) trait Locator: Default + Send {
-    /// The sample's place, or what must be known first.
+    /// Find a sample, or report what is needed first.
     fn locate(&mut self, wanted: &WantedSample) -> Result<Lookup, FormatError>;
 
-    /// The bytes that were asked for last: a length as 8 little-endian bytes. Other memory may be left in its place.
+    /// Take the bytes requested last; a length is 8 little-endian bytes. The locator may swap the buffer for another one.
     fn learn(&mut self, wanted: &WantedSample, bytes: &mut Vec<u8>) -> Result<(), FormatError>;
 
-    /// Another file, or another plan.
+    /// Discard all knowledge, because another file or another plan follows.
     fn forget(&mut self);
 }
 
@@ -38,8 +38,13 @@ pub(super) struct LocatedCursor<L> {
 
 impl<L: Locator> LocatedCursor<L> {
     pub(super) fn new(piece_bytes: usize) -> Self {
-        let (locator, wanted) = (L::default(), WantedSample::default());
-        LocatedCursor { piece_bytes, locator, wanted, lookup: None, loaded: Vec::new() }
+        LocatedCursor {
+            piece_bytes,
+            locator: L::default(),
+            wanted: WantedSample::default(),
+            lookup: None,
+            loaded: Vec::new(),
+        }
     }
 
     fn look_up(&mut self) -> Result<Lookup, FormatError> {

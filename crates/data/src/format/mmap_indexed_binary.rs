@@ -1,5 +1,5 @@
-//! `mmap_indexed_binary`: the files of `indexed_binary`, read through a memory map as numpy's `memmap` does. Pages are
-//! really touched: DLIO's reader makes the map and reads nothing.
+//! `mmap_indexed_binary`: the files of `indexed_binary`, read through a memory map like numpy's `memmap`. Unlike DLIO's
+//! reader, which creates the map and reads nothing, this format touches the pages of a sample.
 
 use super::{Format, indexed};
 use feedrate_spec::catalog::{Ability, Member};

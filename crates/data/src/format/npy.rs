@@ -1,4 +1,4 @@
-//! `npy`: one numpy array a file, samples along the last axis, as `numpy.save` writes it.
+//! `npy`: one numpy array per file, with the samples along the last axis, as `numpy.save` writes it.
 
 use super::npy_stream::{self, ArrayStream};
 use super::{Cursor, Format, FormatError, Need, PayloadSink, cut_off, npy_header, piece_len};
@@ -7,7 +7,7 @@ use feedrate_spec::shape::FileShape;
 
 static MEMBER: Member = Member {
     name: "npy",
-    summary: "One numpy array a file; a sample is read by reading the whole file.",
+    summary: "One numpy array per file; a sample is read by reading the whole file.",
     abilities: &[Ability::EvenReads],
 };
 
@@ -26,7 +26,7 @@ pub(super) static FORMAT: Format = Format {
                 array: ArrayStream::new(options.wants_payload),
                 at: 0,
                 expected_bytes: None,
-                asked: 0,
+                requested: 0,
             })
         },
     )
@@ -37,11 +37,11 @@ struct NpyCursor {
     array: ArrayStream,
     at: u64,
     expected_bytes: Option<u64>,
-    asked: usize,
+    requested: usize,
 }
 
 impl NpyCursor {
-    /// The end of the array: by its header, else by the plan; unknown for a foreign file not yet begun.
+    /// End of the array, from its header or else from the plan. The largest number if both are unknown.
     fn end(&self) -> u64 {
         let guess = self.expected_bytes.filter(|&end| end > self.at).unwrap_or(u64::MAX);
         self.array.bytes().unwrap_or(guess)
@@ -59,14 +59,14 @@ impl Cursor for NpyCursor {
         if self.array.is_done() {
             return Ok(Need::Done);
         }
-        self.asked = piece_len(self.piece_bytes, self.at, self.end() - self.at);
-        Ok(Need::Bytes { part: 0, offset: self.at, len: self.asked })
+        self.requested = piece_len(self.piece_bytes, self.at, self.end() - self.at);
+        Ok(Need::Bytes { part: 0, offset: self.at, len: self.requested })
     }
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         self.array.feed(bytes, sink)?;
         self.at += bytes.len() as u64;
-        if bytes.len() < self.asked && !self.array.is_done() {
+        if bytes.len() < self.requested && !self.array.is_done() {
             let missing = match self.end() {
                 u64::MAX => self.array.missing(),
                 end => end - self.at,

@@ -1,7 +1,6 @@
-//! The header of an npy array, written as numpy writes it and read as numpy specifies it
-//! (`numpy/lib/format.py`, versions 1 to 3).
+//! Reads and writes the header of an npy array, as numpy specifies it (`numpy/lib/format.py`, versions 1 to 3).
 //!
-//! Samples are the last axis, as DLIO lays them out: shape `(d1, …, dn, samples)`.
+//! Samples are along the last axis, as in DLIO: the shape is `(d1, …, dn, samples)`.
 
 use super::FormatError;
 use super::decimal::digits;
@@ -10,19 +9,19 @@ use feedrate_spec::shape::{DIMS_MAX, Dims, Element, FileShape};
 pub(super) const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// The array's bytes start at a multiple of this.
 const ALIGN_BYTES: usize = 64;
-/// numpy leaves room for the first axis to grow to this many digits.
+/// numpy pads the header so that the first axis can grow to this number of digits.
 const GROWTH_DIGITS: u64 = 21;
-/// The longest header that is read; numpy itself stops at 10 000.
+/// Upper limit on the header text that is read. The limit of numpy is 10 000.
 const TEXT_BYTES_MAX: usize = 1 << 16;
-/// Magic, version 1.0 and its length field.
+/// Length of the magic bytes, version 1.0 and its length field.
 const PREFIX_BYTES: usize = 10;
 /// The same with the longest length field.
 const PREFIX_BYTES_MAX: usize = 12;
 
-/// The header of an array of this shape, version 1.0.
+/// The header, version 1.0, of an array of this shape.
 pub(super) fn write(shape: &FileShape) -> Vec<u8> {
-    let axes: Vec<String> = axes(shape).map(|axis| axis.to_string()).collect();
-    let axes = if axes.len() == 1 { format!("{},", axes[0]) } else { axes.join(", ") };
+    let extents: Vec<String> = axes(shape).map(|axis| axis.to_string()).collect();
+    let axes = if extents.len() == 1 { format!("{},", extents[0]) } else { extents.join(", ") };
     let descr = shape.element.npy_descr();
     let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({axes}), }}");
     let bytes = header_bytes(shape);
@@ -37,12 +36,13 @@ pub(super) fn write(shape: &FileShape) -> Vec<u8> {
     header
 }
 
-/// Bytes of the whole array with its header. Does not allocate.
+/// Length of an array with its header. Does not allocate.
 pub(super) fn array_bytes(shape: &FileShape) -> u64 {
     (header_bytes(shape) as u64).saturating_add(shape.payload_bytes())
 }
 
-/// numpy leaves room for the first axis to grow, then pads; by a whole line where nothing needs padding.
+/// Length of the header. numpy adds room for the first axis to grow, then pads to the next multiple of [`ALIGN_BYTES`], and
+/// by a whole [`ALIGN_BYTES`] if the length is a multiple already.
 fn header_bytes(shape: &FileShape) -> usize {
     let count = axes(shape).count();
     let commas = if count == 1 { 1 } else { 2 * (count - 1) };
@@ -57,15 +57,15 @@ fn axes(shape: &FileShape) -> impl Iterator<Item = u64> {
     shape.dims.as_slice().iter().copied().chain([shape.samples])
 }
 
-/// A header of which more and more is known.
+/// Progress of reading a header.
 pub(super) enum HeaderProgress {
-    /// The header must be this long before more can be said.
+    /// At least this number of bytes is needed.
     Needs(usize),
-    /// Read: the shape.
+    /// The header is complete; the shape of the array.
     Done(FileShape),
 }
 
-/// Read a header from the first bytes of an array, which may be too few.
+/// Read a header from the first bytes of an array.
 pub(super) fn read(bytes: &[u8]) -> Result<HeaderProgress, FormatError> {
     let Some(start) = bytes.get(..8) else {
         return Ok(HeaderProgress::Needs(8));
@@ -81,10 +81,11 @@ pub(super) fn read(bytes: &[u8]) -> Result<HeaderProgress, FormatError> {
         }
     };
     let text_start = 8 + length_bytes;
-    let Some(length) = bytes.get(8..text_start) else {
+    let Some(length_field) = bytes.get(8..text_start) else {
         return Ok(HeaderProgress::Needs(text_start));
     };
-    let length = length.iter().rev().fold(0usize, |length, &byte| length << 8 | usize::from(byte));
+    let length =
+        length_field.iter().rev().fold(0usize, |length, &byte| length << 8 | usize::from(byte));
     if length > TEXT_BYTES_MAX {
         let message = format!("npy header of {length} bytes, more than {TEXT_BYTES_MAX}");
         return Err(FormatError::new(8, message));
@@ -98,7 +99,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<HeaderProgress, FormatError> {
     }
 }
 
-/// Memory that the longest header needs.
+/// Upper limit on the length of a header.
 pub(super) const BYTES_MAX: usize = PREFIX_BYTES_MAX + TEXT_BYTES_MAX;
 
 /// Reads the Python dictionary in a header.
@@ -113,14 +114,16 @@ struct Dictionary<'t> {
 
 impl<'t> Dictionary<'t> {
     fn read(&mut self) -> Result<FileShape, FormatError> {
-        let (mut element, mut is_c_order, mut axes) = (None, false, None);
+        let mut element = None;
+        let mut is_c_order = false;
+        let mut axes = None;
         self.expect(b'{')?;
         loop {
-            let key = self.token();
-            if key == b"}" {
+            let token = self.token();
+            if token == b"}" {
                 break;
             }
-            let key = self.unquoted(key)?;
+            let key = self.unquoted(token)?;
             self.expect(b':')?;
             match key {
                 b"descr" => element = Some(self.element()?),
@@ -128,7 +131,7 @@ impl<'t> Dictionary<'t> {
                 b"shape" => axes = Some(self.axes()?),
                 _ => return Err(self.error(self.to, "unknown key in the npy header")),
             }
-            if !self.goes_on(b"}")? {
+            if !self.comma_or_end(b"}")? {
                 break;
             }
         }
@@ -145,19 +148,19 @@ impl<'t> Dictionary<'t> {
     }
 
     fn element(&mut self) -> Result<Element, FormatError> {
-        let descr = self.token();
-        if descr == b"[" {
+        let token = self.token();
+        if token == b"[" {
             let message = "structured dtype, which cannot be read as samples";
             return Err(self.error(self.from, message));
         }
-        let descr = self.unquoted(descr)?;
-        let known = Element::ALL.into_iter().find(|element| {
+        let descr = self.unquoted(token)?;
+        let found = Element::ALL.into_iter().find(|element| {
             let known = element.npy_descr().as_bytes();
             let same_order =
                 descr.first() == known.first() || matches!(descr.first(), Some(b'<' | b'='));
             same_order && descr.get(1..) == known.get(1..)
         });
-        known.ok_or_else(|| {
+        found.ok_or_else(|| {
             let shown = String::from_utf8_lossy(&descr[..descr.len().min(32)]);
             let message = match descr {
                 [_, b'O', ..] | [b'O', ..] => {
@@ -183,33 +186,35 @@ impl<'t> Dictionary<'t> {
 
     fn axes(&mut self) -> Result<([u64; DIMS_MAX + 1], usize), FormatError> {
         self.expect(b'(')?;
-        let (mut axes, mut count) = ([0; DIMS_MAX + 1], 0);
+        let mut axes = [0; DIMS_MAX + 1];
+        let mut count = 0;
         loop {
-            let axis = self.token();
-            if axis == b")" {
+            let token = self.token();
+            if token == b")" {
                 break;
             }
-            // Python 2 wrote an `L` behind long numbers.
-            let axis = axis.strip_suffix(b"L").unwrap_or(axis);
-            let digits = axis.iter().all(u8::is_ascii_digit).then_some(axis);
-            let axis = digits.and_then(|axis| std::str::from_utf8(axis).ok()?.parse().ok());
-            let axis =
-                axis.ok_or_else(|| self.error(self.from, "the shape holds what is not a number"))?;
+            // Python 2 wrote an `L` after long numbers.
+            let digits = token.strip_suffix(b"L").unwrap_or(token);
+            let is_number = digits.iter().all(u8::is_ascii_digit);
+            let axis = std::str::from_utf8(digits).ok().filter(|_| is_number);
+            let axis = axis.and_then(|digits| digits.parse().ok()).ok_or_else(|| {
+                self.error(self.from, "the shape contains something other than a number")
+            })?;
             let Some(place) = axes.get_mut(count) else {
                 let message = format!("array of more than {} axes", DIMS_MAX + 1);
                 return Err(self.error(self.to, message));
             };
             *place = axis;
             count += 1;
-            if !self.goes_on(b")")? {
+            if !self.comma_or_end(b")")? {
                 break;
             }
         }
         Ok((axes, count))
     }
 
-    /// Whether a comma comes, and not `end`.
-    fn goes_on(&mut self, end: &[u8]) -> Result<bool, FormatError> {
+    /// Read a comma or `end`, and return whether it was a comma.
+    fn comma_or_end(&mut self, end: &[u8]) -> Result<bool, FormatError> {
         match self.token() {
             b"," => Ok(true),
             token if token == end => Ok(false),
@@ -225,7 +230,7 @@ impl<'t> Dictionary<'t> {
         Err(self.error(self.from, message))
     }
 
-    /// The text of a string.
+    /// The text of a quoted string.
     fn unquoted(&self, token: &'t [u8]) -> Result<&'t [u8], FormatError> {
         match token {
             [quote @ (b'\'' | b'"'), text @ .., last] if quote == last => Ok(text),
@@ -234,7 +239,7 @@ impl<'t> Dictionary<'t> {
         }
     }
 
-    /// A string, a mark or a word; nothing at the end.
+    /// The next token: a quoted string, a punctuation mark or a word; empty at the end.
     fn token(&mut self) -> &'t [u8] {
         let rest = self.text[self.to..].trim_ascii_start();
         let len = match rest.first() {
@@ -283,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_headers_can_be_read() {
         for element in Element::ALL {
             for dims in [&[][..], &[0], &[1024, 1024], &[1, 2, 3, 4, 5, 6, 7, u64::MAX]] {
                 let shape = shape(dims, element, 3);
@@ -304,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn other_writers_headers_are_read() {
+    fn headers_of_other_writers_can_be_read() {
         let expected = Ok(shape(&[4, 5], Element::Float32, 2));
         for text in [
             "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 5, 2), }   \n",
@@ -316,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_says_why() {
+    fn errors_name_the_cause() {
         let with = |descr: &str, order: &str, axes: &str| {
             let text = format!("{{'descr': {descr}, 'fortran_order': {order}, 'shape': {axes}, }}");
             read_text(&text).unwrap_err()
@@ -345,10 +350,10 @@ mod tests {
         at byte 48: array in Fortran order, which is not supported: save it with `numpy.ascontiguousarray`
         at byte 44: `fortran_order` is neither True nor False
         at byte 64: array of shape `()`, which has no axis of samples
-        at byte 61: the shape holds what is not a number
-        at byte 61: the shape holds what is not a number
+        at byte 61: the shape contains something other than a number
+        at byte 61: the shape contains something other than a number
         at byte 80: array of more than 9 axes
-        at byte 61: the shape holds what is not a number
+        at byte 61: the shape contains something other than a number
         at byte 27: dtype `<f4, ` is not one of the supported element types
         at byte 25: npy header without `descr`, `fortran_order` and `shape`
         at byte 15: unknown key in the npy header

@@ -1,5 +1,5 @@
-//! The bytes of one npy array on their way: made for a sink piece by piece, or read piece by piece into the
-//! payload of one sample. Shared by the formats that hold npy arrays.
+//! Streams npy arrays: writes the payload of an array piece by piece, and extracts the payload of one sample from an array
+//! that is read piece by piece. Shared by the formats that contain npy arrays.
 
 use super::npy_header::{self, HeaderProgress};
 use super::packed::{self, Payload};
@@ -7,10 +7,10 @@ use super::{Content, FileSink, FormatError, PayloadSink, SinkError, check_sample
 use crate::content::BLOCK_BYTES;
 use feedrate_spec::shape::FileShape;
 
-/// Memory in which samples are laid side by side.
+/// Memory for interleaving samples.
 const ROWS_BYTES: u64 = 8 << 20;
 
-/// Write the payload of `shape` to part 0; `seen` gets each piece that was made.
+/// Write the payload of `shape` to part 0. `seen` is called with each generated piece.
 pub(super) fn write_payload(
     shape: &FileShape,
     content: &mut Content,
@@ -31,26 +31,28 @@ fn write_interleaved(
     sink: &mut dyn FileSink,
     seen: &mut dyn FnMut(&[u8]),
 ) -> Result<Payload, SinkError> {
-    let (total, element) = (shape.sample_bytes(), shape.element.bytes());
+    let sample_bytes = shape.sample_bytes();
+    let element_bytes = shape.element.bytes() as usize;
     let run_bytes = run_bytes(shape);
-    // More samples than fit in memory side by side: then a run is one element.
+    // Number of samples that are interleaved at once.
     let columns = ROWS_BYTES / run_bytes;
-    let mut payload = Payload::Whole;
-    let (mut run, mut rows) = (vec![0; run_bytes as usize], Vec::new());
-    for at in (0..total).step_by(run_bytes as usize) {
-        let run = &mut run[..run_bytes.min(total - at) as usize];
+    let mut payload = Payload::Complete;
+    let mut memory = vec![0; run_bytes as usize];
+    let mut rows = Vec::new();
+    for at in (0..sample_bytes).step_by(run_bytes as usize) {
+        let run = &mut memory[..run_bytes.min(sample_bytes - at) as usize];
         if sink.skip(0, run.len() as u64 * shape.samples) {
             payload = Payload::Skipped;
             continue;
         }
         for first in (0..shape.samples).step_by(columns as usize) {
             let samples = first..shape.samples.min(first + columns);
-            let row = (samples.end - samples.start) as usize * element as usize;
-            rows.resize(row * (run.len() / element as usize), 0);
+            let row_bytes = (samples.end - samples.start) as usize * element_bytes;
+            rows.resize(row_bytes * (run.len() / element_bytes), 0);
             for sample in samples {
                 content.fill(sample, at, shape.element, run);
-                let column = (sample - first) as usize * element as usize;
-                scatter(run, element as usize, &mut rows[column..], row);
+                let column = (sample - first) as usize * element_bytes;
+                scatter(run, element_bytes, &mut rows[column..], row_bytes);
             }
             seen(&rows);
             sink.write(0, &rows)?;
@@ -59,21 +61,23 @@ fn write_interleaved(
     Ok(payload)
 }
 
-/// Bytes of each sample that are made together: whole blocks of content, unless samples are very many.
+/// Number of bytes of each sample that are generated together: whole blocks of content, or less if one block of every
+/// sample does not fit into memory.
 fn run_bytes(shape: &FileShape) -> u64 {
-    let (block, element) = (BLOCK_BYTES as u64, shape.element.bytes());
+    let block = BLOCK_BYTES as u64;
+    let element = shape.element.bytes();
     let fit = (ROWS_BYTES / shape.samples.max(1)).min(16 * block);
     if fit < block { (fit / element * element).max(element) } else { fit / block * block }
 }
 
-/// Element `i` of `run` goes to byte `i × row` of `rows`.
-fn scatter(run: &[u8], element: usize, rows: &mut [u8], row: usize) {
-    for (from, to) in run.chunks_exact(element).zip(rows.chunks_mut(row)) {
-        to[..element].copy_from_slice(from);
+/// Copy element `i` of `run` to byte `i × row_bytes` of `rows`.
+fn scatter(run: &[u8], element_bytes: usize, rows: &mut [u8], row_bytes: usize) {
+    for (element, row) in run.chunks_exact(element_bytes).zip(rows.chunks_mut(row_bytes)) {
+        row[..element_bytes].copy_from_slice(element);
     }
 }
 
-/// Reads an array and hands on the payload of one sample.
+/// Reads an array and passes on the payload of one sample.
 pub(super) struct ArrayStream {
     wants_payload: bool,
     expected: Option<FileShape>,
@@ -113,12 +117,12 @@ impl ArrayStream {
         self.at = 0;
     }
 
-    /// Offset of the array in its file, for errors.
+    /// Set the offset of the array in its file, which is used in errors.
     pub(super) fn set_origin(&mut self, offset: u64) {
         self.origin = offset;
     }
 
-    /// Take the next bytes of the array. How many of them belonged to it: fewer than all only at its end.
+    /// Take the next bytes of the array and return how many belong to it; fewer than all only at its end.
     pub(super) fn feed(
         &mut self,
         bytes: &[u8],
@@ -129,9 +133,9 @@ impl ArrayStream {
             if let Some(shape) = self.shape {
                 break shape;
             }
-            match npy_header::read(&self.head).map_err(|error| self.placed(error))? {
+            match npy_header::read(&self.head).map_err(|error| self.at_origin(error))? {
                 HeaderProgress::Done(shape) => {
-                    self.header_done(shape).map_err(|error| self.placed(error))?
+                    self.header_done(shape).map_err(|error| self.at_origin(error))?
                 }
                 HeaderProgress::Needs(len) => {
                     let taken =
@@ -152,12 +156,12 @@ impl ArrayStream {
         Ok(used + len)
     }
 
-    /// The whole array has come.
+    /// Whether the whole array has been read.
     pub(super) fn is_done(&self) -> bool {
         self.shape.is_some() && self.at == self.total
     }
 
-    /// Bytes of the array with its header, once the header has come.
+    /// Length of the array with its header; `None` before the header has been read.
     pub(super) fn bytes(&self) -> Option<u64> {
         self.shape.map(|_| self.head_bytes.saturating_add(self.total))
     }
@@ -167,7 +171,7 @@ impl ArrayStream {
         self.origin.saturating_add(self.head.len() as u64 + self.at)
     }
 
-    /// Bytes of the array still to come; a header of unknown length counts as one byte.
+    /// Number of bytes that are still missing; a header of unknown length counts as one byte.
     pub(super) fn missing(&self) -> u64 {
         self.shape.map_or(1, |_| self.total - self.at)
     }
@@ -189,7 +193,8 @@ impl ArrayStream {
         Ok(())
     }
 
-    fn placed(&self, error: FormatError) -> FormatError {
+    /// The error with its offset in the file instead of in the array.
+    fn at_origin(&self, error: FormatError) -> FormatError {
         FormatError { offset: error.offset.saturating_add(self.origin), ..error }
     }
 
@@ -205,29 +210,31 @@ impl ArrayStream {
         if !self.wants_payload {
             return Ok(());
         }
-        let element = shape.element.bytes();
-        let first = self.gather(element, shape.samples * element, bytes);
+        let element_bytes = shape.element.bytes();
+        let first = self.gather(element_bytes, shape.samples * element_bytes, bytes);
         if self.gathered.is_empty() { Ok(()) } else { sink.payload(first, &self.gathered) }
     }
 
-    /// Copy what belongs to the sample; where in the sample's payload that begins.
-    fn gather(&mut self, element: u64, row: u64, bytes: &[u8]) -> u64 {
+    /// Collect the bytes of the sample in `bytes`, and return the offset in the sample's payload at which they begin.
+    fn gather(&mut self, element_bytes: u64, row_bytes: u64, bytes: &[u8]) -> u64 {
         self.gathered.clear();
-        let (from, to) = (self.at, self.at + bytes.len() as u64);
-        let column = self.sample * element;
-        let mut row_start = from / row * row;
+        let from = self.at;
+        let to = self.at + bytes.len() as u64;
+        let column = self.sample * element_bytes;
+        let mut row_start = from / row_bytes * row_bytes;
         let mut first = 0;
         while row_start + column < to {
-            let start = row_start + column;
-            let (start, end) = (start.max(from), (start + element).min(to));
+            let element_start = row_start + column;
+            let start = element_start.max(from);
+            let end = (element_start + element_bytes).min(to);
             if start < end {
                 if self.gathered.is_empty() {
-                    first = row_start / row * element + (start - row_start - column);
+                    first = row_start / row_bytes * element_bytes + (start - element_start);
                 }
-                self.gathered
-                    .extend_from_slice(&bytes[(start - from) as usize..(end - from) as usize]);
+                let piece = &bytes[(start - from) as usize..(end - from) as usize];
+                self.gathered.extend_from_slice(piece);
             }
-            row_start += row;
+            row_start += row_bytes;
         }
         first
     }

@@ -1,5 +1,5 @@
-//! `null`: no files and no headers. A sample is as many bytes as the plan says, from wherever the storage takes
-//! them; for measuring loaders and storages of known cost.
+//! `null`: no files and no headers. A sample is the planned number of bytes, with the content that the storage returns. For
+//! measuring loaders, and storages of known cost.
 
 use super::payload_range::PayloadRange;
 use super::{Cursor, Format, FormatError, Need, PayloadSink};
@@ -16,8 +16,11 @@ pub(super) static FORMAT: Format = Format::new(
     FormatEntry::new(&MEMBER, |_, _| 0),
     |_, _, _, _| Ok(()),
     |options| {
-        let (piece_bytes, payload) = (options.piece_bytes, PayloadRange::default());
-        Box::new(NullCursor { piece_bytes, start: 0, payload })
+        Box::new(NullCursor {
+            piece_bytes: options.piece_bytes,
+            start: 0,
+            payload: PayloadRange::default(),
+        })
     },
 );
 
@@ -28,7 +31,7 @@ struct NullCursor {
 }
 
 impl Cursor for NullCursor {
-    /// Without a plan nobody knows how long a sample is: it is empty.
+    /// Without a plan the length of a sample is unknown, and it is empty.
     fn begin(&mut self, _file: u64, sample: u64, expected: Option<&FileShape>) {
         let bytes = expected.map_or(0, FileShape::sample_bytes);
         self.start = sample.saturating_mul(bytes);

@@ -1,5 +1,5 @@
-//! Payload that lies sample after sample: made for a sink by the formats whose samples do not interleave; read where
-//! nothing else is there, in files of `raw` and in what a format's own library serves.
+//! Payload stored sample after sample. The writing functions are shared by the formats whose samples do not interleave.
+//! The cursor reads files that contain only payload: those of `raw`, and those that a format's own library serves.
 
 use super::ahead::WantedSample;
 use super::located::{LocatedCursor, Locator, Lookup};
@@ -9,15 +9,15 @@ use super::{
 };
 use feedrate_spec::shape::FileShape;
 
-/// Payload made between two questions to the sink.
+/// Number of bytes generated between two calls of [`FileSink::skip`].
 const STRIDE_BYTES: u64 = 1 << 20;
 
-/// Whether a sink took all payload.
+/// Whether a sink received all payload.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Payload {
-    /// Every byte was made.
-    Whole,
-    /// The sink skipped some.
+    /// The sink received every byte.
+    Complete,
+    /// The sink skipped some bytes.
     Skipped,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn write_samples(
     Ok(())
 }
 
-/// Write sample `sample` of `shape` to part `part`; `seen` gets each piece that was made.
+/// Write sample `sample` of `shape` to part `part`. `seen` is called with each generated piece.
 pub(super) fn write_sample(
     part: usize,
     sample: u64,
@@ -42,20 +42,21 @@ pub(super) fn write_sample(
     sink: &mut dyn FileSink,
     seen: &mut dyn FnMut(&[u8]),
 ) -> Result<Payload, SinkError> {
-    write_made(part, shape.sample_bytes(), sink, &mut |at, piece| {
+    write_generated(part, shape.sample_bytes(), sink, &mut |at, piece| {
         content.fill(sample, at, shape.element, piece);
         seen(piece);
     })
 }
 
-/// Write `bytes` bytes to part `part`; `make` gets space for some of them, and the offset at which these begin.
-pub(super) fn write_made(
+/// Write `bytes` bytes to part `part`. `generate` is called with an offset and the memory to fill with the bytes from
+/// there on.
+pub(super) fn write_generated(
     part: usize,
     bytes: u64,
     sink: &mut dyn FileSink,
-    make: &mut dyn FnMut(u64, &mut [u8]),
+    generate: &mut dyn FnMut(u64, &mut [u8]),
 ) -> Result<Payload, SinkError> {
-    let mut payload = Payload::Whole;
+    let mut payload = Payload::Complete;
     let mut at = 0;
     while at < bytes {
         let stride_end = bytes.min(at.saturating_add(STRIDE_BYTES));
@@ -66,7 +67,7 @@ pub(super) fn write_made(
         while at < stride_end {
             let space = sink.space(part);
             let len = (space.len() as u64).min(stride_end - at) as usize;
-            make(at, &mut space[..len]);
+            generate(at, &mut space[..len]);
             sink.advance(part, len)?;
             at += len as u64;
         }
@@ -74,7 +75,8 @@ pub(super) fn write_made(
     Ok(payload)
 }
 
-/// Reads payload alone: only the plan knows where a sample ends; without it a file is one sample.
+/// A cursor for files that contain only payload. The plan gives the length of a sample. Without a plan a file is one
+/// sample.
 pub(super) fn cursor(options: &CursorOptions) -> Box<dyn Cursor> {
     Box::new(LocatedCursor::<Packed>::new(options.piece_bytes))
 }

@@ -1,4 +1,5 @@
-//! `raw`: samples one after another and nothing else, as `ndarray.tofile` writes them. Only the plan knows where one ends.
+//! `raw`: samples one after another and nothing else, as `ndarray.tofile` writes them. The length of a sample is known
+//! only from the plan.
 
 use super::{Format, packed};
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};

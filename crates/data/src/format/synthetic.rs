@@ -1,5 +1,5 @@
-//! `synthetic`: no files, no reads. A sample is zeros of its length, there at once (DLIO's `synthetic`): what a run takes
-//! without any storage.
+//! `synthetic`: no files and no reads. A sample is zeros and is available at once, as in DLIO's `synthetic`. Shows how fast
+//! a run is without storage.
 
 use super::{Cursor, Format, FormatError, Need, PayloadSink};
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
@@ -29,7 +29,7 @@ struct SyntheticCursor {
 }
 
 impl Cursor for SyntheticCursor {
-    /// Without a plan nobody knows how long a sample is: it is empty.
+    /// Without a plan the length of a sample is unknown, and it is empty.
     fn begin(&mut self, _file: u64, _sample: u64, expected: Option<&FileShape>) {
         self.len = expected.map_or(0, FileShape::sample_bytes);
         self.left = if self.wants_payload { self.len } else { 0 };

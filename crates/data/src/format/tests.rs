@@ -199,7 +199,7 @@ fn what_is_written_is_read_back() {
 }
 
 fn read_back(format: &Format, shape: &FileShape, encoding: &Encoding) {
-    let context = format!("{} {} {encoding:?}", format.member().name, in_words(shape));
+    let context = format!("{} {} {encoding:?}", format.member().name, describe_shape(shape));
     let parts = encoded_as(format, shape, encoding, 1000);
     if format.entry.has_exact_size(encoding) {
         let bytes: usize = parts.iter().map(Vec::len).sum();

@@ -1,55 +1,56 @@
-//! Formats of one picture a file, whose headers are looked at as they come, and which is decoded once the whole file is there.
+//! Shared code of the formats with one picture per file. Headers are checked while the file is read, and the picture is
+//! decoded when the file is complete.
 //!
-//! Two buffers are claimed once and reused: the file's bytes and its pixels. What is written is made row by row.
+//! Two buffers are allocated once and reused: the bytes of the file and its pixels. Pictures are written row by row.
 
 use super::ahead::WantedSample;
 use super::kept_content::KeptContent;
 use super::payload_range::PayloadRange;
 use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
-    in_words, length_of,
+    describe_shape, length_of,
 };
 use feedrate_spec::catalog::{FormatEntry, Member, Unfit};
 use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
 use std::fmt::Display;
 use std::io;
 
-/// One kind of picture: all that its [`Format`] needs.
+/// A picture format: everything that its [`Format`] needs.
 pub(super) trait Picture: Sync + 'static {
     /// Name, summary, abilities.
     const MEMBER: &'static Member;
 
-    /// Error of the library that writes.
+    /// Error type of the encoder.
     type WriteError: Display;
 
-    /// First bytes of its files.
+    /// First bytes of the files.
     const BEGINS: &'static [u8];
 
-    /// Types of its pixels.
+    /// Element types of pixels.
     const ELEMENTS: &'static [Element];
 
     /// Limits on the pictures that are written.
     const FITS: Fits;
 
-    /// The most bytes of pixels that one byte of a file can stand for.
-    const PIXEL_BYTES_A_BYTE: u64;
+    /// Upper limit on the bytes of pixels that one byte of a file can encode.
+    const PIXEL_BYTES_PER_BYTE: u64;
 
-    /// About the bytes of a file: how well noise is packed depends on the content.
+    /// Estimated length of a file. The exact length depends on the content.
     fn file_bytes(shape: &FileShape) -> u64;
 
-    /// Write a picture. An error of the sink's comes back as [`SinkWriter`] gave it to the library.
+    /// Write a picture. Errors of the sink are returned as the encoder passes them on.
     fn write(
         shape: &FileShape,
         pixels: PixelSource,
         writer: &mut SinkWriter,
     ) -> Result<(), Self::WriteError>;
 
-    /// Decode a whole file into the memory that `pixels` claims for its shape. Of a file that is not whole only the headers are
-    /// read, and no error if they are cut off.
+    /// Decode a complete file into the memory that [`Pixels::claim`] returns. Of an incomplete file only the headers are
+    /// read, and truncated headers are no error.
     fn decode(file: &[u8], check_crc: bool, pixels: &mut Pixels) -> Result<(), FormatError>;
 }
 
-/// The format of such pictures.
+/// The format of pictures of type `P`.
 pub(super) const fn format<P: Picture>() -> Format {
     let entry = FormatEntry {
         elements: P::ELEMENTS,
@@ -58,7 +59,7 @@ pub(super) const fn format<P: Picture>() -> Format {
         ..FormatEntry::new(P::MEMBER, |shape, _| P::file_bytes(shape))
     };
     Format {
-        // 2: libraries encode.
+        // Version 2: files are encoded by libraries.
         version: 2,
         begins: |head| head.starts_with(P::BEGINS),
         ..Format::new(entry, encode::<P>, cursor::<P>)
@@ -71,11 +72,11 @@ fn encode<P: Picture>(
     content: &mut Content,
     sink: &mut dyn FileSink,
 ) -> Result<(), SinkError> {
-    let mut writer = SinkWriter { sink, refused: None };
+    let mut writer = SinkWriter { sink, error: None };
     let pixels = PixelSource { content: KeptContent::new(shape, 0, content), at: 0 };
     let encoded = P::write(shape, pixels, &mut writer);
-    match (writer.refused, encoded) {
-        (Some(refused), _) => Err(refused),
+    match (writer.error, encoded) {
+        (Some(error), _) => Err(error),
         (None, Err(error)) => {
             Err(SinkError::new("encode", "", io::Error::other(error.to_string())))
         }
@@ -88,29 +89,33 @@ fn cursor<P: Picture>(options: &CursorOptions) -> Box<dyn Cursor> {
         decoder: PictureDecoder::new::<P>(options.check_crc),
         piece_bytes: options.piece_bytes,
         range: PayloadRange::default(),
-        look_at: 0,
+        next_check_bytes: 0,
         file: Vec::new(),
     })
 }
 
-/// Pixels of a foreign picture, at most: memory is claimed for them on the word of a file.
+/// Upper limit on the pixels of a foreign picture, because memory is allocated for the size stated in the file.
 const FOREIGN_PIXEL_BYTES_MAX: u64 = 1 << 30;
 
-/// The picture that a file should hold, and memory for its pixels.
+/// The expected picture, and memory for its pixels.
 #[derive(Default)]
 pub(super) struct Pixels {
     wanted: WantedSample,
-    /// Length of the file, once it is known.
+    /// Length of the file, if known.
     length: Option<u64>,
-    bytes_a_byte: u64,
-    /// All of the file is there.
-    pub(super) is_whole: bool,
+    /// Upper limit on the bytes of pixels per byte of the file.
+    pixel_bytes_per_byte: u64,
+    /// Whether the complete file has been read.
+    pub(super) is_complete: bool,
     found: Option<FileShape>,
     memory: Vec<u8>,
 }
 
 impl Pixels {
-    /// Memory for a picture of `channels` colours, if that is wanted and can be true; none before the file is whole.
+    /// Memory for a picture of `channels` colours; `None` if the file is incomplete.
+    ///
+    /// # Errors
+    /// The picture is not the expected one, or cannot have this size.
     pub(super) fn claim(
         &mut self,
         [height, width, channels]: [u64; 3],
@@ -121,19 +126,19 @@ impl Pixels {
         let found = FileShape { dims, element, samples: 1 };
         self.wanted.check(&found)?;
         let length = self.length.unwrap_or_default();
-        let most = length.saturating_mul(self.bytes_a_byte);
+        let limit = length.saturating_mul(self.pixel_bytes_per_byte);
         let bytes = found.sample_bytes();
-        if bytes > most || (self.wanted.expected.is_none() && bytes > FOREIGN_PIXEL_BYTES_MAX) {
-            let why = if bytes > most {
-                format!("a file of {length} bytes cannot hold more than {most}")
+        if bytes > limit || (self.wanted.expected.is_none() && bytes > FOREIGN_PIXEL_BYTES_MAX) {
+            let reason = if bytes > limit {
+                format!("a file of {length} bytes cannot hold more than {limit}")
             } else {
                 format!("more than {FOREIGN_PIXEL_BYTES_MAX} bytes are not decoded")
             };
-            let message = format!("says it holds {}; {why}", in_words(&found));
+            let message = format!("says it holds {}; {reason}", describe_shape(&found));
             return Err(FormatError::new(0, message));
         }
         self.found = Some(found);
-        if !self.is_whole {
+        if !self.is_complete {
             return Ok(None);
         }
         let len = bytes as usize;
@@ -146,7 +151,7 @@ impl Pixels {
     }
 }
 
-/// Memory for `bytes` bytes in the empty `memory`, or an error.
+/// Reserve `bytes` bytes in the empty vector `memory`.
 fn reserve(memory: &mut Vec<u8>, bytes: u64) -> Result<(), FormatError> {
     let len = usize::try_from(bytes).unwrap_or(usize::MAX);
     memory
@@ -154,7 +159,7 @@ fn reserve(memory: &mut Vec<u8>, bytes: u64) -> Result<(), FormatError> {
         .map_err(|_| FormatError::new(0, format!("there is no memory for its {bytes} bytes")))
 }
 
-/// Decodes pictures: files of their own, and those that lie in other files, each of which is there as a whole.
+/// Decodes complete pictures, which are files or members of containers.
 pub(super) struct PictureDecoder {
     decode: fn(&[u8], bool, &mut Pixels) -> Result<(), FormatError>,
     check_crc: bool,
@@ -163,20 +168,21 @@ pub(super) struct PictureDecoder {
 
 impl PictureDecoder {
     pub(super) fn new<P: Picture>(check_crc: bool) -> Self {
-        let pixels = Pixels { bytes_a_byte: P::PIXEL_BYTES_A_BYTE, ..Pixels::default() };
+        let pixels = Pixels { pixel_bytes_per_byte: P::PIXEL_BYTES_PER_BYTE, ..Pixels::default() };
         PictureDecoder { decode: P::decode, check_crc, pixels }
     }
 
-    /// The shape of a picture, and its pixels.
+    /// Decode a picture, and return its shape and its pixels.
     pub(super) fn decode(&mut self, file: &[u8]) -> Result<(FileShape, &[u8]), FormatError> {
         self.pixels.length = Some(file.len() as u64);
-        (self.pixels.found, self.pixels.is_whole) = (None, true);
-        self.look(file)?;
+        self.pixels.found = None;
+        self.pixels.is_complete = true;
+        self.run_decoder(file)?;
         let found = self.pixels.found.ok_or_else(|| FormatError::new(0, "no picture"))?;
         Ok((found, &self.pixels.memory[..found.sample_bytes() as usize]))
     }
 
-    fn look(&mut self, file: &[u8]) -> Result<(), FormatError> {
+    fn run_decoder(&mut self, file: &[u8]) -> Result<(), FormatError> {
         (self.decode)(file, self.check_crc, &mut self.pixels)
     }
 }
@@ -184,25 +190,26 @@ impl PictureDecoder {
 struct ImageCursor {
     decoder: PictureDecoder,
     piece_bytes: usize,
-    /// Bytes of the file that are still to come.
+    /// Bytes of the file that are still missing.
     range: PayloadRange,
-    /// Headers are looked at again once so much has come.
-    look_at: usize,
+    /// Length of the file read so far at which headers are checked the next time.
+    next_check_bytes: usize,
     file: Vec<u8>,
 }
 
 impl ImageCursor {
-    fn claim_file(&mut self, length: u64) -> Result<(), FormatError> {
+    /// Reserve memory for a file of this length.
+    fn reserve_file(&mut self, length: u64) -> Result<(), FormatError> {
         let expected = self.decoder.pixels.wanted.expected.as_ref();
         let pixel_bytes = expected.map_or(FOREIGN_PIXEL_BYTES_MAX, FileShape::sample_bytes);
-        // Noise does not double, and there may be some words about the picture.
-        let most = pixel_bytes.saturating_mul(2).saturating_add(64 << 10);
+        // Even noise does not double its length, and some metadata is allowed.
+        let limit = pixel_bytes.saturating_mul(2).saturating_add(64 << 10);
         if length == 0 {
             return Err(FormatError::new(0, "the file is empty"));
         }
-        if length > most {
+        if length > limit {
             let message = format!(
-                "the file has {length} bytes; no picture looked for takes more than {most}"
+                "the file has {length} bytes, but the expected picture has at most {limit}"
             );
             return Err(FormatError::new(0, message));
         }
@@ -217,8 +224,9 @@ impl Cursor for ImageCursor {
     fn begin(&mut self, file: u64, sample: u64, expected: Option<&FileShape>) {
         let pixels = &mut self.decoder.pixels;
         pixels.wanted = WantedSample::new(file, sample, expected);
-        (pixels.length, pixels.found) = (None, None);
-        self.look_at = 0;
+        pixels.length = None;
+        pixels.found = None;
+        self.next_check_bytes = 0;
         self.file.clear();
     }
 
@@ -231,17 +239,17 @@ impl Cursor for ImageCursor {
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         if self.decoder.pixels.length.is_none() {
-            return self.claim_file(length_of(bytes));
+            return self.reserve_file(length_of(bytes));
         }
         self.range.feed(bytes, &mut self.file)?;
         if self.range.left() == 0 {
             return sink.payload(0, self.decoder.decode(&self.file)?.1);
         }
         let pixels = &mut self.decoder.pixels;
-        pixels.is_whole = false;
-        if pixels.found.is_none() && self.file.len() >= self.look_at {
-            self.decoder.look(&self.file)?;
-            self.look_at = 2 * self.file.len();
+        pixels.is_complete = false;
+        if pixels.found.is_none() && self.file.len() >= self.next_check_bytes {
+            self.decoder.run_decoder(&self.file)?;
+            self.next_check_bytes = 2 * self.file.len();
         }
         Ok(())
     }
@@ -251,31 +259,32 @@ impl Cursor for ImageCursor {
     }
 }
 
-/// Makes the content of the one sample, row by row.
+/// Generates the content of the sample, row by row.
 pub(super) struct PixelSource<'c> {
     content: KeptContent<'c>,
-    /// Offset in the sample of the next row.
+    /// Offset of the next row in the sample.
     at: u64,
 }
 
 impl PixelSource<'_> {
-    /// The next bytes of the sample.
+    /// Fill `row` with the next bytes of the sample.
     pub(super) fn next(&mut self, row: &mut [u8]) {
         self.content.fill(0, self.at, row);
         self.at += row.len() as u64;
     }
 }
 
-/// Part 0 of a sink as libraries write to it.
+/// A [`io::Write`] for encoders that writes to part 0 of a sink.
 pub(super) struct SinkWriter<'s> {
     sink: &'s mut dyn FileSink,
-    refused: Option<SinkError>,
+    /// The error of the sink, which encoders may not pass on.
+    error: Option<SinkError>,
 }
 
 impl io::Write for SinkWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.sink.write(0, bytes).map_err(|refused| {
-            self.refused = Some(refused);
+        self.sink.write(0, bytes).map_err(|error| {
+            self.error = Some(error);
             io::Error::from(io::ErrorKind::Other)
         })?;
         Ok(bytes.len())
@@ -286,20 +295,20 @@ impl io::Write for SinkWriter<'_> {
     }
 }
 
-/// Height and width of a picture; 1 for a side that is missing.
+/// Height and width of a picture; 1 for a missing dimension.
 pub(super) fn sides(shape: &FileShape) -> [u64; 2] {
     [0, 1].map(|i| shape.dims.as_slice().get(i).copied().unwrap_or(1))
 }
 
-/// Limits on the pictures of a kind.
+/// Limits on the pictures of a format.
 pub(super) struct Fits {
-    /// Numbers of colours that are allowed beside one, which is stated by two dimensions.
+    /// Allowed numbers of colours in pictures of three dimensions. Pictures of two dimensions have one colour.
     pub(super) channels: &'static [u64],
     pub(super) side_max: u64,
 }
 
 impl Fits {
-    /// Reason that a file of this shape cannot be written, if it cannot.
+    /// Reason why a file of this shape cannot be written; `None` if it can.
     pub(super) fn unfit(&self, shape: &FileShape) -> Option<Unfit> {
         let dims = shape.dims.as_slice();
         let fits = match dims {

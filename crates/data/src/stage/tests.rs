@@ -1,4 +1,4 @@
-//! Copies of a small dataset: what is read of the dataset, what is left, and what is not ours.
+//! Tests of copies of a small dataset: reads of the dataset, remaining files, and foreign files.
 
 use super::*;
 use crate::format;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 const FILES: u64 = 6;
 const FILE_BYTES: usize = 5000;
 
-/// A dataset of files of equal length in `data`, to be copied to `stage`.
+/// A dataset with files of equal length in `data`, and the folder `stage` for its copy.
 struct Place {
     folder: TempDir,
 }
@@ -110,7 +110,7 @@ fn copy(stage: &Stage, original: &dyn ReadStorage, share: FileShare) -> Copied {
 }
 
 #[test]
-fn shares_copy_each_file_once_and_nothing_is_left_but_what_is_not_ours() {
+fn shares_copy_each_file_once_and_only_foreign_files_are_left() {
     assert!(format::find("npz").is_some());
     let place = Place::new();
     let (stage, original) = (place.stage(None), place.original());
@@ -134,7 +134,7 @@ fn shares_copy_each_file_once_and_nothing_is_left_but_what_is_not_ours() {
 }
 
 #[test]
-fn what_was_broken_off_is_gone_on_from_unless_the_dataset_or_the_machine_is_another() {
+fn an_interrupted_copy_is_continued_for_the_same_dataset_and_machine() {
     let place = Place::new();
     let (stage, original) = (place.stage(None), place.original());
     drop(begin(&stage).unwrap());
@@ -161,7 +161,7 @@ fn what_was_broken_off_is_gone_on_from_unless_the_dataset_or_the_machine_is_anot
 }
 
 #[test]
-fn no_room_is_refused_before_anything_is_written() {
+fn missing_space_is_found_before_anything_is_written() {
     let place = Place::new();
     let bytes = FILES * FILE_BYTES as u64;
     let limited = place.stage(Some(bytes - 1));
@@ -178,7 +178,7 @@ fn no_room_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn those_who_read_are_seen_until_they_end() {
+fn readers_are_reported_until_they_end() {
     let place = Place::new();
     let stage = place.stage(None);
     let lock = begin(&stage).unwrap();
@@ -189,7 +189,7 @@ fn those_who_read_are_seen_until_they_end() {
     assert!(stage.has_readers(), "the manifest is another file now");
     drop(readers);
     assert!(!stage.has_readers());
-    // The name that earlier versions used too.
+    // Earlier versions use the same name.
     fs::remove_file(stage.folder().join(".feedrate.stage")).unwrap();
     assert!(!stage.has_readers());
     let theirs = place.path("thesis.txt");
@@ -201,7 +201,7 @@ fn those_who_read_are_seen_until_they_end() {
 }
 
 #[test]
-fn a_file_that_is_not_whole_has_no_name() {
+fn an_incomplete_file_is_not_visible() {
     let place = Place::new();
     let (stage, original) = (place.stage(None), place.original());
     let _lock = begin(&stage).unwrap();
@@ -215,7 +215,7 @@ fn a_file_that_is_not_whole_has_no_name() {
 }
 
 #[test]
-fn a_manifest_that_was_broken_off_is_ours_and_one_that_is_a_pipe_is_not() {
+fn a_partial_manifest_is_removed_and_a_pipe_is_foreign() {
     let place = Place::new();
     let stage = place.stage(None);
     fs::create_dir_all(stage.folder()).unwrap();
@@ -230,9 +230,9 @@ fn a_manifest_that_was_broken_off_is_ours_and_one_that_is_a_pipe_is_not() {
     assert!(pipe.exists());
 }
 
-/// As of a dataset with files of very many lengths.
+/// The manifest of a dataset whose files have too many different lengths contains none.
 #[test]
-fn without_lengths_those_of_the_dataset_tell_what_is_ours() {
+fn without_listed_lengths_those_of_the_dataset_are_compared() {
     let place = Place::new();
     let stage = place.stage(None);
     let lock = begin(&stage).unwrap();

@@ -1,11 +1,11 @@
-//! The contract of a storage, run over every row, by ability.
+//! Contract tests of storages, run on every row of the table according to its abilities.
 
 use super::*;
 use feedrate_spec::catalog::Ability;
 use feedrate_spec::part::final_name;
 use std::io::{Error, ErrorKind};
 
-/// Each storage with a folder of its own, which does not exist yet.
+/// Call `check` with each storage, on a folder that does not exist yet.
 fn each(check: impl Fn(&dyn Storage, &Path)) {
     for kind in STORAGES {
         let folder = tempfile::tempdir().unwrap();
@@ -52,7 +52,7 @@ fn names_are_unique_and_found() {
 }
 
 #[test]
-fn what_is_written_is_read_back_in_any_range() {
+fn written_bytes_can_be_read_in_any_range() {
     each_that_keeps(|storage, _| {
         let bytes: Vec<u8> = (0..100_000u32).map(|i| (i % 251) as u8).collect();
         let mut file = storage.create("train/a").unwrap();
@@ -103,7 +103,7 @@ fn a_file_dropped_before_its_commit_leaves_nothing() {
 }
 
 #[test]
-fn files_are_listed_stated_and_removed() {
+fn files_can_be_listed_and_removed() {
     each_that_keeps(|storage, _| {
         for path in ["train/0/b", "train/c", "train/a"] {
             put(storage, path, path.as_bytes());
@@ -122,7 +122,7 @@ fn files_are_listed_stated_and_removed() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_an_error_that_names_it() {
+fn the_error_for_a_missing_file_contains_its_name() {
     each_that_keeps(|storage, _| {
         let error = storage.open("train/no such file").unwrap_err();
         assert_eq!(error.source.kind(), ErrorKind::NotFound);
@@ -151,7 +151,7 @@ fn storages_without_the_ability_refuse_writes() {
 }
 
 #[test]
-fn the_page_cache_is_seen_emptied_and_filled() {
+fn the_page_cache_can_be_inspected_emptied_and_filled() {
     each_that_keeps(|storage, _| {
         put(storage, "a", &vec![1; 1 << 20]);
         storage.evict("a").unwrap();
@@ -159,7 +159,7 @@ fn the_page_cache_is_seen_emptied_and_filled() {
             assert_eq!(storage.resident_bytes("a").unwrap(), None);
             return;
         }
-        // A file system in memory (tmpfs) cannot let go; elsewhere nothing stays.
+        // tmpfs cannot drop pages. On other file systems nothing stays in the cache.
         let after = storage.resident_bytes("a").unwrap().unwrap();
         assert!(after == 0 || after == 1 << 20, "{after}");
         get(storage, "a");
@@ -197,7 +197,7 @@ fn a_name_longer_than_the_stack_buffer_works() {
 }
 
 #[test]
-fn a_used_up_quota_is_told_as_a_full_device() {
+fn an_exceeded_quota_counts_as_a_full_device() {
     let hint = |errno| StorageError::new("write", "a", Error::from_raw_os_error(errno)).hint();
     assert!(hint(libc::EDQUOT).is_some());
     assert_eq!(hint(libc::EDQUOT), hint(libc::ENOSPC));

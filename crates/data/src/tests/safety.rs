@@ -1,4 +1,4 @@
-//! Nothing of others is touched, and nobody's dataset changes under them.
+//! Tests that foreign files are never touched, and that a dataset does not change while it is read.
 
 use super::*;
 use crate::generate::{FileShare, Generation, Watch};
@@ -6,9 +6,9 @@ use crate::lock::{DatasetLock, LockAccess, LockAttempt};
 use crate::removal::{self, Removal};
 use std::os::unix::fs::symlink;
 
-/// A folder of a user's with a dataset among other things.
+/// A user's folder that contains a dataset and other files.
 #[test]
-fn what_is_removed_is_the_dataset_alone() {
+fn only_the_dataset_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = folder.path().join("npz-0123");
     let storage = storage::open("file", &dataset).unwrap();
@@ -31,7 +31,7 @@ fn what_is_removed_is_the_dataset_alone() {
         "train/mine/a.bin",
         "train/0/.mydownload.part",
         "train/0/img_12_of_12.npz",
-        // Under names of the dataset.
+        // Links with the names of the dataset's files.
         "train/1/img_01_of_12.npz",
         "valid/img_1_of_2.npz",
     ];
@@ -49,9 +49,9 @@ fn what_is_removed_is_the_dataset_alone() {
     assert_eq!(remove(), Removal::NotOurs);
 }
 
-/// The user keeps part of a dataset elsewhere.
+/// Part of the dataset is in another folder, behind a link.
 #[test]
-fn what_is_removed_is_not_looked_for_behind_links() {
+fn removal_does_not_follow_links() {
     let folder = tempfile::tempdir().unwrap();
     let [dataset, elsewhere] = ["npz-0123", "elsewhere"].map(|name| folder.path().join(name));
     let plan = plan("npz");
@@ -80,7 +80,7 @@ fn walkdir(folder: &Path) -> usize {
 }
 
 #[test]
-fn what_is_read_or_made_is_not_removed() {
+fn a_dataset_in_use_is_not_removed() {
     let folder = tempfile::tempdir().unwrap();
     made(&plan("npz"), &*storage_of(folder.path())).unwrap();
     let held = DatasetLock::try_acquire(folder.path(), LockAccess::Shared, "").unwrap();
@@ -90,9 +90,9 @@ fn what_is_read_or_made_is_not_removed() {
     assert_eq!(walkdir(folder.path()), 14 + 2);
 }
 
-/// ForeignFiles are seen before anything is touched.
+/// Foreign files are found before anything is changed.
 #[test]
-fn a_folder_with_files_of_others_is_left_as_it_is() {
+fn a_folder_with_foreign_files_is_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("train")).unwrap();
     std::fs::write(folder.path().join("train/.mydownload.part"), "mine").unwrap();
@@ -102,7 +102,7 @@ fn a_folder_with_files_of_others_is_left_as_it_is() {
     assert_eq!(walkdir(folder.path()), 1);
 }
 
-/// All of it was there once: what differs now is somebody's work, and what is missing is made again.
+/// After a complete generation, changed files belong to the user, and missing files are generated again.
 #[test]
 fn a_file_that_has_changed_since_is_not_overwritten() {
     each(|plan, _, storage| {
@@ -124,7 +124,7 @@ fn a_file_that_has_changed_since_is_not_overwritten() {
 }
 
 #[test]
-fn files_that_shrink_meanwhile_are_seen() {
+fn files_that_shrink_during_generation_are_found() {
     let folder = tempfile::tempdir().unwrap();
     let storage = storage_of(folder.path());
     let plan = plan("npz");
@@ -139,15 +139,15 @@ fn files_that_shrink_meanwhile_are_seen() {
     assert!(matches!(refused, DatasetError::Changed { .. }), "{refused}");
 }
 
-/// An interrupted removal: what is left may have changed since.
+/// After an interrupted removal, the remaining files may have been changed.
 #[test]
-fn a_changed_file_is_not_overwritten_after_a_removal_that_was_broken_off() {
+fn a_changed_file_is_not_overwritten_after_an_interrupted_removal() {
     let folder = tempfile::tempdir().unwrap();
     let storage = storage_of(folder.path());
     let plan = plan("npz");
     made(&plan, &*storage).unwrap();
     change(&*storage, &path_of(&plan, 2), |bytes| bytes[30] ^= 1);
-    // As the removal leaves it in the middle.
+    // The manifest in the middle of a removal.
     std::fs::remove_file(folder.path().join(path_of(&plan, 1))).unwrap();
     let manifest = Manifest::read(&*storage).unwrap().unwrap();
     Manifest { state: State::Generating, removing: true, ..manifest }.write(&*storage).unwrap();
@@ -162,9 +162,9 @@ fn a_changed_file_is_not_overwritten_after_a_removal_that_was_broken_off() {
     assert!(whole.state == State::Complete && !whole.removing);
 }
 
-/// Programs of others have a `manifest.json` too.
+/// Other programs write files called `manifest.json` too.
 #[test]
-fn a_manifest_of_others_is_a_stranger() {
+fn a_foreign_manifest_is_refused() {
     for text in [r#"{"name": "app"}"#, "[]"] {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("manifest.json"), text).unwrap();
@@ -176,9 +176,9 @@ fn a_manifest_of_others_is_a_stranger() {
     }
 }
 
-/// A whole dataset of an older version is kept as it is, and neither completed nor compared.
+/// A complete dataset of an older version is kept unchanged, and neither completed nor compared.
 #[test]
-fn older_versions_are_read_alone() {
+fn older_versions_can_only_be_read() {
     let storage = storage::open("memory", Path::new("")).unwrap();
     let plan = fitting(plan("png"), format::find("png").unwrap());
     made(&plan, &*storage).unwrap();
@@ -200,9 +200,9 @@ fn older_versions_are_read_alone() {
     assert_eq!(begun.differences(&plan).len(), 1, "half of it cannot be completed");
 }
 
-/// Where lengths are not known before, and where a sidecar is gone.
+/// Includes formats with lengths that are unknown in advance, and a missing sidecar.
 #[test]
-fn a_users_file_under_one_of_our_names_stays_in_every_format() {
+fn a_users_file_with_the_name_of_a_dataset_file_stays() {
     let gzip = Encoding { compression: Compression::Gzip, ..Encoding::default() };
     for (name, encoding) in
         [("npz", gzip), ("png", Encoding::default()), ("tfrecord", Encoding::default())]
@@ -220,7 +220,7 @@ fn a_users_file_under_one_of_our_names_stays_in_every_format() {
         }
         let mine = dataset.join(path_of(&plan, 3));
         std::fs::write(&mine, "mine").unwrap();
-        // One that names no lengths, as older ones do, has nothing to compare.
+        // Older manifests contain no lengths, so nothing can be compared.
         let manifest = Manifest::read(&*storage).unwrap().unwrap();
         Manifest { files: None, ..manifest.clone() }.write(&*storage).unwrap();
         let before = walkdir(&dataset);
@@ -238,7 +238,7 @@ fn a_users_file_under_one_of_our_names_stays_in_every_format() {
 }
 
 #[test]
-fn what_is_swept_is_not_looked_for_behind_links() {
+fn unfinished_files_behind_links_stay() {
     let folder = tempfile::tempdir().unwrap();
     let [dataset, elsewhere] = ["npz-0123", "elsewhere"].map(|name| folder.path().join(name));
     let plan = plan("npz");
@@ -254,7 +254,7 @@ fn what_is_swept_is_not_looked_for_behind_links() {
 }
 
 #[test]
-fn a_manifest_that_is_a_pipe_is_not_waited_for() {
+fn a_manifest_that_is_a_pipe_does_not_block() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("manifest.json");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());

@@ -112,14 +112,14 @@ for x in [noise(61, 45, 3), noise(3, 3, 1), smooth(200, 100, 1)]:
     add(f"interlaced_{x.shape[0]}.png", interlaced(x))
 whole = saved(colours, "png")
 add("trailer.png", whole + b"said later", pixels=np.asarray(colours))
-add("half.png", whole[: len(whole) // 2], "no whole png")
-add("no_end.png", whole[:-12], "no whole png")
-add("bad_crc.png", whole[:-13] + bytes([whole[-13] ^ 1]) + whole[-12:], "no whole png")
-add("jpeg_inside.png", saved(colours, "jpeg"), "no whole png: Invalid PNG signature")
+add("half.png", whole[: len(whole) // 2], "not a complete png")
+add("no_end.png", whole[:-12], "not a complete png")
+add("bad_crc.png", whole[:-13] + bytes([whole[-13] ^ 1]) + whole[-12:], "not a complete png")
+add("jpeg_inside.png", saved(colours, "jpeg"), "not a complete png: Invalid PNG signature")
 huge = whole[:8] + png_chunk(b"IHDR", struct.pack(">IIBBBBB", 2**31 - 1, 2**31 - 1, 8, 2, 0, 0, 0)) + whole[33:]
-add("huge.png", huge, "no whole png: limits are exceeded")
+add("huge.png", huge, "not a complete png: limits are exceeded")
 zero = whole[:8] + png_chunk(b"IHDR", struct.pack(">IIBBBBB", 0, 5, 8, 2, 0, 0, 0)) + whole[33:]
-add("zero.png", zero, "no whole png: Invalid image dimensions")
+add("zero.png", zero, "not a complete png: Invalid image dimensions")
 
 # jpeg
 for height, width in [(1, 1), (7, 5), (110, 120), (120, 97), (301, 256)]:
@@ -147,11 +147,11 @@ add("no_end.jpeg", rich[:-2], "the file ends before its picture does")
 whole = saved(colours, "jpeg", quality=95)
 data = saved(colours.convert("CMYK"), "jpeg", quality=95)
 add("cmyk.jpeg", data, pixels=np.asarray(Image.open(io.BytesIO(data)).convert("RGB")))
-add("png_inside.jpeg", saved(colours, "png"), "no whole jpeg: Error parsing image. Illegal start bytes")
+add("png_inside.jpeg", saved(colours, "png"), "not a complete jpeg: Error parsing image. Illegal start bytes")
 frame = whole.index(b"\xff\xc0")
 add("huge.jpeg", whole[: frame + 5] + b"\xff\xff\xff\xff" + whole[frame + 9 :], "cannot hold")
 add("deep.jpeg", whole[: frame + 4] + b"\x0c" + whole[frame + 5 :], "the image has 12 bits of precision")
-add("lossless.jpeg", whole[: frame + 1] + b"\xc3" + whole[frame + 2 :], "no whole jpeg")
+add("lossless.jpeg", whole[: frame + 1] + b"\xc3" + whole[frame + 2 :], "not a complete jpeg")
 
 # For trying what happens when they are broken.
 few = Image.fromarray(noise(7, 9, 3))

@@ -138,7 +138,7 @@ huge = struct.pack("<Q", 1 << 60)
 raw("huge", [], huge + masked(huge) + one, "a record of 1152921504606846976 bytes, but the file ends")
 full = struct.pack("<Q", (1 << 64) - 1)
 raw("fullest", [], full + masked(full) + one, "a record of 18446744073709551615 bytes, but the file ends")
-raw("nested_too_long", [], record(b"\x0a\x05\x0a\x20" + b"x" * 3), "in the last 3 of what holds it")
+raw("nested_too_long", [], record(b"\x0a\x05\x0a\x20" + b"x" * 3), "with 3 bytes left of the field that contains it")
 raw("group", [], record(varint(1 << 3 | 3)), "wire type `3`")
 raw("endless_number", [], record(b"\x80" * 20), "more than 64 bits")
 

@@ -166,7 +166,7 @@ raw("no_size.tar", [], patched(plain, 0, {124: b"size?"}), "whose size is not a 
 raw("negative.tar", [], patched(plain, 0, {124: b"\xff" * 12}), "whose size is not a number")
 raw("sparse.tar", [], patched(plain, 0, {156: b"S"}), "a sparse member")
 raw("sparse_pax.tar", [], tar([("a.bin", pair[0], {"pax_headers": {"GNU.sparse.major": "1"}})]), "a sparse member")
-raw("bad_pax.tar", [], patched(tar([("x", b"99 path=a\n" + b"y" * 90)]), 0, {156: b"x"}), "an extended header that is none")
+raw("bad_pax.tar", [], patched(tar([("x", b"99 path=a\n" + b"y" * 90)]), 0, {156: b"x"}), "an invalid extended header")
 raw("long_meta.tar", [], patched(tar([("x", bytes(2 << 20))]), 0, {156: b"L"}), "a header of 2097152 bytes")
 for mode in ["gz", "bz2", "xz"]:
     out = io.BytesIO()

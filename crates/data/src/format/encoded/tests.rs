@@ -87,12 +87,12 @@ fn a_plans_samples_are_left_alone() {
 
 #[test]
 fn each_kind_is_known_by_its_own_beginning() {
-    for kind in KINDS.iter().filter(|kind| !kind.begins.is_empty()) {
+    for kind in KINDS.iter().filter(|kind| !kind.signature.is_empty()) {
         let mut head = [0; HEAD_BYTES];
-        for part in kind.begins {
+        for part in kind.signature {
             head[part.0..part.0 + part.1.len()].copy_from_slice(part.1);
         }
-        let found = KINDS.iter().find(|other| other.is_begun_by(&head)).map(|other| other.name);
+        let found = KINDS.iter().find(|other| other.has_signature(&head)).map(|other| other.name);
         assert_eq!(found, Some(kind.name));
     }
 }

@@ -1,43 +1,52 @@
-//! Chunk indexes that are arrays, as `libver='latest'` makes them: fixed where no axis grows, extensible where one does.
+//! Chunk indexes that are arrays, as written with `libver='latest'`: a fixed array if the dataset cannot grow, and an
+//! extensible array if it can grow along one axis.
 
 use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
 use super::message::ChunkPlace;
 
-/// Page bits and the like beyond this are refused: shifts must not overflow.
+/// Upper limit on the bits of a page number, so that shifts do not overflow.
 const BITS_MAX: u8 = 48;
 
-/// An array of the places of chunks.
+/// An array of chunk addresses.
 struct ChunkArray<'b> {
     blocks: &'b FileBlocks,
     header: u64,
     element_bytes: u64,
-    /// Elements with size and skipped filters.
+    /// Whether elements also store the size and the skipped filters of a chunk.
     is_filtered: bool,
-    /// Elements of a page.
+    /// Number of elements in a page.
     page: u64,
-    /// Bytes of a data block's offset in the array.
+    /// Length of the field with a data block's offset in the array.
     offset_bytes: u64,
 }
 
 impl<'b> ChunkArray<'b> {
-    /// The array whose header of `bytes` bytes, checksum included, lies at `header`; and the rest of the header.
+    /// Read the start of an array's header, which has `header_bytes` bytes at address `header`, including the checksum. Also
+    /// returns the remaining fields of the header.
     fn read(
         blocks: &'b FileBlocks,
         header: u64,
-        bytes: u64,
+        header_bytes: u64,
         signature: &str,
     ) -> Parsed<(Self, FieldReader<'b>)> {
-        let mut fields = blocks.checked(header, bytes, signature)?;
+        let mut fields = blocks.checked(header, header_bytes, signature)?;
         fields.skip(1)?;
-        let (client, bytes) = (fields.u8()?, fields.u8()?);
-        let extra = usize::from(bytes).checked_sub(blocks.address_bytes);
+        let client = fields.u8()?;
+        let element_bytes = fields.u8()?;
+        let extra = usize::from(element_bytes).checked_sub(blocks.address_bytes);
         if !matches!((client, extra), (0, Some(0)) | (1, Some(5..=12))) {
-            let message = format!("array of `{bytes}` bytes an element for client `{client}`");
+            let message =
+                format!("array of `{element_bytes}` bytes an element for client `{client}`");
             return bad(header, message);
         }
-        let (element_bytes, is_filtered) = (bytes.into(), client == 1);
-        let array =
-            ChunkArray { blocks, header, element_bytes, is_filtered, page: 0, offset_bytes: 0 };
+        let array = ChunkArray {
+            blocks,
+            header,
+            element_bytes: element_bytes.into(),
+            is_filtered: client == 1,
+            page: 0,
+            offset_bytes: 0,
+        };
         Ok((array, fields))
     }
 
@@ -49,20 +58,20 @@ impl<'b> ChunkArray<'b> {
         Ok(())
     }
 
-    /// Pages of a data block of `count` elements; 0 where it is not paged.
+    /// Number of pages in a data block of `count` elements; 0 if it is not paged.
     fn pages(&self, count: u64) -> u64 {
         if count > self.page { count.div_ceil(self.page) } else { 0 }
     }
 
-    /// Signature, version, client, the header's address, checksum.
+    /// Length of the fixed fields of a block: signature, version, client, address of the header, checksum.
     fn block_bytes(&self) -> u64 {
         10 + self.blocks.address_bytes as u64
     }
 
-    /// The body of a block of this array, of `bytes` bytes.
+    /// The fields of a block of this array, whose body has `bytes` bytes.
     fn block(&self, address: u64, signature: &str, bytes: u64) -> Parsed<FieldReader<'b>> {
-        let whole = self.block_bytes().saturating_add(bytes);
-        let mut fields = self.blocks.checked(address, whole, signature)?;
+        let block_bytes = self.block_bytes().saturating_add(bytes);
+        let mut fields = self.blocks.checked(address, block_bytes, signature)?;
         let offset = fields.offset();
         fields.skip(2)?;
         if fields.address()? != Some(self.header) {
@@ -71,7 +80,8 @@ impl<'b> ChunkArray<'b> {
         Ok(fields)
     }
 
-    /// Element `i` of `count` in a data block: behind `head_bytes` bytes of its body, or in the pages that follow it.
+    /// Element `i` of the `count` elements in a data block. The elements follow after `head_bytes` bytes of its body, or in
+    /// the pages after the block.
     fn in_data_block(
         &self,
         address: u64,
@@ -86,21 +96,23 @@ impl<'b> ChunkArray<'b> {
             fields.skip(head_bytes as usize)?;
             return self.nth(fields, i);
         }
-        let (page, i) = (i / self.page, i % self.page);
+        let page = i / self.page;
         let page_bytes = self.page.saturating_mul(self.element_bytes).saturating_add(4);
         let start = address
             .saturating_add(self.block_bytes() + head_bytes)
             .saturating_add(page.saturating_mul(page_bytes));
-        let there = self.page.min(count - page * self.page);
-        let bytes = there.saturating_mul(self.element_bytes).saturating_add(4);
-        self.nth(self.blocks.checked(start, bytes, "")?, i)
+        let page_count = self.page.min(count - page * self.page);
+        let bytes = page_count.saturating_mul(self.element_bytes).saturating_add(4);
+        self.nth(self.blocks.checked(start, bytes, "")?, i % self.page)
     }
 
+    /// Read element `i` of `fields`; `None` if the chunk was never written.
     fn nth(&self, mut fields: FieldReader, i: u64) -> Parsed<Option<ChunkPlace>> {
         fields.skip((i * self.element_bytes) as usize)?;
         fields.truncate(self.element_bytes as usize)?;
         let offset = fields.address()?;
-        let (mut stored, mut skipped) = (None, 0);
+        let mut stored = None;
+        let mut skipped = 0;
         if self.is_filtered {
             stored = Some(fields.number(fields.left().saturating_sub(4))?);
             skipped = fields.u32()?;
@@ -136,32 +148,35 @@ pub(super) fn find_fixed(blocks: &FileBlocks, header: u64, i: u64) -> Parsed<Opt
     array.in_data_block(block, "FADB", bits_bytes, count, i)
 }
 
-/// An array that grows. Data blocks lie in super blocks; the index block has the first elements, and lists the data blocks
-/// of the first super blocks itself.
+/// An array that can grow. Elements are in data blocks, whose addresses are in super blocks. The index block contains the
+/// first elements and the addresses of the data blocks of the first super blocks.
 struct Extensible<'b> {
     array: ChunkArray<'b>,
+    /// Address of the index block.
     index: u64,
+    /// Number of elements in the index block.
     in_index: u64,
-    /// Elements of the first data block.
+    /// Number of elements in the first data block.
     block_least: u64,
-    /// Super blocks whose data blocks the index block lists itself.
+    /// Number of super blocks whose data blocks are listed in the index block.
     listed: u64,
     super_blocks: u64,
 }
 
 impl<'b> Extensible<'b> {
     fn read(blocks: &'b FileBlocks, header: u64) -> Parsed<Option<Self>> {
-        let (addresses, lengths) = (blocks.address_bytes as u64, blocks.length_bytes as u64);
-        let bytes = 16 + 6 * lengths + addresses;
-        let (mut array, mut fields) = ChunkArray::read(blocks, header, bytes, "EAHD")?;
-        let (bits, in_index, block_least) = (fields.u8()?, fields.u8()?, fields.u8()?);
+        let header_bytes = 16 + 6 * blocks.length_bytes as u64 + blocks.address_bytes as u64;
+        let (mut array, mut fields) = ChunkArray::read(blocks, header, header_bytes, "EAHD")?;
+        let bits = fields.u8()?;
+        let in_index = fields.u8()?;
+        let block_least = fields.u8()?;
         let pointers_least = fields.u8()?;
         array.set_page(fields.u8()?)?;
         array.offset_bytes = u64::from(bits).div_ceil(8);
         fields.skip(6 * blocks.length_bytes)?;
-        let is_even = block_least.is_power_of_two() && pointers_least.is_power_of_two();
-        if !is_even || bits > 64 || u32::from(bits) < block_least.trailing_zeros() {
-            return bad(header, "a chunk index with numbers that do not belong together");
+        let are_powers = block_least.is_power_of_two() && pointers_least.is_power_of_two();
+        if !are_powers || bits > 64 || u32::from(bits) < block_least.trailing_zeros() {
+            return bad(header, "a chunk index with inconsistent numbers");
         }
         Ok(fields.address()?.map(|index| Extensible {
             array,
@@ -173,24 +188,24 @@ impl<'b> Extensible<'b> {
         }))
     }
 
-    /// Data blocks in a super block, and elements in each of them.
+    /// Number of data blocks in a super block, and number of elements in each of them.
     fn blocks_of(&self, super_block: u64) -> (u64, u64) {
         (1 << (super_block / 2), self.block_least << super_block.div_ceil(2))
     }
 
-    /// Data blocks that the index block lists.
-    fn data_listed(&self) -> u64 {
+    /// Number of data blocks listed in the index block.
+    fn listed_data_blocks(&self) -> u64 {
         2 * ((1 << (self.listed / 2)) - 1)
     }
 
     fn index_block(&self) -> Parsed<FieldReader<'b>> {
         let ChunkArray { blocks, element_bytes, .. } = self.array;
-        let listed = self.data_listed() + self.super_blocks.saturating_sub(self.listed);
+        let listed = self.listed_data_blocks() + self.super_blocks.saturating_sub(self.listed);
         let bytes = self.in_index * element_bytes + listed * blocks.address_bytes as u64;
         self.array.block(self.index, "EAIB", bytes)
     }
 
-    /// Address number `i` in the index block, behind its elements.
+    /// Address number `i` in the index block, which follow its elements.
     fn address(&self, i: u64) -> Parsed<Option<u64>> {
         let mut fields = self.index_block()?;
         fields.skip((self.in_index * self.array.element_bytes) as usize)?;
@@ -202,7 +217,7 @@ impl<'b> Extensible<'b> {
     fn in_super_block(&self, number: u64, i: u64) -> Parsed<Option<ChunkPlace>> {
         let array = &self.array;
         let (count, length) = self.blocks_of(number);
-        let at = self.data_listed() + number - self.listed;
+        let at = self.listed_data_blocks() + number - self.listed;
         let Some(start) = self.address(at)? else { return Ok(None) };
         let addresses = array.blocks.address_bytes as u64;
         let pages = array.pages(length);
@@ -211,13 +226,14 @@ impl<'b> Extensible<'b> {
         let mut fields = array.block(start, "EASB", bytes.saturating_add(array.offset_bytes))?;
         fields.skip(array.offset_bytes as usize)?;
         let bits = fields.take(bits_bytes as usize)?;
-        let (block, i) = (i / length, i % length);
+        let block = i / length;
+        let i_in_block = i % length;
         fields.skip((block * addresses) as usize)?;
         let Some(address) = fields.address()? else { return Ok(None) };
-        if pages > 0 && !bit(bits, block * pages + i / array.page) {
+        if pages > 0 && !bit(bits, block * pages + i_in_block / array.page) {
             return Ok(None);
         }
-        array.in_data_block(address, "EADB", array.offset_bytes, length, i)
+        array.in_data_block(address, "EADB", array.offset_bytes, length, i_in_block)
     }
 }
 
@@ -227,24 +243,28 @@ pub(super) fn find_extensible(
     header: u64,
     i: u64,
 ) -> Parsed<Option<ChunkPlace>> {
-    let Some(this) = Extensible::read(blocks, header)? else { return Ok(None) };
-    let Some(i) = i.checked_sub(this.in_index) else {
-        return this.array.nth(this.index_block()?, i);
+    let Some(index) = Extensible::read(blocks, header)? else { return Ok(None) };
+    let Some(i_in_blocks) = i.checked_sub(index.in_index) else {
+        return index.array.nth(index.index_block()?, i);
     };
-    let number = u64::from((i / this.block_least + 1).ilog2());
-    if number >= this.super_blocks {
-        return bad(header, format!("a chunk index has no chunk {i}"));
+    let number = u64::from((i_in_blocks / index.block_least + 1).ilog2());
+    if number >= index.super_blocks {
+        return bad(header, format!("a chunk index has no chunk {i_in_blocks}"));
     }
-    let i = i - this.block_least * ((1 << number) - 1);
-    if number >= this.listed {
-        return this.in_super_block(number, i);
+    let i_in_super_block = i_in_blocks - index.block_least * ((1 << number) - 1);
+    if number >= index.listed {
+        return index.in_super_block(number, i_in_super_block);
     }
-    let (_, length) = this.blocks_of(number);
-    let before: u64 = (0..number).map(|number| this.blocks_of(number).0).sum();
-    match this.address(before + i / length)? {
-        Some(block) => {
-            this.array.in_data_block(block, "EADB", this.array.offset_bytes, length, i % length)
-        }
+    let (_, length) = index.blocks_of(number);
+    let blocks_before: u64 = (0..number).map(|number| index.blocks_of(number).0).sum();
+    match index.address(blocks_before + i_in_super_block / length)? {
+        Some(block) => index.array.in_data_block(
+            block,
+            "EADB",
+            index.array.offset_bytes,
+            length,
+            i_in_super_block % length,
+        ),
         None => Ok(None),
     }
 }

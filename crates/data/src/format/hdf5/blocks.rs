@@ -1,52 +1,51 @@
-//! Metadata of one file, as far as it has come. Parsers ask for ranges; where one has not come yet they stop, the cursor
-//! fetches it, and they start over. What a parser does between two fetches is little, and what a file can make the
-//! cursor fetch is bounded.
+//! The metadata of one file that has been fetched so far.
+//!
+//! Parsers request ranges. If a range has not been fetched yet, the parser stops, the cursor fetches the range, and the
+//! parser starts again. Parsing is cheap, and the number of bytes that a file can make the cursor fetch is limited.
 
 use super::super::payload_range::PayloadRange;
 use super::{FormatError, Need, RANK_MAX, checksum};
 
-/// Fetched around what a parser wants: headers lie close to each other.
+/// Requests are extended to windows of this length, because headers are close to each other.
 const WINDOW_BYTES: u64 = 2048;
-/// Asked for at once, at most.
+/// Upper limit on the length of one range.
 const BLOCK_BYTES_MAX: u64 = 1 << 20;
-/// Kept for the next sample of the same file, at most.
+/// Upper limit on the metadata that is kept for the next sample of the same file.
 const KEPT_BYTES_MAX: u64 = METADATA_BYTES_MAX / 4;
-/// Fetched for one sample, at most.
+/// Upper limit on the metadata that is fetched for one sample.
 const METADATA_BYTES_MAX: u64 = 32 << 20;
 
 /// Reason for a parser to stop.
 #[derive(Debug)]
 pub(super) enum ParseStop {
-    /// These bytes have not come yet.
-    Missing {
-        offset: u64,
-        bytes: u64,
-    },
+    /// These bytes have not been fetched yet.
+    Missing { offset: u64, bytes: u64 },
+    /// The file is invalid.
     Bad(FormatError),
 }
 
 pub(super) type Parsed<T> = Result<T, ParseStop>;
 
-/// The file is not what it should be.
+/// Error for an invalid file.
 pub(super) fn bad<T>(offset: u64, message: impl Into<String>) -> Parsed<T> {
     Err(ParseStop::Bad(FormatError::new(offset, message)))
 }
 
-/// Whole windows of metadata, by the offsets they begin at.
+/// Complete windows of metadata, sorted by offset.
 #[derive(Default)]
 pub(super) struct FileBlocks {
     memory: Vec<u8>,
     windows: Vec<MetadataWindow>,
-    /// Fetched now.
+    /// The window that is being fetched.
     filling: MetadataWindow,
     range: PayloadRange,
     /// Length of the file.
     pub(super) file_bytes: u64,
-    /// Address that all others count from.
+    /// Base address, which is added to all others.
     pub(super) base: u64,
-    /// Bytes of an address.
+    /// Length of an address field.
     pub(super) address_bytes: usize,
-    /// Bytes of a length.
+    /// Length of a length field.
     pub(super) length_bytes: usize,
 }
 
@@ -54,12 +53,12 @@ pub(super) struct FileBlocks {
 struct MetadataWindow {
     offset: u64,
     bytes: u64,
-    /// In memory.
+    /// Offset in [`FileBlocks::memory`].
     start: usize,
 }
 
 impl FileBlocks {
-    /// Forget everything: another file of `file_bytes` bytes.
+    /// Start on another file, of `file_bytes` bytes.
     pub(super) fn begin(&mut self, file_bytes: u64) {
         self.memory.clear();
         self.windows.clear();
@@ -68,8 +67,9 @@ impl FileBlocks {
         self.base = 0;
     }
 
-    /// Parse the same file again, with what is known of it; false where that is too much to go on with.
-    pub(super) fn again(&mut self) -> bool {
+    /// Prepare to parse the same file again with the metadata fetched so far. Returns false if it is so much that it should
+    /// be discarded.
+    pub(super) fn restart(&mut self) -> bool {
         self.range = PayloadRange::default();
         self.base = 0;
         (self.memory.len() as u64) < KEPT_BYTES_MAX
@@ -82,7 +82,7 @@ impl FileBlocks {
         }
         if offset.checked_add(bytes).is_none_or(|end| end > self.file_bytes) {
             let message =
-                format!("metadata of {bytes} bytes lies beyond the end at {}", self.file_bytes);
+                format!("metadata of {bytes} bytes extends beyond the end at {}", self.file_bytes);
             return bad(offset, message);
         }
         if bytes == 0 {
@@ -101,7 +101,7 @@ impl FileBlocks {
         }
     }
 
-    /// As many bytes at `offset` as there are, at most `bytes`.
+    /// Up to `bytes` bytes at `offset`; fewer only at the end of the file.
     pub(super) fn peek(&self, offset: u64, bytes: u64) -> Parsed<&[u8]> {
         self.get(offset, bytes.min(self.file_bytes.saturating_sub(offset)))
     }
@@ -111,7 +111,7 @@ impl FileBlocks {
         Ok(self.fields_of(self.get(offset, bytes)?, offset))
     }
 
-    /// The fields of the block at `offset`, behind its `signature` and before the checksum that it ends with.
+    /// The fields of the block at `offset`, between its `signature` and its checksum.
     pub(super) fn checked(
         &self,
         offset: u64,
@@ -143,32 +143,32 @@ impl FileBlocks {
         }
     }
 
-    /// Fetch what a parser found missing.
+    /// Request the range that a parser found missing.
     pub(super) fn want(&mut self, offset: u64, bytes: u64) -> Result<(), FormatError> {
         let start = offset - offset % WINDOW_BYTES;
         let end = (offset + bytes).checked_next_multiple_of(WINDOW_BYTES);
         let end = end.map_or(self.file_bytes, |end| end.min(self.file_bytes));
         let found = self.windows.binary_search_by_key(&start, |window| window.offset);
         let short = found.ok().map(|i| self.windows[i]);
-        // A window that came last grows.
+        // The last window in memory can be extended; others are fetched again.
         let last = short.filter(|window| window.start + window.bytes as usize == self.memory.len());
-        let come = last.map_or(0, |window| window.bytes);
-        let start_in_memory = self.memory.len() - come as usize;
+        let fetched = last.map_or(0, |window| window.bytes);
+        let start_in_memory = self.memory.len() - fetched as usize;
         if start_in_memory as u64 + (end - start) > METADATA_BYTES_MAX {
             let message = format!("more than {METADATA_BYTES_MAX} bytes of metadata for a sample");
             return Err(FormatError::new(offset, message));
         }
-        self.range = PayloadRange::new(start + come, end - start - come);
+        self.range = PayloadRange::new(start + fetched, end - start - fetched);
         self.filling = MetadataWindow { offset: start, bytes: end - start, start: start_in_memory };
         Ok(())
     }
 
-    /// The bytes to fetch now, if some are missing.
+    /// The next request for missing bytes; [`Need::Done`] if none are missing.
     pub(super) fn need(&mut self, piece_bytes: usize) -> Need {
         self.range.need(0, piece_bytes)
     }
 
-    /// Those bytes.
+    /// Take the requested bytes.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
         self.range.feed(bytes, &mut self.memory)?;
         if self.range.left() == 0 {
@@ -182,7 +182,7 @@ impl FileBlocks {
     }
 }
 
-/// Little-endian fields, one after another.
+/// Reads little-endian fields one after another.
 #[derive(Clone)]
 pub(super) struct FieldReader<'b> {
     bytes: &'b [u8],
@@ -204,11 +204,12 @@ impl<'b> FieldReader<'b> {
         self.bytes.len() - self.at
     }
 
-    /// Only the next `bytes` bytes are left.
+    /// Keep only the next `bytes` bytes.
     pub(super) fn truncate(&mut self, bytes: usize) -> Parsed<()> {
         let taken = self.clone().take(bytes)?;
         self.origin = self.offset();
-        (self.bytes, self.at) = (taken, 0);
+        self.bytes = taken;
+        self.at = 0;
         Ok(())
     }
 
@@ -238,7 +239,7 @@ impl<'b> FieldReader<'b> {
         Ok(u64::from_le_bytes(word))
     }
 
-    /// Numbers of 8 bytes; 0 behind the first `count`.
+    /// Read `count` numbers of 8 bytes. The remaining elements of the result are 0.
     pub(super) fn numbers(&mut self, count: usize) -> Parsed<[u64; RANK_MAX]> {
         let mut numbers = [0; RANK_MAX];
         for number in &mut numbers[..count] {
@@ -263,13 +264,13 @@ impl<'b> FieldReader<'b> {
         self.number(self.length_bytes)
     }
 
-    /// A length, or `u64::MAX` where all its bits are set.
+    /// A length, or `u64::MAX` if all its bits are set.
     pub(super) fn limit(&mut self) -> Parsed<u64> {
         let value = self.length()?;
         Ok(if value == all_bits(self.length_bytes) { u64::MAX } else { value })
     }
 
-    /// The offset in the file of an address; `None` for the undefined one.
+    /// An address as an offset in the file; `None` for the undefined address.
     pub(super) fn address(&mut self) -> Parsed<Option<u64>> {
         let value = self.number(self.address_bytes)?;
         if value == all_bits(self.address_bytes) {
@@ -277,11 +278,12 @@ impl<'b> FieldReader<'b> {
         }
         match value.checked_add(self.base) {
             Some(address) => Ok(Some(address)),
-            None => bad(self.offset(), format!("address `{value}` lies beyond any file")),
+            None => bad(self.offset(), format!("address `{value}` is beyond any file")),
         }
     }
 }
 
+/// The number of `bytes` bytes with all bits set.
 fn all_bits(bytes: usize) -> u64 {
     u64::MAX >> (64 - 8 * bytes)
 }

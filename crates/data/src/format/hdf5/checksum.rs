@@ -1,19 +1,19 @@
-//! The checksums of HDF5: Jenkins's lookup3 (`hashlittle`) over metadata, Fletcher's over filtered chunks.
+//! The checksums of HDF5: Jenkins's lookup3 (`hashlittle`) for metadata, Fletcher's for filtered chunks.
 
-/// Jenkins's lookup3 of metadata, without an initial value.
+/// Jenkins's lookup3 with initial value 0.
 pub(super) fn lookup3(bytes: &[u8]) -> u32 {
     let mut state = [0xdead_beef_u32.wrapping_add(bytes.len() as u32); 3];
     let mut rest = bytes;
     while rest.len() > 12 {
-        let (now, later) = rest.split_at(12);
-        add(&mut state, now);
+        let (block, remainder) = rest.split_at(12);
+        add(&mut state, block);
         for (x, y, z, turn) in
             [(0, 2, 1, 4), (1, 0, 2, 6), (2, 1, 0, 8), (0, 2, 1, 16), (1, 0, 2, 19), (2, 1, 0, 4)]
         {
             state[x] = state[x].wrapping_sub(state[y]) ^ state[y].rotate_left(turn);
             state[y] = state[y].wrapping_add(state[z]);
         }
-        rest = later;
+        rest = remainder;
     }
     if rest.is_empty() {
         return state[2];
@@ -35,22 +35,25 @@ fn add(state: &mut [u32; 3], bytes: &[u8]) {
     }
 }
 
-/// `H5_checksum_fletcher32`: over big-endian words of 16 bits, an odd byte last.
+/// `H5_checksum_fletcher32` over big-endian words of 16 bits and a possible odd byte at the end.
 pub(super) fn fletcher32(bytes: &[u8]) -> u32 {
     let (words, odd) = bytes.as_chunks::<2>();
-    let (mut sum1, mut sum2) = (0u32, 0u32);
-    // So many words do not overflow 32 bits.
+    let mut sum1 = 0u32;
+    let mut sum2 = 0u32;
+    // The sums of 360 words do not overflow 32 bits.
     for block in words.chunks(360) {
         for word in block {
             sum1 += u32::from(u16::from_be_bytes(*word));
             sum2 += sum1;
         }
-        (sum1, sum2) = (fold(sum1), fold(sum2));
+        sum1 = fold(sum1);
+        sum2 = fold(sum2);
     }
     if let [byte] = odd {
         sum1 += u32::from(*byte) << 8;
         sum2 += sum1;
-        (sum1, sum2) = (fold(sum1), fold(sum2));
+        sum1 = fold(sum1);
+        sum2 = fold(sum2);
     }
     (fold(sum2) << 16) | fold(sum1)
 }
@@ -65,7 +68,7 @@ mod tests {
 
     /// From the test at the end of lookup3.c.
     #[test]
-    fn lookup3_is_jenkins_own() {
+    fn lookup3_matches_the_reference() {
         assert_eq!(lookup3(b""), 0xdead_beef);
         assert_eq!(lookup3(b"Four score and seven years ago"), 0x1777_0551);
     }

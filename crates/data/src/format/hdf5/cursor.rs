@@ -1,4 +1,5 @@
-//! Reads a sample: length, metadata as far as it is needed, then its bytes in each dataset, chunk by chunk.
+//! Reads a sample: the length of the file, the metadata that is needed, then the sample's bytes in each dataset, chunk by
+//! chunk.
 
 use super::super::Discard;
 use super::super::ahead::WantedSample;
@@ -13,10 +14,10 @@ use super::{
     Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, RANK_MAX, length_of,
 };
 
-/// Chunks and bands that must be whole in memory, at most.
-const WHOLE_BYTES_MAX: u64 = 256 << 20;
+/// Upper limit on a chunk or band that must be in memory at once.
+const MEMORY_BYTES_MAX: u64 = 256 << 20;
 
-/// Made once per worker.
+/// The cursor of the format. Created once per worker.
 pub(super) struct Hdf5Cursor {
     options: CursorOptions,
     wanted: WantedSample,
@@ -26,10 +27,10 @@ pub(super) struct Hdf5Cursor {
     shape: Option<FileShape>,
     walk: SampleWalk,
     piece: ChunkPiece,
-    /// Bytes of the piece that are still to come.
+    /// Bytes of the piece that are still missing.
     range: PayloadRange,
-    /// Bytes of payload given.
-    given: u64,
+    /// Bytes of payload passed to the sink.
+    sent: u64,
     inflate: ChunkInflate,
     unfilter: Unfilter,
     band: Vec<u8>,
@@ -39,7 +40,7 @@ pub(super) struct Hdf5Cursor {
 enum SamplePhase {
     Length,
     Open,
-    /// Find the next piece.
+    /// The next piece must be found.
     Find,
     Piece,
     Done,
@@ -49,11 +50,11 @@ enum SamplePhase {
 #[derive(Clone, Copy, Default)]
 struct SampleWalk {
     dataset: usize,
-    /// Position of the chunk, without the samples' axis.
+    /// Position of the chunk, without the axis of samples.
     grid: [u64; RANK_MAX],
 }
 
-/// Bytes of the file, and what is to be done with them.
+/// A range of the file, and how it is processed.
 #[derive(Clone, Copy, Default)]
 struct ChunkPiece {
     offset: u64,
@@ -67,11 +68,11 @@ enum ChunkWork {
     /// The bytes are payload.
     #[default]
     Pass,
-    /// The bytes inflate to a chunk, of which a range is payload.
+    /// The bytes are inflated, and a range of the result is payload.
     Inflate { from: u64, to: u64 },
-    /// A sample's share of a chunk without filters.
+    /// The bytes are a sample's share of an unfiltered chunk, which is copied into a band.
     Share,
-    /// A chunk with filters other than those with a bit in here.
+    /// The bytes are a filtered chunk. Filters whose bit is set in `skipped` were not applied.
     Gather { skipped: u32 },
 }
 
@@ -87,7 +88,7 @@ impl Hdf5Cursor {
             walk: SampleWalk::default(),
             piece: ChunkPiece::default(),
             range: PayloadRange::default(),
-            given: 0,
+            sent: 0,
             inflate: ChunkInflate::new(),
             unfilter: Unfilter::new(options.check_crc),
             band: Vec::new(),
@@ -96,14 +97,14 @@ impl Hdf5Cursor {
 
     fn open(&mut self) -> Parsed<()> {
         let found = self.contents.open(&mut self.blocks)?;
-        let agreed = self.contents.agree(found, &self.wanted).map_err(ParseStop::Bad)?;
-        self.shape = Some(agreed);
+        let shape = self.contents.check_plan(found, &self.wanted).map_err(ParseStop::Bad)?;
+        self.shape = Some(shape);
         self.walk = SampleWalk::default();
         self.phase = SamplePhase::Find;
         Ok(())
     }
 
-    /// The piece at which the walk is.
+    /// Find the piece at the current position of the walk.
     fn find(&mut self) -> Parsed<()> {
         let Some(dataset) = self.contents.datasets.get(self.walk.dataset) else {
             self.phase = SamplePhase::Done;
@@ -139,23 +140,24 @@ impl Hdf5Cursor {
         let packed_bytes = if is_plain { None } else { place.stored };
         let stored = packed_bytes.unwrap_or(cut.chunk_bytes);
         if place.offset.checked_add(stored).is_none_or(|end| end > self.blocks.file_bytes) {
-            return bad(place.offset, format!("a chunk of {stored} bytes lies beyond the end"));
+            return bad(place.offset, format!("a chunk of {stored} bytes extends beyond the end"));
         }
-        let from = self.wanted.sample % cut.samples * cut.slab_bytes;
+        let share_start = self.wanted.sample % cut.samples * cut.slab_bytes;
         let band_bytes = cut.band_bytes(&self.walk.grid);
         let is_deflated = applied(filters, skipped).eq([(0, Filter::Deflate)]);
         let (skip, bytes, work, in_memory) = match (is_plain, cut.is_straight()) {
-            (true, true) => (from, band_bytes, ChunkWork::Pass, 0),
-            (true, false) => (from, cut.slab_bytes, ChunkWork::Share, cut.slab_bytes),
+            (true, true) => (share_start, band_bytes, ChunkWork::Pass, 0),
+            (true, false) => (share_start, cut.slab_bytes, ChunkWork::Share, cut.slab_bytes),
             (false, true) if is_deflated => {
-                (0, stored, ChunkWork::Inflate { from, to: from + band_bytes }, 0)
+                let to = share_start + band_bytes;
+                (0, stored, ChunkWork::Inflate { from: share_start, to }, 0)
             }
             (false, _) => (0, stored, ChunkWork::Gather { skipped }, stored.max(cut.chunk_bytes)),
         };
-        let most = if in_memory > 0 { in_memory.max(band_bytes) } else { 0 };
-        if most > WHOLE_BYTES_MAX {
+        let memory_bytes = if in_memory > 0 { in_memory.max(band_bytes) } else { 0 };
+        if memory_bytes > MEMORY_BYTES_MAX {
             let message = format!(
-                "`{most}` bytes of chunks would have to be in memory at once, more than {WHOLE_BYTES_MAX}"
+                "`{memory_bytes}` bytes of chunks would have to be in memory at once, more than {MEMORY_BYTES_MAX}"
             );
             return bad(place.offset, message);
         }
@@ -169,22 +171,22 @@ impl Hdf5Cursor {
         let ChunkPiece { cut, work, .. } = self.piece;
         match work {
             ChunkWork::Pass => {
-                sink.payload(self.given, bytes)?;
-                self.given += bytes.len() as u64;
+                sink.payload(self.sent, bytes)?;
+                self.sent += bytes.len() as u64;
             }
             ChunkWork::Inflate { from, to } => {
-                let given = &mut self.given;
+                let sent = &mut self.sent;
                 self.inflate.feed(
                     bytes,
                     self.range.position(),
                     cut.chunk_bytes,
-                    &mut |at, made| {
-                        let end = at + made.len() as u64;
+                    &mut |at, output| {
+                        let end = at + output.len() as u64;
                         if at.max(from) < end.min(to) {
-                            let wanted = (at.max(from) - at) as usize..(end.min(to) - at) as usize;
-                            let wanted = &made[wanted];
-                            sink.payload(*given, wanted)?;
-                            *given += wanted.len() as u64;
+                            let range = (at.max(from) - at) as usize..(end.min(to) - at) as usize;
+                            let payload = &output[range];
+                            sink.payload(*sent, payload)?;
+                            *sent += payload.len() as u64;
                         }
                         Ok(())
                     },
@@ -218,28 +220,29 @@ impl Hdf5Cursor {
         Ok(())
     }
 
-    /// The sample's share of a chunk lies at `first` of what has come: put it into its band, and give the band on if that
-    /// is whole.
+    /// Copy the sample's share of the current chunk into its band, and pass the band on when it is complete. The share
+    /// begins at `first` of the unfiltered chunk.
     fn gather(&mut self, first: usize, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        let (cut, grid) = (&self.piece.cut, &self.walk.grid);
+        let cut = &self.piece.cut;
+        let grid = &self.walk.grid;
         let slab = &self.unfilter.bytes[first..first + cut.slab_bytes as usize];
         let band_bytes = cut.band_bytes(grid);
         if cut.is_straight() {
-            sink.payload(self.given, &slab[..band_bytes as usize])?;
+            sink.payload(self.sent, &slab[..band_bytes as usize])?;
         } else if self.options.wants_payload {
             self.band.resize(band_bytes as usize, 0);
             cut.scatter(grid, slab, &mut self.band);
             if cut.ends_band(grid) {
-                sink.payload(self.given, &self.band)?;
+                sink.payload(self.sent, &self.band)?;
             }
         }
         if cut.ends_band(grid) {
-            self.given += band_bytes;
+            self.sent += band_bytes;
         }
         Ok(())
     }
 
-    /// Parse until something is missing, which is then being fetched.
+    /// Parse until metadata is missing, and request it.
     fn parse(&mut self) -> Result<(), FormatError> {
         let parsed = if self.phase == SamplePhase::Open { self.open() } else { self.find() };
         match parsed {
@@ -252,15 +255,15 @@ impl Hdf5Cursor {
 
 impl Cursor for Hdf5Cursor {
     fn begin(&mut self, file: u64, sample: u64, expected: Option<&FileShape>) {
-        // Metadata that made sense for a sample before is not fetched again.
+        // Metadata that was valid for an earlier sample of the file is not fetched again.
         let wanted = WantedSample::new(file, sample, expected);
         let is_known = WantedSample { sample, ..self.wanted } == wanted
             && self.shape.is_some()
-            && self.blocks.again();
+            && self.blocks.restart();
         self.phase = if is_known { SamplePhase::Open } else { SamplePhase::Length };
         self.wanted = wanted;
         self.shape = None;
-        self.given = 0;
+        self.sent = 0;
     }
 
     fn need(&mut self) -> Result<Need, FormatError> {

@@ -1,52 +1,54 @@
-//! Takes filters off chunks: deflate as it streams by, any of them from a whole chunk.
+//! Reverses the filters of chunks: deflate piece by piece, all filters for a complete chunk in memory.
 
-use super::super::deflate::{Inflate, TakeMade};
+use super::super::deflate::{Inflate, InflateOutput};
 use super::message::{Filter, Filters};
 use super::{FormatError, checksum};
 
-/// Inflates a chunk piece by piece; only a range of it is wanted.
+/// Inflates a chunk piece by piece and checks its length.
 pub(super) struct ChunkInflate {
     inflate: Inflate,
-    /// Bytes of the chunk that were made.
-    made: u64,
-    is_over: bool,
+    /// Bytes of the chunk that have been inflated.
+    inflated: u64,
+    /// Whether the compressed stream has ended.
+    has_ended: bool,
 }
 
 impl ChunkInflate {
     pub(super) fn new() -> Self {
-        ChunkInflate { inflate: Inflate::zlib(), made: 0, is_over: false }
+        ChunkInflate { inflate: Inflate::zlib(), inflated: 0, has_ended: false }
     }
 
     pub(super) fn begin(&mut self) {
         self.inflate.reset();
-        (self.made, self.is_over) = (0, false);
+        self.inflated = 0;
+        self.has_ended = false;
     }
 
-    /// Inflate `bytes`, the first of which lies at `offset` of the file; `take` gets what comes out, with its place in the
-    /// chunk, which has `total` bytes.
+    /// Inflate `bytes`, which begin at `offset` of the file. `output` receives the result with its offset in the chunk. The
+    /// chunk must have `total` bytes.
     pub(super) fn feed(
         &mut self,
         bytes: &[u8],
         offset: u64,
         total: u64,
-        take: &mut TakeMade,
+        output: &mut InflateOutput,
     ) -> Result<(), FormatError> {
-        if self.is_over {
+        if self.has_ended {
             return Ok(());
         }
-        let made = &mut self.made;
-        let (_, is_over) = self.inflate.run(bytes, offset, &mut |at, bytes| {
-            let from = *made;
-            *made += bytes.len() as u64;
-            if *made > total { Err(wrong_length(at, total)) } else { take(from, bytes) }
+        let inflated = &mut self.inflated;
+        let (_, has_ended) = self.inflate.run(bytes, offset, &mut |at, bytes| {
+            let start = *inflated;
+            *inflated += bytes.len() as u64;
+            if *inflated > total { Err(wrong_length(at, total)) } else { output(start, bytes) }
         })?;
-        self.is_over = is_over;
+        self.has_ended = has_ended;
         Ok(())
     }
 
-    /// Check the length, once all bytes of the chunk have come.
+    /// Check the length after all bytes of the chunk have been fed.
     pub(super) fn finish(&self, offset: u64, total: u64) -> Result<(), FormatError> {
-        if !self.is_over || self.made != total {
+        if !self.has_ended || self.inflated != total {
             return Err(wrong_length(offset, total));
         }
         Ok(())
@@ -57,7 +59,7 @@ fn wrong_length(offset: u64, total: u64) -> FormatError {
     FormatError::new(offset, format!("a chunk of {total} bytes does not inflate to as many"))
 }
 
-/// Filters that were applied to a chunk, with their numbers: all but those whose bit is in `skipped`.
+/// Filters that were applied to a chunk, with their numbers: all but those whose bit is set in `skipped`.
 pub(super) fn applied(
     filters: &Filters,
     skipped: u32,
@@ -66,19 +68,21 @@ pub(super) fn applied(
     filters.filter_map(move |(i, filter)| (skipped & (1 << i) == 0).then_some((i, (*filter)?)))
 }
 
-/// A chunk as it is stored, and what is left of it with a filter off.
+/// Reverses all filters of a chunk in memory.
 pub(super) struct Unfilter {
+    /// The stored chunk, and its unfiltered bytes after [`Unfilter::undo`].
     pub(super) bytes: Vec<u8>,
-    other: Vec<u8>,
+    /// Output of one filter.
+    output: Vec<u8>,
     check_crc: bool,
 }
 
 impl Unfilter {
     pub(super) fn new(check_crc: bool) -> Self {
-        Unfilter { bytes: Vec::new(), other: Vec::new(), check_crc }
+        Unfilter { bytes: Vec::new(), output: Vec::new(), check_crc }
     }
 
-    /// Take `filters` off, the last first, but those whose bit is in `skipped`: `total` bytes must be left.
+    /// Reverse the applied `filters`, the last one first. The result must have `total` bytes.
     pub(super) fn undo(
         &mut self,
         filters: &Filters,
@@ -89,21 +93,22 @@ impl Unfilter {
     ) -> Result<(), FormatError> {
         for (i, filter) in applied(filters, skipped).rev() {
             match filter {
-                Filter::Fletcher32 => self.take_sum(offset)?,
+                Filter::Fletcher32 => self.remove_checksum(offset)?,
                 Filter::Shuffle(size) => self.unshuffle(size),
                 Filter::Deflate => {
-                    let sums = applied(filters, skipped)
+                    // Checksums that were added before compression are still part of the result.
+                    let checksums = applied(filters, skipped)
                         .filter(|(j, filter)| *j < i && *filter == Filter::Fletcher32);
-                    let total = total + 4 * sums.count() as u64;
+                    let inflated = total + 4 * checksums.count() as u64;
                     inflate.begin();
-                    self.other.clear();
-                    let other = &mut self.other;
-                    inflate.feed(&self.bytes, offset, total, &mut |_, bytes| {
-                        other.extend_from_slice(bytes);
+                    self.output.clear();
+                    let output = &mut self.output;
+                    inflate.feed(&self.bytes, offset, inflated, &mut |_, bytes| {
+                        output.extend_from_slice(bytes);
                         Ok(())
                     })?;
-                    inflate.finish(offset, total)?;
-                    std::mem::swap(&mut self.bytes, &mut self.other);
+                    inflate.finish(offset, inflated)?;
+                    std::mem::swap(&mut self.bytes, &mut self.output);
                 }
             }
         }
@@ -114,38 +119,40 @@ impl Unfilter {
         Ok(())
     }
 
-    fn take_sum(&mut self, offset: u64) -> Result<(), FormatError> {
-        let Some((body, sum)) = self.bytes.split_last_chunk() else {
+    fn remove_checksum(&mut self, offset: u64) -> Result<(), FormatError> {
+        let Some((body, stored)) = self.bytes.split_last_chunk() else {
             return Err(FormatError::new(offset, "a chunk is shorter than its checksum"));
         };
         if self.check_crc {
-            let (made, wanted) = (checksum::fletcher32(body), u32::from_le_bytes(*sum));
-            if made != wanted {
+            let computed = checksum::fletcher32(body);
+            let expected = u32::from_le_bytes(*stored);
+            if computed != expected {
                 let message =
-                    format!("checksum `{made:08x}` of a chunk, the file says {wanted:08x}");
+                    format!("checksum `{computed:08x}` of a chunk, the file says {expected:08x}");
                 return Err(FormatError::new(offset, message));
             }
         }
-        let left = body.len();
-        self.bytes.truncate(left);
+        let body_bytes = body.len();
+        self.bytes.truncate(body_bytes);
         Ok(())
     }
 
-    /// First bytes of all elements, then second ones, and so on; what is no whole element stays at the end.
+    /// Reverse the shuffle filter, which stores the first bytes of all elements, then the second bytes, and so on. Bytes of
+    /// an incomplete element stay at the end.
     fn unshuffle(&mut self, size: usize) {
         let count = self.bytes.len() / size;
         if size == 1 || count == 0 {
             return;
         }
-        self.other.resize(self.bytes.len(), 0);
+        self.output.resize(self.bytes.len(), 0);
         let (planes, rest) = self.bytes.split_at(count * size);
-        let (elements, rest_there) = self.other.split_at_mut(count * size);
+        let (elements, rest_output) = self.output.split_at_mut(count * size);
         for (byte, plane) in planes.chunks_exact(count).enumerate() {
-            for (element, from) in elements.chunks_exact_mut(size).zip(plane) {
-                element[byte] = *from;
+            for (element, source) in elements.chunks_exact_mut(size).zip(plane) {
+                element[byte] = *source;
             }
         }
-        rest_there.copy_from_slice(rest);
-        std::mem::swap(&mut self.bytes, &mut self.other);
+        rest_output.copy_from_slice(rest);
+        std::mem::swap(&mut self.bytes, &mut self.output);
     }
 }

@@ -1,14 +1,14 @@
-//! Links of the root group, from its object header or from a symbol table.
+//! Reads the links of the root group from its object header or its symbol table.
 
 use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
 use super::header::{self, HeaderMessage};
 use super::index::TreeNode;
 
-/// Upper limit on the nodes of a symbol table's tree, so that reading a tree with a loop ends.
+/// Upper limit on the nodes of a symbol table's tree, so that a tree with a loop is refused.
 const NODES_MAX: usize = 1024;
 const NAME_BYTES_MAX: u64 = 256;
 
-/// Give name and object header of each object in the group at `address` to `take`.
+/// Call `take` with the name and the address of the object header of each object in the group at `address`.
 pub(super) fn links(
     blocks: &FileBlocks,
     address: u64,
@@ -40,13 +40,14 @@ pub(super) fn links(
             let mut walk = TableWalk { blocks, heap: heap_data(blocks, heap)?, nodes: 0, take };
             walk.node(tree, None)
         }
-        Some(_) => bad(address, "the root group's symbol table lies nowhere"),
+        Some(_) => bad(address, "the root group's symbol table has no address"),
     }
 }
 
 fn link(mut body: FieldReader, take: &mut dyn FnMut(&[u8], u64) -> Parsed<()>) -> Parsed<()> {
     let offset = body.offset();
-    let (version, flags) = (body.u8()?, body.u8()?);
+    let version = body.u8()?;
+    let flags = body.u8()?;
     if version != 1 {
         return bad(offset, format!("link of version `{version}`, not 1"));
     }
@@ -55,14 +56,14 @@ fn link(mut body: FieldReader, take: &mut dyn FnMut(&[u8], u64) -> Parsed<()>) -
     body.skip(if flags & 16 != 0 { 1 } else { 0 })?;
     let name_bytes = body.number(1 << (flags & 3))?;
     let name = body.take(usize::try_from(name_bytes).unwrap_or(usize::MAX))?;
-    // Soft and external links lead to what has no place of its own here.
+    // Soft and external links are ignored: their targets are found under another name, or are in another file.
     match (kind, if kind == 0 { body.address()? } else { None }) {
         (0, Some(address)) => take(name, address),
         _ => Ok(()),
     }
 }
 
-/// Place of the names, and their length.
+/// Address and length of the names in a local heap.
 fn heap_data(blocks: &FileBlocks, heap: u64) -> Parsed<(u64, u64)> {
     let size = 8 + 2 * blocks.length_bytes + blocks.address_bytes;
     let mut fields = blocks.fields(heap, size as u64)?;
@@ -74,12 +75,13 @@ fn heap_data(blocks: &FileBlocks, heap: u64) -> Parsed<(u64, u64)> {
     fields.length()?;
     match fields.address()? {
         Some(data) => Ok((data, bytes)),
-        None => bad(heap, "the heap of names lies nowhere"),
+        None => bad(heap, "the heap of names has no address"),
     }
 }
 
 struct TableWalk<'w> {
     blocks: &'w FileBlocks,
+    /// Address and length of the names.
     heap: (u64, u64),
     nodes: usize,
     take: &'w mut dyn FnMut(&[u8], u64) -> Parsed<()>,
@@ -94,7 +96,7 @@ impl TableWalk<'_> {
         Ok(())
     }
 
-    /// A node of the tree, one level below the node above it.
+    /// Walk the tree below a node. `above` is the level of the node's parent.
     fn node(&mut self, address: u64, above: Option<u8>) -> Parsed<()> {
         self.count_node(address)?;
         let key_bytes = self.blocks.length_bytes;
@@ -129,13 +131,13 @@ impl TableWalk<'_> {
             body.skip(20)?;
             let (data, bytes) = self.heap;
             if name >= bytes {
-                return bad(body.offset(), "a symbol's name lies outside the heap");
+                return bad(body.offset(), "a symbol's name is outside the heap");
             }
             let Some(start) = data.checked_add(name) else {
-                return bad(body.offset(), "a symbol's name lies outside the file");
+                return bad(body.offset(), "a symbol's name is outside the file");
             };
-            let text = self.blocks.peek(start, NAME_BYTES_MAX.min(bytes - name))?;
-            let text = text.split(|byte| *byte == 0).next().unwrap_or(text);
+            let rest = self.blocks.peek(start, NAME_BYTES_MAX.min(bytes - name))?;
+            let text = rest.split(|byte| *byte == 0).next().unwrap_or(rest);
             // 2 is a soft link.
             if let (Some(object), true) = (object, kind != 2) {
                 (self.take)(text, object)?;

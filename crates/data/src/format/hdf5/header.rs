@@ -1,11 +1,11 @@
-//! Object headers of versions 1 and 2 with their continuations: a walk over messages.
+//! Walks over the messages of object headers of versions 1 and 2, including continuation blocks.
 
 use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
 
-/// Upper limit on the further blocks of one object header, so that reading a chain with a loop ends.
+/// Upper limit on the continuation blocks of one object header, so that a chain with a loop is refused.
 const BLOCKS_MAX: usize = 64;
 const CONTINUATION: u16 = 0x10;
-/// The message is kept elsewhere, and this is only where.
+/// Flag of a message that contains only the address of a shared message.
 const SHARED: u8 = 2;
 
 /// One message.
@@ -15,7 +15,7 @@ pub(super) struct HeaderMessage<'b> {
     pub(super) body: FieldReader<'b>,
 }
 
-/// Give each message of the object at `address` to `take`.
+/// Call `take` with each message of the object at `address`.
 pub(super) fn walk<'b>(
     blocks: &'b FileBlocks,
     address: u64,
@@ -25,10 +25,10 @@ pub(super) fn walk<'b>(
     HeaderWalk { blocks, head_bytes, blocks_left: BLOCKS_MAX, take }.block(first)
 }
 
-/// Bytes before the body of a message: so many in version 1, fewer in version 2.
+/// Length of a message header in version 1. In version 2 it is shorter.
 const OLD_HEAD_BYTES: usize = 8;
 
-/// The first block, and the bytes before the body of a message.
+/// The first block of an object header, and the length of a message header.
 fn first_block(blocks: &FileBlocks, address: u64) -> Parsed<(FieldReader<'_>, usize)> {
     let prefix = blocks.peek(address, 16)?;
     if prefix.starts_with(b"OHDR") {
@@ -44,8 +44,8 @@ fn first_block(blocks: &FileBlocks, address: u64) -> Parsed<(FieldReader<'_>, us
         let width = 1 << (flags & 3);
         let head = 6 + times + limits;
         let size = blocks.fields(address + head as u64, width)?.number(width as usize)?;
-        let whole = (head as u64 + width + 4).saturating_add(size);
-        let mut fields = blocks.checked(address, whole, "OHDR")?;
+        let block_bytes = (head as u64 + width + 4).saturating_add(size);
+        let mut fields = blocks.checked(address, block_bytes, "OHDR")?;
         fields.skip(head - 4 + width as usize)?;
         return Ok((fields, if flags & 4 != 0 { 6 } else { 4 }));
     }
@@ -69,27 +69,28 @@ struct HeaderWalk<'w, 'b> {
 impl<'b> HeaderWalk<'_, 'b> {
     fn block(&mut self, mut fields: FieldReader<'b>) -> Parsed<()> {
         let is_old = self.head_bytes == OLD_HEAD_BYTES;
-        // What is left may be a gap.
+        // A rest that is shorter than a message header is a gap.
         while fields.left() >= self.head_bytes {
             let kind = if is_old { fields.u16()? } else { fields.u8()?.into() };
-            let (bytes, flags) = (fields.u16()?, fields.u8()?);
+            let bytes = fields.u16()?;
+            let flags = fields.u8()?;
             fields.skip(if is_old { 3 } else { self.head_bytes - 4 })?;
             let mut body = fields.clone();
             body.truncate(bytes.into())?;
             fields.skip(bytes.into())?;
             match kind {
-                CONTINUATION => self.go_on(body)?,
+                CONTINUATION => self.continuation(body)?,
                 _ => (self.take)(HeaderMessage { kind, is_shared: flags & SHARED != 0, body })?,
             }
         }
         Ok(())
     }
 
-    /// The block that a continuation leads to.
-    fn go_on(&mut self, mut body: FieldReader) -> Parsed<()> {
+    /// Walk over the block that a continuation message points to.
+    fn continuation(&mut self, mut body: FieldReader) -> Parsed<()> {
         let offset = body.offset();
         let (Some(start), bytes) = (body.address()?, body.length()?) else {
-            return bad(offset, "an object header goes on nowhere");
+            return bad(offset, "a continuation of an object header has no address");
         };
         let Some(left) = self.blocks_left.checked_sub(1) else {
             return bad(offset, format!("an object header in more than {BLOCKS_MAX} blocks"));

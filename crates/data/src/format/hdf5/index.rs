@@ -1,14 +1,15 @@
-//! Finds the place of a chunk: by the version 1 B-tree, by an array, or directly where no index is needed.
+//! Finds the address of a chunk in a version 1 B-tree or an array, or computes it if there is no index.
 
 use super::RANK_MAX;
 use super::arrays;
 use super::blocks::{FieldReader, FileBlocks, Parsed, bad};
 use super::message::{ChunkIndex, ChunkPlace, RecordDataset};
 
-/// More chunks than any file has.
+/// Upper limit on the number of a chunk. No file has that many.
 const ORDINAL_MAX: u64 = 1 << 62;
 
-/// The chunk of `dataset` at `grid`, `chunk_bytes` long unless it is filtered; `None` if it was never written.
+/// The chunk of `dataset` at position `grid`, of `chunk_bytes` bytes unless it is filtered; `None` if it was never
+/// written.
 pub(super) fn find(
     blocks: &FileBlocks,
     dataset: &RecordDataset,
@@ -27,7 +28,7 @@ pub(super) fn find(
             let before = ordinal(dataset, grid)?.checked_mul(chunk_bytes);
             match before.and_then(|before| address.checked_add(before)) {
                 Some(offset) => Ok(Some(ChunkPlace { offset, stored: None, skipped: 0 })),
-                None => bad(address, "a chunk lies beyond any file"),
+                None => bad(address, "a chunk is beyond any file"),
             }
         }
         ChunkIndex::FixedArray(at) => arrays::find_fixed(blocks, at, ordinal(dataset, grid)?),
@@ -37,15 +38,15 @@ pub(super) fn find(
     }
 }
 
-/// Number of the chunk at `grid` in an index: along the dimensions that the dataset may grow to, an axis without limit
-/// slowest.
+/// Number of the chunk at position `grid` in an index. Chunks are counted along the largest dimensions that the dataset
+/// may have; an axis without limit varies slowest.
 fn ordinal(dataset: &RecordDataset, grid: &[u64]) -> Parsed<u64> {
     let limits = &dataset.dims_max[..grid.len()];
     let slowest = limits.iter().position(|max| *max == u64::MAX).unwrap_or(0);
     let mut ordinal = Some(grid[slowest]);
     for i in (0..grid.len()).filter(|i| *i != slowest) {
         let count = limits[i].div_ceil(dataset.chunk[i]);
-        ordinal = ordinal.and_then(|all| all.checked_mul(count)?.checked_add(grid[i]));
+        ordinal = ordinal.and_then(|number| number.checked_mul(count)?.checked_add(grid[i]));
     }
     match ordinal {
         Some(ordinal) if ordinal < ORDINAL_MAX => Ok(ordinal),
@@ -61,7 +62,7 @@ pub(super) struct TreeNode<'b> {
 }
 
 impl<'b> TreeNode<'b> {
-    /// The node at `address` of a tree of type `kind`, called `name`, one level below the node above it.
+    /// Read the node at `address` of a tree of type `kind`, called `name` in errors. `above` is the level of its parent.
     pub(super) fn read(
         blocks: &'b FileBlocks,
         address: u64,
@@ -75,7 +76,8 @@ impl<'b> TreeNode<'b> {
         if head.take(4)? != b"TREE" || head.u8()? != kind {
             return bad(address, format!("no node of {name} where one should be"));
         }
-        let (level, children) = (head.u8()?, u64::from(head.u16()?));
+        let level = head.u8()?;
+        let children = u64::from(head.u16()?);
         if above.is_some_and(|above| level >= above) {
             return bad(address, format!("{name} leads back to itself"));
         }
@@ -94,13 +96,15 @@ fn find_in_tree(
     for (i, at) in grid.iter().enumerate() {
         wanted[i] = at.saturating_mul(chunk[i]);
     }
-    // Size, skipped filters, offsets with the element's, address.
+    // Size, skipped filters, offsets including that of the element, address.
     let entry_bytes = 8 + 8 * (grid.len() + 1) + blocks.address_bytes;
-    let (mut address, mut above) = (root, None);
+    let mut address = root;
+    let mut above = None;
     loop {
         let node = TreeNode::read(blocks, address, 1, "a chunk index", entry_bytes, above)?;
-        // The last child that begins at the chunk or before it.
-        let (mut low, mut high) = (0, node.children as usize);
+        // Binary search for the last child that begins at the chunk or before it.
+        let mut low = 0;
+        let mut high = node.children as usize;
         while low < high {
             let middle = low + (high - low) / 2;
             let mut key = node.entries.clone();
@@ -110,15 +114,17 @@ fn find_in_tree(
         let Some(child) = low.checked_sub(1) else { return Ok(None) };
         let mut entry = node.entries;
         entry.skip(child * entry_bytes)?;
-        let (stored, skipped) = (entry.u32()?, entry.u32()?);
+        let stored = entry.u32()?;
+        let skipped = entry.u32()?;
         let offsets = entry.numbers(grid.len())?;
-        // The element's, always 0.
+        // The offset of the element, which is always 0.
         entry.skip(8)?;
         let Some(below) = entry.address()? else { return Ok(None) };
         if node.level == 0 {
             let place = ChunkPlace { offset: below, stored: Some(stored.into()), skipped };
             return Ok((offsets == wanted).then_some(place));
         }
-        (address, above) = (below, Some(node.level));
+        address = below;
+        above = Some(node.level);
     }
 }

@@ -1,4 +1,4 @@
-//! The messages of a dataset: its dimensions, element type, layout and filters.
+//! Reads the messages of a dataset: dimensions, element type, layout and filters.
 
 use super::blocks::{FieldReader, FileBlocks, ParseStop, Parsed, bad};
 use super::header::{self, HeaderMessage};
@@ -9,24 +9,24 @@ use super::{DEFLATE, Element, RANK_MAX, product};
 const FILTERS_MAX: usize = 4;
 const SHUFFLE: u16 = 2;
 const FLETCHER32: u16 = 3;
-/// More bytes than any file has.
+/// Upper limit on the bytes of a dataset. No file has that many.
 const BYTES_MAX: u64 = 1 << 62;
 
 /// A dataset that can be read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordDataset {
     pub(super) rank: usize,
-    /// The samples' axis first; 1 beyond the rank.
+    /// The axis of samples first; 1 beyond the rank.
     pub(super) dims: [u64; RANK_MAX],
-    /// Limits to which the dimensions may grow; `u64::MAX` where there is none.
+    /// Largest dimensions that the dataset may have; `u64::MAX` without limit.
     pub(super) dims_max: [u64; RANK_MAX],
     pub(super) element: Element,
-    /// Dimensions of a chunk. A dataset in one piece is a chunk.
+    /// Dimensions of a chunk. A contiguous dataset is one chunk.
     pub(super) chunk: [u64; RANK_MAX],
     pub(super) index: ChunkIndex,
-    /// Where all data lies in one piece: its offset and bytes.
-    piece: Option<(u64, u64)>,
-    /// Chunks that the dataset's edge cuts are not filtered.
+    /// Offset and length of the data of a contiguous dataset.
+    contiguous: Option<(u64, u64)>,
+    /// Whether chunks at the edge of the dataset are not filtered.
     pub(super) keeps_edges: bool,
     /// In the order in which they were applied.
     pub(super) filters: Filters,
@@ -37,32 +37,33 @@ pub(super) type Filters = [Option<Filter>; FILTERS_MAX];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filter {
     Deflate,
-    /// Shuffled bytes of elements of this size.
+    /// Shuffled bytes of elements of this length.
     Shuffle(usize),
     Fletcher32,
 }
 
-/// Index that finds chunks.
+/// Index of a dataset's chunks, with its address.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ChunkIndex {
     /// No chunk was ever written.
     Nothing,
     BTree(u64),
-    /// Its address, its size if it is filtered, and the filters that it skipped.
+    /// One chunk. `stored` is its length and skipped filters, if it is filtered.
     Single {
         address: u64,
         stored: Option<(u64, u32)>,
     },
+    /// No index: chunks follow one another.
     Implicit(u64),
     FixedArray(u64),
     ExtensibleArray(u64),
 }
 
-/// A chunk in the file.
+/// Position of a chunk in the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChunkPlace {
     pub(super) offset: u64,
-    /// Bytes as it is stored, where the index says them.
+    /// Stored length, if the index contains it.
     pub(super) stored: Option<u64>,
     /// A bit for each filter that was skipped.
     pub(super) skipped: u32,
@@ -78,35 +79,35 @@ impl RecordDataset {
         product(self.dims()).saturating_mul(self.element.bytes())
     }
 
-    /// An error if a file of `file_bytes` bytes cannot hold it.
+    /// An error if a file of `file_bytes` bytes cannot contain the dataset.
     pub(super) fn check(&self, file_bytes: u64) -> Parsed<()> {
         let bytes = self.bytes();
         if bytes > BYTES_MAX {
             return bad(0, format!("a dataset of `{:?}`, more than any file", self.dims()));
         }
-        let Some((address, stored)) = self.piece else { return Ok(()) };
+        let Some((address, stored)) = self.contiguous else { return Ok(()) };
         if stored < bytes {
             return bad(address, format!("{stored} bytes of data, where {bytes} belong"));
         }
         if address.checked_add(bytes).is_none_or(|end| end > file_bytes) {
-            return bad(address, format!("{bytes} bytes of data lie beyond the end"));
+            return bad(address, format!("{bytes} bytes of data extend beyond the end"));
         }
         Ok(())
     }
 }
 
-/// Kinds of the messages that make a dataset: its dimensions, element type, layout and filters.
+/// Types of the messages that are read: dimensions, element type, layout and filters.
 const KINDS: [u16; 4] = [0x01, 0x03, 0x08, 0x0b];
-/// A list of files beside this one.
+/// Type of the message that lists external data files.
 const EXTERNAL: u16 = 0x07;
 
-/// The dataset whose object header lies at `address`.
+/// Read the dataset whose object header is at `address`.
 pub(super) fn dataset(blocks: &FileBlocks, address: u64) -> Parsed<RecordDataset> {
     let mut bodies = [const { None }; 4];
     header::walk(blocks, address, &mut |HeaderMessage { kind, is_shared, body }| {
         let offset = body.offset();
         if kind == EXTERNAL {
-            return bad(offset, "the data lies in external files, which are not followed");
+            return bad(offset, "the data is in external files, which are not followed");
         }
         let Some(i) = KINDS.iter().position(|known| *known == kind) else { return Ok(()) };
         if is_shared {
@@ -129,10 +130,13 @@ pub(super) fn dataset(blocks: &FileBlocks, address: u64) -> Parsed<RecordDataset
     Ok(dataset)
 }
 
-/// Bytes of the dataset at `address`, which need not be readable: the largest number where its metadata does not say. `None` for
-/// objects that hold no array, such as groups and scalars. Elements of a type that is stored elsewhere count as numbers of 8 bytes.
+/// Length of the dataset at `address`, even if it cannot be read. The largest number if the metadata does not contain the
+/// length; `None` for objects without an array, such as groups and scalars. Elements of a shared datatype count as 8
+/// bytes.
 pub(super) fn array_bytes(blocks: &FileBlocks, address: u64) -> Parsed<Option<u64>> {
-    let (mut elements, mut element_bytes, mut has_layout) = (None, 8, false);
+    let mut elements = None;
+    let mut element_bytes = 8;
+    let mut has_layout = false;
     let walked = header::walk(blocks, address, &mut |message| {
         let HeaderMessage { kind, is_shared, mut body } = message;
         match kind {
@@ -160,10 +164,12 @@ pub(super) fn array_bytes(blocks: &FileBlocks, address: u64) -> Parsed<Option<u6
     }
 }
 
-/// Rank and flags of a dataspace.
+/// Read the rank and the flags of a dataspace message.
 fn dataspace_head(body: &mut FieldReader) -> Parsed<(usize, u8)> {
     let offset = body.offset();
-    let (version, rank, flags) = (body.u8()?, usize::from(body.u8()?), body.u8()?);
+    let version = body.u8()?;
+    let rank = usize::from(body.u8()?);
+    let flags = body.u8()?;
     match version {
         1 => body.skip(5)?,
         2 => body.skip(1)?,
@@ -172,15 +178,15 @@ fn dataspace_head(body: &mut FieldReader) -> Parsed<(usize, u8)> {
     Ok((rank, flags))
 }
 
-/// A dataset of no layout yet.
+/// Read a dataspace message into a dataset without layout.
 fn dataspace(mut body: FieldReader, element: Element) -> Parsed<RecordDataset> {
     let offset = body.offset();
     let (rank, flags) = dataspace_head(&mut body)?;
     let mut dims = [1; RANK_MAX];
-    let Some(own) = dims.get_mut(..rank) else {
+    let Some(used) = dims.get_mut(..rank) else {
         return bad(offset, format!("a dataset of `{rank}` dimensions, more than {RANK_MAX}"));
     };
-    for dim in own {
+    for dim in used {
         *dim = body.length()?;
     }
     let mut dims_max = dims;
@@ -196,7 +202,7 @@ fn dataspace(mut body: FieldReader, element: Element) -> Parsed<RecordDataset> {
         element,
         chunk: dims,
         index: ChunkIndex::Nothing,
-        piece: None,
+        contiguous: None,
         keeps_edges: false,
         filters: Filters::default(),
     })
@@ -213,18 +219,18 @@ fn element(mut body: FieldReader) -> Parsed<Element> {
         return bad(offset, format!("elements of class `{name}`, not plain numbers"));
     }
     if head[1] & 1 != 0 {
-        return bad(offset, "big-endian elements: they would have to be turned around");
+        return bad(offset, "big-endian elements, which are not supported");
     }
-    // Of integers one bit says whether there is a sign; of floats others say what precision and fields say too.
-    let (flags, rest) = if class == 0 { (8, body.take(4)?) } else { (0, body.take(8)?) };
-    let alike = Element::ALL.into_iter().find(|element| {
-        let own = datatype(*element).0;
-        own[0] & 15 == class
-            && own[1] & flags == head[1] & flags
-            && own[4..8] == head[4..]
-            && own[8..8 + rest.len()] == *rest
+    // For integers only the sign flag is compared. The flags of floats repeat information of the other fields.
+    let (flags, properties) = if class == 0 { (8, body.take(4)?) } else { (0, body.take(8)?) };
+    let found = Element::ALL.into_iter().find(|element| {
+        let message = datatype(*element).0;
+        message[0] & 15 == class
+            && message[1] & flags == head[1] & flags
+            && message[4..8] == head[4..]
+            && message[8..8 + properties.len()] == *properties
     });
-    match alike {
+    match found {
         Some(element) => Ok(element),
         None => {
             let size = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
@@ -244,11 +250,11 @@ impl RecordDataset {
         match class {
             0 => {
                 let stored = body.u16()?;
-                self.set_piece(Some(body.offset()), stored.into());
+                self.set_contiguous(Some(body.offset()), stored.into());
                 Ok(())
             }
             1 => {
-                self.set_piece(body.address()?, body.length()?);
+                self.set_contiguous(body.address()?, body.length()?);
                 Ok(())
             }
             2 => self.read_chunks(body, version),
@@ -257,9 +263,9 @@ impl RecordDataset {
         }
     }
 
-    /// All data lies in one piece of `stored` bytes.
-    fn set_piece(&mut self, address: Option<u64>, stored: u64) {
-        self.piece = address.map(|address| (address, stored));
+    /// Set the layout of a dataset whose data is contiguous and has `stored` bytes.
+    fn set_contiguous(&mut self, address: Option<u64>, stored: u64) {
+        self.contiguous = address.map(|address| (address, stored));
         self.index = address
             .map_or(ChunkIndex::Nothing, |address| ChunkIndex::Single { address, stored: None });
     }
@@ -272,33 +278,38 @@ impl RecordDataset {
             self.chunk = chunk_dims(&mut body, rank.into(), 4)?;
             self.index = address.map_or(ChunkIndex::Nothing, ChunkIndex::BTree);
         } else {
-            let (flags, rank, width) = (body.u8()?, body.u8()?, body.u8()?);
+            let flags = body.u8()?;
+            let rank = body.u8()?;
+            let width = body.u8()?;
             self.chunk = chunk_dims(&mut body, rank.into(), width.into())?;
             self.index = new_index(body, flags & 2 != 0)?;
             self.keeps_edges = flags & 1 != 0;
         }
-        let (chunk, rank) = (&self.chunk, self.rank);
-        if chunk[rank..].iter().any(|dim| *dim != 1) || chunk.contains(&0) {
+        let chunk = &self.chunk;
+        if chunk[self.rank..].iter().any(|dim| *dim != 1) || chunk.contains(&0) {
+            let rank = self.rank;
             return bad(offset, format!("chunks of `{chunk:?}` in a dataset of {rank} dimensions"));
         }
         Ok(())
     }
 }
 
-/// Read the dimensions of a chunk. The last of `rank` dimensions is the size of the element.
+/// Read the dimensions of a chunk, `width` bytes each. The last of the `rank` dimensions is the length of an element and
+/// is skipped.
 fn chunk_dims(body: &mut FieldReader, rank: usize, width: usize) -> Parsed<[u64; RANK_MAX]> {
     let mut dims = [1; RANK_MAX];
     let offset = body.offset();
-    let Some(own) = rank.checked_sub(1).and_then(|rank| dims.get_mut(..rank)) else {
+    let Some(used) = rank.checked_sub(1).and_then(|rank| dims.get_mut(..rank)) else {
         return bad(offset, format!("chunks of `{rank}` dimensions"));
     };
-    for dim in own {
+    for dim in used {
         *dim = body.number(width)?;
     }
     body.skip(width)?;
     Ok(dims)
 }
 
+/// Read the chunk index of a layout of version 4 or 5.
 fn new_index(mut body: FieldReader, is_filtered: bool) -> Parsed<ChunkIndex> {
     let offset = body.offset();
     let kind = body.u8()?;
@@ -326,17 +337,18 @@ fn new_index(mut body: FieldReader, is_filtered: bool) -> Parsed<ChunkIndex> {
 
 fn filters(mut body: FieldReader) -> Parsed<Filters> {
     let offset = body.offset();
-    let (version, count) = (body.u8()?, usize::from(body.u8()?));
+    let version = body.u8()?;
+    let count = usize::from(body.u8()?);
     match version {
         1 => body.skip(6)?,
         2 => {}
         _ => return bad(offset, format!("filters of version `{version}`, not 1 or 2")),
     }
     let mut filters = [None; FILTERS_MAX];
-    let Some(own) = filters.get_mut(..count) else {
+    let Some(used) = filters.get_mut(..count) else {
         return bad(offset, format!("`{count}` filters, more than {FILTERS_MAX}"));
     };
-    for filter in own {
+    for filter in used {
         let id = body.u16()?;
         let name_bytes = if version == 1 || id >= 256 { body.u16()? } else { 0 };
         body.skip(2)?;
@@ -359,11 +371,11 @@ fn filters(mut body: FieldReader) -> Parsed<Filters> {
 
 fn unknown_filter(id: u16, name: &[u8]) -> String {
     let known = [(4, "szip"), (5, "nbit"), (6, "scaleoffset"), (32000, "lzf"), (32001, "blosc")];
-    let own = String::from_utf8_lossy(name);
-    let name = match known.iter().find(|(known, _)| *known == id) {
+    let stored_name = String::from_utf8_lossy(name);
+    let shown_name = match known.iter().find(|(known, _)| *known == id) {
         Some((_, name)) => name,
         None if name.is_empty() => "unknown",
-        None => own.trim_end_matches('\0'),
+        None => stored_name.trim_end_matches('\0'),
     };
-    format!("filter `{id}` ({name}), not deflate, shuffle or fletcher32")
+    format!("filter `{id}` ({shown_name}), not deflate, shuffle or fletcher32")
 }

@@ -1,17 +1,17 @@
-//! The metadata of a file of ours: a version 2 superblock, version 2 object headers, version 1 B-trees. What HDF5 1.8
-//! and all after it read.
+//! Writes the metadata of a generated file: a version 2 superblock, version 2 object headers and version 1 B-trees, which
+//! HDF5 1.8 and all later versions can read.
 
 use super::plan::{ChunkPlan, FilePlaces, FilePlan};
 use super::{DEFLATE, Element, FileSink, RANK_MAX, SIGNATURE, SinkError, UNDEFINED, checksum};
 
 pub(super) const SUPERBLOCK_BYTES: u64 = 48;
-/// Half the children of a chunk index's node where the superblock does not say: `HDF5_BTREE_CHUNK_IK_DEF`.
+/// Children of a node of a chunk index: twice the default `HDF5_BTREE_CHUNK_IK_DEF`, since the superblock stores no value.
 const NODE_CHILDREN: u64 = 64;
 const NODE_HEAD_BYTES: u64 = 24;
 
-/// The library takes so much for metadata at once: data begins behind it.
+/// Least length of the metadata before the data: the HDF5 library allocates metadata in blocks of this length.
 const HEAD_BYTES: u64 = 2048;
-/// Bytes that deflate and zlib add to each stretch of noise of this length.
+/// Length of a stored block of deflate. Deflate adds some bytes to each block of random data, and zlib to each stream.
 const STORED_BLOCK_BYTES: u64 = 16 << 10;
 const STORED_BLOCK_EXTRA_BYTES: u64 = 5;
 const ZLIB_EXTRA_BYTES: u64 = 11;
@@ -28,13 +28,13 @@ impl FilePlan {
 
     pub(super) fn places(&self) -> FilePlaces {
         let mut at = head_bytes(self).next_multiple_of(8).max(HEAD_BYTES);
-        let index = (0..self.datasets).map(|_| advance(&mut at, self.index_bytes())).collect();
-        let records = (0..self.datasets).map(|_| advance(&mut at, self.dataset_bytes())).collect();
-        let labels = advance(&mut at, self.labels_bytes());
+        let index = (0..self.datasets).map(|_| allocate(&mut at, self.index_bytes())).collect();
+        let records = (0..self.datasets).map(|_| allocate(&mut at, self.dataset_bytes())).collect();
+        let labels = allocate(&mut at, self.labels_bytes());
         FilePlaces { index, labels, records, end: at }
     }
 
-    /// Exact without compression; else as noise would have it.
+    /// Length of the file. Exact without compression, otherwise the length with incompressible content.
     pub(super) fn file_bytes(&self) -> u64 {
         let end = self.places().end;
         if self.level.is_none() {
@@ -47,26 +47,27 @@ impl FilePlan {
     }
 }
 
-fn advance(at: &mut u64, bytes: u64) -> u64 {
+/// Advance `at` by `bytes` and return its previous value.
+fn allocate(at: &mut u64, bytes: u64) -> u64 {
     let start = *at;
     *at = at.saturating_add(bytes);
     start
 }
 
-/// Bytes of superblock and object headers.
+/// Length of the superblock and the object headers.
 fn head_bytes(plan: &FilePlan) -> u64 {
-    let none = vec![0; plan.datasets as usize];
-    let places = FilePlaces { index: none.clone(), labels: 0, records: none, end: 0 };
+    let zeros = vec![0; plan.datasets as usize];
+    let places = FilePlaces { index: zeros.clone(), labels: 0, records: zeros, end: 0 };
     SUPERBLOCK_BYTES + object_headers(plan, &places).len() as u64
 }
 
 /// The superblock of a file of `end` bytes.
 pub(super) fn superblock(end: u64) -> Vec<u8> {
     let addresses = words(&[0, UNDEFINED, end, SUPERBLOCK_BYTES]);
-    summed([&SIGNATURE[..], &[2, 8, 8, 0], &addresses].concat())
+    with_checksum([&SIGNATURE[..], &[2, 8, 8, 0], &addresses].concat())
 }
 
-/// The root group, then the datasets it links to.
+/// The object headers of the root group and of the datasets that it links to.
 pub(super) fn object_headers(plan: &FilePlan, places: &FilePlaces) -> Vec<u8> {
     let records = (0..plan.datasets as usize).map(|i| {
         let header = records_header(plan, places.records[i], places.index[i]);
@@ -79,14 +80,14 @@ pub(super) fn object_headers(plan: &FilePlan, places: &FilePlaces) -> Vec<u8> {
         None,
     );
     let headers: Vec<_> = records.chain([("labels".to_string(), labels)]).collect();
-    // Where the datasets lie depends on the length of the root, which does not depend on where they lie.
+    // The addresses of the datasets depend on the length of the root header, which does not depend on the addresses.
     let root_bytes = root_header(&headers, 0).len() as u64;
     let mut bytes = root_header(&headers, SUPERBLOCK_BYTES + root_bytes);
     headers.iter().for_each(|(_, header)| bytes.extend(header));
     bytes
 }
 
-/// The root group, with links to datasets that lie one after another from `at` on.
+/// The object header of the root group. The headers of the linked datasets follow one another from `at` on.
 fn root_header(datasets: &[(String, Vec<u8>)], mut at: u64) -> Vec<u8> {
     let info = [&[0, 0][..], &words(&[UNDEFINED, UNDEFINED])].concat();
     let mut messages = vec![(0x02, info), (0x0a, vec![0, 0])];
@@ -120,17 +121,21 @@ fn dataset_header(
     layout: Vec<u8>,
     filters: Option<Vec<u8>>,
 ) -> Vec<u8> {
-    // No fill value; allocated as the library does it, late or chunk by chunk.
+    // No fill value. Space is allocated late, or chunk by chunk, as the library does by default.
     let is_chunked = layout[1] == 2;
     let fill_value = vec![3, if is_chunked { 0x0b } else { 0x0a }];
-    let (element, len) = datatype(element);
-    let mut messages =
-        vec![(0x01, space), (0x03, element[..len].to_vec()), (0x05, fill_value), (0x08, layout)];
+    let (element_type, len) = datatype(element);
+    let mut messages = vec![
+        (0x01, space),
+        (0x03, element_type[..len].to_vec()),
+        (0x05, fill_value),
+        (0x08, layout),
+    ];
     messages.extend(filters.map(|filters| (0x0b, filters)));
     object_header(&messages)
 }
 
-/// An object header of version 2: messages of a kind each.
+/// An object header of version 2 with the given messages, each with its type.
 pub(super) fn object_header(messages: &[(u8, Vec<u8>)]) -> Vec<u8> {
     let mut body = Vec::new();
     for (kind, message) in messages {
@@ -138,7 +143,7 @@ pub(super) fn object_header(messages: &[(u8, Vec<u8>)]) -> Vec<u8> {
         body.extend([*kind, low, high, 0]);
         body.extend(message);
     }
-    summed([&b"OHDR\x02\x02"[..], &(body.len() as u32).to_le_bytes(), &body].concat())
+    with_checksum([&b"OHDR\x02\x02"[..], &(body.len() as u32).to_le_bytes(), &body].concat())
 }
 
 fn dataspace(dims: &[u64], dims_max: &[u64]) -> Vec<u8> {
@@ -146,10 +151,11 @@ fn dataspace(dims: &[u64], dims_max: &[u64]) -> Vec<u8> {
     [&head[..], &words(dims), &words(dims_max)].concat()
 }
 
-/// The message of an element type, and its length.
+/// The datatype message of an element type, and its length.
 pub(super) fn datatype(element: Element) -> ([u8; 20], usize) {
-    let [size, bits] = [1, 8].map(|times| element.bytes() as u8 * times);
-    // Mantissa's and exponent's length, bias.
+    let size = element.bytes() as u8;
+    let bits = size * 8;
+    // Bits of the mantissa and of the exponent, bias.
     let float = match element {
         Element::Float16 => Some((10, 5, 15u32)),
         Element::Float32 => Some((23, 8, 127)),
@@ -159,7 +165,10 @@ pub(super) fn datatype(element: Element) -> ([u8; 20], usize) {
     let signed =
         matches!(element, Element::Int8 | Element::Int16 | Element::Int32 | Element::Int64);
     let mut bytes = [0; 20];
-    [bytes[0], bytes[1], bytes[4], bytes[10]] = [0x10, u8::from(signed) << 3, size, bits];
+    bytes[0] = 0x10;
+    bytes[1] = u8::from(signed) << 3;
+    bytes[4] = size;
+    bytes[10] = bits;
     let Some((mantissa, exponent, bias)) = float else { return (bytes, 12) };
     // The mantissa's top bit is implied.
     bytes[..3].copy_from_slice(&[0x11, 0x20, bits - 1]);
@@ -172,8 +181,8 @@ fn contiguous(address: u64, bytes: u64) -> Vec<u8> {
     [&[3, 1][..], &words(&[address, bytes])].concat()
 }
 
-/// Nodes of each level of the B-tree of a dataset's chunks, the leaves first. They depend on the chunks' number only, so
-/// that the tree can come before the chunks.
+/// Number of nodes in each level of the B-tree of a dataset's chunks, the leaves first. It depends only on the number of
+/// chunks, so that the tree can be placed before the chunks.
 fn tree_levels(chunks: u64) -> Vec<u64> {
     let mut nodes = chunks.div_ceil(NODE_CHILDREN).max(1);
     let mut levels = vec![nodes];
@@ -189,7 +198,8 @@ fn node_bytes(rank: usize) -> u64 {
     NODE_HEAD_BYTES + NODE_CHILDREN * (key_bytes + 8) + key_bytes
 }
 
-/// Patch the B-tree of a dataset's chunks in at `start`, the root first. `placed` says address and size of each chunk.
+/// Write the B-tree of a dataset's chunks to the reserved bytes at `start`, the root first. `placed` contains the address
+/// and length of each chunk.
 pub(super) fn write_tree(
     start: u64,
     chunks: &ChunkPlan,
@@ -202,14 +212,14 @@ pub(super) fn write_tree(
     let mut node = Vec::with_capacity(node_bytes as usize);
     for (level, &nodes) in levels.iter().enumerate().rev() {
         let start_below = level_start + nodes * node_bytes;
-        let below = if level == 0 { chunks.count() } else { levels[level - 1] };
-        // Chunks below each child.
+        let entries_below = if level == 0 { chunks.count() } else { levels[level - 1] };
+        // Number of chunks below each child.
         let span = NODE_CHILDREN.pow(level as u32);
         for i in 0..nodes {
             let at = level_start + i * node_bytes;
             let left = if i == 0 { UNDEFINED } else { at - node_bytes };
             let right = if i + 1 == nodes { UNDEFINED } else { at + node_bytes };
-            let children = i * NODE_CHILDREN..below.min((i + 1) * NODE_CHILDREN);
+            let children = i * NODE_CHILDREN..entries_below.min((i + 1) * NODE_CHILDREN);
             let [low, high] = ((children.end - children.start) as u16).to_le_bytes();
             node.clear();
             node.extend(b"TREE\x01");
@@ -232,23 +242,25 @@ pub(super) fn write_tree(
     Ok(())
 }
 
-/// A chunk's size, filters that were skipped, offsets; what comes after the last chunk lies beyond it everywhere.
+/// Append the key of a chunk: length, skipped filters and offsets. The key after the last chunk is beyond it along every
+/// dimension.
 fn put_key(node: &mut Vec<u8>, ordinal: u64, chunks: &ChunkPlan, placed: &[(u64, u64)]) {
-    let place_of = placed.get(ordinal as usize);
-    let size = place_of.map_or(0, |(_, bytes)| *bytes as u32);
+    let placed_chunk = placed.get(ordinal as usize);
+    let size = placed_chunk.map_or(0, |(_, bytes)| *bytes as u32);
     node.extend([size, 0].map(u32::to_le_bytes).as_flattened());
     let mut grid = [0; RANK_MAX];
     let grid = &mut grid[..chunks.dims.len()];
-    place(ordinal.min(chunks.count() - 1), &chunks.counts, grid);
+    grid_position(ordinal.min(chunks.count() - 1), &chunks.counts, grid);
     for (at, dim) in grid.iter().zip(&chunks.dims) {
-        let beyond = u64::from(place_of.is_none());
+        let beyond = u64::from(placed_chunk.is_none());
         node.extend((at + beyond).saturating_mul(*dim).to_le_bytes());
     }
     node.extend([0; 8]);
 }
 
-/// Position of chunk number `ordinal` among `counts` chunks, the last dimension fastest.
-pub(super) fn place(ordinal: u64, counts: &[u64], grid: &mut [u64]) {
+/// Write the position of chunk number `ordinal` to `grid`. There are `counts` chunks along each dimension; the last one
+/// varies fastest.
+pub(super) fn grid_position(ordinal: u64, counts: &[u64], grid: &mut [u64]) {
     let mut rest = ordinal;
     for (at, count) in grid.iter_mut().zip(counts).rev() {
         *at = rest % count;
@@ -256,13 +268,13 @@ pub(super) fn place(ordinal: u64, counts: &[u64], grid: &mut [u64]) {
     }
 }
 
-/// Little-endian numbers.
+/// The numbers as little-endian bytes.
 pub(super) fn words(values: &[u64]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// The block with its checksum.
-pub(super) fn summed(mut block: Vec<u8>) -> Vec<u8> {
+/// The block followed by its checksum.
+pub(super) fn with_checksum(mut block: Vec<u8>) -> Vec<u8> {
     block.extend(checksum::lookup3(&block).to_le_bytes());
     block
 }

@@ -1,9 +1,9 @@
 //! `hdf5`: datasets `records_0`, `records_1`, … with the samples along the first axis, and their `labels`, as DLIO
-//! generates them (`hdf5_generator.py`). A sample is its part of each dataset, one after the other.
+//! generates them (`hdf5_generator.py`). A sample consists of its part of each dataset, one after another.
 //!
-//! Written to and read from the bytes themselves (HDF5 File Format Specification 3.0): the C library locks all of a
-//! process out at once, and does its own I/O. Metadata is fetched once a file, as far as samples need it, and kept while
-//! samples of that file are read.
+//! Implements the HDF5 File Format Specification 3.0 directly, because the C library has one lock per process and does
+//! its own I/O. Metadata is fetched once per file, as far as samples need it, and kept while samples of that file are
+//! read.
 
 mod plan;
 mod metadata;
@@ -26,7 +26,7 @@ mod tests;
 use super::deflate::DeflateSink;
 use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
-    in_words, length_of,
+    describe_shape, length_of,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
 use feedrate_spec::shape::{Compression, DIMS_MAX, Dims, Element, Encoding, FileShape};
@@ -42,16 +42,16 @@ static MEMBER: Member = Member {
     ],
 };
 
-/// Dimensions of a dataset: a sample's, after the samples' axis.
+/// Upper limit on the dimensions of a dataset: the axis of samples and the dimensions of a sample.
 const RANK_MAX: usize = DIMS_MAX + 1;
-/// Address that means none.
+/// The undefined address.
 const UNDEFINED: u64 = u64::MAX;
 /// First bytes of every file.
 const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
-/// The filter that is zlib.
+/// Identifier of the deflate filter.
 const DEFLATE: u16 = 1;
 
-// 2: sizes are DLIO's, and a part's first dimension is left out where it is 1.
+// Version 2: sizes as in DLIO; a part's first dimension is left out if it is 1.
 pub(super) static FORMAT: Format = Format {
     version: 2,
     begins: |head| head.starts_with(SIGNATURE),
@@ -72,7 +72,7 @@ pub(super) static FORMAT: Format = Format {
         |shape, encoding, content, sink| {
             write::file(&plan::FilePlan::new(shape, encoding), content, sink)
         },
-        // The engine `libhdf5` serves samples alone.
+        // The engine `libhdf5` serves only payload.
         |options| {
             if options.samples_alone {
                 return super::packed::cursor(options);

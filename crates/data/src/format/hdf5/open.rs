@@ -1,18 +1,18 @@
-//! Finds the datasets that hold the samples of a file, and the shape that they give a sample.
+//! Finds the datasets that contain the samples of a file, and determines the shape of a sample.
 
 use super::super::ahead::WantedSample;
 use super::blocks::{FileBlocks, ParseStop, Parsed, bad};
 use super::message::{self, RecordDataset};
-use super::{Dims, FileShape, FormatError, group, in_words, superblock};
+use super::{Dims, FileShape, FormatError, describe_shape, group, superblock};
 
-/// That share a record, at most.
+/// Upper limit on the datasets that share a record.
 const DATASETS_MAX: usize = 256;
-/// Objects that are compared where there is no `records_0`, at most.
+/// Upper limit on the objects that are compared in a file without `records_0`.
 const OTHERS_MAX: usize = 256;
 /// Upper limit on the length of the names that an error lists.
 const NAMES_BYTES_MAX: usize = 200;
 
-/// Contents of a file. Reused, so that its memory is.
+/// Contents of a file. The memory is reused for the next file.
 #[derive(Default)]
 pub(super) struct Contents {
     pub(super) datasets: Vec<RecordDataset>,
@@ -25,7 +25,7 @@ pub(super) struct Contents {
 impl Contents {
     fn add(&mut self, name: &[u8], address: u64) {
         let name = std::str::from_utf8(name).unwrap_or("?");
-        // `records_01` is another name.
+        // A name such as `records_01` is not one of the record datasets.
         let digits = name.strip_prefix("records_").unwrap_or_default();
         let number = digits.parse().ok().filter(|n| itoa::Buffer::new().format(*n) == digits);
         match number.filter(|number: &usize| *number < DATASETS_MAX) {
@@ -43,7 +43,7 @@ impl Contents {
         }
     }
 
-    /// Find the datasets: the shape of the file.
+    /// Find the datasets and return the shape of the file.
     pub(super) fn open(&mut self, blocks: &mut FileBlocks) -> Parsed<FileShape> {
         self.datasets.clear();
         self.records.clear();
@@ -56,8 +56,9 @@ impl Contents {
         })?;
         for (number, address) in self.records.iter().enumerate() {
             let Some(address) = address else {
-                let message =
-                    format!("there are datasets behind `records_{number}`, which is missing");
+                let message = format!(
+                    "`records_{number}` is missing, but there are datasets with higher numbers"
+                );
                 return bad(0, message);
             };
             self.datasets.push(message::dataset(blocks, *address)?);
@@ -69,12 +70,12 @@ impl Contents {
         self.shape()
     }
 
-    /// The dataset of the most bytes, for files without `records_0`. An error if that one cannot be read: a smaller one, such as
-    /// labels, must not stand in for it.
+    /// The largest dataset, for files without `records_0`. It is an error if that one cannot be read, because a smaller one,
+    /// such as labels, must not be read instead.
     fn largest(&self, blocks: &FileBlocks, root: u64) -> Parsed<RecordDataset> {
         if self.others.len() == OTHERS_MAX {
             let message = format!(
-                "no dataset `records_0`, and {OTHERS_MAX} objects or more, of which the largest is not looked for"
+                "no dataset `records_0`, and {OTHERS_MAX} objects or more, which are too many to find the largest"
             );
             return bad(0, message);
         }
@@ -98,7 +99,7 @@ impl Contents {
         match largest {
             Some((_, Ok(largest))) => Ok(largest),
             Some((address, Err(error))) => {
-                let name = name_of(blocks, root, address)?;
+                let name = object_name(blocks, root, address)?;
                 let message =
                     format!("`{name}`, the largest dataset, cannot be read: {}", error.message);
                 bad(error.offset, message)
@@ -107,7 +108,7 @@ impl Contents {
             None => bad(
                 0,
                 format!(
-                    "no dataset `records_0`, and no other to read in its place: there is {}",
+                    "no dataset `records_0`, and no other dataset to read instead: the file contains {}",
                     self.names
                 ),
             ),
@@ -128,14 +129,14 @@ impl Contents {
         Ok(())
     }
 
-    /// The datasets' parts side by side along the record's first dimension.
+    /// Shape of the file. The parts in the datasets are joined along the record's first dimension.
     fn shape(&self) -> Parsed<FileShape> {
         let first = &self.datasets[0];
         let mut dims = first.dims;
         let mut rank = first.rank;
         let datasets = self.datasets.len() as u64;
         if datasets > 1 {
-            // A part of one element has no dimension.
+            // A part that is one element has no dimension.
             let part = if rank == 1 { 1 } else { dims[1] };
             dims[1] = part.saturating_mul(datasets);
             rank = rank.max(2);
@@ -146,30 +147,30 @@ impl Contents {
         Ok(FileShape { dims: sample, element: first.element, samples: dims[0] })
     }
 
-    /// Hold what was found against the plan: what the file holds, in the plan's words where both mean the same.
-    pub(super) fn agree(
+    /// Check the found shape against the plan, and return it. Equivalent dimensions are replaced by those of the plan.
+    pub(super) fn check_plan(
         &self,
         found: FileShape,
         wanted: &WantedSample,
     ) -> Result<FileShape, FormatError> {
         let datasets = self.datasets.len() as u64;
-        // DLIO leaves out a part's first dimension where it is 1.
+        // DLIO leaves out a part's first dimension if it is 1.
         let plan = wanted.expected.as_ref().filter(|plan| match plan.dims.as_slice() {
             [first, rest @ ..] => *first == datasets && rest == &self.datasets[0].dims()[1..],
             [] => false,
         });
-        let agreed = plan.map_or(found, |plan| FileShape { dims: plan.dims, ..found });
-        wanted.check(&agreed)?;
-        if agreed.sample_bytes() == 0 {
-            let message = format!("holds {}: nothing to read", in_words(&agreed));
+        let shape = plan.map_or(found, |plan| FileShape { dims: plan.dims, ..found });
+        wanted.check(&shape)?;
+        if shape.sample_bytes() == 0 {
+            let message = format!("holds {}: nothing to read", describe_shape(&shape));
             return Err(FormatError::new(0, message));
         }
-        Ok(agreed)
+        Ok(shape)
     }
 }
 
 /// The name of the object at `address`.
-fn name_of(blocks: &FileBlocks, root: u64, address: u64) -> Parsed<String> {
+fn object_name(blocks: &FileBlocks, root: u64, address: u64) -> Parsed<String> {
     let mut found = String::new();
     group::links(blocks, root, &mut |name, other| {
         if other == address {

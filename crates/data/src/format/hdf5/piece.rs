@@ -1,26 +1,26 @@
-//! How chunks cut up a sample. Chunks whose bytes mix in a sample form a band: a stretch of the sample that is whole
-//! once all of them have come.
+//! Geometry of the chunks in a sample. Chunks whose bytes interleave in the sample form a band: a contiguous range of the
+//! sample that is complete when all of these chunks have been read.
 
 use super::blocks::{Parsed, bad};
 use super::message::RecordDataset;
 use super::{RANK_MAX, product};
 
-/// More bytes than any chunk has.
+/// Upper limit on the bytes of a chunk. No file has larger ones.
 const CHUNK_BYTES_MAX: u64 = 1 << 62;
 
-/// A sample's dimensions, and a chunk's without the samples' axis.
+/// The dimensions of a sample and of its chunks, without the axis of samples.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cut {
-    /// Dimensions of a sample; at least 1.
+    /// Number of dimensions of a sample; at least 1.
     count: usize,
     dims: [u64; RANK_MAX],
     chunk: [u64; RANK_MAX],
     element_bytes: u64,
-    /// The first dimension along which a chunk is longer than 1: a band is one chunk long along it.
+    /// The first dimension along which a chunk is longer than 1. A band has the length of one chunk along it.
     along: usize,
-    /// Samples in a chunk.
+    /// Number of samples in a chunk.
     pub(super) samples: u64,
-    /// A sample's share of a chunk.
+    /// Length of a sample's share of a chunk.
     pub(super) slab_bytes: u64,
     pub(super) chunk_bytes: u64,
 }
@@ -44,29 +44,29 @@ impl Cut {
         Ok(Cut { count, dims, chunk, element_bytes, along, samples, slab_bytes, chunk_bytes })
     }
 
-    /// A band is one chunk, in which its bytes lie as in the sample.
+    /// Whether a band is one chunk, with its bytes in the same order as in the sample.
     pub(super) fn is_straight(&self) -> bool {
-        let behind = self.along + 1..self.count;
-        self.dims[behind.clone()] == self.chunk[behind]
+        let inner = self.along + 1..self.count;
+        self.dims[inner.clone()] == self.chunk[inner]
     }
 
-    /// Elements of the chunk at `grid` along dimension `i` that lie in the dataset.
+    /// Number of elements along dimension `i` of the chunk at `grid` that are inside the dataset.
     fn extent(&self, grid: &[u64], i: usize) -> u64 {
         self.chunk[i].min(self.dims[i] - grid[i] * self.chunk[i])
     }
 
-    /// Whether the dataset ends within the chunk.
+    /// Whether the chunk extends beyond the dataset.
     pub(super) fn is_edge(&self, grid: &[u64]) -> bool {
         (0..self.count).any(|i| self.extent(grid, i) < self.chunk[i])
     }
 
-    /// Bytes of the band that the chunk at `grid` belongs to.
+    /// Length of the band that the chunk at `grid` belongs to.
     pub(super) fn band_bytes(&self, grid: &[u64]) -> u64 {
-        let behind = self.dims[self.along + 1..self.count].iter().product::<u64>();
-        self.extent(grid, self.along) * behind * self.element_bytes
+        let inner = self.dims[self.along + 1..self.count].iter().product::<u64>();
+        self.extent(grid, self.along) * inner * self.element_bytes
     }
 
-    /// Go on to the next chunk of the sample: false after the last.
+    /// Advance `grid` to the next chunk of the sample. Returns false after the last.
     pub(super) fn advance(&self, grid: &mut [u64; RANK_MAX]) -> bool {
         self.advance_from(grid, 0)
     }
@@ -87,22 +87,24 @@ impl Cut {
         false
     }
 
-    /// Copy what the sample has of the chunk at `grid` to where it lies in the band.
+    /// Copy a sample's share of the chunk at `grid` to its positions in the band.
     pub(super) fn scatter(&self, grid: &[u64], slab: &[u8], band: &mut [u8]) {
         let last = self.count - 1;
         let run_bytes = (self.extent(grid, last) * self.element_bytes) as usize;
         let mut at = [0; RANK_MAX];
         loop {
-            let (mut from, mut to) = (0, 0);
+            let mut slab_element = 0;
+            let mut band_element = 0;
             for i in self.along..self.count {
                 let skipped = if i == self.along { 0 } else { grid[i] * self.chunk[i] };
-                from = from * self.chunk[i] + at[i];
-                to = to * if i == self.along { 1 } else { self.dims[i] } + skipped + at[i];
+                let band_dim = if i == self.along { 1 } else { self.dims[i] };
+                slab_element = slab_element * self.chunk[i] + at[i];
+                band_element = band_element * band_dim + skipped + at[i];
             }
-            let (from, to) =
-                ((from * self.element_bytes) as usize, (to * self.element_bytes) as usize);
+            let from = (slab_element * self.element_bytes) as usize;
+            let to = (band_element * self.element_bytes) as usize;
             band[to..to + run_bytes].copy_from_slice(&slab[from..from + run_bytes]);
-            // The next run: the last dimension is within one.
+            // Advance to the next run. A run spans the last dimension.
             let mut i = last;
             loop {
                 if i == self.along {

@@ -1,47 +1,49 @@
-//! How a file of ours is laid out: metadata and indexes first, then the records of each dataset and the labels.
+//! Layout of a generated file: metadata and indexes first, then the records of each dataset and the labels.
 
 use super::{Compression, Element, Encoding, FileShape, RANK_MAX, Unfit, product};
 
-/// Datasets that share a record, at most: they all have their metadata in the file's head.
+/// Upper limit on the datasets that share a record: the metadata of all of them is in the file's head.
 const DATASETS_MAX: u64 = 256;
-/// Upper limit on the chunks of a dataset: their places are kept in memory until the file is whole.
+/// Upper limit on the chunks of a dataset: their addresses are kept in memory until the file is complete.
 const CHUNKS_MAX: u64 = 1 << 20;
-/// That hold a part of one sample, at most: where they lie is read for each sample.
+/// Upper limit on the chunks with a part of one sample: their addresses are read for each sample.
 const CHUNKS_OF_SAMPLE_MAX: u64 = 1 << 17;
-/// A chunk's size has 32 bits; a few percent are left to what deflate adds.
+/// Upper limit on the length of a chunk, which is stored in 32 bits. Deflate may add a few percent.
 const CHUNK_BYTES_MAX: u64 = 0xf000_0000;
 
-/// Everything that shape and encoding decide.
+/// The layout that follows from shape and encoding.
 pub(super) struct FilePlan {
     pub(super) shape: FileShape,
-    /// `records_0` to one below.
+    /// Number of datasets `records_0`, `records_1`, …
     pub(super) datasets: u64,
-    /// Dimensions of each dataset, the samples' axis first.
+    /// Dimensions of each dataset, the axis of samples first.
     pub(super) dims: Vec<u64>,
-    /// The dimensions that they may grow to; empty where they stay.
+    /// Largest dimensions of each dataset; empty if it cannot grow.
     pub(super) dims_max: Vec<u64>,
-    /// The records of a dataset lie in one piece where they are not chunked.
+    /// Whether records are stored in chunks. Otherwise the records of a dataset are contiguous.
     pub(super) is_chunked: bool,
     pub(super) chunks: ChunkPlan,
+    /// Compression level, if records are compressed.
     pub(super) level: Option<u32>,
 }
 
 /// Division of a dataset into chunks.
 pub(super) struct ChunkPlan {
     pub(super) dims: Vec<u64>,
-    /// Chunks along each dimension.
+    /// Number of chunks along each dimension.
     pub(super) counts: Vec<u64>,
+    /// Length of a chunk.
     pub(super) bytes: u64,
 }
 
-/// Addresses in the file.
+/// Addresses of the file's contents.
 pub(super) struct FilePlaces {
-    /// Address of each dataset's index, or 0 where it has none.
+    /// Address of each dataset's index; 0 if it has none.
     pub(super) index: Vec<u64>,
     pub(super) labels: u64,
-    /// Address of each dataset's records; those after the first are unknown where records are compressed.
+    /// Address of each dataset's records. With compression only the first one is valid.
     pub(super) records: Vec<u64>,
-    /// The end of the file; with compression, what it would be without.
+    /// End of the file without compression.
     pub(super) end: u64,
 }
 
@@ -60,7 +62,7 @@ impl ChunkPlan {
 
 impl FilePlan {
     pub(super) fn new(shape: &FileShape, encoding: &Encoding) -> Self {
-        // More are unfit; their metadata must not be laid out to say so.
+        // `unfit` refuses other numbers. The limit keeps the computation for that refusal small.
         let datasets = encoding.datasets_per_record.clamp(1, DATASETS_MAX);
         let mut dims = vec![shape.samples];
         if let [first, rest @ ..] = shape.dims.as_slice() {
@@ -87,12 +89,12 @@ impl FilePlan {
         }
     }
 
-    /// Bytes of a sample's part in one dataset.
+    /// Length of a sample's part in one dataset.
     pub(super) fn part_bytes(&self) -> u64 {
         product(&self.dims[1..]).saturating_mul(self.shape.element.bytes())
     }
 
-    /// Bytes of one dataset's records, not compressed.
+    /// Length of one dataset's records without compression.
     pub(super) fn dataset_bytes(&self) -> u64 {
         self.chunks.count().saturating_mul(self.chunks.bytes)
     }
@@ -102,74 +104,77 @@ impl FilePlan {
     }
 }
 
-/// DLIO's have no axis of samples, which then does not grow. 0 stands for no limit.
-fn dims_max(told: &[u64], dims: &[u64]) -> Vec<u64> {
-    let samples = if told.len() + 1 == dims.len() && !told.is_empty() { &dims[..1] } else { &[] };
-    let told = told.iter().map(|&max| if max == 0 { u64::MAX } else { max });
-    samples.iter().copied().chain(told).collect()
+/// Largest dimensions of a dataset, from the setting `max_shape`, where 0 means no limit. In workloads of DLIO the setting
+/// lacks the axis of samples, which cannot grow then.
+fn dims_max(max_shape: &[u64], dims: &[u64]) -> Vec<u64> {
+    let lacks_samples = max_shape.len() + 1 == dims.len() && !max_shape.is_empty();
+    let samples = if lacks_samples { &dims[..1] } else { &[] };
+    let limits = max_shape.iter().map(|&max| if max == 0 { u64::MAX } else { max });
+    samples.iter().copied().chain(limits).collect()
 }
 
-/// Reason that files of this shape and encoding cannot be written.
+/// Reason why files of this shape and encoding cannot be written.
 pub(super) fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<Unfit> {
-    let unfit = unfit_datasets(shape, encoding.datasets_per_record);
-    let (key, message, hint) = unfit.or_else(|| {
+    unfit_datasets(shape, encoding.datasets_per_record).or_else(|| {
         let plan = FilePlan::new(shape, encoding);
         unfit_ranks(&plan, encoding)
             .or_else(|| unfit_dims(&plan, encoding))
             .or_else(|| unfit_sizes(&plan))
-    })?;
-    Some(Unfit { key, message, hint })
+    })
 }
-
-/// Key, message and hint of an [`Unfit`].
-type Why = (&'static str, String, String);
 
 const CHUNK_KEY: &str = "dataset.hdf5.chunk_dims";
 const MAX_KEY: &str = "dataset.hdf5.max_shape";
 
-fn unfit_datasets(shape: &FileShape, datasets: u64) -> Option<Why> {
+fn unfit_datasets(shape: &FileShape, datasets: u64) -> Option<Unfit> {
     let key = "dataset.hdf5.num_dset_per_record";
     let first = shape.dims.as_slice().first().copied().unwrap_or(1);
     if datasets == 0 || datasets > DATASETS_MAX {
-        let hint = format!("give 1 to {DATASETS_MAX}");
-        Some((key, format!("`{datasets}` datasets share a record"), hint))
+        let message = format!("`{datasets}` datasets share a record");
+        Some(Unfit { key, message, hint: format!("give 1 to {DATASETS_MAX}") })
     } else if first % datasets != 0 || first == 0 {
         let message = format!("`{datasets}` datasets cannot share a first dimension of {first}");
         let hint = "give a number that divides the record's first dimension";
-        Some((key, message, hint.to_string()))
+        Some(Unfit { key, message, hint: hint.to_string() })
     } else {
         None
     }
 }
 
-fn unfit_ranks(plan: &FilePlan, encoding: &Encoding) -> Option<Why> {
+fn unfit_ranks(plan: &FilePlan, encoding: &Encoding) -> Option<Unfit> {
     let rank = plan.dims.len();
     let chunk = (CHUNK_KEY, "dimensions of a chunk", encoding.chunk_dims.len());
     let max = (MAX_KEY, "dimensions of a largest shape", plan.dims_max.len());
-    let (key, what, given) =
+    let (key, name, given) =
         [chunk, max].into_iter().find(|(_, _, given)| *given > 0 && *given != rank)?;
     let hint = "give the samples' axis first, then one for each dimension of a record, \
                 without a first one of 1";
-    Some((key, format!("`{given}` {what}, where the dataset has {rank}"), hint.to_string()))
+    let message = format!("`{given}` {name}, where the dataset has {rank}");
+    Some(Unfit { key, message, hint: hint.to_string() })
 }
 
-fn unfit_dims(plan: &FilePlan, encoding: &Encoding) -> Option<Why> {
+fn unfit_dims(plan: &FilePlan, encoding: &Encoding) -> Option<Unfit> {
     if let Some(at) = plan.dims_max.iter().zip(&plan.dims).position(|(max, dim)| max < dim) {
-        let (max, dim) = (plan.dims_max[at], plan.dims[at]);
+        let max = plan.dims_max[at];
+        let dim = plan.dims[at];
         let message = format!("at most `{max}` along dimension {at}, which is {dim} long");
-        let hint = "give at least the dataset's shape; 0 means no limit";
-        return Some((MAX_KEY, message, hint.to_string()));
+        let hint = "give at least the dataset's shape; 0 means no limit".to_string();
+        return Some(Unfit { key: MAX_KEY, message, hint });
     }
-    let most = if plan.dims_max.is_empty() { &plan.dims } else { &plan.dims_max };
-    let chunk = &encoding.chunk_dims;
-    let at = chunk.iter().zip(most).position(|(chunk, most)| *chunk == 0 || chunk > most)?;
-    let (chunk, most) = (chunk[at], most[at]);
-    let message = format!("chunks of `{chunk}` along dimension {at}, which has at most {most}");
+    let limits = if plan.dims_max.is_empty() { &plan.dims } else { &plan.dims_max };
+    let chunk_dims = &encoding.chunk_dims;
+    let at = chunk_dims
+        .iter()
+        .zip(limits)
+        .position(|(chunk_dim, limit)| *chunk_dim == 0 || chunk_dim > limit)?;
+    let chunk = chunk_dims[at];
+    let limit = limits[at];
+    let message = format!("chunks of `{chunk}` along dimension {at}, which has at most {limit}");
     let hint = "give 1 to the dataset's dimension, or a larger `dataset.hdf5.max_shape`";
-    Some((CHUNK_KEY, message, hint.to_string()))
+    Some(Unfit { key: CHUNK_KEY, message, hint: hint.to_string() })
 }
 
-fn unfit_sizes(plan: &FilePlan) -> Option<Why> {
+fn unfit_sizes(plan: &FilePlan) -> Option<Unfit> {
     debug_assert!(plan.dims.len() <= RANK_MAX);
     let chunks = &plan.chunks;
     if !plan.is_chunked {
@@ -177,14 +182,15 @@ fn unfit_sizes(plan: &FilePlan) -> Option<Why> {
     }
     if chunks.bytes > CHUNK_BYTES_MAX {
         let message = format!("chunks of `{}` bytes", chunks.bytes);
-        return Some((CHUNK_KEY, message, format!("give at most {CHUNK_BYTES_MAX} bytes")));
+        let hint = format!("give at most {CHUNK_BYTES_MAX} bytes");
+        return Some(Unfit { key: CHUNK_KEY, message, hint });
     }
-    let of_sample = product(&chunks.counts[1..]).saturating_mul(plan.datasets);
+    let chunks_per_sample = product(&chunks.counts[1..]).saturating_mul(plan.datasets);
     let limits = [
         (chunks.count(), CHUNKS_MAX, "in a dataset"),
-        (of_sample, CHUNKS_OF_SAMPLE_MAX, "a sample"),
+        (chunks_per_sample, CHUNKS_OF_SAMPLE_MAX, "a sample"),
     ];
     let (count, max, place) = limits.into_iter().find(|(count, max, _)| count > max)?;
     let hint = format!("give larger chunks, so that there are at most {max}");
-    Some((CHUNK_KEY, format!("`{count}` chunks {place}"), hint))
+    Some(Unfit { key: CHUNK_KEY, message: format!("`{count}` chunks {place}"), hint })
 }

@@ -1,14 +1,14 @@
-//! The superblock, versions 0 to 3: where addresses count from, where the root group is.
+//! Reads the superblock, versions 0 to 3: the base address, the lengths of fields and the address of the root group.
 
 use super::blocks::{FileBlocks, Parsed, bad};
 use super::{SIGNATURE, checksum};
 
-/// Behind a user block of 512 bytes, or of twice as many, and so on to this.
+/// Upper limit on the offset of the superblock. It may follow a user block of 512 bytes, or of a power of two above.
 const OFFSET_MAX: u64 = 1 << 20;
-/// The longest superblock, and what follows it.
+/// Upper limit on the length of a superblock.
 const BYTES_MAX: u64 = 128;
 
-/// Read the superblock, and tell `blocks` of it: where the root group's object header lies.
+/// Read the superblock, store its properties in `blocks`, and return the address of the root group's object header.
 pub(super) fn root(blocks: &mut FileBlocks) -> Parsed<u64> {
     let offset = find(blocks)?;
     let block = blocks.peek(offset, BYTES_MAX)?;
@@ -18,30 +18,31 @@ pub(super) fn root(blocks: &mut FileBlocks) -> Parsed<u64> {
     if version > 3 {
         return bad(offset, format!("superblock of version `{version}`, not 0 to 3"));
     }
-    let old = version < 2;
-    fields.skip(if old { 4 } else { 0 })?;
-    let (address_bytes, length_bytes) = (fields.u8()?, fields.u8()?);
-    // A byte, the groups' K's, flags; in version 1 the K of chunk indexes too. Later flags alone.
+    let is_old = version < 2;
+    fields.skip(if is_old { 4 } else { 0 })?;
+    let address_bytes = fields.u8()?;
+    let length_bytes = fields.u8()?;
+    // Versions 0 and 1: a reserved byte, tree parameters and flags. Versions 2 and 3: only flags.
     fields.skip([9, 13, 1, 1][usize::from(version)])?;
     if ![2, 4, 8].contains(&address_bytes) || ![2, 4, 8].contains(&length_bytes) {
         let message =
             format!("addresses of `{address_bytes}` and lengths of `{length_bytes}` bytes");
         return bad(offset, message);
     }
-    // The fields know no lengths and no base yet.
+    // Addresses are read as numbers, because the base and the lengths of fields are not set yet.
     let width = usize::from(address_bytes);
     let base = fields.number(width)?;
     fields.skip(width)?;
     let end = fields.number(width)?;
-    if old {
-        // The driver's block, then the root's name.
+    if is_old {
+        // The address of the driver information block, and the root's link name.
         fields.skip(2 * width)?;
     }
     let root = fields.number(width)?;
-    if !old {
+    if !is_old {
         let len = (fields.offset() - offset) as usize;
-        let sum = fields.u32()?;
-        if checksum::lookup3(&block[..len]) != sum {
+        let stored_checksum = fields.u32()?;
+        if checksum::lookup3(&block[..len]) != stored_checksum {
             return bad(offset, "the superblock's checksum is wrong");
         }
     }
@@ -50,7 +51,7 @@ pub(super) fn root(blocks: &mut FileBlocks) -> Parsed<u64> {
         return bad(file_bytes, format!("the file ends, but it says it is {end} bytes long"));
     }
     if base > offset {
-        return bad(offset, format!("addresses count from `{base}`, behind the superblock"));
+        return bad(offset, format!("the base address `{base}` is after the superblock"));
     }
     let Some(root) = root.checked_add(base).filter(|root| *root < file_bytes) else {
         return bad(offset, "there is no root group");
@@ -61,6 +62,7 @@ pub(super) fn root(blocks: &mut FileBlocks) -> Parsed<u64> {
     Ok(root)
 }
 
+/// Offset of the superblock.
 fn find(blocks: &FileBlocks) -> Parsed<u64> {
     let mut offset = 0;
     while offset <= OFFSET_MAX && offset + SIGNATURE.len() as u64 <= blocks.file_bytes {

@@ -3,7 +3,7 @@
 use super::super::tests::{encoded_as, options, read, read_with, shape};
 use super::super::{Discard, Need};
 use super::checksum::lookup3;
-use super::metadata::{object_header, summed, words};
+use super::metadata::{object_header, with_checksum, words};
 use super::*;
 
 /// Files written by h5py: `libver="earliest"` with chunks through every filter, then `"latest"` with a fixed array of
@@ -91,7 +91,7 @@ fn a_file_cut_off_anywhere_is_an_error() {
             let parts = [file];
             for expected in [None, Some(&shape)] {
                 let payload = read_with(&mut *cursor, 4096, &parts, shape.samples - 1, expected);
-                assert!(payload.is_err(), "{} bytes of {}", parts[0].len(), in_words(&shape));
+                assert!(payload.is_err(), "{} bytes of {}", parts[0].len(), describe_shape(&shape));
             }
             [file] = parts;
         }
@@ -197,7 +197,7 @@ impl Builder {
     fn whole(mut self, root: u64) -> Vec<u8> {
         let words = [0, UNDEFINED, self.0.len() as u64, root];
         let superblock = [&SIGNATURE[..], &[2, 8, 8, 0], &words.map(u64::to_le_bytes).concat()];
-        self.0[..48].copy_from_slice(&summed(superblock.concat()));
+        self.0[..48].copy_from_slice(&with_checksum(superblock.concat()));
         self.0
     }
 
@@ -280,7 +280,7 @@ fn what_leads_back_to_itself_is_refused() {
     let goes_on = |address: u64| [&address.to_le_bytes()[..], &28u64.to_le_bytes()].concat();
     let own = chain.0.len() as u64;
     let block = [&b"OCHK\x10\x10\0\0"[..], &goes_on(own)].concat();
-    chain.put(&summed(block));
+    chain.put(&with_checksum(block));
     let root = chain.put(&object_header(&[(0x10, goes_on(own))]));
     refused(chain.read(root), "in more than 64 blocks");
 
@@ -311,7 +311,7 @@ fn a_largest_dataset_that_is_broken_is_not_passed_over_for_another() {
     assert_eq!(read(&[1, 16], 16), Ok(vec![7; 16]));
     assert_eq!(read(&[1, 4], 0), Ok(vec![7; 8]), "what is not read may be broken");
     refused(read(&[1, 16], 15), "15 bytes of data, where 16 belong");
-    refused(read(&[1, 1 << 20], 1 << 20), "lie beyond the end");
+    refused(read(&[1, 1 << 20], 1 << 20), "extend beyond the end");
     refused(read(&[1, u64::MAX], u64::MAX), "more than any file");
 }
 
@@ -319,7 +319,7 @@ fn a_largest_dataset_that_is_broken_is_not_passed_over_for_another() {
 fn lengths_beyond_reason_are_refused_before_memory_is_claimed() {
     let contiguous = |bytes: u64| [&[3, 1][..], &words(&[48, bytes])].concat();
     let read = |dims: &[u64], layout| Builder::new().read_dataset(dims, layout, &[]);
-    refused(read(&[1, 1 << 40], contiguous(1 << 40)), "lie beyond the end");
+    refused(read(&[1, 1 << 40], contiguous(1 << 40)), "extend beyond the end");
     refused(read(&[u64::MAX, u64::MAX], contiguous(u64::MAX)), "more than any file");
     refused(read(&[1 << 60, 16], contiguous(16)), "more than any file");
     refused(read(&[1, 9], contiguous(8)), "8 bytes of data, where 9 belong");
@@ -334,9 +334,9 @@ fn lengths_beyond_reason_are_refused_before_memory_is_claimed() {
     };
     assert_eq!(chunk(&[1, 8], &[1, 8], &[], 8), Ok(vec![7; 8]));
     refused(chunk(&[1, 0], &[1, 8], &[], 8), "chunks of `[1, 0, ");
-    refused(chunk(&[1, 1 << 20], &[1, 8], &[], 8), "lies beyond the end");
+    refused(chunk(&[1, 1 << 20], &[1, 8], &[], 8), "extends beyond the end");
     refused(chunk(&[1, 1 << 30], &[1, 1 << 30], FILTERS_SHUFFLE, 8), "in memory at once");
-    refused(chunk(&[1, 8], &[1, 8], FILTERS_SHUFFLE, 1 << 20), "lies beyond the end");
+    refused(chunk(&[1, 8], &[1, 8], FILTERS_SHUFFLE, 1 << 20), "extends beyond the end");
     refused(chunk(&[1, 8], &[1, 8], FILTERS_SHUFFLE, 9), "a chunk of 8 bytes holds 9");
     refused(chunk(&[1, 8], &[1, 8], FILTERS_DEFLATE, 0), "a chunk of no bytes");
     refused(chunk(&[1, 8], &[1, 8], FILTERS_DEFLATE, 8), "broken deflate stream");

@@ -1,17 +1,19 @@
-//! Writes a file: the records of each dataset, whole or in chunks, and the labels; its head once all places are known.
+//! Writes a file: the records of each dataset, contiguous or in chunks, then the labels, and finally the head with the
+//! addresses of all data.
 
 use super::super::kept_content::KeptContent;
-use super::super::packed::write_made;
+use super::super::packed::write_generated;
 use super::metadata;
 use super::plan::{ChunkPlan, FilePlan};
 use super::{Content, DeflateSink, FileSink, RANK_MAX, SinkError};
 
-/// Reserved at once.
+/// Number of bytes reserved at once.
 const STEP_BYTES: u64 = 64 << 10;
-/// Memory for content that is kept where chunks cut up samples.
+/// Memory for generated content that is reused, if samples consist of several chunks.
 const KEPT_BYTES: u64 = 8 << 20;
 
-/// Write the file to part 0. Superblock, headers and indexes are patched, since sizes of compressed chunks are not known before.
+/// Write the file to part 0. Superblock, headers and indexes are reserved and patched, because the lengths of compressed
+/// chunks are not known in advance.
 pub(super) fn file(
     plan: &FilePlan,
     content: &mut Content,
@@ -21,13 +23,13 @@ pub(super) fn file(
     let head_end = places.records[0];
     let mut left = head_end;
     while left > 0 {
-        let now = left.min(STEP_BYTES);
-        sink.reserve(0, now as usize)?;
-        left -= now;
+        let step_bytes = left.min(STEP_BYTES);
+        sink.reserve(0, step_bytes as usize)?;
+        left -= step_bytes;
     }
     let mut at = head_end;
-    let cut_up = plan.chunks.dims[1..] != plan.dims[1..];
-    let kept_bytes = if cut_up { KEPT_BYTES } else { 0 };
+    let splits_samples = plan.chunks.dims[1..] != plan.dims[1..];
+    let kept_bytes = if splits_samples { KEPT_BYTES } else { 0 };
     let mut content = KeptContent::new(&plan.shape, kept_bytes, content);
     for dataset in 0..plan.datasets {
         let part_start = dataset * plan.part_bytes();
@@ -47,7 +49,7 @@ pub(super) fn file(
     sink.patch(0, 0, &head)
 }
 
-/// Write a dataset's chunks from `start` on: where each lies, and how long it is.
+/// Write a dataset's chunks from `start` on, and return the address and length of each.
 fn write_chunks(
     chunks: &ChunkPlan,
     records: &mut RecordWriter,
@@ -60,7 +62,7 @@ fn write_chunks(
     let mut placed = Vec::with_capacity(chunks.count() as usize);
     let mut at = start;
     for ordinal in 0..chunks.count() {
-        metadata::place(ordinal, &chunks.counts, grid);
+        metadata::grid_position(ordinal, &chunks.counts, grid);
         let bytes = if records.plan.level.is_some() {
             deflate.reset();
             records.write_chunk(chunks, grid, &mut deflate)?;
@@ -77,61 +79,62 @@ fn write_chunks(
 }
 
 fn zeros(bytes: u64, sink: &mut dyn FileSink) -> Result<(), SinkError> {
-    write_made(0, bytes, sink, &mut |_, space| space.fill(0)).map(|_| ())
+    write_generated(0, bytes, sink, &mut |_, space| space.fill(0)).map(|_| ())
 }
 
-/// Makes the bytes of one dataset's records.
+/// Writes the records of one dataset.
 struct RecordWriter<'w, 'c> {
     plan: &'w FilePlan,
     content: &'w mut KeptContent<'c>,
-    /// Start of the dataset's part of a sample.
+    /// Offset in a sample of the dataset's part.
     part_start: u64,
 }
 
 impl RecordWriter<'_, '_> {
-    /// Write the part of `sample` from byte `from` of it on.
+    /// Write `bytes` bytes of the dataset's part of `sample`, from `offset` in the part on.
     fn write(
         &mut self,
         sample: u64,
-        from: u64,
+        offset: u64,
         bytes: u64,
         sink: &mut dyn FileSink,
     ) -> Result<(), SinkError> {
-        let start = self.part_start + from;
-        let written = write_made(0, bytes, sink, &mut |at, piece| {
+        let start = self.part_start + offset;
+        let written = write_generated(0, bytes, sink, &mut |at, piece| {
             self.content.fill(sample, start + at, piece);
         });
         written.map(|_| ())
     }
 
-    /// Write the chunk at `grid`, with zeros beyond the dataset's edge.
+    /// Write the chunk at position `grid`, with zeros beyond the edge of the dataset.
     fn write_chunk(
         &mut self,
         chunks: &ChunkPlan,
         grid: &[u64],
         sink: &mut dyn FileSink,
     ) -> Result<(), SinkError> {
-        let (dims, chunk) = (&self.plan.dims, &chunks.dims);
-        // Dimensions behind this one are whole in the chunk: a run spans them.
+        let dims = &self.plan.dims;
+        let chunk = &chunks.dims;
+        // The chunk covers all dimensions after this one completely. A run is contiguous along `split` and these dimensions.
         let split = (1..dims.len()).rev().find(|&i| chunk[i] != dims[i]).unwrap_or(0);
         let strides = strides(dims, self.plan.shape.element.bytes());
         let run_bytes = chunk[split] * strides[split];
         let mut local = [0; RANK_MAX];
         let runs: u64 = chunk[..split].iter().product();
         for run in 0..runs {
-            metadata::place(run, &chunk[..split], &mut local[..split]);
+            metadata::grid_position(run, &chunk[..split], &mut local[..split]);
             let at = |i: usize| grid[i] * chunk[i] + local[i];
             let first = grid[split] * chunk[split];
-            let there = (0..split).all(|i| at(i) < dims[i]);
-            let count = if there { chunk[split].min(dims[split] - first) } else { 0 };
+            let is_inside = (0..split).all(|i| at(i) < dims[i]);
+            let count = if is_inside { chunk[split].min(dims[split] - first) } else { 0 };
             if split == 0 {
                 for sample in first..first + count {
                     self.write(sample, 0, strides[0], sink)?;
                 }
             } else if count > 0 {
                 let before: u64 = (1..split).map(|i| at(i) * strides[i]).sum();
-                let from = before + first * strides[split];
-                self.write(at(0), from, count * strides[split], sink)?;
+                let offset = before + first * strides[split];
+                self.write(at(0), offset, count * strides[split], sink)?;
             }
             zeros(run_bytes - count * strides[split], sink)?;
         }
@@ -139,7 +142,7 @@ impl RecordWriter<'_, '_> {
     }
 }
 
-/// Bytes from one index to the next along each dimension.
+/// Distance in bytes between neighbours along each dimension.
 fn strides(dims: &[u64], element_bytes: u64) -> [u64; RANK_MAX] {
     let mut strides = [element_bytes; RANK_MAX];
     for i in (0..dims.len().saturating_sub(1)).rev() {

@@ -1,11 +1,11 @@
-//! A whole file in memory as `zune-jpeg` asks for it: its own cursor copies byte by byte through `std::io::Read`, which
-//! takes a sixth of the time of decoding.
+//! Reader for `zune-jpeg` of a complete file in memory. The crate's own cursor copies byte by byte through
+//! `std::io::Read`, which takes a sixth of the decoding time.
 
 use zune_core::bytestream::{ZByteIoError, ZByteReaderTrait, ZSeekFrom};
 
 pub(super) struct FileBytes<'f> {
     bytes: &'f [u8],
-    /// May lie behind the end: there is nothing to read then.
+    /// Position, which may be beyond the end of the file.
     at: usize,
 }
 
@@ -57,12 +57,12 @@ impl ZByteReaderTrait for FileBytes<'_> {
 
     #[inline(always)]
     fn z_seek(&mut self, from: ZSeekFrom) -> Result<u64, ZByteIoError> {
-        let (from, by) = match from {
+        let (origin, distance) = match from {
             ZSeekFrom::Start(at) => (0, i64::try_from(at)?),
-            ZSeekFrom::End(by) => (self.bytes.len(), by),
-            ZSeekFrom::Current(by) => (self.at, by),
+            ZSeekFrom::End(distance) => (self.bytes.len(), distance),
+            ZSeekFrom::Current(distance) => (self.at, distance),
         };
-        self.at = usize::try_from((from as i64).saturating_add(by))?;
+        self.at = usize::try_from((origin as i64).saturating_add(distance))?;
         Ok(self.at as u64)
     }
 

@@ -1,7 +1,8 @@
-//! `jpeg`: one picture a file with loss, as Pillow writes it for DLIO: baseline, quality 75, standard tables, colours of
-//! half the size.
+//! `jpeg`: one lossy picture per file, as Pillow writes it for DLIO: baseline, quality 75, standard tables, colours at
+//! half the resolution.
 //!
-//! Reads progressive files and every subsampling too. Pixels are grey or RGB, also of files in CMYK.
+//! Progressive files and all kinds of subsampling can be read too. Pixels are grey or RGB; CMYK files are converted to
+//! RGB.
 
 mod file_bytes;
 mod rows;
@@ -25,20 +26,20 @@ pub(super) struct Jpeg;
 
 static MEMBER: Member = Member {
     name: "jpeg",
-    summary: "One picture a file, with loss; a sample is read by reading and decoding the file.",
+    summary: "One picture per file, with loss; a sample is read by reading and decoding the file.",
     abilities: &[Ability::Lossy, Ability::EstimatedSize, Ability::DecoderAllocates],
 };
 
 const SIDE_MAX: u64 = 65_535;
 /// Pillow's default.
 const QUALITY: u8 = 75;
-/// Headers and tables.
+/// Length of headers and tables.
 const GREY_HEAD_BYTES: u64 = 399;
 const RGB_HEAD_BYTES: u64 = 625;
-/// 64 grey samples of noise, and 256 RGB ones with halved colours; measured.
+/// Measured lengths of 64 grey pixels of noise, and of 256 RGB pixels of noise with halved colours.
 const GREY_BLOCK_BYTES: f64 = 35.56;
 const RGB_UNIT_BYTES: f64 = 152.9;
-/// The marker of a picture's end.
+/// The marker for the end of a picture.
 const EOI: u8 = 0xd9;
 
 impl Picture for Jpeg {
@@ -52,9 +53,9 @@ impl Picture for Jpeg {
 
     const FITS: Fits = Fits { channels: &[3], side_max: SIDE_MAX };
 
-    /// Each block of 64 samples takes a bit at least for its mean. Where colours have a sixteenth of the samples,
-    /// three colours of 1024 pixels take 18 bits: 1366 bytes a byte.
-    const PIXEL_BYTES_A_BYTE: u64 = 1536;
+    /// Each block of 64 values takes at least one bit for its mean. If colours have a sixteenth of the resolution, 1024
+    /// pixels of three colours take 18 bits, which is 1366 bytes per byte.
+    const PIXEL_BYTES_PER_BYTE: u64 = 1536;
 
     fn file_bytes(shape: &FileShape) -> u64 {
         let (head, noise) = match shape.dims.as_slice() {
@@ -81,18 +82,18 @@ impl Picture for Jpeg {
         let mut decoder = zune_jpeg::JpegDecoder::new_with_options(FileBytes::new(file), options);
         match decoder.decode_headers() {
             Ok(()) => {}
-            // Cut-off headers fail in many ways.
+            // Truncated headers cause many different errors, so only a wrong signature is reported before the end.
             Err(error)
-                if pixels.is_whole || matches!(error, DecodeErrors::IllegalMagicBytes(_)) =>
+                if pixels.is_complete || matches!(error, DecodeErrors::IllegalMagicBytes(_)) =>
             {
-                return Err(no_jpeg(error));
+                return Err(invalid_jpeg(error));
             }
             Err(_) => return Ok(()),
         }
-        let info = decoder.info().ok_or_else(|| no_jpeg("it has no header"))?;
+        let info = decoder.info().ok_or_else(|| invalid_jpeg("it has no header"))?;
         match info.components {
             1 => decoder.set_options(options.jpeg_set_out_colorspace(ColorSpace::Luma)),
-            // Those for printing too, which `convert("RGB")` of a data loader makes of them.
+            // CMYK is converted to RGB, as data loaders do by `convert("RGB")`.
             3 | 4 => {}
             colours => return Err(FormatError::new(0, format!("`{colours}` colours"))),
         }
@@ -102,33 +103,33 @@ impl Picture for Jpeg {
             let end = file.len() as u64;
             return Err(FormatError::new(end, "the file ends before its picture does"));
         }
-        decoder.decode_into(pixels).map_err(no_jpeg)
+        decoder.decode_into(pixels).map_err(invalid_jpeg)
     }
 }
 
-fn no_jpeg(why: impl std::fmt::Display) -> FormatError {
-    FormatError::new(0, format!("no whole jpeg: {why}"))
+fn invalid_jpeg(reason: impl std::fmt::Display) -> FormatError {
+    FormatError::new(0, format!("not a complete jpeg: {reason}"))
 }
 
-/// Squares of `block_side` pixels that cover the picture.
+/// Number of squares with sides of `block_side` pixels that cover the picture.
 fn blocks(shape: &FileShape, block_side: u64) -> f64 {
     sides(shape).map(|side| side.div_ceil(block_side) as f64).iter().product()
 }
 
-/// Whether the file has its picture's end, perhaps before what others append to it: decoders believe broken files too
-/// much.
+/// Whether the file contains the end of its picture, possibly followed by appended bytes. Checked because decoders accept
+/// truncated files.
 fn has_end(file: &[u8]) -> bool {
     if file.ends_with(&[0xff, EOI]) {
         return true;
     }
-    // Behind the marker of the start.
+    // After the marker for the start.
     let mut at = 2;
     while let Some(&[first, kind, high, low]) =
         file.get(at..).and_then(|rest| rest.first_chunk::<4>())
     {
         match (first, kind) {
             (0xff, EOI) => return true,
-            // In coded pixels 0xff is followed by 0, and segments lie between scans.
+            // In coded pixels 0xff is followed by 0 or a restart marker.
             (0xff, 0 | 0x01 | 0xd0..=0xd7) => at += 2,
             (0xff, 0xff) => at += 1,
             (0xff, _) => at += 2 + usize::from(u16::from_be_bytes([high, low])),

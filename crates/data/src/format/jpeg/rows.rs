@@ -1,11 +1,11 @@
-//! Rows of a picture as `jpeg-encoder` asks for them: two are in memory.
+//! Supplies the rows of a picture to `jpeg-encoder`, with two rows in memory.
 
 use super::super::whole_image::{PixelSource, sides};
 use feedrate_spec::shape::FileShape;
 use jpeg_encoder::{ImageBuffer, JpegColorType, rgb_to_ycbcr};
 use std::cell::RefCell;
 
-/// The picture as the encoder asks for it: rows from the first on, the last one again to fill blocks.
+/// The picture as an input of the encoder. The encoder requests rows in order, and the last one repeatedly to fill blocks.
 pub(super) struct PixelRows<'c> {
     width: u16,
     height: u16,
@@ -13,10 +13,10 @@ pub(super) struct PixelRows<'c> {
     current: RefCell<RowPair<'c>>,
 }
 
-/// Two rows, which share their colours.
+/// Two rows, which share colour values.
 struct RowPair<'c> {
     pixels: PixelSource<'c>,
-    rows_made: u32,
+    rows_generated: u32,
     upper: Vec<u8>,
     lower: Vec<u8>,
 }
@@ -29,33 +29,36 @@ impl<'c> PixelRows<'c> {
             _ => (JpegColorType::Ycbcr, 3),
         };
         let row = vec![0; usize::from(width) * channels];
-        let pair = RowPair { pixels, rows_made: 0, upper: row.clone(), lower: row };
+        let pair = RowPair { pixels, rows_generated: 0, upper: row.clone(), lower: row };
         PixelRows { width, height, colour, current: RefCell::new(pair) }
     }
 }
 
 impl RowPair<'_> {
-    /// Go on to the pair of row `y`, and give that row.
+    /// Row `y`. Generates the pair that contains the row, if it is the next one.
     fn row(&mut self, y: u32, height: u32) -> &[u8] {
-        if y == self.rows_made {
+        if y == self.rows_generated {
             self.pixels.next(&mut self.upper);
             if y + 1 < height {
                 self.pixels.next(&mut self.lower);
             } else {
                 self.lower.copy_from_slice(&self.upper);
             }
-            self.rows_made += 2;
+            self.rows_generated += 2;
         }
         if y.is_multiple_of(2) { &self.upper } else { &self.lower }
     }
 
-    /// The mean of the four pixels around column `x`: of halved colours the encoder takes one of four, and libjpeg their mean.
+    /// Mean of the four pixels that share a colour value with column `x`. The encoder would use one of the four values,
+    /// while libjpeg uses their mean.
     fn mean(&self, x: usize) -> [u8; 3] {
-        let (upper, lower) = (self.upper.as_chunks().0, self.lower.as_chunks().0);
-        let (left, right) = (x / 2 * 2, (x / 2 * 2 + 1).min(upper.len() - 1));
-        let four: [[u8; 3]; 4] = [upper[left], upper[right], lower[left], lower[right]];
+        let upper = self.upper.as_chunks().0;
+        let lower = self.lower.as_chunks().0;
+        let left = x / 2 * 2;
+        let right = (left + 1).min(upper.len() - 1);
+        let pixels: [[u8; 3]; 4] = [upper[left], upper[right], lower[left], lower[right]];
         std::array::from_fn(|i| {
-            let sum: u16 = four.iter().map(|pixel| u16::from(pixel[i])).sum();
+            let sum: u16 = pixels.iter().map(|pixel| u16::from(pixel[i])).sum();
             ((sum + 2) / 4) as u8
         })
     }

@@ -100,14 +100,14 @@ fn what_cannot_be_read_says_why() {
     let cases = [
         (frame(0xc0, 8, [0, 9], 2), "`2` colours"),
         (frame(0xc1, 12, [0, 9], 1), "12 bits"),
-        (frame(0xc9, 8, [0, 9], 1), "no whole jpeg"),
-        (frame(0xc2, 8, [0, 0], 1), "no whole jpeg"),
+        (frame(0xc9, 8, [0, 9], 1), "not a complete jpeg"),
+        (frame(0xc2, 8, [0, 0], 1), "not a complete jpeg"),
         (frame(0xc2, 8, [255, 255], 3), "cannot hold more than"),
         (frame(0xc0, 8, [0, 9], 1), "the file ends before its picture does"),
-        (frame(0xda, 8, [0, 9], 1), "no whole jpeg"),
-        (frame(0x00, 8, [0, 9], 1), "no whole jpeg"),
-        (vec![vec![0xff; 5000]], "no whole jpeg"),
-        (vec![[&[0xff, 0xd8][..], &[0xff; 5000]].concat()], "no whole jpeg"),
+        (frame(0xda, 8, [0, 9], 1), "not a complete jpeg"),
+        (frame(0x00, 8, [0, 9], 1), "not a complete jpeg"),
+        (vec![vec![0xff; 5000]], "not a complete jpeg"),
+        (vec![[&[0xff, 0xd8][..], &[0xff; 5000]].concat()], "not a complete jpeg"),
         (vec![vec![]], "the file is empty"),
     ];
     for (parts, wanted) in cases {

@@ -1,4 +1,5 @@
-//! Reads `x.npy` of one archive after another: length, directory at the end, then the member in pieces.
+//! Reads `x.npy` of one archive after another: the length of the file, the directory at its end, then the member piece by
+//! piece.
 
 use super::directory::DirectoryReader;
 use super::member::MemberStream;
@@ -7,7 +8,7 @@ use super::{
     length_of, piece_len,
 };
 
-/// Made once per worker.
+/// The cursor of the format. Created once per worker.
 pub(super) struct NpzCursor {
     piece_bytes: usize,
     stage: NpzStage,
@@ -15,7 +16,7 @@ pub(super) struct NpzCursor {
     member: MemberStream,
     array: ArrayStream,
     at: u64,
-    asked: usize,
+    requested: usize,
     is_foreign: bool,
 }
 
@@ -35,12 +36,12 @@ impl NpzCursor {
             member: MemberStream::new(options.check_crc),
             array: ArrayStream::new(options.wants_payload),
             at: 0,
-            asked: 0,
+            requested: 0,
             is_foreign: false,
         }
     }
 
-    /// If the piece in which the directory was found holds the member too, it is not read again.
+    /// Take bytes of the directory. If they also contain the start of the member, it is not read again.
     fn feed_directory(
         &mut self,
         bytes: &[u8],
@@ -52,9 +53,9 @@ impl NpzCursor {
         self.member.begin(entry)?;
         self.stage = NpzStage::Member;
         self.at = entry.offset;
-        let held = entry.offset.checked_sub(start).and_then(|from| bytes.get(from as usize..));
-        match held.filter(|held| !held.is_empty()) {
-            Some(held) => self.feed_member(held, sink),
+        let member = entry.offset.checked_sub(start).and_then(|skip| bytes.get(skip as usize..));
+        match member.filter(|member| !member.is_empty()) {
+            Some(member) => self.feed_member(member, sink),
             None => Ok(()),
         }
     }
@@ -82,8 +83,8 @@ impl Cursor for NpzCursor {
             }
             NpzStage::Member if self.member.is_done() => Ok(Need::Done),
             NpzStage::Member => {
-                self.asked = piece_len(self.piece_bytes, self.at, self.member.left(self.at));
-                Ok(Need::Bytes { part: 0, offset: self.at, len: self.asked })
+                self.requested = piece_len(self.piece_bytes, self.at, self.member.left(self.at));
+                Ok(Need::Bytes { part: 0, offset: self.at, len: self.requested })
             }
         }
     }
@@ -98,7 +99,7 @@ impl Cursor for NpzCursor {
             NpzStage::Directory => self.feed_directory(bytes, sink),
             NpzStage::Member => {
                 self.feed_member(bytes, sink)?;
-                if bytes.len() < self.asked && !self.member.is_done() {
+                if bytes.len() < self.requested && !self.member.is_done() {
                     return Err(cut_off(self.at, self.member.left(self.at)));
                 }
                 Ok(())

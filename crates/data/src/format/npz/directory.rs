@@ -1,21 +1,23 @@
-//! Finds the member `x.npy`, or the largest array where others made the archive, in the directory at the end of a zip archive (PKWARE's APPNOTE 6.3, zip64 included).
-//! Memory is bounded whatever the archive claims.
+//! Finds the member `x.npy` in the directory at the end of a zip archive (PKWARE APPNOTE 6.3, including zip64). In foreign
+//! archives without `x.npy`, finds the largest array.
+//!
+//! Memory is limited even for archives with invalid lengths.
 
 use super::{DEFLATED, FormatError, STORED, cut_off, piece_len};
 use std::ops::Range;
 
 const NAME: &[u8] = b"x.npy";
-/// The first look at the end of a file.
+/// Length of the first read at the end of a file.
 const TAIL_BYTES: u64 = 4096;
 const END_BYTES: usize = 22;
 const ZIP64_END_BYTES: u64 = 56;
 const ZIP64_LOCATOR_BYTES: usize = 20;
 const COMMENT_BYTES_MAX: usize = 0xffff;
-/// The longest directory that is read: about 20 000 members.
+/// Upper limit on the length of a directory: about 20 000 members.
 const DIRECTORY_BYTES_MAX: u64 = 1 << 20;
 const NAMES_SHOWN_MAX: usize = 8;
 
-/// Place of `x.npy` in the file, and how it is packed.
+/// Position and compression of the array's member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ArrayEntry {
     /// Offset of the local header.
@@ -24,7 +26,7 @@ pub(super) struct ArrayEntry {
     pub(super) bytes: u64,
     pub(super) crc: u32,
     pub(super) method: u16,
-    /// The member ends before this.
+    /// Offset of the directory. The member ends before it.
     pub(super) limit: u64,
 }
 
@@ -34,13 +36,13 @@ pub(super) struct DirectoryReader {
     file_bytes: u64,
     is_foreign: bool,
     sought: Sought,
-    /// The bytes that are searched.
+    /// Range of the searched structure.
     range: Range<u64>,
-    asked: usize,
+    requested: usize,
     loaded: Vec<u8>,
 }
 
-/// The structure that is looked for, and where.
+/// The next structure to read, and the range that contains it.
 type Next = (Sought, Range<u64>);
 
 #[derive(Clone, Copy)]
@@ -58,18 +60,19 @@ impl DirectoryReader {
             is_foreign: false,
             sought: Sought::End,
             range: 0..0,
-            asked: 0,
+            requested: 0,
             loaded: Vec::with_capacity(TAIL_BYTES as usize),
         }
     }
 
-    /// Start on a file of this length. A file that fits a piece is read whole. Without `x.npy` a foreign one has its largest array.
+    /// Start on a file. A file that fits into a piece is read at once.
     pub(super) fn begin(&mut self, file_bytes: u64, is_foreign: bool) {
         self.is_foreign = is_foreign;
         let fits = file_bytes <= self.piece_bytes as u64;
         let tail = if fits { file_bytes } else { TAIL_BYTES.min(file_bytes) };
         self.file_bytes = file_bytes;
-        (self.sought, self.range) = (Sought::End, file_bytes - tail..file_bytes);
+        self.sought = Sought::End;
+        self.range = file_bytes - tail..file_bytes;
         self.loaded.clear();
     }
 
@@ -84,32 +87,32 @@ impl DirectoryReader {
         }
         let at = self.range.start + self.loaded.len() as u64;
         let left = self.range.end - at;
-        // A range that fits a piece is one read, wherever it begins.
+        // A range that fits into a piece is one read, even if it is not aligned.
         let fits = left <= self.piece_bytes as u64;
-        self.asked = if fits { left as usize } else { piece_len(self.piece_bytes, at, left) };
-        Ok((at, self.asked))
+        self.requested = if fits { left as usize } else { piece_len(self.piece_bytes, at, left) };
+        Ok((at, self.requested))
     }
 
-    /// Take what was asked for. Once the member is found: it, and where in the file `bytes` begin.
+    /// Take the requested bytes. Returns the member, once it is found, and the offset of `bytes` in the file.
     ///
     /// # Errors
-    /// Not an archive, or one without `x.npy`.
+    /// The file is not an archive, or has no such member.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Option<(ArrayEntry, u64)>, FormatError> {
         let range = self.range.clone();
         let at = range.start + self.loaded.len() as u64;
         let end = at + bytes.len() as u64;
-        if bytes.len() < self.asked {
+        if bytes.len() < self.requested {
             return Err(cut_off(end, range.end - end));
         }
         let found = if self.loaded.is_empty() && end == range.end {
-            self.look(bytes, range.start)?
+            self.search(bytes, range.start)?
         } else {
             self.loaded.extend_from_slice(bytes);
             if end < range.end {
                 return Ok(None);
             }
             let loaded = std::mem::take(&mut self.loaded);
-            let found = self.look(&loaded, range.start)?;
+            let found = self.search(&loaded, range.start)?;
             self.loaded = loaded;
             self.loaded.clear();
             found
@@ -117,22 +120,22 @@ impl DirectoryReader {
         Ok(found.map(|entry| (entry, at)))
     }
 
-    /// Go on as far as `bytes`, which begin at `start`, lead. `None`: others are needed now.
-    fn look(&mut self, bytes: &[u8], start: u64) -> Result<Option<ArrayEntry>, FormatError> {
+    /// Read one structure after another from `bytes`, which begin at `start` of the file. `None` if other bytes are needed.
+    fn search(&mut self, bytes: &[u8], start: u64) -> Result<Option<ArrayEntry>, FormatError> {
         loop {
-            let Some(part) = part_of(bytes, start, &self.range) else { return Ok(None) };
+            let Some(part) = bytes_in_range(bytes, start, &self.range) else { return Ok(None) };
             (self.sought, self.range) = match self.sought {
-                Sought::End => self.end(part, self.range.start)?,
+                Sought::End => self.read_end(part, self.range.start)?,
                 Sought::Zip64End => zip64_end(part, self.range.start)?,
                 Sought::Directory => {
-                    return find(part, self.range.start, self.is_foreign).map(Some);
+                    return find_member(part, self.range.start, self.is_foreign).map(Some);
                 }
             };
         }
     }
 
-    /// The end record, searched for from the end: where it leads.
-    fn end(&self, tail: &[u8], start: u64) -> Result<Next, FormatError> {
+    /// Find the end record, searching backwards, and return the structure that it points to.
+    fn read_end(&self, tail: &[u8], start: u64) -> Result<Next, FormatError> {
         let last = tail.len().saturating_sub(END_BYTES);
         let first = last.saturating_sub(COMMENT_BYTES_MAX);
         let Some(at) = (first..=last).rev().find(|&at| is_end_record(tail, at)) else {
@@ -142,19 +145,19 @@ impl DirectoryReader {
             return if start > 0 {
                 self.longer_tail(start)
             } else {
-                directory_by(&tail[at..], at as u64)
+                directory_from_end(&tail[at..], at as u64)
             };
         };
         let end_offset = start + at as u64;
         if !locator.starts_with(b"PK\x06\x07") {
-            return directory_by(&tail[at..], end_offset);
+            return directory_from_end(&tail[at..], end_offset);
         }
         let record = u64_at(locator, 8).unwrap_or(u64::MAX);
         let range = inside("zip64 end record", record, ZIP64_END_BYTES, end_offset)?;
         Ok((Sought::Zip64End, range))
     }
 
-    /// A comment may stand between the end record and the end of the file.
+    /// Continue with a longer tail, because a comment may follow the end record.
     fn longer_tail(&self, start: u64) -> Result<Next, FormatError> {
         let most = END_BYTES + COMMENT_BYTES_MAX + ZIP64_LOCATOR_BYTES;
         let earliest = self.file_bytes.saturating_sub(most as u64);
@@ -166,6 +169,7 @@ impl DirectoryReader {
     }
 }
 
+/// Read the zip64 end record, and return the range of the directory.
 fn zip64_end(record: &[u8], start: u64) -> Result<Next, FormatError> {
     if !record.starts_with(b"PK\x06\x06") {
         return Err(FormatError::new(start, "no zip64 end record where its locator points"));
@@ -174,22 +178,23 @@ fn zip64_end(record: &[u8], start: u64) -> Result<Next, FormatError> {
     directory(u64_at(record, 48).unwrap_or(u64::MAX), bytes, start)
 }
 
-/// Whether the end record stands at `at`: its comment ends where the file does.
+/// Whether the end record is at `at`: its comment must end at the end of the file.
 fn is_end_record(tail: &[u8], at: usize) -> bool {
     let comment_bytes = tail.len() - at - END_BYTES;
     tail[at..].starts_with(b"PK\x05\x06")
         && u16_at(tail, at + 20).is_some_and(|bytes| usize::from(bytes) == comment_bytes)
 }
 
-fn part_of<'b>(bytes: &'b [u8], start: u64, range: &Range<u64>) -> Option<&'b [u8]> {
+/// The bytes of `range`, if all of them are in `bytes`, which begin at `start`.
+fn bytes_in_range<'b>(bytes: &'b [u8], start: u64, range: &Range<u64>) -> Option<&'b [u8]> {
     let from = usize::try_from(range.start.checked_sub(start)?).ok()?;
     let to = usize::try_from(range.end - start).ok()?;
     bytes.get(from..to)
 }
 
-fn directory_by(end_record: &[u8], end_offset: u64) -> Result<Next, FormatError> {
-    let [start, bytes] = [16, 12].map(|at| u32_at(end_record, at).map_or(u64::MAX, u64::from));
-    directory(start, bytes, end_offset)
+fn directory_from_end(end_record: &[u8], end_offset: u64) -> Result<Next, FormatError> {
+    let field = |at| u32_at(end_record, at).map_or(u64::MAX, u64::from);
+    directory(field(16), field(12), end_offset)
 }
 
 fn directory(start: u64, bytes: u64, end: u64) -> Result<Next, FormatError> {
@@ -201,20 +206,22 @@ fn directory(start: u64, bytes: u64, end: u64) -> Result<Next, FormatError> {
     Ok((Sought::Directory, range))
 }
 
-fn inside(what: &str, start: u64, bytes: u64, end: u64) -> Result<Range<u64>, FormatError> {
+/// The range of a structure, which must end before `limit`.
+fn inside(name: &str, start: u64, bytes: u64, limit: u64) -> Result<Range<u64>, FormatError> {
     match start.checked_add(bytes) {
-        Some(its_end) if its_end <= end => Ok(start..its_end),
+        Some(end) if end <= limit => Ok(start..end),
         _ => {
             let message =
-                format!("{what} of {bytes} bytes, said to begin at {start}, does not fit");
-            Err(FormatError::new(end, message))
+                format!("{name} of {bytes} bytes, said to begin at {start}, does not fit");
+            Err(FormatError::new(limit, message))
         }
     }
 }
 
-/// The last entry called `x.npy`: the one that Python takes. Of a foreign archive without, the largest array, whether it can be
-/// read or not: a smaller one, such as labels, must not stand in for it.
-fn find(directory: &[u8], start: u64, is_foreign: bool) -> Result<ArrayEntry, FormatError> {
+/// Find the last entry called `x.npy`, which is the one that Python uses. In a foreign archive without it, find the
+/// largest array. It is an error if that one cannot be read, because a smaller one, such as labels, must not be read
+/// instead.
+fn find_member(directory: &[u8], start: u64, is_foreign: bool) -> Result<ArrayEntry, FormatError> {
     let mut named = None;
     let mut largest: Option<(u64, usize, CentralHeader)> = None;
     for header in headers(directory) {
@@ -240,25 +247,25 @@ fn find(directory: &[u8], start: u64, is_foreign: bool) -> Result<ArrayEntry, Fo
     })
 }
 
-/// The entries, each with where it begins; an error with where a broken one does.
+/// The entries of the directory with their offsets. The error is the offset of a broken entry.
 fn headers(directory: &[u8]) -> impl Iterator<Item = Result<(usize, CentralHeader<'_>), usize>> {
     let mut at = 0;
     std::iter::from_fn(move || {
-        let here = at;
-        let rest = directory.get(here..).filter(|rest| !rest.is_empty())?;
+        let offset = at;
+        let rest = directory.get(offset..).filter(|rest| !rest.is_empty())?;
         let header = CentralHeader::read(rest);
-        at = header.as_ref().map_or(directory.len(), |header| here + header.header_bytes);
-        Some(header.map(|header| (here, header)).ok_or(here))
+        at = header.as_ref().map_or(directory.len(), |header| offset + header.header_bytes);
+        Some(header.map(|header| (offset, header)).ok_or(offset))
     })
 }
 
 /// The first few names, for an error.
 fn names(directory: &[u8]) -> String {
-    let shown = headers(directory)
+    let shown: Vec<String> = headers(directory)
         .flatten()
         .take(NAMES_SHOWN_MAX)
-        .map(|(_, header)| format!("`{}`", shown_name(header.name)));
-    let shown: Vec<String> = shown.collect();
+        .map(|(_, header)| format!("`{}`", shown_name(header.name)))
+        .collect();
     match headers(directory).count() - shown.len() {
         0 if shown.is_empty() => "nothing".to_string(),
         0 => shown.join(", "),
@@ -286,22 +293,22 @@ impl<'d> CentralHeader<'d> {
         let header_bytes = extra_end + usize::from(u16_at(fixed, 32)?);
         let name = directory.get(46..name_end)?;
         let extra = directory.get(name_end..extra_end)?;
-        let is_whole = header_bytes <= directory.len();
-        is_whole.then_some(CentralHeader { fixed, name, extra, header_bytes })
+        let is_complete = header_bytes <= directory.len();
+        is_complete.then_some(CentralHeader { fixed, name, extra, header_bytes })
     }
 
-    /// Length of the member when it is unpacked.
+    /// Uncompressed length of the member.
     fn bytes(&self) -> Result<u64, String> {
         self.value(24, &mut self.zip64_values())
     }
 
-    /// The member of the header, or a reason that it cannot be read, to follow its name.
+    /// The member that the header describes. The error is the reason why it cannot be read, phrased to follow its name.
     fn entry(&self, directory_start: u64) -> Result<ArrayEntry, String> {
         if u16_at(self.fixed, 8).unwrap_or_default() & 1 == 1 {
             return Err("is encrypted, which is not supported".to_string());
         }
         let mut wide = self.zip64_values();
-        // The order in which zip64 lists those that are too big.
+        // The order of values in the zip64 field.
         let bytes = self.value(24, &mut wide)?;
         let packed_bytes = self.value(20, &mut wide)?;
         let offset = self.value(42, &mut wide)?;
@@ -323,7 +330,7 @@ impl<'d> CentralHeader<'d> {
         u32_at(self.fixed, at).unwrap_or_default()
     }
 
-    /// A size or offset, which is the next of `wide` where it does not fit its field.
+    /// A size or offset. If it does not fit into its field, it is the next value of the zip64 field, `wide`.
     fn value(&self, at: usize, wide: &mut impl Iterator<Item = u64>) -> Result<u64, String> {
         match self.word(at) {
             u32::MAX => wide.next().ok_or("has no zip64 sizes".to_string()),
@@ -331,6 +338,7 @@ impl<'d> CentralHeader<'d> {
         }
     }
 
+    /// The values in the zip64 field.
     fn zip64_values(&self) -> impl Iterator<Item = u64> + 'd {
         let mut extra = self.extra;
         let mut values: &[u8] = &[];

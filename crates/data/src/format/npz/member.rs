@@ -1,5 +1,5 @@
-//! The bytes of one member on their way: local header, inflation, checksum. Errors in a compressed array count as if
-//! it were stored.
+//! Streams one member of an archive: local header, decompression, checksum. Offsets of errors in a compressed array are
+//! those that it would have without compression.
 
 use super::super::deflate::Inflate;
 use super::directory::{ArrayEntry, u16_at};
@@ -7,16 +7,16 @@ use super::{ArrayStream, DEFLATED, FormatError, Gathered, PayloadSink, STORED};
 
 const LOCAL_HEADER_BYTES: usize = 30;
 
-/// Reads a member into an array.
+/// Reads a member and passes its bytes to an array.
 pub(super) struct MemberStream {
     entry: ArrayEntry,
     header: Gathered,
-    /// Bytes of name and extra field still to come.
+    /// Bytes of the name and the extra field that are still missing.
     to_skip: usize,
     packed_left: u64,
-    /// `None` where nobody wants it checked.
+    /// `None` if checksums are not verified.
     crc: Option<crc32fast::Hasher>,
-    /// Made for the first member that is compressed.
+    /// Created for the first compressed member.
     inflate: Option<Inflate>,
 }
 
@@ -54,25 +54,25 @@ impl MemberStream {
         Ok(())
     }
 
-    /// Bytes still to come; before the local header has come, a guess that is too long rather than too short.
+    /// Number of bytes that are still missing. An upper estimate before the local header has been read.
     pub(super) fn left(&self, at: u64) -> u64 {
         if self.header.missing() == 0 {
             return self.to_skip as u64 + self.packed_left;
         }
-        // Name and zip64 field are 25 bytes in what numpy writes.
-        let guess = self.header.missing() as u64 + 32 + self.packed_left;
-        guess.min(self.entry.limit.saturating_sub(at)).max(1)
+        // Name and zip64 field have 25 bytes in archives of numpy.
+        let estimate = self.header.missing() as u64 + 32 + self.packed_left;
+        estimate.min(self.entry.limit.saturating_sub(at)).max(1)
     }
 
-    /// Every byte of the member has come.
+    /// Whether all bytes of the member have been read.
     pub(super) fn is_done(&self) -> bool {
         self.header.missing() == 0 && self.to_skip == 0 && self.packed_left == 0
     }
 
-    /// Take the next bytes of the file, `at` of which is the first; what comes after the member is not looked at.
+    /// Take the next bytes of the file, which begin at offset `at`. Bytes after the member are ignored.
     ///
     /// # Errors
-    /// The member is not what it says.
+    /// The member is invalid.
     pub(super) fn feed(
         &mut self,
         at: u64,
@@ -88,20 +88,20 @@ impl MemberStream {
             }
             self.header_done()?;
         }
-        let (skipped, later) = rest.split_at(rest.len().min(self.to_skip));
+        let (skipped, data) = rest.split_at(rest.len().min(self.to_skip));
         self.to_skip -= skipped.len();
         if self.to_skip > 0 {
             return Ok(());
         }
-        let packed = &later[..(later.len() as u64).min(self.packed_left) as usize];
-        let start = at + (bytes.len() - later.len()) as u64;
+        let packed = &data[..(data.len() as u64).min(self.packed_left) as usize];
+        let start = at + (bytes.len() - data.len()) as u64;
         if self.packed_left == self.entry.packed_bytes {
             array.set_origin(start);
         }
         if self.entry.method == STORED {
             take(&self.entry, &mut self.crc, packed, array, sink)?;
         } else {
-            self.inflated(packed, start, array, sink)?;
+            self.inflate(packed, start, array, sink)?;
         }
         self.packed_left -= packed.len() as u64;
         if self.packed_left == 0 { self.finish(start + packed.len() as u64, array) } else { Ok(()) }
@@ -118,7 +118,7 @@ impl MemberStream {
         Ok(())
     }
 
-    fn inflated(
+    fn inflate(
         &mut self,
         packed: &[u8],
         start: u64,
@@ -142,7 +142,8 @@ impl MemberStream {
                 format!("member `x.npy` ends, but {} more bytes were expected", array.missing());
             return Err(FormatError::new(end, message));
         }
-        let (stated, crc) = (self.entry.crc, self.crc.clone().map(crc32fast::Hasher::finalize));
+        let stated = self.entry.crc;
+        let crc = self.crc.clone().map(crc32fast::Hasher::finalize);
         match crc.filter(|&crc| crc != stated) {
             Some(crc) => {
                 let message =
@@ -154,7 +155,7 @@ impl MemberStream {
     }
 }
 
-/// Hand on bytes as they were before compression. By its header, the array must be as long as its member.
+/// Pass on uncompressed bytes, and check that the array has the length of its member.
 fn take(
     entry: &ArrayEntry,
     crc: &mut Option<crc32fast::Hasher>,

@@ -1,8 +1,8 @@
-//! `npz`: a zip archive of numpy arrays, `x` the samples along the last axis and `y` their labels, as
-//! `numpy.savez` writes it and DLIO generates it (`npz_generator.py`), or as `savez_compressed` does: `zip` and `gzip` both mean
-//! deflated members.
+//! `npz`: a zip archive of two numpy arrays: `x` has the samples along the last axis, and `y` their labels. Written like
+//! `numpy.savez`, as DLIO generates it (`npz_generator.py`), or like `savez_compressed`: the compressions `zip` and `gzip`
+//! both stand for deflated members.
 //!
-//! Reads what others write too: compressed members, zip64, any order. Never reads `y`.
+//! Archives of other programs can be read too, with compressed members, zip64 and any order. `y` is never read.
 
 mod write;
 mod directory;
@@ -40,18 +40,18 @@ pub(super) static FORMAT: Format = Format {
     )
 };
 
-/// Whether it is a zip archive whose first member is an array.
+/// Whether the file is a zip archive whose first member is an array.
 fn is_archive_of_arrays(head: &[u8]) -> bool {
     let len = head.get(26..28).map_or(0, |len| usize::from(u16::from_le_bytes([len[0], len[1]])));
     let name = head.get(30..30 + len).unwrap_or_default();
     head.starts_with(b"PK\x03\x04") && name.ends_with(b".npy")
 }
 
-/// How members are packed.
+/// Compression methods.
 const STORED: u16 = 0;
 const DEFLATED: u16 = 8;
 
-/// DLIO's labels: one int64 zero a sample.
+/// Shape of the labels of DLIO: one int64 zero per sample.
 fn labels(shape: &FileShape) -> FileShape {
     let no_dims = Dims::new(&[]).unwrap_or_else(|| unreachable!("no dimension fits"));
     FileShape { dims: no_dims, element: Element::Int64, samples: shape.samples }

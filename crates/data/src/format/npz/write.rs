@@ -1,5 +1,5 @@
-//! Writes the archive that `numpy.savez` or `savez_compressed` writes: stored or deflated members, local headers in zip64
-//! form (Python's `zipfile` with `force_zip64`), dated 1980-01-01.
+//! Writes archives like `numpy.savez` and `savez_compressed`: stored or deflated members, local headers in zip64 form
+//! (Python's `zipfile` with `force_zip64`), dated 1980-01-01.
 
 use super::super::deflate::DeflateSink;
 use super::{
@@ -9,7 +9,7 @@ use super::{
 use crate::zip::{self, ZipMember, ZipWriter, put16, put32, put64};
 use feedrate_spec::shape::{Encoding, FileShape};
 
-/// `zipfile`: `ZIP64_LIMIT`, and attributes as `ZipFile.open` sets them.
+/// Settings of Python's `zipfile`: `ZIP64_LIMIT`, and the attributes that `ZipFile.open` sets.
 const ZIPFILE: ZipWriter =
     ZipWriter { made_by: 3 << 8 | zip::VERSION, attributes: 0o600 << 16, limit: (1 << 31) - 1 };
 const LOCAL_HEADER_BYTES: u64 = 30 + 5 + 20;
@@ -18,11 +18,11 @@ const CRC_OFFSET: usize = 14;
 /// Offset of the stored size, the last field of a local header.
 const PACKED_SIZE_OFFSET: usize = LOCAL_HEADER_BYTES as usize - 8;
 
-/// Exact bytes of the archive where nothing is packed; else about as many, as nothing can be saved of random bytes.
+/// Length of the archive. Exact without compression. With compression an estimate, since random bytes do not compress.
 pub(super) fn archive_bytes(shape: &FileShape) -> u64 {
     let x = member("x.npy", 0, shape);
     let y = member("y.npy", end_of(&x), &labels(shape));
-    let (directory, _) = directory(&[x, y]);
+    let (directory, _) = central_directory(&[x, y]);
     end_of(&y).saturating_add(directory.len() as u64)
 }
 
@@ -42,14 +42,14 @@ pub(super) fn archive(
     })?;
     let labels = labels(shape);
     let y = write(member("y.npy", end_of(&x), &labels), &labels, level, sink, |sink, seen| {
-        packed::write_made(0, labels.payload_bytes(), sink, &mut |_, space| {
+        packed::write_generated(0, labels.payload_bytes(), sink, &mut |_, space| {
             space.fill(0);
             seen(space);
         })
     })?;
-    let (directory, checksums) = directory(&[x, y]);
+    let (directory, crc_offsets) = central_directory(&[x, y]);
     let mut written = 0;
-    for (member, at) in [x, y].iter().zip(checksums) {
+    for (member, at) in [x, y].iter().zip(crc_offsets) {
         if member.crc.is_none() {
             sink.write(0, &directory[written..at])?;
             sink.reserve(0, 4)?;
@@ -59,7 +59,7 @@ pub(super) fn archive(
     sink.write(0, &directory[written..])
 }
 
-/// An array of `shape` as a member that is stored.
+/// An uncompressed member with an array of `shape`.
 fn member(name: &'static str, offset: u64, shape: &FileShape) -> ZipMember<'static> {
     let bytes = npy_header::array_bytes(shape);
     ZipMember { name, method: STORED, offset, bytes, packed_bytes: bytes, crc: None }
@@ -69,7 +69,7 @@ fn end_of(member: &ZipMember) -> u64 {
     member.offset.saturating_add(LOCAL_HEADER_BYTES).saturating_add(member.packed_bytes)
 }
 
-/// The checksum comes before what it sums up, and the packed size before what is packed: they are patched in.
+/// Write a member. Its checksum and compressed length precede the data, so they are reserved and patched.
 fn write(
     mut member: ZipMember<'static>,
     shape: &FileShape,
@@ -84,22 +84,23 @@ fn write(
     sink.write(0, &header[CRC_OFFSET + 4..PACKED_SIZE_OFFSET])?;
     let array_header = npy_header::write(shape);
     if let Some(level) = level {
-        // Written, it would be compared before it is patched.
+        // Reserved and not written, so that a comparison does not check the bytes before they are patched.
         sink.reserve(0, 8)?;
         let mut deflated = DeflateSink::new(level, sink);
         deflated.write(0, &array_header)?;
         payload(&mut deflated, &mut |_| {})?;
         deflated.finish()?;
-        (member.packed_bytes, member.crc) = (deflated.packed_bytes(), Some(deflated.crc()));
-        let packed_at = member.offset + PACKED_SIZE_OFFSET as u64;
-        sink.patch(0, packed_at, &member.packed_bytes.to_le_bytes())?;
+        member.packed_bytes = deflated.packed_bytes();
+        member.crc = Some(deflated.crc());
+        let size_offset = member.offset + PACKED_SIZE_OFFSET as u64;
+        sink.patch(0, size_offset, &member.packed_bytes.to_le_bytes())?;
     } else {
         sink.write(0, &header[PACKED_SIZE_OFFSET..])?;
         sink.write(0, &array_header)?;
         let mut crc = crc32fast::Hasher::new();
         crc.update(&array_header);
-        let made = payload(sink, &mut |piece| crc.update(piece))?;
-        member.crc = (made == Payload::Whole).then(|| crc.finalize());
+        let written = payload(sink, &mut |piece| crc.update(piece))?;
+        member.crc = (written == Payload::Complete).then(|| crc.finalize());
     }
     if let Some(crc) = member.crc {
         sink.patch(0, member.offset + CRC_OFFSET as u64, &crc.to_le_bytes())?;
@@ -119,15 +120,16 @@ fn local_header(member: &ZipMember) -> Vec<u8> {
     header
 }
 
-/// Central directory and end records, as `ZipFile._write_end_record` lays them out; and where the checksums stand.
-fn directory(members: &[ZipMember; 2]) -> (Vec<u8>, [usize; 2]) {
+/// The central directory and the end records, as `ZipFile._write_end_record` writes them, and the offsets of the checksums
+/// in it.
+fn central_directory(members: &[ZipMember; 2]) -> (Vec<u8>, [usize; 2]) {
     let mut directory = Vec::with_capacity(256);
-    let checksums = members.map(|member| {
-        let checksum = directory.len() + zip::CRC_OFFSET;
+    let crc_offsets = members.map(|member| {
+        let crc_offset = directory.len() + zip::CRC_OFFSET;
         ZIPFILE.push_entry(&member, &mut directory);
-        checksum
+        crc_offset
     });
     let start = end_of(&members[1]);
     zip::push_end(&mut directory, members.len() as u64, start, start > ZIPFILE.limit);
-    (directory, checksums)
+    (directory, crc_offsets)
 }

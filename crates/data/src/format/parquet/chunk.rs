@@ -1,5 +1,5 @@
-//! A column chunk that comes in pieces: page after page, row after row. Plain pages without levels, as feedrate and
-//! others write them, pass straight through; all others are gathered first.
+//! Streams a column chunk that is read piece by piece: page after page, row after row. Plain pages without levels, which
+//! feedrate and others write, are passed through; all other pages are collected first.
 
 use super::footer::{RowGroup, SampleColumn};
 use super::page::{PageHeader, PageKind};
@@ -8,52 +8,58 @@ use super::unpack::Codec;
 use super::values::PageValues;
 use super::{FormatError, PAGE_BYTES_MAX, PLAIN, PayloadSink};
 
-/// The longest header of a page: those with statistics of long values.
+/// Upper limit on the length of a page header. Headers with statistics of long values are long.
 const HEADER_BYTES_MAX: usize = 1 << 20;
-/// A header that comes in pieces is parsed again each time so many more bytes have come.
+/// An incomplete header is parsed again after this number of further bytes.
 const HEADER_STEP_BYTES: usize = 4096;
 const LENGTH_BYTES: usize = 4;
 
-/// Position in a column chunk. Kept between samples.
+/// Position in a column chunk. The position is kept between samples.
 #[derive(Default)]
 pub(super) struct ChunkStream {
     column: SampleColumn,
     codec: Codec,
-    /// Required length of each value, if that is known.
+    /// Required length of each value, if known.
     value_bytes: Option<u64>,
-    /// Rows passed, of the group.
+    /// Number of the next row in its row group.
     row: u64,
+    /// Number of rows in the row group.
     rows: u64,
-    /// Offset in the file of the next byte.
+    /// Offset in the file of the next byte to process.
     offset: u64,
+    /// Number of bytes of the chunk after `offset`.
     left: u64,
     state: ChunkState,
     values: PageValues,
-    /// Length of the sample that was wanted last.
+    /// Length of the last requested sample.
     found_bytes: Option<u64>,
-    /// The beginning of a header, a length or a page, of which so many bytes are missing at least.
-    begun: Vec<u8>,
+    /// Start of an incomplete header, length or page.
+    partial: Vec<u8>,
+    /// Least number of bytes that are missing to process `partial`.
     missing: usize,
 }
 
 #[derive(Clone, Copy, Default)]
 enum ChunkState {
+    /// A page header follows.
     #[default]
     Header,
-    /// So many bytes are passed over.
+    /// This number of bytes is skipped.
     Skip(u64),
-    /// A page that is to come as a whole.
-    Whole(PageHeader),
+    /// A page follows that is collected completely.
+    Collect(PageHeader),
+    /// A page is in memory.
     Held,
+    /// In a page whose values are passed through.
     Plain(PlainPage),
 }
 
-/// A page whose values come straight from the file.
+/// Position in a page whose values are passed through.
 #[derive(Clone, Copy)]
 struct PlainPage {
     rows_left: u64,
     left: u64,
-    /// The value that has begun: its length, and how much of it has passed.
+    /// Length of the current value, and number of its bytes that have been processed.
     value: Option<(u64, u64)>,
 }
 
@@ -69,31 +75,34 @@ impl ChunkStream {
             Codec::from_code(group.codec).map_err(|error| FormatError::new(group.start, error))?;
         self.column = column;
         self.value_bytes = value_bytes;
-        (self.row, self.rows) = (0, group.rows);
-        (self.offset, self.left) = (group.start, group.bytes);
+        self.row = 0;
+        self.rows = group.rows;
+        self.offset = group.start;
+        self.left = group.bytes;
         self.state = ChunkState::Header;
-        self.begun.clear();
+        self.partial.clear();
         self.values.start(column);
         Ok(())
     }
 
-    /// Whether row `row` of the group can still come: it was not passed, and none has begun.
+    /// Whether row `row` of the group can be read from the current position: it is not before it, and no value is partly
+    /// processed.
     pub(super) fn can_reach(&self, row: u64) -> bool {
-        let has_begun = matches!(self.state, ChunkState::Plain(PlainPage { value: Some(_), .. }));
-        self.row <= row && !has_begun
+        let is_in_value = matches!(self.state, ChunkState::Plain(PlainPage { value: Some(_), .. }));
+        self.row <= row && !is_in_value
     }
 
-    /// Forget the sample before.
-    pub(super) fn want(&mut self) {
+    /// Start on a sample.
+    pub(super) fn begin_sample(&mut self) {
         self.found_bytes = None;
     }
 
-    /// Bytes of the wanted sample, once they are known.
+    /// Length of the requested sample, once it is known.
     pub(super) fn found_bytes(&self) -> Option<u64> {
         self.found_bytes
     }
 
-    /// Whether row `row` has come.
+    /// Whether row `row` has been processed.
     pub(super) fn is_past(&self, row: u64) -> bool {
         self.row > row
     }
@@ -103,12 +112,12 @@ impl ChunkStream {
         matches!(self.state, ChunkState::Held)
     }
 
-    /// Offset in the file of the bytes that are wanted next.
+    /// Offset in the file of the bytes needed next.
     pub(super) fn at(&self) -> u64 {
-        self.offset + self.begun.len() as u64
+        self.offset + self.partial.len() as u64
     }
 
-    /// Take the next bytes of the chunk, up to the end of row `row`.
+    /// Take the next bytes of the chunk and process them up to the end of row `row`.
     pub(super) fn feed(
         &mut self,
         bytes: &[u8],
@@ -117,35 +126,35 @@ impl ChunkStream {
     ) -> Result<(), FormatError> {
         let mut rest = bytes;
         while !self.is_past(row) {
-            if self.begun.is_empty() {
+            if self.partial.is_empty() {
                 let used = self.advance(rest, row, sink)?;
                 rest = &rest[used..];
                 if self.missing > 0 {
-                    self.begun.extend_from_slice(rest);
+                    self.partial.extend_from_slice(rest);
                     return Ok(());
                 }
                 continue;
             }
-            let before = self.begun.len();
-            let (more, later) = rest.split_at(self.missing.min(rest.len()));
-            self.begun.extend_from_slice(more);
-            let begun = std::mem::take(&mut self.begun);
-            let used = self.advance(&begun, row, sink)?;
-            self.begun = begun;
+            let partial_bytes = self.partial.len();
+            let (missing, remainder) = rest.split_at(self.missing.min(rest.len()));
+            self.partial.extend_from_slice(missing);
+            let partial = std::mem::take(&mut self.partial);
+            let used = self.advance(&partial, row, sink)?;
+            self.partial = partial;
             if used > 0 {
-                // It is whole, and what came behind it was not used.
-                self.begun.clear();
-                rest = &rest[used - before..];
-            } else if later.is_empty() {
+                // The item is complete. Bytes after it were not used.
+                self.partial.clear();
+                rest = &rest[used - partial_bytes..];
+            } else if remainder.is_empty() {
                 return Ok(());
             } else {
-                rest = later;
+                rest = remainder;
             }
         }
         Ok(())
     }
 
-    /// Go on by a step: how many of `bytes` it used.
+    /// Make one step, and return how many of `bytes` it used.
     fn advance(
         &mut self,
         bytes: &[u8],
@@ -168,20 +177,20 @@ impl ChunkStream {
         match self.state {
             ChunkState::Header => self.header(bytes),
             ChunkState::Skip(left) => {
-                let now = left.min(bytes.len() as u64);
-                let is_over = now == left;
-                self.missing = usize::from(!is_over);
+                let skipped = left.min(bytes.len() as u64);
+                let is_done = skipped == left;
+                self.missing = usize::from(!is_done);
                 self.state =
-                    if is_over { ChunkState::Header } else { ChunkState::Skip(left - now) };
-                Ok(now as usize)
+                    if is_done { ChunkState::Header } else { ChunkState::Skip(left - skipped) };
+                Ok(skipped as usize)
             }
-            ChunkState::Whole(header) => {
+            ChunkState::Collect(header) => {
                 let len = header.packed_bytes as usize;
                 let Some(packed) = bytes.get(..len) else {
                     self.missing = len - bytes.len();
                     return Ok(0);
                 };
-                self.load(&header, packed).map_err(|why| self.error(why))?;
+                self.load(&header, packed).map_err(|message| self.error(message))?;
                 Ok(len)
             }
             ChunkState::Held => self.held(row, sink).map(|()| 0),
@@ -189,28 +198,27 @@ impl ChunkStream {
         }
     }
 
-    fn error(&self, why: impl Into<String>) -> FormatError {
-        FormatError::new(self.offset, why)
+    fn error(&self, message: impl Into<String>) -> FormatError {
+        FormatError::new(self.offset, message)
     }
 
     fn header(&mut self, bytes: &[u8]) -> Result<usize, FormatError> {
         if self.left == 0 {
-            let (row, rows) = (self.row, self.rows);
-            let message = format!("the column chunk ends after {row} of {rows} rows");
+            let message = format!("the column chunk ends after {} of {} rows", self.row, self.rows);
             return Err(self.error(message));
         }
-        // Where chunks overlap, more than this one may have been read.
-        let bytes = &bytes[..self.left.min(bytes.len() as u64) as usize];
-        match PageHeader::read(bytes) {
+        // If chunks overlap, there may be bytes beyond the end of this one.
+        let in_chunk = &bytes[..self.left.min(bytes.len() as u64) as usize];
+        match PageHeader::read(in_chunk) {
             Ok((header, len)) => {
-                let page = self.page(&header, self.left - len as u64);
-                self.state = page.map_err(|why| self.error(why))?;
+                let state = self.page_state(&header, self.left - len as u64);
+                self.state = state.map_err(|message| self.error(message))?;
                 Ok(len)
             }
-            Err(ThriftError::Ends) if bytes.len() as u64 >= self.left => {
+            Err(ThriftError::Ends) if in_chunk.len() as u64 >= self.left => {
                 Err(self.error("the column chunk ends within the header of a page"))
             }
-            Err(ThriftError::Ends) if bytes.len() <= HEADER_BYTES_MAX => {
+            Err(ThriftError::Ends) if in_chunk.len() <= HEADER_BYTES_MAX => {
                 self.missing = HEADER_STEP_BYTES;
                 Ok(0)
             }
@@ -221,15 +229,16 @@ impl ChunkStream {
         }
     }
 
-    /// How a page is taken, of a chunk with `left` bytes left.
-    fn page(&self, header: &PageHeader, left: u64) -> Result<ChunkState, String> {
+    /// Decide how a page is read, after a check of its header. The chunk has `left` bytes left.
+    fn page_state(&self, header: &PageHeader, left: u64) -> Result<ChunkState, String> {
         let packed_bytes = header.packed_bytes;
         if packed_bytes > left {
             return Err(format!("a page of {packed_bytes} bytes, with {left} left of its chunk"));
         }
         PageValues::check(header)?;
         let is_data = matches!(header.kind, PageKind::Data | PageKind::DataV2);
-        let (rows, rows_left) = (header.values, self.rows - self.row);
+        let rows = header.values;
+        let rows_left = self.rows - self.row;
         if is_data && rows > rows_left {
             return Err(format!(
                 "a page of {rows} values, with {rows_left} rows left of its group"
@@ -245,7 +254,7 @@ impl ChunkStream {
                 "a page of {bytes} bytes; only plain pages without nulls may be over {PAGE_BYTES_MAX}"
             ))
         } else {
-            Ok(ChunkState::Whole(*header))
+            Ok(ChunkState::Collect(*header))
         }
     }
 
@@ -266,12 +275,12 @@ impl ChunkStream {
         Ok(())
     }
 
-    /// Go on to row `row`, or as far as the page in memory goes.
+    /// Read row `row` from the page in memory, or skip the page if it does not contain the row.
     fn held(&mut self, row: u64, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         let offset = self.offset;
-        let placed = |why| FormatError::new(offset, why);
+        let placed = |message| FormatError::new(offset, message);
         let passed = (row - self.row).min(self.values.rows_left());
-        self.values.pass(passed).map_err(placed)?;
+        self.values.skip(passed).map_err(placed)?;
         self.row += passed;
         if self.values.rows_left() == 0 {
             self.state = ChunkState::Header;
@@ -283,7 +292,7 @@ impl ChunkStream {
                 check_value(self.value_bytes, value.len() as u64).map_err(placed)?;
                 self.found_bytes = Some(value.len() as u64);
                 if !value.is_empty() {
-                    announce(self.value_bytes, sink);
+                    announce_encoded(self.value_bytes, sink);
                     sink.payload(0, value)?;
                 }
             }
@@ -292,7 +301,7 @@ impl ChunkStream {
         Ok(())
     }
 
-    /// Go on in a plain page: by the length of a value, or by bytes of one that has begun.
+    /// Process bytes of a plain page: the length of a value, or bytes of the current value.
     fn plain(
         &mut self,
         mut page: PlainPage,
@@ -308,16 +317,16 @@ impl ChunkStream {
             };
         }
         let Some((len, at)) = page.value else { return self.begin_value(page, bytes, row) };
-        let now = (len - at).min(bytes.len() as u64);
-        if self.row == row && now > 0 {
+        let used = (len - at).min(bytes.len() as u64);
+        if self.row == row && used > 0 {
             if at == 0 {
-                announce(self.value_bytes, sink);
+                announce_encoded(self.value_bytes, sink);
             }
-            sink.payload(at, &bytes[..now as usize])?;
+            sink.payload(at, &bytes[..used as usize])?;
         }
-        page.left -= now;
-        if at + now < len {
-            page.value = Some((len, at + now));
+        page.left -= used;
+        if at + used < len {
+            page.value = Some((len, at + used));
             self.missing = 1;
         } else {
             page.value = None;
@@ -325,10 +334,10 @@ impl ChunkStream {
             self.row += 1;
         }
         self.state = ChunkState::Plain(page);
-        Ok(now as usize)
+        Ok(used as usize)
     }
 
-    /// Read the length of the next value of a plain page, once that has come.
+    /// Read the length of the next value of a plain page.
     fn begin_value(
         &mut self,
         mut page: PlainPage,
@@ -352,7 +361,7 @@ impl ChunkStream {
             return Err(self.error(message));
         }
         if self.row == row {
-            check_value(self.value_bytes, len).map_err(|why| self.error(why))?;
+            check_value(self.value_bytes, len).map_err(|message| self.error(message))?;
             self.found_bytes = Some(len);
         }
         page.value = Some((len, 0));
@@ -361,8 +370,8 @@ impl ChunkStream {
     }
 }
 
-/// A sample comes, of which nobody said that it is an array of so many bytes.
-fn announce(expected: Option<u64>, sink: &mut dyn PayloadSink) {
+/// Announce to the sink that the following sample may be an encoded file. Samples of known length are arrays.
+fn announce_encoded(expected: Option<u64>, sink: &mut dyn PayloadSink) {
     if expected.is_none() {
         sink.encoded(&[]);
     }

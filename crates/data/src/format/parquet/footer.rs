@@ -1,23 +1,23 @@
-//! `FileMetaData`, the footer: which column holds the samples, where its chunks lie, and what the file says of their
-//! dimensions.
+//! Reads the footer, `FileMetaData`: the column with the samples, the positions of its chunks, and the dimensions of the
+//! samples, if the file contains them.
 
 use super::thrift::{self, Read, ThriftError};
 use super::unpack::Codec;
 use super::{
     BYTE_ARRAY, DIMS_KEY, Dims, ELEMENT_KEY, Element, FIXED_LEN_BYTE_ARRAY, FormatError, MAGIC,
-    name_of,
+    enum_name,
 };
 use feedrate_spec::shape::DIMS_MAX;
 use std::fmt::Write;
 
-/// Groups within groups of columns, at most.
+/// Upper limit on the nesting of column groups.
 const DEPTH_MAX: usize = 16;
 const COLUMNS_SHOWN_MAX: usize = 8;
-/// Columns whose sizes are compared, at most: they are kept in memory.
+/// Upper limit on the columns of a file, because their lengths are kept in memory.
 const COLUMNS_MAX: usize = 1 << 16;
 /// Physical types, in the order of `parquet.thrift`.
 const TYPES: &str = "BOOLEAN INT32 INT64 INT96 FLOAT DOUBLE BYTE_ARRAY FIXED_LEN_BYTE_ARRAY";
-/// A repetition type.
+/// Repetition types.
 const OPTIONAL: i64 = 1;
 const REPEATED: i64 = 2;
 
@@ -28,28 +28,29 @@ pub(super) struct Footer {
     pub(super) column: SampleColumn,
     /// Row groups in the order of their samples.
     pub(super) groups: Vec<RowGroup>,
-    /// Dimensions and element of each sample, where feedrate wrote the file.
+    /// Dimensions and element type of a sample, in files that feedrate wrote.
     pub(super) described: Option<(Dims, Element)>,
-    /// Name and type of the samples' column, or where there is none of the first few that are not it; for errors.
+    /// For errors: name and type of the samples' column, or of the first few columns if none can hold samples.
     names: String,
-    /// Bytes of each column in the file; `None` for columns of one number a row, which are labels.
+    /// Length of each column in the file; `None` for columns with one number per row, which are labels.
     column_bytes: Vec<Option<u64>>,
 }
 
 /// The column that holds the samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SampleColumn {
-    /// Among the chunks of a row group.
+    /// Number of the column in a row group.
     index: usize,
-    /// Length of each value; `None` where each has its own.
+    /// Length of each value; `None` if lengths vary.
     pub(super) value_bytes: Option<u64>,
-    /// The definition level of a value that is there.
+    /// Definition level of values that are not null.
     pub(super) level: u32,
 }
 
-/// The column's chunk of one row group.
+/// A row group, with the chunk of the samples' column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RowGroup {
+    /// Number of the first sample.
     pub(super) first: u64,
     pub(super) rows: u64,
     pub(super) start: u64,
@@ -58,15 +59,15 @@ pub(super) struct RowGroup {
 }
 
 impl RowGroup {
-    /// End of its chunk.
+    /// End of the chunk.
     pub(super) fn end(&self) -> u64 {
         self.start + self.bytes
     }
 }
 
 impl Footer {
-    /// Read a footer that begins at `start` of its file. The samples are the largest column; in files of feedrate, which say what
-    /// samples are, the first that can be read.
+    /// Read a footer that begins at `start` of its file. The samples are in the largest column, or in files of feedrate in
+    /// the first column of bytes.
     pub(super) fn read(&mut self, bytes: &[u8], start: u64) -> Result<(), FormatError> {
         let mut parsed = self.parse(bytes, start, None);
         if parsed.is_ok()
@@ -74,17 +75,14 @@ impl Footer {
             && let Some(largest) = self.largest_column()
             && largest != self.column.index
         {
-            // Whose chunks are wanted is known at the end of the footer: it is read once more.
+            // The largest column is known only at the end of the footer, so it is parsed again to find the column's chunks.
             parsed = self.parse(bytes, start, Some(largest));
         }
-        let parsed = parsed.and_then(|()| self.check_codecs());
-        let message = match parsed {
+        let message = match parsed.and_then(|()| self.check_codecs()) {
             Ok(()) => return Ok(()),
             Err(ThriftError::Ends) => "broken parquet footer: it ends within a value".to_string(),
-            Err(ThriftError::Broken) => {
-                "broken parquet footer: it is not what Thrift writes".to_string()
-            }
-            Err(ThriftError::Wrong(message)) => message,
+            Err(ThriftError::Broken) => "broken parquet footer: it is not valid Thrift".to_string(),
+            Err(ThriftError::Refused(message)) => message,
         };
         Err(FormatError::new(start, message))
     }
@@ -100,19 +98,20 @@ impl Footer {
         parse.footer.groups.clear();
         parse.footer.names.clear();
         parse.footer.column_bytes.clear();
-        let parsed = thrift::read(bytes, &mut |path, value| parse.take(path, value));
-        let parsed = parsed.and_then(|_| parse.finish());
+        let read = thrift::read(bytes, &mut |path, value| parse.take(path, value));
+        let finished = read.and_then(|_| parse.finish());
         *self = parse.footer;
-        parsed
+        finished
     }
 
     fn check_codecs(&self) -> Result<(), ThriftError> {
         let error = self.groups.iter().find_map(|group| Codec::from_code(group.codec).err());
         let message = error.map(|error| format!("column {}: {error}", self.names));
-        message.map_or(Ok(()), |message| Err(ThriftError::Wrong(message)))
+        message.map_or(Ok(()), |message| Err(ThriftError::Refused(message)))
     }
 
-    /// The first of the columns that have the most bytes in the file. Of equal ones that which was found to hold samples.
+    /// Number of the column with the most bytes in the file. Among equal ones, the samples' column is preferred, then the
+    /// first.
     fn largest_column(&self) -> Option<usize> {
         let most = self.column_bytes.iter().max()?;
         if self.column_bytes.get(self.column.index) == Some(most) {
@@ -121,39 +120,39 @@ impl Footer {
         self.column_bytes.iter().position(|bytes| bytes == most)
     }
 
-    /// The group that holds a sample of the file.
-    pub(super) fn group_of(&self, sample: u64) -> Option<&RowGroup> {
+    /// The group that contains a sample.
+    pub(super) fn group_with(&self, sample: u64) -> Option<&RowGroup> {
         let after = self.groups.partition_point(|group| group.first <= sample);
-        // Of several that begin there, all but the last are empty.
+        // Among several groups with the same first sample, only the last one is not empty.
         self.groups.get(after.checked_sub(1)?).filter(|group| sample - group.first < group.rows)
     }
 
-    /// Rows of all groups so far.
+    /// Number of rows in all groups so far.
     fn rows(&self) -> u64 {
         self.groups.last().map_or(0, |group| group.first + group.rows)
     }
 }
 
-/// A footer as far as it has come. Writers put the schema before the row groups, as its field comes first.
+/// A footer that is being parsed. The schema precedes the row groups, because its field has a lower number.
 #[derive(Default)]
 struct Parse<'b> {
     footer: Footer,
-    /// The column that must hold the samples; the first that can where there is none.
+    /// Number of the column to use; `None` for the first one that can hold samples.
     chosen: Option<usize>,
     /// End of the data in the file.
     end: u64,
     field: SchemaElement<'b>,
-    /// Fields that have fields, from the root to those that come next.
+    /// Groups that contain the next field, from the root on.
     open: [SchemaElement<'b>; DEPTH_MAX],
     depth: usize,
-    /// Columns in the schema.
+    /// Number of columns in the schema.
     columns: usize,
     column: Option<SampleColumn>,
     chunk: ColumnChunk,
     /// Number of the chunk in its row group.
     chunk_index: usize,
-    /// The chunk of the samples in the row group.
-    wanted: ColumnChunk,
+    /// The chunk of the samples' column in the row group.
+    sample_chunk: ColumnChunk,
     group_rows: u64,
     key: &'b [u8],
     value: &'b [u8],
@@ -163,7 +162,8 @@ struct Parse<'b> {
 
 impl<'b> Parse<'b> {
     fn take(&mut self, path: &[i16], value: Read<'b>) -> Result<(), ThriftError> {
-        let (field, chunk) = (&mut self.field, &mut self.chunk);
+        let field = &mut self.field;
+        let chunk = &mut self.chunk;
         match (path, value) {
             ([2, 1], Read::Int(code)) => field.physical = Some(code),
             ([2, 2], Read::Int(bytes)) => field.length = bytes,
@@ -185,7 +185,7 @@ impl<'b> Parse<'b> {
                     *sum = sum.saturating_add(u64::try_from(chunk.bytes).unwrap_or_default());
                 }
                 if self.column.is_some_and(|column| column.index == self.chunk_index) {
-                    self.wanted = chunk;
+                    self.sample_chunk = chunk;
                 }
                 self.chunk_index += 1;
             }
@@ -203,7 +203,7 @@ impl<'b> Parse<'b> {
         let mut field = std::mem::take(&mut self.field);
         let above = self.open[..self.depth].last();
         if let Some(above) = above {
-            // The root's own repetition means nothing.
+            // The repetition of the root has no meaning, so levels begin below it.
             field.is_repeated = above.is_repeated || field.repetition == REPEATED;
             field.level = above.level + u32::from([OPTIONAL, REPEATED].contains(&field.repetition));
             field.name = if self.depth == 1 { field.name } else { above.name };
@@ -226,12 +226,12 @@ impl<'b> Parse<'b> {
                 }
             }
             if self.columns == COLUMNS_MAX {
-                return Err(ThriftError::Wrong(format!("more than {COLUMNS_MAX} columns")));
+                return Err(ThriftError::Refused(format!("more than {COLUMNS_MAX} columns")));
             }
             self.footer.column_bytes.push((!field.is_number()).then_some(0));
             self.columns += 1;
         }
-        // It is whole, and so are those whose last it was.
+        // The field is complete, and so are the groups whose last field it was.
         while let Some(last) = self.depth.checked_sub(1) {
             self.open[last].children -= 1;
             if self.open[last].children > 0 {
@@ -243,13 +243,14 @@ impl<'b> Parse<'b> {
     }
 
     fn row_group(&mut self) -> Result<(), ThriftError> {
-        let (first, rows) = (self.footer.rows(), std::mem::take(&mut self.group_rows));
-        let chunk = std::mem::take(&mut self.wanted);
+        let first = self.footer.rows();
+        let rows = std::mem::take(&mut self.group_rows);
+        let chunk = std::mem::take(&mut self.sample_chunk);
         self.chunk_index = 0;
-        // Nobody asks for a row of an empty group; it may say that it lies anywhere: pyarrow says at 0.
+        // Empty groups are skipped without a check: their positions may be invalid, for example 0 in files of pyarrow.
         if rows > 0 && self.column.is_some() {
-            let group = chunk.group(first, rows, self.end).map_err(|why| {
-                ThriftError::Wrong(format!("row group {}: {why}", self.footer.groups.len()))
+            let group = chunk.group(first, rows, self.end).map_err(|reason| {
+                ThriftError::Refused(format!("row group {}: {reason}", self.footer.groups.len()))
             })?;
             self.footer.groups.push(group);
         }
@@ -266,7 +267,7 @@ impl<'b> Parse<'b> {
         }
     }
 
-    /// The whole footer has come.
+    /// Check the footer after all of it has been parsed.
     fn finish(&mut self) -> Result<(), ThriftError> {
         let Parse { footer, dims, element, .. } = self;
         let Some(column) = self.column else {
@@ -275,7 +276,7 @@ impl<'b> Parse<'b> {
                     "{}, the largest column, cannot be read: it is no column of bytes",
                     footer.names
                 );
-                return Err(ThriftError::Wrong(message));
+                return Err(ThriftError::Refused(message));
             }
             let names = if self.columns == 0 { "nothing" } else { &footer.names };
             let more = match self.columns.saturating_sub(COLUMNS_SHOWN_MAX) {
@@ -283,30 +284,33 @@ impl<'b> Parse<'b> {
                 more => format!(" and {more} more"),
             };
             let message = format!("no column of bytes: the file holds {names}{more}");
-            return Err(ThriftError::Wrong(message));
+            return Err(ThriftError::Refused(message));
         };
         footer.column = column;
         footer.described = described(*dims, *element);
         if footer.described.is_none() && (dims.is_some() || element.is_some()) {
             let message = format!("`{DIMS_KEY}` and `{ELEMENT_KEY}` describe no sample");
-            return Err(ThriftError::Wrong(message));
+            return Err(ThriftError::Refused(message));
         }
-        let (rows, samples) = (footer.rows(), footer.samples);
+        let rows = footer.rows();
+        let samples = footer.samples;
         if rows != samples {
             let message = format!("row groups of {rows} rows in a file of {samples}");
-            return Err(ThriftError::Wrong(message));
+            return Err(ThriftError::Refused(message));
         }
         Ok(())
     }
 }
 
+/// Dimensions and element type from the file's key-value metadata.
 fn described(dims: Option<&[u8]>, element: Option<&[u8]>) -> Option<(Dims, Element)> {
-    let element = std::str::from_utf8(element?).ok()?;
-    let element = Element::ALL.into_iter().find(|known| known.name() == element)?;
-    let dims = std::str::from_utf8(dims?).ok()?;
-    let (mut extents, mut count) = ([0; DIMS_MAX], 0);
-    // No dimensions at all are one empty text.
-    for extent in dims.split_terminator(',') {
+    let element_name = std::str::from_utf8(element?).ok()?;
+    let element = Element::ALL.into_iter().find(|known| known.name() == element_name)?;
+    let dims_text = std::str::from_utf8(dims?).ok()?;
+    let mut extents = [0; DIMS_MAX];
+    let mut count = 0;
+    // `split_terminator` gives no items for the empty text, which stands for no dimensions.
+    for extent in dims_text.split_terminator(',') {
         *extents.get_mut(count)? = extent.parse().ok()?;
         count += 1;
     }
@@ -325,21 +329,21 @@ struct ColumnChunk {
 }
 
 impl ColumnChunk {
-    /// Checked against the length of the data.
+    /// The row group of this chunk, after a check of its range against `end`, the end of the data.
     fn group(&self, first: u64, rows: u64, end: u64) -> Result<RowGroup, String> {
         if self.is_elsewhere {
-            return Err("its data lies in another file".to_string());
+            return Err("its data is in another file".to_string());
         }
-        let data_start = self.data_start.ok_or("it says nothing of its data")?;
-        // Some writers put 0 where there is no dictionary.
+        let data_start = self.data_start.ok_or("it does not contain the offset of its data")?;
+        // Some writers store 0 if there is no dictionary.
         let dictionary_start = self.dictionary_start.filter(|&start| start > 0);
         let start = dictionary_start.map_or(data_start, |start| start.min(data_start));
-        let lies = u64::try_from(start).ok().zip(u64::try_from(self.bytes).ok());
-        let fitting = lies.filter(|&(start, bytes)| {
-            let its_end = start.checked_add(bytes);
-            start >= MAGIC.len() as u64 && its_end.is_some_and(|its_end| its_end <= end)
+        let range = u64::try_from(start).ok().zip(u64::try_from(self.bytes).ok());
+        let valid_range = range.filter(|&(start, bytes)| {
+            let chunk_end = start.checked_add(bytes);
+            start >= MAGIC.len() as u64 && chunk_end.is_some_and(|chunk_end| chunk_end <= end)
         });
-        let (start, bytes) = fitting.ok_or_else(|| {
+        let (start, bytes) = valid_range.ok_or_else(|| {
             format!("{} bytes, said to begin at {start}, do not fit the file", self.bytes)
         })?;
         if u64::try_from(self.values) != Ok(rows) {
@@ -358,19 +362,20 @@ struct SchemaElement<'b> {
     physical: Option<i64>,
     length: i64,
     repetition: i64,
-    /// Below the root, that of the outermost field, as users know it.
+    /// Name of the outermost field below the root, which is the column name shown to users.
     name: &'b [u8],
-    /// Fields that are still to come.
+    /// Number of fields in this group that have not been parsed yet.
     children: u64,
-    /// Bytes that mean something else: text, a decimal number.
+    /// Whether the bytes have another meaning, such as text or a decimal number.
     is_annotated: bool,
-    /// It or one above it is a list.
+    /// Whether the field or a group that contains it is a list.
     is_repeated: bool,
-    /// The definition level of a value that is there.
+    /// Definition level of values that are not null.
     level: u32,
 }
 
 impl SchemaElement<'_> {
+    /// The field as a column of samples; `None` if it cannot hold samples.
     fn column(&self, index: usize) -> Option<SampleColumn> {
         let value_bytes = match self.physical? {
             BYTE_ARRAY => None,
@@ -381,7 +386,7 @@ impl SchemaElement<'_> {
         fits.then_some(SampleColumn { index, value_bytes, level: self.level })
     }
 
-    /// Whether each row has one number.
+    /// Whether the field is one number per row.
     fn is_number(&self) -> bool {
         let is_bytes = matches!(self.physical, Some(BYTE_ARRAY | FIXED_LEN_BYTE_ARRAY) | None);
         !is_bytes && !self.is_repeated
@@ -389,13 +394,13 @@ impl SchemaElement<'_> {
 
     fn write_name(&self, names: &mut String) {
         let name = String::from_utf8_lossy(&self.name[..self.name.len().min(64)]);
-        let what = match self.physical {
+        let kind = match self.physical {
             _ if self.is_repeated => "a list",
             Some(BYTE_ARRAY) if self.is_annotated => "text",
-            code => code.and_then(|code| name_of(TYPES, code)).unwrap_or("of no known type"),
+            code => code.and_then(|code| enum_name(TYPES, code)).unwrap_or("of no known type"),
         };
         let comma = if names.is_empty() { "" } else { ", " };
         // Writing to a string cannot fail.
-        let _ = write!(names, "{comma}`{}` ({what})", name.escape_debug());
+        let _ = write!(names, "{comma}`{}` ({kind})", name.escape_debug());
     }
 }

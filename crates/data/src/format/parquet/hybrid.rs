@@ -1,10 +1,10 @@
-//! Small numbers as runs of one value or packed bits: definition levels and dictionary indexes (`Encodings.md`, "RLE /
-//! bit-packing hybrid").
+//! Decodes definition levels and dictionary indexes, which are stored as runs of one value or as packed bits
+//! (`Encodings.md`, "RLE / bit-packing hybrid").
 
-/// The widest numbers.
+/// Upper limit on the bits of a number.
 const WIDTH_MAX: u32 = 32;
 
-/// Position in a sequence of numbers. The bytes are given to each call.
+/// Position in a sequence of numbers. The bytes are an argument of each method.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hybrid {
     width: u32,
@@ -25,29 +25,29 @@ impl Default for NumberRun {
 }
 
 impl Hybrid {
-    /// Numbers of `width` bits, coded from `at` of the bytes on. `None`: too wide.
+    /// The sequence of numbers of `width` bits that begins at offset `at` of the bytes; `None` if they are too wide.
     pub(super) fn new(width: u32, at: usize) -> Option<Self> {
-        // Numbers of no bits are all 0, and need no bytes.
+        // Numbers of 0 bits are all 0 and take no bytes.
         let left = if width == 0 { u64::MAX } else { 0 };
         let run = NumberRun::Same { value: 0, left };
         (width <= WIDTH_MAX).then_some(Hybrid { width, at, run })
     }
 
-    /// The next number, and how often it follows for certain; at least once. `None` where the bytes end.
+    /// The next number, and how many times it is repeated at least. `None` at the end of the bytes.
     pub(super) fn run(&mut self, bytes: &[u8]) -> Option<(u32, u64)> {
         loop {
             match self.run {
                 NumberRun::Same { value, left } if left > 0 => return Some((value, left)),
                 NumberRun::Packed { bit, left } if left > 0 => {
-                    return Some((self.packed(bytes, bit)?, 1));
+                    return Some((self.unpack(bytes, bit)?, 1));
                 }
                 _ => self.run = self.next_run(bytes)?,
             }
         }
     }
 
-    /// Pass over `count` numbers, of those that [`Hybrid::run`] told.
-    pub(super) fn pass(&mut self, count: u64) {
+    /// Skip `count` numbers, at most as many as [`Hybrid::run`] returned.
+    pub(super) fn skip(&mut self, count: u64) {
         match &mut self.run {
             NumberRun::Same { left, .. } => *left = left.saturating_sub(count),
             NumberRun::Packed { bit, left } => {
@@ -64,28 +64,28 @@ impl Hybrid {
             self.at += 1;
             head |= u64::from(byte & 127) << shift;
             if byte < 128 {
-                return self.run_of(head, bytes);
+                return self.run_from_head(head, bytes);
             }
         }
         None
     }
 
-    fn run_of(&mut self, head: u64, bytes: &[u8]) -> Option<NumberRun> {
+    fn run_from_head(&mut self, head: u64, bytes: &[u8]) -> Option<NumberRun> {
         let count = head >> 1;
         let start = self.at;
         if head & 1 == 0 {
             self.at += self.width.div_ceil(8) as usize;
-            let value = bytes.get(start..self.at)?;
-            let value = value.iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte));
+            let field = bytes.get(start..self.at)?;
+            let value = field.iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte));
             return Some(NumberRun::Same { value, left: count });
         }
-        // Groups of 8. The last may be cut off behind its last number.
+        // Groups of 8 numbers. The last group may be truncated after its last number.
         let packed_bytes = usize::try_from(count).ok()?.checked_mul(self.width as usize)?;
         self.at = start.checked_add(packed_bytes)?.min(bytes.len());
         Some(NumberRun::Packed { bit: start * 8, left: count * 8 })
     }
 
-    fn packed(&self, bytes: &[u8], bit: usize) -> Option<u32> {
+    fn unpack(&self, bytes: &[u8], bit: usize) -> Option<u32> {
         let last = (bit + self.width as usize - 1) / 8;
         let touched = bytes.get(bit / 8..=last)?;
         let word = touched.iter().rev().fold(0u64, |word, &byte| word << 8 | u64::from(byte));

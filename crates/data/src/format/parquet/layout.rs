@@ -1,5 +1,5 @@
-//! The layout of a file: its row groups and their pages, and the footer that says where they lie. Without compression all of it
-//! follows from the shape.
+//! The layout of a generated file: its row groups and pages, and the footer with their positions. Without compression the
+//! layout follows from the shape alone.
 
 use super::thrift::{BINARY, I32, STRUCT, ThriftWriter};
 use super::unpack::Codec;
@@ -8,18 +8,18 @@ use super::{
     PLAIN, RLE, TAIL_BYTES,
 };
 
-/// A page ends where its values have this many bytes, as pyarrow's do.
+/// A page ends when its values have at least this length, as in files of pyarrow.
 const PAGE_BYTES: u64 = 1 << 20;
 pub(super) const LABEL_BYTES: u64 = 8;
 /// Length of the prefix that states the length of a value.
 const LENGTH_BYTES: u64 = 4;
-/// A group's entry in the footer, about; for files that are not written anyway.
+/// Estimated length of a group's entry in the footer, for files with too many groups, which are refused.
 const GROUP_BYTES: u64 = 120;
 const REQUIRED: i64 = 0;
 const DATA_PAGE: i64 = 0;
 const VERSION: i64 = 2;
 
-/// Bytes of the file of this shape; with a compression, as if there were none.
+/// Length of a file without compression.
 pub(super) fn file_bytes(shape: &FileShape, encoding: &Encoding) -> u64 {
     let layout = FileLayout::new(shape, encoding);
     let groups = shape.samples.div_ceil(layout.group_rows);
@@ -50,7 +50,7 @@ pub(super) struct GroupLayout {
     pub(super) labels: ChunkBytes,
 }
 
-/// A column of a row group. Headers of pages count.
+/// Length of a column chunk, including page headers.
 #[derive(Clone, Copy, Default)]
 pub(super) struct ChunkBytes {
     /// Length in the file.
@@ -74,14 +74,14 @@ impl<'s> FileLayout<'s> {
         FileLayout {
             shape,
             codec,
-            // None at all is unfit, but its size may be asked for.
+            // 0 is refused by `unfit`, but the length may be computed before.
             group_rows: encoding.row_group_samples.max(1),
             images: ColumnLayout::new(value_bytes),
             labels: ColumnLayout::new(LABEL_BYTES),
         }
     }
 
-    /// The length that stands before the bytes of a sample.
+    /// The length field before the bytes of a sample.
     pub(super) fn image_prefix(&self) -> [u8; LENGTH_BYTES as usize] {
         (self.shape.sample_bytes() as u32).to_le_bytes()
     }
@@ -109,7 +109,7 @@ impl<'s> FileLayout<'s> {
         })
     }
 
-    /// `FileMetaData`
+    /// The footer, `FileMetaData`.
     pub(super) fn footer(&self, groups: impl Iterator<Item = GroupLayout>) -> Vec<u8> {
         let mut w = ThriftWriter::default();
         w.begin();
@@ -154,7 +154,7 @@ fn row_group(w: &mut ThriftWriter, codec: Codec, group: &GroupLayout) {
         [(BYTE_ARRAY, "image", start, images), (INT64, "label", labels_start, labels)]
     {
         w.begin();
-        // Where the metadata lies a second time: nowhere.
+        // `file_offset` of a copy of the metadata: there is none.
         w.i64(2, 0);
         w.begin_field(3);
         w.i32(1, physical);
@@ -175,7 +175,7 @@ fn row_group(w: &mut ThriftWriter, codec: Codec, group: &GroupLayout) {
     w.end();
 }
 
-/// A column of values of one length.
+/// A column whose values have the same length.
 pub(super) struct ColumnLayout {
     value_bytes: u64,
     page_rows: u64,
@@ -186,21 +186,22 @@ impl ColumnLayout {
         ColumnLayout { value_bytes, page_rows: PAGE_BYTES.div_ceil(value_bytes) }
     }
 
-    /// Rows of each page of a chunk.
+    /// Number of rows in each page of a chunk.
     pub(super) fn pages(&self, rows: u64) -> impl Iterator<Item = u64> {
         let page_rows = self.page_rows;
         (0..rows.div_ceil(page_rows)).map(move |page| page_rows.min(rows - page * page_rows))
     }
 
-    /// Bytes of the values of a page.
+    /// Length of the values in a page.
     pub(super) fn page_bytes(&self, rows: u64) -> u64 {
         rows.saturating_mul(self.value_bytes)
     }
 
     fn chunk(&self, rows: u64) -> ChunkBytes {
-        let (full, rest) = (rows / self.page_rows, rows % self.page_rows);
-        let full_headers = full.saturating_mul(self.header_bytes(self.page_rows));
-        let rest_header = if rest > 0 { self.header_bytes(rest) } else { 0 };
+        let full_pages = rows / self.page_rows;
+        let rest_rows = rows % self.page_rows;
+        let full_headers = full_pages.saturating_mul(self.header_bytes(self.page_rows));
+        let rest_header = if rest_rows > 0 { self.header_bytes(rest_rows) } else { 0 };
         let headers = full_headers.saturating_add(rest_header);
         let bytes = self.page_bytes(rows).saturating_add(headers);
         ChunkBytes { bytes, unpacked_bytes: bytes }
@@ -210,8 +211,8 @@ impl ColumnLayout {
         self.header(rows, None).len() as u64
     }
 
-    /// `PageHeader` of a page of that many rows. Where the packed length is given, the header is as long whatever it
-    /// is.
+    /// The `PageHeader` of a page with `rows` rows. If a compressed length is given, the length of the header does not depend
+    /// on its value.
     pub(super) fn header(&self, rows: u64, packed_bytes: Option<u64>) -> Vec<u8> {
         let bytes = saturated(self.page_bytes(rows));
         let mut w = ThriftWriter::default();
@@ -225,7 +226,7 @@ impl ColumnLayout {
         w.begin_field(5);
         w.i32(1, rows as i64);
         w.i32(2, PLAIN);
-        // Of levels, which there are none of.
+        // Encodings of levels, which are required although there are no levels.
         w.i32(3, RLE);
         w.i32(4, RLE);
         w.end();

@@ -1,15 +1,15 @@
-//! `parquet`: one row a sample, its bytes in column `image` and the label 0 in column `label`, in row groups of
-//! `dataset.row_group_samples` rows, as `parquet.thrift` 2.x specifies it. Plain, uncompressed or by gzip, without
-//! statistics; pages of about 1 MiB as pyarrow makes them, of one sample where samples are larger.
+//! `parquet`: one row per sample, with its bytes in column `image` and the label 0 in column `label`, in row groups of
+//! `dataset.row_group_samples` rows, as `parquet.thrift` 2.x specifies. Encoding PLAIN, without compression or with gzip,
+//! without statistics. Pages have about 1 MiB as in files of pyarrow, or one sample if samples are larger.
 //!
-//! Parquet knows no dimensions: they stand in the file's key-value metadata, as `feedrate.dims` and
-//! `feedrate.element`. Of a file without them a sample is the bytes of the largest column; one whose largest column does not
-//! hold bytes is refused.
+//! Parquet has no dimensions, so they are stored in the file's key-value metadata as `feedrate.dims` and
+//! `feedrate.element`. In files without these keys a sample is a value of the largest column; a file whose largest column
+//! does not contain bytes is refused.
 //!
-//! A row group is read as other readers do it, from its first byte on in large pieces, and only the column chunk that
-//! is wanted. What a piece holds beyond its sample is kept for the next ones, so that samples asked for in ascending
-//! order read each byte once; going back to an earlier sample reads its row group again. Unlike others we stop at the
-//! sample, instead of keeping a whole row group in memory: a group that is left early is read only in part.
+//! Row groups are read like other readers do: from their first byte on, in large pieces, and only the column chunk of the
+//! samples. Bytes beyond a sample are used for the next ones, so that samples in ascending order read each byte once. A
+//! step back reads the row group again. Unlike other readers, this one stops after the requested sample instead of keeping
+//! a whole row group in memory, so the rest of a group may stay unread.
 
 mod thrift;
 mod unpack;
@@ -26,30 +26,30 @@ mod tests;
 
 use super::ahead::AheadCursor;
 use super::{
-    Content, FileSink, Format, FormatError, PayloadSink, SinkError, cut_off, in_words, packed,
-    shape_of_bytes,
+    Content, FileSink, Format, FormatError, PayloadSink, SinkError, cut_off, describe_shape,
+    packed, shape_of_bytes,
 };
 use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
 use feedrate_spec::shape::{Compression, Dims, Element, Encoding, FileShape};
 
 static MEMBER: Member = Member {
     name: "parquet",
-    summary: "One row a sample, in row groups; a sample is read by reading its row group up to it.",
+    summary: "One row per sample, in row groups; a sample is read by reading its row group up to it.",
     abilities: &[Ability::RandomAccess, Ability::KeepsOpen, Ability::HoldsFiles],
 };
 
 const MAGIC: &[u8; 4] = b"PAR1";
 /// The footer's length and the magic number, at the end of a file.
 const TAIL_BYTES: u64 = 8;
-/// The longest footer that is written and read.
+/// Upper limit on the length of a footer that is written or read.
 const FOOTER_BYTES_MAX: u64 = 16 << 20;
-/// Row groups that are written: each takes about 120 bytes of the footer.
+/// Upper limit on the row groups of a generated file. Each takes about 120 bytes of the footer.
 const GROUPS_MAX: u64 = 100_000;
-/// Thrift counts the bytes of a page in 32 bits, and a value has its length before it.
+/// Upper limit on the length of a sample: the length of a page has 32 bits, and each value is preceded by its length.
 const SAMPLE_BYTES_MAX: u64 = i32::MAX as u64 - 4;
-/// The longest page that is held in memory, packed or not.
+/// Upper limit on a page that is held in memory, compressed or not.
 const PAGE_BYTES_MAX: u64 = 128 << 20;
-/// Longest sample that fits a compressed page of its own even if it does not shrink.
+/// Upper limit on a sample in a compressed page, so that it fits even if compression does not shorten it.
 const PACKED_SAMPLE_BYTES_MAX: u64 = PAGE_BYTES_MAX - (1 << 20);
 const DIMS_KEY: &str = "feedrate.dims";
 const ELEMENT_KEY: &str = "feedrate.element";
@@ -78,7 +78,8 @@ pub(super) static FORMAT: Format = Format {
 
 fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<Unfit> {
     let rows = encoding.row_group_samples;
-    let (samples, bytes) = (shape.samples, shape.sample_bytes());
+    let samples = shape.samples;
+    let bytes = shape.sample_bytes();
     let (key, message, hint) = if rows == 0 {
         ("dataset.row_group_samples", "row groups of `0` samples".to_string(), "give at least one")
     } else if bytes > SAMPLE_BYTES_MAX {
@@ -109,7 +110,7 @@ fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<Unfit> {
     Some(Unfit { key, message, hint: hint.to_string() })
 }
 
-/// The name of a number of the metadata.
-fn name_of(names: &'static str, code: i64) -> Option<&'static str> {
+/// Name of an enumeration value, given the names of all values separated by blanks.
+fn enum_name(names: &'static str, code: i64) -> Option<&'static str> {
     names.split(' ').nth(usize::try_from(code).ok()?)
 }

@@ -1,21 +1,21 @@
-//! The header of a page.
+//! Reads the header of a page.
 
 use super::thrift::{self, Read, ThriftError};
 
 /// Kinds of pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum PageKind {
-    /// Levels and values, packed together.
+    /// Data page of version 1: levels and values are compressed together.
     Data,
-    /// Levels are not packed.
+    /// Data page of version 2: levels are not compressed.
     DataV2,
     Dictionary,
-    /// Nothing that is needed.
+    /// Any other page; skipped.
     #[default]
     Other,
 }
 
-/// Fields of a page header; lengths are as claimed, but never negative.
+/// Fields of a page header. Lengths are not checked, but they are never negative.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PageHeader {
     pub(super) kind: PageKind,
@@ -23,17 +23,17 @@ pub(super) struct PageHeader {
     pub(super) packed_bytes: u64,
     pub(super) values: u64,
     pub(super) encoding: Option<i64>,
-    /// Encoding of the levels, in a page of version 1.
+    /// Encoding of the definition levels, in a page of version 1.
     pub(super) level_encoding: Option<i64>,
     /// Length of the definition levels, in a page of version 2.
     pub(super) level_bytes: u64,
     pub(super) repetition_bytes: u64,
-    /// The values are not packed, whatever the codec.
+    /// Whether the values are stored without compression in spite of the codec.
     pub(super) is_unpacked: bool,
 }
 
 impl PageHeader {
-    /// The header that `bytes` begin with, and its length.
+    /// Read the header at the start of `bytes`, and return it with its length.
     pub(super) fn read(bytes: &[u8]) -> Result<(PageHeader, usize), ThriftError> {
         let mut header = PageHeader::default();
         let len = thrift::read(bytes, &mut |path, value| {
@@ -62,7 +62,7 @@ impl PageHeader {
     }
 }
 
-/// A number that cannot be negative, nor longer than 32 bits.
+/// A number that must not be negative or longer than 32 bits.
 fn count(value: Read) -> Result<u64, ThriftError> {
     let count = value.unsigned()?;
     if u32::try_from(count).is_ok() { Ok(count) } else { Err(ThriftError::Broken) }

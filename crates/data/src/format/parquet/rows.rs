@@ -1,24 +1,25 @@
-//! Finds rows of one file after another: tail, footer, then the column chunk of the sample's row group. The footer is kept
-//! while samples of the same file follow, and so is the place in the row group.
+//! Finds the rows of one file after another: reads the tail, the footer, then the column chunk of the sample's row group.
+//! The footer and the position in the row group are kept for further samples of the same file.
 
 use super::super::ahead::{Finder, Gathered, ReadOrder, WantedSample};
 use super::chunk::ChunkStream;
 use super::footer::{Footer, RowGroup};
 use super::{
-    FOOTER_BYTES_MAX, FileShape, FormatError, MAGIC, PayloadSink, TAIL_BYTES, cut_off, in_words,
-    shape_of_bytes,
+    FOOTER_BYTES_MAX, FileShape, FormatError, MAGIC, PayloadSink, TAIL_BYTES, cut_off,
+    describe_shape, shape_of_bytes,
 };
 
-/// The rows of one file after another.
+/// [`Finder`] of the format.
 #[derive(Default)]
 pub(super) struct RowFinder {
     wanted: WantedSample,
     file_bytes: u64,
     phase: FooterPhase,
-    /// The tail or the footer, and where it begins.
+    /// The tail or the footer, while it is read.
     gathered: Gathered,
+    /// Offset of `gathered` in the file.
     start: u64,
-    /// The footer is of the file that is read.
+    /// Whether `footer` belongs to the current file.
     is_known: bool,
     footer: Footer,
     group: RowGroup,
@@ -32,7 +33,7 @@ enum FooterPhase {
     #[default]
     Tail,
     Footer,
-    /// The footer is known: the sample is to be looked up.
+    /// The footer is known, and the sample must be looked up.
     Known,
     Chunk,
 }
@@ -44,12 +45,13 @@ impl RowFinder {
         self.gathered.begin(TAIL_BYTES as usize);
     }
 
-    /// The tail or the footer is whole.
-    fn gathered(&mut self) -> Result<(), FormatError> {
+    /// Continue after the tail or the footer has been read completely.
+    fn read_gathered(&mut self) -> Result<(), FormatError> {
         if self.phase == FooterPhase::Tail {
-            let footer = self.footer_start()?;
-            self.gathered.begin((self.start - footer) as usize);
-            (self.start, self.phase) = (footer, FooterPhase::Footer);
+            let footer_start = self.footer_start()?;
+            self.gathered.begin((self.start - footer_start) as usize);
+            self.start = footer_start;
+            self.phase = FooterPhase::Footer;
             return Ok(());
         }
         self.footer.read(&self.gathered.bytes, self.start)?;
@@ -59,7 +61,7 @@ impl RowFinder {
         self.look_up()
     }
 
-    /// Offset of the footer, as the tail states it.
+    /// Offset of the footer, computed from the tail.
     fn footer_start(&self) -> Result<u64, FormatError> {
         let start = self.start;
         let (length, magic) = self.gathered.bytes.split_at(4);
@@ -82,29 +84,31 @@ impl RowFinder {
         Err(FormatError::new(start, message))
     }
 
-    /// Find the sample in the file whose footer is known.
+    /// Find the sample by the footer.
     fn look_up(&mut self) -> Result<(), FormatError> {
         let samples = self.footer.samples;
         let found = self.described();
         match (&found, &self.wanted.expected) {
             (Some(found), _) => self.wanted.check(found)?,
             (None, Some(expected)) => {
-                let wanted = in_words(expected);
-                let message = format!(
-                    "does not say what its {samples} samples are, but the plan says {wanted}"
-                );
+                let planned = describe_shape(expected);
+                let message =
+                    format!("does not describe its {samples} samples, but the plan says {planned}");
                 return Err(FormatError::new(0, message));
             }
             (None, None) if self.wanted.sample >= samples => {
-                let holds = format!("{samples} rows");
-                return Err(FormatError::no_sample(0, samples, holds, self.wanted.sample));
+                let contents = format!("{samples} rows");
+                return Err(FormatError::no_sample(0, samples, contents, self.wanted.sample));
             }
             (None, None) => {}
         }
-        let group = self.footer.group_of(self.wanted.sample).copied();
-        let group = group.ok_or_else(|| FormatError::new(0, "row groups that do not follow"))?;
+        let group = self
+            .footer
+            .group_with(self.wanted.sample)
+            .copied()
+            .ok_or_else(|| FormatError::new(0, "row groups that are not contiguous"))?;
         self.row = self.wanted.sample - group.first;
-        self.stream.want();
+        self.stream.begin_sample();
         if group != self.group || !self.stream.can_reach(self.row) {
             self.group = RowGroup::default();
             let value_bytes = found.map(|shape| shape.sample_bytes());
@@ -115,7 +119,7 @@ impl RowFinder {
         Ok(())
     }
 
-    /// Shape of the file, if its metadata says it.
+    /// Shape of the file, if its metadata contains it.
     fn described(&self) -> Option<FileShape> {
         let (dims, element) = self.footer.described?;
         Some(FileShape { dims, element, samples: self.footer.samples })
@@ -123,18 +127,18 @@ impl RowFinder {
 }
 
 impl Finder for RowFinder {
-    fn begin(&mut self, wanted: &WantedSample, begun: ReadOrder) {
+    fn begin(&mut self, wanted: &WantedSample, order: ReadOrder) {
         self.wanted = *wanted;
-        self.is_known &= begun != ReadOrder::Anew;
+        self.is_known &= order != ReadOrder::NewFile;
         if !self.is_known {
             return self.seek_tail();
         }
         self.phase = FooterPhase::Known;
-        // A sample that is refused is refused again by `take`, which can say so.
+        // An error here is found again by `take`, which can return it.
         let _ = self.look_up();
     }
 
-    fn length(&mut self, bytes: u64) -> Result<(), FormatError> {
+    fn set_length(&mut self, bytes: u64) -> Result<(), FormatError> {
         self.file_bytes = bytes;
         if bytes < TAIL_BYTES + MAGIC.len() as u64 {
             let message = format!("a file of {bytes} bytes is too short for parquet");
@@ -162,12 +166,12 @@ impl Finder for RowFinder {
         }
     }
 
-    /// Longer than any piece: what lies behind a column chunk is not wanted.
+    /// Longer than any piece, so that nothing beyond the column chunk is read ahead.
     fn record_bytes(&self) -> u64 {
         u64::MAX
     }
 
-    /// Where nothing of a chunk is left to come, it finds that it ends too early.
+    /// At the end of a chunk, [`Finder::take`] is called without bytes and reports that the chunk ends too early.
     fn has_kept(&self) -> bool {
         match self.phase {
             FooterPhase::Tail | FooterPhase::Footer => false,
@@ -182,15 +186,15 @@ impl Finder for RowFinder {
             FooterPhase::Chunk => self.stream.feed(bytes, self.row, sink),
             FooterPhase::Tail | FooterPhase::Footer => {
                 self.gathered.take(bytes);
-                if self.gathered.missing() > 0 { Ok(()) } else { self.gathered() }
+                if self.gathered.missing() > 0 { Ok(()) } else { self.read_gathered() }
             }
         };
-        // What was learnt of a broken file is not to be built upon.
+        // The footer of a broken file is not used again.
         self.is_known &= taken.is_ok();
         taken
     }
 
-    fn ended(&mut self) -> Result<(), FormatError> {
+    fn end_of_file(&mut self) -> Result<(), FormatError> {
         Err(cut_off(self.file_bytes, self.end().saturating_sub(self.file_bytes).max(1)))
     }
 

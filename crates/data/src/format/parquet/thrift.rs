@@ -1,10 +1,10 @@
-//! Thrift's compact protocol (`thrift-compact-protocol.md`), as far as parquet's metadata needs it: reads in place,
-//! without allocation, and stops at whatever the bytes cannot be.
+//! The compact protocol of Thrift (`thrift-compact-protocol.md`), as far as parquet's metadata needs it. Reads without
+//! allocation and stops at invalid bytes.
 
-/// The deepest nesting of values that is read; parquet's own goes to about 8.
+/// Upper limit on the nesting of values. Parquet's metadata has a depth of about 8.
 const DEPTH_MAX: usize = 24;
 
-/// Codes of types.
+/// Type codes.
 const TRUE: u8 = 1;
 pub(super) const I32: u8 = 5;
 const I64: u8 = 6;
@@ -12,32 +12,32 @@ pub(super) const BINARY: u8 = 8;
 const LIST: u8 = 9;
 pub(super) const STRUCT: u8 = 12;
 
-/// Reason that a value cannot be read.
+/// Reason why a value cannot be read.
 #[derive(Debug)]
 pub(super) enum ThriftError {
-    /// The bytes end within it.
+    /// The bytes end within the value.
     Ends,
-    /// No bytes that follow could make it whole.
+    /// The bytes are invalid.
     Broken,
-    /// Reason to refuse a value that is whole.
-    Wrong(String),
+    /// The value is valid Thrift but is refused for this reason.
+    Refused(String),
 }
 
 use ThriftError::{Broken, Ends};
 
-/// A value as it is read.
+/// A value that has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Read<'b> {
     Bool(bool),
     /// An integer of 16, 32 or 64 bits.
     Int(i64),
     Binary(&'b [u8]),
-    /// All fields of a struct have come.
+    /// The end of a struct.
     End,
 }
 
 impl Read<'_> {
-    /// A number that cannot be negative.
+    /// A number that must not be negative.
     pub(super) fn unsigned(self) -> Result<u64, ThriftError> {
         match self {
             Read::Int(value) => u64::try_from(value).map_err(|_| Broken),
@@ -46,10 +46,10 @@ impl Read<'_> {
     }
 }
 
-/// Takes values with the ids of the fields that lead to them. Elements of a list have the list's ids.
+/// Receives values with the ids of the fields that contain them. Elements of a list have the ids of the list.
 type Take<'t, 'b> = dyn FnMut(&[i16], Read<'b>) -> Result<(), ThriftError> + 't;
 
-/// Read the struct that `bytes` begin with, value by value: its length.
+/// Read the struct at the start of `bytes`, pass its values to `take`, and return its length.
 pub(super) fn read<'b>(bytes: &'b [u8], take: &mut Take<'_, 'b>) -> Result<usize, ThriftError> {
     let mut reader = ThriftReader { bytes, at: 0, path: [0; DEPTH_MAX] };
     reader.fields(0, take)?;
@@ -63,7 +63,7 @@ struct ThriftReader<'b> {
 }
 
 impl<'b> ThriftReader<'b> {
-    /// A struct behind `depth` fields.
+    /// Read a struct inside of `depth` fields.
     fn fields(&mut self, depth: usize, take: &mut Take<'_, 'b>) -> Result<(), ThriftError> {
         let mut id = 0i16;
         loop {
@@ -83,7 +83,7 @@ impl<'b> ThriftReader<'b> {
         }
     }
 
-    /// A value behind `depth` fields, within `nested` values.
+    /// Read a value inside of `depth` fields and `nested` values.
     fn value(
         &mut self,
         code: u8,
@@ -95,7 +95,7 @@ impl<'b> ThriftReader<'b> {
             return Err(Broken);
         }
         match code {
-            // Outside of structs a truth value is a byte of its own, so each element takes at least one.
+            // In lists and maps a boolean is one byte, so each element takes at least one byte.
             1..=3 => _ = self.bytes(1)?,
             4..=6 => {
                 let value = zigzag(self.varint()?);
@@ -109,8 +109,8 @@ impl<'b> ThriftReader<'b> {
             }
             9 | 10 => {
                 let head = self.byte()?;
-                let few = u64::from(head >> 4);
-                let count = if few == 15 { self.varint()? } else { few };
+                let short_count = u64::from(head >> 4);
+                let count = if short_count == 15 { self.varint()? } else { short_count };
                 for _ in 0..count {
                     self.value(head & 15, depth, nested + 1, take)?;
                 }
@@ -163,12 +163,12 @@ fn zigzag(value: u64) -> i64 {
 #[derive(Default)]
 pub(super) struct ThriftWriter {
     pub(super) bytes: Vec<u8>,
-    /// The last field of each struct that is open.
+    /// Id of the last field in each open struct.
     last: Vec<i16>,
 }
 
 impl ThriftWriter {
-    /// A struct that is no field: the whole, or an element of a list.
+    /// Begin a struct that is not a field: the outermost one, or an element of a list.
     pub(super) fn begin(&mut self) {
         self.last.push(0);
     }
@@ -188,7 +188,7 @@ impl ThriftWriter {
         self.zigzag(value);
     }
 
-    /// Write the number in 5 bytes, however small it is: the last groups of 7 bits may be 0.
+    /// Write a number in 5 bytes, regardless of its value. The last groups of 7 bits may be 0.
     pub(super) fn wide_i32(&mut self, id: i16, value: i64) {
         self.field(id, I32);
         let zigzag = (value << 1 ^ value >> 63) as u32;
@@ -206,7 +206,7 @@ impl ThriftWriter {
         self.binary(value);
     }
 
-    /// The head of a list of so many values, which are written next.
+    /// Write the head of a list of `count` values, which the caller writes next.
     pub(super) fn list(&mut self, id: i16, code: u8, count: u64) {
         self.field(id, LIST);
         if count < 15 {
@@ -217,7 +217,7 @@ impl ThriftWriter {
         }
     }
 
-    /// Fields come in ascending order, at most 15 apart.
+    /// Write the head of a field. Fields must have ascending ids, at most 15 apart.
     fn field(&mut self, id: i16, code: u8) {
         if let Some(last) = self.last.last_mut() {
             self.bytes.push(((id - *last) as u8) << 4 | code);

@@ -1,10 +1,10 @@
-//! A page that is in memory as a whole: its levels, and its values, plain or by their number in the dictionary.
+//! Reads the levels and values of a page in memory. Values are plain or indexes of a dictionary.
 
 use super::footer::SampleColumn;
 use super::hybrid::Hybrid;
 use super::page::{PageHeader, PageKind};
 use super::unpack::{Codec, Unpacker};
-use super::{PLAIN, RLE, name_of};
+use super::{PLAIN, RLE, enum_name};
 
 const PLAIN_DICTIONARY: i64 = 2;
 const RLE_DICTIONARY: i64 = 8;
@@ -22,14 +22,14 @@ pub(super) struct PageValues {
     levels: Hybrid,
     coded: Coded,
     dictionary: Vec<u8>,
-    /// End of each entry in `dictionary`. It begins where the one before ends, with its length first.
+    /// End of each entry in `dictionary`. An entry begins at the end of the previous one, with its length if lengths vary.
     entries: Vec<u32>,
 }
 
-/// Encoding of the values of a page.
+/// Encoding of the values of a page, and the position in them.
 #[derive(Clone, Copy, Debug)]
 enum Coded {
-    /// Values one after another; the offset of the next one in the page.
+    /// Values one after another, with the offset of the next one.
     Plain(usize),
     Dictionary(Hybrid),
 }
@@ -41,7 +41,7 @@ impl Default for Coded {
 }
 
 impl PageValues {
-    /// Start on a column chunk: it has no dictionary yet.
+    /// Start on a column chunk, without a dictionary.
     pub(super) fn start(&mut self, column: SampleColumn) {
         self.column = column;
         self.rows_left = 0;
@@ -49,12 +49,12 @@ impl PageValues {
         self.dictionary.clear();
     }
 
-    /// Rows of the page that were not passed.
+    /// Number of rows of the page that have not been read.
     pub(super) fn rows_left(&self) -> u64 {
         self.rows_left
     }
 
-    /// Whether a page can be read by [`PageValues`] or plainly from the file; else why not.
+    /// Check that a page has a supported encoding.
     pub(super) fn check(header: &PageHeader) -> Result<(), String> {
         let code = header.encoding.unwrap_or(-1);
         if header.kind == PageKind::Other
@@ -62,11 +62,11 @@ impl PageValues {
         {
             return Ok(());
         }
-        let name = name_of(NAMES, code).map_or(code.to_string(), str::to_string);
+        let name = enum_name(NAMES, code).map_or(code.to_string(), str::to_string);
         Err(format!("values are encoded by `{name}`, not PLAIN or by a dictionary"))
     }
 
-    /// Take a data page.
+    /// Load a data page.
     pub(super) fn load(
         &mut self,
         header: &PageHeader,
@@ -89,7 +89,7 @@ impl PageValues {
         Ok(())
     }
 
-    /// Unpack a page of version 1, and return the offsets of its levels and values.
+    /// Decompress a page of version 1, and return the offsets of its levels and values.
     fn load_v1(
         &mut self,
         header: &PageHeader,
@@ -109,6 +109,7 @@ impl PageValues {
         Ok((4, values_at.ok_or("levels are longer than their page")?))
     }
 
+    /// Decompress a page of version 2, and return the offsets of its levels and values.
     fn load_v2(
         &mut self,
         header: &PageHeader,
@@ -119,27 +120,29 @@ impl PageValues {
             return Err("repetition levels in a column that does not repeat".to_string());
         }
         let split = packed.split_at_checked(header.level_bytes as usize);
-        let split = split.zip(header.bytes.checked_sub(header.level_bytes));
-        let ((levels, values), bytes) = split.ok_or("levels are longer than their page")?;
+        let value_bytes = header.bytes.checked_sub(header.level_bytes);
+        let ((levels, packed_values), value_bytes) =
+            split.zip(value_bytes).ok_or("levels are longer than their page")?;
         self.page.extend_from_slice(levels);
-        // Some writers pack nothing where there is nothing.
-        let codec = if header.is_unpacked || bytes == 0 { Codec::Uncompressed } else { codec };
-        let values = if bytes > 0 { values } else { &[] };
-        self.unpacker.unpack(codec, values, bytes, &mut self.page)?;
+        // Some writers store no compressed data for pages without values.
+        if value_bytes > 0 {
+            let codec = if header.is_unpacked { Codec::Uncompressed } else { codec };
+            self.unpacker.unpack(codec, packed_values, value_bytes, &mut self.page)?;
+        }
         Ok((0, levels.len()))
     }
 
-    /// The numbers of dictionary entries, their width before them.
+    /// The dictionary indexes at offset `at`, which are preceded by their width.
     fn indexes(&self, at: usize) -> Result<Hybrid, String> {
         let width = match self.page.get(at) {
             Some(&width) => u32::from(width),
-            // All values are missing.
+            // All values are null.
             None => 0,
         };
         Hybrid::new(width, at + 1).ok_or(format!("dictionary indexes of {width} bits"))
     }
 
-    /// Take the dictionary of the chunk.
+    /// Load the dictionary of the chunk.
     pub(super) fn load_dictionary(
         &mut self,
         header: &PageHeader,
@@ -158,26 +161,26 @@ impl PageValues {
         Ok(())
     }
 
-    /// Pass over `count` rows of the page.
-    pub(super) fn pass(&mut self, count: u64) -> Result<(), String> {
+    /// Skip `count` rows of the page.
+    pub(super) fn skip(&mut self, count: u64) -> Result<(), String> {
         let mut left = count;
         while left > 0 {
-            let (level, run) = self.level()?;
-            let run = run.min(left);
+            let (level, repeats) = self.level()?;
+            let rows = repeats.min(left);
             if level == self.column.level {
-                self.pass_values(run)?;
+                self.skip_values(rows)?;
             }
-            self.pass_level(run);
-            left -= run;
+            self.levels.skip(rows);
+            left -= rows;
         }
         self.rows_left -= count;
         Ok(())
     }
 
-    /// The next row's value; `None` where it is null.
+    /// The value of the next row; `None` if it is null.
     pub(super) fn take(&mut self) -> Result<Option<&[u8]>, String> {
         let (level, _) = self.level()?;
-        self.pass_level(1);
+        self.levels.skip(1);
         self.rows_left -= 1;
         if level != self.column.level {
             return Ok(None);
@@ -191,26 +194,28 @@ impl PageValues {
             Coded::Dictionary(indexes) => {
                 let (index, _) =
                     indexes.run(&self.page).ok_or("the page ends within its values")?;
-                indexes.pass(1);
+                indexes.skip(1);
                 self.entry(index).map(Some)
             }
         }
     }
 
     fn entry(&self, index: u32) -> Result<&[u8], String> {
-        let before = index.checked_sub(1).map_or(Some(&0), |i| self.entries.get(i as usize));
+        let start = index.checked_sub(1).map_or(Some(&0), |i| self.entries.get(i as usize));
+        let end = self.entries.get(index as usize);
         let prefix = if self.column.value_bytes.is_some() { 0 } else { 4 };
-        let range = before.zip(self.entries.get(index as usize));
-        let range = range.map(|(start, end)| *start as usize + prefix..*end as usize);
-        range.and_then(|range| self.dictionary.get(range)).ok_or_else(|| {
-            format!("entry {index} of a dictionary of {} entries", self.entries.len())
-        })
+        start
+            .zip(end)
+            .and_then(|(start, end)| self.dictionary.get(*start as usize + prefix..*end as usize))
+            .ok_or_else(|| {
+                format!("entry {index} of a dictionary of {} entries", self.entries.len())
+            })
     }
 
-    fn pass_values(&mut self, count: u64) -> Result<(), String> {
+    fn skip_values(&mut self, count: u64) -> Result<(), String> {
         match &mut self.coded {
             Coded::Plain(at) => {
-                // Each takes bytes of the page, so this ends however many there are said to be.
+                // The loop ends even if `count` is invalid, because each value takes bytes of the page.
                 for _ in 0..count {
                     *at = plain(&self.page, *at, self.column)?.end;
                 }
@@ -219,23 +224,19 @@ impl PageValues {
                 let mut left = count;
                 while left > 0 {
                     let run = indexes.run(&self.page);
-                    let now = run.ok_or("the page ends within its values")?.1.min(left);
-                    indexes.pass(now);
-                    left -= now;
+                    let values = run.ok_or("the page ends within its values")?.1.min(left);
+                    indexes.skip(values);
+                    left -= values;
                 }
             }
         }
         Ok(())
     }
 
-    /// The level of the next row, and how many rows have it for certain.
+    /// The level of the next row, and the number of rows that have it at least.
     fn level(&mut self) -> Result<(u32, u64), String> {
         let run = self.levels.run(&self.page);
         run.ok_or_else(|| "the page ends within its levels".to_string())
-    }
-
-    fn pass_level(&mut self, count: u64) {
-        self.levels.pass(count);
     }
 }
 

@@ -1,6 +1,7 @@
-//! Writes a file: the pages of each row group, then the footer that says where they lie. Compressed pages are made and
-//! packed in small pieces, however long they are: a page's header stands before it and says how long it became, so that it
-//! is patched.
+//! Writes a file: the pages of each row group, then the footer with their positions.
+//!
+//! Compressed pages are generated and compressed in small pieces, so memory does not depend on their length. The header
+//! precedes the page and contains its compressed length, so it is reserved and patched.
 
 use super::super::deflate::DeflateSink;
 use super::layout::{ChunkBytes, ColumnLayout, FileLayout, GroupLayout, LABEL_BYTES};
@@ -23,7 +24,8 @@ pub(super) fn file(
     };
     let mut groups = Vec::new();
     for plain in layout.groups() {
-        let (start, mut sample) = (pages.at, plain.first);
+        let start = pages.at;
+        let mut sample = plain.first;
         let images = pages.chunk(&layout.images, plain.rows, &mut |sink| {
             sink.write(0, &layout.image_prefix())?;
             packed::write_sample(0, sample, shape, content, sink, &mut |_| {})?;
@@ -45,12 +47,12 @@ pub(super) fn file(
 struct Pages<'s> {
     codec: Codec,
     deflate: DeflateSink<'s>,
-    /// Offset in the file.
+    /// Offset of the next page in the file.
     at: u64,
 }
 
 impl Pages<'_> {
-    /// Write the pages of a column chunk, each value by `value`.
+    /// Write the pages of a column chunk. `value` writes the next value.
     fn chunk(
         &mut self,
         column: &ColumnLayout,

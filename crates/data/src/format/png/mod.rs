@@ -1,7 +1,8 @@
-//! `png`: one picture a file, with zlib's default effort and filters chosen row by row, as Pillow writes it for DLIO.
+//! `png`: one picture per file, with the default compression level of zlib and filters chosen row by row, as Pillow writes
+//! it for DLIO.
 //!
-//! Reads what others write too: palettes, low depths, 16 bits, alpha, interlaced. All is unfolded to whole samples
-//! of 8 or 16 bits.
+//! Files with palettes, less than 8 bits, 16 bits, alpha or interlacing can be read too. Pixels are expanded to values of
+//! 8 or 16 bits.
 
 #[cfg(test)]
 mod tests;
@@ -19,17 +20,17 @@ pub(super) struct Png;
 
 static MEMBER: Member = Member {
     name: "png",
-    summary: "One picture a file, without loss; a sample is read by reading and decoding the file.",
+    summary: "One picture per file, without loss; a sample is read by reading and decoding the file.",
     abilities: &[Ability::ChecksContent, Ability::EstimatedSize, Ability::DecoderAllocates],
 };
 
-/// Length, kind and checksum around what a chunk holds.
+/// Length, type and checksum of a chunk.
 const CHUNK_BYTES: u64 = 12;
-/// The signature and the header chunk.
+/// Length of the signature and the header chunk.
 const HEAD_BYTES: u64 = 33;
-/// Data in a chunk, as Pillow writes it.
+/// Length of the data in a chunk, as in files of Pillow.
 const CHUNK_DATA_BYTES: usize = 64 << 10;
-/// Deflate finds nothing in noise: blocks of so many bytes are stored with a header each.
+/// Deflate stores random data in blocks of this length, each with a header.
 const STORED_BYTES: u64 = 32 << 10;
 const STORED_HEAD_BYTES: u64 = 5;
 
@@ -44,9 +45,9 @@ impl Picture for Png {
 
     const FITS: Fits = Fits { channels: &[3, 4], side_max: (1 << 31) - 1 };
 
-    /// Deflate packs 258 bytes into 2 bits at best, and each can be 8 samples of one bit, unfolded to 3 colours and
-    /// alpha.
-    const PIXEL_BYTES_A_BYTE: u64 = 1032 * 8 * 4;
+    /// Deflate packs up to 258 bytes into 2 bits. Each of these bytes can be 8 pixels of one bit, which are expanded to three
+    /// colours and alpha.
+    const PIXEL_BYTES_PER_BYTE: u64 = 1032 * 8 * 4;
 
     fn file_bytes(shape: &FileShape) -> u64 {
         let height = shape.dims.as_slice().first().copied().unwrap_or(1);
@@ -57,7 +58,7 @@ impl Picture for Png {
         HEAD_BYTES.saturating_add(zlib).saturating_add(chunks * CHUNK_BYTES)
     }
 
-    /// Two rows are in memory.
+    /// Writes the picture with two rows in memory.
     fn write(
         shape: &FileShape,
         mut pixels: PixelSource,
@@ -94,13 +95,14 @@ impl Picture for Png {
         options.set_ignore_text_chunk(true);
         options.set_ignore_iccp_chunk(true);
         let mut decoder = png::Decoder::new_with_options(Reading::new(file), options);
-        // The decoder's memory grows with what has come, and is claimed for whole rows once their picture was believed.
+        // No limit is needed: the decoder's memory grows with its input, and memory for pixels is allocated only after
+        // the picture's size has been checked.
         decoder.set_limits(png::Limits { bytes: usize::MAX });
         decoder.set_transformations(png::Transformations::EXPAND);
         let mut reader = match decoder.read_info() {
             Ok(reader) => reader,
-            Err(DecodingError::IoError(_)) if !pixels.is_whole => return Ok(()),
-            Err(error) => return Err(no_png(error)),
+            Err(DecodingError::IoError(_)) if !pixels.is_complete => return Ok(()),
+            Err(error) => return Err(invalid_png(error)),
         };
         let (width, height) = reader.info().size();
         let (colour, depth) = reader.output_color_type();
@@ -108,7 +110,7 @@ impl Picture for Png {
         let element = if is_wide { Element::Uint16 } else { Element::Uint8 };
         let sides = [height.into(), width.into(), colour.samples() as u64];
         let Some(pixels) = pixels.claim(sides, element)? else { return Ok(()) };
-        reader.next_frame(pixels).and_then(|_| reader.finish()).map_err(no_png)?;
+        reader.next_frame(pixels).and_then(|_| reader.finish()).map_err(invalid_png)?;
         if is_wide {
             swap_pairs(pixels);
         }
@@ -116,11 +118,11 @@ impl Picture for Png {
     }
 }
 
-fn no_png(error: DecodingError) -> FormatError {
-    FormatError::new(0, format!("no whole png: {error}"))
+fn invalid_png(error: DecodingError) -> FormatError {
+    FormatError::new(0, format!("not a complete png: {error}"))
 }
 
-/// Turn big-endian pairs of the file into little-endian payload, or back.
+/// Swap the bytes of 16-bit values: files are big-endian, payload is little-endian.
 fn swap_pairs(bytes: &mut [u8]) {
     for pair in bytes.as_chunks_mut::<2>().0 {
         pair.swap(0, 1);

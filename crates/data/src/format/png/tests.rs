@@ -77,19 +77,22 @@ fn what_cannot_be_read_says_why() {
     let end = || chunk(b"IEND", b"");
     let cases = [
         (file(1 << 31, 1, 8, 0, &[data()]), "cannot hold more than"),
-        (file(5, 0, 8, 0, &[data()]), "no whole png: Invalid image dimensions"),
-        (file(5, 5, 3, 0, &[data()]), "no whole png"),
-        (file(5, 5, 16, 3, &[data()]), "no whole png"),
-        (file(5, 5, 8, 7, &[data()]), "no whole png"),
-        (file((1 << 31) - 1, (1 << 31) - 1, 16, 6, &[data()]), "no whole png: limits are exceeded"),
+        (file(5, 0, 8, 0, &[data()]), "not a complete png: Invalid image dimensions"),
+        (file(5, 5, 3, 0, &[data()]), "not a complete png"),
+        (file(5, 5, 16, 3, &[data()]), "not a complete png"),
+        (file(5, 5, 8, 7, &[data()]), "not a complete png"),
+        (
+            file((1 << 31) - 1, (1 << 31) - 1, 16, 6, &[data()]),
+            "not a complete png: limits are exceeded",
+        ),
         (file(1 << 20, 1 << 12, 8, 0, &[data(), vec![0; 200_000]]), "more than 1073741824 bytes"),
-        (file(5, 5, 8, 3, &[data(), end()]), "no whole png"),
-        (file(5, 5, 8, 0, &[data(), end()]), "no whole png"),
-        (file(5, 5, 8, 0, &[end()]), "no whole png"),
-        (file(5, 5, 8, 0, &[chunk(b"tEXt", &[7; 9000])]), "no whole png"),
-        (file(5, 5, 8, 0, &[vec![0xff; 40]]), "no whole png"),
+        (file(5, 5, 8, 3, &[data(), end()]), "not a complete png"),
+        (file(5, 5, 8, 0, &[data(), end()]), "not a complete png"),
+        (file(5, 5, 8, 0, &[end()]), "not a complete png"),
+        (file(5, 5, 8, 0, &[chunk(b"tEXt", &[7; 9000])]), "not a complete png"),
+        (file(5, 5, 8, 0, &[vec![0xff; 40]]), "not a complete png"),
         (vec![vec![]], "the file is empty"),
-        (vec![b"\x89PNG\r\n\x1a\n".repeat(9)], "no whole png"),
+        (vec![b"\x89PNG\r\n\x1a\n".repeat(9)], "not a complete png"),
     ];
     for (parts, wanted) in cases {
         let error = read(find("png").unwrap(), &parts, 0, None).unwrap_err();
@@ -105,7 +108,7 @@ fn a_longer_file_than_planned_is_refused() {
     let error = read(find("png").unwrap(), &parts, 0, Some(&small)).unwrap_err();
     assert_eq!(
         error.message,
-        "the file has 100000 bytes; no picture looked for takes more than 65576"
+        "the file has 100000 bytes, but the expected picture has at most 65576"
     );
 }
 

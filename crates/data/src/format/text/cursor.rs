@@ -1,15 +1,15 @@
-//! The file under the text: what of it comes next, gzip, its end.
+//! Reads text files, with or without gzip compression, and passes the text on to [`Rows`].
 
 use super::super::ahead::{AheadCursor, Finder, ReadOrder, WantedSample};
 use super::gunzip::Gunzip;
 use super::rows::Rows;
 use super::{Cursor, CursorOptions, FileShape, FormatError, PayloadSink, Syntax};
 
-/// First bytes of compressed files that pandas can write and that are not read here.
+/// Signatures of compressions that pandas can write and that are not supported.
 const UNREAD: [(&[u8], &str); 4] =
     [(b"BZh", "bz2"), (b"PK\x03\x04", "zip"), (b"\xfd7zXZ", "xz"), (b"\x28\xb5\x2f\xfd", "zstd")];
 
-/// Reads samples of one file after another, each from its start on.
+/// A cursor for text files.
 pub(in super::super) fn cursor<S: Syntax>(options: &CursorOptions) -> Box<dyn Cursor> {
     let text =
         Text::<S> { length: 0, at: 0, packing: Packing::Unknown, gunzip: None, rows: Rows::new() };
@@ -21,12 +21,12 @@ struct Text<S> {
     /// Offset of the next byte.
     at: u64,
     packing: Packing,
-    /// Made for the first file that is compressed.
+    /// Created for the first compressed file.
     gunzip: Option<Gunzip>,
     rows: Rows<S>,
 }
 
-/// Compression, as the file's first bytes show it.
+/// Compression of the file, recognised by its first bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Packing {
     Unknown,
@@ -35,7 +35,7 @@ enum Packing {
 }
 
 impl<S: Syntax> Text<S> {
-    /// Compressed files have no suffix of their own: the first bytes tell.
+    /// Recognise the compression by the first bytes, because compressed files have no suffix.
     fn recognise(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
         if let Some((_, name)) = UNREAD.iter().find(|(magic, _)| bytes.starts_with(magic)) {
             let message = format!("compressed by `{name}`; only gzip is read");
@@ -49,7 +49,8 @@ impl<S: Syntax> Text<S> {
         Ok(())
     }
 
-    /// Bytes of the file to the rows: how many were used, all unless the sample is done.
+    /// Pass bytes of the file to the rows, after decompression. Returns the number of bytes used: all, unless the sample is
+    /// complete.
     fn unpack(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<usize, FormatError> {
         let gunzip = match (self.packing, &mut self.gunzip) {
             (Packing::Gzip, Some(gunzip)) => gunzip,
@@ -71,7 +72,7 @@ impl<S: Syntax> Text<S> {
         }
     }
 
-    fn read_on(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+    fn process(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         self.rows.check()?;
         if self.packing == Packing::Unknown {
             self.recognise(bytes)?;
@@ -80,7 +81,7 @@ impl<S: Syntax> Text<S> {
         if self.at < self.length || self.has_kept() || self.rows.is_done() {
             return Ok(());
         }
-        if self.packing == Packing::Gzip && !self.gunzip.as_ref().is_some_and(Gunzip::is_whole) {
+        if self.packing == Packing::Gzip && !self.gunzip.as_ref().is_some_and(Gunzip::is_complete) {
             return Err(FormatError::new(self.at, "the file ends within a gzip stream"));
         }
         self.rows.end(sink)
@@ -88,14 +89,15 @@ impl<S: Syntax> Text<S> {
 }
 
 impl<S: Syntax> Finder for Text<S> {
-    fn begin(&mut self, wanted: &WantedSample, begun: ReadOrder) {
-        let is_same_file = begun != ReadOrder::Anew;
+    fn begin(&mut self, wanted: &WantedSample, order: ReadOrder) {
+        let is_same_file = order != ReadOrder::NewFile;
         if !self.rows.begin(wanted.sample, wanted.expected.as_ref(), is_same_file) {
-            (self.at, self.packing) = (0, Packing::Unknown);
+            self.at = 0;
+            self.packing = Packing::Unknown;
         }
     }
 
-    fn length(&mut self, bytes: u64) -> Result<(), FormatError> {
+    fn set_length(&mut self, bytes: u64) -> Result<(), FormatError> {
         self.length = bytes;
         Ok(())
     }
@@ -117,14 +119,14 @@ impl<S: Syntax> Finder for Text<S> {
     }
 
     fn take(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        let read = self.read_on(bytes, sink);
-        if read.is_err() {
-            self.rows.give_up();
+        let processed = self.process(bytes, sink);
+        if processed.is_err() {
+            self.rows.invalidate();
         }
-        read
+        processed
     }
 
-    fn ended(&mut self) -> Result<(), FormatError> {
+    fn end_of_file(&mut self) -> Result<(), FormatError> {
         self.rows.check()?;
         Err(self.rows.no_row())
     }

@@ -1,4 +1,4 @@
-//! Half-precision floats: to and from wider ones, and their shortest text.
+//! Half-precision floats: conversion to and from wider floats, and their shortest decimal text.
 
 /// The bits of the half nearest to `value`, ties to even (IEEE 754).
 pub(super) fn from_f64(value: f64) -> u16 {
@@ -10,7 +10,7 @@ pub(super) fn from_f64(value: f64) -> u16 {
         0x7c00
     } else {
         let exponent = ((size.to_bits() >> 52) as i32 - 1023).max(-14);
-        // A power of two scales exactly; what overflows the fraction belongs to the next exponent.
+        // Scaling by a power of two is exact. If the fraction overflows, the addition raises the exponent.
         let fraction = nearest(size * power_of_two(10 - exponent)) as u16;
         (((exponent + 14) as u16) << 10) + fraction
     };
@@ -29,8 +29,8 @@ pub(super) fn to_f64(bits: u16) -> f64 {
     if bits & 0x8000 == 0 { size } else { -size }
 }
 
-/// The integer nearest to a small number, ties to even: what is added leaves no room for a fraction. The method
-/// `round_ties_even` is a call into a library on x86-64.
+/// The integer nearest to a small number, ties to even. The addition of 2⁵² rounds the fraction away. The method
+/// `round_ties_even` is slower, because it calls a library function on x86-64.
 fn nearest(size: f64) -> f64 {
     const NO_FRACTION: f64 = (1u64 << 52) as f64;
     (size + NO_FRACTION) - NO_FRACTION
@@ -40,14 +40,14 @@ fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(((exponent + 1023) as u64) << 52)
 }
 
-/// Digits that tell any two halves apart.
+/// Number of decimal digits that distinguish any two halves.
 const DIGITS_MAX: i32 = 5;
 
 const POWERS_OF_TEN: [f64; 13] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12];
 
-/// The float of the fewest decimal digits that is nearest to the half among all halves. As 64-bit floats have more
-/// digits than that, its own shortest text is the half's.
+/// The 64-bit float with the fewest decimal digits whose nearest half is the given one. Its shortest text is also the
+/// shortest text of the half, since 64-bit floats have more precision.
 pub(super) fn shortest(bits: u16) -> f64 {
     let value = to_f64(bits);
     let size = value.abs();
@@ -62,12 +62,12 @@ pub(super) fn shortest(bits: u16) -> f64 {
     };
     let found = (1..=DIGITS_MAX)
         .map(|digits| rounded(size, digits - first_place + leading_zeros))
-        .find(|&near| from_f64(near) == bits & 0x7fff);
+        .find(|&candidate| from_f64(candidate) == bits & 0x7fff);
     found.unwrap_or(size).copysign(value)
 }
 
-/// `size` rounded to `places` decimal places. Products of 11 bits and a small power of ten are exact, and so are quotients
-/// rounded once.
+/// Round `size` to `places` decimal places. Products of 11 bits and a small power of ten are exact, and quotients are
+/// rounded only once.
 fn rounded(size: f64, places: i32) -> f64 {
     let power = POWERS_OF_TEN[places.unsigned_abs() as usize];
     if places < 0 { nearest(size / power) * power } else { nearest(size * power) / power }

@@ -1,20 +1,20 @@
-//! Unpacks gzip files of one or more members from pieces of the file, a window at a time.
+//! Decompresses gzip files with one or more members piece by piece, one window at a time.
 
 use super::FormatError;
 use flate2::bufread::GzDecoder;
 use std::io::{self, BufRead, ErrorKind, Read};
 use std::ops::Range;
 
-/// Size of the window, and upper limit on the packed bytes that are held.
+/// Length of the window, and upper limit on the compressed bytes in memory.
 const WINDOW_BYTES: usize = 64 << 10;
 
-/// Unpacks one file after another.
+/// Decompresses one file after another.
 pub(super) struct Gunzip {
     decoder: GzDecoder<PackedBytes>,
     window: Vec<u8>,
-    /// Unpacked bytes in the window that were not taken yet.
+    /// Decompressed bytes in the window that have not been taken.
     text: Range<usize>,
-    /// The last member has ended, and no byte of another was fed.
+    /// Whether the last member has ended and no byte of the next one was fed.
     is_between_members: bool,
 }
 
@@ -33,16 +33,17 @@ impl Gunzip {
     pub(super) fn begin(&mut self) {
         self.feed(&[]);
         self.begin_member();
-        (self.text, self.is_between_members) = (0..0, true);
+        self.text = 0..0;
+        self.is_between_members = true;
     }
 
-    /// Start on a member, whose first bytes may have been fed already.
+    /// Start on a member. Its first bytes may have been fed already.
     fn begin_member(&mut self) {
         let packed = std::mem::take(self.decoder.get_mut());
         self.decoder.reset(packed);
     }
 
-    /// Unpacked bytes that were not taken yet.
+    /// Decompressed bytes that have not been taken.
     pub(super) fn text(&self) -> &[u8] {
         &self.window[self.text.clone()]
     }
@@ -52,17 +53,18 @@ impl Gunzip {
         self.text.start += len;
     }
 
-    /// Whether bytes that were fed may still make text.
+    /// Whether more text may follow without further bytes of the file.
     pub(super) fn has_more(&self) -> bool {
         !self.text.is_empty() || !self.decoder.get_ref().left().is_empty()
     }
 
-    /// Whether all members that were begun have ended.
-    pub(super) fn is_whole(&self) -> bool {
+    /// Whether all members have ended and all text was taken.
+    pub(super) fn is_complete(&self) -> bool {
         self.is_between_members && !self.has_more()
     }
 
-    /// Take as many of the file's next bytes as there is room for: how many. Call once [`Gunzip::unpack`] wants more.
+    /// Take the next bytes of the file, up to a limit, and return their number. Call only after [`Gunzip::unpack`] has
+    /// returned false.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> usize {
         let fed = &bytes[..bytes.len().min(WINDOW_BYTES)];
         let packed = self.decoder.get_mut();
@@ -72,8 +74,8 @@ impl Gunzip {
         fed.len()
     }
 
-    /// Unpack more text, once all was taken. False where more of the file must be fed first. `file_offset` is that of the
-    /// next byte to feed, for errors.
+    /// Decompress more text after all text has been taken. Returns false if bytes of the file must be fed first.
+    /// `file_offset` is the offset of the next byte to feed and is used in errors.
     pub(super) fn unpack(&mut self, file_offset: u64) -> Result<bool, FormatError> {
         loop {
             if self.is_between_members {
@@ -99,7 +101,7 @@ impl Gunzip {
     }
 }
 
-/// Packed bytes that were fed. Reads beyond them would block: more may follow.
+/// Compressed bytes that were fed. Reads beyond them return [`ErrorKind::WouldBlock`], since more may follow.
 #[derive(Default)]
 struct PackedBytes {
     bytes: Vec<u8>,
@@ -113,8 +115,8 @@ impl PackedBytes {
 }
 
 impl Read for PackedBytes {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let len = self.fill_buf()?.read(into)?;
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.fill_buf()?.read(buffer)?;
         self.consume(len);
         Ok(len)
     }

@@ -1,5 +1,5 @@
-//! Numbers as text, a sample a line: what `csv` and `json` share. A file is read from its start; samples taken in
-//! order are read on from where the last one ended, and no byte is read twice.
+//! Shared code of the formats `csv` and `json`: numbers as text, one sample per line. A file is read from its start.
+//! Samples in ascending order continue at the end of the last one, so no byte is read twice.
 
 mod float16;
 mod number;
@@ -12,7 +12,7 @@ mod tests;
 
 use super::{
     Content, Cursor, CursorOptions, FileSink, FormatError, PayloadSink, SinkError, check_sample,
-    in_words,
+    describe_shape,
 };
 use feedrate_spec::catalog::{FormatEntry, Member};
 use feedrate_spec::shape::{Compression, Element, Encoding, FileShape};
@@ -21,7 +21,7 @@ pub(super) use cursor::cursor;
 pub(super) use rows::{NumberText, RowEnd, Values};
 pub(super) use write::{LineMarks, encode, file_bytes};
 
-/// Reads are large, as files are read from their start.
+/// Length of a read. Large, because files are read from their start.
 const PIECE_BYTES: u64 = 1 << 20;
 
 /// A format of numbers as text.
@@ -37,25 +37,25 @@ pub(super) const fn entry(
     }
 }
 
-/// How numbers stand in a line.
+/// Syntax of the numbers in a line.
 pub(super) trait Syntax: Default + Send + 'static {
     /// Start on a text, at the beginning of a row.
     fn begin(&mut self);
 
-    /// Whether a text that begins so has a line of names above its rows.
+    /// Whether a text with this start has a line of column names before its rows.
     fn has_heading(_text: &[u8]) -> bool {
         false
     }
 
-    /// Read on in a row: the bytes used, and why no more.
+    /// Continue to read a row. Returns the number of bytes used, and why reading stopped.
     ///
     /// # Errors
-    /// This is not how rows look.
+    /// The text is not a valid row.
     fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, RowEnd), FormatError>;
 
-    /// The text ended where the row goes on: take what is whole.
+    /// Complete a row at the end of a text without a final newline.
     ///
     /// # Errors
-    /// The row is not whole.
+    /// The row is incomplete.
     fn end(&mut self, values: &mut Values) -> Result<(), FormatError>;
 }

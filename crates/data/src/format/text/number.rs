@@ -1,14 +1,14 @@
-//! One number of each element type: from text, to text.
+//! Converts numbers of all element types from and to text.
 //!
-//! Text of a float is the shortest that reads back as the same float, so that every finite one returns bit for bit.
+//! A float is written as the shortest text that reads back as the same float, so every finite float is preserved.
 
 use super::{Element, float16};
 use std::str::FromStr;
 
-/// The longest text of a number that is written, with room to spare.
+/// Upper limit on the length of a written number; generous.
 pub(super) const TEXT_BYTES_MAX: usize = 32;
 
-/// Put the number that `field` is into `slot`, which has the element's bytes; `None` if it is none.
+/// Parse the number in `field` and write it to `slot`, which has the length of an element. `None` if it is not a number.
 pub(super) fn read(element: Element, field: &[u8], slot: &mut [u8]) -> Option<()> {
     match element {
         Element::Uint8 => slot.copy_from_slice(&integer::<u8>(field)?.to_le_bytes()),
@@ -37,7 +37,7 @@ fn integer<Integer: FromStr>(field: &[u8]) -> Option<Integer> {
     std::str::from_utf8(field).ok()?.parse().ok()
 }
 
-/// Append the text of the numbers that `payload` is, each with a comma after it.
+/// Append the numbers in `payload` as text, each followed by a comma.
 pub(super) fn write(element: Element, payload: &[u8], text: &mut Vec<u8>) {
     match element {
         Element::Uint8 => integers(payload, text, u8::from_le_bytes),

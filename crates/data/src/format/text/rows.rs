@@ -1,11 +1,11 @@
-//! Rows of a text, one after another: skips those before the wanted one, hands over its numbers.
+//! Reads the rows of a text: skips those before the requested row and passes on its numbers.
 
 use super::number;
-use super::{Element, FileShape, FormatError, PayloadSink, Syntax, check_sample, in_words};
+use super::{Element, FileShape, FormatError, PayloadSink, Syntax, check_sample, describe_shape};
 
-/// The longest text of one number that is read: more than `%f` makes of any.
+/// Upper limit on the length of a number. `%f` writes no longer ones.
 const TOKEN_BYTES_MAX: usize = 512;
-/// Numbers gathered before they are handed over; a multiple of every element.
+/// Bytes of numbers that are collected before they are passed on; a multiple of every element's length.
 const GATHERED_BYTES: usize = 32 << 10;
 /// Upper limit on the text shown in an error.
 const SHOWN_BYTES_MAX: usize = 40;
@@ -13,15 +13,15 @@ const SHOWN_BYTES_MAX: usize = 40;
 /// Reason for a syntax to stop reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum RowEnd {
-    /// All bytes are used.
-    GoesOn,
-    /// There is no room for numbers.
+    /// All bytes are used, and the row continues.
+    NeedsBytes,
+    /// The memory for numbers is full.
     Full,
-    /// The line is over.
-    Over,
+    /// The row has ended.
+    LineEnd,
 }
 
-/// `field`, at byte `at` of those given, cannot be read.
+/// Error for the text `field` at offset `at`, which is not a number of the element type.
 fn no_number(at: usize, field: &[u8], element: Element) -> FormatError {
     let shown = String::from_utf8_lossy(&field[..field.len().min(SHOWN_BYTES_MAX)]);
     let more = if field.len() > SHOWN_BYTES_MAX { "…" } else { "" };
@@ -29,72 +29,79 @@ fn no_number(at: usize, field: &[u8], element: Element) -> FormatError {
     FormatError::new(at as u64, message)
 }
 
-/// The beginning of a number whose end has not come yet.
+/// Text of a number that arrives in pieces.
 #[derive(Default)]
 pub(in super::super) struct NumberText {
-    begun: Vec<u8>,
+    /// The pieces so far.
+    partial: Vec<u8>,
 }
 
 impl NumberText {
     pub(in super::super) fn is_empty(&self) -> bool {
-        self.begun.is_empty()
+        self.partial.is_empty()
     }
 
     pub(in super::super) fn clear(&mut self) {
-        self.begun.clear();
+        self.partial.clear();
     }
 
-    /// Add bytes.
+    /// Add a piece that is not the last one.
     ///
     /// # Errors
-    /// No number is that long.
-    pub(in super::super) fn keep(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
-        if self.begun.len() + bytes.len() > TOKEN_BYTES_MAX {
+    /// The text is too long for a number.
+    pub(in super::super) fn push(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
+        if self.partial.len() + bytes.len() > TOKEN_BYTES_MAX {
             let message = format!("a number of more than {TOKEN_BYTES_MAX} characters");
             return Err(FormatError::new(0, message));
         }
-        self.begun.reserve(TOKEN_BYTES_MAX - self.begun.len());
-        self.begun.extend_from_slice(bytes);
+        self.partial.reserve(TOKEN_BYTES_MAX - self.partial.len());
+        self.partial.extend_from_slice(bytes);
         Ok(())
     }
 
-    /// The whole of it, which ends in `bytes`.
+    /// The complete text, of which `bytes` is the last piece.
     ///
     /// # Errors
-    /// No number is that long.
-    pub(in super::super) fn whole<'t>(
+    /// The text is too long for a number.
+    pub(in super::super) fn finish<'t>(
         &'t mut self,
         bytes: &'t [u8],
     ) -> Result<&'t [u8], FormatError> {
-        if self.begun.is_empty() && bytes.len() <= TOKEN_BYTES_MAX {
+        if self.partial.is_empty() && bytes.len() <= TOKEN_BYTES_MAX {
             return Ok(bytes);
         }
-        self.keep(bytes)?;
-        Ok(&self.begun)
+        self.push(bytes)?;
+        Ok(&self.partial)
     }
 }
 
-/// The numbers of the wanted row, on their way to the sink.
+/// Collects the numbers of the requested row for the sink.
 pub(in super::super) struct Values {
     gathered: Vec<u8>,
+    /// Number of bytes in `gathered`.
     filled: usize,
+    /// Number of bytes passed to the sink.
     sent: u64,
+    /// Number of numbers in the row so far.
     count: u64,
     expected: Option<FileShape>,
 }
 
 impl Values {
-    /// Without a plan any number is a float64, and a row has as many as it has.
+    /// Element type. Without a plan all numbers are float64.
     fn element(&self) -> Element {
         self.expected.map_or(Element::Float64, |shape| shape.element)
     }
 
-    fn most(&self) -> u64 {
+    /// Number of numbers in a row. Without a plan there is no limit.
+    fn expected_count(&self) -> u64 {
         self.expected.map_or(u64::MAX, |shape| shape.dims.elements())
     }
 
     fn begin(&mut self, expected: Option<&FileShape>) {
-        (self.filled, self.sent, self.count) = (0, 0, 0);
+        self.filled = 0;
+        self.sent = 0;
+        self.count = 0;
         self.expected = expected.copied();
     }
 
@@ -102,19 +109,19 @@ impl Values {
         self.filled == GATHERED_BYTES
     }
 
-    /// The number that is written as `field` at `at` of the row; call only while there is room.
+    /// Add the number in `field`, at offset `at`. Must not be called when the memory is full.
     ///
     /// # Errors
-    /// The text is not a number, or is one too many.
+    /// The text is not a number, or the row has too many numbers.
     pub(in super::super) fn push(&mut self, at: usize, field: &[u8]) -> Result<(), FormatError> {
         let element = self.element();
         let end = self.filled + element.bytes() as usize;
         let number = number::read(element, field, &mut self.gathered[self.filled..end]);
         number.ok_or_else(|| no_number(at, field, element))?;
-        if self.count == self.most() {
+        if self.count == self.expected_count() {
             return Err(FormatError::new(
                 at as u64,
-                format!("the row goes on after {} numbers", self.count),
+                format!("the row continues after {} numbers", self.count),
             ));
         }
         self.filled = end;
@@ -122,10 +129,10 @@ impl Values {
         Ok(())
     }
 
-    /// A number that is missing at `at` of the row, as `field` says: floats have a value for it.
+    /// Add a missing number at offset `at`, which is written as `field`. It is NaN for floats.
     ///
     /// # Errors
-    /// Integers have none.
+    /// The element type is an integer, which has no value for missing numbers.
     pub(in super::super) fn push_missing(
         &mut self,
         at: usize,
@@ -147,32 +154,33 @@ impl Values {
     }
 }
 
-/// Meaning of the next byte of the text.
+/// Position in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// The names above the rows.
+    /// In the line of column names.
     Heading,
-    /// A row, unless it is blank.
+    /// Before a row or a blank line.
     Between,
-    /// A row before the wanted one.
+    /// In a row before the requested one.
     Skipped,
-    /// The wanted row.
+    /// In the requested row.
     Wanted,
-    /// Nothing may come but blanks: the plan's last row was read.
+    /// After the plan's last row, where only blanks may follow.
     Beyond,
-    /// The wanted row was read.
+    /// After the requested row.
     Done,
 }
 
-/// Reads rows of a text that comes in pieces.
+/// Reads the rows of a text that arrives in pieces.
 pub(super) struct Rows<S> {
     syntax: S,
     values: Values,
     place: Place,
     /// Offset of the next byte in the text.
     offset: u64,
-    /// Rows that ended.
+    /// Number of rows that have ended.
     row: u64,
+    /// Number of the requested row.
     wanted: u64,
 }
 
@@ -183,35 +191,42 @@ impl<S: Syntax> Rows<S> {
         Rows { syntax: S::default(), values, place: Place::Between, offset: 0, row: 0, wanted: 0 }
     }
 
-    /// Start on a row of the same text. False where it lies behind: the text must come again from its start.
-    pub(super) fn begin(&mut self, row: u64, expected: Option<&FileShape>, same: bool) -> bool {
-        let goes_on = same && self.place == Place::Done && self.row <= row;
-        if !goes_on {
-            (self.offset, self.row) = (0, 0);
+    /// Start on a row. Returns false if the text must be read again from its start, because the row is before the current
+    /// position or in another file.
+    pub(super) fn begin(
+        &mut self,
+        row: u64,
+        expected: Option<&FileShape>,
+        is_same_file: bool,
+    ) -> bool {
+        let continues = is_same_file && self.place == Place::Done && self.row <= row;
+        if !continues {
+            self.offset = 0;
+            self.row = 0;
             self.syntax.begin();
         }
         self.wanted = row;
         self.values.begin(expected);
         self.place = Place::Between;
-        goes_on
+        continues
     }
 
-    /// Where the text is at is not known any more: it must come again from its start.
-    pub(super) fn give_up(&mut self) {
+    /// Discard the position after an error, so that the text is read again from its start.
+    pub(super) fn invalidate(&mut self) {
         self.place = Place::Between;
     }
 
-    /// The wanted row was read.
+    /// Whether the requested row has been read.
     pub(super) fn is_done(&self) -> bool {
         self.place == Place::Done
     }
 
-    /// Whether the plan has such a row.
+    /// Check that the requested row exists in the plan.
     pub(super) fn check(&self) -> Result<(), FormatError> {
         self.values.expected.map_or(Ok(()), |expected| check_sample(&expected, self.wanted))
     }
 
-    /// The next bytes of the text: how many were used, all unless the wanted row is done.
+    /// Take the next bytes of the text and return how many were used: all, unless the requested row is complete.
     pub(super) fn take(
         &mut self,
         text: &[u8],
@@ -250,9 +265,9 @@ impl<S: Syntax> Rows<S> {
                 let read = self.syntax.read(text, &mut self.values);
                 let (used, row) = read.map_err(|error| self.in_row(&error))?;
                 match row {
-                    RowEnd::GoesOn => {}
+                    RowEnd::NeedsBytes => {}
                     RowEnd::Full => self.values.send(sink)?,
-                    RowEnd::Over => {
+                    RowEnd::LineEnd => {
                         self.row_ends(used)?;
                         self.values.send(sink)?;
                     }
@@ -265,7 +280,8 @@ impl<S: Syntax> Rows<S> {
 
     fn row_begins(&mut self, at: usize) -> Result<(), FormatError> {
         if let (Place::Beyond, Some(expected)) = (self.place, &self.values.expected) {
-            let message = format!("more rows follow, but the plan says {}", in_words(expected));
+            let message =
+                format!("more rows follow, but the plan says {}", describe_shape(expected));
             return Err(FormatError::new(self.offset + at as u64, message));
         }
         self.place = if self.row < self.wanted { Place::Skipped } else { Place::Wanted };
@@ -276,10 +292,13 @@ impl<S: Syntax> Rows<S> {
         self.row += 1;
         self.place = Place::Done;
         let Some(expected) = &self.values.expected else { return Ok(()) };
-        if self.values.count < self.values.most() {
-            let (row, count) = (self.row - 1, self.values.count);
-            let message =
-                format!("row {row} has {count} numbers, but the plan says {}", in_words(expected));
+        if self.values.count < self.values.expected_count() {
+            let row = self.row - 1;
+            let count = self.values.count;
+            let message = format!(
+                "row {row} has {count} numbers, but the plan says {}",
+                describe_shape(expected)
+            );
             return Err(FormatError::new(self.offset + at as u64, message));
         }
         if self.row == expected.samples {
@@ -288,7 +307,7 @@ impl<S: Syntax> Rows<S> {
         Ok(())
     }
 
-    /// The text is over.
+    /// Complete the row at the end of the text.
     pub(super) fn end(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         match self.place {
             Place::Done => Ok(()),
@@ -298,7 +317,7 @@ impl<S: Syntax> Rows<S> {
             }
             Place::Heading | Place::Between | Place::Skipped => Err(self.no_row()),
             Place::Wanted => {
-                // A number may have lost digits: that tells a cut from a missing newline.
+                // A planned file always ends with a newline. Without it the file is truncated, and the last number may be too.
                 if self.values.expected.is_some() {
                     let message = format!("the file ends within row {}", self.row);
                     return Err(FormatError::new(self.offset, message));
@@ -311,15 +330,15 @@ impl<S: Syntax> Rows<S> {
         }
     }
 
-    /// The text has no row of the wanted number.
+    /// Error for a text without the requested row.
     pub(super) fn no_row(&self) -> FormatError {
         let rows = self.row + u64::from(self.place == Place::Skipped);
         let plural = if rows == 1 { "" } else { "s" };
-        let holds = format!("{rows} row{plural}");
-        FormatError::no_sample(self.offset, rows, holds, self.wanted)
+        let contents = format!("{rows} row{plural}");
+        FormatError::no_sample(self.offset, rows, contents, self.wanted)
     }
 
-    /// An error of the syntax, which counts from the last bytes given.
+    /// Add the row and the offset in the text to an error of the syntax, whose offset counts from the last bytes given.
     fn in_row(&self, error: &FormatError) -> FormatError {
         let message = match &self.values.expected {
             Some(expected) => {
@@ -327,7 +346,7 @@ impl<S: Syntax> Rows<S> {
                     "row {}: {}, but the plan says {}",
                     self.row,
                     error.message,
-                    in_words(expected)
+                    describe_shape(expected)
                 )
             }
             None => format!("row {}: {}", self.row, error.message),

@@ -1,14 +1,13 @@
-//! The bytes of one `tf.train.Example` on their way: finds the sample in the message, whose pieces may be cut
-//! anywhere, and copies none of it.
+//! Scans one `tf.train.Example`, which arrives in pieces of any length, and passes on the sample in it without a copy.
 //!
-//! `Example { features: Features { feature: map<string, Feature> } }`, and a `Feature` is a list of bytes, of floats
-//! or of integers. Entries of the map come in any order, and what is not known is skipped.
+//! The structure is `Example { features: Features { feature: map<string, Feature> } }`. A `Feature` is a list of bytes, of
+//! floats or of integers. Map entries may have any order. Unknown fields are skipped.
 
 use super::{FormatError, PayloadSink};
 
-/// The name that TensorFlow's datasets give a picture, which lies among other features of bytes.
+/// Name of the feature with a picture in TensorFlow's datasets. There may be other features of bytes.
 const ENCODED: &[u8] = b"image/encoded";
-/// The longest feature name that is read.
+/// Upper limit on the length of a feature name.
 const NAME_BYTES_MAX: usize = 1024;
 /// Upper limit on the length of the names kept for an error.
 const NAMES_BYTES_MAX: usize = 512;
@@ -33,7 +32,7 @@ enum Expects {
     /// Length of the field with this number.
     Length(u64),
     Integer,
-    /// So many bytes of something.
+    /// This number of bytes of a field's content.
     Bytes(FieldContent, u64),
 }
 
@@ -47,9 +46,9 @@ enum FieldContent {
 /// Result of a message that has ended.
 pub(super) enum ScanEnd {
     Found,
-    /// No feature of that name, but another of bytes, which is taken from now on.
+    /// There is no feature with the requested name, but another one of bytes. Its name is requested from now on.
     Renamed,
-    /// No feature of bytes; the names of those there are.
+    /// There is no feature of bytes. Contains the names of all features.
     Missing(String),
 }
 
@@ -57,11 +56,12 @@ pub(super) enum ScanEnd {
 pub(super) struct Scanner {
     /// The name of the feature that is the sample.
     wanted: Vec<u8>,
-    /// The feature of bytes that is taken where there is none of that name: that of a picture, else the largest.
+    /// Name of the feature of bytes to use if the requested one is missing: that of a picture, or else the largest one.
     other: Vec<u8>,
     other_bytes: u64,
-    /// Start of the message in the file.
+    /// Offset of the message in the file.
     origin: u64,
+    /// Offset in the message.
     at: u64,
     next: Expects,
     /// End of each open level.
@@ -69,18 +69,22 @@ pub(super) struct Scanner {
     depth: usize,
     varint: u64,
     shift: u32,
+    /// Name of the current feature.
     name: Vec<u8>,
+    /// Names of all features, for errors.
     names: Vec<u8>,
-    taken: bool,
-    /// Payload bytes by the plan.
+    /// Whether the requested feature was found.
+    is_found: bool,
+    /// Planned length of the payload.
     expected: Option<u64>,
-    /// Payload bytes seen, and whether there can be more.
+    /// Number of payload bytes passed to the sink.
     sent: u64,
+    /// Length of the payload, once known.
     total: Option<u64>,
 }
 
 impl Scanner {
-    /// The sample is the feature called `name`, where there is one.
+    /// A scanner for the feature called `name`.
     pub(super) fn new(name: &str) -> Self {
         Scanner {
             wanted: name.as_bytes().to_vec(),
@@ -95,36 +99,43 @@ impl Scanner {
             shift: 0,
             name: Vec::with_capacity(NAME_BYTES_MAX),
             names: Vec::with_capacity(NAMES_BYTES_MAX),
-            taken: false,
+            is_found: false,
             expected: None,
             sent: 0,
             total: None,
         }
     }
 
-    /// Forget what a foreign file called it.
-    pub(super) fn want(&mut self, name: &str) {
+    /// Request the feature called `name` instead of one found in an earlier file.
+    pub(super) fn request(&mut self, name: &str) {
         self.wanted.clear();
         self.wanted.extend_from_slice(name.as_bytes());
     }
 
-    /// Start on a message of `bytes` at `origin` of the file.
+    /// Start on a message of `bytes` bytes at offset `origin` of the file.
     pub(super) fn begin(&mut self, origin: u64, bytes: u64, expected: Option<u64>) {
-        (self.origin, self.at, self.next) = (origin, 0, Expects::Tag);
-        (self.ends[0], self.depth) = (bytes, 0);
-        (self.varint, self.shift) = (0, 0);
+        self.origin = origin;
+        self.at = 0;
+        self.next = Expects::Tag;
+        self.ends[0] = bytes;
+        self.depth = 0;
+        self.varint = 0;
+        self.shift = 0;
         self.name.clear();
         self.names.clear();
         self.other.clear();
-        (self.taken, self.expected, self.sent, self.total) = (false, expected, 0, None);
+        self.is_found = false;
+        self.expected = expected;
+        self.sent = 0;
+        self.total = None;
     }
 
-    /// Payload bytes of the message, once they are known.
+    /// Length of the payload, once known.
     pub(super) fn payload_bytes(&self) -> Option<u64> {
         self.total
     }
 
-    /// The next bytes of the message, none of them behind its end.
+    /// Take the next bytes of the message. They must not extend beyond its end.
     pub(super) fn scan(
         &mut self,
         bytes: &[u8],
@@ -133,22 +144,23 @@ impl Scanner {
         let mut rest = bytes;
         while !rest.is_empty() {
             if let Expects::Bytes(content, left) = self.next {
-                let (now, later) = rest.split_at(left.min(rest.len() as u64) as usize);
+                let (piece, remainder) = rest.split_at(left.min(rest.len() as u64) as usize);
                 match content {
-                    FieldContent::Name => self.name.extend_from_slice(now),
+                    FieldContent::Name => self.name.extend_from_slice(piece),
                     FieldContent::Payload => {
                         if self.sent == 0 && self.expected.is_none() {
                             sink.encoded(&[]);
                         }
-                        sink.payload(self.sent, now)?;
-                        self.sent += now.len() as u64;
+                        sink.payload(self.sent, piece)?;
+                        self.sent += piece.len() as u64;
                     }
                     FieldContent::Unknown => {}
                 }
-                let left = left - now.len() as u64;
-                self.at += now.len() as u64;
-                self.next = if left == 0 { Expects::Tag } else { Expects::Bytes(content, left) };
-                rest = later;
+                let missing = left - piece.len() as u64;
+                self.at += piece.len() as u64;
+                self.next =
+                    if missing == 0 { Expects::Tag } else { Expects::Bytes(content, missing) };
+                rest = remainder;
             } else if let Some(number) = self.varint(&mut rest)? {
                 match self.next {
                     Expects::Tag => self.tag(number)?,
@@ -161,12 +173,12 @@ impl Scanner {
         Ok(())
     }
 
-    /// The message has ended.
+    /// Complete the message after all of its bytes have been scanned.
     pub(super) fn end(&mut self) -> Result<ScanEnd, FormatError> {
         if self.next != Expects::Tag || self.shift > 0 || self.depth > 0 {
             return Err(self.error("the message ends within a field"));
         }
-        if self.taken {
+        if self.is_found {
             self.check_payload(self.sent)?;
             self.total = Some(self.sent);
             return Ok(ScanEnd::Found);
@@ -178,9 +190,9 @@ impl Scanner {
         Ok(ScanEnd::Missing(String::from_utf8_lossy(&self.names).into_owned()))
     }
 
-    /// A number of 7 bits a byte, once it is whole.
+    /// Read a variable-length number with 7 bits per byte; `None` if it is incomplete.
     fn varint(&mut self, rest: &mut &[u8]) -> Result<Option<u64>, FormatError> {
-        while let Some((&byte, later)) = rest.split_first() {
+        while let Some((&byte, remainder)) = rest.split_first() {
             let bits = u64::from(byte & 0x7f);
             if self.shift > 63 || bits << self.shift >> self.shift != bits {
                 return Err(self.error("a number of more than 64 bits"));
@@ -188,7 +200,7 @@ impl Scanner {
             self.varint |= bits << self.shift;
             self.shift += 7;
             self.at += 1;
-            *rest = later;
+            *rest = remainder;
             if byte < 0x80 {
                 self.shift = 0;
                 return Ok(Some(std::mem::take(&mut self.varint)));
@@ -212,19 +224,22 @@ impl Scanner {
         Ok(())
     }
 
+    /// Check that a field of `len` bytes fits into the enclosing one, and expect to skip it.
     fn skip(&self, len: u64) -> Result<Expects, FormatError> {
-        // A number can begin within a field and end behind it.
+        // A number can begin inside of the enclosing field and end after it.
         let Some(left) = self.ends[self.depth].checked_sub(self.at) else {
-            return Err(self.error("a field ends behind what holds it"));
+            return Err(self.error("a field extends beyond the field that contains it"));
         };
         if len > left {
-            let message = format!("a field of {len} bytes in the last {left} of what holds it");
+            let message = format!(
+                "a field of {len} bytes, with {left} bytes left of the field that contains it"
+            );
             return Err(self.error(message));
         }
         Ok(if len == 0 { Expects::Tag } else { Expects::Bytes(FieldContent::Unknown, len) })
     }
 
-    /// A field of `len` bytes begins.
+    /// Begin field number `field`, which has `len` bytes.
     fn field(&mut self, field: u64, len: u64) -> Result<(), FormatError> {
         self.next = self.skip(len)?;
         match (LEVELS[self.depth], field) {
@@ -237,7 +252,7 @@ impl Scanner {
             (Nested::Feature, 1) => self.bytes_list(len)?,
             (Nested::BytesList, 1) => {
                 let total = self.sent + len;
-                // The last of the list.
+                // The last element of the list.
                 if self.at + len == self.ends[self.depth] {
                     self.check_payload(total)?;
                     self.total = Some(total);
@@ -263,9 +278,9 @@ impl Scanner {
     /// Leave the levels that end here.
     fn close(&mut self) -> Result<(), FormatError> {
         while self.depth > 0 && self.at >= self.ends[self.depth] {
-            let is_behind = self.at > self.ends[self.depth];
-            if is_behind || self.next != Expects::Tag || self.shift > 0 {
-                return Err(self.error("a field ends behind what holds it"));
+            let is_beyond = self.at > self.ends[self.depth];
+            if is_beyond || self.next != Expects::Tag || self.shift > 0 {
+                return Err(self.error("a field extends beyond the field that contains it"));
             }
             if LEVELS[self.depth] == Nested::Entry {
                 self.note_name();
@@ -289,11 +304,11 @@ impl Scanner {
 
     fn bytes_list(&mut self, len: u64) -> Result<(), FormatError> {
         if self.name == self.wanted {
-            if self.taken {
+            if self.is_found {
                 let name = String::from_utf8_lossy(&self.name);
                 return Err(self.error(format!("two lists of bytes called `{name}`")));
             }
-            self.taken = true;
+            self.is_found = true;
             self.open(len);
         } else if self.other != ENCODED
             && (self.other.is_empty() || self.name == ENCODED || self.other_bytes < len)

@@ -1,6 +1,6 @@
-//! `tfrecord`: one record a sample, each a `tf.train.Example` in TFRecord framing, as DLIO generates it
-//! (`tf_generator.py`); beside it the index that DALI wants. No cursor reads the index: records have equal length,
-//! or are found one after another.
+//! `tfrecord`: one record per sample, each a `tf.train.Example` in TFRecord framing, as DLIO generates it
+//! (`tf_generator.py`), with an index file for DALI. The index is never read: records have equal length, or are found one
+//! after another.
 
 mod example;
 mod records;
@@ -33,19 +33,20 @@ const DATA: usize = 0;
 const INDEX: usize = 1;
 /// The buffer of `tf.data.TFRecordDataset`, and DLIO's `reader.transfer_size`.
 const PIECE_BYTES: u64 = 256 << 10;
-/// A record's length and the checksum of that.
+/// Length of a record's length field and its checksum.
 const FRAME_BYTES: usize = 12;
 const CRC_BYTES: u64 = 4;
-/// protobuf parses no longer message.
+/// Upper limit on the length of a message that protobuf can parse.
 const MESSAGE_BYTES_MAX: u64 = i32::MAX as u64;
-/// The feature that is the sample, and the one that says how long that is.
+/// Name of the feature with the sample.
 const IMAGE: &str = "image";
+/// Name of the feature with the length of the sample.
 const SIZE: &str = "size";
-/// Field 1, of a length that follows.
+/// Tag of field 1 with a length prefix.
 const FIRST: u8 = 0x0a;
-/// Field 2 of an entry: the feature of that name.
+/// Tag of field 2 with a length prefix: the value of a map entry.
 const VALUE: u8 = 0x12;
-/// Field 3 of a feature: its integers.
+/// Tag of field 3 with a length prefix: the list of integers in a feature.
 const INTEGERS: u8 = 0x1a;
 
 pub(super) static FORMAT: Format = Format {
@@ -79,7 +80,7 @@ fn encode(
         })?;
         sink.write(DATA, &tail)?;
         match payload {
-            Payload::Whole => {
+            Payload::Complete => {
                 let crc = masked(crc32c::crc32c_append(crc, &tail));
                 sink.write(DATA, &crc.to_le_bytes())?;
             }
@@ -98,18 +99,18 @@ fn unfit(shape: &FileShape) -> Option<Unfit> {
         message: format!(
             "a record of `{message}` bytes in a tfrecord, where protobuf stops at 2 GiB"
         ),
-        hint: "make samples smaller, or take another format".into(),
+        hint: "use smaller samples, or another format".into(),
     })
 }
 
-/// Whether it begins with a length and the checksum of that.
+/// Whether a file begins with a length and its checksum.
 fn has_frame(head: &[u8]) -> bool {
     let crc =
         head.get(8..FRAME_BYTES).map(|crc| crc == masked(crc32c::crc32c(&head[..8])).to_le_bytes());
     crc == Some(true)
 }
 
-/// Length of both parts.
+/// Total length of the data file and the index.
 fn file_bytes(shape: &FileShape) -> u64 {
     let record = record_bytes(shape);
     let lines = (digits(record) + 2).saturating_mul(shape.samples);
@@ -121,12 +122,12 @@ fn data_bytes(shape: &FileShape) -> u64 {
     record_bytes(shape).saturating_mul(shape.samples)
 }
 
-/// Length of a message in its frame.
+/// Length of a record: a message with its frame.
 fn record_bytes(shape: &FileShape) -> u64 {
     message_bytes(shape).saturating_add(FRAME_BYTES as u64 + CRC_BYTES)
 }
 
-/// Length of an example. Does not allocate.
+/// Length of a message. Does not allocate.
 fn message_bytes(shape: &FileShape) -> u64 {
     let payload = shape.sample_bytes();
     let image = entry_bytes(IMAGE, payload);
@@ -134,13 +135,13 @@ fn message_bytes(shape: &FileShape) -> u64 {
     field_bytes(field_bytes(image).saturating_add(field_bytes(size)))
 }
 
-/// Length of an entry of the map: its name, and a feature whose list has one field of `bytes`.
+/// Length of a map entry: its name, and a feature whose list has one field of `bytes` bytes.
 fn entry_bytes(name: &str, bytes: u64) -> u64 {
     let value = field_bytes(field_bytes(field_bytes(bytes)));
     field_bytes(name.len() as u64).saturating_add(value)
 }
 
-/// A field of `len` bytes with its tag and length.
+/// Length of a field with `len` bytes, including tag and length.
 fn field_bytes(len: u64) -> u64 {
     len.saturating_add(1 + varint_bytes(len))
 }
@@ -149,12 +150,12 @@ fn varint_bytes(value: u64) -> u64 {
     u64::from((u64::BITS - (value | 1).leading_zeros()).div_ceil(7))
 }
 
-/// The masked checksum of TFRecord, so that a checksum of data with checksums in it is a good one.
+/// The masked checksum of TFRecord. Masking avoids weak checksums of data that contains checksums.
 fn masked(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// Bytes of a record before its payload, and those of the message that follow it.
+/// The bytes of a record before its payload, and the bytes of the message after it.
 fn around_payload(payload: u64) -> (Vec<u8>, Vec<u8>) {
     let mut size = Vec::new();
     push_varint(&mut size, payload);
@@ -166,14 +167,14 @@ fn around_payload(payload: u64) -> (Vec<u8>, Vec<u8>) {
     (frame.concat(), tail)
 }
 
-/// An entry of the map of features: a list of the kind `kind` with `body` in it, which goes on for `more` bytes.
+/// A map entry with a feature: a list of type `kind` that contains `body`, which continues for `more` bytes.
 fn entry(name: &str, kind: u8, body: Vec<u8>, more: u64) -> Vec<u8> {
-    let name = fields(&[FIRST], name.as_bytes().to_vec(), 0);
-    let value = fields(&[FIRST, kind, VALUE], body, more);
-    fields(&[FIRST], [name, value].concat(), more)
+    let name_field = fields(&[FIRST], name.as_bytes().to_vec(), 0);
+    let value_field = fields(&[FIRST, kind, VALUE], body, more);
+    fields(&[FIRST], [name_field, value_field].concat(), more)
 }
 
-/// `body`, which goes on for `more` bytes, in fields of these tags, the first innermost.
+/// `body`, which continues for `more` bytes, wrapped in fields with these tags, the first one innermost.
 fn fields(tags: &[u8], body: Vec<u8>, more: u64) -> Vec<u8> {
     tags.iter().fold(body, |body, &tag| {
         let mut field = vec![tag];

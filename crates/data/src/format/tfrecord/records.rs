@@ -1,4 +1,4 @@
-//! Finds records in a file: those of a plan where they must be, those of a foreign file one after another.
+//! Finds the records of a file: at computed offsets with a plan, or one after another in foreign files.
 
 use super::ahead::{Finder, Gathered, ReadOrder, WantedSample, check_length};
 use super::example::{ScanEnd, Scanner};
@@ -7,17 +7,18 @@ use super::{
     check_sample, cut_off, data_bytes, length_of, masked, record_bytes, shape_of_bytes,
 };
 
-/// The records of one file after another.
+/// [`Finder`] of the format.
 pub(super) struct Records {
     piece_bytes: u64,
     check_crc: bool,
     expected: Option<FileShape>,
     wanted: u64,
     length: u64,
-    /// The record that is being read, and where it begins.
+    /// Number of the current record.
     record: u64,
+    /// Offset of the current record.
     start: u64,
-    /// Length of the record with its frame; 0 before the first.
+    /// Length of the current record with its frame; 0 before the first.
     record_bytes: u64,
     at: u64,
     phase: RecordPhase,
@@ -69,15 +70,15 @@ impl Records {
     fn frame(&mut self) -> Result<(), FormatError> {
         let (length, crc) = self.frame.bytes.split_at(FRAME_BYTES - CRC_BYTES as usize);
         if masked(crc32c::crc32c(length)).to_le_bytes() != crc {
-            return Err(self.no_frame());
+            return Err(self.invalid_frame());
         }
         let length = length_of(length);
         let bytes = length.checked_add(FRAME_BYTES as u64 + CRC_BYTES);
         let left = self.length - self.start;
         let Some(record_bytes) = bytes.filter(|&bytes| bytes <= left) else {
-            let behind = left.saturating_sub(FRAME_BYTES as u64);
+            let available = left.saturating_sub(FRAME_BYTES as u64);
             let message = format!(
-                "a record of {length} bytes, but the file ends {behind} bytes behind its length"
+                "a record of {length} bytes, but the file ends {available} bytes after its length"
             );
             return Err(FormatError::new(self.start, message));
         };
@@ -99,8 +100,8 @@ impl Records {
         self.check_end()
     }
 
-    /// The frame's checksum is wrong.
-    fn no_frame(&self) -> FormatError {
+    /// Error for a frame with a wrong checksum.
+    fn invalid_frame(&self) -> FormatError {
         let message = match self.frame.bytes[..] {
             [0x1f, 0x8b, ..] if self.start == 0 => {
                 "a tfrecord in gzip, which cannot be read piece by piece: unpack it"
@@ -124,7 +125,7 @@ impl Records {
         self.check_end()
     }
 
-    /// At the end of the message, whether it held the sample.
+    /// At the end of the message, check whether the sample was found.
     fn check_end(&mut self) -> Result<(), FormatError> {
         if self.at < self.message_end() {
             return Ok(());
@@ -135,7 +136,7 @@ impl Records {
                 self.frame.begin(CRC_BYTES as usize);
                 Ok(())
             }
-            // What the sample is called was not known: the record is read once more.
+            // The name of the sample's feature is known now, so the record is read again.
             ScanEnd::Renamed if self.expected.is_none() && !self.renamed => {
                 self.renamed = true;
                 self.go_to(self.record, self.start);
@@ -154,10 +155,10 @@ impl Records {
 
     fn crc(&mut self) -> Result<(), FormatError> {
         let stored = self.frame.bytes.first_chunk().copied().map_or(0, u32::from_le_bytes);
-        let made = masked(self.crc);
-        if self.check_crc && stored != made {
+        let computed = masked(self.crc);
+        if self.check_crc && stored != computed {
             let message = format!(
-                "record {} has the checksum `{stored:08x}`, but its bytes have `{made:08x}`",
+                "record {} has the checksum `{stored:08x}`, but its bytes have `{computed:08x}`",
                 self.record
             );
             return Err(FormatError::new(self.start, message));
@@ -170,21 +171,21 @@ impl Records {
 }
 
 impl Finder for Records {
-    fn begin(&mut self, wanted: &WantedSample, begun: ReadOrder) {
+    fn begin(&mut self, wanted: &WantedSample, order: ReadOrder) {
         self.expected = wanted.expected;
         self.wanted = wanted.sample;
         self.renamed = false;
         match &wanted.expected {
             Some(shape) => {
-                self.scanner.want(IMAGE);
+                self.scanner.request(IMAGE);
                 self.record_bytes = record_bytes(shape);
                 self.go_to(wanted.sample, wanted.sample.saturating_mul(self.record_bytes));
             }
-            None if begun == ReadOrder::Onward => self.go_to(self.record, self.start),
+            None if order == ReadOrder::Forward => self.go_to(self.record, self.start),
             None => {
-                // What another file called its samples says nothing of this one.
-                if begun == ReadOrder::Anew {
-                    self.scanner.want(IMAGE);
+                // Another file may use another name for the feature.
+                if order == ReadOrder::NewFile {
+                    self.scanner.request(IMAGE);
                 }
                 self.record_bytes = 0;
                 self.go_to(0, 0);
@@ -192,7 +193,7 @@ impl Finder for Records {
         }
     }
 
-    fn length(&mut self, bytes: u64) -> Result<(), FormatError> {
+    fn set_length(&mut self, bytes: u64) -> Result<(), FormatError> {
         self.length = bytes;
         let Some(shape) = &self.expected else { return Ok(()) };
         check_length(bytes, shape, data_bytes(shape))?;
@@ -230,16 +231,16 @@ impl Finder for Records {
         }
     }
 
-    fn ended(&mut self) -> Result<(), FormatError> {
+    fn end_of_file(&mut self) -> Result<(), FormatError> {
         if self.phase == RecordPhase::Frame && self.at == self.start {
-            let holds = format!("{} records", self.record);
-            return Err(FormatError::no_sample(self.at, self.record, holds, self.wanted));
+            let contents = format!("{} records", self.record);
+            return Err(FormatError::no_sample(self.at, self.record, contents, self.wanted));
         }
         let end = self.start + self.record_bytes.max(FRAME_BYTES as u64);
         Err(cut_off(self.at, end.saturating_sub(self.at).max(1)))
     }
 
-    /// A record holds bytes, and how many records there are is known at the last.
+    /// Samples of foreign files are bytes. The number of records is known only at the last one.
     fn found(&self) -> Option<FileShape> {
         let (end, samples) = match self.phase {
             RecordPhase::Frame => return None,

@@ -1,9 +1,9 @@
-//! The header of a tar member, one block: written as POSIX ustar, read as POSIX, GNU and old tars wrote it.
+//! Headers of tar members. They are written as POSIX ustar and read in the POSIX, GNU and old formats.
 
 use super::FormatError;
 use tar::{EntryType, Header as TarHeader};
 
-/// Headers and members fill whole blocks.
+/// Length of a block. Headers and members fill whole blocks.
 pub(super) const BLOCK_BYTES: u64 = 512;
 
 /// One block.
@@ -12,7 +12,7 @@ pub(super) type Block = [u8; BLOCK_BYTES as usize];
 const SIZE: usize = 124;
 const CHECKSUM: std::ops::Range<usize> = 148..156;
 
-/// The header of a file; `name` fits its field.
+/// The header of a file. `name` must fit into its field.
 pub(super) fn header(name: &str, bytes: u64) -> Block {
     let mut header = TarHeader::new_ustar();
     header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
@@ -31,19 +31,19 @@ pub(super) fn header(name: &str, bytes: u64) -> Block {
 pub(super) enum MemberKind {
     /// A file.
     File,
-    /// The name of the next member, too long for its header (GNU).
+    /// The name of the next member, which is too long for its header (GNU).
     LongName,
-    /// Attributes of the next member that do not fit its header (POSIX).
+    /// Attributes of the next member that do not fit into its header (POSIX).
     Extended,
-    /// Bytes that say nothing of the next member that matters.
+    /// Metadata that is not needed.
     Other,
-    /// Some writer's own.
+    /// A type that is specific to a writer.
     Unknown,
-    /// No bytes: a folder, a link, a device.
+    /// A member without bytes, such as a folder, a link or a device.
     Bare,
 }
 
-/// A header, read.
+/// The needed fields of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) kind: MemberKind,
@@ -51,9 +51,9 @@ pub(super) struct Header {
     pub(super) bytes: u64,
 }
 
-/// Read a header at `at`; `None` for the empty block behind the last member.
+/// Read the header at offset `at`; `None` for the empty block after the last member.
 pub(super) fn read(block: &Block, at: u64) -> Result<Option<Header>, FormatError> {
-    parse(block, at).map_err(|why| FormatError::new(at, why))
+    parse(block, at).map_err(|message| FormatError::new(at, message))
 }
 
 fn parse(block: &Block, at: u64) -> Result<Option<Header>, &'static str> {
@@ -74,7 +74,7 @@ fn parse(block: &Block, at: u64) -> Result<Option<Header>, &'static str> {
     }
     let name = field_text(&header.as_old().name);
     let kind = match header.entry_type() {
-        // Before POSIX a folder was known by its name.
+        // Formats before POSIX mark a folder by its name.
         EntryType::Regular if header.as_old().linkflag == [0] && name.ends_with(b"/") => {
             MemberKind::Bare
         }
@@ -87,7 +87,7 @@ fn parse(block: &Block, at: u64) -> Result<Option<Header>, &'static str> {
         kind if (b'1'..=b'6').contains(&kind.as_byte()) => MemberKind::Bare,
         _ => MemberKind::Unknown,
     };
-    // Negative, or of more than 64 bits: `tar` looks at the last 8 bytes alone.
+    // Negative or longer than 64 bits. The crate `tar` reads only the last 8 bytes of such sizes.
     let is_beyond = block[SIZE] >= 0x80 && block[SIZE..][..4] != [0x80, 0, 0, 0];
     match header.entry_size() {
         Ok(bytes) if !is_beyond => Ok(Some(Header { kind, bytes })),
@@ -106,7 +106,8 @@ pub(super) fn field_text(field: &[u8]) -> &[u8] {
     &field[..end]
 }
 
-/// The sum of all bytes, the checksum taken for blanks; and as it comes out where bytes are signed.
+/// Sums of all bytes as unsigned and as signed numbers, with blanks in place of the checksum. Old writers used signed
+/// bytes.
 fn sums(block: &Block) -> (u32, i32) {
     block
         .iter()

@@ -1,44 +1,49 @@
-//! Finds samples in an archive: those of a plan where they must be, those of a foreign archive member after member.
+//! Finds the samples of an archive: at computed offsets with a plan, or member after member in foreign archives.
 //!
-//! Members whose paths are equal up to the first dot of the name are one sample. Its payload is the member that has the name of the
-//! largest member of the archive's first sample, or without such a member its own largest. Labels count as smaller than they are.
+//! Consecutive members whose paths are equal up to the first dot of the file name form a sample. The payload is one of
+//! these members. Its name after the key is that of the largest member in the archive's first sample. If a sample has no
+//! member with that name, its largest member is used. For this comparison labels count as smaller than they are.
 
 use super::ahead::{Finder, Gathered, ReadOrder, WantedSample, check_length};
-use super::block::{self, BLOCK_BYTES, Block, Header, MemberKind};
+use super::block::{self, BLOCK_BYTES, Block, MemberKind};
 use super::npy_header::{self, HeaderProgress};
 use super::{
     CursorOptions, END_BYTES, FileShape, FormatError, PayloadSink, archive_bytes, array_of,
-    as_one_sample, compare_shapes, cut_off, in_words, padded, pax, sample_bytes, shape_of_bytes,
-    write_key,
+    as_one_sample, compare_shapes, cut_off, describe_shape, padded, pax, sample_bytes,
+    shape_of_bytes, write_key,
 };
 
 /// Upper limit on the length of a name or an extended header.
 const META_BYTES_MAX: u64 = 1 << 20;
 const LABELS: [&[u8]; 3] = [b"cls", b"txt", b"json"];
-/// A label is the payload only if it is larger than every other member by this factor: metadata may outweigh the first small picture.
+/// A label is the payload only if it is larger than every other member by this factor. The first picture of an archive may
+/// be smaller than its metadata.
 const LABEL_FACTOR: u64 = 16;
 
-/// The members of one archive after another.
+/// [`Finder`] of the format.
 pub(super) struct Members {
     piece_bytes: u64,
     wanted: WantedSample,
     length: u64,
     at: u64,
     phase: MemberPhase,
-    /// A header; a name or an extended header; the header of an array.
+    /// The structure that is being read: a member's header, a long name, an extended header, or an array's header.
     head: Gathered,
-    /// Path and length of the next member, by what came before it.
+    /// Path of the next member, from a long name or an extended header.
     path: Vec<u8>,
+    /// Length of the next member, from an extended header.
     meta_bytes: Option<u64>,
-    /// The sample whose members come, and how many have begun.
+    /// Key of the current sample.
     key: Vec<u8>,
+    /// Number of samples that have begun.
     begun: u64,
-    /// Its largest member so far.
+    /// The largest member of the current sample so far.
     largest: MemberSpan,
-    /// Name behind the key of the payloads of this archive: known once the first sample has passed.
+    /// Name after the key of the archive's payloads.
     payload_name: Vec<u8>,
+    /// Whether `payload_name` is final, which is the case after the first sample.
     payload_name_is_known: bool,
-    /// The member that is the payload, or the last before.
+    /// The current member, or the payload if it is being read.
     member: MemberSpan,
     payload: Option<PayloadPlace>,
     planned_key: String,
@@ -47,14 +52,14 @@ pub(super) struct Members {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MemberPhase {
     Header,
-    /// A name, or an extended header.
+    /// A long name or an extended header.
     Meta(MemberKind),
     ArrayHead,
     Payload,
     Done,
 }
 
-/// Place of a member in the file.
+/// Position of a member in the file.
 #[derive(Clone, Copy, Default)]
 struct MemberSpan {
     start: u64,
@@ -63,17 +68,17 @@ struct MemberSpan {
     extension: Extension,
 }
 
-/// The ending of a name; nothing where that is longer than any that is known.
+/// The extension of a name; empty if it is longer than all known ones.
 #[derive(Clone, Copy, Default)]
 struct Extension([u8; EXTENSION_BYTES_MAX]);
 
 const EXTENSION_BYTES_MAX: usize = 8;
 
 impl Extension {
-    fn new(word: &[u8]) -> Self {
+    fn new(text: &[u8]) -> Self {
         let mut extension = Extension::default();
-        if let Some(place) = extension.0.get_mut(..word.len()) {
-            place.copy_from_slice(word);
+        if let Some(bytes) = extension.0.get_mut(..text.len()) {
+            bytes.copy_from_slice(text);
         }
         extension
     }
@@ -93,7 +98,7 @@ impl MemberSpan {
         LABELS.contains(&self.extension.as_bytes())
     }
 
-    /// The member of the highest rank is the payload.
+    /// Sort key: the member with the highest rank is the payload.
     fn rank(&self) -> (u64, bool) {
         let factor = if self.is_label() { 1 } else { LABEL_FACTOR };
         (self.bytes.saturating_mul(factor), !self.is_label())
@@ -107,7 +112,7 @@ struct PayloadPlace {
     shape: FileShape,
 }
 
-/// A path cut into the key of its sample and the name of what it holds.
+/// Split a path into the key of its sample and the rest of the name; `None` if it is not part of a sample.
 fn split_path(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let name = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
     let dot = name + path[name..].iter().position(|&byte| byte == b'.')?;
@@ -116,7 +121,8 @@ fn split_path(path: &[u8]) -> Option<(&[u8], &[u8])> {
     (dot > name && !is_meta).then(|| (&path[..dot], &path[dot + 1..]))
 }
 
-fn last_word(name: &[u8]) -> &[u8] {
+/// The part of a name after its last dot.
+fn last_extension(name: &[u8]) -> &[u8] {
     name.rsplit(|&byte| byte == b'.').next().unwrap_or_default()
 }
 
@@ -142,7 +148,7 @@ impl Members {
         }
     }
 
-    /// Go to a header, before which `begun` samples have begun.
+    /// Move to a header between samples, after the start of `begun` samples.
     fn start_at(&mut self, at: u64, begun: u64) {
         self.go_to(at);
         self.begun = begun;
@@ -152,7 +158,8 @@ impl Members {
     }
 
     fn go_to(&mut self, header: u64) {
-        (self.at, self.phase) = (header, MemberPhase::Header);
+        self.at = header;
+        self.phase = MemberPhase::Header;
         self.head.begin(BLOCK_BYTES as usize);
     }
 
@@ -162,13 +169,14 @@ impl Members {
 
     fn header(&mut self) -> Result<(), FormatError> {
         let start = self.at - BLOCK_BYTES;
-        let Some(Header { kind, bytes }) = block::read(self.block(), start)? else {
-            return self.archive_ended(start);
+        let Some(header) = block::read(self.block(), start)? else {
+            return self.end_archive(start);
         };
+        let kind = header.kind;
         let bytes = match kind {
             MemberKind::Bare => 0,
-            MemberKind::File => self.meta_bytes.take().unwrap_or(bytes),
-            _ => bytes,
+            MemberKind::File => self.meta_bytes.take().unwrap_or(header.bytes),
+            _ => header.bytes,
         };
         let left = self.length.saturating_sub(self.at);
         if bytes > left {
@@ -191,7 +199,7 @@ impl Members {
                 }
                 return Ok(());
             }
-            // What was said of this member is not said of the next.
+            // A long name or extended header of this member does not apply to the next one.
             MemberKind::Bare | MemberKind::Unknown => {
                 self.path.clear();
                 self.meta_bytes = None;
@@ -202,15 +210,14 @@ impl Members {
         Ok(())
     }
 
-    /// The name or extended header of the next member is whole.
+    /// Use a long name or extended header after it has been read.
     fn meta(&mut self, kind: MemberKind) -> Result<(), FormatError> {
         let start = self.member.start;
         let path = match kind {
             MemberKind::LongName => Some(block::field_text(&self.head.bytes)),
             _ => {
-                let extended = pax::read(&self.head.bytes);
-                let extended = extended
-                    .ok_or_else(|| FormatError::new(start, "an extended header that is none"))?;
+                let extended = pax::read(&self.head.bytes)
+                    .ok_or_else(|| FormatError::new(start, "an invalid extended header"))?;
                 if extended.is_sparse {
                     let message = "a sparse member, which is not supported";
                     return Err(FormatError::new(start, message));
@@ -227,7 +234,7 @@ impl Members {
         Ok(())
     }
 
-    /// A file begins.
+    /// Begin a member that is a file.
     fn file(&mut self, span: MemberSpan) -> Result<(), FormatError> {
         self.member = span;
         if self.path.is_empty() {
@@ -236,22 +243,26 @@ impl Members {
             self.path = path;
         }
         let path = std::mem::take(&mut self.path);
-        let sorted = self.sort(&path, span);
+        let used = self.use_or_skip(&path, span);
         self.path = path;
         self.path.clear();
-        sorted
+        used
     }
 
-    /// Take the file for the payload, or pass it by.
-    fn sort(&mut self, path: &[u8], span: MemberSpan) -> Result<(), FormatError> {
+    /// Open the file if it is the requested payload, or skip it.
+    fn use_or_skip(&mut self, path: &[u8], span: MemberSpan) -> Result<(), FormatError> {
         let Some((key, name)) = split_path(path) else {
             self.go_to(span.end());
             return Ok(());
         };
-        let word = last_word(name);
-        let span = MemberSpan { is_array: word == b"npy", extension: Extension::new(word), ..span };
+        let extension = last_extension(name);
+        let member = MemberSpan {
+            is_array: extension == b"npy",
+            extension: Extension::new(extension),
+            ..span
+        };
         if let Some(shape) = &self.wanted.expected {
-            self.check_planned(shape, path, key, span)?;
+            self.check_planned(shape, path, key, member)?;
         }
         let is_first_member = key != self.key;
         if is_first_member {
@@ -263,22 +274,22 @@ impl Members {
             self.key.extend_from_slice(key);
             self.begun += 1;
         }
-        if is_first_member || self.largest.rank() < span.rank() {
-            self.largest = span;
+        if is_first_member || self.largest.rank() < member.rank() {
+            self.largest = member;
             if self.begun == 1 && !self.payload_name_is_known {
                 self.payload_name.clear();
                 self.payload_name.extend_from_slice(name);
             }
         }
         let is_payload = if self.wanted.expected.is_some() {
-            !span.is_label()
+            !member.is_label()
         } else {
             self.payload_name_is_known && name == self.payload_name
         };
         if is_payload && self.is_wanted() {
-            return self.open(span);
+            return self.open(member);
         }
-        self.go_to(span.end());
+        self.go_to(member.end());
         Ok(())
     }
 
@@ -313,9 +324,10 @@ impl Members {
         sample_bytes(shape).saturating_mul(self.wanted.sample.saturating_add(1))
     }
 
-    /// The payload is in this member.
+    /// Read this member as the payload.
     fn open(&mut self, span: MemberSpan) -> Result<(), FormatError> {
-        (self.member, self.at) = (span, span.start);
+        self.member = span;
+        self.at = span.start;
         if span.is_array {
             self.head.begin(0);
             self.phase = MemberPhase::ArrayHead;
@@ -323,7 +335,7 @@ impl Members {
         }
         if let Some(shape) = &self.wanted.expected {
             let message =
-                format!("a sample that is no array, but the plan says {}", in_words(shape));
+                format!("a sample that is no array, but the plan says {}", describe_shape(shape));
             return Err(FormatError::new(span.start, message));
         }
         self.open_payload(shape_of_bytes(span.bytes, 1));
@@ -336,7 +348,7 @@ impl Members {
         self.check_end();
     }
 
-    /// More of the header of an array has come.
+    /// Continue to read the header of an array.
     fn array_head(&mut self) -> Result<(), FormatError> {
         let start = self.member.start;
         let array = match npy_header::read(&self.head.bytes) {
@@ -350,8 +362,8 @@ impl Members {
             Ok(HeaderProgress::Done(array)) => array,
             Err(error) => return Err(FormatError::new(start + error.offset, error.message)),
         };
-        let sample = as_one_sample(&array);
-        let sample = sample.ok_or_else(|| FormatError::new(start, "an array of too many axes"))?;
+        let sample = as_one_sample(&array)
+            .ok_or_else(|| FormatError::new(start, "an array of too many axes"))?;
         if let Some(expected) = &self.wanted.expected
             && array != array_of(expected)
         {
@@ -374,37 +386,37 @@ impl Members {
         }
     }
 
-    /// No more members: the payload is the first label, or there is none.
-    fn archive_ended(&mut self, at: u64) -> Result<(), FormatError> {
+    /// At the end of the archive, open the largest member of the last sample, or return an error.
+    fn end_archive(&mut self, at: u64) -> Result<(), FormatError> {
         self.payload_name_is_known |= self.begun == 1;
         if self.is_wanted() {
             return self.open(self.largest);
         }
         Err(match &self.wanted.expected {
             Some(shape) => {
-                let words = in_words(shape);
-                FormatError::new(at, format!("the archive ends, but the plan says {words}"))
+                let planned = describe_shape(shape);
+                FormatError::new(at, format!("the archive ends, but the plan says {planned}"))
             }
             None => {
-                let holds = format!("{} samples", self.begun);
-                FormatError::no_sample(at, self.begun, holds, self.wanted.sample)
+                let contents = format!("{} samples", self.begun);
+                FormatError::no_sample(at, self.begun, contents, self.wanted.sample)
             }
         })
     }
 }
 
 impl Finder for Members {
-    fn begin(&mut self, wanted: &WantedSample, begun: ReadOrder) {
-        let goes_on = begun == ReadOrder::Onward && self.phase == MemberPhase::Done;
+    fn begin(&mut self, wanted: &WantedSample, order: ReadOrder) {
+        let continues = order == ReadOrder::Forward && self.phase == MemberPhase::Done;
         self.wanted = *wanted;
         self.payload = None;
-        self.payload_name_is_known &= begun != ReadOrder::Anew;
+        self.payload_name_is_known &= order != ReadOrder::NewFile;
         match &wanted.expected {
             Some(shape) => {
                 write_key(&mut self.planned_key, wanted.file, wanted.sample);
                 self.start_at(sample_bytes(shape).saturating_mul(wanted.sample), wanted.sample);
             }
-            None if goes_on => self.go_to(self.at),
+            None if continues => self.go_to(self.at),
             None => {
                 self.member = MemberSpan::default();
                 self.start_at(0, 0);
@@ -412,7 +424,7 @@ impl Finder for Members {
         }
     }
 
-    fn length(&mut self, bytes: u64) -> Result<(), FormatError> {
+    fn set_length(&mut self, bytes: u64) -> Result<(), FormatError> {
         self.length = bytes;
         let Some(shape) = &self.wanted.expected else { return Ok(()) };
         check_length(bytes, shape, archive_bytes(shape))
@@ -444,13 +456,13 @@ impl Finder for Members {
     fn take(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         if self.phase == MemberPhase::Payload {
             let left = self.member.start + self.member.bytes - self.at;
-            let now = &bytes[..left.min(bytes.len() as u64) as usize];
+            let piece = &bytes[..left.min(bytes.len() as u64) as usize];
             let start = self.payload.map_or(self.at, |payload| payload.start);
             if self.at == start && !self.member.is_array {
                 sink.encoded(self.member.extension.as_bytes());
             }
-            sink.payload(self.at - start, now)?;
-            self.at += now.len() as u64;
+            sink.payload(self.at - start, piece)?;
+            self.at += piece.len() as u64;
             self.check_end();
             return Ok(());
         }
@@ -464,9 +476,9 @@ impl Finder for Members {
         }
     }
 
-    fn ended(&mut self) -> Result<(), FormatError> {
+    fn end_of_file(&mut self) -> Result<(), FormatError> {
         if self.phase == MemberPhase::Header && self.head.bytes.is_empty() {
-            return self.archive_ended(self.at);
+            return self.end_archive(self.at);
         }
         let end = match self.phase {
             MemberPhase::Header => self.at + self.head.missing() as u64,
@@ -475,7 +487,7 @@ impl Finder for Members {
         Err(cut_off(self.at, end.saturating_sub(self.at).max(1)))
     }
 
-    /// How many samples there are is known at the last: then nothing but the end follows.
+    /// The number of samples is known only at the last one, which is followed by the end of the archive.
     fn found(&self) -> Option<FileShape> {
         let PayloadPlace { shape, .. } = self.payload?;
         if self.wanted.expected.is_some() {

@@ -1,5 +1,5 @@
-//! `webdataset`: a tar archive (POSIX ustar) a file, as the library of that name reads it: of each sample a label in
-//! `<key>.cls` and an array in `<key>.npy`, where the key is unique in the dataset.
+//! `webdataset`: tar archives (POSIX ustar) for the library of that name. Each sample has a label in `<key>.cls` and an
+//! array in `<key>.npy`. The key is unique in the dataset.
 
 mod block;
 mod pax;
@@ -10,7 +10,7 @@ mod tests;
 use super::ahead::AheadCursor;
 use super::{
     Content, CursorOptions, FileSink, Format, FormatError, PayloadSink, SinkError, ahead,
-    as_one_sample, compare_shapes, cut_off, in_words, npy_header, packed, shape_of_bytes,
+    as_one_sample, compare_shapes, cut_off, describe_shape, npy_header, packed, shape_of_bytes,
 };
 use block::BLOCK_BYTES;
 use feedrate_spec::catalog::{Ability, FormatEntry, Member};
@@ -30,11 +30,11 @@ static MEMBER: Member = Member {
 };
 
 const LABEL: &[u8] = b"0";
-/// Empty blocks behind the last member.
+/// Length of the empty blocks after the last member.
 const END_BYTES: u64 = 2 * BLOCK_BYTES;
 
 pub(super) static FORMAT: Format = Format {
-    // 2: `tar` writes the headers.
+    // Version 2: headers are written by the crate `tar`.
     version: 2,
     begins: |head| head.get(257..262) == Some(b"ustar"),
     ..Format::new(
@@ -70,12 +70,12 @@ fn encode(
     sink.write(0, &[0; END_BYTES as usize])
 }
 
-/// Fill the last block of a member of `bytes`.
+/// Fill the last block of a member of `bytes` bytes.
 fn pad(bytes: u64, sink: &mut dyn FileSink) -> Result<(), SinkError> {
     sink.write(0, &[0; BLOCK_BYTES as usize][..(padded(bytes) - bytes) as usize])
 }
 
-/// `bytes` in whole blocks.
+/// `bytes` rounded up to whole blocks.
 fn padded(bytes: u64) -> u64 {
     bytes.checked_next_multiple_of(BLOCK_BYTES).unwrap_or(u64::MAX)
 }
@@ -84,22 +84,22 @@ fn archive_bytes(shape: &FileShape) -> u64 {
     sample_bytes(shape).saturating_mul(shape.samples).saturating_add(END_BYTES)
 }
 
-/// Length of both members, with their headers.
+/// Length of the two members of a sample, with their headers.
 fn sample_bytes(shape: &FileShape) -> u64 {
     let array_bytes = padded(npy_header::array_bytes(&array_of(shape)));
     array_bytes.saturating_add(3 * BLOCK_BYTES)
 }
 
-/// One sample as an array of its own: numpy's last axis is the sample's.
+/// The array of one sample. The last axis of the array is the sample's last dimension and not an axis of samples.
 fn array_of(shape: &FileShape) -> FileShape {
     let (last, dims) = shape.dims.as_slice().split_last().unwrap_or((&1, &[]));
     let dims = Dims::new(dims).unwrap_or(shape.dims);
     FileShape { dims, element: shape.element, samples: *last }
 }
 
-/// Key of a sample, without a dot, at which keys end.
+/// Write the key of a sample. It contains no dot, because keys end at the first dot.
 fn write_key(key: &mut String, file: u64, sample: u64) {
     key.clear();
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = write!(key, "sample{file:06}_{sample:06}");
 }

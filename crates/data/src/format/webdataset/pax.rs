@@ -1,5 +1,6 @@
-//! The records of a POSIX extended header: `<length> <key>=<value>\n`, where the length counts all of that.
-//! Not by `tar`, which cuts records at newlines: values may hold some, as those of extended attributes do.
+//! Reads the records of a POSIX extended header: `<length> <key>=<value>\n`, where the length includes all of the record.
+//!
+//! The crate `tar` is not used, because it splits records at newlines, which values of extended attributes may contain.
 
 /// Attributes of the next member.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -9,21 +10,21 @@ pub(super) struct Extended<'h> {
     pub(super) is_sparse: bool,
 }
 
-/// Read all records; `None` if they are not records.
+/// Read all records; `None` if they are invalid.
 pub(super) fn read(header: &[u8]) -> Option<Extended<'_>> {
     let mut extended = Extended::default();
     let mut rest = header;
-    // Some writers fill the block with NULs and count them.
+    // Some writers fill the block with NULs and include them in the length of the header.
     while rest.first().is_some_and(|&byte| byte != 0) {
         let blank = rest.iter().position(|&byte| byte == b' ')?;
         let len = usize::try_from(number(&rest[..blank])?).ok()?;
         let record = rest.get(blank + 1..len)?.strip_suffix(b"\n")?;
         let equals = record.iter().position(|&byte| byte == b'=')?;
-        let (key, value) = (&record[..equals], &record[equals + 1..]);
-        match key {
+        let value = &record[equals + 1..];
+        match &record[..equals] {
             b"path" => extended.path = Some(value),
             b"size" => extended.bytes = Some(number(value)?),
-            _ => extended.is_sparse |= key.starts_with(b"GNU.sparse."),
+            key => extended.is_sparse |= key.starts_with(b"GNU.sparse."),
         }
         rest = &rest[len..];
     }

@@ -1,11 +1,11 @@
-//! The contract of an engine, run over every row.
+//! Contract tests of engines, run on every row of the table.
 
 use super::*;
 use crate::storage::{Storage, open_with_engine};
 use feedrate_spec::catalog::Ability;
 use std::io::Write as _;
 
-/// Each engine on a folder with the file `a` of 100,000 bytes and the empty file `b`.
+/// Call `check` with each engine, on a folder with the file `a` of 100,000 bytes and the empty file `b`.
 fn each(check: impl Fn(&dyn Storage, &[u8])) {
     let bytes: Vec<u8> = (0..100_000u32).map(|i| (i % 251) as u8).collect();
     let folder = tempfile::tempdir().unwrap();
@@ -74,7 +74,7 @@ fn handles_are_given_back() {
             let file = storage.open("a").unwrap();
             storage.close(file);
         }
-        // Other tests of this process open files too, but not so many.
+        // Other tests of this process open files too, but fewer.
         assert!(open_files() < before + 90);
     });
 }
