@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs of which it is known what would help, and what `feedrate advise` says first: prints a table and the share that is right, exits 1 below
-`--least`. Then `feedrate advise --try` of the ten applications: what their analyses found must be among the advice and help, and what they
-suggested in vain must be withdrawn.
+"""Compares the first advice of `feedrate advise` with the known remedies of emulated bottlenecks: prints a table and the share of correct advice,
+and exits 1 below `--least`. Then runs `feedrate advise --try` for ten applications: the remedies that their analyses found must be among the
+advice and help, and useless suggestions must be withdrawn.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from harness import FEEDRATE, ROOT, WORKLOADS, Failed, run_child
 
 COMPUTE_S = 0.04
 SAMPLE_BYTES = 262144
-# Has no page cache that could feed the run.
+# A storage without a page cache that could feed the run.
 MEMORY = ["storage.storage_type=memory"]
 ONE_THREAD = ["reader.read_threads=1"]
 NOTHING = {None}
@@ -29,21 +29,21 @@ BURN = "import os\nwhile True: os.getpid()"
 
 @dataclass
 class Case:
-    """What is emulated, mildly and severely, and what is right to advise."""
+    """An emulated bottleneck, mild and severe, with its correct advice."""
 
     overrides: Callable[[int], list]
     right: set
     accelerators: int = 2
     wrong: frozenset = frozenset()
     burners: tuple = (0, 0)
-    # Run once before, so that the page cache holds what is read.
+    # Whether to run once before, so the page cache contains the files.
     is_warm: bool = False
-    # What the evidence of the first advice must name.
+    # Text that the evidence of the first advice must contain.
     named: str = None
 
 
 def slow_disk(severity):
-    """A share of the bytes that are needed."""
+    """Storage that delivers a share of the needed rate."""
     rate = [0.7, 0.4][severity] * 2 * SAMPLE_BYTES / COMPUTE_S
     return [*MEMORY, f"storage.throttle.bytes_per_second={rate}"]
 
@@ -62,7 +62,7 @@ def slow_decode(severity):
 
 
 def text(severity):
-    """Numbers as text, which take longer to parse than a step computes."""
+    """Numbers as text, whose parsing takes longer than a step."""
     csv = ["dataset.format=csv", "dataset.num_files_train=12", f"train.computation_time={[0.008, 0.004][severity]}"]
     return [*MEMORY, *ONE_THREAD, *csv]
 
@@ -72,7 +72,7 @@ def small_requests(severity):
 
 
 def amplification(severity):
-    """Chunks of several samples, of which each read wants one."""
+    """Chunks of several samples, of which each read needs one."""
     samples = [16, 32][severity]
     hdf5 = ["dataset.format=hdf5", "dataset.compression=gzip", "dataset.num_samples_per_file=256"]
     hdf5 += ["dataset.num_files_train=1", "reader.batch_size=8"]
@@ -83,7 +83,7 @@ def amplification(severity):
 
 
 def same_bytes(severity):
-    """Storage for one accelerator, from which each reads all."""
+    """Storage that suffices for one accelerator, and all accelerators read the same bytes."""
     hdf5 = ["dataset.format=hdf5", "dataset.num_samples_per_file=50", "dataset.num_files_train=1"]
     rate = [2.5, 1.3][severity] * SAMPLE_BYTES / COMPUTE_S
     throttle = f"storage.throttle.bytes_per_second={rate}"
@@ -97,7 +97,7 @@ def checkpoint_storm(severity):
 
 
 def small_cache(severity):
-    """Files that were just read, and more that the page cache gives than a device could."""
+    """Files in the page cache, which delivers more than a device could."""
     return [f"train.computation_time={[COMPUTE_S, COMPUTE_S / 2][severity]}"]
 
 
@@ -106,7 +106,7 @@ def slow_accelerator(severity):
 
 
 def burnt_processors(_):
-    """Text, which is parsed in time where nobody else runs: about half of two processors are needed."""
+    """A workload of text, whose parsing needs about half of two processors, so it keeps up if no other program runs."""
     return [*MEMORY, "dataset.format=csv", "dataset.num_files_train=100", "train.computation_time=0.012"]
 
 
@@ -114,7 +114,7 @@ def fed(severity):
     return [*MEMORY, f"train.computation_time={[0.08, COMPUTE_S][severity]}"]
 
 
-# By what is emulated: the first advice that is right, and what must not be among the advice.
+# For each emulated bottleneck: the correct first advice, and advice that must not be given.
 CASES = {
     "slow disk": Case(slow_disk, {"storage", "fewer_accelerators"}),
     "latency": Case(latency, {"read_threads", "transfer_size"}),
@@ -134,11 +134,11 @@ CASES = {
 
 @dataclass
 class Application:
-    """A bundled workload made small, on a storage that makes it wait."""
+    """A reduced bundled workload on a storage that is too slow for it."""
 
     small: list
     found: set
-    # Changes that its analysis suggested and that do nothing.
+    # Changes that its analysis suggested but that have no effect.
     useless: tuple = ()
     accelerators: int = 2
 
@@ -195,17 +195,17 @@ APPLICATIONS = {
 
 def main():
     arguments = parse_arguments()
-    told, right, count = collections.defaultdict(list), 0, 0
+    first_advice, right, count = collections.defaultdict(list), 0, 0
     for _ in range(arguments.rounds):
         for name, case in wanted(CASES, arguments.only):
             for severity in range(2):
                 names, is_right = judged(arguments, case, severity)
-                told[name].append(names[0] or "nothing")
+                first_advice[name].append(names[0] or "nothing")
                 right, count = right + is_right, count + 1
                 if not is_right:
                     severe = ["mild", "severe"][severity]
                     print(f"{name}, {severe}: {', '.join(map(str, names))}", file=sys.stderr)
-    print(case_table(told))
+    print(case_table(first_advice))
     share = right / max(count, 1)
     if count:
         print(f"\n{right} of {count} right, {100 * share:.1f} %")
@@ -235,13 +235,13 @@ def wanted(rows, only):
 
 
 def judged(arguments, case, severity):
-    """The names of what is advised, and whether the first one is right."""
-    asked = (arguments, WORKLOADS / "verdicts.yaml", case.overrides(severity), case.accelerators)
+    """The names of the advice, and whether the first one is correct."""
+    run_arguments = (arguments, WORKLOADS / "verdicts.yaml", case.overrides(severity), case.accelerators)
     try:
         if case.is_warm:
-            with kept_run(*asked):
+            with kept_run(*run_arguments):
                 pass
-        with burning(case.burners[severity]), kept_run(*asked) as run:
+        with burning(case.burners[severity]), kept_run(*run_arguments) as run:
             advice = advised(arguments, run)
     except Failed as error:
         return [f"failed: {error}"], False
@@ -264,7 +264,7 @@ def burning(count):
 
 @contextlib.contextmanager
 def scratch(arguments):
-    """Words that put results and checkpoints where they are removed."""
+    """Overrides that write results and checkpoints into a temporary folder."""
     results, checkpoints = arguments.data / "results", arguments.data / "checkpoints"
     try:
         yield [f"++workload.checkpoint.checkpoint_folder={checkpoints}", "--results", results]
@@ -275,7 +275,7 @@ def scratch(arguments):
 
 @contextlib.contextmanager
 def kept_run(arguments, workload, overrides, accelerators):
-    """The folder of a run, as long as it is looked at."""
+    """A run and its folder, which is removed afterwards."""
     with scratch(arguments) as words:
         run = run_child([arguments.binary, "run", workload, *overrides, *words, "-n", accelerators, "--data", arguments.data, "--quiet", "--json"])
         yield json.loads(run.stdout)["run_dir"]
@@ -289,9 +289,9 @@ def named(advice):
     return [one["name"] for one in advice] or [None]
 
 
-def case_table(told):
-    lines = ["| emulated | right | first advice |", "|---|---|---|"] if told else []
-    for name, firsts in told.items():
+def case_table(first_advice):
+    lines = ["| emulated | right | first advice |", "|---|---|---|"] if first_advice else []
+    for name, firsts in first_advice.items():
         right = " or ".join(sorted(one or "nothing" for one in CASES[name].right))
         counts = ", ".join(f"{first} × {count}" for first, count in collections.Counter(firsts).items())
         lines.append(f"| {name} | {right} | {counts} |")
@@ -302,31 +302,31 @@ def applications(arguments):
     lines, are_right = [], True
     for name, application in wanted(APPLICATIONS, arguments.only):
         try:
-            told = tried(arguments, name, application)
+            trials = tried(arguments, name, application)
         except Failed as error:
-            told = {"baseline": None, "advice": [{"name": f"failed: {error}", "overrides": []}]}
-        rows = told["advice"]
-        asked = [row for row in rows if " ".join(row["overrides"]) in application.useless]
+            trials = {"baseline": None, "advice": [{"name": f"failed: {error}", "overrides": []}]}
+        rows = trials["advice"]
+        useless = [row for row in rows if " ".join(row["overrides"]) in application.useless]
         advice = [row for row in rows if row["name"] not in ("asked", "combination")]
         found = [row for row in advice if row["name"] in application.found]
-        # What no key does cannot be tried.
+        # Advice without a key cannot be tried.
         helping = [row for row in found if row["overrides"]]
         are_right &= bool(application.found.intersection(named(advice)))
         are_right &= all(row["outcome"] == "helps" for row in helping)
-        are_right &= all(row["outcome"] in ("no_effect", "hurts") for row in asked)
+        are_right &= all(row["outcome"] in ("no_effect", "hurts") for row in useless)
         cells = [name, ", ".join(one or "nothing" for one in named(advice))]
-        cells += ["; ".join(outcome(told["baseline"], row) for row in column) for column in (helping, asked)]
+        cells += ["; ".join(outcome(trials["baseline"], row) for row in column) for column in (helping, useless)]
         lines.append("| " + " | ".join(cells) + " |")
     return lines, are_right
 
 
 def tried(arguments, name, application):
-    """What `feedrate advise --try` says of an application and of what was suggested in vain."""
+    """The result of `feedrate advise --try` for an application and its useless suggestions."""
     argv = [arguments.binary, "advise", name, *application.small, "-n", application.accelerators, "--data", arguments.data]
     argv += ["--try", "--budget", arguments.budget, "--quiet", "--json"]
     argv += [word for change in application.useless for word in ("--also", change)]
     with scratch(arguments) as words:
-        # 4: something is not decided.
+        # Exit code 4: something is not decided.
         return json.loads(run_child([*argv, *words], fine=(0, 4)).stdout)
 
 

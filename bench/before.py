@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""This build of feedrate beside an earlier one: prints a table of ratios, exits 1 where it is slower than `--least`.
+"""Compares this build of feedrate with an earlier one: prints a table of ratios, and exits 1 if any is below `--least`.
 
-The two alternate, round by round, each on files of its own, as the bytes of a format may have changed. A ratio (rate of
-this build by that of the earlier one, of start-up the earlier one's time by this one's) is taken within a round, and its
-median over the rounds is judged.
+The builds alternate in rounds, each with its own files, as the bytes of a format may have changed. A ratio (the rate of this build divided by
+that of the earlier one; for start-up, the earlier time divided by the new one) is computed within a round, and its median over rounds is
+evaluated.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def parse_arguments():
 
 
 class Builds:
-    """The two builds, and what both are asked to do: a function that returns a rate, run with either."""
+    """The two builds, and the function that measures a rate with either of them."""
 
     least = 0.97
 
@@ -62,7 +62,7 @@ class Builds:
         self.names = {earlier: "earlier", FEEDRATE: "this"}
 
     def compare(self, what, measure, shown=gb):
-        """A first turn of each build warms up and does not count."""
+        """Measures both builds in turns. The first turn of each build is a warm-up and does not count."""
         rates = {FEEDRATE: [], self.earlier: []}
         for turn in range(self.settings.rounds + 1):
             order = list(rates) if turn % 2 else list(rates)[::-1]
@@ -119,7 +119,7 @@ class Builds:
         return measure
 
     def checkpoints(self):
-        """The folder of the build that is asked now."""
+        """The folder of the build that is measured now."""
         return self.settings.data / "before_checkpoints" / self.names[harness.FEEDRATE]
 
     def start_up(self):

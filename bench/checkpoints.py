@@ -1,4 +1,4 @@
-"""The cases of checkpoints in bench/run.py: how fast they are written and read, and what the background hides."""
+"""The checkpoint cases of bench/run.py: rates of writing and reading, and the share hidden in the background."""
 
 import mmap
 
@@ -11,7 +11,7 @@ RANKS = 2
 
 
 def saving(settings):
-    """Checkpoints of two ranks written, to the page cache and synced, against fio."""
+    """Writing checkpoints of two ranks, to the page cache and with sync, compared with fio."""
     rank_bytes = (256 << 20) if settings.quick else (2 << 30)
     return [row for fsync in (False, True) for row in saving_with(fsync, rank_bytes, settings)]
 
@@ -44,7 +44,7 @@ def saving_with(fsync, rank_bytes, settings):
 
 
 def loading(settings):
-    """Checkpoints of two ranks read back from the page cache, every byte checked, against fio and the checksum's own time."""
+    """Reading checkpoints of two ranks from the page cache with every byte checked, compared with fio and the checksum's time."""
     rank_bytes = (256 << 20) if settings.quick else (2 << 30)
     folder = settings.data / "checkpoints"
     keys = [
@@ -90,7 +90,7 @@ def hidden(settings):
     for _ in range(settings.rounds):
         harness.empty(folder)
         record = harness.feedrate_record("null.yaml", keys, 1, settings.data / "null", settings.results)
-        # The last is waited for by the end of the run, whatever training does.
+        # The end of the run waits for the last checkpoint in any case.
         first = record["epochs"][0]["checkpoints"][0]
         shares.append(100 * (1 - first["stall_ns"] / (first["end_ns"] - first["start_ns"])))
     harness.empty(folder)
@@ -99,7 +99,7 @@ def hidden(settings):
 
 
 def touch_memory(size):
-    """A virtual machine gives memory that lay idle back to its host: whoever writes first would pay for having it again."""
+    """Touches memory first: a virtual machine returns idle memory to its host, and the first writer would pay for getting it back."""
     piece = bytes(1 << 20)
     with mmap.mmap(-1, size) as memory:
         for _ in range(size >> 20):

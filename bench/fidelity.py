@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Plain PyTorch loops beside feedrate's emulation of them, on the same files and the same disk: prints both AUs of each cell and how far
-they are apart, exits 1 where a target is missed.
+"""Compares plain PyTorch loops with feedrate's emulation of them, on the same files and the same disk: prints both AUs of each cell and their
+difference, and exits 1 if a target is missed.
 
-Each cell's client is calibrated by `feedrate calibrate` right before, with as many workers as it runs with, where each has a core. The two
-sides alternate, and medians of the rounds are compared. The disk is slowed by a blkio cgroup (left out with a message where the kernel does not
-let us), from an empty page cache. Where storage is the limit, a run with the ideal client stands beside. Workers that have no core of their own
-each are reported apart.
+`feedrate calibrate` calibrates the client of each cell right before, with the same number of workers if each has a core. Both sides alternate,
+and medians over rounds are compared. A blkio cgroup slows the disk, starting from an empty page cache; without permission for that, these cells
+are skipped with a message. If storage is the limit, a run with the ideal client is shown as well. Cells with more workers than cores are
+reported separately.
 """
 
 import argparse
@@ -22,18 +22,18 @@ from pathlib import Path
 from harness import FEEDRATE, ROOT, WORKLOADS, warm
 
 MB = 1_000_000
-# Format: files, and the keys that make them.
+# Format: number of files, and the overrides for generating them.
 DATASETS = {
     "npz": (768, ["dataset.record_length_bytes=524288"]),
-    # HDF5 reads a contiguous dataset at once.
+    # HDF5 reads a contiguous dataset in one request.
     "hdf5": (768, ["dataset.record_length_bytes=1048576", "reader.transfer_size=1MiB"]),
     "jpeg": (1024, ["dataset.record_length_bytes=480000", "dataset.record_element_type=uint8"]),
 }
-# Samples of a batch: short and long steps, in seconds. Which two of the four a format has with so many workers goes in turns.
+# Samples of a batch: short and long steps, in seconds. Combinations of format and workers take turns in using two of the four.
 STEPS = {4: (0.004, 0.015), 32: (0.03, 0.08)}
 WORKERS = (1, 2, 4)
 RATES = (None, 150 * MB, 600 * MB)
-# A slowed disk gives its bytes out in slices of 100 ms: one more or less is 9 % of a second. Where it is the limit, runs are so many times
+# A slowed disk delivers its bytes in slices of 100 ms, and one slice is 9 % of a second. Where it is the limit, runs take this many times
 # as long.
 SLOWED = 2.5
 CORES = len(os.sched_getaffinity(0))
@@ -60,7 +60,7 @@ def cells(formats, rates):
 
 
 class Sides:
-    """Both sides of a cell, below one folder."""
+    """Both sides of a cell, in one folder."""
 
     def __init__(self, arguments):
         self.binary, self.python = arguments.binary.resolve(), arguments.python.absolute()
@@ -75,54 +75,54 @@ class Sides:
 
     def of_dataset(self, kind):
         files, keys = DATASETS[kind]
-        # Each format has a folder, so that datasets stay.
+        # Each format has a folder, so datasets are kept.
         return [f"dataset.format={kind}", f"dataset.num_files_train={files}", *keys, "--data", self.folder / kind]
 
     def prepare(self, kind):
-        """Datasets are made, and durable, before anything is timed."""
+        """Generates all datasets and syncs them before anything is timed."""
         self.feedrate("generate", WORKLOADS / "fidelity.yaml", *self.of_dataset(kind))
         os.sync()
         self.files = sorted(path for path in (self.folder / kind).rglob("*") if path.parent.name == "train" and path.is_file())
 
     def client(self, cell):
-        """Calibrated with as many workers, where each has a core."""
+        """The calibrated client, with the cell's number of workers if each has a core."""
         if cell not in self.clients:
             workers = min(cell.workers, CORES)
-            told = self.feedrate(
+            calibration = self.feedrate(
                 "calibrate", f"{ROOT / 'bench/torch_loop.py'}:make_dataset", "--batch", cell.batch, "--workers", workers,
                 "--python", self.python, "--time", f"{8 * self.seconds}s",
                 more={"FIDELITY_FORMAT": cell.format, "FIDELITY_FOLDER": str(self.folder / cell.format)},
             )
-            self.clients[cell] = told
-            print(f"{cell.format}, batches of {cell.batch}, {workers} workers: {json.dumps(told['client'])}", file=sys.stderr, flush=True)
+            self.clients[cell] = calibration
+            print(f"{cell.format}, batches of {cell.batch}, {workers} workers: {json.dumps(calibration['client'])}", file=sys.stderr, flush=True)
         return self.clients[cell]
 
     def batch_seconds(self, cell):
-        """The client's, by the batch."""
+        """The client's time per batch, in seconds."""
         workers = min(cell.workers, CORES)
         return self.client(cell)["batch_cpu_seconds"][str(workers)] / workers
 
     def steps(self, cell):
-        """As many as take about the time of a run, or as there are samples for."""
+        """Number of steps for the duration of a run, limited by the number of samples."""
         period = max(cell.step, self.batch_seconds(cell), self.disk_seconds(cell))
         seconds = self.seconds * (SLOWED if self.storage_is_the_limit(cell) else 1)
         return max(4, min(len(self.files) // cell.batch, math.ceil(seconds / period)))
 
     def disk_seconds(self, cell):
-        """Of a batch."""
+        """The disk's time per batch, in seconds."""
         return sum(path.stat().st_size for path in self.files[: cell.batch]) / cell.rate if cell.rate else 0.0
 
     def storage_is_the_limit(self, cell):
-        """The disk alone takes longer for a batch than its step, and than what the client does beside it."""
+        """Whether the disk takes longer for a batch than its step and the client's work."""
         return self.disk_seconds(cell) > max(cell.step, 1.5 * self.batch_seconds(cell))
 
     def real(self, cell):
         self.make_ready(cell)
-        asked = {
+        request = {
             "format": cell.format, "folder": str(self.folder / cell.format), "batch": cell.batch, "workers": cell.workers,
             "steps": self.steps(cell), "step_seconds": cell.step, "cgroup": str(self.cgroup) if self.cgroup else None,
         }
-        self.loops.stdin.write(json.dumps(asked) + "\n")
+        self.loops.stdin.write(json.dumps(request) + "\n")
         self.loops.stdin.flush()
         return float(self.loops.stdout.readline())
 
@@ -138,7 +138,7 @@ class Sides:
         return ran["au"]["all_steps_percent"]
 
     def make_ready(self, cell):
-        """Fill the page cache, or empty it of the files, and slow the disk."""
+        """Fills the page cache, or removes the files from it and slows the disk."""
         if cell.rate is None:
             warm(self.files)
             self.any_disk()
@@ -194,7 +194,7 @@ class Row:
 
 
 def measured(sides, cell, rounds):
-    # What calibration reads, it leaves in the page cache.
+    # Calibration leaves its files in the page cache.
     sides.client(cell)
     taken = [[], [], []]
     for _ in range(rounds):
@@ -205,8 +205,8 @@ def measured(sides, cell, rounds):
     return Row(cell, *(statistics.median(values) if values else None for values in taken))
 
 
-def told(label, gaps):
-    """A summary line, and whether the targets are met."""
+def print_gaps(label, gaps):
+    """Prints a summary line, and returns whether the targets are met."""
     if not gaps:
         print(f"{label}: no cell")
         return True
@@ -237,9 +237,9 @@ def main():
     print(f"\nMore workers than the {CORES} cores:\n")
     print("\n".join([head, *(row.line() for row in apart)]) + "\n")
     print(f"torch {sides.versions['torch']}, numpy {sides.versions['numpy']}, Python {sides.versions['python']}")
-    met = told("calibrated client", [row.gap() for row in judged])
-    met &= told("ideal client, where storage is the limit", [row.ideal - row.real for row in judged if row.ideal is not None])
-    told("calibrated client, more workers than cores", [row.gap() for row in apart])
+    met = print_gaps("calibrated client", [row.gap() for row in judged])
+    met &= print_gaps("ideal client, where storage is the limit", [row.ideal - row.real for row in judged if row.ideal is not None])
+    print_gaps("calibrated client, more workers than cores", [row.gap() for row in apart])
     sys.exit(0 if met else 1)
 
 
@@ -259,7 +259,7 @@ def parse_arguments():
     parser.add_argument("--binary", type=Path, default=FEEDRATE, help="feedrate's binary (target/release/feedrate)")
     parser.add_argument("--python", type=Path, default=Path(sys.executable), help="a Python that has torch, numpy, h5py and Pillow (this one)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each side of a cell (3)")
-    parser.add_argument("--seconds", type=float, default=1.0, help="a run lasts about so long (1.0)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="approximate duration of a run (1.0)")
     parser.add_argument("--quick", action="store_true", help="one short round, without 600 MB/s: does it work at all")
     parser.add_argument("--only", action="append", choices=DATASETS, help="this format alone")
     parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="where datasets are made")

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Folders of files as users have them: samples a second of `feedrate run --data DIR` with one worker, beside the format's library in one process.
+"""Reads folders of typical user files: compares the samples per second of `feedrate run --data DIR` and one worker with those of the format's
+library in one process.
 
-Both read and decode all from the page cache, in turns: a round is the library, feedrate, the library again, and a ratio is that of feedrate to
-the mean of the two around it. Prints the median over the rounds of each kind, exits 1 where one is below 1. The files are made by the
-libraries, once, below `--data`.
+Both read and decode from the page cache, in turns: a round is the library, feedrate, and the library again, and a ratio compares feedrate with
+the mean of the two. Prints the median over rounds for each kind, and exits 1 if one is below 1. The libraries generate the files once, in
+`--data`.
 """
 
 import argparse
@@ -28,7 +29,7 @@ SIDES = (128, 128, 3)
 
 
 def picture(random, sides=(300, 560)):
-    """A JPEG with sides of so many pixels, which compresses as a photograph does."""
+    """A square JPEG of this many pixels per side, which compresses like a photograph."""
     import numpy as np
     from PIL import Image
 
@@ -181,7 +182,7 @@ KINDS = {
 
 
 def read(kind, folder, seconds):
-    """Samples a second of the library, after a hundred or an epoch."""
+    """Samples per second of the library, after a warm-up of a hundred samples or an epoch."""
     import numpy as np
 
     read_epoch, files, random = KINDS[kind][1], files_of(folder), np.random.default_rng(2)
@@ -202,13 +203,13 @@ def library(kind, folder, seconds):
 
 def ours(folder, results, epochs):
     argv = [FEEDRATE, "run", "--data", folder, "--results", results, "--json", "--quiet", "reader.read_threads=1", f"train.epochs={epochs}"]
-    told = json.loads(run_child(argv).stdout)
-    shutil.rmtree(ROOT / told["run_dir"])
-    return told["throughput"]["samples_per_second"]["whole"], told["found"]["samples"]
+    summary = json.loads(run_child(argv).stdout)
+    shutil.rmtree(ROOT / summary["run_dir"])
+    return summary["throughput"]["samples_per_second"]["whole"], summary["found"]["samples"]
 
 
 def measured(kind, root, arguments):
-    """Rates of both, round by round."""
+    """Rates of both in each round."""
     folder, results = root / kind, root.parent / "folder-results"
     warm(files_of(folder))
     rate, samples = ours(folder, results, 1)

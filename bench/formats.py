@@ -1,6 +1,6 @@
-"""Formats beside the libraries that people read and write them with. Rates are of samples' bytes, as numpy would hold them.
+"""Compares formats with the libraries that usually read and write them. Rates count the bytes of samples in numpy's representation.
 
-A case makes contestants, lets them take turns, and judges; the libraries' side is peers.py.
+A case creates contestants, measures them in turns, and evaluates the results; peers.py runs the libraries.
 """
 
 import math
@@ -15,7 +15,7 @@ from table import bytes_per_second, checked_row, rate_row, ratio_row, workers_te
 WORKLOAD = "format.yaml"
 WORKERS = (1, 2)
 PICTURE = [400, 400, 3]
-# Where encoders write: feedrate makes its files durable, the libraries do not, and the disk is judged elsewhere.
+# Folder in memory for encoders, as feedrate syncs its files and the libraries do not. The disk is measured elsewhere.
 MEMORY = Path("/dev/shm/feedrate_bench")
 
 
@@ -37,7 +37,7 @@ class Dataset:
             f"dataset.num_samples_per_file={self.samples}",
             f"dataset.record_dims=[{','.join(map(str, self.dims))}]",
             f"dataset.record_element_type={self.element}",
-            # A batch is a file: workers share none.
+            # A batch is a file, so workers share none.
             f"reader.batch_size={self.samples}",
         ]
 
@@ -51,14 +51,14 @@ class Dataset:
         return self.files * self.samples * math.prod(self.dims) * element_bytes
 
 
-# As large as each other, and much larger than caches, so that their rates can be compared.
+# All have the same size, which is much larger than caches, so rates are comparable.
 NPY = Dataset("npy", 64, 1, [8 << 20])
 HDF5 = Dataset("hdf5", 64, 1, [8 << 20])
 TFRECORD = Dataset("tfrecord", 64, 64, [128 << 10])
 PARQUET = Dataset("parquet", 16, 64, [128 << 10])
 RAW = Dataset("raw", 64, 1, [8 << 20])
 PICTURES = 64
-# Rows of 1 KiB: pandas is at its best with few columns, DLIO with one long row.
+# Rows of 1 KiB: pandas is fastest with few columns, DLIO with one long row.
 TABLES = {
     "csv uint8": Dataset("csv", 16, 2048, [1024]),
     "csv float32": Dataset("csv", 16, 2048, [256], "float32"),
@@ -67,7 +67,7 @@ TABLES = {
 
 
 def hdf5(settings):
-    """hdf5 from the page cache, against npy, h5py and fio; and what a second worker brings."""
+    """Reading hdf5 from the page cache, compared with npy, h5py and fio; and the gain by a second worker."""
     npy, hdf5_files = Warm(NPY, settings), Warm(HDF5, settings)
     seconds = short(settings, 1.5)
     turns = {}
@@ -90,7 +90,7 @@ def hdf5(settings):
 
 
 def tfrecord(settings):
-    """tfrecord from the page cache with every checksum, against npy and CRC-32C one after the other, and Python."""
+    """Reading tfrecord from the page cache with all checksums, compared with npy followed by CRC-32C, and with Python."""
     npy, records = Warm(NPY, settings), Warm(TFRECORD, settings)
     seconds = short(settings, 1.5)
     turns = {}
@@ -110,7 +110,7 @@ def tfrecord(settings):
 
 
 def pictures(settings):
-    """png and jpeg decoded, noise and photograph-like, against Pillow."""
+    """Decoding png and jpeg, with noise and photograph-like content, compared with Pillow."""
     photographs = settings.data / "photographs"
     harness.photographs(photographs, PICTURES, PICTURE)
     seconds = short(settings, 0.6)
@@ -129,7 +129,7 @@ def pictures(settings):
 
 
 def tables(settings):
-    """csv and json parsed, against pandas and json."""
+    """Parsing csv and json, compared with pandas and json."""
     seconds = short(settings, 1.0)
     rows = []
     for kind, dataset in TABLES.items():
@@ -140,13 +140,13 @@ def tables(settings):
 
 
 def columns(settings):
-    """parquet from the page cache, against pyarrow."""
+    """Reading parquet from the page cache, compared with pyarrow."""
     turns = library_turns(PARQUET.format, PARQUET, short(settings, 1.0), settings)
     return against_library(turns, settings, lambda kind, _: f"warm {kind}", 1, "pyarrow")
 
 
 def payload_writes(settings):
-    """Formats that hold payload as it is, written and made durable, against fio."""
+    """Writing and syncing formats that store payload unchanged, compared with fio."""
     files = 8 if settings.quick else 64
     jobs = len(os.sched_getaffinity(0))
     rows = []
@@ -159,7 +159,7 @@ def payload_writes(settings):
 
 
 def encoded_writes(settings):
-    """png, jpeg and csv made and written to memory, against Pillow and pandas."""
+    """Encoding png, jpeg and csv into memory, compared with Pillow and pandas."""
     jobs = len(os.sched_getaffinity(0))
     seconds = short(settings, 1.5)
     share = 8 if settings.quick else 1
@@ -192,7 +192,7 @@ CASES = {
 
 
 class Warm:
-    """A dataset in the page cache, and who reads it. Each reader is a function without arguments that gives a rate."""
+    """A dataset in the page cache with its readers. Each reader is a function without arguments that returns a rate."""
 
     def __init__(self, dataset, settings, foreign=None):
         self.settings = settings
@@ -207,19 +207,19 @@ class Warm:
         harness.warm(self.files)
 
     def reader(self, workers, seconds, keys=()):
-        """feedrate."""
+        """A contestant that runs feedrate."""
         keys = [*self.options, *self.keys, *keys, f"reader.read_threads={workers}"]
         results = self.settings.results
         epochs = harness.epochs_for(seconds, WORKLOAD, keys, self.data, results)
         return lambda: harness.sample_rate(WORKLOAD, [*keys, f"train.epochs={epochs}"], self.data, results)
 
     def library(self, kind, workers, seconds):
-        """The format's library, each worker with files of its own."""
+        """A contestant that runs the format's library. Each worker has its own files."""
         shares = [self.files[worker::workers] for worker in range(workers)]
         return lambda: harness.peer_rate(kind, seconds, shares)
 
     def fio(self, workers, seconds):
-        """fio, which knows no format."""
+        """A contestant that runs fio, which reads bytes without a format."""
         return lambda: harness.fio_read(self.files, workers, seconds, 1 << 20).bytes_per_second
 
 
@@ -243,7 +243,7 @@ def against_library(turns, settings, what, least, peer):
 
 
 def take_turns(turns, rounds):
-    """What each measured, round by round, one after the other."""
+    """Measures all contestants in turns, and returns their rates in each round."""
     rates = {name: [] for name in turns}
     for _ in range(rounds):
         for name, measure in turns.items():
@@ -273,5 +273,5 @@ def library_writes(kind, dataset, jobs, seconds):
 
 
 def short(settings, seconds):
-    """Runs of formats are short: there are many of them."""
+    """Shortens the runs, as there are many formats."""
     return min(seconds, settings.seconds)

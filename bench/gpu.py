@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Steps on GPUs (`compute=cuda`) beside waits: utilisation of accelerators, of GPUs as nvidia-smi shows it, compute times, CPU.
+"""Compares steps on GPUs (`compute=cuda`) with waits: utilisation of accelerators, of GPUs (by nvidia-smi), compute times, CPU time.
 
-Needs a GPU, and `cargo build --release`. Prints a table; nothing is judged, and no other case needs it.
+Needs a GPU, and `cargo build --release`. Prints a table without targets.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def main():
 
 
 def measured(compute, arguments):
-    """One run, with nvidia-smi beside it."""
+    """One run, while nvidia-smi samples the GPUs."""
     folder = arguments.data / "warm_npy"
     steps_per_epoch = 16 // arguments.accelerators
     if steps_per_epoch == 0:
@@ -51,13 +51,13 @@ def measured(compute, arguments):
             watcher.terminate()
             watcher.wait()
         seen.seek(0)
-        # The last line may be cut off.
+        # The last line may be incomplete.
         rows = [line.split(", ") for line in seen.read().splitlines()[:-1]]
     compute_ms = [ns / 1e6 for ns in compute_ns(summary["run_dir"])]
     doubts = ", ".join(doubt["name"] for doubt in summary["doubts"])
     return [
         f"{summary['au']['all_steps_percent']:.1f} %",
-        f"{median(compute_ms):.3f} ms, {max(compute_ms):.3f} ms (asked: {arguments.step * 1e3:.3f} ms)",
+        f"{median(compute_ms):.3f} ms, {max(compute_ms):.3f} ms (configured: {arguments.step * 1e3:.3f} ms)",
         f"{child.cpu_s / child.wall_s:.2f} cores",
         "; ".join(of_gpu(index, rows) for index in sorted({row[0] for row in rows})),
         f"doubts: {doubts}",

@@ -1,4 +1,4 @@
-"""Runs feedrate and its peers as child processes, and measures what they cost. No judgement here."""
+"""Runs feedrate and its peers as child processes, and measures their costs."""
 
 import json
 import os
@@ -27,18 +27,18 @@ class Child:
 
 @dataclass
 class Rate:
-    """Bytes moved, and what moving them cost."""
+    """Bytes moved, with the time and CPU time for them."""
 
     bytes_per_second: float
     cpu_s_per_gb: float
 
 
 class Failed(Exception):
-    """A child failed, with its words."""
+    """Error of a failed child, with its output."""
 
 
 def run_child(argv, fine=(0,)):
-    """Run to the end, in the workspace. Resources are those of the child and of the children it waited for; `fine` are the exit codes of success."""
+    """Runs a child in the workspace until it ends. Resources include its own children; `fine` are the exit codes of success."""
     argv = [str(word) for word in argv]
     for option, folder in zip(argv, argv[1:]):
         if option == "--data":
@@ -59,12 +59,12 @@ def run_child(argv, fine=(0,)):
 
 
 def rss_floor_bytes():
-    """What `run_child` reports for a program that needs nothing."""
+    """The peak memory that `run_child` reports for a minimal program."""
     return run_child(["true"]).peak_rss_bytes
 
 
 def feedrate_run(workload, overrides=(), accelerators=1, data=None, results=None):
-    """`feedrate run`: its summary, and the process."""
+    """Runs `feedrate run`, and returns its summary and the process."""
     argv = [FEEDRATE, "run", WORKLOADS / workload, *overrides, "-n", accelerators]
     argv += ["--data", data, "--results", results, "--json", "--quiet"]
     child = run_child(argv)
@@ -72,13 +72,13 @@ def feedrate_run(workload, overrides=(), accelerators=1, data=None, results=None
 
 
 def feedrate_record(workload, overrides, accelerators, data, results):
-    """`feedrate run`: its record."""
+    """Runs `feedrate run`, and returns its record."""
     summary, _ = feedrate_run(workload, overrides, accelerators, data, results)
     return json.loads((ROOT / summary["run_dir"] / "record.json").read_text())
 
 
 def feedrate_rate(workload, overrides, data, results):
-    """`feedrate run` as a rate."""
+    """Runs `feedrate run`, and returns its rate."""
     summary, child = feedrate_run(workload, overrides, 1, data, results)
     moved = summary["bytes"]["logical"]
     rate = summary["throughput"]["delivered_bytes_per_second"]["whole"]
@@ -86,7 +86,7 @@ def feedrate_rate(workload, overrides, data, results):
 
 
 def epochs_for(seconds, workload, overrides, data, results):
-    """Epochs that last at least `seconds`, after a trial that also warms the page cache."""
+    """Number of epochs that last at least `seconds`, from a trial that also warms the page cache."""
     summary, _ = feedrate_run(workload, [*overrides, "train.epochs=3"], 1, data, results)
     epoch_bytes = summary["bytes"]["logical"] / 3
     rate = summary["throughput"]["delivered_bytes_per_second"]["whole"]
@@ -94,25 +94,25 @@ def epochs_for(seconds, workload, overrides, data, results):
 
 
 def sample_rate(workload, overrides, data, results):
-    """`feedrate run` as bytes of samples a second, whatever they take in the files."""
+    """The rate of `feedrate run` in bytes of samples per second, regardless of their size in the files."""
     summary, _ = feedrate_run(workload, overrides, 1, data, results)
     return summary["throughput"]["nominal_bytes_per_second"]["whole"]
 
 
 def generate(workload, data, overrides=()):
-    """Make a dataset unless it is there: its folder. Durable before anything is measured."""
+    """Generates a dataset unless it exists, syncs it, and returns its folder."""
     child = feedrate_generate(workload, overrides, data)
     os.sync()
     return Path(json.loads(child.stdout)["folder"])
 
 
 def feedrate_generate(workload, overrides, data):
-    """`feedrate generate`."""
+    """Runs `feedrate generate`."""
     return run_child([FEEDRATE, "generate", WORKLOADS / workload, *overrides, "--data", data, "--json", "--quiet"])
 
 
 def durable_writes(workload, overrides, suffix, jobs, rounds, data):
-    """feedrate generating a dataset, and fio writing files of the same size, in turn."""
+    """Rates of feedrate generating a dataset and of fio writing files of the same size, in turns."""
     folder, peer_folder = data / "generate", data / "generate_fio"
     ours, fio = [], []
     for _ in range(rounds):
@@ -131,7 +131,7 @@ def durable_writes(workload, overrides, suffix, jobs, rounds, data):
 
 
 def dataset_files(folder, suffix):
-    """The training files below a data folder."""
+    """The training files in a data folder."""
     files = sorted(path for path in Path(folder).rglob(f"*{suffix}") if path.parent.name == "train")
     if not files:
         raise Failed(f"no {suffix} files below {folder}")
@@ -139,7 +139,7 @@ def dataset_files(folder, suffix):
 
 
 def crc_rate(processes, seconds, checksum="crc32"):
-    """A checksum's own rate with `processes` at once, over memory that stays in the cache."""
+    """Rate of a checksum alone with `processes` processes, over memory that stays in the cache."""
     argv = [FEEDRATE, "bench-crc", "--checksum", checksum, "--seconds", str(seconds)]
     running = [subprocess.Popen(argv, stdout=subprocess.PIPE) for _ in range(processes)]
     outputs = [process.communicate()[0] for process in running]
@@ -149,7 +149,7 @@ def crc_rate(processes, seconds, checksum="crc32"):
 
 
 def peer_rate(kind, seconds, shares):
-    """What a library does (see peers.py) in a process for each share of the arguments; they start together."""
+    """Rate of a library (see peers.py), with a process for each share of the arguments; all start together."""
     argv = [*peers_argv(), kind, str(seconds)]
     piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     running = [subprocess.Popen([*argv, *map(str, share)], **piped) for share in shares]
@@ -165,7 +165,7 @@ def peer_rate(kind, seconds, shares):
 
 
 def photographs(folder, count, dims):
-    """Make pictures that compress as photographs do, unless they are there."""
+    """Generates pictures that compress like photographs, unless they exist."""
     if not folder.exists():
         being_made = folder.with_name("photographs.part")
         empty(being_made)
@@ -174,7 +174,7 @@ def photographs(folder, count, dims):
 
 
 def peers_argv():
-    """peers.py and the Python that has the libraries: the one that the tests use."""
+    """Command for peers.py with the Python that has the libraries, which the tests use as well."""
     python = os.environ.get("FEEDRATE_PYTHON") or str(ROOT / ".venv/bin/python3")
     if shutil.which(python) is None:
         raise Failed(f"there is no `{python}`\n  hint: run `cargo xtask setup`, or set FEEDRATE_PYTHON")
@@ -182,7 +182,7 @@ def peers_argv():
 
 
 def fio_read(files, jobs, seconds, block_bytes, file_order=None):
-    """fio reading `files` from the page cache, shared out among `jobs`."""
+    """fio reading `files` from the page cache, distributed over `jobs` jobs."""
     options = ["rw=read", "invalidate=0", "time_based=1", f"runtime={int(seconds * 1000)}ms", f"bs={block_bytes}"]
     if file_order:
         options.append(f"file_service_type={file_order}")
@@ -191,14 +191,14 @@ def fio_read(files, jobs, seconds, block_bytes, file_order=None):
 
 
 def fio_write(folder, files, file_bytes, jobs, block="1M", sync=True):
-    """fio writing `files` files of `file_bytes`, durable at the end unless not to `sync`."""
+    """fio writing `files` files of `file_bytes`, synced at the end if `sync`."""
     options = ["rw=write", "refill_buffers=1", f"end_fsync={int(sync)}", f"bs={block}", f"filesize={file_bytes}"]
     shares = [[f"directory={fio_path(folder)}", f"nrfiles={files // jobs}"] for _ in range(jobs)]
     return fio(options, shares, "write")
 
 
 def fio(options, shares, direction):
-    """Run one group of jobs; each share is one job's own options."""
+    """Runs a group of jobs; each share has the options of one job."""
     with tempfile.TemporaryDirectory() as folder:
         job_file, output = Path(folder, "jobs.fio"), Path(folder, "out.json")
         lines = ["[global]", "ioengine=psync", "iomem=mmap", "group_reporting=1", *options]
@@ -219,7 +219,7 @@ def fio_path(path):
 
 
 def warm(files):
-    """Read every byte once, into a page cache that has none of them: how a file was written shows in its pages."""
+    """Reads every byte once into an empty page cache, as the way a file was written affects its cached pages."""
     buffer = bytearray(1 << 20)
     for path in files:
         with open(path, "rb", buffering=0) as file:
@@ -229,19 +229,19 @@ def warm(files):
 
 
 def empty(folder):
-    """Remove a folder, and wait until the device is quiet."""
+    """Removes a folder, and waits until the device is idle."""
     shutil.rmtree(folder, ignore_errors=True)
     Path(folder).mkdir(parents=True)
     os.sync()
 
 
 def median(values):
-    """The middle value."""
+    """The median."""
     return statistics.median(values)
 
 
 def machine_line():
-    """What this ran on."""
+    """A line that describes the machine."""
     model = first_value("/proc/cpuinfo", "model name")
     memory_gib = int(first_value("/proc/meminfo", "MemTotal").split()[0]) / 2**20
     kernel = os.uname().release

@@ -1,6 +1,6 @@
-"""Training loops as users write them, for jobs.py; each runs in a Python that has its libraries.
+"""Typical training loops of users, for jobs.py. Each runs in a Python that has its libraries.
 
-`job_loops.py NAME FOLDER` trains on what `--make` left in FOLDER; with `--watch RESULTS` the loop is watched by `feedrate.watch`.
+`job_loops.py NAME FOLDER` trains on the files that `--make` generated in FOLDER; with `--watch RESULTS`, `feedrate.watch` watches the loop.
 """
 
 import argparse

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Training loops as users write them (job_loops.py: PyTorch over npz and jpeg, tf.data over TFRecord, WebDataset over tar), each watched by
+"""Typical training loops of users (job_loops.py: PyTorch over npz and jpeg, tf.data over TFRecord, WebDataset over tar), each watched by
 `feedrate.watch`, recorded by strace (and by Darshan, where `--darshan` names its library), imported and emulated: by the log alone, with files that feedrate makes, and by the log, the loop's own
 files, the batch and step that were watched, and where it was measured the client. Prints how far the emulation is from the log, and its AU and steps a second beside those of
 the watched loop.
@@ -24,14 +24,14 @@ ASPECTS = {
     "sizes": "sizes", "order": "order", "opens": "reads of an open", "rereads": "times read", "overlap": "overlap",
     "concurrency": "in flight", "byte_rate": "bytes/s", "read_rate": "reads/s",
 }
-# Clients that were measured with plain PyTorch; the other loops are emulated with an ideal one.
+# Clients measured with plain PyTorch; the other loops are emulated with an ideal client.
 CLIENTS = {"torch_npz": ["client=pytorch-npz"], "torch_jpeg": ["client=pytorch-jpeg"]}
-# What a log does not tell, or tells otherwise.
+# Facts that a log does not contain, or contains in another form.
 ACROSS = ("workload", "batch_size", "record_length_bytes", "computation_time")
 
 
 def run(argv, folder, **more):
-    """What it prints."""
+    """Runs a command and returns its output."""
     argv = [str(word) for word in argv]
     done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, **more)
     if done.returncode not in (0, 3, 4):
@@ -76,7 +76,7 @@ class Job:
             yield "Darshan", logs
 
     def emulated(self, log, kind, files, keys):
-        """Runs of the workload that a log becomes."""
+        """Runs of the workload that was imported from a log."""
         self.feedrate("import", log, "-o", f"{kind}.yaml", "--force", *files)
         argv = ["run", f"{kind}.yaml", *keys, "--results", self.results / kind, "--quiet"]
         return [self.folder / self.feedrate(*argv)["run_dir"] for _ in range(self.rounds)]
@@ -111,7 +111,7 @@ def steps_per_second(run):
 
 
 def apart(aspect):
-    """How far the figures of an aspect are apart: a factor, or points of a share."""
+    """Difference of two figures: a factor, or points of a share."""
     a, b = aspect["a"], aspect["b"]
     if a is None or b is None:
         return "unknown"

@@ -1,6 +1,6 @@
-"""Starts one program and writes what it cost: wall seconds, CPU seconds, peak resident KiB, wait status.
+"""Starts a program and writes its costs: wall seconds, CPU seconds, peak resident KiB, wait status.
 
-Imports almost nothing: the kernel counts the peak memory of whoever forks as the child's own, so the forker is small.
+Imports almost nothing: the kernel counts the peak memory of the forking process towards its child, so this process is small.
 Usage: python3 -I -S launch.py NUMBERS PROGRAM ARGUMENT...
 """
 

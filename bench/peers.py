@@ -1,12 +1,11 @@
-"""The libraries that people read and write these formats with, one process a worker. Run by the Python they are installed in.
+"""Reads and writes formats with their usual libraries, with one process per worker. Run by a Python that has the libraries.
 
 Usage: python3 peers.py KIND SECONDS ARGUMENT...
-Prepares, says `ready`, waits for a line, works for SECONDS, prints one JSON object: bytes of samples and seconds. Only the
-loop is timed. For reading the arguments are files, for writing
-`--write`, a folder, and the dimensions of what a file holds.
+Prepares, prints `ready`, waits for a line, works for SECONDS, and prints a JSON object with the bytes of samples and the seconds. Only the
+loop is timed. For reading, the arguments are files; for writing, they are `--write`, a folder, and the dimensions of a file's content.
 
        python3 peers.py photographs COUNT FOLDER DIMENSIONS
-Makes a dataset of pictures that compress as photographs do; noise does not.
+Generates a dataset of pictures that compress like photographs, unlike noise.
 """
 
 import itertools
@@ -44,7 +43,7 @@ def read_hdf5():
 
     def read(path):
         with h5py.File(path, "r") as file:
-            # `read_direct` into memory that is kept is slower here: the kernel copies slowly to some addresses.
+            # `read_direct` into reused memory is slower here, as the kernel copies slowly to some addresses.
             return file["records_0"][:].nbytes
 
     return read
@@ -71,7 +70,7 @@ def read_picture():
 
 
 def read_csv(dtype):
-    """As DLIO's reader does it; pandas makes 64-bit numbers of all, so they are counted as what was written."""
+    """Reads like DLIO's reader. pandas converts all numbers to 64 bits, so bytes are counted as written."""
     import pandas
 
     def read(path):
@@ -94,7 +93,7 @@ def read_parquet():
     def read(path):
         with pyarrow.parquet.ParquetFile(path) as file:
             table = file.read(["image"], use_threads=False)
-        # Each chunk's last buffer holds its values; numpy looks at it without a copy.
+        # The last buffer of each chunk has its values; numpy uses it without a copy.
         return sum(np.frombuffer(chunk.buffers()[2], np.uint8).nbytes for chunk in table["image"].chunks)
 
     return read
@@ -111,7 +110,7 @@ READERS = {
     "parquet": read_parquet,
 }
 
-# Files that a writer makes in turn; it writes over them.
+# Number of files that a writer overwrites in turn.
 FILES = 64
 
 
@@ -142,7 +141,7 @@ def write_csv(folder, dims, dtype):
 
 
 def noise(seed, dims, dtype):
-    """Any bits for integers, any finite numbers for floats: what feedrate writes."""
+    """Random content like feedrate's: any bits for integers, any finite numbers for floats."""
     random = np.random.default_rng(seed)
     if dtype == "uint8":
         return random.integers(0, 256, dims, dtype)
@@ -159,7 +158,7 @@ WRITERS = {
 
 
 def write_photographs(folder, dims, count):
-    """Both formats, in folders and by names as DLIO gives them."""
+    """Writes both formats, with the folders and names of DLIO."""
     from PIL import Image
 
     def layer(grid):
@@ -168,7 +167,7 @@ def write_photographs(folder, dims, count):
     for number in range(count):
         random = np.random.default_rng(number)
         picture = random.standard_normal(dims) * 3 + 128
-        # Octaves of noise, the finer the weaker.
+        # Octaves of noise; finer ones are weaker.
         for octave in range(1, 8):
             grid = random.standard_normal((3, 1 << octave, 1 << octave))
             picture += np.stack([layer(colour) for colour in grid], axis=2) * 80 / 1.4**octave

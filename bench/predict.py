@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Changed runs predicted by `feedrate advise --set` from the record of another, and then really run: prints a table and how far they
-are apart, exits 1 where a target is missed.
+"""Compares predictions of `feedrate advise --set` with runs of the changed workloads: prints a table of both and their differences, and exits 1
+if a target is missed.
 
-Each storage is emulated, or a disk slowed by a blkio cgroup where the kernel lets us. Predictions are made twice: from the record as
-it is, which says how the storage is emulated or limited, and blind, from one that does not.
+Each storage is emulated, or is a disk slowed by a blkio cgroup if that is permitted. Each prediction is made twice: from the original record,
+which contains the emulation or the limit of the storage, and blind, from a record without them.
 """
 
 import argparse
@@ -29,10 +29,10 @@ PLACES = "storage.throttle.concurrency={}".format
 OPENS = "storage.delay.open_seconds={}".format
 DECODE = "reader.preprocess_time={}".format
 
-# Keys of an emulated storage, as if there were none.
+# Keys of an emulated storage, with the values of no emulation.
 NOTHING = [RATE("null"), LATENCY(0), PLACES("null"), OPENS(0)]
 
-# Name: the baseline, then each change: as it is predicted, and as it is run where that differs.
+# Name: the baseline, then changes. A change has the predicted form, and the form that is run if that differs.
 CASES = {
     "throttled": (
         [RATE(13e6), THREADS(4)],
@@ -112,7 +112,7 @@ CASES = {
     ),
 }
 
-# Disks that give so many bytes, or requests, a second, read past the page cache: runs of some ten seconds, as their rate is
+# Disks with a limited rate of bytes or requests, read past the page cache: runs of some ten seconds, as their rate is
 # handed out in slices of a tenth.
 ON_DISK = ["storage.storage_type=local_fs", "storage.engine=direct", PIECES("256KiB"), "dataset.num_files_train=480"]
 DISK_CHANGES = [
@@ -137,19 +137,19 @@ COVERED_SHARE_MIN = 0.9
 
 
 class Runs:
-    """Runs of one binary, below one folder."""
+    """Runs of one binary, in one folder."""
 
     def __init__(self, binary, folder):
         self.binary, self.folder = binary.resolve(), folder.resolve()
         self.cgroup = None
 
     def run(self, overrides):
-        """A run's summary."""
+        """Runs a workload and returns its summary."""
         return self.feedrate("run", WORKLOADS / "predict.yaml", *overrides, "--data", self.folder / "data",
                              "--results", self.folder / "results", "--quiet")
 
     def predict(self, run, changes):
-        """A prediction; `None` where the record has no evidence."""
+        """A prediction; `None` if the record has no evidence for it."""
         try:
             row = self.feedrate("advise", run, "--set", *changes)["whatif"][0]
         except subprocess.CalledProcessError:
@@ -163,7 +163,7 @@ class Runs:
         return json.loads(done.stdout)
 
     def blind(self, run):
-        """The run, without a word of what its storage is."""
+        """A copy of the run without facts about its storage."""
         copy = self.folder / "blind"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(run, copy)
@@ -178,7 +178,7 @@ class Runs:
         return copy
 
     def slow_disk(self, file, rate):
-        """Have what is run from now on read that much a second of the disk below the folder; false where that cannot be."""
+        """Limits the rate at which following runs read from the disk of the folder; false if that is impossible."""
         parent = Path("/sys/fs/cgroup/blkio")
         device = self.folder.stat().st_dev
         try:
@@ -227,19 +227,19 @@ def predicted(runs, name, baseline, changes):
     nothing = NOTHING if name in CASES else []
     rows = []
     for change in changes:
-        asked, really = change[0], change[-1]
-        known = runs.predict(base["run_dir"], [asked])
-        unknown = runs.predict(blind, [*nothing, asked])
-        au = runs.run([*baseline, really])["au"]["all_steps_percent"]
-        row = (name, asked, au, known, unknown, base["au"]["all_steps_percent"])
+        predicted_change, real_change = change[0], change[-1]
+        known = runs.predict(base["run_dir"], [predicted_change])
+        unknown = runs.predict(blind, [*nothing, predicted_change])
+        au = runs.run([*baseline, real_change])["au"]["all_steps_percent"]
+        row = (name, predicted_change, au, known, unknown, base["au"]["all_steps_percent"])
         print(line(row), file=sys.stderr, flush=True)
         rows.append(row)
     return rows
 
 
 def line(row):
-    name, asked, au, known, unknown, base = row
-    cells = [name, f"`{asked}`", f"{base:.1f} %", f"{au:.1f} %"]
+    name, change, au, known, unknown, base = row
+    cells = [name, f"`{change}`", f"{base:.1f} %", f"{au:.1f} %"]
     for prediction in (known, unknown):
         cells.append("unknown" if prediction is None else "{:.1f} % [{:.1f}, {:.1f}]".format(*prediction))
     return "| " + " | ".join(cells) + " |"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""feedrate beside its peers, in one run: prints a table of ratios, exits 1 where a target is missed.
+"""Compares feedrate with its peers in one run: prints a table of ratios, and exits 1 if a target is missed.
 
-Both sides of a comparison alternate, round by round; a ratio is taken within a round, and its median over the rounds is
-judged. See bench/README.md.
+Both sides of a comparison alternate in rounds; a ratio is computed within a round, and its median over rounds is evaluated.
+See bench/README.md.
 """
 
 import argparse
@@ -73,7 +73,7 @@ def case_names(text):
 
 
 def warm_large(settings):
-    """8 MiB files from the page cache, against fio."""
+    """Reading 8 MiB files from the page cache, compared with fio."""
     folders = {kind: settings.data / f"warm_{kind}" for kind in ("npy", "npz")}
     files = {}
     for kind, folder in folders.items():
@@ -130,7 +130,7 @@ def warm_large_with(workers, folders, files, settings):
 
 
 def warm_small(settings):
-    """114,660-byte files from the page cache, against fio reading whole files."""
+    """Reading files of 114,660 bytes from the page cache, compared with fio reading whole files."""
     folder = settings.data / "small_npy"
     harness.generate("small_npy.yaml", folder)
     files = harness.dataset_files(folder, ".npy")
@@ -151,7 +151,7 @@ def warm_small(settings):
 
 
 def generation(settings):
-    """npz files written and made durable, against fio."""
+    """Writing and syncing npz files, compared with fio."""
     count = 32 if settings.quick else 512
     jobs = len(os.sched_getaffinity(0))
     keys = [f"dataset.num_files_train={count}"]
@@ -161,7 +161,7 @@ def generation(settings):
 
 
 def start_up(settings):
-    """Two files of 1 KiB, one step: from start to end."""
+    """Duration of a command with two files of 1 KiB and one step."""
     folder = settings.data / "tiny"
     harness.generate("tiny.yaml", folder)
     runs = [
@@ -178,7 +178,7 @@ def start_up(settings):
 
 
 def compute_waits(settings):
-    """How exact the wait that stands for compute is, with the null storage."""
+    """Accuracy of emulated compute, with the null storage."""
     cores = len(os.sched_getaffinity(0))
     rows = []
     for compute_ms, accelerators, limit_us in ((1, 1, 10), (10, 1, 10), (1, 4 * cores, 100), (10, 4 * cores, 100)):
@@ -241,7 +241,7 @@ def many_accelerators(settings):
 
 
 def timeline(settings):
-    """What keeping the timeline costs a run."""
+    """Cost of the timeline."""
     warm = settings.data / "warm_npy"
     harness.generate("warm_npy.yaml", warm)
     harness.warm(harness.dataset_files(warm, ".npy"))
@@ -259,7 +259,7 @@ def timeline(settings):
 
 def timeline_row(what, workload, keys, data, settings):
     rates = {True: [], False: []}
-    # A hundredth is less than one run differs from the next: more rounds than elsewhere, and each side goes first as often.
+    # Runs vary by more than 1 %, so there are more rounds than elsewhere, and both sides go first equally often.
     for turn in range(4 * settings.rounds):
         for kept in (True, False) if turn % 2 else (False, True):
             overrides = [*keys, f"output.timeline={kept}"]
@@ -271,7 +271,7 @@ def timeline_row(what, workload, keys, data, settings):
 
 
 def timeline_cpu(keys, settings):
-    """A run that only waits: all its CPU time, which the timeline knows, is that of waking and sampling."""
+    """CPU time of a run that only waits, which is spent on waking up and sampling."""
     shares = []
     for _ in range(settings.rounds):
         record = harness.feedrate_record("null.yaml", keys, 1, settings.data / "null", settings.results)

@@ -1,4 +1,4 @@
-"""The rows of bench/README.md, how they are judged, and how they are written. Measures nothing."""
+"""Evaluates and formats the rows of bench/README.md."""
 
 import datetime
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 
 @dataclass
 class Settings:
-    """How much to measure, and where."""
+    """Amount of measurements, and their folder."""
 
     rounds: int
     seconds: float
@@ -34,24 +34,24 @@ class Row:
     peer: str
     figure: str
     target: str
-    # None where there is no target.
+    # None without a target.
     met: bool | None
 
 
 def rate_row(what, ours, peers, least, peer="fio"):
-    """feedrate's rates against a peer's, which they should reach to a share of `least`, if there is such."""
+    """Compares feedrate's rates with a peer's. The target is a share of `least`, if given."""
     ratios = [own / other for own, other in zip(ours, peers)]
     return ratio_row(what, gb(median(ours)), f"{peer}: {gb(median(peers))}", ratios, least)
 
 
 def ratio_row(what, ours, peer, ratios, least):
-    """Ratios of which the median should be at least `least`, if there is such."""
+    """Median of ratios. The target is `least`, if given."""
     target = "" if least is None else f"≥ {least:.2f}"
     return Row(what, ours, peer, ratio_text(ratios), target, None if least is None else median(ratios) >= least)
 
 
 def checked_row(what, ours, reads, checks, reader, check):
-    """Rates of reading and checking, against those of a reader and of a checksum, one after the other."""
+    """Compares rates of reading with checks with those of a reader followed by a checksum."""
     bounds = [1 / (1 / read + 1 / summed) for read, summed in zip(reads, checks)]
     ratios = [own / bound for own, bound in zip(ours, bounds)]
     beside = f"{reader} and {check} one after the other: {gb(median(bounds))} ({check} alone {gb(median(checks))})"

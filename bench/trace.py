@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What `feedrate run --trace` costs the reading of a run, beside the same run without: nanoseconds an operation, where operations
-cost next to nothing (the null storage), and the share of the time at reads of 64 KiB from the page cache. One worker, no compute.
-Beside it the wall time of the whole command with and without: what is longer of it outside epochs is formatting, compressing and
-writing, which is done between epochs and at the end.
+"""Measures the cost of `feedrate run --trace`, compared with the same run without it: nanoseconds per operation if operations cost almost nothing
+(the null storage), and the share of the time for reads of 64 KiB from the page cache. One worker, no compute. Also prints the wall time of the
+whole command with and without a trace; the difference outside of epochs is the time for formatting, compressing and writing, which happens
+between epochs and at the end.
 
-The two alternate. Exits 1 above 150 ns or 2 %. Run it on a quiet machine.
+Both sides alternate. Exits 1 above 150 ns or 2 %. Run it on a quiet machine.
 """
 
 import argparse
@@ -17,14 +17,14 @@ from pathlib import Path
 from harness import FEEDRATE, ROOT, WORKLOADS, run_child
 
 MOST_NS, MOST_SHARE = 150, 0.02
-# Some two million operations, and a hundred thousand.
+# About two million operations, and a hundred thousand.
 NULL = ["null.yaml", "dataset.num_files_train=4096", "dataset.record_length_bytes=2MiB", "reader.transfer_size=4096"]
 WARM = ["warm_npy.yaml", "reader.transfer_size=65536", "train.epochs=16"]
 
 
 @dataclass
 class Cost:
-    """Of a run: processor time of its epochs for an operation, which others on the machine hardly disturb, and wall times."""
+    """Costs of a run: processor time of its epochs per operation, which other programs hardly disturb, and wall times."""
 
     cpu_ns: float
     wall_s: float
@@ -32,7 +32,7 @@ class Cost:
 
 
 def measure(program, folder, words, trace):
-    """What a run costs, with a trace or without."""
+    """Costs of a run, with or without a trace."""
     run_dir, file = Path(folder, "run"), Path(folder, "t.pfw.gz")
     argv = [program, "run", WORKLOADS / words[0], *words[1:], "train.computation_time=0", "reader.read_threads=1"]
     argv += ["--data", Path(folder, "data"), "--run-dir", run_dir, "--json", "--quiet"]
@@ -51,7 +51,7 @@ def measure(program, folder, words, trace):
 
 
 def rounds(program, folder, words, number):
-    """The cost without a trace and with one: of each figure the least of the rounds, which others disturbed least."""
+    """Costs without a trace and with one. Each figure is the minimum over rounds, which is disturbed least."""
     took = {False: [], True: []}
     measure(program, folder, words, False)
     for turn in range(number):
@@ -60,25 +60,25 @@ def rounds(program, folder, words, number):
     return [Cost(*map(min, zip(*took[trace]))) for trace in (False, True)]
 
 
-def tell(what, bare, traced):
-    """Wall times of the whole command."""
+def print_overhead(label, bare, traced):
+    """Prints wall times of the whole command."""
     written_s = traced.outside_s - bare.outside_s
-    print(f"  {what}: {bare.wall_s:.2f} s without, {traced.wall_s:.2f} s with a trace, {written_s:.2f} s of it to write it between epochs and at the end")
+    print(f"  {label}: {bare.wall_s:.2f} s without, {traced.wall_s:.2f} s with a trace, {written_s:.2f} s of it to write it between epochs and at the end")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=Path, default=FEEDRATE)
     parser.add_argument("--rounds", type=int, default=9)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=ROOT / "target") as folder:
-        bare, traced = rounds(asked.program, folder, NULL, asked.rounds)
-        bare_read, traced_read = rounds(asked.program, folder, WARM, asked.rounds)
+        bare, traced = rounds(arguments.program, folder, NULL, arguments.rounds)
+        bare_read, traced_read = rounds(arguments.program, folder, WARM, arguments.rounds)
     added, share = traced.cpu_ns - bare.cpu_ns, traced_read.cpu_ns / bare_read.cpu_ns - 1
     print(f"{added:.0f} ns an operation of {MOST_NS} allowed (one of nothing takes {bare.cpu_ns:.0f} ns)")
-    tell("the whole command", bare, traced)
+    print_overhead("the whole command", bare, traced)
     print(f"{share:.1%} at reads of 64 KiB of {MOST_SHARE:.0%} allowed (one takes {bare_read.cpu_ns:,.0f} ns)")
-    tell("the whole command", bare_read, traced_read)
+    print_overhead("the whole command", bare_read, traced_read)
     return int(added > MOST_NS or share > MOST_SHARE)
 
 

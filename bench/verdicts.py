@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Runs that are known to be bound by something, and the verdicts on them: prints a confusion table and the share that is
-right, exits 1 below `--least`.
+"""Compares verdicts with known causes: prints a confusion table and the share of correct verdicts, and exits 1 below `--least`.
 
-Each cause is emulated mildly and severely on 1, 2 and 8 accelerators, where it has a meaning there.
+Each cause is emulated mildly and severely on 1, 2 and 8 accelerators, if it applies to that number.
 """
 
 import argparse
@@ -17,18 +16,18 @@ from harness import FEEDRATE, ROOT, WORKLOADS, Failed, run_child
 COMPUTE_S = 0.04
 SAMPLE_BYTES = 262144
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", 2]
-# Has no page cache that could feed the run.
+# A storage without a page cache that could feed the run.
 MEMORY = ["storage.storage_type=memory"]
 
 
 def throttled(severity, accelerators):
-    """A share of the bytes that are needed."""
+    """Storage that delivers a share of the needed rate."""
     rate = [0.7, 0.4][severity] * accelerators * SAMPLE_BYTES / COMPUTE_S
     return [*MEMORY, f"storage.throttle.bytes_per_second={rate}"]
 
 
 def few_at_a_time(severity, accelerators):
-    """One read at a time, and each batch is one."""
+    """Storage with one read at a time; each batch is one read."""
     seconds = [1.5, 3][severity] * COMPUTE_S / accelerators
     return [*MEMORY, "storage.throttle.concurrency=1", f"storage.delay.read_seconds={seconds}"]
 
@@ -50,13 +49,13 @@ def slow_accelerator(severity, accelerators):
 
 
 def slow_rank(severity, accelerators):
-    """All accelerators of the second of two ranks."""
+    """Slow accelerators: all of the second of two ranks."""
     factors = ",".join(f"{own}: {[1.5, 3][severity]}" for own in range(accelerators // 2, accelerators))
     return [f"train.slow_accelerators={{{factors}}}"]
 
 
 def small_cache(severity, _):
-    """Files that were just written, and more that the page cache gives than a device could."""
+    """Files in the page cache, which delivers more than a device could."""
     return [f"train.computation_time={[COMPUTE_S, COMPUTE_S / 2][severity]}"]
 
 
@@ -64,7 +63,7 @@ def fed(severity, _):
     return [*MEMORY, f"train.computation_time={[0.08, COMPUTE_S][severity]}"]
 
 
-# Cause: the verdict that is right, from how many accelerators on.
+# Cause: the correct verdict, and the minimum number of accelerators.
 CASES = {
     throttled: ("storage-bound", 1),
     few_at_a_time: ("storage-bound", 1),
@@ -80,18 +79,18 @@ CASES = {
 
 def main():
     arguments = parse_arguments()
-    told = collections.Counter()
+    counts = collections.Counter()
     for _ in range(arguments.rounds):
         for case, severity, accelerators in cells():
             name = f"{case.__name__}, {['mild', 'severe'][severity]}, {accelerators} accelerators"
             verdict = verdict_of(arguments, case, severity, accelerators)
-            told[case, verdict] += 1
+            counts[case, verdict] += 1
             if verdict != CASES[case][0]:
                 print(f"{name}: {verdict}", file=sys.stderr)
-    right = sum(count for (case, verdict), count in told.items() if verdict == CASES[case][0])
-    share = right / told.total()
-    print(confusion_table(told))
-    print(f"\n{right} of {told.total()} right, {100 * share:.1f} %")
+    right = sum(count for (case, verdict), count in counts.items() if verdict == CASES[case][0])
+    share = right / counts.total()
+    print(confusion_table(counts))
+    print(f"\n{right} of {counts.total()} right, {100 * share:.1f} %")
     sys.exit(0 if share >= arguments.least else 1)
 
 
@@ -129,12 +128,12 @@ def verdict_of(arguments, case, severity, accelerators):
     return json.loads(child.stdout)["verdict"]["name"]
 
 
-def confusion_table(told):
-    verdicts = sorted({verdict for _, verdict in told})
+def confusion_table(counts):
+    verdicts = sorted({verdict for _, verdict in counts})
     lines = ["| emulated | " + " | ".join(verdicts) + " |", "|---|" + "---|" * len(verdicts)]
     for case in CASES:
-        counts = [str(told[case, verdict] or "") for verdict in verdicts]
-        lines.append(f"| {case.__name__} | " + " | ".join(counts) + " |")
+        cells = [str(counts[case, verdict] or "") for verdict in verdicts]
+        lines.append(f"| {case.__name__} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 

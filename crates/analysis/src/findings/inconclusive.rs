@@ -227,7 +227,8 @@ fn noise(matrix: &DesignMatrix) -> Option<Noise> {
         ResponseScale::Percent => (noise, margin),
     };
     let runs = if noise > 0.0 {
-        samples_for_difference(margin_on_scale / noise, CONFIDENCE, POWER).filter(|&runs| runs <= RUNS_MAX)
+        samples_for_difference(margin_on_scale / noise, CONFIDENCE, POWER)
+            .filter(|&runs| runs <= RUNS_MAX)
     } else {
         Some(2)
     };
