@@ -1,4 +1,4 @@
-"""Runs feedrate's programs and reads what they leave; watches training loops. The numbers are the programs'; nothing is worked out here."""
+"""Runs feedrate's programs, reads their results, and watches training loops. All numbers are computed by the programs."""
 
 from ._plots import plot_levels, plot_processes
 from ._results import load_results

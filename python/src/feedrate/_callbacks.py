@@ -1,4 +1,4 @@
-"""Callbacks for loops that others write: Lightning's and Keras's."""
+"""Callbacks that watch the training loops of Lightning and Keras."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ._watch import StrPath, _Epoch, _Log, _log
 def lightning_callback(
     *, name: Optional[str] = None, results: StrPath = "results", batch: Optional[int] = None, data: Optional[StrPath] = None, synchronise: bool = True
 ) -> Any:
-    """A Callback of Lightning: `Trainer(callbacks=[feedrate.lightning_callback()])`. Arguments as those of `watch`.
+    """A callback for Lightning: `Trainer(callbacks=[feedrate.lightning_callback()])`. The arguments are those of `watch`.
 
     Validation counts neither as load nor as compute.
     """
-    # Of the two names of one library the one that the script goes by.
+    # Uses the name under which the script imported the library.
     library = "pytorch_lightning" if "pytorch_lightning" in sys.modules else "lightning.pytorch"
     base = needed(library).Callback
     steps = _Steps(_log(name, _place(), results, batch, data, synchronise))
@@ -47,9 +47,9 @@ def lightning_callback(
 def keras_callback(
     *, name: Optional[str] = None, results: StrPath = "results", batch: Optional[int] = None, data: Optional[StrPath] = None, synchronise: bool = True
 ) -> Any:
-    """A Callback of Keras: `model.fit(…, callbacks=[feedrate.keras_callback()])`. Arguments as those of `watch`.
+    """A callback for Keras: `model.fit(…, callbacks=[feedrate.keras_callback()])`. The arguments are those of `watch`.
 
-    Raises ValueError where Keras runs on TensorFlow: a step takes its batch itself there, so that no callback sees where load ends.
+    Raises ValueError if Keras runs on TensorFlow: there, a step takes its batch itself, so no callback sees the end of load.
     """
     keras = needed("keras")
     if keras.backend.backend() == "tensorflow":
@@ -85,7 +85,7 @@ def _place() -> tuple[str, int]:
 
 
 class _Steps:
-    """The steps of a loop that tells when it has a batch, and when it is done with it."""
+    """Steps of a loop that reports when it has a batch and when it has finished it."""
 
     def __init__(self, log: _Log) -> None:
         self.log = log
@@ -122,14 +122,14 @@ class _Steps:
             self.synchronise = self.log.synchronise()
 
     def pause(self) -> None:
-        """Something else begins between two steps."""
+        """Starts a pause between two steps."""
         self.paused_at = clock()
 
     def resume(self) -> None:
         if self.epoch is None or not self.paused_at:
             return
         lasted, self.paused_at = clock() - self.paused_at, 0
-        # A pause, as that for a checkpoint, ends a block.
+        # A pause ends a block, like a checkpoint.
         self.epoch.blocks.append((len(self.epoch.compute), lasted))
         self.asked += lasted
 

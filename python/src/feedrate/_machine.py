@@ -1,4 +1,4 @@
-"""What /proc tells of this machine and of the processes of a watched loop. None is "not known"."""
+"""Facts from /proc about this machine and the processes of a watched loop. None means unknown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Counters(NamedTuple):
-    """Read once an epoch."""
+    """Counters that are read once per epoch."""
 
     read_call_bytes: Optional[int]
     write_call_bytes: Optional[int]
@@ -25,9 +25,9 @@ class Counters(NamedTuple):
 
 
 def counters(device: Optional[str]) -> Counters:
-    """Of this process and all below it, its loader's workers among them.
+    """Reads the counters of this process and its descendants, including the loader's workers.
 
-    The kernel adds what a child did to its parent when the parent has waited for it, so that nothing is lost of workers that ended.
+    The kernel adds a child's counters to its parent once the parent has waited for it, so workers that have ended are included.
     """
     rchar = wchar = read = cpu = 0
     known = True
@@ -35,7 +35,7 @@ def counters(device: Optional[str]) -> Counters:
         counted = _io(pid)
         if counted is not None:
             rchar, wchar, read = rchar + counted["rchar"], wchar + counted["wchar"], read + counted["read_bytes"]
-        # One that ended meanwhile is in its parent's counters from now on, which may have been read before.
+        # The counters of a process that has just ended move to its parent, which may have been read already.
         known = known and counted is not None
         cpu += _cpu_ticks(pid) or 0
     busy, ticks = _machine_ticks() or (None, None)
@@ -44,7 +44,7 @@ def counters(device: Optional[str]) -> Counters:
 
 
 def written_bytes() -> Optional[int]:
-    """Bytes that this process gave to write calls."""
+    """Bytes that this process passed to write calls."""
     counted = _io(os.getpid())
     return counted and counted["wchar"]
 
@@ -56,12 +56,12 @@ def read_bytes() -> Optional[int]:
 
 
 def difference(after: Optional[int], before: Optional[int]) -> Optional[int]:
-    """What was added; None where it cannot be known."""
+    """The increase of a counter; None if unknown."""
     return after - before if after is not None and before is not None and before <= after else None
 
 
 def started_of(pid: int) -> Optional[float]:
-    """When a process began, in seconds since 1970."""
+    """Start of a process, in seconds since 1970."""
     stat, boot = _stat(pid), _lines("/proc/stat")
     if stat is None or boot is None:
         return None
@@ -69,7 +69,7 @@ def started_of(pid: int) -> Optional[float]:
 
 
 def mount(path: "Optional[os.PathLike[str] | str]") -> Optional[dict[str, Any]]:
-    """The mount that a path lies on."""
+    """The mount that contains a path."""
     lines = _lines("/proc/self/mountinfo") if path is not None else None
     if lines is None or path is None or not os.path.exists(path):
         return None
@@ -91,7 +91,7 @@ def mount(path: "Optional[os.PathLike[str] | str]") -> Optional[dict[str, Any]]:
 
 
 def system(data: "Optional[os.PathLike[str] | str]", results: Path) -> dict[str, Any]:
-    """The machine, as a record has it."""
+    """The machine, in the format of a record."""
     memory = [line.split(":", 1) for line in _lines("/proc/meminfo") or []]
     meminfo = [[key, value.strip()] for key, value in memory]
     total = next((int(value.split()[0]) * 1024 for key, value in meminfo if key == "MemTotal"), None)
@@ -112,7 +112,7 @@ def system(data: "Optional[os.PathLike[str] | str]", results: Path) -> dict[str,
 
 
 def wall() -> str:
-    """The local time, as DLIO writes it."""
+    """The local time in DLIO's format."""
     now = time.time()
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(now)) + f".{int(now % 1 * 1e6):06d}"
 
@@ -135,13 +135,13 @@ def _io(pid: int) -> Optional[dict[str, int]]:
 
 
 def _stat(pid: int) -> Optional[list[str]]:
-    """The fields behind the name, which may hold anything: that of state is the first."""
+    """The fields after the name, starting with the state. The name may contain any character."""
     lines = _lines(f"/proc/{pid}/stat")
     return "".join(lines).rpartition(")")[2].split() if lines else None
 
 
 def _cpu_ticks(pid: int) -> Optional[int]:
-    """With those of its children that it has waited for."""
+    """CPU ticks of a process and of the children that it has waited for."""
     stat = _stat(pid)
     return sum(map(int, stat[11:15])) if stat else None
 
@@ -158,7 +158,7 @@ def _device_bytes(device: Optional[str]) -> tuple[Optional[int], Optional[int]]:
     lines = _lines(f"/sys/dev/block/{device}/stat") if device else None
     if not lines:
         return None, None
-    # Sectors of 512 bytes, whatever the device has.
+    # Sectors have 512 bytes here, regardless of the device.
     fields = lines[0].split()
     return int(fields[2]) * 512, int(fields[6]) * 512
 

@@ -1,4 +1,4 @@
-"""Libraries that only some functions need."""
+"""Imports libraries that only some functions need."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import ModuleType
 
 
 def needed(name: str) -> ModuleType:
-    """The library `name`; ImportError that says how to get it, where it is not installed."""
+    """Imports the library `name`. Raises ImportError with an installation command if it is missing."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

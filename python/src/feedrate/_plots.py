@@ -1,4 +1,4 @@
-"""Plots of `feedrate.experiments`, each on an Axes that the caller made and may go on with."""
+"""Plots of `feedrate.experiments`, each on an Axes of the caller."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import matplotlib.axes
     import pandas
 
-# Okabe and Ito (2008): told apart with any colour vision. Markers say the same, for print in grey.
+# Colours of Okabe and Ito (2008), distinguishable with any colour vision. Markers distinguish lines in grey prints.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 
@@ -24,7 +24,7 @@ LABELS = {
 
 
 def plot_processes(experiments: "pandas.DataFrame", response: str, ax: Any = None) -> "matplotlib.axes.Axes":
-    """A response against the number of processes: a line for all that was run with several of them, bars for 95 % intervals."""
+    """Plots a response against the number of processes: a line for each combination that was run with several numbers, bars for 95 % intervals."""
     ax = _axes(ax)
     frame, label = _scaled(experiments, response)
     lines = [
@@ -33,7 +33,7 @@ def plot_processes(experiments: "pandas.DataFrame", response: str, ax: Any = Non
         if line["processes"].nunique() > 1
     ]
     for index, (name, line) in enumerate(lines):
-        # Side by side, so that bars of lines that meet are seen.
+        # Shifted sideways, so overlapping bars remain visible.
         shift = 0.06 * (index - (len(lines) - 1) / 2)
         ax.errorbar(line["processes"].astype(float) + shift, line["estimate"], _bars(line), label=name, **_style(index))
     if lines:
@@ -45,13 +45,13 @@ def plot_processes(experiments: "pandas.DataFrame", response: str, ax: Any = Non
 
 
 def plot_levels(experiments: "pandas.DataFrame", response: str, ax: Any = None) -> "matplotlib.axes.Axes":
-    """A response by the level of each factor, a row for each: a mark for each number of processes, bars for 95 % intervals.
+    """Plots a response by the level of each factor, with a row per level: a mark for each number of processes, bars for 95 % intervals.
 
-    A dashed line is what the study's baseline came to, where it was run by itself.
+    A dashed line shows the study's baseline, if it was run separately.
     """
     ax = _axes(ax)
     frame, label = _scaled(experiments, response)
-    # The baseline has no factor but its processes.
+    # The baseline's only factor is its number of processes.
     is_baseline = frame["parameter"] == "processes"
     levels, baseline = frame[~is_baseline], frame[is_baseline]
     rows = levels[["parameter", "value"]].drop_duplicates().iloc[::-1]
@@ -70,7 +70,7 @@ def plot_levels(experiments: "pandas.DataFrame", response: str, ax: Any = None) 
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(-0.6, len(names) - 0.4)
     if names:
-        # Above, where no mark can be.
+        # Above all marks.
         ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0, columnspacing=1, handletextpad=0.3)
     else:
         ax.text(0.5, 0.5, "nothing but processes was varied", ha="center", transform=ax.transAxes)
@@ -82,7 +82,7 @@ def _axes(ax: Any) -> Any:
 
 
 def _scaled(experiments: "pandas.DataFrame", response: str) -> tuple["pandas.DataFrame", str]:
-    """The rows of a response, in the unit of its label. ValueError where there is no such response."""
+    """The rows of a response, in the unit of its label. Raises ValueError if there is no such response."""
     if response not in LABELS:
         raise ValueError(f"no response is called `{response}`\n  hint: one of {', '.join(LABELS)}")
     label, unit = LABELS[response]
@@ -92,7 +92,7 @@ def _scaled(experiments: "pandas.DataFrame", response: str) -> tuple["pandas.Dat
 
 
 def _others(frame: "pandas.DataFrame") -> "pandas.Series":
-    """What a run is beside its number of processes, with what tells it from the others."""
+    """A run's description without its number of processes, reduced to what distinguishes it from the others."""
     names = (frame["parameter"] + " = " + frame["value"]).where(frame["parameter"] != "processes", "baseline")
     for column in ("model", "source"):
         if frame[column].nunique() > 1:
@@ -110,7 +110,7 @@ def _style(index: int) -> dict[str, Any]:
 
 
 def _finish(ax: Any, axis: str, label: str, other: str) -> Any:
-    """From 0 on, as ratios are read from lengths; percentages to 100."""
+    """Starts axes at 0, as ratios are read from lengths; percentages end at 100."""
     limit = {"left": 0} if axis == "x" else {"bottom": 0}
     if label.startswith("AU"):
         limit["right" if axis == "x" else "top"] = 105

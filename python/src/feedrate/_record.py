@@ -1,4 +1,4 @@
-"""Writes the record of a watched loop: one part for each rank, and `record.json` made of all of them."""
+"""Writes the record of a watched loop: a part for each rank, and `record.json` merged from all parts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PART = ".watch-rank-{}.json"
 
 
 class Job(NamedTuple):
-    """This process among those that train together."""
+    """This process within a training job."""
 
     rank: int
     ranks: int
@@ -25,7 +25,7 @@ class Job(NamedTuple):
 
 
 def job(results: Path, name: str) -> Job:
-    """The ranks of torch.distributed, else of the launcher; the folder is the same in all of them without a word between them."""
+    """Determines the rank from torch.distributed or else from the launcher. All ranks determine the same folder without communication."""
     rank, ranks = _ranks()
     now = time.strftime("%Y-%m-%d-%H-%M-%S")
     below = results / re.sub(r"[^\w.+-]", "_", name)
@@ -39,7 +39,7 @@ def job(results: Path, name: str) -> Job:
             except FileExistsError:
                 continue
         folder.mkdir(parents=True, exist_ok=True)
-        # A part of this rank, or a whole record, is of an earlier run of the same launcher.
+        # An existing part of this rank, or a complete record, is from an earlier run of the same launcher.
         if not (folder / PART.format(rank)).exists() and not _is_whole(folder):
             return Job(rank, ranks, folder)
     raise FileExistsError(f"no folder is free below `{below}`")
@@ -58,7 +58,7 @@ def _ranks() -> tuple[int, int]:
         return distributed.get_rank(), distributed.get_world_size()
     names = [("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"), ("RANK", "WORLD_SIZE")]
     if "SLURM_STEP_ID" in os.environ:
-        # A batch script that no srun started has a rank, and nobody beside it.
+        # A batch script without srun has a rank, but is the only process.
         names.append(("SLURM_PROCID", "SLURM_NTASKS"))
     for rank, ranks in names:
         told = os.environ.get(rank, ""), os.environ.get(ranks, "")
@@ -68,7 +68,7 @@ def _ranks() -> tuple[int, int]:
 
 
 def _job_name() -> str:
-    """The same in all ranks, and another in each job: the launcher's name of it, else when the launcher began."""
+    """A name that is equal in all ranks and different for each job: the launcher's job id, or else the launcher's start time."""
     of = os.environ.get
     elastic = of("TORCHELASTIC_RUN_ID", "none")
     names = [of("FEEDRATE_JOB"), None if elastic == "none" else elastic, of("PMIX_NAMESPACE"), of("OMPI_MCA_ess_base_jobid")]
@@ -84,14 +84,14 @@ def _job_name() -> str:
 
 
 def write(job: Job, part: dict[str, Any]) -> bool:
-    """Write the part of this rank, and the record of all ranks that wrote theirs. Whether that is whole."""
+    """Writes the part of this rank, and the record merged from all existing parts. Returns whether it is complete."""
     if job.ranks == 1:
         record = merged([part], 1)
         _replace(job.folder / "record.json", record)
         return bool(record["complete"])
     _replace(job.folder / PART.format(job.rank), part)
     if job.rank != 0 and not part["ended"]:
-        # Rank 0 writes the record while it goes on, and each rank at its end: the last has all parts.
+        # Rank 0 writes the record during the run, and each rank at its end. The last rank has all parts.
         return False
     with open(job.folder / ".watch-lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -107,7 +107,7 @@ def write(job: Job, part: dict[str, Any]) -> bool:
 
 
 def merged(parts: list[dict[str, Any]], ranks: int) -> dict[str, Any]:
-    """One record of the parts that there are, in the order of ranks."""
+    """Merges the existing parts into a record, in the order of ranks."""
     first = parts[0]
     hosts: list[dict[str, Any]] = []
     processes = []
@@ -117,7 +117,7 @@ def merged(parts: list[dict[str, Any]], ranks: int) -> dict[str, Any]:
         if part["system"]["hostname"] not in names:
             hosts.append(part["system"])
         node = [host["hostname"] for host in hosts].index(part["system"]["hostname"])
-        # Processes of a machine share its monotonic clock; machines have but the clock on the wall in common.
+        # Processes of a machine share its monotonic clock; machines share only the wall clock.
         same = part["system"]["hostname"] == first["system"]["hostname"]
         clock = "monotonic_ns" if same else "wall_ns"
         offsets.append(part[clock] - first[clock])
@@ -170,7 +170,7 @@ def _watched(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _epoch(told: list[tuple[dict[str, Any], int, int]], hosts: list[dict[str, Any]]) -> dict[str, Any]:
-    """An epoch of the ranks that have it: each with what to add to its clock, and its machine."""
+    """Merges an epoch from the ranks that have it. Each comes with its clock offset and its machine."""
     accelerators, checkpoints = [], []
     for epoch, offset, _ in told:
         blocks = [
@@ -214,13 +214,13 @@ def _epoch(told: list[tuple[dict[str, Any], int, int]], hosts: list[dict[str, An
 
 
 def _sum(values: list[Optional[int]]) -> Optional[int]:
-    """None where one of them is not known."""
+    """The sum; None if any value is unknown."""
     known = [value for value in values if value is not None]
     return sum(known) if values and len(known) == len(values) else None
 
 
 def _plan(part: dict[str, Any], ranks: int, epochs: int, steps: int) -> dict[str, Any]:
-    """A plan of what is known; the rest is 0 or empty, and the record's key `watched` says that this is "not known"."""
+    """A plan with the known values. The others are 0 or empty; the record's key `watched` marks them as unknown."""
     return {
         "workload": part["name"],
         "model": part["name"],

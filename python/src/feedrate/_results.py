@@ -1,4 +1,4 @@
-"""Reads the folders that runs leave."""
+"""Reads the result folders of runs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def load_results(folder: Union[str, os.PathLike[str]]) -> "pandas.DataFrame":
-    """One row for each run below `folder`, from the `summary.json` files there: feedrate's, DLIO's, MLPerf Storage's.
+    """Returns one row for each run below `folder`, from the `summary.json` files of feedrate, DLIO and MLPerf Storage.
 
     Columns are `path` (relative to `folder`) and the keys of summary.json, those of `metric` without a prefix; lists and objects
-    stay as they are. What a file does not tell is missing (NaN), never 0.
+    stay as they are. Values that a file does not contain are missing (NaN), never 0.
 
-    Raises FileNotFoundError where there is no such file, ValueError naming a file that is no object of JSON.
+    Raises FileNotFoundError if there is no such file, and ValueError with the name of a file that is not a JSON object.
     """
     pandas = needed("pandas")
     root = Path(folder)

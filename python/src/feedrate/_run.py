@@ -18,7 +18,7 @@ DONE = (3, 4)
 
 
 class FeedrateError(RuntimeError):
-    """The program ended with another code than 0; `code` is that code, the text what it said.
+    """The program ended with an exit code other than 0. `code` is the exit code; the text is the program's output.
 
     `summary` is that of a run that was done, but not as `--fail-below-au` or `--fail-on` asked (3) or nobody can tell (4), else None.
     """
@@ -37,12 +37,12 @@ def run(
     launcher: Sequence[str] = (),
     cwd: Union[str, os.PathLike[str], None] = None,
 ) -> dict[str, Any]:
-    """Run a workload and return its summary, the object that `feedrate run --json` prints.
+    """Runs a workload and returns its summary, the object that `feedrate run --json` prints.
 
     `workload` is a bundled name or a YAML file; `overrides` are `{"reader.batch_size": 4}` or `["reader.batch_size=4"]`;
-    `arguments` are more flags, as `["--cold"]`; `launcher` comes before the program, as `["mpirun", "-np", "4"]`.
+    `arguments` are further flags, such as `["--cold"]`; `launcher` precedes the program, such as `["mpirun", "-np", "4"]`.
 
-    Raises FeedrateError where the program fails, with what it wrote to stderr.
+    Raises FeedrateError with the program's stderr if it fails.
     """
     if isinstance(overrides, Mapping):
         overrides = [f"{key}={_text(value)}" for key, value in overrides.items()]
@@ -57,7 +57,7 @@ def run(
 
 
 def program(name: str) -> str:
-    """The path of one of the programs that came with this package, else the one on PATH."""
+    """The path of a program of this package, or else the one on PATH."""
     own = Path(sysconfig.get_path("scripts")) / name
     beside = Path(sys.executable).parent / name
     for path in (own, beside):
@@ -70,7 +70,7 @@ def program(name: str) -> str:
 
 
 def _summary(text: str) -> Optional[dict[str, Any]]:
-    """None where a launcher ends with the same code and the program said nothing."""
+    """The summary in the output; None if a launcher ended with the same code before the program printed one."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:

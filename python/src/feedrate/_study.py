@@ -1,4 +1,4 @@
-"""Studies as pandas DataFrames: plain columns, one row a run or an experiment. The numbers are those of `feedrate … --json`."""
+"""Studies as pandas DataFrames with plain columns and one row per run or experiment. The numbers are those of `feedrate … --json`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ RESPONSES = ["au_all_steps_percent", "au_windowed_percent", "au_sustained_percen
 
 
 def call(*arguments: StrPath, cwd: Optional[StrPath] = None, progress: bool = False) -> Any:
-    """What `feedrate ARGUMENTS… --json` prints, started in the folder `cwd`: `call("study", "status", "my.csv")`.
+    """Returns the output of `feedrate ARGUMENTS… --json`, started in the folder `cwd`: `call("study", "status", "my.csv")`.
 
-    With `progress`, what the program says meanwhile is printed as it comes. Raises FeedrateError where the program fails.
+    With `progress`, messages of the program are printed immediately. Raises FeedrateError if the program fails.
     """
     command = [program("feedrate"), *map(os.fspath, arguments), "--json"]
     said = []
-    # A file, for a pipe that nobody empties would stop the program.
+    # A file, as a full pipe without a reader would block the program.
     with tempfile.TemporaryFile("w+", encoding="utf-8") as answer:
         pipe = subprocess.PIPE
         with subprocess.Popen(command, cwd=cwd, stdout=answer, stderr=pipe, encoding="utf-8", errors="replace") as process:
@@ -45,13 +45,13 @@ def call(*arguments: StrPath, cwd: Optional[StrPath] = None, progress: bool = Fa
 
 
 def system() -> "pandas.DataFrame":
-    """This machine, as `feedrate system` tells it: `component`, `specification`."""
+    """Describes this machine, like `feedrate system`: `component`, `specification`."""
     pandas = needed("pandas")
     return pandas.DataFrame(call("system")["components"], columns=["component", "specification"])
 
 
 def design(study: StrPath) -> "pandas.DataFrame":
-    """The rows of a study's CSV in its order, each with its `status`: done, running, pending or failed, and the `reason` of that."""
+    """Returns the rows of a study's CSV in order, each with its `status` (done, running, pending or failed) and the `reason` for it."""
     pandas = needed("pandas")
     rows = pandas.json_normalize(call("study", "status", study, "--all")["rows"], max_level=0)
     rows["overrides"] = rows["overrides"].map(" ".join)
@@ -60,10 +60,10 @@ def design(study: StrPath) -> "pandas.DataFrame":
 
 
 def run_study(study: StrPath, *arguments: StrPath, cwd: Optional[StrPath] = None) -> "pandas.DataFrame":
-    """Run what is pending in a study, with `feedrate study run`'s flags as `arguments`: `run_study("my.csv", "--limit", "1")`.
+    """Runs the pending rows of a study. `arguments` are flags of `feedrate study run`: `run_study("my.csv", "--limit", "1")`.
 
-    Relative folders, of the workloads too, lie below `cwd`; `study` does as well. Prints the progress, returns `label`, `status` and `run_dir` of all rows that were asked for. Raises FeedrateError where one failed; the
-    others are done, and the same call goes on with what is pending.
+    Relative paths, including `study` and those in workloads, are relative to `cwd`. Prints the progress, and returns `label`, `status` and `run_dir` of all
+    requested rows. Raises FeedrateError if a row failed; the others are run nevertheless, and the same call continues with pending rows.
     """
     pandas = needed("pandas")
     rows = call("study", "run", study, *arguments, cwd=cwd, progress=True)["rows"]
@@ -71,12 +71,12 @@ def run_study(study: StrPath, *arguments: StrPath, cwd: Optional[StrPath] = None
 
 
 def load_study(*sources: StrPath) -> "pandas.DataFrame":
-    """One row for each run of a study's CSV, or below a folder: feedrate's, DLIO's, MLPerf Storage's. Several are told apart by `source`.
+    """Returns one row for each run of a study's CSV, or of feedrate, DLIO or MLPerf Storage below a folder. `source` distinguishes several of them.
 
     Columns are those of `feedrate analyze --json`, nested ones joined by `_`: `au_windowed_percent`, `au_all_steps_percent`,
     `au_sustained_percent`, `throughput_whole_samples_per_second`, `throughput_windowed_mib_per_second` and more. `model` and `processes`
-    are the study's words for workload and accelerators. `doubts` has their names, the worst
-    first, and `severity` that of the worst: runs that are `invalid` must not be used. What is not known is missing (NaN), never 0.
+    are the study's words for workload and accelerators. `doubts` has their names, most
+    severe first, and `severity` is that of the most severe one: `invalid` runs must not be used. Unknown values are missing (NaN), never 0.
     """
     pandas = needed("pandas")
     runs = call("analyze", *sources)["runs"]
@@ -87,7 +87,7 @@ def load_study(*sources: StrPath) -> "pandas.DataFrame":
         run["overrides"] = " ".join(run["overrides"])
     frame = pandas.json_normalize(runs, sep="_").rename(columns={"workload": "model", "accelerators": "processes"})
     for column in frame.columns:
-        # Columns of nothing but None have no type of their own.
+        # Columns that contain only None have no type.
         is_number = column.startswith(("au_", "throughput_", "stall_", "skew_"))
         if is_number and not column.endswith("_provenance"):
             frame[column] = pandas.to_numeric(frame[column])
@@ -96,11 +96,11 @@ def load_study(*sources: StrPath) -> "pandas.DataFrame":
 
 
 def experiments(*sources: StrPath) -> "pandas.DataFrame":
-    """Runs that asked for the same as one, in the long form: a row for each experiment and response.
+    """Combines replicates into experiments, in long form: a row for each experiment and response.
 
     `response` is one of `au_all_steps_percent`, `au_windowed_percent`, `au_sustained_percent`, `samples_per_second`, `bytes_per_second`;
-    `estimate` the mean of its `runs` (of rates geometric), `low` and `high` its 95 % interval, missing where nothing was repeated. Runs
-    that must not be used are left out.
+    `estimate` is the mean of its `runs` (geometric for rates), `low` and `high` are its 95 % interval, missing without replicates. Invalid
+    runs are excluded.
     """
     pandas = needed("pandas")
     rows = []
@@ -118,11 +118,11 @@ def experiments(*sources: StrPath) -> "pandas.DataFrame":
 
 
 def findings(*sources: StrPath) -> "pandas.DataFrame":
-    """What the runs say, the most important first: a row for each finding.
+    """Returns the findings of the runs, most important first, with a row for each.
 
     `says` is the sentence; `kind`, `model`, `response` and `factors` what it is about; `value`, `low`, `high`, `unit` and `p` its first
     number, missing where it has none; `runs` the number of runs it rests on. `support` is `shown`, `doubted`, `described` (not tested),
-    or `cannot_be_told`: the runs do not tell, and the sentence says why.
+    or `cannot_be_told`: the runs do not show it, and the sentence gives the reason.
     """
     pandas = needed("pandas")
     rows = []

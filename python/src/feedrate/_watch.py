@@ -1,4 +1,4 @@
-"""Watches a training loop of yours: how long each step waited for its batch, and what lay between, into a record that feedrate reads."""
+"""Watches a user's training loop: records how long each step waited for its batch and the time between batches, for feedrate to read."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from . import _machine, _record
 StrPath = Union[str, "os.PathLike[str]"]
 
 FLUSH_NS = 30_000_000_000
-"""The record is written at the end of each epoch, and no more often than this within one."""
+"""Minimum time between writes of the record within an epoch. It is also written at the end of each epoch."""
 FREE_NS = 1_000_000_000
-"""From here on writing takes no more than a hundredth of the time: a record of many short epochs grows with each."""
+"""Writing time that is always allowed. Beyond it, writing takes at most 1 % of the time, as a record grows with each epoch."""
 
 
 class Watch:
-    """An iterable in the place of `loader`; each pass over it is an epoch of the record."""
+    """An iterable that replaces `loader`; each pass over it is an epoch of the record."""
 
     def __init__(self, loader: Any, log: "_Log") -> None:
         self._loader = loader
@@ -34,7 +34,7 @@ class Watch:
         return len(self._loader)
 
     def __getattr__(self, name: str) -> Any:
-        # Not of a copy that is being unpickled.
+        # Skipped for a copy that is being unpickled.
         if name.startswith("__") or "_loader" not in self.__dict__:
             raise AttributeError(name)
         return getattr(self._loader, name)
@@ -46,8 +46,8 @@ class Watch:
         synchronise = log.synchronise()
         hand: list[Any] = []
         steps = 0
-        asked = clock()
-        epoch.start = asked
+        requested = clock()
+        epoch.start = requested
         ended = 0
         try:
             iterator = iter(self._loader)
@@ -60,42 +60,42 @@ class Watch:
                 got = clock()
                 if steps == 0:
                     log.see(batch)
-                    # What looking at it takes is not the step's.
+                    # The time for inspecting the batch is not part of the step.
                     seen = clock() - got
                     got += seen
                     epoch.start += seen
-                    asked += seen
-                # Handed over whole, so that a batch is let go where the loop lets it go.
+                    requested += seen
+                # Without a local reference, so a batch is freed when the loop releases it.
                 hand.append(batch)
                 batch = None
                 yield hand.pop()
                 if synchronise is not None:
                     synchronise()
                 now = clock()
-                add_load(got - asked)
+                add_load(got - requested)
                 if epoch.paused:
                     add_compute(now - got - epoch.paused)
                     epoch.end_block(now)
                 else:
                     add_compute(now - got)
-                asked = now
+                requested = now
                 steps += 1
                 if log.due < now:
-                    asked = log.flush_within(epoch, now)
+                    requested = log.flush_within(epoch, now)
                 if steps == 1:
-                    # The first step may have been the first to use a GPU.
+                    # The GPU may have been initialised only in the first step.
                     synchronise = log.synchronise()
         finally:
-            # A step that was left by `break` or an exception is none.
-            log.end(epoch, asked, ended or asked)
+            # A step that ended by `break` or an exception does not count.
+            log.end(epoch, requested, ended or requested)
 
     def close(self) -> Path:
-        """Say that the training is over, where the process goes on; the folder of the record."""
+        """Ends the training if the process continues, and returns the folder of the record."""
         return self._log.close()
 
 
 class _Epoch:
-    """Times of one pass, absolute until it is written."""
+    """Times of one pass, on the absolute clock until they are written."""
 
     def __init__(self, number: int, before: _machine.Counters, loader: Any) -> None:
         self.number = number
@@ -105,14 +105,14 @@ class _Epoch:
         self.load, self.compute = array("q"), array("q")
         self.start = 0
         self.thread = get_ident()
-        # Steps before the end of each block, and the time between that and the next.
+        # For each block, the number of steps before its end, and the time until the next block.
         self.blocks: list[tuple[int, int]] = []
         self.paused = 0
         self.pending: list[tuple[str, int, int]] = []
         self.checkpoints: list[dict[str, Any]] = []
 
     def end_block(self, now: int) -> None:
-        """The checkpoints of a step count behind it, whatever of the step came after them."""
+        """Ends a block. Checkpoints within a step count as if they had followed it."""
         self.blocks.append((len(self.compute), self.paused))
         at = now - self.paused
         for kind, length, count in self.pending:
@@ -123,7 +123,7 @@ class _Epoch:
         self.paused = 0
         self.pending = []
 
-    def as_json(self, origin: int, asked: int, ended: int, after: _machine.Counters) -> dict[str, Any]:
+    def as_json(self, origin: int, requested: int, ended: int, after: _machine.Counters) -> dict[str, Any]:
         load, compute = self.load.tolist(), self.compute.tolist()
         blocks, first, at = [], 0, self.start - origin
         for end, paused in [*self.blocks, (len(compute), 0)]:
@@ -157,7 +157,7 @@ class _Epoch:
 
 
 class _Log:
-    """All passes of one loop."""
+    """The record of all passes of one loop."""
 
     def __init__(self, name: str, results: Path, batch: Optional[int], data: Optional[StrPath], synchronises: bool) -> None:
         self.name = name
@@ -187,7 +187,7 @@ class _Log:
         self.device: Optional[str] = None
 
     def begin(self, loader: Any) -> _Epoch:
-        """Told from the record that is written at once: whoever is killed from now on leaves one that is not whole."""
+        """Starts a pass. The first one writes an incomplete record at once, which remains if the process is killed."""
         if self.job is None:
             self.job = _record.job(self.results, self.name)
             self.system = _machine.system(self.data, self.results)
@@ -203,9 +203,9 @@ class _Log:
         return epoch
 
     def look_at(self, loader: Any) -> None:
-        """What the loader tells of itself."""
+        """Collects facts from the loader's attributes."""
         of = type(loader)
-        # A callback has but the name of what takes the batches.
+        # A callback passes only a name instead of a loader.
         self.loader = loader if isinstance(loader, str) else f"{of.__module__}.{of.__qualname__}"
         if self.batch is None:
             batch = getattr(loader, "batch_size", None)
@@ -220,15 +220,15 @@ class _Log:
             self.kind = "tensorflow"
 
     def see(self, batch: Any) -> None:
-        """The first batch of an epoch."""
+        """Takes the batch size from the first batch of an epoch."""
         if self.batch is None:
             try:
                 self.batch = _leading(batch)
-            except Exception:  # A batch may be anything; training goes on.
+            except Exception:  # A batch may have any type; training must continue.
                 self.batch = None
 
     def synchronise(self) -> Optional[Callable[[], Any]]:
-        """What waits for the GPU, where there is one in use; not `torch.cuda` itself, which would start to use it."""
+        """A function that waits for the GPU, if one is in use. Accessing `torch.cuda` otherwise would initialise it."""
         cuda = getattr(sys.modules.get("torch"), "cuda", None)
         if cuda is None or not cuda.is_initialized():
             return None
@@ -236,38 +236,41 @@ class _Log:
         return cuda.synchronize if self.synchronises else None
 
     def flush_within(self, epoch: _Epoch, now: int) -> int:
-        """Write meanwhile; what that takes lies outside of all steps, as if the clock had stood still."""
+        """Writes the record within an epoch. The time for writing is excluded from all steps."""
         self.write([epoch.as_json(self.origin, now, now, _machine.counters(self.device))])
         after = clock()
         self.due = after + max(FLUSH_NS, 100 * (after - now))
         self.origin += after - now
         epoch.start += after - now
-        for one in epoch.checkpoints:
-            one["start_ns"] += after - now
-            one["end_ns"] += after - now
+        for checkpoint in epoch.checkpoints:
+            checkpoint["start_ns"] += after - now
+            checkpoint["end_ns"] += after - now
         return after
 
-    def end(self, epoch: _Epoch, asked: int, ended: int) -> None:
+    def end(self, epoch: _Epoch, requested: int, ended: int) -> None:
         if epoch.paused:
-            # In a step that was broken off: behind those before it.
-            epoch.end_block(asked + epoch.paused)
-            ended = max(ended, asked + epoch.paused)
+            # Checkpoints in an unfinished step follow the steps before it.
+            epoch.end_block(requested + epoch.paused)
+            ended = max(ended, requested + epoch.paused)
         self.open.remove(epoch)
         if os.getpid() != self.process or sys.is_finalizing():
             return
         if epoch.compute:
-            told = epoch.as_json(self.origin, asked, ended, _machine.counters(self.device))
-            told["checkpoints"] = self.waiting + told["checkpoints"]
+            entry = epoch.as_json(self.origin, requested, ended, _machine.counters(self.device))
+            entry["checkpoints"] = self.waiting + entry["checkpoints"]
             self.waiting = []
-            self.epochs.append(told)
-            for number, one in enumerate(self.epochs, 1):
-                one["number"] = number
+            self.epochs.append(entry)
+            for number, epoch_entry in enumerate(self.epochs, 1):
+                epoch_entry["number"] = number
         if self.spent < FREE_NS + (clock() - self.origin) // 100:
             self.write([])
 
     def checkpoint(self, kind: str, start: int, end: int, count: Optional[int]) -> None:
-        """Within a step it is cut out of its compute; between epochs it belongs to the one before. Without its bytes it is not told."""
-        # One that another thread saves holds no step up.
+        """Adds a checkpoint; without known bytes, it is not recorded.
+
+        Within a step, its time is excluded from compute. Between epochs, it belongs to the previous one.
+        """
+        # A checkpoint in another thread delays no step.
         of_thread = [epoch for epoch in self.open if epoch.thread == get_ident()]
         for epoch in of_thread:
             epoch.paused += end - start
@@ -275,8 +278,8 @@ class _Log:
                 epoch.pending.append((kind, end - start, count))
         if not self.open and count is not None:
             steps = sum(len(block["load_ns"]) for block in self.epochs[-1]["blocks"]) if self.epochs else 0
-            told = {"kind": kind, "start_ns": start - self.origin, "end_ns": end - self.origin, "bytes": count, "after_step": steps}
-            (self.epochs[-1]["checkpoints"] if self.epochs else self.waiting).append(told)
+            entry = {"kind": kind, "start_ns": start - self.origin, "end_ns": end - self.origin, "bytes": count, "after_step": steps}
+            (self.epochs[-1]["checkpoints"] if self.epochs else self.waiting).append(entry)
 
     def close(self) -> Path:
         if self.job is None:
@@ -287,7 +290,7 @@ class _Log:
         return self.job.folder
 
     def write(self, more: list[dict[str, Any]]) -> None:
-        """Training goes on where the record cannot be written, with a word about it."""
+        """Writes the record. If that fails, prints a message and lets training continue."""
         assert self.job is not None
         if os.getpid() != self.process:
             return
@@ -320,9 +323,9 @@ class _Log:
 
 
 class checkpoint(ContextDecorator):
-    """`with feedrate.checkpoint(): torch.save(…)`, or as a decorator of what saves: its time is no compute, and stands in the record.
+    """Marks a checkpoint: `with feedrate.checkpoint(): torch.save(…)`, or as a decorator of a function. Its time does not count as compute, and is recorded.
 
-    Its bytes are those that this process gave to write calls meanwhile; with `kind="load"`, those that its read calls returned.
+    Its bytes are those that this process passed to write calls in that time; with `kind="load"`, those that its read calls returned.
     """
 
     def __init__(self, kind: str = "save") -> None:
@@ -354,12 +357,12 @@ def watch(
     data: Optional[StrPath] = None,
     synchronise: bool = True,
 ) -> Watch:
-    """Iterate over this instead of `loader`: `for batch in feedrate.watch(loader):`. Each pass is an epoch of one record.
+    """Watches a loop that iterates over the result instead of `loader`: `for batch in feedrate.watch(loader):`. Each pass is an epoch of one record.
 
-    The record lies in `results/NAME/…`, for `feedrate show`, `compare`, `analyze` and `report`. Loops of one place in a script, or of one
-    `name`, share it. `batch` is the samples of a batch, where neither the loader nor the first batch tells; `data` the folder of the
-    dataset, whose storage is recorded then. Where a GPU is in use each step waits for it before its end is timed, unless
-    `synchronise` is False. Several ranks, of torch.distributed or a launcher, write one record.
+    The record is stored in `results/NAME/…`, for `feedrate show`, `compare`, `analyze` and `report`. Loops at the same place in a script, or with
+    the same `name`, share it. `batch` is the number of samples in a batch, needed if neither the loader nor the first batch shows it; `data` is
+    the folder of the dataset, whose storage is then recorded. If a GPU is in use, each step waits for it before its end is timed, unless
+    `synchronise` is False. Several ranks of torch.distributed or a launcher write one record.
     """
     frame = sys._getframe(1)
     return Watch(loader, _log(name, (frame.f_code.co_filename, frame.f_lineno), results, batch, data, synchronise))
@@ -371,14 +374,14 @@ _LOGS: dict[Any, _Log] = {}
 def _log(
     name: Optional[str], place: tuple[str, int], results: StrPath, batch: Optional[int], data: Optional[StrPath], synchronise: bool
 ) -> _Log:
-    """Of a loop that was not watched before a new one."""
+    """The log of a loop; creates one for a loop that was not watched before."""
     key = (name, os.fspath(results)) if name else place
     log = _LOGS.get(key)
-    # A fork's own loops are no part of its parent's.
+    # Loops in a forked process are separate from its parent's.
     if log is None or log.process != os.getpid():
         if not _LOGS:
             atexit.register(_finish)
-            sys.excepthook = _told(sys.excepthook)
+            sys.excepthook = _recording_hook(sys.excepthook)
         if name is None:
             script = Path(sys.argv[0] if sys.argv and sys.argv[0] not in ("", "-c", "-m") else place[0]).stem
             taken = sum(1 for other in _LOGS if isinstance(other[1], int))
@@ -388,8 +391,8 @@ def _log(
     return log
 
 
-def _told(before: Callable[..., Any]) -> Callable[..., Any]:
-    """A hook that remembers what ended the script, and leaves the telling to the one before."""
+def _recording_hook(before: Callable[..., Any]) -> Callable[..., Any]:
+    """An exception hook that stores the reason for the script's end, and then calls the previous hook."""
 
     def hook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
         why = "interrupted" if issubclass(kind, KeyboardInterrupt) else " ".join(f"{kind.__name__}: {error}".split())[:200]
@@ -405,7 +408,7 @@ def _finish() -> None:
         if log.job is None or log.ended or log.process != os.getpid():
             continue
         for epoch in list(log.open):
-            # Held by the trace of what ended the script: its last step is none.
+            # The exception's traceback still holds the iterator, so its last step is unfinished and does not count.
             last = epoch.start + sum(epoch.load) + sum(epoch.compute) + sum(paused for _, paused in epoch.blocks)
             log.end(epoch, last, last)
         log.ended = _machine.wall()
@@ -415,15 +418,15 @@ def _finish() -> None:
 
 
 def _leading(batch: Any) -> Optional[int]:
-    """The first dimension of a batch, or of the first thing in it; None where that may be no number of samples."""
+    """The number of samples: the first dimension of a batch, or of its first element. None if that may mean something else."""
     if isinstance(batch, (list, tuple)) and batch:
         first, is_list = batch[0], isinstance(batch, list)
         if isinstance(first, (list, tuple)):
-            # A list of samples; a tuple may be one of anything.
+            # A list contains samples; a tuple may contain anything.
             return len(batch) if is_list else None
         shapes = [getattr(one, "shape", None) for one in batch]
         if is_list and len(batch) > 1 and shapes == shapes[:1] * len(batch):
-            # Samples, or parts of a batch.
+            # Ambiguous: samples, or parts of a batch.
             return None
         batch = first
     if hasattr(batch, "values") and hasattr(batch, "keys"):
