@@ -54,7 +54,7 @@ fn table(title: String, found: &Comparison) -> ReportTable {
     if all.iter().any(|row| row.experiment != all[0].experiment) {
         table.add("Experiment", ColumnKind::Text, names(all));
     }
-    table.add("Response", ColumnKind::Text, all.iter().map(|row| row.response));
+    table.add("Metric", ColumnKind::Text, all.iter().map(|row| row.response));
     table.add("A", ColumnKind::Number, all.iter().map(|row| side(row, &row.a)));
     table.add("B", ColumnKind::Number, all.iter().map(|row| side(row, &row.b)));
     let ratios = all.iter().map(|row| match row.ratio {

@@ -75,7 +75,7 @@ fn redundancy(drawn: &Figure, before: &[(String, Figure)]) -> Option<String> {
         return Some(format!("all are {label}"));
     }
     if drawn.panels.iter().all(has_one_place) {
-        return Some("no series has two places on its axis, so nothing would be compared".into());
+        return Some("no series has two different x values, so nothing would be compared".into());
     }
     let all: Vec<_> = drawn.panels.iter().map(points).collect::<Option<_>>()?;
     let is_known = all.iter().all(|points| before.iter().any(|(_, figure)| shows(figure, points)));
@@ -232,8 +232,11 @@ mod tests {
     fn a_redundant_figure_is_left_out() {
         let before = [("first".to_string(), marks("processes", &[(1.0, 90.0), (2.0, 50.0)]))];
         for (drawn, expected) in [
-            (marks("processes", &[(1.0, 90.0)]), Some("no series has two places")),
-            (marks("processes", &[(4.0, 90.0), (4.0, 50.0)]), Some("no series has two places")),
+            (marks("processes", &[(1.0, 90.0)]), Some("no series has two different x")),
+            (
+                marks("processes", &[(4.0, 90.0), (4.0, 50.0)]),
+                Some("no series has two different x"),
+            ),
             (marks("threads", &[(2.0, 50.0), (1.0, 90.0)]), Some("the first in `first`")),
             (marks("threads", &[(2.0, 50.0), (1.0, 91.0)]), None),
             (bars(&["done"]), Some("all are done")),

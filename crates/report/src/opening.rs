@@ -1,9 +1,9 @@
 //! Writes the opening lines of a report: the answer, invalid runs, artefacts, the main finding and the next steps. Decides nothing beyond answers,
 //! findings and doubts.
 
-mod holds_for;
+mod applies_to;
 
-use holds_for::holds_for;
+use applies_to::applies_to;
 
 use crate::number::by_count;
 use crate::report::{FindingText, OpeningLine, Report, ReportedRun, Support};
@@ -25,10 +25,10 @@ const NAMED_MAX: usize = 3;
 const ARTEFACT_POINTS: f64 = 5.0;
 
 /// Lines that apply to a single source, and are left out of a comparison.
-pub(super) const SINGLE_SOURCE_LINES: [&str; 3] = [RATES, HOLDS_FOR, BEST];
+pub(super) const SINGLE_SOURCE_LINES: [&str; 3] = [RATES, APPLIES_TO, BEST];
 
 const RATES: &str = "Rates";
-const HOLDS_FOR: &str = "Holds for";
+const APPLIES_TO: &str = "Applies to";
 const BEST: &str = "Best";
 pub(super) const DO_NOT_USE: &str = "Do not use";
 
@@ -36,17 +36,17 @@ pub(super) const DO_NOT_USE: &str = "Do not use";
 pub(super) fn opening(report: &Report, answered: Vec<OpeningLine>) -> Vec<OpeningLine> {
     let is_open = answered.is_empty();
     let [answer, rates] = if is_open { answers(report) } else { [None, None] };
-    let (holds, holds_findings) = holds(report);
+    let (main_finding, main_findings) = main_finding(report);
     let (over_time, over_time_findings) = over_time(report).filter(|_| is_open).unzip();
     let lines = [
         ("Answer", answer, Vec::new()),
         (RATES, rates, Vec::new()),
-        (HOLDS_FOR, holds_for(report).filter(|_| is_open), Vec::new()),
+        (APPLIES_TO, applies_to(report).filter(|_| is_open), Vec::new()),
         (BEST, best(report).filter(|_| is_open), Vec::new()),
         (DO_NOT_USE, Some(unusable(report)), Vec::new()),
         ("Artefacts", artefacts(report), Vec::new()),
         (words::mlperf::NAME, mlperf(report), Vec::new()),
-        ("Holds", Some(holds), holds_findings),
+        ("Main finding", Some(main_finding), main_findings),
         ("Over time", over_time, over_time_findings.unwrap_or_default()),
         ("To do", Some(to_do(report)), Vec::new()),
     ];
@@ -239,7 +239,7 @@ fn artefacts(report: &Report) -> Option<String> {
     }
     if let Some(au) = worst.filter(|_| 0 < differing) {
         parts.push(format!(
-            "{differing} of {all} with a reported AU that differs by {ARTEFACT_POINTS} points or more from that over all steps: at worst {:.1} % instead of {:.1} % (`{}`)",
+            "the reported AU of {differing} of {all} differs by {ARTEFACT_POINTS} points or more from that over all steps: at worst {:.1} % instead of {:.1} % (`{}`)",
             au.reported_percent,
             au.all_steps_percent,
             au.run.short_path()
@@ -254,7 +254,7 @@ fn artefacts(report: &Report) -> Option<String> {
 }
 
 /// The main finding as a sentence, and its index.
-fn holds(report: &Report) -> (String, Vec<usize>) {
+fn main_finding(report: &Report) -> (String, Vec<usize>) {
     let is_claim = |finding: &FindingText| match finding.kind {
         FindingKind::Effect | FindingKind::Drift => {
             finding.numbers.iter().any(|number| matters(&number.effect))

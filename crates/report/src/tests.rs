@@ -63,14 +63,14 @@ fn records_without_an_order_show_a_drift() {
     let drift = report.findings.iter().find(|finding| finding.kind == FindingKind::Drift);
     let says = drift.map(|drift| drift.says.as_str()).unwrap_or_default();
     assert!(says.contains(expected), "{:?}", report.findings);
-    let holds = |report: &Report| line(report, "Holds");
-    assert!(holds(&report).contains(expected), "{}", holds(&report));
+    let main_finding = |report: &Report| line(report, "Main finding");
+    assert!(main_finding(&report).contains(expected), "{}", main_finding(&report));
     // A difference that does not matter is no headline, however certain it is.
     for number in report.findings.iter_mut().flat_map(|finding| &mut finding.numbers) {
         let is_ratio = number.effect.unit == EffectUnit::Ratio;
         number.effect.estimate = if is_ratio { 1.00006 } else { 0.006 };
     }
-    assert!(!holds(&report).contains(expected), "{}", holds(&report));
+    assert!(!main_finding(&report).contains(expected), "{}", main_finding(&report));
 }
 
 #[test]
@@ -372,7 +372,7 @@ fn runs_of_other_settings_are_no_replicates() {
     let names: Vec<_> = experiments.iter().map(|row| (&*row.parameter, &*row.value)).collect();
     assert_eq!(names, [("format", "npz"), ("format", "png")]);
     let names: Vec<&str> = report.opening.iter().map(|line| line.name.as_str()).collect();
-    let expected = ["Answer", "Rates", "Holds for", "Best", "Do not use", "Holds", "To do"];
+    let expected = ["Answer", "Rates", "Applies to", "Best", "Do not use", "Main finding", "To do"];
     assert_eq!(names, expected);
     assert!(report.opening[3].value.starts_with("most throughput: "), "{:?}", report.opening);
     let figure = report.figures.iter().find(|figure| figure.name == "factor_levels").unwrap();
@@ -425,7 +425,7 @@ fn two_sources_are_compared_first() {
     assert_eq!((first.name.as_str(), says), ("Compared", "better in 4 of 4"), "{first:?}");
     let table = &report.comparison.as_ref().unwrap().table;
     let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
-    assert_eq!(names, ["Experiment", "Response", "A", "B", "B ÷ A", "Verdict"]);
+    assert_eq!(names, ["Experiment", "Metric", "A", "B", "B ÷ A", "Verdict"]);
     // Names leave out the parts that all share.
     let experiments: Vec<&str> = table.rows.iter().map(|row| row[0].text.as_str()).collect();
     let expected = [1, 1, 2, 2].map(|batch| format!("loader.batch_size={batch}"));

@@ -61,7 +61,7 @@ fn report(name: &str) -> Report {
         || ReportTable::from_text(name, ["Setting", name], [vec![name.into(), "2, 4".into()]]);
     Report {
         opening: vec![OpeningLine {
-            name: "Holds".into(),
+            name: "Main finding".into(),
             value: "`a` is <b>".into(),
             ..OpeningLine::default()
         }],

@@ -55,7 +55,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         || blocks.iter().flat_map(|block| block.design.cells.iter().map(move |cell| (block, cell)));
     let count = cells().count();
     if count > MOST {
-        let hint = "give the folders of some: `feedrate plot latency RUN RUN`";
+        let hint = "give the folders of fewer runs: `feedrate plot latency RUN RUN`";
         return Err(Missing::too_many(count, MOST, hint));
     }
     let mut panels = Vec::new();

@@ -134,7 +134,7 @@ pub(super) fn check_known(response: &Metric, data: &Data) -> Result<(), Missing>
         return Ok(());
     }
     Err(Missing::new(
-        format!("no run has the response `{}`", response.id.name()),
+        format!("no run has the metric `{}`", response.id.name()),
         "choose another with `--response`; `feedrate list metrics NAME` shows the data that a metric needs",
     ))
 }

@@ -31,7 +31,7 @@ fn figure(data: &Data) -> Result<Figure, Missing> {
         [first, ..] => {
             return Err(Missing::new(
                 format!("a timeline shows one run, and there are {}", runs.len()),
-                format!("give the folder of one, such as `{}`", first.path.display()),
+                format!("give the folder of one run, such as `{}`", first.path.display()),
             ));
         }
     };
@@ -243,7 +243,7 @@ fn waits(blocks: &[StepBlock]) -> Panel {
         Layer::series("longest of all accelerators", Tone::Hue(1), Style::Steps, longest),
         Layer::series("mean", Tone::Hue(0), Style::Steps, means),
     ];
-    let x = Axis::linear("Step, of all epochs", AxisRange::AtLeast(1.0, each.len().max(2) as f64));
+    let x = Axis::linear("Step (all epochs)", AxisRange::AtLeast(1.0, each.len().max(2) as f64));
     let y = Axis::linear("Wait for data (s)", AxisRange::FromZero);
     Panel::from_axes(None, Axes { x, y, layers, aspect: 0.38 })
 }

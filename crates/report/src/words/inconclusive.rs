@@ -33,7 +33,7 @@ pub(super) fn sentence(finding: &Inconclusive) -> String {
         Inconclusive::Confounded { questions: open, lacking } => {
             let remedy = match lacking {
                 Some(levels) => format!("also run {} to separate them", combination(levels)),
-                None => "run changes of them alone to separate them".into(),
+                None => "make runs that vary only one of them".into(),
             };
             (ALIASED, questions(open), format!("; {remedy}"))
         }
@@ -80,7 +80,7 @@ pub(crate) fn to_do(finding: &Inconclusive) -> Option<String> {
             format!("also run the combination {}", combination(levels))
         }
         Inconclusive::Confounded { questions: open, .. } => {
-            format!("run changes of {} alone", subjects(open))
+            format!("make runs that vary only one of {}", subjects(open))
         }
         Inconclusive::Aliased(_) => "use a design with more runs".into(),
         Inconclusive::NotCrossed { .. } => {
@@ -154,14 +154,13 @@ fn titles(open: &OpenQuestions) -> String {
 
 /// A response, the factors that noise hides, and the number of runs that would show them.
 fn too_noisy(noise: &Noise, factors: &[String], widest: &[EffectSize]) -> String {
-    let factors = factors.iter().zip(widest);
-    let factors = factors.map(|(factor, effect)| {
+    let named = factors.iter().zip(widest).map(|(factor, effect)| {
         format!("{} ({}, n = {})", quoted(factor), level(effect), effect.n)
     });
     let runs = noise.runs.map_or(String::new(), |runs| {
         format!("; about {runs} runs of each are needed to detect {}", margin(noise))
     });
-    format!("{} by {}{runs}", title(noise.response), list(factors))
+    format!("{} by {}{runs}", title(noise.response), list(named))
 }
 
 fn margin(noise: &Noise) -> String {

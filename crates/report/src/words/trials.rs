@@ -31,7 +31,7 @@ pub fn tried(trials: &TrialsResult) -> Vec<String> {
     };
     let without = trials.baseline.map(|run| format!("; without a change {}", utilisation(&run)));
     let helps = match all(|row| row.outcome == Outcome::Helps) {
-        none if none.is_empty() => "nothing that was tried is shown to help".into(),
+        none if none.is_empty() => "nothing that was tried helped measurably".into(),
         helps => format!("helped when tried: {helps}"),
     };
     let mut says = vec![helps + &without.unwrap_or_default()];
@@ -97,7 +97,7 @@ mod tests {
         ];
         assert_eq!(tried(&trials), sentences);
         trials.advice.truncate(0);
-        let sentences = "nothing that was tried is shown to help; without a change 31.0 % AU";
+        let sentences = "nothing that was tried helped measurably; without a change 31.0 % AU";
         assert_eq!(tried(&trials)[0], sentences);
     }
 }

@@ -1,4 +1,4 @@
-// Sorting, filtering, zooming, hiding series, showing values, dark colours. Everything is in the page without it.
+// Sorting, filtering, zooming, hiding series, tooltips, dark colours. The content is complete without this script.
 "use strict";
 
 const make = (name, properties, ...children) => {
@@ -17,7 +17,7 @@ const make = (name, properties, ...children) => {
   const show = () => button.setAttribute("aria-pressed", isDark());
   button.addEventListener("click", () => {
     const wanted = isDark() ? "light" : "dark";
-    // Who wants what the system has goes on following it.
+    // A choice that equals the system's theme keeps following the system.
     if (wanted === ofSystem()) delete root.dataset.theme;
     else root.dataset.theme = wanted;
     show();
@@ -27,7 +27,7 @@ const make = (name, properties, ...children) => {
   show();
 }
 
-// What a link leads to is unfolded.
+// Unfolds the target of a link.
 {
   const reveal = () => {
     const target = document.getElementById(location.hash.slice(1));
@@ -36,7 +36,7 @@ const make = (name, properties, ...children) => {
   };
   addEventListener("hashchange", reveal);
   if (location.hash) reveal();
-  // The same link again has no new address.
+  // Following the same link again does not change the address.
   addEventListener("click", (event) => {
     const link = event.target.closest?.("a[href^='#']");
     if (link && link.hash === location.hash) dispatchEvent(new Event("hashchange"));
@@ -47,7 +47,7 @@ const make = (name, properties, ...children) => {
 const byValue = (a, b) => {
   const [x, y] = [a, b].map((cell) => (cell.dataset.v === undefined ? NaN : Number(cell.dataset.v)));
   if (!isNaN(x) && !isNaN(y)) return x - y;
-  // Words stand after numbers.
+  // Text sorts after numbers.
   if (isNaN(x) !== isNaN(y)) return isNaN(x) ? 1 : -1;
   return a.textContent.localeCompare(b.textContent, "en", { numeric: true });
 };
@@ -66,7 +66,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
       const sign = direction === "ascending" ? 1 : -1;
       const rows = [...body.rows].sort((p, q) => {
         const [a, b] = [p.cells[column], q.cells[column]];
-        // What is not known stays at the end, whichever way it is sorted.
+        // Unknown values stay at the end in both directions.
         if (isMissing(a) !== isMissing(b)) return isMissing(a) ? 1 : -1;
         return sign * byValue(a, b);
       });
@@ -93,7 +93,7 @@ for (const table of document.querySelectorAll("table.filtered")) {
   input.addEventListener("input", apply);
   const label = make("label", { htmlFor: "filter", textContent: "Show runs with" });
   table.closest(".scroll").before(make("div", { className: "filter" }, label, input, count));
-  // A link to a run that is filtered out shows it.
+  // A link to a filtered run shows it.
   addEventListener("hashchange", () => {
     const target = document.getElementById(location.hash.slice(1));
     if (target?.hidden) {
@@ -104,7 +104,7 @@ for (const table of document.querySelectorAll("table.filtered")) {
   });
 }
 
-// Values of what is pointed at.
+// Tooltips with values.
 const tip = make("div", { id: "tip", hidden: true });
 tip.setAttribute("aria-hidden", "true");
 document.body.append(tip);
@@ -154,7 +154,7 @@ for (const figure of document.querySelectorAll("figure")) {
     view[1] = within(y, whole[1], whole[1] + whole[3] - view[3]);
     show();
   };
-  // About a point of the picture, given as shares of the view.
+  // Zooms around a point, given as shares of the view.
   const zoom = (factor, atX = 0.5, atY = 0.5) => {
     const scale = within(factor, view[2] / whole[2], 20 * view[2] / whole[2]);
     const [x, y] = [view[0] + atX * view[2], view[1] + atY * view[3]];
@@ -172,7 +172,7 @@ for (const figure of document.querySelectorAll("figure")) {
     tools.append(button);
     return button;
   };
-  // Of many figures each button says which is its own.
+  // With many figures, each button names its figure.
   tool("Zoom in", () => zoom(1.5)).setAttribute("aria-label", `Zoom in: ${name}`);
   tool("Zoom out", () => zoom(1 / 1.5)).setAttribute("aria-label", `Zoom out: ${name}`);
   tool("Whole", reset).setAttribute("aria-label", `Whole: ${name}`);
@@ -223,14 +223,14 @@ for (const figure of document.querySelectorAll("figure")) {
       ArrowDown: () => move(view[0], view[1] + step * view[3]),
     }[event.key];
     if (!does || event.ctrlKey || event.metaKey || event.altKey) return;
-    // Where there is nothing to move, arrows scroll as everywhere.
+    // Without anything to move, arrows scroll the page.
     if (event.key.startsWith("Arrow") && view[2] >= whole[2]) return;
     event.preventDefault();
     does();
   });
 }
 
-// On paper nothing is folded up.
+// Print shows everything unfolded.
 addEventListener("beforeprint", () => {
   for (const folded of document.querySelectorAll("details:not([open])")) {
     folded.open = true;

@@ -125,7 +125,7 @@ fn levels_of_a_factor_are_drawn_for_any_response() {
     assert_eq!(labels.collect::<Vec<_>>(), ["time waiting for data (s)"; 2]);
     assert!(figure.title.ends_with(" by level of each factor"), "{}", figure.title);
     let missing = levels.figure(&data, Some(&STALL_SKEW)).unwrap_err();
-    assert_eq!(missing.message, "no run has the response `stall_skew_s`");
+    assert_eq!(missing.message, "no run has the metric `stall_skew_s`");
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn confounded_effects_are_open_or_doubted() {
     let mut runs: Vec<Simulated> = [1.0, 1.1].map(both("x")).into();
     runs.extend([2.0, 2.1].map(both("y")));
     insta::assert_snapshot!(text(&findings_on(&runs, &[RATE])), @"
-    1. inconclusive, because other factors always changed together with them: the effect of `a` and `b` on throughput; run changes of them alone to separate them
+    1. inconclusive, because other factors always changed together with them: the effect of `a` and `b` on throughput; make runs that vary only one of them
     2. inconclusive, because not all combinations of their levels were run: interactions of factors (1 of 1 pair); a full factorial or a 2^k design shows them
     ");
 }

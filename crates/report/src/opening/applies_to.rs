@@ -1,4 +1,4 @@
-//! Writes the opening line `Holds for`: the levels and conditions that the answer of several runs applies to. Decides nothing about a run.
+//! Writes the opening line `Applies to`: the levels and conditions that the answer of several runs applies to. Decides nothing about a run.
 
 use crate::methods::conditions;
 use crate::report::{Report, ReportedRun};
@@ -8,7 +8,7 @@ use feedrate_results::setting::by_number;
 use std::collections::BTreeSet;
 
 /// The levels at which runs were fed or not, if one factor separates them, and the conditions of the runs.
-pub(super) fn holds_for(report: &Report) -> Option<String> {
+pub(super) fn applies_to(report: &Report) -> Option<String> {
     let used: Vec<&ReportedRun> = report.used().collect();
     if report.answer.is_some() || used.is_empty() {
         return None;
@@ -112,25 +112,25 @@ mod tests {
         for (i, (format, workers, load_ms)) in runs.into_iter().enumerate() {
             save(folder.path(), i, (format, workers, load_ms));
         }
-        let holds_for = || {
+        let applies_to = || {
             let report =
                 results_report(&[folder.path().into()], None, 1, NO_CHANGES, FigureUse::Pictures)
                     .unwrap();
-            let line = report.opening.into_iter().find(|line| line.name == "Holds for").unwrap();
+            let line = report.opening.into_iter().find(|line| line.name == "Applies to").unwrap();
             line.value
         };
         let conditions = "page cache left as it was; emulated storage: a throttle of 16 MB/s";
         let expected =
             format!("YES at `format` npz, NO at png, for every `read_threads`; {conditions}");
-        assert_eq!(holds_for(), expected);
+        assert_eq!(applies_to(), expected);
         // A factor whose levels were not all run in combination is named as such.
         save(folder.path(), 4, ("npz", 4, 1));
         let not_crossed = "not all combinations with `read_threads` were run";
         let expected = format!("YES at `format` npz, NO at png; {not_crossed}; {conditions}");
-        assert_eq!(holds_for(), expected);
+        assert_eq!(applies_to(), expected);
         // No factor is named if none separates fed runs from others.
         save(folder.path(), 5, ("png", 4, 1));
-        assert!(!holds_for().contains("`format`"), "{}", holds_for());
+        assert!(!applies_to().contains("`format`"), "{}", applies_to());
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
         let report =
             results_report(&[folder.path().into()], None, 1, NO_CHANGES, FigureUse::Pictures)
                 .unwrap();
-        let line = report.opening.iter().find(|line| line.name == "Holds for").unwrap();
+        let line = report.opening.iter().find(|line| line.name == "Applies to").unwrap();
         let expected = "page cache left as it was in 3 of 4 runs and cold in 1 of 4 runs; \
              emulated storage: a throttle of 16 MB/s or 32 MB/s in 3 of 4 runs";
         assert_eq!(line.value, expected);
