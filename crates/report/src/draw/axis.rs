@@ -77,7 +77,7 @@ impl<'a> Fitted<'a> {
 
     fn even(&self, target: f64) -> Vec<Tick> {
         let step = round_step(self.max - self.min, target);
-        // The step of a range next to zero rounds to zero.
+        // The step of a tiny range may round to zero.
         let decimals = (-step.log10().floor()).clamp(0.0, DECIMALS_MAX) as usize;
         let first = (self.min / step - 1e-6).ceil();
         let last = (self.max / step + 1e-6).floor();
@@ -91,7 +91,7 @@ impl<'a> Fitted<'a> {
     }
 
     fn decades(&self, target: f64) -> Vec<Tick> {
-        // Powers of ten that a number can have.
+        // Clamped to the exponents of 64-bit floats.
         let power = |power: f64| power.clamp(-324.0, 308.0) as i32;
         let first = power(self.min.log10().floor());
         let last = power(self.max.log10().ceil());

@@ -169,7 +169,7 @@ fn encoded(pixels: &Pixmap, dpi: f64) -> Result<Vec<u8>, PngError> {
     let per_metre = (dpi / 0.0254).round() as u32;
     let unit = png::Unit::Meter;
     encoder.set_pixel_dims(Some(png::PixelDimensions { xppu: per_metre, yppu: per_metre, unit }));
-    // The background is opaque, so all is, but for the last part of a pixel at the edge.
+    // All pixels are opaque like the background, except a fraction of a pixel at the edge.
     let colours = pixels.pixels().iter().map(|pixel| pixel.demultiply());
     let rgb: Vec<u8> =
         colours.flat_map(|colour| [colour.red(), colour.green(), colour.blue()]).collect();
