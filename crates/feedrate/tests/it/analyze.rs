@@ -121,7 +121,7 @@ fn without_files_of_steps_utilisation_is_the_same_and_held_to_the_bar() {
         answer.stderr
     );
     let shown = test.feedrate(&["analyze", "ours", "--bar", "100"]).stdout;
-    assert!(shown.contains("Reach it") && shown.contains("0 of 1"), "{shown}");
+    assert!(shown.contains("Reach target") && shown.contains("0 of 1"), "{shown}");
 }
 
 #[test]
@@ -185,5 +185,5 @@ fn where_there_is_no_run_it_says_so() {
     assert!(report["runs"][0]["path"].as_str().unwrap().contains("odd"), "{report}");
     assert!(names(&report["runs"][0]).contains(&"unreadable_files"), "{report}");
     let shown = test.feedrate(&["list", "stale_data"]);
-    assert!(shown.stdout.contains("files that were made with other settings"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("files that were generated with other settings"), "{}", shown.stdout);
 }
