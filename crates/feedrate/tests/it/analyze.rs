@@ -185,5 +185,9 @@ fn where_there_is_no_run_it_says_so() {
     assert!(report["runs"][0]["path"].as_str().unwrap().contains("odd"), "{report}");
     assert!(names(&report["runs"][0]).contains(&"unreadable_files"), "{report}");
     let shown = test.feedrate(&["list", "stale_data"]);
-    assert!(shown.stdout.contains("files that were generated with other settings"), "{}", shown.stdout);
+    assert!(
+        shown.stdout.contains("files that were generated with other settings"),
+        "{}",
+        shown.stdout
+    );
 }

@@ -142,10 +142,10 @@ fn results_of_dlio_are_drawn_as_ours_are() {
     let run =
         test.files_below("results", "summary.json")[0].parent().unwrap().display().to_string();
     for (plot, path, words) in [
-        ("stall", "results", "DLIO's results tell how long was waited for data"),
-        ("phases", "results", "without the barrier"),
+        ("stall", "results", "DLIO's results show the total wait for data"),
+        ("phases", "results", "do not include the barrier"),
         ("timeline", &run, "Throughput of each block of steps"),
-        ("latency", "results", "no latency of a call"),
+        ("latency", "results", "these are not latencies of calls"),
         ("status", "results", "4 of 4 folders done"),
     ] {
         let answer = test.feedrate(&["plot", plot, path]);
