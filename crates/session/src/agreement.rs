@@ -1,4 +1,4 @@
-//! Compares the arguments of a run's processes. Rank 0 decides for all, so all must have the same.
+//! Compares the arguments of a run's processes, which must be equal because rank 0 decides for all.
 
 use crate::request::Request;
 use crate::resolve;
@@ -9,10 +9,10 @@ use feedrate_spec::workload::{Workload, given_values};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Number of differences that are reported, at most.
+/// Maximum number of differences in a report.
 const REPORTED_MAX: usize = 8;
 
-/// Arguments of one process, by the names that users know.
+/// Arguments of one process, by the names of options and keys.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RankArguments {
     options: BTreeMap<String, String>,
@@ -21,22 +21,24 @@ pub struct RankArguments {
 }
 
 impl RankArguments {
-    /// This program with these options.
+    /// The version of this program, and the given options.
     pub fn new<'a>(
         accelerators_per_rank: Option<u32>,
-        options: impl IntoIterator<Item = (&'a str, Option<String>)>,
+        more_options: impl IntoIterator<Item = (&'a str, Option<String>)>,
     ) -> Self {
         let engine = if cfg!(feature = "libhdf5") { " with libhdf5" } else { "" };
         let version = format!("{}{engine}", env!("CARGO_PKG_VERSION"));
         let per_rank = accelerators_per_rank.map(|number| number.to_string());
         let common = [("version", Some(version)), ("--accelerators-per-rank", per_rank)];
-        let options = common.into_iter().chain(options);
-        let options = options.filter_map(|(name, value)| Some((name.to_string(), value?)));
-        RankArguments { options: options.collect(), keys: None }
+        let given = common
+            .into_iter()
+            .chain(more_options)
+            .filter_map(|(name, value)| Some((name.to_string(), value?)));
+        RankArguments { options: given.collect(), keys: None }
     }
 
-    /// A request, and further options of its command.
-    pub fn of_request<'a>(
+    /// The arguments of a request, and further options of its command.
+    pub fn from_request<'a>(
         request: &Request,
         accelerators_per_rank: Option<u32>,
         options: impl IntoIterator<Item = (&'a str, Option<String>)>,
@@ -56,7 +58,7 @@ impl RankArguments {
             .with_workload(resolve::workload_if_present(request))
     }
 
-    /// Adds the keys of the workload, or the error of one that cannot be read.
+    /// Adds the keys of the workload, or its error if it cannot be read.
     pub fn with_workload(mut self, workload: anyhow::Result<Option<Workload>>) -> Self {
         match workload {
             Ok(workload) => self.keys = workload.as_ref().map(given_values),
@@ -66,17 +68,17 @@ impl RankArguments {
     }
 }
 
-/// Compares the arguments of the ranks, in their order, with those of the first.
+/// Compares the arguments of all ranks, in their order, with those of rank 0.
 ///
 /// # Errors
-/// The differences, and the ranks that have each.
+/// Returns a refusal with the differences, and the ranks of each.
 pub fn compare(ranks: &[RankArguments]) -> Result<(), Refusal> {
     let mut differences: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     for (rank, arguments) in (0..).zip(ranks).skip(1) {
         let first = &ranks[0];
-        let mut found = different(&arguments.options, &first.options);
+        let mut found = differences_from_first(&arguments.options, &first.options);
         if let (Some(keys), Some(first)) = (&arguments.keys, &first.keys) {
-            found.extend(different(keys, first));
+            found.extend(differences_from_first(keys, first));
         }
         for difference in found {
             differences.entry(difference).or_default().push(rank);
@@ -85,8 +87,11 @@ pub fn compare(ranks: &[RankArguments]) -> Result<(), Refusal> {
     if differences.is_empty() {
         return Ok(());
     }
-    let lines = differences.iter().map(|(text, ranks)| format!("{text} on {}", RankList(ranks)));
-    let mut lines: Vec<String> = lines.take(REPORTED_MAX).collect();
+    let mut lines: Vec<String> = differences
+        .iter()
+        .map(|(text, ranks)| format!("{text} on {}", RankList(ranks)))
+        .take(REPORTED_MAX)
+        .collect();
     if differences.len() > lines.len() {
         lines.push(format!("and {} more", differences.len() - lines.len()));
     }
@@ -96,17 +101,23 @@ pub fn compare(ranks: &[RankArguments]) -> Result<(), Refusal> {
     ))
 }
 
-fn different(values: &BTreeMap<String, String>, first: &BTreeMap<String, String>) -> Vec<String> {
+/// Descriptions of the values that differ from those of rank 0.
+fn differences_from_first(
+    values: &BTreeMap<String, String>,
+    first: &BTreeMap<String, String>,
+) -> Vec<String> {
+    let shown = |value: Option<&String>| {
+        value.map_or("not given".to_string(), |value| format!("`{}`", value.trim_end()))
+    };
     let names: BTreeSet<&String> = values.keys().chain(first.keys()).collect();
-    let differ = names.into_iter().filter(|&name| values.get(name) != first.get(name));
-    let differ = differ.map(|name| {
-        let [first, other] = [first, values].map(|values| {
-            let value = values.get(name);
-            value.map_or("not given".to_string(), |value| format!("`{}`", value.trim_end()))
-        });
-        format!("`{name}` is {first} on rank 0 and {other}")
-    });
-    differ.collect()
+    let differing = names.into_iter().filter(|&name| values.get(name) != first.get(name));
+    differing
+        .map(|name| {
+            let on_first = shown(first.get(name));
+            let on_other = shown(values.get(name));
+            format!("`{name}` is {on_first} on rank 0 and {on_other}")
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -5,12 +5,12 @@ use MlperfStatus::{Chosen, Official, WhatIf};
 /// A bundled workload.
 #[derive(Debug)]
 pub struct Bundled {
-    /// Its name; the file is `workloads/<name>.yaml`.
+    /// Name of the workload, whose file is `workloads/<name>.yaml`.
     pub name: &'static str,
-    /// The file.
+    /// Content of the file.
     pub yaml: &'static str,
-    /// DLIO's own package has one of this name too.
-    pub of_dlio: bool,
+    /// Whether DLIO's package has a workload of this name too.
+    pub is_in_dlio: bool,
     /// Status in MLPerf Storage v3.0; `None` for a workload that is not MLPerf's.
     pub status: Option<MlperfStatus>,
 }
@@ -18,16 +18,16 @@ pub struct Bundled {
 /// Status of a workload in MLPerf Storage v3.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MlperfStatus {
-    /// The official figures, accepted in submissions.
+    /// The workload has the official numbers and is accepted in submissions.
     Official,
-    /// The official figures of a workload that can be run and not submitted.
+    /// The workload has the official numbers and is not accepted in submissions.
     WhatIf,
-    /// Accepted in submissions, but these figures are not public and were chosen here.
+    /// The workload is accepted in submissions, but these of its numbers are not public and were chosen by feedrate.
     Chosen(&'static str),
 }
 
 impl MlperfStatus {
-    /// A word, and which figures were chosen.
+    /// The status in one word, with the numbers that were chosen.
     pub fn note(self) -> String {
         match self {
             MlperfStatus::Official => "official".into(),
@@ -36,7 +36,7 @@ impl MlperfStatus {
         }
     }
 
-    /// The note with its meaning.
+    /// The note with an explanation.
     pub fn sentence(self) -> String {
         let meaning = match self {
             MlperfStatus::Official => ": figures of MLPerf Storage v3.0",
@@ -54,13 +54,13 @@ macro_rules! bundled {
         &[$(Bundled {
             name: $name,
             yaml: include_str!(concat!("../workloads/", $name, ".yaml")),
-            of_dlio: !matches!(stringify!($($of_dlio)?).as_bytes(), []),
+            is_in_dlio: !matches!(stringify!($($of_dlio)?).as_bytes(), []),
             status: bundled!(@status $($status)?),
         }),*]
     };
 }
 
-/// Every bundled workload, in the order docs show them.
+/// All bundled workloads, in the order of the documentation.
 pub static WORKLOADS: &[Bundled] = bundled![
     "quickstart",
     "default" of_dlio,
@@ -111,17 +111,17 @@ pub fn find(name: &str) -> Option<&'static Bundled> {
 }
 
 impl Bundled {
-    /// Name of its file in messages about it.
+    /// Name of the file in messages.
     pub fn file(&self) -> String {
         format!("{}.yaml", self.name)
     }
 
-    /// Its purpose: the first sentence of its comment.
+    /// Purpose of the workload: the first sentence of the file's comment.
     pub fn summary(&self) -> String {
         let comment: Vec<&str> =
             self.yaml.lines().map_while(|line| line.strip_prefix('#')).map(str::trim).collect();
-        let text = comment.join(" ");
-        let text = text.trim();
+        let joined = comment.join(" ");
+        let text = joined.trim();
         text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.').to_string()
     }
 }
@@ -139,7 +139,8 @@ mod tests {
             .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
             .collect();
         files.sort();
-        let mut names: Vec<String> = WORKLOADS.iter().map(|w| w.name.to_string()).collect();
+        let mut names: Vec<String> =
+            WORKLOADS.iter().map(|workload| workload.name.to_string()).collect();
         names.sort();
         assert_eq!(names, files);
     }
@@ -153,41 +154,42 @@ mod tests {
     }
 
     #[test]
-    fn every_file_says_what_it_stands_for() {
+    fn every_file_has_a_summary() {
         for workload in WORKLOADS {
             assert!(workload.summary().len() > 20, "{}", workload.name);
         }
     }
 
-    /// Key by key, but for the number of accelerators, which DLIO has of its launcher.
+    /// All keys are equal, except the number of accelerators, which the launcher determines in DLIO.
     #[test]
-    fn workloads_of_dlio_and_mlperf_say_what_theirs_say() {
-        let facts = include_str!("dlio_workloads.txt");
-        let facts: Vec<(&str, &str)> =
-            facts.split("\n\n").filter_map(|part| part.split_once('\n')).collect();
-        for (name, keys) in &facts {
+    fn workloads_of_dlio_and_mlperf_equal_the_originals() {
+        let text = include_str!("dlio_workloads.txt");
+        let originals: Vec<(&str, &str)> =
+            text.split("\n\n").filter_map(|part| part.split_once('\n')).collect();
+        for (name, keys) in &originals {
             let yaml = find(name).unwrap().yaml;
             let (workload, warnings) = parse(name, yaml, &[], Strictness::Error).unwrap();
             assert_eq!(warnings.to_string(), "", "{name}");
-            let mut own = leaves(&resolved_yaml(&workload));
-            own.retain(|line| !line.starts_with("accelerators "));
+            let mut ours = leaves(&resolved_yaml(&workload));
+            ours.retain(|line| !line.starts_with("accelerators "));
             if *name == "retinanet" {
-                // The official files are random bytes with the ending `.jpeg`, here of format `raw`.
-                own.retain(|line| !line.starts_with("dataset.format "));
-                own.push("dataset.format jpeg".into());
-                own.retain(|line| !line.starts_with("dataset.record_dims "));
+                // The official files are random bytes named `.jpeg`, which have format `raw` here.
+                ours.retain(|line| !line.starts_with("dataset.format "));
+                ours.push("dataset.format jpeg".into());
+                ours.retain(|line| !line.starts_with("dataset.record_dims "));
             }
-            own.sort();
-            assert_eq!(own, keys.lines().collect::<Vec<_>>(), "{name}");
+            ours.sort();
+            assert_eq!(ours, keys.lines().collect::<Vec<_>>(), "{name}");
         }
-        for of_dlio in WORKLOADS.iter().filter(|workload| workload.of_dlio) {
-            assert!(facts.iter().any(|(name, _)| *name == of_dlio.name), "{}", of_dlio.name);
+        for workload in WORKLOADS.iter().filter(|workload| workload.is_in_dlio) {
+            assert!(originals.iter().any(|(name, _)| *name == workload.name), "{}", workload.name);
         }
     }
 
-    /// Each value of `.hydra/config.yaml` behind its dotted key.
+    /// The lines "key value" for all values of `.hydra/config.yaml`.
     fn leaves(yaml: &str) -> Vec<String> {
-        let (mut path, mut leaves) = (Vec::new(), Vec::new());
+        let mut path = Vec::new();
+        let mut leaves = Vec::new();
         for line in yaml.lines().skip(1) {
             let text = line.trim_start();
             let value = match text.strip_prefix("- ") {

@@ -1,4 +1,4 @@
-//! All that is built in, collected from the families' tables for the planner.
+//! Collects the built-in members of all families for the planner.
 
 use feedrate_data::storage::engine;
 use feedrate_data::{format, storage};
@@ -7,7 +7,7 @@ use feedrate_run::{checkpoint, compute};
 use feedrate_spec::catalog::Catalog;
 use feedrate_spec::plan::{self, Estimate, Plan};
 
-/// The catalog of this binary.
+/// The catalog of all built-in members.
 pub fn catalog() -> Catalog {
     Catalog {
         formats: format::entries(),
@@ -19,7 +19,7 @@ pub fn catalog() -> Catalog {
     }
 }
 
-/// Files, bytes, steps and rates of a plan.
+/// Computes files, bytes, steps and rates of a plan.
 pub fn estimate(plan: &Plan) -> Estimate {
     plan::estimate(plan, &catalog())
 }

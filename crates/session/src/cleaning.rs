@@ -1,5 +1,5 @@
-//! Finds datasets, copies of them, results and checkpoints of feedrate below a folder, and removes them. Removes nothing that no manifest
-//! and no record names.
+//! Finds and removes feedrate's datasets, copies of datasets, results and checkpoints below a folder. It removes only files that a manifest or
+//! a record lists.
 
 use crate::dlio::report_name;
 use crate::result_folder::RunFolder;
@@ -19,53 +19,53 @@ use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders inside each other that are looked into.
+/// Maximum depth of folders in a search.
 const DEPTH_MAX: usize = 32;
 
 names! {
-    /// Something that may be removed.
+    /// A kind of files that can be removed.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum CleanKind {
-        /// Made by `generate`, or `run`.
+        /// Generated datasets.
         Datasets = "datasets",
-        /// Those of datasets, which `reader.stage` makes.
+        /// Copies of datasets (`reader.stage`).
         Copies = "copies",
-        /// The folders of runs.
+        /// Results of runs.
         Results = "results",
         /// Folders of checkpoints.
         Checkpoints = "checkpoints",
     }
 }
 
-/// One of them.
+/// A folder that was examined or cleaned.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CleanItem {
-    /// Its kind.
+    /// Kind of the files.
     pub kind: CleanKind,
-    /// Its folder.
+    /// Path of the folder.
     pub folder: PathBuf,
-    /// Files that are removed.
+    /// Number of files to remove.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of these files.
     pub bytes: u64,
-    /// A few of what stays.
+    /// Examples of files that stay.
     pub stays: Vec<String>,
-    /// Somebody makes, reads or writes it: it stays.
+    /// Whether another process uses the folder, which therefore stays.
     pub in_use: bool,
 }
 
 /// A folder that can be removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cleanable {
-    /// Its kind.
+    /// Kind of the files.
     pub kind: CleanKind,
-    /// The folder.
+    /// Path of the folder.
     pub folder: PathBuf,
 }
 
-/// Finds all below folders, in order. Only names are read, and manifests of checkpoints. `markers` are files that a dataset of feedrate may
-/// have instead of a manifest.
+/// Finds all folders that can be cleaned, sorted by path. This reads only names of files, and manifests of checkpoints. `markers` are names of
+/// files that a generated dataset may have instead of a manifest.
 pub fn find(folders: &[PathBuf], markers: &[&str]) -> Vec<Cleanable> {
     let mut found = Vec::new();
     folders.iter().for_each(|folder| find_below(folder, markers, 0, &mut found));
@@ -98,8 +98,11 @@ fn find_below(folder: &Path, markers: &[&str], depth: usize, found: &mut Vec<Cle
 }
 
 impl Cleanable {
-    /// Counts its files, and removes them if `removes` and nothing uses them. `None` if nothing shows that feedrate made the files, or
-    /// another process has removed them in the meantime.
+    /// Counts the files, and with `removes` removes them unless they are in use. Returns `None` if the files are not feedrate's, or if another
+    /// process has removed them.
+    ///
+    /// # Errors
+    /// Fails if files cannot be read or removed.
     pub fn clean(self, removes: bool, markers: &[&str]) -> anyhow::Result<Option<CleanItem>> {
         let Cleanable { kind, folder } = self;
         let contents = match kind {
@@ -122,9 +125,10 @@ struct Contents {
     in_use: bool,
 }
 
-fn look_or_remove(
+/// Removes files with `remove`, or only examines them with `inspect`.
+fn inspect_or_remove(
     removes: bool,
-    look: impl FnOnce() -> anyhow::Result<Option<FolderContents>>,
+    inspect: impl FnOnce() -> anyhow::Result<Option<FolderContents>>,
     remove: impl FnOnce() -> anyhow::Result<Removal>,
 ) -> anyhow::Result<Option<Contents>> {
     let removal = removes.then(remove).transpose()?;
@@ -132,16 +136,17 @@ fn look_or_remove(
     let found = match removal {
         Some(Removal::Removed(found)) => Some(found),
         Some(Removal::NotOurs) => None,
-        Some(Removal::InUse { .. }) | None => look()?,
+        Some(Removal::InUse { .. }) | None => inspect()?,
     };
     Ok(found.map(|found| Contents { found, in_use }))
 }
 
 fn dataset(folder: &Path, removes: bool, markers: &[&str]) -> anyhow::Result<Option<Contents>> {
-    let look = || Ok(removal::inspect_folder(folder, markers)?);
-    look_or_remove(removes, look, || Ok(removal::remove_folder(folder, markers, &holder())?))
+    let inspect = || Ok(removal::inspect_folder(folder, markers)?);
+    inspect_or_remove(removes, inspect, || Ok(removal::remove_folder(folder, markers, &holder())?))
 }
 
+/// Description of this process for processes that wait for its lock.
 fn holder() -> String {
     format!("`feedrate clean` of process {}", std::process::id())
 }
@@ -155,13 +160,13 @@ fn copies(folder: &Path, removes: bool) -> anyhow::Result<Option<Contents>> {
             _ => Removal::InUse { holder: None },
         })
     };
-    look_or_remove(removes, || Ok(Some(copy.inspect()?)), remove)
+    inspect_or_remove(removes, || Ok(Some(copy.inspect()?)), remove)
 }
 
 fn checkpoints(folder: &Path, removes: bool) -> anyhow::Result<Option<Contents>> {
     let clean = |removes| checkpoint::clean(folder, removes).map(Some);
     let remove = || Ok(removal::remove_locked(folder, &holder(), || clean(true))?);
-    let contents = look_or_remove(removes, || Ok(clean(false)?), remove)?;
+    let contents = inspect_or_remove(removes, || Ok(clean(false)?), remove)?;
     Ok(contents.filter(|contents| contents.in_use || contents.found.files > 0))
 }
 
@@ -169,19 +174,19 @@ fn results(folder: &Path, removes: bool) -> anyhow::Result<Option<Contents>> {
     let Ok(record) = load_run(folder) else { return Ok(None) };
     let files = RunFiles::new(&record);
     let storage = storage::open("file", folder)?;
-    // A run that goes on holds its folder.
+    // A running run has locked its folder.
     let held = RunFolder::take(folder.to_path_buf(), "another folder");
     let remove = || {
         if held.is_err() {
             return Ok(Removal::InUse { holder: None });
         }
         let found = removal::remove_files(&files, &*storage)?;
-        // It may hold files of others, or belong to others itself.
+        // This fails if the folder has other files, or belongs to another user.
         let _ = storage.remove_dir("");
         Ok(Removal::Removed(found))
     };
-    let look = || Ok(Some(removal::inspect_files(&files, &*storage)?));
-    let contents = look_or_remove(removes, look, remove)?;
+    let inspect = || Ok(Some(removal::inspect_files(&files, &*storage)?));
+    let contents = inspect_or_remove(removes, inspect, remove)?;
     Ok(contents.map(|contents| Contents { in_use: held.is_err(), ..contents }))
 }
 

@@ -1,4 +1,4 @@
-//! Waits for the lock of a dataset, and reports its holder; takes the lock of a folder of checkpoints.
+//! Locks of datasets and of folders of checkpoints: waiting for a lock, and messages about its holder.
 
 use crate::result_folder;
 use feedrate_data::error::DatasetError;
@@ -15,16 +15,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Interval between two attempts to take the lock.
+/// Interval between attempts to take a lock.
 const WAIT: Duration = Duration::from_millis(200);
 
-/// Time in which a killed process releases its locks.
+/// Maximum time after which a killed process has released its locks.
 const RELEASE: Duration = Duration::from_secs(2);
 
-/// The lock of the dataset in `folder`; `None` if the file system has no locks.
+/// Waits for the lock of the dataset in `folder`. Returns `None` if the file system has no locks.
 ///
 /// # Errors
-/// The user interrupted the wait, or the folder cannot be locked.
+/// Fails if the user interrupts the wait, or if the folder cannot be locked.
 pub fn wait(
     folder: &Path,
     access: LockAccess,
@@ -42,7 +42,7 @@ pub fn wait(
             return Err(DatasetError::Busy { holder });
         }
         if !is_reported {
-            let holder = holder.unwrap_or_else(|| "somebody has it".into());
+            let holder = holder.unwrap_or_else(|| "another process has locked it".into());
             let folder = folder.display();
             listener.important(format!("waiting for the dataset in `{folder}`: {holder}"));
             is_reported = true;
@@ -51,11 +51,11 @@ pub fn wait(
     }
 }
 
-/// The lock of the folder of the checkpoints of `plan`, for a whole run: two writers would destroy each other's files. `None` if the file
-/// system has no locks.
+/// Locks the folder of the checkpoints of `plan` for a run, since two writing runs would destroy each other's files. Returns `None` if the
+/// file system has no locks.
 ///
 /// # Errors
-/// Another run has it, or the folder cannot be locked.
+/// Fails if another run has the lock, or if the folder cannot be locked.
 pub fn for_checkpoints(
     plan: &CheckpointPlan,
     listener: &dyn Listener,
@@ -66,11 +66,11 @@ pub fn for_checkpoints(
     let refused =
         |error: StorageError| CheckpointError::Write { path: error.path, source: error.source };
     let holder_text = holder_text(access);
-    let begun = Instant::now();
+    let start = Instant::now();
     loop {
         match attempt(folder, access, &holder_text, listener).map_err(refused)? {
             ControlFlow::Break(lock) => return Ok(lock),
-            ControlFlow::Continue(_) if begun.elapsed() < RELEASE => thread::sleep(WAIT),
+            ControlFlow::Continue(_) if start.elapsed() < RELEASE => thread::sleep(WAIT),
             ControlFlow::Continue(holder) => {
                 return Err(CheckpointError::Busy { folder: folder.to_path_buf(), holder });
             }
@@ -78,7 +78,8 @@ pub fn for_checkpoints(
     }
 }
 
-/// Takes the lock, `None` if there are none; continues with the holder if another has it. Warns if others are not kept out.
+/// Tries to take the lock. Breaks with the lock, or with `None` if there are no locks; continues with the holder if another process has it.
+/// Warns if other processes are not excluded.
 fn attempt(
     folder: &Path,
     access: LockAccess,
@@ -98,32 +99,33 @@ fn attempt(
     })
 }
 
-/// On some mounts a lock is known to its own machine only.
+/// Warns of mounts on which a lock excludes only processes of the same machine.
 fn warn_of_mount(folder: &Path, access: LockAccess, listener: &dyn Listener) {
     if access != LockAccess::Exclusive {
         return;
     }
     let mount = system::mount_of(folder);
     if let Some(option) = mount.as_ref().and_then(system::local_lock_option) {
-        let why = format!("is locked for this machine alone (`{option}`)");
-        warn(folder, access, &why, listener);
+        let state = format!("is locked only for this machine (`{option}`)");
+        warn(folder, access, &state, listener);
     }
 }
 
-/// Warns a process that changes the dataset. Readers change nothing.
-fn warn(folder: &Path, access: LockAccess, why: &str, listener: &dyn Listener) {
+/// Warns a process that changes the dataset, because it is not protected against others.
+fn warn(folder: &Path, access: LockAccess, state: &str, listener: &dyn Listener) {
     if access == LockAccess::Exclusive {
         listener.important(format!(
-            "warning: `{}` {why}: let nobody else write, read or delete it meanwhile",
+            "warning: `{}` {state}: no other process may read, write or delete it meanwhile",
             folder.display()
         ));
     }
 }
 
-/// Describes this process to those who wait for it.
+/// Describes this process for processes that wait for its lock.
 pub fn holder_text(access: LockAccess) -> String {
     let host = system::hostname();
-    let (process, now) = (std::process::id(), result_folder::wall_now());
+    let process = std::process::id();
+    let now = result_folder::wall_now();
     let since = now.split('.').next().unwrap_or_default();
     match access {
         LockAccess::Exclusive => format!("process {process} on {host} has it since {since}"),

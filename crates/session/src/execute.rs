@@ -3,7 +3,6 @@
 use crate::dataset::OpenDataset;
 use crate::failure::rank_error;
 use crate::launch::decided;
-
 use crate::request::Request;
 use crate::resolve::Resolved;
 use crate::result_folder::{self, Results};
@@ -37,29 +36,29 @@ const SAVE_EVERY: Duration = Duration::from_secs(5);
 
 /// Observes a run on rank 0.
 pub trait RunObserver {
-    /// A request was planned, and nothing is made yet.
+    /// Called when a request is planned, before anything is written.
     fn planned(&mut self, _resolved: &Resolved, _request: &Request) {}
-    /// An epoch has ended, the last of the record.
+    /// Called after an epoch, which is the last of the record.
     fn epoch(&mut self, record: &Record);
-    /// A checkpoint was written or read, the last of the record.
+    /// Called after a checkpoint was written or read, which is the last of the record.
     fn checkpoint(&mut self, record: &Record);
 }
 
 /// A run that is being executed.
 pub struct Execution<'a> {
-    /// The processes.
+    /// The processes of the run.
     pub ranks: &'a Ranks,
-    /// Measurements so far: of all ranks on rank 0, elsewhere of this rank.
+    /// Measurements so far: on rank 0 of all ranks, else of this rank.
     pub record: Record,
-    /// Where the record is saved; `None` on other ranks than the first.
+    /// Folder for the record; `None` on ranks other than 0.
     pub results: Option<&'a Results>,
-    /// Is called when an epoch or a checkpoint is over.
+    /// Observes epochs and checkpoints.
     pub observer: &'a mut dyn RunObserver,
     /// Receives messages, and on rank 0 the progress.
     pub listener: &'a dyn Listener,
-    /// The user's signals, and the state that is shown.
+    /// Signals of the user, and the state for the progress line.
     pub signals: &'a Signals,
-    /// File of this process's trace, until it is begun.
+    /// File for this process's trace, until the trace begins.
     pub trace: Option<NewFile>,
     /// Set after the run if its results could not be saved.
     pub unsaved: Option<Unsaved>,
@@ -69,7 +68,7 @@ pub struct Execution<'a> {
 pub struct Unsaved {
     /// The reason.
     pub error: anyhow::Error,
-    /// Temporary folder that has them; `None` if that failed too.
+    /// Temporary folder with the results; `None` if that failed too.
     pub elsewhere: Option<PathBuf>,
 }
 
@@ -77,26 +76,26 @@ impl From<Unsaved> for anyhow::Error {
     fn from(Unsaved { error, elsewhere }: Unsaved) -> Self {
         match elsewhere {
             Some(folder) => error.context(format!("the results are in `{}`", folder.display())),
-            None => error.context("the results are lost, but for what was printed"),
+            None => error.context("the results are lost, except for the printed ones"),
         }
     }
 }
 
 impl Execution<'_> {
-    /// Saves the record as it is.
+    /// Saves the record in its current state.
     fn save(&self) -> anyhow::Result<()> {
         self.results.map_or(Ok(()), |results| results.save(&self.record))
     }
 
-    /// Trains on `dataset`, or without one writes checkpoints, and saves the results.
+    /// Trains on `dataset`, or writes checkpoints if it is `None`, and saves the results.
     ///
     /// # Errors
-    /// The run failed.
+    /// Fails if the run fails.
     pub fn run(&mut self, plan: &Plan, dataset: Option<&OpenDataset>) -> anyhow::Result<()> {
         let begun = self.results.map_or(Ok(()), |results| results.begin(&self.record));
-        let outcome = begun.and_then(|()| {
-            let clock = self.meet()?;
-            let _lock = self.take_checkpoints(plan)?;
+        let work_outcome = begun.and_then(|()| {
+            let clock = self.exchange_facts()?;
+            let _lock = self.lock_checkpoints(plan)?;
             match dataset {
                 Some(dataset) => self.train(plan, dataset, clock),
                 None => self.write_checkpoints(plan, clock),
@@ -104,22 +103,23 @@ impl Execution<'_> {
         });
         // A lost rank stops the others as an interruption does.
         let lost = if self.record.complete { None } else { self.ranks.comm.ended() };
-        let outcome = if is_interruption(lost.as_ref(), &outcome) {
+        let outcome = if is_interruption(lost.as_ref(), &work_outcome) {
             self.record.stopped_because = Some("interrupted".into());
             Ok(())
         } else {
-            outcome.and(lost.map_or(Ok(()), |lost| Err(lost.into())))
+            work_outcome.and(lost.map_or(Ok(()), |lost| Err(lost.into())))
         };
         self.record.ended = result_folder::wall_now();
         if let Err(error) = &outcome {
             self.record.stopped_because = Some(format!("{error:#}"));
         }
-        self.unsaved = self.save().err().map(|error| Unsaved { error, elsewhere: self.rescued() });
+        self.unsaved =
+            self.save().err().map(|error| Unsaved { error, elsewhere: self.save_elsewhere() });
         outcome
     }
 
-    /// Saves the results into a temporary folder. A study repeats its runs, so theirs are not.
-    fn rescued(&self) -> Option<PathBuf> {
+    /// Saves the results into a temporary folder, except those of studies, which repeat failed runs.
+    fn save_elsewhere(&self) -> Option<PathBuf> {
         if self.record.study.is_some() {
             return None;
         }
@@ -129,11 +129,13 @@ impl Execution<'_> {
         elsewhere.save(&self.record).ok().map(|()| elsewhere.folder)
     }
 
-    /// Says where the results of a failed run are.
-    pub fn kept(&self) -> String {
+    /// The message about a failed run, with the folder of its results.
+    pub fn failure_message(&self) -> String {
         let Some(results) = self.results else { return "the run failed".into() };
-        let there = Some(&results.folder);
-        let folder = self.unsaved.as_ref().map_or(there, |unsaved| unsaved.elsewhere.as_ref());
+        let folder = match &self.unsaved {
+            None => Some(&results.folder),
+            Some(unsaved) => unsaved.elsewhere.as_ref(),
+        };
         match folder {
             _ if self.record.epochs.is_empty() => "the run failed; nothing was measured".into(),
             Some(folder) => {
@@ -144,7 +146,7 @@ impl Execution<'_> {
     }
 
     /// Collects the facts of all processes and machines, and synchronises their clocks.
-    fn meet(&mut self) -> anyhow::Result<Clock> {
+    fn exchange_facts(&mut self) -> anyhow::Result<Clock> {
         let mut clock = Clock::new();
         self.record.processes = self.ranks.processes(&mut clock)?;
         self.record.doubts.extend(self.ranks.comm.slow_barrier_reason().map(|reason| PlanDoubt {
@@ -153,8 +155,9 @@ impl Execution<'_> {
             advice: "free or enlarge /dev/shm (`--shm-size` of a container)".into(),
         }));
         if self.ranks.are_many() {
-            let own = self.ranks.is_first_of_node().then(|| self.record.system.clone());
-            let nodes: Vec<System> = self.ranks.gather(&own)?.into_iter().flatten().collect();
+            let own_machine = self.ranks.is_first_of_node().then(|| self.record.system.clone());
+            let nodes: Vec<System> =
+                self.ranks.gather(&own_machine)?.into_iter().flatten().collect();
             if nodes.len() > 1 {
                 self.record.nodes = nodes;
             }
@@ -162,8 +165,8 @@ impl Execution<'_> {
         Ok(clock)
     }
 
-    /// Locks the folder of the checkpoints, and refuses one with files of others.
-    fn take_checkpoints(&self, plan: &Plan) -> anyhow::Result<Option<DatasetLock>> {
+    /// Locks the folder of the checkpoints, and refuses a folder with files of other programs.
+    fn lock_checkpoints(&self, plan: &Plan) -> anyhow::Result<Option<DatasetLock>> {
         let Some(checkpoint) = &plan.checkpoint else { return Ok(None) };
         let mut lock = None;
         decided(&*self.ranks.comm, || {
@@ -188,22 +191,30 @@ impl Execution<'_> {
         clock: Clock,
         staging: Option<&Staging<'_>>,
     ) -> anyhow::Result<()> {
-        let (ranks, signals) = (self.ranks, self.signals);
-        let (own, trusts) = (&ranks.local, dataset.trusts_plan);
+        let ranks = self.ranks;
+        let signals = self.signals;
+        let accelerators = &ranks.local;
+        let trusts_plan = dataset.trusts_plan;
         let mut sharing = Sharing::begin(plan, dataset, ranks, clock, signals, staging)?;
-        let job = ReadJob::new(plan, own.clone(), sharing.storage()?, trusts)?;
+        let job = ReadJob::new(plan, accelerators.clone(), sharing.storage()?, trusts_plan)?;
         self.record.compute_spins =
             !job.is_one_training() && training::may_spin(ranks, system::idle_cores());
         let mut training = self.driver(&mut sharing, job, clock)?;
         let mut evaluation = None;
         if plan.evaluation.is_some() {
-            let job = ReadJob::for_evaluations(plan, own.clone(), sharing.storage()?, trusts)?;
-            evaluation = job.map(|job| self.driver(&mut sharing, job, clock)).transpose()?;
+            let evaluation_job = ReadJob::for_evaluations(
+                plan,
+                accelerators.clone(),
+                sharing.storage()?,
+                trusts_plan,
+            )?;
+            evaluation =
+                evaluation_job.map(|job| self.driver(&mut sharing, job, clock)).transpose()?;
         }
         let reads = Reads { dataset, staging };
         let outcome = self.epochs(plan, reads, clock, &mut training, &mut evaluation);
         if outcome.is_ok() && self.record.complete {
-            sharing.completed();
+            sharing.mark_complete();
         }
         drop((training, evaluation));
         let ended = sharing.end(self.record.complete);
@@ -217,7 +228,8 @@ impl Execution<'_> {
         clock: Clock,
     ) -> anyhow::Result<RealDriver> {
         let groups = sharing.groups(&job.storage)?;
-        let (comm, signals) = (Arc::clone(&self.ranks.comm), self.signals.clone());
+        let comm = Arc::clone(&self.ranks.comm);
+        let signals = self.signals.clone();
         let options =
             DriverOptions { spins: self.record.compute_spins, traces: self.trace.is_some() };
         Ok(RealDriver::new(job, groups, clock, comm, signals, options)?)
@@ -232,11 +244,11 @@ impl Execution<'_> {
         training: &mut RealDriver,
         evaluation: &mut Option<RealDriver>,
     ) -> anyhow::Result<()> {
-        let work = [Some(&*training), evaluation.as_ref()].into_iter().flatten();
-        let work: Vec<_> = work.map(RealDriver::progress).collect();
+        let drivers = [Some(&*training), evaluation.as_ref()].into_iter().flatten();
+        let work: Vec<_> = drivers.map(RealDriver::progress).collect();
         let copying = reads.staging.map(Staging::copying).transpose()?;
-        let trace = self.begin_trace(clock, reads.file_of())?;
-        let outcome = self.measured(
+        let trace = self.begin_trace(clock, reads.real_path_function())?;
+        let outcome = self.measure(
             plan,
             clock,
             work,
@@ -253,18 +265,21 @@ impl Execution<'_> {
                 session.train(training, record)
             },
         );
-        let left_behind = evaluation.iter().chain([&*training]).flat_map(RealDriver::left_behind);
         let storage = reads.storage();
-        let left_behind = left_behind.map(|file| reads.folder().join(storage.real_path(file)));
-        hung::report(self.signals, left_behind, self.listener);
-        outcome.map_err(|error| named(error, &*storage))
+        let hung_files = evaluation
+            .iter()
+            .chain([&*training])
+            .flat_map(RealDriver::left_behind)
+            .map(|file| reads.folder().join(storage.real_path(file)));
+        hung::report(self.signals, hung_files, self.listener);
+        outcome.map_err(|error| with_real_path(error, &*storage))
     }
 
     /// Runs checkpoints without training.
     fn write_checkpoints(&mut self, plan: &Plan, clock: Clock) -> anyhow::Result<()> {
         let Some(checkpoint) = &plan.checkpoint else { return Ok(()) };
         let trace = self.begin_trace(clock, |path| path.into())?;
-        let outcome = self.measured(
+        let outcome = self.measure(
             plan,
             clock,
             Vec::new(),
@@ -276,38 +291,38 @@ impl Execution<'_> {
         outcome
     }
 
-    /// Begins this process's trace, if there is one. `name_of` maps a path of the storage to its file.
+    /// Begins this process's trace, if there is one. `real_path` maps a path of the storage to that of its file.
     fn begin_trace(
         &mut self,
         clock: Clock,
-        name_of: impl Fn(&str) -> PathBuf + 'static,
+        real_path: impl Fn(&str) -> PathBuf + 'static,
     ) -> anyhow::Result<Option<TraceFile>> {
-        let Some(place) = self.trace.take() else { return Ok(None) };
+        let Some(file) = self.trace.take() else { return Ok(None) };
         let since_1970 = || Ok(clock.wall_at(0).duration_since(UNIX_EPOCH)?.as_nanos() as u64);
         let origin = TraceOrigin {
             wall_ns: decided(&*self.ranks.comm, since_1970)?,
             first_accelerator: self.ranks.local.start,
             hostname: self.record.system.hostname.clone(),
-            name_of: Box::new(name_of),
+            name_of: Box::new(real_path),
         };
-        Ok(Some(TraceFile::begin(place, origin)))
+        Ok(Some(TraceFile::begin(file, origin)))
     }
 
-    /// Ends the trace. A trace that cannot be written is a warning: the measurements are unaffected.
+    /// Ends the trace. A trace that cannot be written is only a warning, since it does not affect the measurements.
     fn end_trace(&self, trace: TraceFile) {
-        let file = trace.file().to_path_buf();
-        let file = file.display();
+        let path = trace.file().to_path_buf();
+        let file = path.display();
         match trace.finish(&self.record) {
             Ok(TraceCounts { dropped: 0, .. }) => {}
             Ok(TraceCounts { events, dropped }) => self.listener.important(format!(
-                "warning: `{file}` has {events} events; {dropped} operations of epochs with too many found no room in memory"
+                "warning: `{file}` has {events} events; {dropped} operations are missing because their epochs had too many for the memory"
             )),
             Err(error) => self.listener.important(format!("warning: cannot write `{file}`: {error}")),
         }
     }
 
-    /// Runs `act` with the timeline, disk statistics and progress line around it, and saves the results at intervals.
-    fn measured(
+    /// Runs `act` while the timeline, the disk statistics and the progress line are active, and saves the results at intervals.
+    fn measure(
         &mut self,
         plan: &Plan,
         clock: Clock,
@@ -339,7 +354,7 @@ impl Execution<'_> {
             let text = progress_text::run(live, clock, plan.train.clone(), accelerators);
             self.listener.show_progress(text)
         });
-        let mut keeper = Keeper::new(self.results, self.listener);
+        let mut periodic_save = PeriodicSave::new(self.results, self.listener);
         let observer = &mut *self.observer;
         let is_first = self.ranks.is_first();
         let mut session = Session {
@@ -356,7 +371,7 @@ impl Execution<'_> {
                 if is_first {
                     observe(observer, record);
                 }
-                keeper.keep(record);
+                periodic_save.save_if_due(record);
             },
         };
         let outcome = act(&mut session, &mut self.record);
@@ -372,24 +387,23 @@ impl Execution<'_> {
 
     /// Starts the disk and processor statistics, if the plan has them.
     fn iostat(&self, plan: &Plan) -> anyhow::Result<Option<Iostat>> {
-        let (Some(devices), Some(results)) = (&plan.iostat_devices, self.results) else {
-            return Ok(None);
-        };
+        let Some(devices) = &plan.iostat_devices else { return Ok(None) };
+        let Some(results) = self.results else { return Ok(None) };
         let file = results.folder.join(IOSTAT);
         let begun = Iostat::start(&file, devices, result_folder::iostat_now);
-        Ok(Some(begun.with_context(|| format!("cannot begin `{}`", file.display()))?))
+        Ok(Some(begun.with_context(|| format!("cannot start writing `{}`", file.display()))?))
     }
 }
 
-/// Replaces the plan's name of a file in an error by its real name.
-fn named(mut error: anyhow::Error, storage: &dyn Storage) -> anyhow::Error {
+/// Replaces the plan's path of a file in an error by the real path.
+fn with_real_path(mut error: anyhow::Error, storage: &dyn Storage) -> anyhow::Error {
     if let Some(RunError::Read(ReadError::Format { path, .. })) = error.downcast_mut() {
         *path = storage.real_path(path);
     }
     error
 }
 
-/// Whether the work ended only because a rank was interrupted.
+/// Whether the work ended because a rank was interrupted, without another failure.
 fn is_interruption(lost: Option<&CommError>, outcome: &anyhow::Result<()>) -> bool {
     let error = outcome.as_ref().err();
     match lost {
@@ -400,33 +414,33 @@ fn is_interruption(lost: Option<&CommError>, outcome: &anyhow::Result<()>) -> bo
     }
 }
 
-/// Saves the results at intervals while the run goes on.
-struct Keeper<'a> {
+/// Saves the results at intervals during a run.
+struct PeriodicSave<'a> {
     results: Option<&'a Results>,
     listener: &'a dyn Listener,
     next_save: Instant,
 }
 
-impl<'a> Keeper<'a> {
+impl<'a> PeriodicSave<'a> {
     fn new(results: Option<&'a Results>, listener: &'a dyn Listener) -> Self {
-        Keeper { results, listener, next_save: Instant::now() + SAVE_EVERY }
+        PeriodicSave { results, listener, next_save: Instant::now() + SAVE_EVERY }
     }
 
-    fn keep(&mut self, record: &Record) {
-        let begun = Instant::now();
-        if begun < self.next_save {
+    fn save_if_due(&mut self, record: &Record) {
+        let start = Instant::now();
+        if start < self.next_save {
             return;
         }
         let Some(results) = self.results else { return };
         if let Err(error) = results.save(record) {
             self.listener.important(format!("warning: {error:#}"));
         }
-        // Results of many accelerators take long to write: keep it a small part of the run.
-        self.next_save = Instant::now() + SAVE_EVERY.max(20 * begun.elapsed());
+        // Results of many accelerators take long to write. The factor limits saving to about 5 % of the run.
+        self.next_save = Instant::now() + SAVE_EVERY.max(20 * start.elapsed());
     }
 }
 
-/// The record of a run that is about to begin.
+/// Creates the record of a run that is about to begin.
 pub fn new_record(plan: &Plan, dataset: Option<&OpenDataset>, results: Option<&Path>) -> Record {
     // The folder under test is the dataset's, or without a dataset that of the checkpoints.
     let checkpoints = plan.checkpoint.as_ref().map(|checkpoint| Path::new(&checkpoint.folder));

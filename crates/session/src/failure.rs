@@ -1,4 +1,4 @@
-//! Kinds of failures, which ranks agree on and exit codes depend on, and the text of an error with its hint.
+//! Kinds of failures, on which ranks agree and exit codes depend, and the text of errors with their hints.
 
 use feedrate_data::error::DatasetError;
 use feedrate_data::stage::StageError;
@@ -22,28 +22,28 @@ pub enum FailureKind {
     Refused,
     /// The user interrupted the work.
     Interrupted,
-    /// More steps are wanted than the data has.
+    /// More steps are configured than the data has.
     TooManySteps,
 }
 
-/// The run was interrupted; its folder has what was measured.
+/// The run was interrupted. Its folder has the results so far.
 #[derive(Debug, thiserror::Error)]
-#[error("interrupted: the run is not whole; what was measured is in `{0}`")]
+#[error("interrupted: the run is incomplete; the results so far are in `{0}`")]
 pub struct Interrupted(pub String);
 
-/// More steps are wanted than the data has.
+/// More steps are configured than the data has.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "only {available} steps an epoch can be made of the data, and `train.total_training_steps` is {wanted}"
+    "the data has only {available} steps an epoch, and `train.total_training_steps` is {wanted}"
 )]
 pub struct TooManySteps {
-    /// Steps of an epoch.
+    /// Number of steps in an epoch of the data.
     pub available: u64,
     /// `train.total_training_steps`.
     pub wanted: u64,
 }
 
-/// A failure that was reported before: the process only has to end with the right exit code.
+/// A failure that was already reported: the process only has to end with the right exit code.
 #[derive(Debug, thiserror::Error)]
 #[error("reported before")]
 pub struct AlreadyReported(pub FailureKind);
@@ -74,7 +74,7 @@ fn is_interruption(error: &anyhow::Error) -> bool {
         || rank_error(error).is_some_and(CommError::is_interruption)
 }
 
-/// The error of the communication between ranks, if that is what failed.
+/// The error of the communication between ranks, if that failed.
 pub fn rank_error(error: &anyhow::Error) -> Option<&CommError> {
     if let Some(run) = error.downcast_ref::<RunError>() {
         return run.comm_error();
@@ -89,12 +89,12 @@ pub fn rank_error(error: &anyhow::Error) -> Option<&CommError> {
 pub fn message(error: &anyhow::Error) -> String {
     match error.downcast_ref::<Problems>() {
         Some(problems) => problems.to_string(),
-        // Problems that became text, as those of a table, begin with it.
+        // The text of problems, such as those of a table, already begins with "error: ".
         None => format!("error: {}", describe(error).trim_start_matches("error: ")),
     }
 }
 
-/// An error's causes, with its hint on a line below.
+/// The causes of an error, followed by a line with its hint.
 pub fn describe(error: &anyhow::Error) -> String {
     match hint(error) {
         Some(hint) => format!("{}\n  hint: {hint}", causes(error)),
@@ -106,22 +106,22 @@ pub fn describe(error: &anyhow::Error) -> String {
 pub fn on_one_line(error: &anyhow::Error) -> String {
     let text = describe(error);
     let lines = text.lines().map(|line| {
-        let line = line.trim().trim_start_matches("error: ");
-        line.strip_prefix("hint: ").unwrap_or(line)
+        let message = line.trim().trim_start_matches("error: ");
+        message.strip_prefix("hint: ").unwrap_or(message)
     });
     lines.collect::<Vec<_>>().join("; ")
 }
 
-/// Reason for an early end on one line: `subject` (`the runs were`) and `interrupted`, or the error.
+/// The reason for an early end on one line: `subject` (such as "the runs were") with "interrupted", or the error.
 pub fn reason_stopped(error: &anyhow::Error, subject: &str) -> String {
     if error.is::<Interrupted>() { format!("{subject} interrupted") } else { on_one_line(error) }
 }
 
-/// Joins the causes, leaving out those that the text before them has.
+/// Joins the causes, without those that the text before already contains.
 fn causes(error: &anyhow::Error) -> String {
     let mut text = String::new();
-    for cause in error.chain() {
-        let cause = cause.to_string();
+    for source in error.chain() {
+        let cause = source.to_string();
         if text.is_empty() {
             text = cause;
         } else if !text.contains(&cause) {
@@ -155,7 +155,7 @@ fn file_size_hint(error: &io::Error) -> Option<&'static str> {
     )
 }
 
-/// The hint of `cause`, if it is an `E` and has one.
+/// The hint of `cause`, if it has type `E` and a hint.
 fn hint_of_type<E: std::error::Error + 'static>(
     cause: &(dyn std::error::Error + 'static),
     hint: fn(&E) -> Option<&'static str>,
@@ -171,8 +171,8 @@ mod tests {
     #[test]
     fn interruptions_are_recognised_below_a_context() {
         let check = |error: anyhow::Error, kind| {
-            let error = error.context("cannot go on");
-            assert_eq!(FailureKind::from_error(&error), kind, "{error:?}");
+            let with_context = error.context("cannot continue");
+            assert_eq!(FailureKind::from_error(&with_context), kind, "{with_context:?}");
         };
         let lost = |end| CommError::Lost { rank: 3, host: "n".into(), end };
         check(CommError::Stopped.into(), FailureKind::Interrupted);

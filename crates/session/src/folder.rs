@@ -1,4 +1,4 @@
-//! A folder of files that others made: what is in it, and the workload that trains on it.
+//! Folders of foreign files: examines their content, and writes a workload that trains on them.
 
 use crate::bundled::{Bundled, WORKLOADS};
 use crate::request::Request;
@@ -23,70 +23,79 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Reading threads of all accelerators together, at most.
+/// Maximum number of reading threads of all accelerators together.
 const WORKERS_MAX: u64 = 8;
+/// Default batch size.
 const BATCH: u64 = 32;
-/// Steps of an accelerator, at least: a small folder is over in a moment.
-const STEPS_LEAST: u64 = 50;
-/// Number of kinds of files, and of datasets, that a message lists.
+/// Minimum number of steps of an accelerator, so that runs on small folders are not too short.
+const STEPS_MIN: u64 = 50;
+/// Maximum number of kinds of files, and of datasets, in a message.
 const LISTED_MAX: usize = 8;
 
 /// Content of a folder.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct FoundFolder {
-    /// Where.
+    /// Path of the folder.
     pub folder: PathBuf,
     /// Name of the format.
     pub format: &'static str,
-    /// Name of the files: their format, or their ending where no format is known and they are read as plain bytes.
+    /// Kind of the files: their format, or their extension if the format is unknown and they are read as plain bytes.
     kind: String,
-    /// Files to train on.
+    /// Number of training files.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of the training files.
     pub bytes: u64,
-    /// Folders that these lie in.
+    /// Number of folders that contain them.
     folders: u64,
-    /// Samples in them.
+    /// Number of samples in them.
     pub samples: u64,
-    /// Samples of one file.
+    /// Number of samples in each file.
     pub samples_per_file: u64,
-    /// Dimensions of a sample, in the mean over files that were opened; `None` where they are not known.
+    /// Dimensions of a sample: the mean over the opened files; `null` if unknown.
     dims: Option<Vec<u64>>,
-    /// Whether all samples of the files that were opened have these.
+    /// Whether all samples of the opened files have these dimensions.
     dims_are_even: bool,
+    /// Element type of samples; `null` if unknown.
     element: Option<&'static str>,
+    /// Files that are left out.
     left_out: Vec<FilesLeft>,
-    /// Files that were opened to see what they hold.
+    /// Number of files that were opened to examine them.
     pub probed_files: u64,
 }
 
-/// Files that are not trained on.
+/// Files of one kind that are left out of training.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 struct FilesLeft {
-    what: String,
+    /// Kind of the files.
+    #[serde(rename = "what")]
+    kind: String,
+    /// Number of files.
     files: u64,
 }
 
-/// List the files of `format` below `root` into the file `names`: how many are there to train and to evaluate on.
-/// Where there are more than `plan` wants, those of fewer samples than the others are left out, as when the folder was looked at.
+/// Lists the files of the plan's format below `root` in the file `names`. Returns the numbers of training and evaluation files. If there are
+/// more than in the plan, files with fewer samples than the others are left out, as in [`scan`].
+///
+/// # Errors
+/// Fails if the folder cannot be read.
 pub fn list(plan: &DatasetPlan, root: &Path, names: &Path) -> anyhow::Result<[u64; 2]> {
     let format = format::find(&plan.format).context("the plan's format is not built in")?;
-    let mut taken = listing::list(root, names)?.select(format)?;
-    if plan.files_train < taken.train.files && format.member().has(Ability::KeepsOpen) {
-        leave_short(&mut taken, plan, root, names)?;
+    let mut selected = listing::list(root, names)?.select(format)?;
+    if plan.files_train < selected.train.files && format.member().has(Ability::KeepsOpen) {
+        leave_out_unfit(&mut selected, plan, root, names)?;
     }
-    Ok([taken.train.files, taken.eval])
+    Ok([selected.train.files, selected.eval])
 }
 
 /// Resolves a request, which may name a folder of files instead of a workload. Reports warnings and assumptions.
 ///
 /// # Errors
-/// There is no such workload or folder, or it cannot be planned.
+/// Fails if the workload or folder does not exist or cannot be planned.
 pub fn resolve(request: &Request, listener: &dyn Listener) -> anyhow::Result<Resolved> {
     match &request.data {
         Some(folder) if request.workload.is_empty() => {
-            let names = tempfile::tempdir().context("cannot make a temporary folder")?;
-            let names = names.path().join(NAMES_FILE);
+            let temporary = tempfile::tempdir().context("cannot create a temporary folder")?;
+            let names = temporary.path().join(NAMES_FILE);
             Ok(resolve_found(request, folder, &names, listener)?.1)
         }
         _ => {
@@ -97,10 +106,10 @@ pub fn resolve(request: &Request, listener: &dyn Listener) -> anyhow::Result<Res
     }
 }
 
-/// Looks through `folder`, and plans the workload that trains on it. Reports warnings and assumptions.
+/// Examines `folder`, and plans the workload that trains on it. Reports warnings and assumptions.
 ///
 /// # Errors
-/// The folder has no files to train on, or cannot be read.
+/// Fails if the folder has no files to train on, or cannot be read.
 pub fn resolve_found(
     request: &Request,
     folder: &Path,
@@ -116,80 +125,89 @@ pub fn resolve_found(
     Ok((found, resolved))
 }
 
-/// Look at the `taken` files of `plan`'s format below `root`, and leave those out that cannot be read or hold fewer samples than the others.
-fn leave_short(
-    taken: &mut SelectedFiles,
+/// Examines the selected files of the plan's format below `root`, and leaves out those that cannot be read or have fewer samples than the
+/// others.
+fn leave_out_unfit(
+    selected: &mut SelectedFiles,
     plan: &DatasetPlan,
     root: &Path,
     names: &Path,
 ) -> anyhow::Result<FoundSamples> {
-    let all = DatasetPlan { files_train: taken.train.files, ..plan.clone() };
+    let all = DatasetPlan { files_train: selected.train.files, ..plan.clone() };
     let files = NamedFiles::new(storage::open("file", root)?, FileIndex::open(names)?, &all);
     let found = find_samples(&files, &all, threads())?;
-    taken.leave_out(&found.unfit_files)?;
+    selected.leave_out(&found.unfit_files)?;
     Ok(found)
 }
 
-/// Examines the files below `folder`. Writes the names of those to train on into the file `names`.
+/// Examines the files below `folder`, and writes the names of the training files into the file `names`.
 ///
 /// # Errors
-/// The folder holds no files that can be read, or datasets of ours.
+/// Fails if the folder has no readable files, or if it contains generated datasets.
 pub fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
     if !folder.is_dir() {
         return refuse(
-            format!("`{}` is no folder", folder.display()),
-            "give the folder that the files lie in",
+            format!("`{}` is not a folder", folder.display()),
+            "give the folder of the files",
         );
     }
     let listing = listing::list(folder, names)?;
-    refuse_ours(&listing)?;
+    refuse_generated(&listing)?;
     let Some(format) = listing.main_format() else {
         let kinds = list_of_kinds(&listing.kinds());
-        let there = if kinds.is_empty() { String::new() } else { format!(": {kinds}") };
+        let found = if kinds.is_empty() { String::new() } else { format!(": {kinds}") };
         return refuse(
-            format!("`{}` holds no files that can be read{there}", folder.display()),
-            "give the folder that the files to train on lie in, or one above it",
+            format!("`{}` contains no readable files{found}", folder.display()),
+            "give the folder of the training files, or a parent folder",
         );
     };
-    let (format, taken, found) = match look(listing.select(format)?, format, folder, names) {
-        // Text of another kind: the format was chosen by the file's name only.
-        Err(error) if format.member().has(Ability::Undescribed) && is_of_files(&error) => {
-            let plain = format::plain();
-            look(listing::list(folder, names)?.select(plain)?, plain, folder, names)?
-        }
-        looked => looked.map_err(|error| unreadable(error, format))?,
-    };
-    let dims = (!found.dims.is_empty()).then_some(found.dims);
-    let left_out = taken.left_out.iter();
+    let Examined { format, files, samples } =
+        match examine(listing.select(format)?, format, folder, names) {
+            // The format was chosen only by the files' names, and the content is another kind of text.
+            Err(error) if format.member().has(Ability::Undescribed) && is_content_error(&error) => {
+                let plain = format::plain();
+                examine(listing::list(folder, names)?.select(plain)?, plain, folder, names)?
+            }
+            examined => examined.map_err(|error| with_conversion_hint(error, format))?,
+        };
+    let dims = (!samples.dims.is_empty()).then_some(samples.dims);
+    let left_out = files.left_out.iter();
     Ok(FoundFolder {
         folder: std::path::absolute(folder)?,
         format: format.member().name,
-        kind: taken.kind,
-        files: taken.train.files,
-        bytes: taken.train.bytes,
-        folders: taken.train.folders,
-        samples: taken.train.files * found.per_file,
-        samples_per_file: found.per_file,
+        kind: files.kind,
+        files: files.train.files,
+        bytes: files.train.bytes,
+        folders: files.train.folders,
+        samples: files.train.files * samples.per_file,
+        samples_per_file: samples.per_file,
         dims,
-        dims_are_even: found.has_equal_dims,
-        element: found.element.map(|element| element.name()),
-        probed_files: found.probed_files,
+        dims_are_even: samples.has_equal_dims,
+        element: samples.element.map(|element| element.name()),
+        probed_files: samples.probed_files,
         left_out: left_out
-            .map(|(what, files)| FilesLeft { what: what.clone(), files: *files })
+            .map(|(kind, files)| FilesLeft { kind: kind.clone(), files: *files })
             .collect(),
     })
 }
 
-/// Look at files of `format`.
-fn look(
-    mut taken: SelectedFiles,
+/// Files of one format that were examined.
+struct Examined {
+    format: &'static Format,
+    files: SelectedFiles,
+    samples: FoundSamples,
+}
+
+/// Examines the selected files, which have `format`.
+fn examine(
+    mut files: SelectedFiles,
     format: &'static Format,
     folder: &Path,
     names: &Path,
-) -> anyhow::Result<(&'static Format, SelectedFiles, FoundSamples)> {
+) -> anyhow::Result<Examined> {
     if format.member().has(Ability::NeedsPlan) {
-        let found = whole_files(&taken);
-        return Ok((format, taken, found));
+        let samples = files_as_samples(&files);
+        return Ok(Examined { format, files, samples });
     }
     let plan = DatasetPlan {
         format: format.member().name.into(),
@@ -197,86 +215,88 @@ fn look(
         prefix: "img".into(),
         ..DatasetPlan::default()
     };
-    let found = leave_short(&mut taken, &plan, folder, names)?;
-    Ok((format, taken, found))
+    let samples = leave_out_unfit(&mut files, &plan, folder, names)?;
+    Ok(Examined { format, files, samples })
 }
 
-/// Whether a file holds something else than its format has.
-fn is_of_files(error: &anyhow::Error) -> bool {
+/// Whether the content of a file does not match its format.
+fn is_content_error(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(DatasetError::Format { .. }))
 }
 
-/// Files that begin as those of `format` and cannot be read: no key would help.
-fn unreadable(error: anyhow::Error, format: &Format) -> anyhow::Error {
-    if !is_of_files(&error) {
+/// Adds a hint to an error about files that begin like `format` but cannot be read, since no setting helps.
+fn with_conversion_hint(error: anyhow::Error, format: &Format) -> anyhow::Error {
+    if !is_content_error(&error) {
         return error;
     }
     let Member { name, summary, .. } = format.member();
     let hint = format!(
-        "remove the file if it is broken, else convert the files: of {name} this is read: {}",
+        "remove the file if it is broken, else convert the files; supported for {name}: {}",
         summary.trim_end_matches('.')
     );
     Refusal::new(error.to_string(), hint).into()
 }
 
-/// Files that only a plan describes: each is one sample.
-fn whole_files(taken: &SelectedFiles) -> FoundSamples {
-    let length = taken.train.lengths.filter(|(least, most)| least == most);
+/// The samples of files whose content only a plan describes: each file is one sample.
+fn files_as_samples(files: &SelectedFiles) -> FoundSamples {
+    let length = files.train.lengths.filter(|(min, max)| min == max);
     FoundSamples {
         per_file: 1,
-        dims: length.map_or_else(Vec::new, |(least, _)| vec![least]),
+        dims: length.map_or_else(Vec::new, |(length, _)| vec![length]),
         has_equal_dims: length.is_some(),
         ..FoundSamples::default()
     }
 }
 
-/// Refuses datasets of ours: they are run by their workload.
-fn refuse_ours(listing: &Listing) -> anyhow::Result<()> {
+/// Refuses datasets that feedrate generated, which must be run with their workload.
+fn refuse_generated(listing: &Listing) -> anyhow::Result<()> {
     if listing.generated_datasets.is_empty() {
         return Ok(());
     }
-    let commands =
-        listing.generated_datasets.iter().take(LISTED_MAX).map(|folder| {
-            format!("feedrate run {} --data {}", workload_of(folder), folder.display())
-        });
-    let more = listing.generated_datasets.len().saturating_sub(LISTED_MAX);
-    let more = (more > 0).then(|| format!("and {more} more"));
-    let commands: Vec<String> = commands.chain(more).collect();
+    let commands = listing.generated_datasets.iter().take(LISTED_MAX).map(|folder| {
+        format!("feedrate run {} --data {}", bundled_workload(folder), folder.display())
+    });
+    let unlisted = listing.generated_datasets.len().saturating_sub(LISTED_MAX);
+    let more = (unlisted > 0).then(|| format!("and {unlisted} more"));
+    let lines: Vec<String> = commands.chain(more).collect();
     let found = match listing.generated_datasets.len() {
-        1 => "a dataset that feedrate made, which is",
-        _ => "datasets that feedrate made, which are each",
+        1 => "a dataset that feedrate generated, which is",
+        _ => "datasets that feedrate generated, which are each",
     };
-    refuse(format!("the folder holds {found} run by its workload"), commands.join("\n      "))
+    refuse(format!("the folder contains {found} run with its workload"), lines.join("\n      "))
 }
 
-/// The bundled workload whose dataset is in `folder`, else a placeholder.
-fn workload_of(folder: &Path) -> String {
+/// Name of the bundled workload whose dataset is in `folder`, else a placeholder.
+fn bundled_workload(folder: &Path) -> String {
     let Some(manifest) = Manifest::find_in(folder) else { return "WORKLOAD".into() };
     let settings = &manifest.settings;
-    let makes_it = |bundled: &&Bundled| {
+    let generates_it = |bundled: &&Bundled| {
         let parsed = workload::parse(&bundled.file(), bundled.yaml, &[], Strictness::Error);
-        let may_make_it = parsed.is_ok_and(|(workload, _)| {
+        let is_similar = parsed.is_ok_and(|(workload, _)| {
             workload.dataset_format == settings.format
                 && workload.dataset_num_files_train == settings.files_train
         });
         let request = Request::for_workload(bundled.name);
-        may_make_it
+        is_similar
             && resolve::resolve_named(&request)
-                .is_ok_and(|made| manifest.differences(&made.plan.dataset).is_empty())
+                .is_ok_and(|resolved| manifest.differences(&resolved.plan.dataset).is_empty())
     };
-    WORKLOADS.iter().find(makes_it).map_or("WORKLOAD", |workload| workload.name).into()
+    WORKLOADS.iter().find(generates_it).map_or("WORKLOAD", |workload| workload.name).into()
 }
 
-/// The value that `overrides` give a key.
+/// The value of a key in `overrides`; the last one counts.
 fn given<'a>(overrides: &'a [String], key: &str) -> Option<&'a str> {
-    let given = overrides.iter().rev().find(|text| workload::overridden_key(text) == key)?;
-    given.split_once('=').map(|(_, value)| value)
+    let text = overrides.iter().rev().find(|text| workload::overridden_key(text) == key)?;
+    text.split_once('=').map(|(_, value)| value)
 }
 
+/// `12 jpeg, 3 png and 2 more kinds`: numbers of files by kind.
 fn list_of_kinds(kinds: &[(String, u64)]) -> String {
-    let listed = kinds.iter().take(LISTED_MAX);
-    let mut listed: Vec<String> =
-        listed.map(|(what, files)| format!("{} {what}", units::count(*files))).collect();
+    let mut listed: Vec<String> = kinds
+        .iter()
+        .take(LISTED_MAX)
+        .map(|(kind, files)| format!("{} {kind}", units::count(*files)))
+        .collect();
     if kinds.len() > LISTED_MAX {
         listed.push(units::counted((kinds.len() - LISTED_MAX) as u64, "more kind"));
     }
@@ -284,7 +304,7 @@ fn list_of_kinds(kinds: &[(String, u64)]) -> String {
 }
 
 impl FoundFolder {
-    /// `2,000 jpeg, 105 MB, 10 folders, 400 × 400 in the mean`.
+    /// A line about the folder: `2,000 jpeg, 105 MB, 10 folders, 400 × 400 in the mean`.
     pub fn line(&self) -> String {
         let mut words = vec![
             format!("{} {}", units::count(self.files), self.kind),
@@ -296,7 +316,7 @@ impl FoundFolder {
             words.push(format!("{}{each}", units::counted(self.samples_per_file, "sample")));
         }
         words.extend(self.dims.as_ref().map(|dims| {
-            // Height and width say enough of a picture.
+            // Height and width suffice for pictures.
             let is_picture = dims.len() == 3 && dims[2] <= 4;
             let shown = if is_picture { &dims[..2] } else { dims };
             let sides: Vec<String> = shown.iter().map(u64::to_string).collect();
@@ -307,10 +327,10 @@ impl FoundFolder {
     }
 
     /// A note on files of an unknown format; `None` for known ones.
-    fn as_bytes(&self) -> Option<String> {
+    fn unknown_format(&self) -> Option<String> {
         (self.kind != self.format).then(|| {
             format!(
-                "assumed: each file is one sample, read whole and not decoded: `{}` is of no format that is known",
+                "assumed: each file is one sample, which is read and not decoded, since the format of `{}` is unknown",
                 self.kind
             )
         })
@@ -319,11 +339,11 @@ impl FoundFolder {
     /// A note on files that are left out; `None` if none are.
     pub fn left_out(&self) -> Option<String> {
         let all: Vec<(String, u64)> =
-            self.left_out.iter().map(|left| (left.what.clone(), left.files)).collect();
+            self.left_out.iter().map(|left| (left.kind.clone(), left.files)).collect();
         (!all.is_empty()).then(|| format!("left out: {}", list_of_kinds(&all)))
     }
 
-    /// The workload that trains on them, by `accelerators`.
+    /// The workload that trains on the files with `accelerators` accelerators.
     pub fn source(&self, overrides: &[String], accelerators: u32) -> WorkloadSource {
         let name = resolve::stem(&self.folder);
         let workers = self.workers(accelerators);
@@ -334,7 +354,7 @@ impl FoundFolder {
             yaml_text(&name),
             self.dataset(),
         );
-        // One after another is how such files are read.
+        // Such files are read in order.
         if !self.has(Ability::HoldsFiles) {
             yaml += "  sample_shuffle: seed\n";
         }
@@ -342,7 +362,7 @@ impl FoundFolder {
         WorkloadSource { name, file: self.folder.display().to_string(), yaml }
     }
 
-    /// The files, as the part `dataset` of a workload.
+    /// The section `dataset` of a workload for the files.
     pub fn dataset(&self) -> String {
         let mut yaml = format!(
             "dataset:\n  data_folder: {}\n  foreign: True\n  format: {}\n  num_files_train: {}\n  num_samples_per_file: {}\n",
@@ -351,13 +371,13 @@ impl FoundFolder {
             self.files,
             self.samples_per_file,
         );
-        // The plan's bytes of a picture are those of its pixels.
-        let is_plain = self.dims_are_even && !self.has(Ability::HoldsFiles);
-        let is_dims = is_plain || self.has(Ability::EstimatedSize);
+        // Plans count the bytes of a picture's pixels, which dimensions determine.
+        let has_plain_samples = self.dims_are_even && !self.has(Ability::HoldsFiles);
+        let gives_dims = has_plain_samples || self.has(Ability::EstimatedSize);
         match &self.dims {
-            Some(dims) if is_dims => {
-                let dims: Vec<String> = dims.iter().map(u64::to_string).collect();
-                yaml += &format!("  record_dims: [{}]\n", dims.join(", "));
+            Some(dims) if gives_dims => {
+                let extents: Vec<String> = dims.iter().map(u64::to_string).collect();
+                yaml += &format!("  record_dims: [{}]\n", extents.join(", "));
             }
             _ => {
                 let bytes = self.bytes / self.samples.max(1);
@@ -374,19 +394,20 @@ impl FoundFolder {
         format::find(self.format).is_some_and(|format| format.member().has(ability))
     }
 
-    /// No larger than what an accelerator has.
+    /// Batch size: the default, or all samples of an accelerator if these are fewer.
     fn batch(&self, accelerators: u32) -> u64 {
         BATCH.min(self.samples / u64::from(accelerators.max(1))).max(1)
     }
 
-    /// As many as make enough steps.
+    /// Number of epochs that have enough steps.
     fn epochs(&self, overrides: &[String], accelerators: u32) -> u64 {
-        let batch = given(overrides, "reader.batch_size").and_then(|text| text.parse().ok());
-        let batch = batch.unwrap_or_else(|| self.batch(accelerators));
-        let each = batch.saturating_mul(accelerators.into()).max(1);
-        STEPS_LEAST.div_ceil((self.samples / each).max(1))
+        let configured = given(overrides, "reader.batch_size").and_then(|text| text.parse().ok());
+        let batch = configured.unwrap_or_else(|| self.batch(accelerators));
+        let step_samples = batch.saturating_mul(accelerators.into()).max(1);
+        STEPS_MIN.div_ceil((self.samples / step_samples).max(1))
     }
 
+    /// Number of workers of an accelerator.
     fn workers(&self, accelerators: u32) -> u64 {
         (WORKERS_MAX.min(threads() as u64) / u64::from(accelerators.max(1))).max(1)
     }
@@ -395,10 +416,10 @@ impl FoundFolder {
     fn assumptions(&self, overrides: &[String], accelerators: u32) -> Option<String> {
         let epochs = match self.epochs(overrides, accelerators) {
             1 => "one epoch".into(),
-            epochs => format!("{epochs} epochs, for {STEPS_LEAST} steps or more"),
+            epochs => format!("{epochs} epochs, for {STEPS_MIN} steps or more"),
         };
         let workers = units::counted(self.workers(accelerators), "worker");
-        let assumed = [
+        let all = [
             (
                 "reader.read_threads",
                 format!("{workers}, as many as cores (`--workers` is your `num_workers`)"),
@@ -406,13 +427,16 @@ impl FoundFolder {
             ("reader.batch_size", format!("batches of {} (`--batch`)", self.batch(accelerators))),
             ("train.epochs", epochs),
         ];
-        let assumed = assumed.into_iter().filter(|(key, _)| given(overrides, key).is_none());
-        let assumed: Vec<String> = assumed.map(|(_, text)| text).collect();
+        let assumed: Vec<String> = all
+            .into_iter()
+            .filter(|(key, _)| given(overrides, key).is_none())
+            .map(|(_, text)| text)
+            .collect();
         (!assumed.is_empty()).then(|| format!("assumed: {}", assumed.join(", ")))
     }
 
     /// Notes on how files are read, and on those that are left out.
     pub fn notes(&self) -> impl Iterator<Item = String> {
-        self.as_bytes().into_iter().chain(self.left_out())
+        self.unknown_format().into_iter().chain(self.left_out())
     }
 }

@@ -1,9 +1,10 @@
-//! Generates the dataset of a workload in all processes of a launcher, or compares every byte of a dataset that exists. Runs no training.
+//! Generates the dataset of a workload in all processes of a launcher, or compares every byte of an existing dataset with the generated
+//! content. It does not train.
 
 use crate::agreement::RankArguments;
 use crate::catalog::estimate;
 use crate::dataset::{self, Files};
-use crate::launch::{LaunchOptions, decided, together};
+use crate::launch::{LaunchOptions, decided, run_together};
 use crate::request::Request;
 use crate::resolve::{Resolved, resolve};
 use crate::{progress_text, room, threads};
@@ -29,15 +30,15 @@ use std::time::Instant;
 pub struct GenerateOutput {
     /// The folder of the dataset.
     pub folder: PathBuf,
-    /// Files of the dataset.
+    /// Number of files of the dataset.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of these files.
     pub file_bytes: u64,
-    /// Files that were made now.
+    /// Number of files that were generated now.
     pub files_written: u64,
-    /// Their bytes.
+    /// Bytes of the files that were generated now.
     pub bytes_written: u64,
-    /// How long that took.
+    /// Duration of the generation.
     pub seconds: f64,
 }
 
@@ -46,15 +47,15 @@ pub struct GenerateOutput {
 pub struct VerifyOutput {
     /// The folder of the dataset.
     pub folder: PathBuf,
-    /// Files that were compared.
+    /// Number of files that were compared.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of these files.
     pub bytes: u64,
-    /// Files that differ.
+    /// Number of files that differ.
     pub bad_files: u64,
-    /// Their names and how they differ.
+    /// Names and differences of some files that differ.
     pub bad: Vec<String>,
-    /// Files of the whole dataset.
+    /// Number of files of the whole dataset.
     #[serde(skip)]
     pub planned_files: u64,
     /// Whether a signal ended the comparison early.
@@ -62,8 +63,11 @@ pub struct VerifyOutput {
     pub is_interrupted: bool,
 }
 
-/// Generates the files that are missing. `page` describes the plan, for `--verbose`. `None` in all processes but the first, and where the
-/// dataset has no folder.
+/// Generates missing files. `page` describes the plan for `--verbose`. Returns `None` in all processes except the first, and for a plan
+/// without a dataset.
+///
+/// # Errors
+/// Fails if the workload cannot be planned, or if a file cannot be generated.
 pub fn generate(
     request: &Request,
     launch: &LaunchOptions,
@@ -71,8 +75,8 @@ pub fn generate(
     listener: &Arc<dyn Listener>,
     page: &dyn Fn(&Resolved) -> String,
 ) -> anyhow::Result<Option<GenerateOutput>> {
-    let ranks = || RankArguments::of_request(request, launch.accelerators_per_rank, []);
-    together(launch, signals, listener, ranks, |comm| {
+    let ranks = || RankArguments::from_request(request, launch.accelerators_per_rank, []);
+    run_together(launch, signals, listener, ranks, |comm| {
         generate_on(comm, request, signals, &**listener, page)
     })
 }
@@ -88,7 +92,7 @@ fn generate_on(
     let (plan, choice) = decided(&**comm, || {
         let resolved = resolve(request)?;
         resolved.report_warnings(listener);
-        room::refuse_without(&resolved.plan, &resolved.data_root, request)?;
+        room::refuse_shortage(&resolved.plan, &resolved.data_root, request)?;
         listener.detail(|| page(&resolved));
         let Resolved { plan, data_root, .. } = resolved;
         let choice = dataset::choose(&plan, &data_root, Files::Checked, listener)?;
@@ -109,10 +113,10 @@ fn generate_on(
     }))
 }
 
-/// Compares the dataset of a workload with what was generated.
+/// Compares the dataset of a workload with the generated content. Files that differ are in the output.
 ///
 /// # Errors
-/// There is no generated dataset, or it cannot be read. Files that differ are in the output.
+/// Fails if there is no generated dataset, or if it cannot be read.
 pub fn verify(
     request: &Request,
     signals: &Signals,
@@ -125,7 +129,7 @@ pub fn verify(
     if !folder.join(manifest::FILE_NAME).exists() {
         return refuse(
             format!("there is no generated dataset in `{}`", folder.display()),
-            "make it with `feedrate generate`",
+            "generate it with `feedrate generate`",
         );
     }
     let interrupted = &signals.interrupted;

@@ -1,4 +1,4 @@
-//! Reports files whose storage does not answer, for which work did not end.
+//! Reports files for which a run still waits because their storage does not answer.
 
 use feedrate_run::live::Signals;
 use feedrate_run::system;
@@ -8,12 +8,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Begins the list of the files.
+/// Beginning of the message, by which it is recognised in logs.
 const STILL_WAITING: &str = "still waiting for";
-/// Number of files that are named, at most.
+/// Maximum number of files in the message.
 const NAMED_MAX: usize = 3;
 
-/// Reports the files that work is still waiting for: `known` ones, or those of the threads' calls once the process stops waiting.
+/// Reports the files that the process still waits for. They are those in the threads' system calls if the process stopped waiting, else
+/// the `known` ones.
 pub fn report(signals: &Signals, known: impl Iterator<Item = PathBuf>, listener: &dyn Listener) {
     let mut files =
         if signals.leave.load(Relaxed) { system::waited_for() } else { BTreeSet::new() };
@@ -25,7 +26,7 @@ pub fn report(signals: &Signals, known: impl Iterator<Item = PathBuf>, listener:
     }
 }
 
-/// Repeats what another process of ours reported in its `log`.
+/// Repeats the messages that another feedrate process wrote into its `log`.
 pub fn repeat_report(log: &Path, listener: &dyn Listener) {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     for line in text.lines().filter(|line| line.contains(STILL_WAITING)) {
@@ -33,7 +34,7 @@ pub fn repeat_report(log: &Path, listener: &dyn Listener) {
     }
 }
 
-/// The files that threads of this process wait for, in words.
+/// The message about files that threads of this process wait for; `None` without such files.
 pub fn waiting_now() -> Option<String> {
     description(system::waited_for())
 }

@@ -1,4 +1,4 @@
-//! The processes of a request: how they connect, what rank 0 decides for all, and how a failure is reported once.
+//! The processes of a request: connects them, shares the decisions of rank 0, and reports each failure once.
 
 use crate::agreement::{RankArguments, compare};
 use crate::failure::{self, AlreadyReported, FailureKind};
@@ -18,21 +18,21 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// How the processes of a run find each other. Without a launcher there is one.
+/// How the processes of a run connect. Without a launcher there is one process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaunchOptions {
-    /// What the launcher says of this process, in variables of the environment.
+    /// The launcher's variables of the environment for this process.
     pub launched: Option<Launched>,
-    /// Emulated accelerators of each process.
+    /// Number of emulated accelerators per process.
     pub accelerators_per_rank: Option<u32>,
-    /// The MPI library to load; `None` for the one that is found.
+    /// MPI library to load; `None` to search for one.
     pub mpi_library: Option<PathBuf>,
-    /// Time that a process waits for the others in a step.
+    /// Maximum time that a process waits for the others in a step.
     pub rank_timeout_s: f64,
 }
 
 impl LaunchOptions {
-    /// Default of `rank_timeout_s`.
+    /// Default value of `rank_timeout_s`.
     pub const RANK_TIMEOUT_S: f64 = 600.0;
 }
 
@@ -47,22 +47,22 @@ impl Default for LaunchOptions {
     }
 }
 
-/// Time that a rank waits for the others.
+/// Converts the maximum time that a rank waits for the others.
 ///
 /// # Errors
-/// The time is not positive.
+/// Returns a refusal if the time is not positive.
 pub fn rank_timeout(seconds: f64) -> Result<Duration, Refusal> {
     let timeout = Duration::try_from_secs_f64(seconds).ok().filter(|timeout| !timeout.is_zero());
     timeout.ok_or_else(|| {
-        let message = format!("a `--rank-timeout` of {seconds} s is no time to wait");
-        Refusal::new(message, "give more than none, as `600s`")
+        let message = format!("a `--rank-timeout` of {seconds} s is not a valid time");
+        Refusal::new(message, "give a time above 0, such as `600s`")
     })
 }
 
-/// Number of accelerators of a run of `processes`: `all` together, or `per_process` each; `None` leaves it to the workload.
+/// Number of accelerators of a run with `processes` processes: `all` in total, or `per_process` each. `None` if the workload decides.
 ///
 /// # Errors
-/// Some processes would have no accelerator.
+/// Returns a refusal if some processes would have no accelerator.
 pub fn accelerators(
     processes: u32,
     all: Option<u32>,
@@ -71,7 +71,7 @@ pub fn accelerators(
     match (all, per_process) {
         (Some(all), _) if all < processes => refuse(
             format!("{processes} processes cannot share `{all}` accelerators"),
-            "start as many processes as accelerators, or fewer",
+            "start at most as many processes as accelerators",
         ),
         (Some(all), _) => Ok(Some(all)),
         (None, Some(each)) => Ok(Some(each.saturating_mul(processes))),
@@ -79,11 +79,11 @@ pub fn accelerators(
     }
 }
 
-/// Runs `work` as one of the processes that a launcher started, or as the only one. The arguments of all must agree.
+/// Runs `work` in one of the processes that a launcher started, or in the only process. The arguments of all processes must be equal.
 ///
 /// # Errors
-/// What went wrong in any process. It is reported once; processes that need not report it have [`AlreadyReported`].
-pub fn together<T>(
+/// Fails if `work` fails in any process. One process returns the error, the others [`AlreadyReported`].
+pub fn run_together<T>(
     options: &LaunchOptions,
     signals: &Signals,
     listener: &Arc<dyn Listener>,
@@ -92,14 +92,14 @@ pub fn together<T>(
 ) -> anyhow::Result<T> {
     let rank_timeout = rank_timeout(options.rank_timeout_s)?;
     let launched = options.launched;
-    if let Some(launched) = launched.as_ref().filter(|by| is_plain_srun(by, options)) {
+    if let Some(launched) = launched.as_ref().filter(|launched| is_plain_srun(launched, options)) {
         return Err(if launched.rank == 0 {
             plain_srun().into()
         } else {
             AlreadyReported(FailureKind::Refused).into()
         });
     }
-    // Each worker holds files, and rank 0 a connection to each other rank.
+    // Each worker has open files, and rank 0 has a connection to each other rank.
     system::raise_open_files();
     let is_reported = Arc::new(AtomicBool::new(false));
     let late_listener = Arc::clone(listener);
@@ -110,7 +110,8 @@ pub fn together<T>(
         stop: Arc::clone(&signals.interrupted),
         on_loss: Some(on_loss(&is_reported, signals, listener)),
         on_wait: Some(Arc::new(move |late| {
-            late_listener.important(format!("note: {late}: alive, so the wait goes on"));
+            late_listener
+                .important(format!("note: {late}: the process is alive, so the wait continues"));
         })),
     };
     let comm: Arc<dyn Comm> = match mpi::connect(&mpi_options) {
@@ -123,14 +124,14 @@ pub fn together<T>(
             return Err(Refusal { message: error.to_string(), hint: error.hint() }.into());
         }
     };
-    let outcome = agree(&*comm, arguments).and_then(|()| work(&comm));
+    let outcome = check_agreement(&*comm, arguments).and_then(|()| work(&comm));
     let Err(error) = outcome else { return outcome };
     if comm.size() == 1 {
         return Err(error);
     }
     if let Some(KnownToAll(kind)) = error.downcast_ref() {
         if comm.rank() == 0 {
-            // Some launchers end the others as soon as one has ended.
+            // Rank 0 reports first, since some launchers end all ranks as soon as one has ended.
             listener.important(failure::message(&error));
         }
         return Err(AlreadyReported(*kind).into());
@@ -141,15 +142,15 @@ pub fn together<T>(
         _ => End::Failed(failure::describe(&error)),
     });
     if is_reported.load(Relaxed) {
-        // The loss was reported when it happened; the context of the error adds what was tried.
+        // The loss was reported when it happened. The context of the error adds the attempted operation.
         if error.chain().len() > 1 {
             listener.important(&error);
         }
     } else if comm.rank() == 0 {
-        // Before the ranks part, which may end this one.
+        // This comes before the ranks disconnect, which may end this process.
         listener.important(failure::message(&error));
     }
-    // The rank that ended the work of all decides the kind for all.
+    // The rank that ended the work of all determines the kind of failure for all.
     Err(AlreadyReported(match comm.ended() {
         Some(CommError::Lost { rank, .. }) if rank == comm.rank() => kind,
         Some(loss) if loss.is_interruption() => FailureKind::Interrupted,
@@ -159,48 +160,51 @@ pub fn together<T>(
     .into())
 }
 
-/// Refuses to be one of several processes of a `command` that starts its runs by itself.
+/// Refuses several processes for a `command` that starts its runs itself.
 ///
 /// # Errors
-/// There are several. One of them reports it.
-pub fn refuse_company(launched: Option<&Launched>, command: &str) -> anyhow::Result<()> {
+/// Fails if there are several processes. One of them returns the refusal.
+pub fn refuse_several_processes(launched: Option<&Launched>, command: &str) -> anyhow::Result<()> {
     let Some(Launched { rank, size, .. }) = launched else { return Ok(()) };
     match (rank, size) {
         (1.., _) => Err(AlreadyReported(FailureKind::Refused).into()),
         (0, Some(2..)) => refuse(
             format!(
-                "`feedrate {command}` makes its runs by itself, and was started several times over"
+                "`feedrate {command}` starts its runs itself, but several processes of it were started"
             ),
-            "start it without mpirun or srun; `-n` says how many accelerators there are",
+            "start it without mpirun or srun; `-n` sets the number of accelerators",
         ),
         _ => Ok(()),
     }
 }
 
-/// Refuses to begin if the arguments of the processes differ.
-fn agree(comm: &dyn Comm, arguments: impl FnOnce() -> RankArguments) -> anyhow::Result<()> {
+/// Refuses processes with different arguments.
+fn check_agreement(
+    comm: &dyn Comm,
+    arguments: impl FnOnce() -> RankArguments,
+) -> anyhow::Result<()> {
     if comm.size() == 1 {
         return Ok(());
     }
-    let all = comm.gather(&serde_json::to_vec(&arguments())?)?;
+    let encoded = comm.gather(&serde_json::to_vec(&arguments())?)?;
     decided(comm, || {
         let all: Result<Vec<RankArguments>, _> =
-            all.iter().map(|bytes| serde_json::from_slice(bytes)).collect();
+            encoded.iter().map(|bytes| serde_json::from_slice(bytes)).collect();
         Ok(compare(&all?)?)
     })
 }
 
-/// Several processes of `srun` without help for MPI, which some libraries answer by ending them.
+/// Whether `srun` started several processes without support for MPI. Some MPI libraries would end such processes.
 fn is_plain_srun(launched: &Launched, options: &LaunchOptions) -> bool {
-    let are_several = launched.size.is_none_or(|size| size > 1);
-    launched.launcher == MpiLauncher::Slurm && are_several && options.mpi_library.is_none()
+    let is_several = launched.size.is_none_or(|size| size > 1);
+    launched.launcher == MpiLauncher::Slurm && is_several && options.mpi_library.is_none()
 }
 
 fn plain_srun() -> Refusal {
     Refusal::new(
         "`srun` started several processes without MPI",
-        "start with `srun --mpi=pmix` for Open MPI, `srun --mpi=pmi2` for MPICH and its family; `srun --mpi=list` \
-             lists what there is. A library that needs neither is named by `--mpi-library PATH`",
+        "start with `srun --mpi=pmix` for Open MPI, `srun --mpi=pmi2` for MPICH and its relatives; `srun --mpi=list` \
+             shows the available ones. Name a library that needs neither with `--mpi-library PATH`",
     )
 }
 
@@ -214,9 +218,10 @@ fn on_loss(
     let interrupted = Arc::clone(&signals.interrupted);
     let listener = Arc::clone(listener);
     Arc::new(move |loss| {
-        // Rank 0 reports its own failure itself, and the interruption of all.
-        let is_of_first = matches!(loss, CommError::Lost { rank: 0, end: End::Failed(_), .. });
-        if !is_of_first && !loss.is_interruption() {
+        // Rank 0 itself reports its own failure, and an interruption of all ranks.
+        let is_failure_of_rank_0 =
+            matches!(loss, CommError::Lost { rank: 0, end: End::Failed(_), .. });
+        if !is_failure_of_rank_0 && !loss.is_interruption() {
             is_reported.store(true, Relaxed);
             listener.important(format!("error: {loss}"));
         }
@@ -224,15 +229,15 @@ fn on_loss(
     })
 }
 
-/// A failure that all ranks know. Its text is that of the error around it.
+/// A failure that all ranks know. The error around it has the text.
 #[derive(Debug, thiserror::Error)]
 #[error("")]
 struct KnownToAll(FailureKind);
 
-/// Makes rank 0's decision on all ranks.
+/// Makes a decision on rank 0, and returns it on all ranks.
 ///
 /// # Errors
-/// Rank 0 could not decide: all ranks fail alike, and rank 0 has the reason.
+/// Fails on all ranks if rank 0 fails. Rank 0 has the reason, and the others have the kind of failure.
 pub fn decided<T: Serialize + DeserializeOwned>(
     comm: &dyn Comm,
     decide: impl FnOnce() -> anyhow::Result<T>,
@@ -252,14 +257,14 @@ pub fn decided<T: Serialize + DeserializeOwned>(
     })
 }
 
-/// Goes on only if no rank is refused something.
+/// Fails on all ranks if any rank has a refusal.
 ///
 /// # Errors
-/// The refusal of this rank, or on rank 0 that of another.
-pub fn agreed(ranks: &Ranks, refused: Option<anyhow::Error>) -> anyhow::Result<()> {
+/// Returns the refusal of this rank, or on rank 0 that of another rank.
+pub fn refuse_if_any(ranks: &Ranks, refused: Option<anyhow::Error>) -> anyhow::Result<()> {
     let refusals = ranks.gather(&refused.as_ref().map(failure::describe))?;
-    let mut others = refusals.into_iter().enumerate().skip(1);
-    let other = others.find_map(|(rank, refused)| Some((rank, refused?)));
+    let mut other_ranks = refusals.into_iter().enumerate().skip(1);
+    let other = other_ranks.find_map(|(rank, refused)| Some((rank, refused?)));
     decided(&*ranks.comm, || match (refused, other) {
         (Some(refused), _) => Err(refused),
         (None, Some((rank, refused))) => bail!("rank {rank}: {refused}"),
@@ -289,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_takes_time_and_ends() {
+    fn the_rank_timeout_is_positive_and_finite() {
         for seconds in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e300] {
             assert!(rank_timeout(seconds).is_err(), "{seconds}");
         }
@@ -300,7 +305,7 @@ mod tests {
     struct Rank<'t> {
         rank: u32,
         together: &'t Barrier,
-        told: &'t Mutex<Vec<u8>>,
+        message: &'t Mutex<Vec<u8>>,
     }
 
     impl Comm for Rank<'_> {
@@ -322,15 +327,15 @@ mod tests {
         }
 
         fn gather(&self, _: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
-            unreachable!("nobody gathers")
+            unreachable!("no test gathers")
         }
 
         fn broadcast(&self, bytes: &[u8]) -> Result<Vec<u8>, CommError> {
             if self.rank == 0 {
-                *self.told.lock().unwrap() = bytes.to_vec();
+                *self.message.lock().unwrap() = bytes.to_vec();
             }
             self.barrier()?;
-            Ok(self.told.lock().unwrap().clone())
+            Ok(self.message.lock().unwrap().clone())
         }
 
         fn clock(&self, _: &dyn Fn() -> u64) -> Result<ClockOffset, CommError> {
@@ -341,11 +346,12 @@ mod tests {
     }
 
     fn on_three_ranks(check: impl Fn(&Rank<'_>) + Sync) {
-        let (together, told) = (&Barrier::new(3), &Mutex::default());
+        let together = &Barrier::new(3);
+        let message = &Mutex::default();
         std::thread::scope(|scope| {
             for rank in 0..3 {
                 let check = &check;
-                scope.spawn(move || check(&Rank { rank, together, told }));
+                scope.spawn(move || check(&Rank { rank, together, message }));
             }
         });
     }
@@ -356,14 +362,14 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_to_decide_ends_all_ranks_with_its_code_and_leaves_them_together() {
+    fn a_failed_decision_fails_on_all_ranks_with_its_kind() {
         on_three_ranks(|rank| {
             let decide = || Err::<u32, _>(TooManySteps { available: 4, wanted: 9 }.into());
             let error = decided(rank, decide).unwrap_err();
             let kind = error.downcast_ref::<KnownToAll>().unwrap().0;
             assert_eq!(kind, FailureKind::TooManySteps);
             let text = failure::describe(&error.context("cannot begin"));
-            let reason = if rank.rank() == 0 { ": only 4 steps" } else { "" };
+            let reason = if rank.rank() == 0 { ": the data has only 4 steps" } else { "" };
             assert!(text.starts_with(&format!("cannot begin{reason}")), "{text}");
             rank.barrier().unwrap();
         });

@@ -1,7 +1,7 @@
 //! Carries out one request: resolves the workload, prepares its dataset, executes the run and writes its result folder.
 //!
-//! Reports to a [`feedrate_spec::listener::Listener`] and refuses with a [`feedrate_spec::refusal::Refusal`]. Knows no command line,
-//! exit code or terminal.
+//! It reports to a [`feedrate_spec::listener::Listener`] and refuses with a [`feedrate_spec::refusal::Refusal`]. Command lines, exit codes and
+//! terminals belong to the binary.
 
 pub mod failure;
 pub mod output;

@@ -1,4 +1,4 @@
-//! MLPerf Storage's rules applied to a request: the size of the dataset that they require. The rules are those of [`feedrate_spec::mlperf`].
+//! Applies the rules of MLPerf Storage to a request: the required size of its dataset. [`feedrate_spec::mlperf`] has the rules.
 
 use crate::request::Request;
 use crate::resolve::{Resolved, resolve_named};
@@ -10,62 +10,62 @@ use feedrate_spec::workload::overridden_key;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The key that the size of a dataset is set by.
+/// Key of the number of training files.
 const FILES_KEY: &str = "dataset.num_files_train";
 
-/// The hosts that the accelerators are to run on.
+/// The hosts of the accelerators.
 #[derive(Clone, Copy, Debug)]
 pub struct Hosts {
-    /// Memory of each; `None` is this machine's.
+    /// Memory of each host; `None` for that of this machine.
     pub memory_bytes: Option<u64>,
     /// Number of hosts.
     pub count: u32,
 }
 
-/// What the rules require of a plan.
+/// The requirements of the rules for a plan.
 pub struct Requirement {
-    /// Least utilisation.
+    /// Minimum utilisation.
     pub au_percent: f64,
-    /// The dataset that they require.
+    /// Facts that determine the required dataset.
     pub dataset: DatasetRequirement,
-    /// The hosts that the accelerators are to run on.
+    /// The hosts of the accelerators.
     pub hosts: Hosts,
     /// Memory of a host.
     pub memory_bytes: u64,
-    /// Files of the workload.
+    /// Number of files of the workload.
     pub files: u64,
-    /// The plan has more files than the workload, whose own are too few for one step.
+    /// Whether the plan has more files than the workload, whose number is too small for one step.
     pub is_enlarged: bool,
-    /// Steps of an epoch of the plan.
+    /// Number of steps per epoch of the plan.
     pub steps_per_epoch: u64,
     /// The command that runs the workload with enough files.
     pub command: String,
 }
 
-/// MLPerf Storage's rules for a workload, and whether a plan keeps them.
+/// The requirements of MLPerf Storage for a workload, and whether a plan meets them.
 #[derive(Serialize, JsonSchema)]
 pub struct MlperfOutput {
-    /// Fewest files that the rules allow.
+    /// Minimum number of files.
     pub files_min: u64,
-    /// Their bytes.
+    /// Bytes of this number of files.
     pub bytes_min: f64,
-    /// Fewest files for the steps of an epoch.
+    /// Minimum number of files for the steps of an epoch.
     pub files_for_steps: u64,
-    /// Fewest files for the memory of the hosts.
+    /// Minimum number of files for the memory of the hosts.
     pub files_for_memory: u64,
-    /// The larger of both: `steps` or `memory`.
+    /// The requirement with the larger number of files: `steps` or `memory`.
     pub binds: &'static str,
-    /// Fewest steps of an epoch.
+    /// Minimum number of steps per epoch.
     pub steps_per_epoch_min: u64,
-    /// Size of the dataset in memories of all hosts, at least.
+    /// Minimum ratio of the dataset to the memory of all hosts.
     pub memory_times_min: u64,
     /// Memory of a host.
     pub host_memory_bytes: u64,
-    /// Whether that is this machine's, for lack of `--memory`.
+    /// Whether the memory of a host is assumed to be this machine's, because `--memory` is not given.
     pub host_memory_is_assumed: bool,
-    /// Hosts.
+    /// Number of hosts.
     pub hosts: u32,
-    /// Least utilisation.
+    /// Minimum utilisation.
     pub au_min_percent: f64,
     /// Whether the plan has enough files and steps.
     pub dataset_is_large_enough: bool,
@@ -74,39 +74,39 @@ pub struct MlperfOutput {
 }
 
 impl Requirement {
-    /// Applies the rules; `None` for a workload without rules, or a machine whose memory is not known. `own_files` is the workload's number of files
-    /// where the plan has another one.
+    /// Applies the rules. Returns `None` for a workload without rules, or if the memory is unknown. `workload_files` is the workload's number
+    /// of files, if the plan has another one.
     pub fn new(
         plan: &Plan,
         request: &Request,
         hosts: Hosts,
-        own_files: Option<u64>,
+        workload_files: Option<u64>,
     ) -> Option<Self> {
         let (rule, _) = find_rule(&plan.workload, Some(plan.train.compute.mean_s()))?;
         if plan.is_checkpoint_only() {
             return None;
         }
-        let is_whole = request.scale == 1.0;
+        let is_full_scale = request.scale == 1.0;
         let memory_bytes = hosts.memory_bytes.or_else(system::memory_bytes)?;
         let dataset = DatasetRequirement {
             memory_bytes: memory_bytes.saturating_mul(hosts.count.into()),
             accelerators: plan.accelerators,
             batch_size: plan.loader.batch_size,
-            // A shrunk plan has other files than the command makes.
-            samples_per_file: if is_whole {
+            // The command is for full scale, at which files may differ from those of the plan.
+            samples_per_file: if is_full_scale {
                 plan.dataset.samples_per_file
             } else {
                 rule.samples_per_file
             },
-            record_bytes: if is_whole { plan.dataset.record_bytes } else { rule.record_bytes },
+            record_bytes: if is_full_scale { plan.dataset.record_bytes } else { rule.record_bytes },
         };
         Some(Requirement {
             au_percent: rule.au_percent,
             dataset,
             hosts,
             memory_bytes,
-            files: own_files.unwrap_or(plan.dataset.files_train),
-            is_enlarged: own_files.is_some(),
+            files: workload_files.unwrap_or(plan.dataset.files_train),
+            is_enlarged: workload_files.is_some(),
             steps_per_epoch: plan.train.steps_per_epoch,
             command: command(request, dataset.files()),
         })
@@ -126,7 +126,7 @@ impl Requirement {
         }
     }
 
-    /// For `plan --json`.
+    /// The output for `plan --json`.
     pub fn output(&self) -> MlperfOutput {
         MlperfOutput {
             files_min: self.dataset.files(),
@@ -146,23 +146,23 @@ impl Requirement {
     }
 }
 
-/// The arguments with as many files as the rules require, and the workload's own number of files, where these are too few for one step of
-/// all accelerators. `None` where the user gave the size of the dataset, or another reason stops the plan.
+/// If the workload has too few files for one step of all accelerators: the request with the required number of files, and the workload's
+/// number. `None` if the user gave the size of the dataset, or if the plan fails for another reason.
 pub fn with_enough_files(request: &Request, hosts: Hosts) -> Option<(Request, u64)> {
     let is_given = request.overrides.iter().any(|given| overridden_key(given) == FILES_KEY);
     if is_given || request.scale != 1.0 {
         return None;
     }
-    // Generating a dataset needs no step.
-    let unread = Request { generate_only: true, ..request.clone() };
-    let Resolved { workload, plan, .. } = resolve_named(&unread).ok()?;
+    // Only the generation of a dataset can be planned without enough samples for a step.
+    let generation = Request { generate_only: true, ..request.clone() };
+    let Resolved { workload, plan, .. } = resolve_named(&generation).ok()?;
     if workload.dataset_foreign || 0 < plan.train.steps_per_epoch {
         return None;
     }
     let files = Requirement::new(&plan, request, hosts, None)?.dataset.files();
-    let mut enough = request.clone();
-    enough.overrides.push(format!("{FILES_KEY}={files}"));
-    Some((enough, plan.dataset.files_train))
+    let mut enlarged = request.clone();
+    enlarged.overrides.push(format!("{FILES_KEY}={files}"));
+    Some((enlarged, plan.dataset.files_train))
 }
 
 /// The command that runs `request` with a dataset of `files` files.
@@ -172,23 +172,27 @@ fn command(request: &Request, files: u64) -> String {
     changed.overrides.push(format!("{FILES_KEY}={files}"));
     let count = request.accelerators.map(|count| ["-n".to_string(), count.to_string()]);
     let folder = request.data.is_none().then(|| ["--data".to_string(), "DIR".to_string()]);
-    let words = changed.data_arguments().into_iter().chain(count.into_iter().flatten());
-    let words = words.chain(folder.into_iter().flatten());
-    let words: Vec<String> = words.map(|word| bash_word(&word)).collect();
+    let words: Vec<String> = changed
+        .data_arguments()
+        .into_iter()
+        .chain(count.into_iter().flatten())
+        .chain(folder.into_iter().flatten())
+        .map(|word| bash_word(&word))
+        .collect();
     format!("feedrate run {} --cold", words.join(" "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bundled::WORKLOADS;
+    use crate::bundled::{Bundled, WORKLOADS};
     use feedrate_spec::workload::{Strictness, parse};
 
-    /// The workloads that are bundled are those of the rules.
     #[test]
-    fn bundled_workloads_of_mlperf_are_as_its_rules_have_them() {
+    fn bundled_workloads_of_mlperf_match_the_rules() {
         let mut found = 0;
-        for bundled in WORKLOADS.iter().filter(|of| of.summary().starts_with("MLPerf Storage's")) {
+        let is_mlperf = |bundled: &&Bundled| bundled.summary().starts_with("MLPerf Storage's");
+        for bundled in WORKLOADS.iter().filter(is_mlperf) {
             let (workload, _) = parse(bundled.name, bundled.yaml, &[], Strictness::Error).unwrap();
             let compute_s = Some(workload.train_computation_time.mean_s());
             let Some((rule, step)) = find_rule(bundled.name, compute_s) else {
@@ -196,10 +200,10 @@ mod tests {
                 continue;
             };
             found += 1;
-            let own = (workload.dataset_num_samples_per_file, workload.reader_batch_size);
-            let asked = (rule.samples_per_file, step.batch_size);
+            let bundled_sizes = (workload.dataset_num_samples_per_file, workload.reader_batch_size);
+            let required_sizes = (rule.samples_per_file, step.batch_size);
             assert!(rule.formats.contains(&&*workload.dataset_format), "{}", bundled.name);
-            assert_eq!(own, asked, "{}", bundled.name);
+            assert_eq!(bundled_sizes, required_sizes, "{}", bundled.name);
             assert_eq!(compute_s, Some(step.compute_s), "{}", bundled.name);
             assert_eq!(workload.dataset_record_length_bytes, rule.record_bytes, "{}", bundled.name);
         }

@@ -1,21 +1,20 @@
-//! Output files that users name: existing files are not overwritten.
-
-use feedrate_spec::refusal::{Refusal, refuse};
+//! Output files and folders that users name. Existing files are not overwritten.
 
 use feedrate_data::storage::StorageError;
 use feedrate_measure::record::file::{self, read_bounded};
+use feedrate_spec::refusal::{Refusal, refuse};
 use std::fs;
 use std::path::Path;
 
-/// Whether it is the root of the file system: most likely an empty variable before a slash.
+/// Whether a folder is the root of the file system, which most likely comes from an empty variable before a slash.
 pub fn is_root(folder: &Path) -> bool {
     folder.canonicalize().is_ok_and(|folder| folder.parent().is_none())
 }
 
-/// Refuses to write into the root of the file system. `named_by` is the option that named it.
+/// Refuses to write into the root of the file system. `named_by` is the option that named the folder.
 ///
 /// # Errors
-/// It is the root.
+/// Returns a refusal if the folder is the root.
 pub fn refuse_root(folder: &Path, named_by: &str) -> Result<(), Refusal> {
     if is_root(folder) {
         return refuse(
@@ -26,11 +25,11 @@ pub fn refuse_root(folder: &Path, named_by: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses a file that exists, unless `force` allows to replace it; `None` for a command without `--force`.
+/// Refuses an existing file, unless `force` allows replacing it. `force` is `None` for commands without `--force`.
 ///
 /// # Errors
-/// It exists.
-pub fn refuse_there(file: &Path, force: Option<bool>) -> Result<(), Refusal> {
+/// Returns a refusal if the file exists.
+pub fn refuse_existing(file: &Path, force: Option<bool>) -> Result<(), Refusal> {
     if force == Some(true) || file.symlink_metadata().is_err() || is_device(file) {
         return Ok(());
     }
@@ -41,21 +40,21 @@ pub fn refuse_there(file: &Path, force: Option<bool>) -> Result<(), Refusal> {
     refuse(format!("`{}` is there already", file.display()), hint)
 }
 
-/// Writes a file of the user's choice as a whole. An existing file is replaced if `force` says so; one with the same bytes stays.
+/// Writes a file that the user named, atomically. An existing file with other content is replaced only with `force`.
 ///
 /// # Errors
-/// It exists, or cannot be written.
+/// Fails if the file exists with other content, or cannot be written.
 pub fn write_output(file: &Path, bytes: &[u8], force: Option<bool>) -> anyhow::Result<()> {
     if is_device(file) {
         fs::write(file, bytes).map_err(|source| StorageError::new("write", file, source))?;
-    } else if !read_bounded(file, bytes.len() as u64).is_ok_and(|there| there == bytes) {
-        refuse_there(file, force)?;
+    } else if !read_bounded(file, bytes.len() as u64).is_ok_and(|existing| existing == bytes) {
+        refuse_existing(file, force)?;
         file::write_atomically(file, bytes)?;
     }
     Ok(())
 }
 
-/// Whether it exists and is no regular file, as a pipe, a terminal or `/dev/null`: it is written to and never replaced.
+/// Whether a file is a special file, such as a pipe, a terminal or `/dev/null`. Such files are written to and never replaced.
 fn is_device(file: &Path) -> bool {
     file.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
 }

@@ -1,4 +1,4 @@
-//! Texts of progress lines: a run's epochs and steps, files that are generated or read, with rates and the time that is left.
+//! Texts of progress lines about runs and about files that are generated or read, with rates and the remaining time.
 
 use feedrate_run::clock::Clock;
 use feedrate_run::live::{Live, LiveBytes, LivePhase};
@@ -13,13 +13,13 @@ use std::time::Duration;
 /// Separates the parts of a line. The last parts are left out first if there is no room.
 pub const SEPARATOR: &str = " · ";
 
-/// Text about a run of this process, on `accelerators` of its own.
+/// Text about the run of this process, which has `accelerators` accelerators.
 pub fn run(live: Arc<Live>, clock: Clock, plan: TrainPlan, accelerators: usize) -> ProgressText {
     let run = LiveRun { live, plan, accelerators };
     Box::new(move |_| run.line(clock.now_ns()))
 }
 
-/// Text about files that are generated or read, with the counter of the bytes that are done.
+/// Text about files that are generated or read. Returns it with the counter of processed bytes.
 pub fn files(action: &'static str, total_bytes: u64) -> (ProgressText, Arc<AtomicU64>) {
     let done = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&done);
@@ -30,7 +30,7 @@ pub fn files(action: &'static str, total_bytes: u64) -> (ProgressText, Arc<Atomi
     (Box::new(text), counter)
 }
 
-/// Text about work that changes its name on the way, and whose progress is not known.
+/// Text about work with unknown progress, whose name may change.
 pub fn elapsed(name: impl Fn() -> String + Send + 'static) -> ProgressText {
     Box::new(move |elapsed| join([name(), whole_seconds(elapsed)]))
 }
@@ -52,13 +52,13 @@ impl LiveRun {
             }
             LivePhase::Trains | LivePhase::Evaluates => self.steps(now_ns),
             phase => {
-                let does = if phase == LivePhase::Saves { "writing" } else { "reading" };
+                let verb = if phase == LivePhase::Saves { "writing" } else { "reading" };
                 let number = live.step.load(Relaxed) + 1;
                 let count = live.steps.load(Relaxed);
                 let place = if is_training {
                     format!("{} checkpoint", self.place())
                 } else {
-                    format!("{does} checkpoint {number}/{count}")
+                    format!("{verb} checkpoint {number}/{count}")
                 };
                 join([place, live_bytes(&live.bytes, "", now_ns)])
             }
@@ -81,14 +81,16 @@ impl LiveRun {
     fn steps(&self, now_ns: u64) -> String {
         let live = &self.live;
         if live.step.load(Relaxed) == 0 {
-            // Figures are still those of the epoch before.
+            // The counters still have the values of the epoch before.
             return join([self.place(), self.left(now_ns)]);
         }
-        let [load_ns, compute_ns, barrier_ns] =
-            [&live.load_ns, &live.compute_ns, &live.barrier_ns].map(|ns| ns.load(Relaxed) as f64);
+        let load_ns = live.load_ns.load(Relaxed) as f64;
+        let compute_ns = live.compute_ns.load(Relaxed) as f64;
+        let barrier_ns = live.barrier_ns.load(Relaxed) as f64;
         let all_ns = load_ns + compute_ns + barrier_ns;
         let percent = |part_ns: f64| format!("{:.1} %", 100.0 * part_ns / all_ns);
-        let (mut utilisation, mut stall) = (String::new(), String::new());
+        let mut utilisation = String::new();
+        let mut stall = String::new();
         if compute_ns > 0.0 {
             utilisation = format!("AU {}", percent(compute_ns));
             stall = format!("stall {}", percent(load_ns));
@@ -98,7 +100,7 @@ impl LiveRun {
         join([self.place(), utilisation, self.left(now_ns), rate, stall])
     }
 
-    /// Remaining time if the other steps take as long as those that are done, with what lay between them.
+    /// Remaining time, assuming that the remaining steps take as long as the finished ones, including the time between them.
     fn left(&self, now_ns: u64) -> String {
         let live = &self.live;
         let before = u64::from(live.epoch.load(Relaxed).saturating_sub(1));
@@ -118,14 +120,14 @@ fn live_bytes(live: &LiveBytes, about: &str, now_ns: u64) -> String {
     bytes(live.done.load(Relaxed), total, about, elapsed_ns as f64 / 1e9)
 }
 
-/// `1.2 GB of ≈ 4 GB · ≈ 7 s left · 400 MB/s`: `about` precedes a total that is an estimate.
+/// `1.2 GB of ≈ 4 GB · ≈ 7 s left · 400 MB/s`. `about` is a prefix for totals that are estimates.
 fn bytes(done: u64, total: Option<u64>, about: &str, elapsed_s: f64) -> String {
-    let total = total.filter(|&total| done <= total);
-    let done_text = match total {
+    let plausible_total = total.filter(|&total| done <= total);
+    let done_text = match plausible_total {
         Some(total) => format!("{} of {about}{}", units::bytes(done), units::bytes(total)),
         None => units::bytes(done),
     };
-    let left = total.map_or(String::new(), |total| left(done, total, elapsed_s));
+    let left = plausible_total.map_or(String::new(), |total| left(done, total, elapsed_s));
     join([done_text, left, rate(done, elapsed_s)])
 }
 
@@ -136,7 +138,7 @@ fn rate(bytes: u64, elapsed_s: f64) -> String {
     units::bytes_per_second_rounded(bytes as f64 / elapsed_s)
 }
 
-/// `≈ 3 min left`; empty before anything is done.
+/// `≈ 3 min left`; empty as long as nothing is done.
 fn left(done: u64, total: u64, elapsed_s: f64) -> String {
     let left_s = elapsed_s * total.saturating_sub(done) as f64 / done as f64;
     if done == 0 || left_s.round() < 1.0 {
@@ -158,8 +160,8 @@ pub fn whole_seconds(elapsed: Duration) -> String {
 
 /// Joins the parts that are not empty.
 pub fn join<const N: usize>(parts: [String; N]) -> String {
-    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    parts.join(SEPARATOR)
+    let filled: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    filled.join(SEPARATOR)
 }
 
 #[cfg(test)]
@@ -168,8 +170,8 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// Ten epochs of a hundred steps on two accelerators, in the third: 30 s of computing, 10 s of stall and 10 s at the barrier
-    /// on each, and 4 GB.
+    /// A run of ten epochs with a hundred steps on two accelerators, in its third epoch. Each accelerator has 30 s of computing, 10 s of
+    /// stall and 10 s at the barrier; 4 GB were read.
     fn third_epoch(phase: LivePhase) -> LiveRun {
         let live = Live::default();
         live.enter(phase);
@@ -197,7 +199,7 @@ mod tests {
         );
         run.live.compute_ns.store(0, Relaxed);
         assert_eq!(run.line(57 * S), "epoch 3/10 step 50/100 · ≈ 3 min left · 200 MB/s");
-        // Figures are still those of the epoch before.
+        // The counters still have the values of the epoch before.
         run.live.step.store(0, Relaxed);
         assert_eq!(run.line(57 * S), "epoch 3/10 step 0/100 · ≈ 3 min left");
     }
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn an_evaluation_is_no_step_of_training() {
+    fn an_evaluation_shows_its_own_steps() {
         let run = third_epoch(LivePhase::Evaluates);
         assert!(
             run.line(67 * S).starts_with("epoch 3/10 evaluation 50/100 · AU 60.0 % · ≈ 2 min left")
@@ -233,7 +235,7 @@ mod tests {
         run.live.enter(LivePhase::Loads);
         run.live.epoch.store(0, Relaxed);
         assert_eq!(run.line(5 * S), format!("reading checkpoint 51/100 · {done}"));
-        // What one of several processes has to do is not known.
+        // The share of one of several processes is unknown.
         run.live.bytes.begin(None, 3 * S);
         assert_eq!(run.line(5 * S), "reading checkpoint 51/100 · 0 B");
     }

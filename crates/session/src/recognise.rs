@@ -1,4 +1,4 @@
-//! Files and folders that a user may take for a workload or a run, and are something else: what they are, and which command reads them.
+//! Recognises files and folders that users give instead of a workload or a run, for messages with the command that reads them.
 
 use feedrate_measure::record::file::{RECORD_FILE, read_text_bounded};
 use feedrate_results::diagnosis::{DIAGNOSIS_FILE, Diagnosis};
@@ -10,35 +10,36 @@ use serde_json::Value;
 use std::io::Read;
 use std::path::Path;
 
-/// Refuses a path that is known to be something else than a workload or a run.
+/// Refuses a path that is recognised as something other than a workload or a run.
 ///
 /// # Errors
-/// What it is, and the command that reads it.
+/// Returns a refusal with a description of the path, and the command that reads it.
 pub fn refuse_other(path: &Path) -> Result<(), Refusal> {
     let known = if path.is_dir() { recognise_folder(path) } else { recognise_file(path) };
     match known {
-        Some((what, hint)) => refuse(format!("`{}` is {what}", path.display()), hint),
+        Some((description, hint)) => refuse(format!("`{}` is {description}", path.display()), hint),
         None => Ok(()),
     }
 }
 
-/// The folder of the run that `file` belongs to.
-pub fn run_of(file: &Path) -> Option<&Path> {
+/// The folder of the run to which a result file belongs.
+pub fn run_of_file(file: &Path) -> Option<&Path> {
     let name = file.file_name()?.to_str()?;
     let folder = file.parent().filter(|folder| folder.join(RECORD_FILE).is_file())?;
     (name == RECORD_FILE || is_result(name)).then_some(folder)
 }
 
-/// Whether DLIO writes files of that name, and we as it does.
+/// Whether a file has the name of a result file of DLIO, which feedrate writes too.
 fn is_result(name: &str) -> bool {
     let ends = ["_output.json", "_per_epoch_stats.json"];
     ["summary.json", "dlio.log"].contains(&name) || ends.iter().any(|end| name.ends_with(end))
 }
 
+/// Description of a folder, and a hint.
 fn recognise_folder(path: &Path) -> Option<(String, String)> {
     let folder = bash_word(&path.display().to_string());
-    let names = path.read_dir().into_iter().flatten().flatten();
-    let mut names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let entries = path.read_dir().into_iter().flatten().flatten();
+    let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     if names.any(|name| is_result(&name)) {
         let config = path.join(".hydra/config.yaml");
         let again = if config.is_file() {
@@ -52,35 +53,38 @@ fn recognise_folder(path: &Path) -> Option<(String, String)> {
     if path.join(DIAGNOSIS_FILE).is_file() {
         if Diagnosis::read(path).is_none() {
             let found = "a diagnosis that is damaged, or of another version of feedrate";
-            return Some((found.into(), "make another: `feedrate diagnose`".into()));
+            return Some((found.into(), "repeat it with `feedrate diagnose`".into()));
         }
-        let hint = format!("`feedrate show {folder}` says what it measured");
+        let hint = format!("`feedrate show {folder}` shows its results");
         return Some(("the result of a diagnosis".into(), hint));
     }
     let (found, _) = find(path).unwrap_or_default();
     if let Some(first) = found.first() {
-        let (count, first) = (units::counted(found.len() as u64, "run"), first.path.display());
-        let hint = format!("`feedrate analyze {folder}` reads them; the first is `{first}`");
+        let count = units::counted(found.len() as u64, "run");
+        let hint = format!(
+            "`feedrate analyze {folder}` reads them; the first is `{}`",
+            first.path.display()
+        );
         return Some((format!("a folder with {count} of DLIO, and none of feedrate"), hint));
     }
     if path.read_dir().is_ok_and(|mut names| names.next().is_none()) {
-        let hint = format!("`feedrate run WORKLOAD --data {folder}` makes a dataset in it");
+        let hint = format!("`feedrate run WORKLOAD --data {folder}` generates a dataset in it");
         return Some(("an empty folder".into(), hint));
     }
     let hint = format!("`feedrate run --data {folder}` trains on the files in it");
-    Some(("a folder, and holds no result".into(), hint))
+    Some(("a folder without results".into(), hint))
 }
 
+/// Description of a file, and a hint.
 fn recognise_file(path: &Path) -> Option<(String, String)> {
     let name = path.file_name()?.to_str()?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    if run_of(path).is_some() {
-        let folder = folder.display();
-        let hint = format!(
-            "`feedrate show {folder}` shows the run, `feedrate run {folder}` makes it again"
-        );
-        return Some((format!("a result of the run in `{folder}`"), hint));
+    let parent = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = parent.unwrap_or(Path::new("."));
+    if run_of_file(path).is_some() {
+        let shown = folder.display();
+        let hint =
+            format!("`feedrate show {shown}` shows the run, `feedrate run {shown}` repeats it");
+        return Some((format!("a result of the run in `{shown}`"), hint));
     }
     if is_result(name) {
         let hint = format!("`feedrate analyze {}` reads its folder", folder.display());
@@ -91,24 +95,24 @@ fn recognise_file(path: &Path) -> Option<(String, String)> {
     }
     is_binary(path).then(|| {
         let hint = format!("`feedrate run --data {}` trains on such files", folder.display());
-        ("no text".into(), hint)
+        ("not a text file".into(), hint)
     })
 }
 
-/// An object that a command printed with `--json`.
+/// Description of output that a command printed with `--json`, and a hint.
 fn recognise_json(path: &Path) -> Option<(String, String)> {
     let object: Value = serde_json::from_str(&read_text_bounded(path).ok()?).ok()?;
     let schema = object.get("schema")?.as_str()?.split('/').next()?;
     object.get("feedrate")?;
     let hint = match object.get("run_dir").and_then(Value::as_str) {
         Some(folder) => format!("`feedrate show {folder}` shows the run"),
-        None => format!("`feedrate schema {schema}` says what it holds"),
+        None => format!("`feedrate schema {schema}` describes it"),
     };
-    Some((format!("what a command printed with `--json` (`{schema}`)"), hint))
+    Some((format!("output of a command with `--json` (`{schema}`)"), hint))
 }
 
 fn is_binary(path: &Path) -> bool {
-    let mut begin = [0; 512];
-    let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut begin));
-    read.is_ok_and(|len| begin[..len].contains(&0))
+    let mut head = [0; 512];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut head));
+    read.is_ok_and(|len| head[..len].contains(&0))
 }

@@ -1,9 +1,9 @@
-//! A user's request: a workload with changed settings, on some accelerators, in some folder.
+//! A user's request: a workload with overrides, the number of accelerators and the data folder.
 
 use feedrate_spec::plan::{Cache, PlanOptions};
 use std::path::{Path, PathBuf};
 
-/// A request for a run, or for a part of one. All that is left at its default is decided by the workload.
+/// A request for a run, or for a part of one. The workload decides everything that has its default value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// A bundled workload, a YAML file, the folder of a run, `-` for standard input, or empty for the files in `data`.
@@ -14,19 +14,19 @@ pub struct Request {
     pub accelerators: Option<u32>,
     /// Share of the files and samples.
     pub scale: f64,
-    /// Share of each sample's bytes.
+    /// Factor on the size of samples.
     pub shrink_records: f64,
     /// Folder of the datasets.
     pub data: Option<PathBuf>,
-    /// Read the files in `data` as they are.
+    /// Whether to read existing files in `data`, rather than a generated dataset.
     pub foreign: bool,
-    /// State of the page cache before the epochs.
+    /// Preparation of the page cache before epochs.
     pub cache: Cache,
-    /// Compare every byte that is read with what was generated.
+    /// Whether to compare every byte read with the generated content.
     pub verify: bool,
-    /// Processes that share the accelerators; `None` if nothing is run.
+    /// Number of processes that share the accelerators; `None` if nothing is run.
     pub processes: Option<u32>,
-    /// Only the dataset is wanted.
+    /// Whether only the dataset is needed.
     pub generate_only: bool,
 }
 
@@ -49,9 +49,9 @@ impl Default for Request {
     }
 }
 
-/// How Hydra's users choose a workload on the command line.
+/// Prefix of Hydra's argument that selects a workload.
 pub const HYDRA_WORKLOAD: &str = "workload=";
-/// The option that names the file for the line of progress.
+/// The option for the file of the progress line.
 pub const LIVE_FILE: &str = "--live-file";
 
 impl Request {
@@ -60,7 +60,7 @@ impl Request {
         Request { workload: name.into(), ..Request::default() }
     }
 
-    /// Treats a first word that sets a key as an override, and finds a workload that was chosen as `workload=NAME`.
+    /// Moves a workload argument that is an override to the overrides, and takes the workload from an override `workload=NAME`.
     pub fn separate_overrides(mut self) -> Self {
         if self.workload.contains('=') && !Path::new(&self.workload).exists() {
             self.overrides.insert(0, std::mem::take(&mut self.workload));
@@ -74,12 +74,12 @@ impl Request {
         self
     }
 
-    /// Whether the dataset is a share of the workload's.
+    /// Whether the dataset is smaller than that of the workload.
     pub fn is_shrunk(&self) -> bool {
         self.scale != 1.0 || self.shrink_records != 1.0
     }
 
-    /// Options of the plan, for a workload of this name.
+    /// Options of the plan for a workload called `name`.
     pub fn plan_options(&self, name: String) -> PlanOptions {
         PlanOptions {
             name,
@@ -107,7 +107,7 @@ impl Request {
         words
     }
 
-    /// Arguments that choose the workload and its data, without the number of accelerators.
+    /// Arguments for the workload and its data, without the number of accelerators.
     pub fn data_arguments(&self) -> Vec<String> {
         let mut words = vec![self.workload.clone()];
         words.extend(self.overrides.iter().cloned());

@@ -1,4 +1,4 @@
-//! From a request to a plan: finds the workload, applies the overrides, plans.
+//! Resolves a request to a plan: finds the workload, applies the overrides, and calls the planner.
 
 use crate::bundled::{self, MlperfStatus, WORKLOADS};
 use crate::catalog::{catalog, estimate};
@@ -26,21 +26,21 @@ use std::path::{Path, PathBuf};
 pub struct Resolved {
     /// The workload with its overrides.
     pub workload: Workload,
-    /// Its plan.
+    /// Plan of the workload.
     pub plan: Plan,
     /// Folder of the datasets.
     pub data_root: PathBuf,
-    /// Problems that stop nothing.
+    /// Warnings about the workload and its plan.
     pub warnings: Problems,
 }
 
 impl Resolved {
-    /// The highest utilisation that the client leaves on the cores of this machine with any storage. `None` for an ideal client, and for an
-    /// unknown compute time.
-    pub fn client_leaves_percent(&self) -> Option<f64> {
+    /// Maximum utilisation with this client on this machine's cores, for any storage, in percent. `None` for an ideal client, and for an unknown
+    /// compute time.
+    pub fn client_utilisation_max_percent(&self) -> Option<f64> {
         let Plan { loader, train, accelerators, .. } = &self.plan;
         let times = if self.workload.dataset_foreign {
-            // The length of their samples is unknown before they are read.
+            // The sizes of samples in foreign files are unknown before reading.
             loader.client_times(0.0)
         } else {
             estimate(&self.plan).client
@@ -59,40 +59,40 @@ impl Resolved {
     }
 }
 
-/// The problems of a list that stop nothing.
+/// The warnings among problems.
 pub fn warnings(problems: &Problems) -> impl Iterator<Item = &Problem> {
     problems.0.iter().filter(|problem| problem.severity == ProblemSeverity::Warning)
 }
 
-/// Name of the workload that is read from standard input.
+/// Name of a workload on standard input.
 pub const STDIN: &str = "-";
 
 /// Resolves a request, whose workload may be on standard input.
 ///
 /// # Errors
-/// There is no such workload, or it cannot be planned.
+/// Fails if the workload does not exist or cannot be planned.
 pub fn resolve(request: &Request) -> anyhow::Result<Resolved> {
     resolve_source(&read(&request.workload)?, request)
 }
 
-/// Resolves a request again, or one whose workload is not on standard input, which can be read once.
+/// Resolves a request whose workload is not on standard input, so that this can be repeated.
 ///
 /// # Errors
-/// There is no such workload, or it cannot be planned.
+/// Fails if the workload does not exist or cannot be planned.
 pub fn resolve_named(request: &Request) -> anyhow::Result<Resolved> {
     resolve_source(&find(&request.workload)?, request)
 }
 
-/// Resolves a request for a workload whose text was read before.
+/// Resolves a request for a workload whose text was already read.
 ///
 /// # Errors
-/// The workload cannot be planned.
+/// Fails if the workload cannot be planned.
 pub fn resolve_source(source: &WorkloadSource, request: &Request) -> anyhow::Result<Resolved> {
     let (workload, mut warnings) = parse(source, request)?;
     if workload.dataset_foreign && request.is_shrunk() {
         return refuse(
-            "files that others made are as many and as large as they are",
-            "leave `--scale` and `--shrink-records` out; `train.total_training_steps` makes a run shorter",
+            "`--scale` and `--shrink-records` cannot change files that others made",
+            "leave them out; `train.total_training_steps` makes a run shorter",
         );
     }
     let (plan, plan_warnings) = plan_of(&workload, &request.plan_options(source.name.clone()))?;
@@ -108,7 +108,7 @@ fn parse(source: &WorkloadSource, request: &Request) -> anyhow::Result<(Workload
     Ok(workload::parse(&source.file, &source.yaml, &overrides, Strictness::Error)?)
 }
 
-/// Whether the dataset consists of files in a folder, as far as the workload can be read.
+/// Whether the dataset consists of files in a folder. True if the workload cannot be read.
 pub fn is_in_folder(request: &Request) -> bool {
     let source = if request.workload == STDIN { None } else { find(&request.workload).ok() };
     let Some((workload, _)) = source.and_then(|source| parse(&source, request).ok()) else {
@@ -118,11 +118,11 @@ pub fn is_in_folder(request: &Request) -> bool {
     storage.is_none_or(|storage| storage.has(Ability::InFolder))
 }
 
-/// The workload of a request; `None` if this process does not have it: another machine need not have the file, and standard input is that
-/// of one rank.
+/// The workload of a request; `None` if this process does not have it, because its machine lacks the file or because only one rank has
+/// standard input.
 ///
 /// # Errors
-/// The workload is bad.
+/// Fails if the workload is invalid.
 pub fn workload_if_present(request: &Request) -> anyhow::Result<Option<Workload>> {
     let name = &request.workload;
     let is_absent =
@@ -147,8 +147,8 @@ pub fn plan_of(workload: &Workload, options: &PlanOptions) -> Result<(Plan, Prob
     };
     let (plan, problems) = plan::build(workload, options, &catalog(), context)?;
     if plan.checkpoint.is_some() && is_root(checkpoints) {
-        let problem = "is the root of the file system";
-        let problem = Problem::error("checkpoint.checkpoint_folder", problem);
+        let message = "is the root of the file system";
+        let problem = Problem::error("checkpoint.checkpoint_folder", message);
         return Err(Problems(vec![problem.hint("name a folder in it")]));
     }
     Ok((plan, problems))
@@ -159,20 +159,21 @@ pub fn data_root(workload: &Workload) -> PathBuf {
     Path::new(&workload.storage_storage_root).join(&workload.dataset_data_folder)
 }
 
-/// Name of a folder, for the workload that is made of it.
+/// Name of a folder, which the workload for its files gets.
 pub fn stem(folder: &Path) -> String {
     let absolute = std::path::absolute(folder).unwrap_or_default();
     let name = absolute.file_name().map(|name| name.to_string_lossy().into_owned());
     name.unwrap_or_else(|| "folder".into())
 }
 
-/// Whether a workload's name is that of a file.
+/// Whether the name of a workload is that of a file.
 pub fn is_file(workload: &str) -> bool {
     let extension = Path::new(workload).extension();
-    workload.contains('/') || extension.is_some_and(|e| e == "yaml" || e == "yml")
+    workload.contains('/')
+        || extension.is_some_and(|extension| extension == "yaml" || extension == "yml")
 }
 
-/// The status of a request's workload. With settings that submissions may not change it is not official.
+/// MLPerf status of a request's workload. It is not official with settings that submissions may not change.
 pub fn mlperf_status(request: &Request) -> Option<MlperfStatus> {
     let name = &request.workload;
     let bundled = if is_file(name) { None } else { bundled::find(name) };
@@ -183,18 +184,18 @@ pub fn mlperf_status(request: &Request) -> Option<MlperfStatus> {
 
 /// The text of a workload.
 pub struct WorkloadSource {
-    /// A bundled name, or the file's stem.
+    /// Name of a bundled workload, or the file's stem.
     pub name: String,
-    /// Name of the file in places.
+    /// Name of the file in messages.
     pub file: String,
-    /// Its text.
+    /// Text of the workload.
     pub yaml: String,
 }
 
-/// As [`find`], or from standard input, which can be read once.
+/// Like [`find`], but also reads standard input, which is possible only once.
 ///
 /// # Errors
-/// It cannot be read.
+/// Fails if the workload cannot be read.
 pub fn read(wanted: &str) -> anyhow::Result<WorkloadSource> {
     if wanted != STDIN {
         return find(wanted);
@@ -208,15 +209,15 @@ pub fn read(wanted: &str) -> anyhow::Result<WorkloadSource> {
     Ok(WorkloadSource { name: "stdin".into(), file: "<stdin>".into(), yaml })
 }
 
-/// The text of the workload of this name, in this file, or of the run in this folder.
+/// Finds the workload that `wanted` names: a bundled workload, a file, or the folder of a run.
 ///
 /// # Errors
-/// There is none, or it is something else.
+/// Fails if there is none, or if the path is something else.
 pub fn find(wanted: &str) -> anyhow::Result<WorkloadSource> {
     let bundled = if is_file(wanted) { None } else { bundled::find(wanted) };
     if let Some(bundled) = bundled {
-        let (file, yaml) = (bundled.file(), bundled.yaml.into());
-        return Ok(WorkloadSource { name: wanted.into(), file, yaml });
+        let name = wanted.into();
+        return Ok(WorkloadSource { name, file: bundled.file(), yaml: bundled.yaml.into() });
     }
     if is_run(wanted) {
         return run_source(wanted, load_run(Path::new(wanted))?.plan.workload);
@@ -224,21 +225,21 @@ pub fn find(wanted: &str) -> anyhow::Result<WorkloadSource> {
     if wanted.is_empty() {
         return refuse(
             "which workload?",
-            "name one; `feedrate run --data DIR --write-yaml FILE` makes one of a folder",
+            "name one; `feedrate run --data DIR --write-yaml FILE` writes one for a folder",
         );
     }
     let file = Path::new(wanted);
     let text = file.is_file().then(|| read_text(file));
-    let other = text.iter().flatten().find_map(|text| FileKind::from_text(text));
-    if let Some(other) = other.filter(|kind| *kind != FileKind::Workload) {
-        let (message, hint) = other.mismatch(FileKind::Workload, file);
+    let kind = text.iter().flatten().find_map(|text| FileKind::from_text(text));
+    if let Some(other_kind) = kind.filter(|kind| *kind != FileKind::Workload) {
+        let (message, hint) = other_kind.mismatch(FileKind::Workload, file);
         return refuse(message, hint);
     }
     if let [newest, ..] = &runs_below(file)[..] {
-        let newest = shown_path(newest);
+        let shown = shown_path(newest);
         return refuse(
-            format!("`{wanted}` holds runs, and is none itself"),
-            format!("name one; the newest is `{newest}`; `feedrate analyze {wanted}` reads all"),
+            format!("`{wanted}` contains runs, but is not a run"),
+            format!("name a run; the newest is `{shown}`; `feedrate analyze {wanted}` reads all"),
         );
     }
     if file.exists() {
@@ -255,34 +256,34 @@ pub fn find(wanted: &str) -> anyhow::Result<WorkloadSource> {
     Ok(WorkloadSource { name: model_name(wanted), file: wanted.to_string(), yaml })
 }
 
-/// Whether the user wrote the workload: it is a file, not a bundled workload or an earlier run.
+/// Whether the user wrote the workload, rather than naming a bundled workload or an earlier run.
 pub fn is_users_file(workload: &str) -> bool {
     workload == STDIN || is_file(workload) && !is_run(workload)
 }
 
-/// Whether a workload's name is the folder of a run.
+/// Whether the name of a workload is the folder of a run.
 pub fn is_run(wanted: impl AsRef<Path>) -> bool {
     wanted.as_ref().join(RECORD_FILE).is_file()
 }
 
-/// The folder of the run that `wanted` names: `wanted` itself, or the newest run below it, which is reported.
+/// The folder of the run that `wanted` names: the folder itself, or the newest run below it, which is reported.
 pub fn run_folder(wanted: &Path, listener: &dyn Listener) -> PathBuf {
     let mut runs = if is_run(wanted) { Vec::new() } else { runs_below(wanted) };
     if runs.is_empty() {
         return wanted.into();
     }
-    let all = runs.len();
+    let count = runs.len();
     let newest = runs.swap_remove(0);
     let folder = shown_path(wanted);
     let name = shown_path(&newest);
-    listener.note(match all {
+    listener.note(match count {
         1 => format!("the run in `{folder}`: {name}"),
-        all => format!("the newest of {all} runs in `{folder}`: {name}"),
+        count => format!("the newest of {count} runs in `{folder}`: {name}"),
     });
     newest
 }
 
-/// Folders of our runs below a folder, the newest first.
+/// Folders of feedrate's runs below a folder, the newest first.
 fn runs_below(folder: &Path) -> Vec<PathBuf> {
     let (found, _) = find_runs(folder).unwrap_or_default();
     let ours = found.into_iter().filter(|run| run.origin == RunOrigin::Feedrate);
@@ -293,16 +294,16 @@ fn runs_below(folder: &Path) -> Vec<PathBuf> {
     runs.into_iter().map(|(_, run)| run).collect()
 }
 
-/// The workload, called `name`, of the run in `folder`, with its overrides.
+/// Reads the workload of the run in `folder`, including its overrides, and calls it `name`.
 ///
 /// # Errors
-/// It cannot be read.
+/// Fails if the workload cannot be read.
 pub fn run_source(folder: &str, name: String) -> anyhow::Result<WorkloadSource> {
     let file = Path::new(folder).join(".hydra").join("config.yaml");
     let yaml = read_text_bounded(&file).map_err(|error| {
         Refusal::new(
             format!("cannot read the workload of the run in `{folder}`: {error}"),
-            "give the workload itself, as a file or by its name",
+            "give the workload as a file or by its name",
         )
     })?;
     Ok(WorkloadSource { name, file: file.display().to_string(), yaml })
@@ -312,15 +313,15 @@ fn unknown(wanted: &str) -> Refusal {
     Refusal::unknown_name(
         format!("there is no bundled workload `{wanted}`"),
         wanted,
-        WORKLOADS.iter().map(|w| w.name),
-        "`feedrate list` has all; a YAML file is named with its ending, as in `my.yaml`",
+        WORKLOADS.iter().map(|workload| workload.name),
+        "`feedrate list` shows all; the name of a YAML file includes its extension, such as `my.yaml`",
     )
 }
 
 /// Parses overrides.
 ///
 /// # Errors
-/// All problems of all of them.
+/// Returns the problems of all overrides.
 pub fn overrides(
     texts: &[String],
     read: fn(&str) -> Result<Override, Problem>,
@@ -338,10 +339,10 @@ pub fn entropy() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// A key that was given and changes nothing in this run.
+/// A given key without effect in this run.
 #[derive(Clone, Copy, Debug, serde::Serialize, schemars::JsonSchema)]
 pub struct IneffectiveKey {
-    /// `reader.pin_memory`.
+    /// The key, such as `reader.pin_memory`.
     pub key: &'static str,
     /// The reason.
     pub reason: &'static str,
@@ -353,7 +354,7 @@ impl std::fmt::Display for IneffectiveKey {
     }
 }
 
-/// The keys without effect that the user wrote, not a bundled workload.
+/// The keys without effect that the user wrote, without those of a bundled workload.
 pub fn ineffective_keys_of_user<'w>(
     workload: &'w Workload,
     request: &Request,
@@ -364,12 +365,12 @@ pub fn ineffective_keys_of_user<'w>(
     })
 }
 
-/// Keys that the workload or an override gives, and that have no effect on its plan.
+/// The given keys of a workload that have no effect on its plan.
 pub fn ineffective_keys(workload: &Workload) -> impl Iterator<Item = IneffectiveKey> {
     workload.given_without_effect().map(|key| {
         let reason = match key.effect {
             Effect::Nothing { reason } => reason,
-            Effect::NotYet { .. } | Effect::Now => "this plan does not reach it",
+            Effect::NotYet { .. } | Effect::Now => "this plan does not need it",
         };
         IneffectiveKey { key: key.path, reason }
     })

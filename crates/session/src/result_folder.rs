@@ -1,4 +1,4 @@
-//! The folder of a run: `<results>/<model>/<timestamp>/`, never one that was there before.
+//! The result folder of a run, `<results>/<model>/<timestamp>/`, and the files in it. A run never uses a folder with other results.
 
 use crate::output::refuse_root;
 use anyhow::Context;
@@ -16,7 +16,7 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Local time as DLIO writes it: `2026-11-21T10:00:00.000000`.
+/// Formats local time as DLIO does: `2026-11-21T10:00:00.000000`.
 pub fn wall(time: SystemTime) -> String {
     match Zoned::try_from(time) {
         Ok(zoned) => zoned.strftime("%Y-%m-%dT%H:%M:%S.%6f").to_string(),
@@ -24,31 +24,31 @@ pub fn wall(time: SystemTime) -> String {
     }
 }
 
-/// The current time in that form.
+/// The current local time in DLIO's form.
 pub fn wall_now() -> String {
     wall(SystemTime::now())
 }
 
-/// Local time as iostat writes it: `11/21/26 10:00:00`.
+/// The current local time in iostat's form: `11/21/26 10:00:00`.
 pub fn iostat_now() -> String {
     Zoned::now().strftime("%m/%d/%y %H:%M:%S").to_string()
 }
 
 const CANNOT_WRITE: &str = "cannot write the results";
 
-/// Where the results of a run go.
+/// The destination of a run's results.
 pub struct Results {
-    /// The run's own folder.
+    /// Folder of the run.
     pub folder: PathBuf,
     /// The command line and settings that DLIO's files show.
     pub invocation: Invocation,
 }
 
 impl Results {
-    /// Writes the record, the log and the settings when a run begins, for one that is killed before its first epoch ends.
+    /// Writes the record, the log and the settings at the start, for runs that are killed before the end of their first epoch.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// Fails if a file cannot be written.
     pub fn begin(&self, record: &Record) -> anyhow::Result<()> {
         let mut files = NewFiles::new(&self.folder);
         let written = file::write_to(&mut files, record)
@@ -56,21 +56,21 @@ impl Results {
         written.and_then(|()| files.publish()).context(CANNOT_WRITE)
     }
 
-    /// Writes the record, and beside it the files that DLIO would have written.
+    /// Writes the record and DLIO's result files.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// Fails if a file cannot be written.
     pub fn save(&self, record: &Record) -> anyhow::Result<()> {
         let written = self.write(record);
         if written.is_err() && !record.complete {
-            // Without the files beside it, it may find room.
+            // There may be enough space for the record without the other files.
             let _ = file::write(&self.folder, record);
         }
         written.context(CANNOT_WRITE)
     }
 
-    /// A complete record gets its name last, since it vouches for the other files; an incomplete one gets it first, since without it they
-    /// would read as DLIO's.
+    /// Writes all files. A complete record is published last, because readers conclude that the other files are complete too. An incomplete
+    /// record is published first, because without it the files would look like a run of DLIO.
     fn write(&self, record: &Record) -> Result<(), RecordFileError> {
         let mut files = NewFiles::new(&self.folder);
         if !record.complete {
@@ -87,10 +87,10 @@ impl Results {
     }
 }
 
-/// Folder of all results: the requested one, the workload's, or `results`.
+/// The folder of all results: the requested one, that of the workload, or `results`.
 ///
 /// # Errors
-/// It is the root of the file system.
+/// Returns a refusal for the root of the file system.
 pub fn root(requested: Option<&Path>, workload: &Workload) -> Result<PathBuf, Refusal> {
     let workloads = workload.output_folder.as_ref().map(Path::new);
     let root = requested.or(workloads).unwrap_or(Path::new("results"));
@@ -98,7 +98,7 @@ pub fn root(requested: Option<&Path>, workload: &Workload) -> Result<PathBuf, Re
     Ok(root.to_path_buf())
 }
 
-/// Files that Hydra writes beside the results of a run: `task` and `hydra` are the overrides as typed, of the workload and of Hydra.
+/// The files that Hydra writes for a run. `task` and `hydra` are the overrides of the workload and of Hydra, as typed.
 pub fn hydra_text(
     task: &[String],
     hydra: &[String],
@@ -108,9 +108,12 @@ pub fn hydra_text(
     subfolder: &str,
 ) -> HydraText {
     let cwd = std::env::current_dir().unwrap_or_default();
-    let subfolder = if subfolder.is_empty() { "null".into() } else { yaml_text(subfolder) };
+    let output_subdir = if subfolder.is_empty() { "null".into() } else { yaml_text(subfolder) };
     let text = [
-        format!("hydra:\n  run:\n    dir: {}\n  output_subdir: {subfolder}\n", yaml_path(run_dir)),
+        format!(
+            "hydra:\n  run:\n    dir: {}\n  output_subdir: {output_subdir}\n",
+            yaml_path(run_dir)
+        ),
         format!("  overrides:\n{}{}", yaml_entry("hydra", hydra), yaml_entry("task", task)),
         "  job:\n    name: dlio_benchmark\n    chdir: null\n    config_name: config\n".into(),
         format!(
@@ -145,38 +148,38 @@ fn yaml_list(texts: &[String], indent: &str) -> String {
     texts.iter().map(|text| format!("{indent}- {}\n", yaml_text(text))).collect()
 }
 
-/// Local time as folders are named by it.
+/// The current local time in the form for names of folders.
 pub fn stamp() -> String {
     Zoned::now().strftime("%Y-%m-%d-%H-%M-%S").to_string()
 }
 
-/// Makes a folder that is named by a prefix and the time, with a number if that exists.
+/// Creates a folder named by a prefix and the time, with a number if that exists.
 ///
 /// # Errors
-/// It cannot be made.
+/// Fails if the folder cannot be created.
 pub fn make_folder(parent: &Path, prefix: &str) -> anyhow::Result<PathBuf> {
     make_new(&parent.join(format!("{prefix}{}", stamp())))
 }
 
-/// Makes `folder`, or if it exists one of that name with a number.
+/// Creates `folder`, with a number appended to its name if it exists.
 ///
 /// # Errors
-/// It cannot be made.
+/// Fails if the folder cannot be created.
 pub fn make_new(folder: &Path) -> anyhow::Result<PathBuf> {
     let parent = folder.parent().unwrap_or(folder);
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     make_run_dir(parent, &name)
         .map_err(|source| StorageError::new("make", folder, source))
-        .context("no folder for the results")
+        .context("cannot create a folder for the results")
 }
 
-/// The result folder of a run. It is locked until this is dropped.
+/// The result folder of a run, which is locked until this is dropped.
 pub struct RunFolder {
-    /// Where.
+    /// Path of the folder.
     pub path: PathBuf,
-    /// Folders that were made for it, itself first. Empty ones are removed again.
-    made: Vec<PathBuf>,
-    /// Whether it held no results.
+    /// Folders that were created for it, starting with itself. They are removed again if they are empty.
+    created: Vec<PathBuf>,
+    /// Whether it had no results before.
     is_new: bool,
     _lock: Option<File>,
 }
@@ -188,36 +191,37 @@ impl Drop for RunFolder {
         if self.is_new && entries().all(|entry| entry.path() == names) {
             let _ = fs::remove_file(&names);
         }
-        // A folder with something in it is not removed, nor are those around it.
-        let _ = self.made.iter().try_for_each(fs::remove_dir);
+        // This fails for a folder that is not empty, and then stops.
+        let _ = self.created.iter().try_for_each(fs::remove_dir);
     }
 }
 
-/// The folders on the way to `path` that are not there yet, itself first.
+/// The folders of `path` that do not exist yet, starting with `path` itself.
 fn missing_folders(path: &Path) -> Vec<PathBuf> {
-    let missing = path.ancestors().take_while(|at| !at.as_os_str().is_empty() && !at.exists());
+    let missing =
+        path.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
     missing.map(Path::to_path_buf).collect()
 }
 
 impl RunFolder {
-    /// Make one in `parent`, named by the time.
+    /// Creates a folder in `parent` that is named by the time.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// Fails if the folder cannot be created.
     pub fn make_in(parent: &Path, named_by: &str) -> anyhow::Result<Self> {
         let missing = missing_folders(parent);
         let mut folder = Self::take(make_folder(parent, "")?, named_by)?;
-        folder.made = [vec![folder.path.clone()], missing].concat();
+        folder.created = [vec![folder.path.clone()], missing].concat();
         folder.is_new = true;
         Ok(folder)
     }
 
-    /// Takes a folder that the option `named_by` named.
+    /// Locks a folder that the option `named_by` named, and creates it if necessary.
     ///
     /// # Errors
-    /// Another run has it, or it cannot be made.
+    /// Fails if another run uses the folder, or if it cannot be created.
     pub fn take(path: PathBuf, named_by: &str) -> anyhow::Result<Self> {
-        let made = missing_folders(&path);
+        let created = missing_folders(&path);
         fs::create_dir_all(&path).map_err(|source| StorageError::new("make", &path, source))?;
         refuse_root(&path, named_by)?;
         let folder =
@@ -225,39 +229,36 @@ impl RunFolder {
         match folder.try_lock() {
             Err(TryLockError::WouldBlock) => refuse(
                 format!("another run is writing its results to `{}`", path.display()),
-                format!("give each run a folder of its own with {named_by}"),
+                format!("give each run a separate folder with {named_by}"),
             ),
-            // Without such locks other runs are not kept out.
+            // On file systems without locks, other runs are not excluded.
             locked => {
                 let lock = locked.is_ok().then_some(folder);
-                Ok(RunFolder { path, made, is_new: false, _lock: lock })
+                Ok(RunFolder { path, created, is_new: false, _lock: lock })
             }
         }
     }
 
-    /// Takes a folder that holds no results.
+    /// Locks a folder without results.
     ///
     /// # Errors
-    /// It holds some, or another run has it.
+    /// Fails if the folder has results, or if another run uses it.
     pub fn take_new(path: &Path) -> anyhow::Result<Self> {
         let mut folder = Self::take(path.to_path_buf(), "`--run-dir`")?;
         if let Some(name) = left_by_another(path) {
             return refuse(
-                format!(
-                    "`--run-dir {}` holds the results of another run: `{name}`",
-                    path.display()
-                ),
-                "give a folder that is empty, or not there yet",
+                format!("`--run-dir {}` contains results of another run: `{name}`", path.display()),
+                "give an empty folder, or one that does not exist yet",
             );
         }
         folder.is_new = true;
         Ok(folder)
     }
 
-    /// Takes a folder, and moves results of other runs in it aside, with their Hydra folder `hydra`. Returns where these are now.
+    /// Locks a folder, and moves results of other runs and their Hydra folder `hydra` aside. Returns their new folder.
     ///
     /// # Errors
-    /// Another run has it, or the results cannot be moved.
+    /// Fails if another run uses the folder, or if the results cannot be moved.
     pub fn take_over(
         path: PathBuf,
         named_by: &str,
@@ -270,17 +271,17 @@ impl RunFolder {
     }
 }
 
-/// Reads a study's description of its run.
+/// Reads the file with which a study describes its run.
 ///
 /// # Errors
-/// It cannot be read.
+/// Fails if the file cannot be read.
 pub fn read_study_run(file: &Path) -> anyhow::Result<StudyRun> {
     let text = fs::read(file).map_err(|source| StorageError::new("read", file, source))?;
     serde_json::from_slice(&text)
-        .with_context(|| format!("`{}` does not say which run of a study this is", file.display()))
+        .with_context(|| format!("`{}` does not describe a run of a study", file.display()))
 }
 
-/// A model's name as a folder's.
+/// Name of a folder for a model: special characters are replaced.
 pub fn file_name(model: &str) -> String {
     let name: String = model
         .chars()
@@ -295,7 +296,7 @@ mod tests {
     use feedrate_measure::example::simple;
 
     #[test]
-    fn a_model_names_a_folder_that_leads_nowhere_else() {
+    fn names_of_models_are_safe_folder_names() {
         for (model, expected) in [
             ("unet3d", "unet3d"),
             ("a/b c", "a_b_c"),
@@ -309,16 +310,16 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_written_as_hydra_writes_them() {
+    fn lists_have_hydras_form() {
         assert_eq!(yaml_list(&[], ""), "[]\n");
         assert_eq!(yaml_entry("task", &[]), "    task: []\n");
         let texts = ["a=1".to_string(), "b: c".to_string()];
         assert_eq!(yaml_entry("task", &texts), "    task:\n    - a=1\n    - 'b: c'\n");
     }
 
-    /// Without room for all, or killed before all is written, the run is none that is whole.
+    /// If a file cannot be written, the record must not be complete.
     #[test]
-    fn a_record_is_complete_only_where_all_beside_it_is_written() {
+    fn a_record_is_complete_only_if_all_files_are_written() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(".hydra"), "in the way").unwrap();
         let invocation = Invocation { subfolder: ".hydra".into(), ..Invocation::default() };
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_in_which_nothing_was_written_are_not_left() {
+    fn empty_folders_are_removed() {
         let root = tempfile::tempdir().unwrap();
         let check = |written: &str, is_left: bool| {
             let taken = RunFolder::make_in(&root.path().join("results/tiny"), "").unwrap();
@@ -355,10 +356,10 @@ mod tests {
         };
         check(NAMES_FILE, false);
         check("dlio.log", true);
-        let own = root.path().join("own");
-        fs::create_dir(&own).unwrap();
-        drop(RunFolder::take_new(&own).unwrap());
-        assert!(own.exists(), "it was there before");
+        let existing = root.path().join("existing");
+        fs::create_dir(&existing).unwrap();
+        drop(RunFolder::take_new(&existing).unwrap());
+        assert!(existing.exists(), "it existed before");
     }
 
     #[test]

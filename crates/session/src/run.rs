@@ -1,12 +1,12 @@
-//! `feedrate run`'s request: takes the result folder, plans, prepares the dataset, and executes the run in each of its processes.
+//! Carries out the request of `feedrate run`: creates the result folder, plans, prepares the dataset, and executes the run in each process.
 
 use crate::agreement::RankArguments;
 use crate::dataset::{self, Choice, Files};
 use crate::execute::{self, Execution, RunObserver, Unsaved};
 use crate::failure::Interrupted;
 use crate::folder::{self, FoundFolder};
-use crate::launch::{self, LaunchOptions, agreed, decided, together};
-use crate::output::{refuse_there, write_output};
+use crate::launch::{self, LaunchOptions, decided, refuse_if_any, run_together};
+use crate::output::{refuse_existing, write_output};
 use crate::request::Request;
 use crate::resolve::{self, Resolved, ineffective_keys_of_user};
 use crate::result_folder::{self, Results, RunFolder};
@@ -28,18 +28,18 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The end of a trace's name, by which its readers know it.
-const TRACE_ENDING: &str = ".pfw.gz";
-/// Accelerators up to which DLIO's files of each rank are written by default: tens of thousands of small files take longer than a short
-/// run.
+/// Extension of a trace, by which tools recognise it.
+const TRACE_EXTENSION: &str = ".pfw.gz";
+/// Maximum number of accelerators for which DLIO's files of each rank are written by default, since many small files take longer than a
+/// short run.
 const RANK_FILES_MAX: u32 = 1024;
 
-/// A run, and where its files go.
+/// A run, and the destinations of its files.
 #[derive(Clone, Debug)]
 pub struct RunRequest {
     /// The workload and its data. The number of processes is that of the launcher.
     pub request: Request,
-    /// How the processes find each other.
+    /// How the processes connect.
     pub launch: LaunchOptions,
     /// Folder of all results.
     pub results: Option<PathBuf>,
@@ -51,24 +51,24 @@ pub struct RunRequest {
     pub trace: Option<PathBuf>,
     /// Description of the run's place in its study, as JSON.
     pub study: Option<PathBuf>,
-    /// Write DLIO's files of each rank for any number of accelerators.
+    /// Whether to write DLIO's files of each rank for any number of accelerators.
     pub writes_rank_files: bool,
 }
 
 /// A run that has ended.
 pub struct RunOutcome {
-    /// What was measured, on rank 0 by all ranks.
+    /// The measurements, on rank 0 of all ranks.
     pub record: Record,
     /// Folder of the results; `None` if they could not be written.
     pub folder: Option<PathBuf>,
-    /// What a folder without a workload held.
+    /// Content of the folder, for a request without a workload.
     pub found: Option<FoundFolder>,
     unsaved: Option<Unsaved>,
     run_dir: PathBuf,
 }
 
 impl RunOutcome {
-    /// Fails unless the run is whole and its results are where they belong.
+    /// Fails unless the run is complete and its results are in their folder.
     fn check(self) -> anyhow::Result<()> {
         match self.unsaved {
             Some(unsaved) => Err(unsaved.into()),
@@ -88,16 +88,16 @@ struct Decision {
     data_request: DataRequest,
 }
 
-/// What rank 0 prepares before the run.
+/// The preparation of a run on rank 0.
 struct Prepared {
     decision: Decision,
     invocation: Invocation,
-    /// Keeps other runs out of the folder.
+    /// The locked folder of the results.
     folder: RunFolder,
     found: Option<FoundFolder>,
 }
 
-/// A run in the processes that a launcher started, or in one.
+/// A run in the processes that a launcher started, or in a single process.
 pub struct RunSession<'a> {
     /// The run.
     pub run: &'a RunRequest,
@@ -108,10 +108,10 @@ pub struct RunSession<'a> {
 }
 
 impl RunSession<'_> {
-    /// Runs. Rank 0 calls `report` when the run has ended, also early, and returns its result.
+    /// Executes the run. After its end, rank 0 calls `report`, also for an interrupted run, and returns its result.
     ///
     /// # Errors
-    /// What went wrong in any process.
+    /// Fails if the run fails in any process.
     pub fn execute<T>(
         &self,
         observer: &mut dyn RunObserver,
@@ -119,7 +119,7 @@ impl RunSession<'_> {
     ) -> anyhow::Result<Option<T>> {
         let run = self.run;
         if let Some(file) = &run.write_yaml {
-            refuse_there(file, None)?;
+            refuse_existing(file, None)?;
         }
         let arguments = || {
             let name = |file: &Option<PathBuf>| Some(file.as_ref()?.display().to_string());
@@ -128,9 +128,9 @@ impl RunSession<'_> {
                 ("--run-dir", name(&run.run_dir)),
                 ("--trace", name(&run.trace)),
             ];
-            RankArguments::of_request(&run.request, run.launch.accelerators_per_rank, options)
+            RankArguments::from_request(&run.request, run.launch.accelerators_per_rank, options)
         };
-        together(&run.launch, self.signals, self.listener, arguments, |comm| {
+        run_together(&run.launch, self.signals, self.listener, arguments, |comm| {
             let outcome = self.execute_on(comm, observer)?;
             let reported = (comm.rank() == 0).then(|| report(&outcome));
             outcome.check()?;
@@ -156,7 +156,7 @@ impl RunSession<'_> {
             None => (None, None, None),
         };
         let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-        let trace = self.run.take_trace(&ranks)?;
+        let trace = self.run.create_trace(&ranks)?;
         let dataset = dataset::ready(&plan, choice, None, &ranks, self.signals, listener)?;
         let mut record = execute::new_record(&plan, dataset.as_ref(), Some(&run_dir));
         record.doubts.extend(study.iter().flat_map(|study| study.doubts.clone()));
@@ -174,7 +174,7 @@ impl RunSession<'_> {
             unsaved: None,
         };
         let outcome = execution.run(&plan, dataset.as_ref());
-        outcome.map_err(|error| error.context(execution.kept()))?;
+        outcome.map_err(|error| error.context(execution.failure_message()))?;
         let Execution { record, unsaved, .. } = execution;
         let folder = match &unsaved {
             Some(unsaved) => unsaved.elsewhere.clone(),
@@ -185,34 +185,34 @@ impl RunSession<'_> {
 }
 
 impl RunRequest {
-    /// Files of the traces of all processes, in the order of their ranks.
+    /// The trace files of all processes, in the order of their ranks.
     fn traces(&self, processes: u32) -> anyhow::Result<Vec<PathBuf>> {
         let Some(file) = &self.trace else { return Ok(Vec::new()) };
-        let Some(name) = file.to_str().and_then(|text| text.strip_suffix(TRACE_ENDING)) else {
+        let Some(name) = file.to_str().and_then(|text| text.strip_suffix(TRACE_EXTENSION)) else {
             return refuse(
                 format!("`--trace {}`: a trace is compressed JSON", file.display()),
-                format!("end its name in `{TRACE_ENDING}`"),
+                format!("give it a name that ends in `{TRACE_EXTENSION}`"),
             );
         };
         if processes == 1 {
             return Ok(vec![file.clone()]);
         }
-        Ok((0..processes).map(|rank| format!("{name}.{rank}{TRACE_ENDING}").into()).collect())
+        Ok((0..processes).map(|rank| format!("{name}.{rank}{TRACE_EXTENSION}").into()).collect())
     }
 
-    /// Takes the place of this process's trace before anything is made. If one process cannot, none does.
-    fn take_trace(&self, ranks: &Ranks) -> anyhow::Result<Option<NewFile>> {
+    /// Creates the trace file of this process, before anything else is written. Fails in all processes if it fails in one.
+    fn create_trace(&self, ranks: &Ranks) -> anyhow::Result<Option<NewFile>> {
         let file = self.traces(ranks.comm.size())?.into_iter().nth(ranks.comm.rank() as usize);
         let Some(file) = file else { return Ok(None) };
-        let (place, refused) = match place_of_trace(&file) {
-            Ok(place) => (Some(place), None),
+        let (created, refused) = match create_trace_file(&file) {
+            Ok(created) => (Some(created), None),
             Err(refused) => (None, Some(refused.into())),
         };
-        agreed(ranks, refused)?;
-        Ok(place)
+        refuse_if_any(ranks, refused)?;
+        Ok(created)
     }
 
-    /// Refuses output files in the folder of the data.
+    /// Refuses output files in the data folder.
     fn refuse_outputs_below(&self, data: &Path) -> anyhow::Result<()> {
         for (option, file) in [("--trace", &self.trace), ("--write-yaml", &self.write_yaml)] {
             file.as_ref().map_or(Ok(()), |file| refuse_below(file, data, option))?;
@@ -220,7 +220,7 @@ impl RunRequest {
         Ok(())
     }
 
-    /// Takes the folder of the results, plans, and finds the dataset.
+    /// Creates the folder of the results, plans, and finds the dataset.
     fn prepare(
         &self,
         processes: u32,
@@ -228,8 +228,8 @@ impl RunRequest {
         listener: &dyn Listener,
     ) -> anyhow::Result<Prepared> {
         for file in self.traces(processes)? {
-            // Before a folder is looked through, and data is generated.
-            drop(place_of_trace(&file)?);
+            // This comes before the slow examination of folders and generation of data.
+            drop(create_trace_file(&file)?);
         }
         let per_rank = self.launch.accelerators_per_rank;
         let accelerators = launch::accelerators(processes, self.request.accelerators, per_rank)?;
@@ -243,14 +243,14 @@ impl RunRequest {
         let mut choice = None;
         if resolved.workload.dataset_foreign {
             self.refuse_outputs_below(&resolved.data_root)?;
-        } else if let Some(ours) = choose(&resolved, Files::Generated, listener)? {
-            self.refuse_outputs_below(&ours.folder)?;
-            room::refuse_without(&resolved.plan, &resolved.data_root, request)?;
-            choice = Some(ours);
+        } else if let Some(generated) = choose(&resolved, Files::Generated, listener)? {
+            self.refuse_outputs_below(&generated.folder)?;
+            room::refuse_shortage(&resolved.plan, &resolved.data_root, request)?;
+            choice = Some(generated);
         }
         let folder = self.take_folder(&root, &resolved.plan.model)?;
         if resolved.workload.dataset_foreign {
-            // The names of the files go into the run's folder.
+            // The index of the files' names is in the run's folder.
             let names = &folder.path.join(NAMES_FILE);
             choice = choose(&resolved, Files::Foreign { names, probed: None }, listener)?;
         }
@@ -273,25 +273,26 @@ impl RunRequest {
         let folder = self.take_folder(root, &resolve::stem(data))?;
         let names = &folder.path.join(NAMES_FILE);
         let (found, resolved) = folder::resolve_found(request, data, names, listener)?;
-        // With other settings the files are looked at again.
-        let is_as_found = !request.overrides.iter().any(|text| text.contains("dataset."));
-        let probed = is_as_found.then_some(found.probed_files);
+        // With other settings of the dataset, the files are examined again.
+        let has_found_settings = !request.overrides.iter().any(|text| text.contains("dataset."));
+        let probed = has_found_settings.then_some(found.probed_files);
         let choice = choose(&resolved, Files::Foreign { names, probed }, listener)?;
         let prepared = self.prepare_in(folder, request, resolved, choice, observer, listener)?;
         Ok(Prepared { found: Some(found), ..prepared })
     }
 
-    /// The run's own folder, below `root`.
+    /// Creates the run's folder, which is below `root` unless `run_dir` is given.
     fn take_folder(&self, root: &Path, model: &str) -> anyhow::Result<RunFolder> {
         match &self.run_dir {
             Some(run_dir) => RunFolder::take_new(run_dir),
             None => {
-                let model = root.join(result_folder::file_name(model));
-                RunFolder::make_in(&model, "`--results`")
+                let parent = root.join(result_folder::file_name(model));
+                RunFolder::make_in(&parent, "`--results`")
             }
         }
     }
 
+    /// Completes the preparation of a run with `folder` for its results.
     fn prepare_in(
         &self,
         folder: RunFolder,
@@ -311,7 +312,7 @@ impl RunRequest {
         if let Some(file) = &self.write_yaml {
             write_output(file, resolved_yaml(&workload).as_bytes(), None)?;
         }
-        // Files that Hydra would have written beside the results.
+        // The texts of Hydra's files.
         let mut typed = vec![format!("workload={}", plan.workload)];
         typed.extend(request.overrides.iter().cloned());
         let subfolder = ".hydra";
@@ -319,13 +320,19 @@ impl RunRequest {
         let hydra = result_folder::hydra_text(&typed, &[], name, &workload, &run_dir, subfolder);
         let omits_rank_files = plan.accelerators > RANK_FILES_MAX && !self.writes_rank_files;
         if omits_rank_files {
-            listener.note("note: no result files of each rank; `--rank-files` writes them");
+            listener.note(
+                "note: the result files of each rank are left out; `--rank-files` writes them",
+            );
         }
-        let subfolder = subfolder.into();
-        let invocation = Invocation { subfolder, hydra, omits_rank_files, ..Invocation::default() };
-        let data_root = std::path::absolute(&data_root).unwrap_or(data_root);
+        let invocation = Invocation {
+            subfolder: subfolder.into(),
+            hydra,
+            omits_rank_files,
+            ..Invocation::default()
+        };
+        let absolute_root = std::path::absolute(&data_root).unwrap_or(data_root);
         let data_request = DataRequest {
-            data_root: data_root.display().to_string(),
+            data_root: absolute_root.display().to_string(),
             scale: request.scale,
             shrink_records: request.shrink_records,
             foreign: workload.dataset_foreign,
@@ -335,7 +342,7 @@ impl RunRequest {
     }
 }
 
-/// The dataset, if one is read.
+/// Chooses the dataset, unless the run only writes checkpoints.
 fn choose(
     resolved: &Resolved,
     files: Files<'_>,
@@ -346,30 +353,32 @@ fn choose(
     has_data.then(|| dataset::choose(plan, data_root, files, listener)).transpose()
 }
 
-fn place_of_trace(file: &Path) -> Result<NewFile, Refusal> {
+/// Creates a trace file, which is removed again when dropped before the trace begins.
+fn create_trace_file(file: &Path) -> Result<NewFile, Refusal> {
     NewFile::create(file).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => Refusal::new(
             format!("`{}` is there already", file.display()),
             "give `--trace` another name",
         ),
         _ => Refusal::new(
-            format!("cannot make `{}`: {error}", file.display()),
-            "name a place in a folder that is there and that you may write, with `--trace`",
+            format!("cannot create `{}`: {error}", file.display()),
+            "give `--trace` a file in an existing folder that you may write",
         ),
     })
 }
 
-/// Refuses a place below a folder of data, or below another dataset of ours, for the file of `option`.
-fn refuse_below(place: &Path, data: &Path, option: &str) -> anyhow::Result<()> {
-    let absolute = std::path::absolute(place)?;
-    let existing = absolute.ancestors().find_map(|folder| folder.canonicalize().ok());
-    let existing = existing.unwrap_or_default();
-    let data = data.canonicalize().ok();
-    let holds_data =
-        |folder: &&Path| Some(*folder) == data.as_deref() || Manifest::find_in(folder).is_some();
-    let Some(folder) = existing.ancestors().find(holds_data) else { return Ok(()) };
+/// Refuses a path below the data folder, or below another generated dataset, for the file of `option`.
+fn refuse_below(path: &Path, data: &Path, option: &str) -> anyhow::Result<()> {
+    let absolute = std::path::absolute(path)?;
+    let existing =
+        absolute.ancestors().find_map(|folder| folder.canonicalize().ok()).unwrap_or_default();
+    let data_folder = data.canonicalize().ok();
+    let has_data = |folder: &&Path| {
+        Some(*folder) == data_folder.as_deref() || Manifest::find_in(folder).is_some()
+    };
+    let Some(folder) = existing.ancestors().find(has_data) else { return Ok(()) };
     refuse(
-        format!("`{}` would be in `{}`, a folder of data", place.display(), folder.display()),
-        format!("name another place with `{option}`"),
+        format!("`{}` would be in `{}`, a folder of data", path.display(), folder.display()),
+        format!("give another path with `{option}`"),
     )
 }

@@ -1,4 +1,4 @@
-//! The storage that the processes of a run read from: each from its own, from another's, or all together from one.
+//! The storage from which the processes of a run read: each process reads itself, reads through another process, or all read together.
 
 use crate::dataset::OpenDataset;
 use crate::staging::Staging;
@@ -13,23 +13,23 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Release;
 
-/// State of one process. All processes make one and call its methods in the same order.
+/// Shared reading in one process. All processes must create one and call its methods in the same order.
 pub(crate) struct Sharing<'a> {
     dataset: &'a OpenDataset,
     ranks: &'a Ranks,
     clock: Clock,
     signals: &'a Signals,
-    /// Its share of the emulated storage.
+    /// This process's share of the emulated storage.
     plan: StoragePlan,
-    /// Storage of this process; `None` where all read together.
+    /// Storage of this process; `None` if all processes read together.
     storage: Option<Arc<dyn ReadStorage>>,
-    /// Where groups are in several processes.
+    /// Reading for accelerators of other processes, if groups span several processes.
     collective: Option<Collective>,
     complete: Arc<AtomicBool>,
 }
 
 impl<'a> Sharing<'a> {
-    /// As `plan` says.
+    /// Sets up reading for `plan`.
     pub(crate) fn begin(
         plan: &Plan,
         dataset: &'a OpenDataset,
@@ -38,34 +38,44 @@ impl<'a> Sharing<'a> {
         signals: &'a Signals,
         staging: Option<&Staging>,
     ) -> anyhow::Result<Self> {
-        let (rank, size) = (ranks.comm.rank(), ranks.comm.size());
+        let rank = ranks.comm.rank();
+        let size = ranks.comm.size();
         let LoaderPlan { group_accelerators: group, file_access, .. } = plan.loader;
         let read_for = layers::read_for(rank, size, plan.accelerators, group);
         let collective = Collective::begin(ranks, plan, &signals.stop)
             .context("one accelerator of a group cannot read for those of other processes")?;
-        let plan = ranks.storage(&plan.storage, &read_for);
+        let storage_plan = ranks.storage(&plan.storage, &read_for);
         let storage = (file_access != FileAccess::Mpio).then(|| match staging {
             Some(staging) => staging.storage(),
-            None => layers::emulated(&plan, dataset.storage.clone(), clock, &signals.stop),
+            None => layers::emulated(&storage_plan, dataset.storage.clone(), clock, &signals.stop),
         });
-        let complete = Arc::default();
-        Ok(Sharing { dataset, ranks, clock, signals, plan, storage, collective, complete })
+        Ok(Sharing {
+            dataset,
+            ranks,
+            clock,
+            signals,
+            plan: storage_plan,
+            storage,
+            collective,
+            complete: Arc::default(),
+        })
     }
 
-    /// Storage that one job reads.
+    /// The storage for a job.
     pub(crate) fn storage(&self) -> anyhow::Result<Arc<dyn ReadStorage>> {
         if let Some(storage) = &self.storage {
             return Ok(Arc::clone(storage));
         }
         let files = self.ranks.comm.files().context("processes cannot read together")?;
-        let (stop, complete) = (&self.signals.stop, Arc::clone(&self.complete));
+        let stop = &self.signals.stop;
+        let complete = Arc::clone(&self.complete);
         let OpenDataset { storage, folder, .. } = self.dataset;
         let together =
             Together::new(Arc::clone(storage), files, folder, Arc::clone(stop), complete);
         Ok(layers::emulated(&self.plan, Arc::new(together), self.clock, stop))
     }
 
-    /// Storage that a job reads instead of `storage` where its groups are in several processes.
+    /// The storages that a job reads instead of `storage` if its groups span several processes.
     pub(crate) fn groups(
         &mut self,
         storage: &Arc<dyn ReadStorage>,
@@ -78,12 +88,12 @@ impl<'a> Sharing<'a> {
         }
     }
 
-    /// All processes have finished reading, and close their files together from now on.
-    pub(crate) fn completed(&self) {
+    /// Records that all processes have finished reading, so that they close files together from now on.
+    pub(crate) fn mark_complete(&self) {
         self.complete.store(true, Release);
     }
 
-    /// Ends reading. If the run is complete, waits for the processes that this one reads for.
+    /// Ends reading. If the run is complete, this waits for the processes that this one reads for.
     pub(crate) fn end(self, is_complete: bool) -> anyhow::Result<()> {
         match self.collective {
             Some(collective) if is_complete => Ok(collective.finish()?),

@@ -1,10 +1,10 @@
-//! The copy of a dataset that a run reads instead of it: one on each machine, taken by its first process, made by all of them, and removed
-//! by the first when none reads it any more.
+//! The copy of a dataset that a run reads instead of the dataset. Each machine has one copy: its first process creates and removes the
+//! folder, and all processes of the machine copy files.
 
 use crate::catalog;
 use crate::dataset::{self, OpenDataset};
 use crate::dataset_lock::holder_text;
-use crate::launch::agreed;
+use crate::launch::refuse_if_any;
 use anyhow::{Context, bail};
 use feedrate_data::lock::{DatasetLock, LockAccess};
 use feedrate_data::stage::{Reader, Stage, Survey};
@@ -25,15 +25,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time that other processes of the machine may go on reading the copy once this one is done.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Interval between two looks whether they do.
-const LOOK: Duration = Duration::from_millis(20);
+/// Maximum time to wait for other processes of the machine that still read the copy.
+const READERS_WAIT: Duration = Duration::from_secs(5);
+/// Interval between checks for such processes.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The copy, in one process.
+/// The copy of a dataset in one process.
 pub(crate) struct Staging<'a> {
     plan: &'a Plan,
-    wanted: &'a StagePlan,
+    stage_plan: &'a StagePlan,
     dataset: &'a OpenDataset,
     ranks: &'a Ranks,
     clock: Clock,
@@ -41,16 +41,17 @@ pub(crate) struct Staging<'a> {
     listener: &'a dyn Listener,
     begun_ns: u64,
     stage: Arc<Stage>,
-    /// Kept by the process that takes and removes it for its machine.
-    taken: Option<Taken>,
+    /// The folder of the copy, in the process that creates and removes it for its machine.
+    owned: Option<OwnedCopy>,
     reader: Reader,
 }
 
-struct Taken {
+/// The folder of a copy, which this process must remove.
+struct OwnedCopy {
     lock: DatasetLock,
     survey: Survey,
-    /// The folder that the copy's lies in, if it was made for it.
-    made: Option<PathBuf>,
+    /// The parent of the copy's folder, if it was created for the copy.
+    created_parent: Option<PathBuf>,
 }
 
 /// A dataset, or the copy that is read instead of it.
@@ -60,13 +61,16 @@ pub(crate) struct Reads<'a> {
     pub(crate) staging: Option<&'a Staging<'a>>,
 }
 
-/// The folder that is under test: the dataset's, or the one that it is copied to before training.
+/// The folder whose storage is under test: that of the dataset, or that of its copy.
 pub(crate) fn folder_under_test<'a>(plan: &'a Plan, dataset: &'a Path) -> &'a Path {
     plan.stage.as_ref().map_or(dataset, |stage| Path::new(&stage.folder))
 }
 
 impl<'a> Staging<'a> {
-    /// Take the copy that `plan` asks for, on all machines or on none; `None` where it asks for none.
+    /// Creates the folder of the copy in `plan`, on all machines or on none. Returns `None` if the plan has no copy.
+    ///
+    /// # Errors
+    /// Fails if the folder cannot be created on a machine.
     pub(crate) fn begin(
         plan: &'a Plan,
         dataset: &'a OpenDataset,
@@ -75,28 +79,21 @@ impl<'a> Staging<'a> {
         signals: &'a Signals,
         listener: &'a dyn Listener,
     ) -> anyhow::Result<Option<Self>> {
-        let Some(wanted) = &plan.stage else { return Ok(None) };
+        let Some(stage_plan) = &plan.stage else { return Ok(None) };
         let begun_ns = clock.now_ns();
-        let place = Path::new(&wanted.folder);
-        let engine = dataset::engine_of(plan);
-        let stage = Stage::new(&plan.dataset, &dataset.folder, place, engine, wanted.limit_bytes);
-        let own = stage.map_err(anyhow::Error::from).and_then(|stage| {
-            let stage = stage.with_names_of(Arc::clone(&dataset.storage));
-            let taken = ranks.is_first_of_node().then(|| Taken::new(&stage)).transpose()?;
-            Ok((stage, taken))
-        });
-        let own = own.with_context(|| format!("cannot copy the dataset into `{}`", wanted.folder));
-        let (own, refused) = match own {
-            Ok(own) => (Some(own), None),
+        let begun = begin_copy(plan, stage_plan, dataset, ranks)
+            .with_context(|| format!("cannot copy the dataset into `{}`", stage_plan.folder));
+        let (begun, refused) = match begun {
+            Ok(begun) => (Some(begun), None),
             Err(refused) => (None, Some(refused)),
         };
-        let agreed = agreed(ranks, refused);
-        let Some((stage, taken)) = own else {
-            agreed?;
+        let agreement = refuse_if_any(ranks, refused);
+        let Some((stage, owned)) = begun else {
+            agreement?;
             bail!("this process has no copy");
         };
-        if let Err(refused) = agreed {
-            taken.map_or(Ok(()), |taken| taken.give_back(&stage, listener))?;
+        if let Err(refused) = agreement {
+            owned.map_or(Ok(()), |owned| owned.remove(&stage, listener))?;
             return Err(refused);
         }
         if ranks.is_first() && listener.redraws_progress() {
@@ -106,7 +103,7 @@ impl<'a> Staging<'a> {
         let stage = Arc::new(stage);
         Ok(Some(Staging {
             plan,
-            wanted,
+            stage_plan,
             dataset,
             ranks,
             clock,
@@ -114,7 +111,7 @@ impl<'a> Staging<'a> {
             listener,
             begun_ns,
             stage,
-            taken,
+            owned,
             reader,
         }))
     }
@@ -124,7 +121,7 @@ impl<'a> Staging<'a> {
         Arc::clone(self.stage.storage())
     }
 
-    /// The copying of this process's share before training. Threads are as many as read for its accelerators.
+    /// The work that copies this process's share of the files, with as many threads as its accelerators have workers.
     pub(crate) fn copying(&self) -> anyhow::Result<Copying> {
         let Staging { plan, ranks, signals, .. } = *self;
         let bytes: Arc<dyn Storage> = if dataset::serves_samples(plan) {
@@ -132,15 +129,17 @@ impl<'a> Staging<'a> {
         } else {
             Arc::clone(&self.dataset.storage)
         };
-        let own = u64::from(ranks.local.start)..u64::from(ranks.local.end);
-        let share = ranks.storage(&plan.storage, &own);
-        let original = layers::emulated(&share, bytes.clone(), self.clock, &signals.interrupted);
+        let accelerators = u64::from(ranks.local.start)..u64::from(ranks.local.end);
+        let storage_share = ranks.storage(&plan.storage, &accelerators);
+        let original =
+            layers::emulated(&storage_share, bytes.clone(), self.clock, &signals.interrupted);
         let RankNode { local_rank, local_size, .. } = ranks.comm.node();
         let share = FileShare { index: local_rank.into(), count: local_size.into() };
         let threads = ranks.local.len() * plan.loader.workers.max(1) as usize;
         let evict = (plan.train.cache == Cache::Cold).then_some(bytes);
         let stage = Arc::clone(&self.stage);
-        let (live, clock) = (Arc::clone(&signals.live), self.clock);
+        let live = Arc::clone(&signals.live);
+        let clock = self.clock;
         let total_bytes = catalog::estimate(plan).file_bytes / share.count;
         Ok(Copying {
             folder: stage.folder().display().to_string(),
@@ -156,52 +155,68 @@ impl<'a> Staging<'a> {
         })
     }
 
-    /// Remove the copy once no process reads it, unless it is to stay.
+    /// Removes the copy when no process reads it any more, unless it is to be kept.
     pub(crate) fn end(self) -> anyhow::Result<()> {
-        let Staging { wanted, listener, stage, taken, reader, .. } = self;
+        let Staging { stage_plan, listener, stage, owned, reader, .. } = self;
         drop(reader);
-        let Some(taken) = taken else { return Ok(()) };
-        let until = Instant::now() + PATIENCE;
+        let Some(owned) = owned else { return Ok(()) };
+        let until = Instant::now() + READERS_WAIT;
         while stage.has_readers() && Instant::now() < until {
-            thread::sleep(LOOK);
+            thread::sleep(CHECK_INTERVAL);
         }
-        if wanted.keep {
-            return Ok(stage.complete(&taken.survey)?);
+        if stage_plan.keep {
+            return Ok(stage.complete(&owned.survey)?);
         }
-        taken.give_back(&stage, listener)
+        owned.remove(&stage, listener)
     }
 }
 
-impl Taken {
-    fn new(stage: &Stage) -> anyhow::Result<Self> {
+/// Sets up the copy in this process. The first process of each machine creates its folder.
+fn begin_copy(
+    plan: &Plan,
+    stage_plan: &StagePlan,
+    dataset: &OpenDataset,
+    ranks: &Ranks,
+) -> anyhow::Result<(Stage, Option<OwnedCopy>)> {
+    let folder = Path::new(&stage_plan.folder);
+    let engine = dataset::engine_of(plan);
+    let stage = Stage::new(&plan.dataset, &dataset.folder, folder, engine, stage_plan.limit_bytes)?
+        .with_names_of(Arc::clone(&dataset.storage));
+    let owned = ranks.is_first_of_node().then(|| OwnedCopy::create(&stage)).transpose()?;
+    Ok((stage, owned))
+}
+
+impl OwnedCopy {
+    fn create(stage: &Stage) -> anyhow::Result<Self> {
         let survey = stage.survey()?;
-        let place = stage.folder().parent().unwrap_or(stage.folder());
-        let room_bytes = system::available_bytes(place);
-        let made = (!place.exists()).then(|| place.to_path_buf());
+        let parent = stage.folder().parent().unwrap_or(stage.folder());
+        let room_bytes = system::available_bytes(parent);
+        let created_parent = (!parent.exists()).then(|| parent.to_path_buf());
         let boot_id = system::drop_mark().map(|mark| mark.boot_id).unwrap_or_default();
         let holder = holder_text(LockAccess::Exclusive);
-        let lock = stage.begin(&survey, room_bytes, &boot_id, &holder);
-        let lock = lock.inspect_err(|_| remove_made(made.as_deref()))?;
-        Ok(Taken { lock, survey, made })
+        let lock = stage
+            .begin(&survey, room_bytes, &boot_id, &holder)
+            .inspect_err(|_| remove_if_empty(created_parent.as_deref()))?;
+        Ok(OwnedCopy { lock, survey, created_parent })
     }
 
-    fn give_back(self, stage: &Stage, listener: &dyn Listener) -> anyhow::Result<()> {
+    /// Removes the files of the copy and its folder. Files of others stay.
+    fn remove(self, stage: &Stage, listener: &dyn Listener) -> anyhow::Result<()> {
         let found = stage.remove(self.lock)?;
         for path in found.foreign_files {
-            let path = stage.folder().join(path);
             listener.important(format!(
-                "warning: `{}` is no file of the copy: it stays",
-                path.display()
+                "warning: `{}` is not a file of the copy and was not removed",
+                stage.folder().join(path).display()
             ));
         }
-        remove_made(self.made.as_deref());
+        remove_if_empty(self.created_parent.as_deref());
         Ok(())
     }
 }
 
-fn remove_made(folder: Option<&Path>) {
+fn remove_if_empty(folder: Option<&Path>) {
     if let Some(folder) = folder {
-        // Others may use it by now.
+        // This fails if another program uses the folder.
         let _ = std::fs::remove_dir(folder);
     }
 }
@@ -212,7 +227,7 @@ impl Reads<'_> {
         self.staging.map_or_else(|| Arc::clone(&self.dataset.storage), Staging::storage)
     }
 
-    /// Number of these files that were opened or made.
+    /// Number of files that were opened or generated before.
     pub(crate) fn preparation(&self) -> Preparation {
         self.staging.map_or(self.dataset.preparation, |staging| Preparation {
             opens: 0,
@@ -220,13 +235,14 @@ impl Reads<'_> {
         })
     }
 
-    /// Function from a path of the storage to its file.
-    pub(crate) fn file_of(&self) -> impl Fn(&str) -> PathBuf + 'static {
-        let (folder, storage) = (self.folder().to_path_buf(), self.storage());
+    /// Returns a function that maps a path of the storage to the path of its file.
+    pub(crate) fn real_path_function(&self) -> impl Fn(&str) -> PathBuf + 'static {
+        let folder = self.folder().to_path_buf();
+        let storage = self.storage();
         move |path| folder.join(storage.real_path(path))
     }
 
-    /// Folder of these files.
+    /// Folder of the files that are read.
     pub(crate) fn folder(&self) -> &Path {
         self.staging.map_or(&*self.dataset.folder, |staging| staging.stage.folder())
     }

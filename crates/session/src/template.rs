@@ -1,4 +1,4 @@
-//! A workload, or a finished run, that is run again with changed settings: the plan of such a run, and its command.
+//! Repeats a workload or a finished run with changed settings: plans and commands of such runs.
 
 use crate::request::Request;
 use crate::resolve::{self, Resolved, WorkloadSource};
@@ -11,10 +11,10 @@ use feedrate_spec::plan::{Cache, Plan};
 use feedrate_spec::refusal::refuse;
 use std::path::Path;
 
-/// Prefix of a change of the number of accelerators.
+/// Prefix of an override of the number of accelerators.
 pub const ACCELERATORS_KEY: &str = "accelerators=";
 
-/// A run whose settings may be changed. Changes are overrides, behind those that it has.
+/// A run whose settings can be changed. Changes are overrides, which are added after its own.
 pub struct RunTemplate {
     source: WorkloadSource,
     /// The request for the unchanged run.
@@ -24,10 +24,10 @@ pub struct RunTemplate {
 }
 
 impl RunTemplate {
-    /// The run in `folder` with this record. `request` may name another folder of the datasets.
+    /// The template of the run in `folder`, which has `record`. `request` may name another data folder.
     ///
     /// # Errors
-    /// Its settings cannot be read, or do not reproduce its plan.
+    /// Fails if the settings of the run cannot be read, or do not reproduce its plan.
     pub fn from_run(folder: &str, record: &Record, request: &Request) -> anyhow::Result<Self> {
         let plan = &record.plan;
         let source = resolve::run_source(folder, plan.workload.clone())?;
@@ -50,17 +50,17 @@ impl RunTemplate {
         let template = Self::new(source, request)?;
         if template.unchanged.plan.dataset != plan.dataset {
             return refuse(
-                format!("the settings in `{folder}` do not make the plan of its own run again"),
+                format!("the settings in `{folder}` do not reproduce the plan of the run"),
                 "an older feedrate did not record its `--scale`: run the workload again",
             );
         }
         Ok(template)
     }
 
-    /// The run in a folder of that name, with its record, else a workload. A page cache that is requested is that of the next runs.
+    /// The template of the run or workload that `request` names; of a run also its record. The requested page cache replaces that of the run.
     ///
     /// # Errors
-    /// There is neither, or it cannot be planned.
+    /// Fails if there is no such run or workload, or if it cannot be planned.
     pub fn find(request: &Request) -> anyhow::Result<(Self, Option<Record>)> {
         if !resolve::is_run(&request.workload) {
             return Ok((Self::from_workload(request)?, None));
@@ -74,10 +74,10 @@ impl RunTemplate {
         Ok((template, Some(record)))
     }
 
-    /// A workload, run by one process.
+    /// The template of a workload with one process.
     ///
     /// # Errors
-    /// There is none, or it cannot be planned.
+    /// Fails if the workload does not exist or cannot be planned.
     pub fn from_workload(request: &Request) -> anyhow::Result<Self> {
         let source = resolve::find(&request.workload)?;
         Self::new(source, Request { processes: Some(1), ..request.clone() })
@@ -91,7 +91,7 @@ impl RunTemplate {
     /// Plans a run with a change.
     ///
     /// # Errors
-    /// It cannot be planned.
+    /// Fails if the run cannot be planned.
     pub fn resolve(&self, change: &[String]) -> anyhow::Result<Resolved> {
         resolve::resolve_source(&self.source, &self.with(change))
     }
@@ -100,17 +100,17 @@ impl RunTemplate {
     pub fn with(&self, change: &[String]) -> Request {
         let mut request = self.request.clone();
         request.overrides.extend(change.iter().cloned());
-        // The option would take precedence over the key.
+        // The number in the request would take precedence over the override.
         if change.iter().any(|text| text.starts_with(ACCELERATORS_KEY)) {
             request.accelerators = None;
         }
         request
     }
 
-    /// Refuses a run of several processes: trials have one.
+    /// Refuses a run of several processes, since trials have one.
     ///
     /// # Errors
-    /// It had several.
+    /// Fails if the run had several processes.
     pub fn refuse_processes(&self) -> anyhow::Result<()> {
         match self.request.processes {
             Some(processes) if processes > 1 => refuse(
@@ -118,7 +118,7 @@ impl RunTemplate {
                     "the run in `{}` had {processes} processes, and trials have one",
                     self.request.workload
                 ),
-                "give the workload itself, with as many accelerators: `-n`",
+                "give the workload, with the same number of accelerators (`-n`)",
             ),
             _ => Ok(()),
         }
@@ -137,7 +137,7 @@ impl Replan for RunTemplate {
     }
 }
 
-/// A run of ours that has its record, for changed settings; `None` if its settings do not reproduce its plan.
+/// The template of a run with a record; `None` if its settings do not reproduce its plan.
 pub fn replan(run: &Run) -> Option<Box<dyn Replan>> {
     let folder = run.path.display().to_string();
     let request = Request::default();

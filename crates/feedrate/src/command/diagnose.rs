@@ -11,7 +11,7 @@ use feedrate_report::output::Schema;
 use feedrate_report::plot::ceilings as picture;
 use feedrate_results::diagnosis::Diagnosis;
 use feedrate_session::ceilings::{DiagnosisRequest, MeasuredCeilings, SavedDiagnosis};
-use feedrate_session::output::{refuse_there, write_output};
+use feedrate_session::output::{refuse_existing, write_output};
 use feedrate_session::request::Request;
 use feedrate_spec::plan::LoaderPlan;
 use feedrate_spec::refusal::{Refusal, refuse};
@@ -108,7 +108,7 @@ fn refuse_picture(out: &Path, force: bool) -> Result<(), Refusal> {
         let hint = "`feedrate plot ceilings` draws PNG, of the folder of a run beside it";
         return refuse(format!("`--out {}` is no `.svg`", out.display()), hint);
     }
-    refuse_there(out, Some(force))
+    refuse_existing(out, Some(force))
 }
 
 /// Print a diagnosis.

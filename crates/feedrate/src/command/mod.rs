@@ -201,7 +201,7 @@ const LONE: [&str; 3] = ["scale", "diagnose", "advise"];
 /// Do what was asked; `matches` tell what of it the user gave, and what is a default.
 pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
     if let Some(command) = matches.subcommand_name().filter(|name| LONE.contains(name)) {
-        launch::refuse_company(crate::launched().as_ref(), command)?;
+        launch::refuse_several_processes(crate::launched().as_ref(), command)?;
     }
     refuse_stdin(&arguments.command, matches)?;
     if is_first_process() {

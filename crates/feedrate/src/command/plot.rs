@@ -10,7 +10,7 @@ use feedrate_report::gather::plot_data;
 use feedrate_report::output::Schema;
 use feedrate_report::plot::{self, Needs, PLOTS, Plot};
 use feedrate_results::index::LeftOut;
-use feedrate_session::output::{refuse_there, write_output};
+use feedrate_session::output::{refuse_existing, write_output};
 use feedrate_session::threads;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
@@ -172,7 +172,7 @@ fn target(arguments: &PlotArguments) -> Result<Option<PathBuf>, Refusal> {
             "the ending of the file says what is written; `rsvg-convert -f pdf FILE.svg -o FILE.pdf` makes a PDF of an `.svg` for LaTeX",
         );
     }
-    refuse_there(&target, Some(arguments.force))?;
+    refuse_existing(&target, Some(arguments.force))?;
     Ok(Some(target))
 }
 

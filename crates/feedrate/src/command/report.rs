@@ -6,7 +6,7 @@ use clap::Args;
 use feedrate_report::gather::results_report;
 use feedrate_report::output::{OUTPUTS, ReportOutput, find, for_file};
 use feedrate_report::report::Report;
-use feedrate_session::output::{refuse_there, write_output};
+use feedrate_session::output::{refuse_existing, write_output};
 use feedrate_session::template::replan;
 use feedrate_session::threads;
 use feedrate_spec::refusal::{Refusal, refuse};
@@ -52,7 +52,7 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
         return refuse(message, "make it first");
     }
     if let Some(target) = target {
-        refuse_there(target, Some(arguments.force))?;
+        refuse_existing(target, Some(arguments.force))?;
     }
     let found = results_report(results, folder.as_deref(), threads(), &replan, output.figures)
         .map_err(Refusal::from)?;

@@ -12,7 +12,7 @@ use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_results::conclusion::Conclusion;
 use feedrate_results::diagnosis::Diagnosis;
 use feedrate_results::trials::TrialsResult;
-use feedrate_session::recognise::{refuse_other, run_of};
+use feedrate_session::recognise::{refuse_other, run_of_file};
 use feedrate_session::resolve;
 use feedrate_spec::escape::shown_path;
 use feedrate_spec::refusal::refuse;
@@ -45,7 +45,7 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
         conclusion::print(&conclusion, arguments.json)?;
         return Ok(Exit::Fine);
     }
-    let folder = run_of(&arguments.run).unwrap_or(&arguments.run);
+    let folder = run_of_file(&arguments.run).unwrap_or(&arguments.run);
     let run = resolve::run_folder(folder, &TERMINAL);
     if !resolve::is_run(&run) && run.exists() {
         refuse_other(&run)?;

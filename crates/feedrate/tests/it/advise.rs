@@ -43,7 +43,7 @@ fn a_run_is_advised_from_its_record_and_a_workload_is_run_first() {
     );
     assert!(text.contains(of_run[0]["command"].as_str().unwrap()), "{text}");
     assert_eq!(test.feedrate(&["advise", "results"]).stdout, text, "the newest run below it");
-    test.feedrate(&["plan", "results"]).refuses(2, &["holds runs, and is none", &dir]);
+    test.feedrate(&["plan", "results"]).refuses(2, &["contains runs, but is not a run", &dir]);
     let own = [&["advise", "workload.yaml", "--json", "--quiet"], &LATENCY[..]].concat();
     let own = json_of(&test.feedrate(&own).stdout);
     assert_eq!(own["advice"][0]["name"], "read_threads", "{own}");

@@ -166,7 +166,7 @@ fn files_without_manifest_are_not_touched() {
     let test = Test::with(TINY);
     std::fs::create_dir_all(test.path("data/train")).unwrap();
     test.write("data/train/mine.npz", "precious");
-    test.feedrate(&["run", "workload.yaml"]).refuses(2, &["no manifest", "--foreign"]);
+    test.feedrate(&["run", "workload.yaml"]).refuses(2, &["without a manifest", "--foreign"]);
     assert_eq!(std::fs::read(test.path("data/train/mine.npz")).unwrap(), b"precious");
     test.feedrate(&["run", "workload.yaml", "--foreign"]).refuses(1, &["train"]);
 }

@@ -281,7 +281,7 @@ fn fewer_files_than_there_are_is_the_first_of_them() {
     dlio(&test, &fewer).warns(&[more, "[METRIC]"]);
     let own = ["run", "conf/workload/tiny.yaml", "dataset.num_files_train=5", "--foreign"];
     let own = test.feedrate(&[&own[..], &["--data", "data"]].concat());
-    own.refuses(2, &["the plan wants 5 of 8 files", "dataset.num_files_train=8"]);
+    own.refuses(2, &["the plan uses 5 of 8 files", "dataset.num_files_train=8"]);
 }
 
 #[test]
@@ -326,7 +326,7 @@ fn a_dataset_of_other_settings_is_replaced_or_refused_never_confused() {
     let size = |test: &Test| fs::metadata(test.path("data/train/img_0_of_8.npz")).unwrap().len();
     let before = size(&test);
     dlio(&test, &["workload=tiny", "++workload.dataset.num_samples_per_file=4"])
-        .refuses(1, &["made for other settings", "samples_per_file: dataset has 1"]);
+        .refuses(1, &["generated for other settings", "samples_per_file: dataset has 1"]);
     assert_eq!(dlio(&test, &[&GENERATE[..], &[larger]].concat()).code, 0);
     assert!(before < size(&test));
     test.write("data/train/img_0_of_8.npz", "somebody's own");
@@ -344,7 +344,7 @@ fn a_run_on_a_dataset_of_other_settings_is_invalid() {
     assert_eq!(dlio(&test, &[&GENERATE[..], &larger, &more_samples].concat()).code, 0);
     fs::remove_dir_all(results(&test)).unwrap();
     dlio(&test, &["workload=tiny", "++workload.dataset.format=hdf5"])
-        .refuses(1, &["made for other settings", "0"]);
+        .refuses(1, &["generated for other settings", "0"]);
     let evidence = "num_samples_per_file is 4, and 1 was planned; record_length_bytes is 16384, and 4096 was planned";
     dlio(&test, &["workload=tiny"]).warns(&["`stale_data` (invalid)", evidence]);
     let left = results(&test);

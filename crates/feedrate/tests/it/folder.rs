@@ -98,8 +98,8 @@ fn a_log_with_the_folder_of_its_job_is_emulated_on_its_files() {
         test.feedrate(&["import", "job.strace", "--data", "theirs", "-o", "job.yaml", "--json"]);
     assert_eq!(told.code, 0, "{}", told.stderr);
     let assumed = [
-        "the job read 16 files, in the folder 8 are taken",
-        "the order of files is not told: as they are named",
+        "the job read 16 files, and the folder has 8",
+        "the order of files is unknown: by their names",
     ];
     assert_eq!(told.json()["assumed"], json!(assumed));
     assert_eq!(told.json()["job"]["readers"], 2);
@@ -263,7 +263,7 @@ fn files_of_no_known_format_are_read_whole() {
         );
         assert_eq!(told["bytes"]["logical"], bytes, "{kind}");
         assert_eq!(told["found"]["samples"], told["found"]["files"]);
-        let is_told = answer.stderr.contains("read whole and not decoded");
+        let is_told = answer.stderr.contains("read and not decoded");
         assert_eq!(is_told, kind != "raw", "{}", answer.stderr);
         assert!(answer.stderr.contains(left_out), "{}", answer.stderr);
         fs::remove_dir_all(test.path("theirs")).unwrap();
@@ -280,12 +280,11 @@ fn files_that_cannot_be_read_are_refused_with_what_helps() {
     parquet.truncate(parquet.len() / 2);
     fs::create_dir(test.path("theirs")).unwrap();
     test.write("theirs/cut.parquet", &parquet);
-    let hint = "remove the file if it is broken, else convert the files: of parquet this is read: One row a sample";
+    let hint = "remove the file if it is broken, else convert the files; supported for parquet: One row a sample";
     test.feedrate(&["scan", "theirs"]).refuses(2, &["`cut.parquet`", hint]);
     fs::remove_file(test.path("theirs/cut.parquet")).unwrap();
     for command in [&["scan", "theirs"][..], &["run", "--data", "theirs"]] {
-        test.feedrate(command)
-            .refuses(2, &["holds no files that can be read", "hint: give the folder"]);
+        test.feedrate(command).refuses(2, &["contains no readable files", "hint: give the folder"]);
     }
 }
 
@@ -296,7 +295,7 @@ fn datasets_of_ours_are_named_with_their_commands() {
     let folder = test.data_files("manifest.json")[0].parent().unwrap().to_path_buf();
     let name = folder.file_name().unwrap().to_str().unwrap();
     for command in [["run", "--data", "data"], ["scan", "data", "--json"]] {
-        test.feedrate(&command).refuses(2, &["feedrate made", "feedrate run", name]);
+        test.feedrate(&command).refuses(2, &["feedrate generated", "feedrate run", name]);
     }
 }
 

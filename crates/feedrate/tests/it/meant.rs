@@ -165,16 +165,16 @@ fn files_that_are_no_workload_are_named_with_the_command_that_reads_them() {
     let shows = format!("`feedrate show {run}`");
     for (path, words) in [
         (format!("{run}/summary.json"), ["is a result of the run in", shows.as_str()]),
-        ("printed.json".into(), ["printed with `--json` (`run`)", &shows]),
-        ("results".into(), ["holds runs", run]),
+        ("printed.json".into(), ["a command with `--json` (`run`)", &shows]),
+        ("results".into(), ["contains runs", run]),
         ("dlio".into(), ["of DLIO", "`feedrate analyze dlio`"]),
         ("dlio".into(), ["of DLIO", "`feedrate run dlio/.hydra/config.yaml`"]),
         ("dlio/summary.json".into(), ["result file of DLIO", "`feedrate analyze dlio`"]),
         ("new.toml".into(), ["is the design of a study", "`feedrate study new new.toml`"]),
         ("study.csv".into(), ["is a study", "`feedrate study run study.csv`"]),
-        ("1.npz".into(), ["is no text", "--data"]),
+        ("1.npz".into(), ["is not a text file", "--data"]),
         ("empty".into(), ["is an empty folder", "`feedrate run WORKLOAD --data empty`"]),
-        ("photos".into(), ["holds no result", "`feedrate run --data photos`"]),
+        ("photos".into(), ["a folder without results", "`feedrate run --data photos`"]),
     ] {
         let answer = test.feedrate(&["run", &path]);
         answer.refuses(2, &words);

@@ -102,7 +102,7 @@ fn a_folder_with_results_of_others_is_not_taken_for_a_run() {
         let folder = test.path(left);
         strangers(&folder, &[left, "notes.txt"]);
         let answer = test.feedrate(&["run", "workload.yaml", "--run-dir", left]);
-        answer.refuses(2, &["holds the results of another run", left, "hint:"]);
+        answer.refuses(2, &["contains results of another run", left, "hint:"]);
         are_there(&folder, &[left, "notes.txt"]);
         assert_eq!(contents(&folder).len(), 2);
     }
@@ -127,12 +127,16 @@ fn dlio_benchmark_puts_the_results_of_other_runs_aside() {
     assert!(
         !run(&["++workload.accelerators=4", "++workload.reader.batch_size=1"])
             .stderr
-            .contains("is now in")
+            .contains("were moved to")
     );
     let first = contents(&test.path("hr"));
     assert!(first.contains_key(&test.path("hr/3_output.json")));
     let answer = run(&[]);
-    assert!(answer.stderr.contains("left in `hr` is now in `hr/superseded/"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("results of other runs in `hr` were moved to `hr/superseded/"),
+        "{}",
+        answer.stderr
+    );
     assert!(test.path("hr/0_output.json").exists() && !test.path("hr/1_output.json").exists());
     are_there(&test.path("hr"), &["notes.txt"]);
     let aside = |number: usize| {
@@ -275,7 +279,7 @@ fn a_file_that_was_changed_is_not_generated_over() {
     let text = fs::read_to_string(manifest).unwrap();
     fs::write(manifest, text.replace("\"complete\"", "\"generating\"")).unwrap();
     fs::write(&files[3], "torn").unwrap();
-    generate().warns(&["1 file of a generation", "made again"]);
+    generate().warns(&["1 file of an interrupted generation", "generated again"]);
     assert_eq!(test.feedrate(&["generate", "--verify", "workload.yaml"]).code, 0);
 }
 

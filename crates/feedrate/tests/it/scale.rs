@@ -330,7 +330,7 @@ fn a_dataset_is_no_larger_than_there_is_room_for() {
     assert_eq!((&told["max"], &told["free_bytes"]), (&4.into(), &(3 << 20).into()));
     let page = test.feedrate(&all).stdout;
     for words in [
-        "absent, which is not there yet: on ",
+        "absent, which does not exist yet: on ",
         "3.1 MB free",
         "for 5 accelerators, the dataset needs 2.6 MB",
     ] {

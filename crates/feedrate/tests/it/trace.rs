@@ -166,7 +166,11 @@ fn where_one_rank_can_have_no_trace_no_other_has_one() {
     let output = test.program(program, &[first, &["2", "sh", "rank.sh"]].concat()).output();
     let answer = Answer::of(&output.expect("run `cargo xtask setup`"));
     assert_ne!(answer.code, 0);
-    assert!(answer.stderr.contains("rank 1: cannot make `traces/t.1.pfw.gz`"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("rank 1: cannot create `traces/t.1.pfw.gz`"),
+        "{}",
+        answer.stderr
+    );
     assert_eq!(fs::read_dir(test.path("traces")).unwrap().count(), 0, "no trace of rank 0");
     assert!(!test.path("data").exists() && !test.path("run").exists(), "nothing was made");
 }
@@ -216,9 +220,9 @@ fn a_trace_is_never_written_over_something() {
     for (file, words) in [
         ("t.pfw.gz", "`t.pfw.gz` is there already"),
         ("t.json", "`--trace t.json`: a trace is compressed JSON"),
-        ("nowhere/t.pfw.gz", "cannot make `nowhere/t.pfw.gz`: No such file"),
-        ("t.pfw.gz/t.pfw.gz", "cannot make `t.pfw.gz/t.pfw.gz`: Not a directory"),
-        ("read only/t.pfw.gz", "cannot make `read only/t.pfw.gz`: Read-only file system"),
+        ("nowhere/t.pfw.gz", "cannot create `nowhere/t.pfw.gz`: No such file"),
+        ("t.pfw.gz/t.pfw.gz", "cannot create `t.pfw.gz/t.pfw.gz`: Not a directory"),
+        ("read only/t.pfw.gz", "cannot create `read only/t.pfw.gz`: Read-only file system"),
     ] {
         let answer = test.feedrate(&["run", "workload.yaml", "--trace", file]);
         answer.refuses(2, &[words, "hint: "]);

@@ -1,10 +1,10 @@
-//! Carries out a diagnosis: resolves the workload, prepares its dataset, measures the ceilings and saves the result.
+//! Carries out a diagnosis: resolves the workload, prepares its dataset, measures the ceilings, and saves the result.
 
 use super::{Part, SLICES};
 use crate::dataset::{self, Files};
 use crate::execute::Unsaved;
 use crate::folder;
-use crate::output::{refuse_there, write_output};
+use crate::output::{refuse_existing, write_output};
 use crate::request::Request;
 use crate::resolve::Resolved;
 use crate::result_folder;
@@ -24,16 +24,16 @@ use feedrate_spec::workload::{Workload, resolved_yaml};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Least time for a slice of a ceiling.
+/// Minimum time of a slice of a ceiling.
 const SLICE_MIN: Duration = Duration::from_millis(10);
 
 /// A request to measure the ceilings of a workload.
 pub struct DiagnosisRequest {
     /// The workload and its data.
     pub request: Request,
-    /// Time for all measurements together.
+    /// Total time for all measurements.
     pub budget_s: f64,
-    /// Drop dentries and inodes of the machine before files are opened.
+    /// Whether to drop the machine's dentries and inodes before opening files.
     pub drops_metadata: bool,
     /// Folder of all results.
     pub results: Option<PathBuf>,
@@ -41,11 +41,11 @@ pub struct DiagnosisRequest {
     pub write_yaml: Option<PathBuf>,
 }
 
-/// Ceilings that were measured.
+/// The result of measuring ceilings.
 pub struct MeasuredCeilings {
     /// The workload.
     pub workload: Workload,
-    /// Its plan.
+    /// Plan of the workload.
     pub plan: Plan,
     /// The ceilings. An interrupted diagnosis has no largest drop.
     pub diagnosis: Diagnosis,
@@ -53,11 +53,11 @@ pub struct MeasuredCeilings {
     pub is_interrupted: bool,
 }
 
-/// Where a diagnosis was saved.
+/// The folder of a saved diagnosis.
 pub struct SavedDiagnosis {
-    /// Its folder; `None` if it could not be saved at all.
+    /// The folder; `None` if the diagnosis could not be saved.
     pub folder: Option<PathBuf>,
-    /// Set if it is not in the folder of the results.
+    /// Set if the diagnosis could not be saved in the folder of the results.
     pub unsaved: Option<Unsaved>,
 }
 
@@ -65,7 +65,7 @@ impl DiagnosisRequest {
     /// Measures the ceilings.
     ///
     /// # Errors
-    /// The workload has no dataset, or the dataset cannot be prepared or read.
+    /// Fails if the workload has no dataset, or if the dataset cannot be prepared or read.
     pub fn measure(
         &self,
         signals: &Signals,
@@ -73,7 +73,7 @@ impl DiagnosisRequest {
     ) -> anyhow::Result<MeasuredCeilings> {
         let limit = self.limit()?;
         if let Some(file) = &self.write_yaml {
-            refuse_there(file, None)?;
+            refuse_existing(file, None)?;
         }
         let Resolved { plan, workload, data_root, .. } = folder::resolve(&self.request, listener)?;
         if plan.is_checkpoint_only() {
@@ -91,18 +91,18 @@ impl DiagnosisRequest {
         let files = if workload.dataset_foreign { foreign } else { Files::Generated };
         let choice = dataset::choose(&plan, &data_root, files, listener)?;
         let ranks = Ranks::alone(plan.accelerators);
-        let dataset = dataset::ready(&plan, Some(choice), None, &ranks, signals, listener)?;
-        let dataset = dataset.context("the workload reads no dataset")?;
+        let dataset = dataset::ready(&plan, Some(choice), None, &ranks, signals, listener)?
+            .context("the workload reads no dataset")?;
         let started = result_folder::wall_now();
-        let begun = Instant::now();
+        let start = Instant::now();
         let mut part = Part::new(&plan, &dataset, signals, limit, listener)?;
         part.drops_metadata = self.drops_metadata;
         let ceilings = part.all()?;
         let is_interrupted = part.is_interrupted();
-        let took_s = begun.elapsed().as_secs_f64();
+        let took_s = start.elapsed().as_secs_f64();
         let mut diagnosis = diagnosis(&plan, &part, ceilings, started, took_s);
         if is_interrupted {
-            // A part that was not measured may lose more.
+            // A ceiling that was not measured may have a larger drop.
             diagnosis.largest_drop = None;
         }
         Ok(MeasuredCeilings { workload, plan, diagnosis, is_interrupted })
@@ -114,19 +114,16 @@ impl DiagnosisRequest {
         match limit.ok().filter(|limit| *limit >= SLICE_MIN * SLICES as u32) {
             Some(limit) => Ok(limit),
             None => refuse(
-                format!(
-                    "a `--budget` of {} is no time to measure in",
-                    units::seconds(self.budget_s)
-                ),
-                "each ceiling needs a moment: `30s`, `1m`",
+                format!("a `--budget` of {} is too short", units::seconds(self.budget_s)),
+                "give more time, such as `30s` or `1m`",
             ),
         }
     }
 
-    /// Saves a diagnosis with its picture into a new folder of the results, else into a temporary folder.
+    /// Saves a diagnosis and its picture in a new result folder, or in a temporary folder if that fails.
     ///
     /// # Errors
-    /// The folder of the results is the root of the file system.
+    /// Fails if the folder of the results is the root of the file system.
     pub fn save(
         &self,
         measured: &MeasuredCeilings,

@@ -1,4 +1,5 @@
-//! Measures ceilings: runs of the workload with one part replaced, and plain reads and opens of its files. The runs are not kept.
+//! Measures ceilings with runs of the workload in which one part is replaced, and with plain reads and opens of its files. The runs are not
+//! saved.
 
 mod passes;
 mod alone;
@@ -25,53 +26,55 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Bytes that a worker reads of a file one after another, where samples are not shuffled.
+/// Number of consecutive bytes that a worker reads from a file, if samples are not shuffled.
 const STRETCH_BYTES: u64 = 16 << 20;
-/// Size of the part of the dataset that is read: bytes, most files and fewest steps.
+/// Size of the part of the dataset that is read.
 const PART_BYTES: f64 = 512e6;
+/// Maximum number of files of the part.
 const PART_FILES_MAX: u64 = 2048;
+/// Minimum number of steps of the part.
 const PART_STEPS_MIN: u64 = 4;
-/// Files that plain reads hold open.
+/// Maximum number of open files of plain reads.
 const OPEN_FILES_MAX: usize = 512;
-/// Number of files that are checked for leaving the page cache.
-const LOOKED_AT_MAX: usize = 64;
-/// Share of the files that may still be there.
+/// Maximum number of files whose eviction is checked.
+const EVICTION_CHECKS_MAX: usize = 64;
+/// Maximum share of the files that may stay in the page cache after eviction.
 const RESIDENT_SHARE_MAX: f64 = 0.05;
-/// Slices in which each part is measured.
+/// Number of slices in which each ceiling is measured.
 const SLICES: usize = 5;
-/// A first step, and all slices of a part with their preparation, may take this many times the time of a ceiling.
+/// Factor on the time of a ceiling: limit for a first step, and for all slices including their preparation.
 const PATIENCE: u32 = 4;
-/// Time ends a run that need not be cold, not its epochs.
+/// Number of epochs of runs with a warm page cache, which end after a time instead.
 const EPOCHS: u32 = 1000;
 
-/// The first files of a dataset, of which ceilings are measured.
+/// The first files of a dataset, with which ceilings are measured.
 struct Part<'a> {
-    /// A run of one epoch of them that computes nothing.
+    /// Plan of a run over these files: one epoch without compute.
     plan: Plan,
-    /// Computed in a step of the slowest accelerator, for whom all wait.
+    /// Compute time of a step on the slowest accelerator.
     compute_s: f64,
-    /// Share of a step in starting an epoch's workers.
+    /// Time of a step for starting the workers of an epoch.
     start_of_step_s: f64,
-    /// Mean work of `reader.preprocess_time` on a sample.
+    /// Mean preprocessing time of a sample.
     preprocess_s: f64,
     dataset: &'a OpenDataset,
-    /// Cost of a sample; `None` before a run has measured it.
+    /// Costs of a sample; `None` before they are measured.
     per_sample: Option<PerSample>,
     /// The files of the part; empty if the dataset has none.
     files: Vec<PlainFile>,
     signals: &'a Signals,
     limit: Duration,
     listener: &'a dyn Listener,
-    /// Cores that may decode.
+    /// Number of cores that can decode.
     cores: u32,
-    /// Throttle or delays stand for the storage in reads.
+    /// Whether reads are slowed down by a throttle or delays.
     is_emulated: bool,
-    /// Dentries and inodes go with the page cache.
+    /// Whether dentries and inodes are dropped with the page cache.
     drops_metadata: bool,
 }
 
 impl<'a> Part<'a> {
-    /// The first files of the dataset of `plan`; each ceiling is measured for `limit`.
+    /// Selects the first files of the dataset of `plan`. Each ceiling is measured for `limit`.
     fn new(
         plan: &Plan,
         dataset: &'a OpenDataset,
@@ -80,37 +83,42 @@ impl<'a> Part<'a> {
         listener: &'a dyn Listener,
     ) -> anyhow::Result<Self> {
         let mut part = plan.clone();
-        (part.checkpoint, part.evaluation, part.iostat_devices) = (None, None, None);
+        part.checkpoint = None;
+        part.evaluation = None;
+        part.iostat_devices = None;
         part.stage = None;
-        (part.timeline, part.loader.in_memory) = (false, false);
+        part.timeline = false;
+        part.loader.in_memory = false;
         part.train.epochs = 1;
-        (part.train.total_steps, part.train.on_devices) = (None, None);
+        part.train.total_steps = None;
+        part.train.on_devices = None;
         part.train.compute = TimeSpec::None;
-        // An epoch of the part is short.
+        // Starting workers would dominate the short epochs.
         part.loader.client =
             part.loader.client.map(|client| ClientPlan { start_per_epoch_s: 0.0, ..client });
-        let all = plan.dataset.files_train.max(1);
+        let dataset_files = plan.dataset.files_train.max(1);
         let estimate = catalog::estimate(plan);
         let file_bytes = (estimate.file_bytes / estimate.files.max(1)).max(1) as f64;
-        // No file of the part is read twice.
+        // No file is read by two accelerators.
         part.loader.reread_share = 0.0;
-        let once = schedule::steps_of_training(&plan.dataset, &part.loader, plan.accelerators);
-        let steps = plan.train.steps_per_epoch.min(once).max(1);
-        let for_steps = (PART_STEPS_MIN.saturating_mul(all)).div_ceil(steps);
-        let for_bytes = ((PART_BYTES / file_bytes) as u64).min(PART_FILES_MAX);
-        let files = for_bytes.max(for_steps).clamp(1, all);
-        part.dataset.named_train.get_or_insert(all);
+        let steps_without_rereads =
+            schedule::steps_of_training(&plan.dataset, &part.loader, plan.accelerators);
+        let steps = plan.train.steps_per_epoch.min(steps_without_rereads).max(1);
+        let files_for_steps = (PART_STEPS_MIN.saturating_mul(dataset_files)).div_ceil(steps);
+        let files_for_bytes = ((PART_BYTES / file_bytes) as u64).min(PART_FILES_MAX);
+        let files = files_for_bytes.max(files_for_steps).clamp(1, dataset_files);
+        part.dataset.named_train.get_or_insert(dataset_files);
         part.dataset.files_train = files;
-        let share = u128::from(steps) * u128::from(files) / u128::from(all);
-        part.train.steps_per_epoch = share.max(1) as u64;
-        let mut lengths = Vec::new();
+        let part_steps = u128::from(steps) * u128::from(files) / u128::from(dataset_files);
+        part.train.steps_per_epoch = part_steps.max(1) as u64;
+        let mut plain_files = Vec::new();
         if needs_files(plan, &*dataset.storage) {
             let layout = Layout::new(&part.dataset);
             for file in 0..files {
                 let mut path = String::new();
                 layout.write_path(file, &mut path);
                 if let Some(bytes) = dataset.storage.stat(&path)? {
-                    lengths.push(PlainFile { path, bytes });
+                    plain_files.push(PlainFile { path, bytes });
                 }
             }
         }
@@ -124,7 +132,7 @@ impl<'a> Part<'a> {
             plan: part,
             dataset,
             per_sample: None,
-            files: lengths,
+            files: plain_files,
             signals,
             limit,
             listener,
@@ -132,7 +140,7 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// One slice of one part.
+    /// Measures one slice of a ceiling.
     fn slice(&self, name: Rung) -> anyhow::Result<Ceiling> {
         match name {
             Rung::FileSystem => self.file_system(),
@@ -146,6 +154,7 @@ impl<'a> Part<'a> {
         }
     }
 
+    /// Time of a slice.
     fn slice_limit(&self) -> Duration {
         self.limit / SLICES as u32
     }
@@ -155,6 +164,7 @@ impl<'a> Part<'a> {
         self.signals.interrupted.load(Relaxed)
     }
 
+    /// A slice of the ceiling of plain reads.
     fn file_system(&self) -> anyhow::Result<Ceiling> {
         let name = Rung::FileSystem;
         if self.files.is_empty() {
@@ -172,22 +182,22 @@ impl<'a> Part<'a> {
             .is_some_and(|engine| engine.member().has(Ability::BypassesPageCache));
         let storage = self.bytes_of_files()?;
         let in_flight = self.workers();
-        let read_from = match (is_direct, self.is_emptied()?) {
+        let read_from = match (is_direct, self.can_evict()?) {
             _ if !storage.member().has(Ability::PageCache) => ReadFrom::Storage,
             (true, true) => ReadFrom::Direct,
             (false, true) => ReadFrom::Cold,
             (_, false) if self.is_emulated => ReadFrom::Emulated,
-            // A tmpfs takes O_DIRECT too, and copies from memory.
+            // A tmpfs accepts O_DIRECT, but reads from memory.
             (_, false) => return Ok(Ceiling::not_measured(name, NotMeasured::StaysInMemory)),
         };
         let files = &self.files[..self.files.len().min(OPEN_FILES_MAX)];
         let is_cold = read_from == ReadFrom::Cold;
-        let how = PlainReads { request_bytes, stretch_bytes, shuffled, repeats: !is_cold };
-        let sum = self.until_over(self.slice_limit(), |limit| {
+        let reads = PlainReads { request_bytes, stretch_bytes, shuffled, repeats: !is_cold };
+        let sum = self.repeat_for(self.slice_limit(), |limit| {
             if is_cold {
                 self.evict()?;
             }
-            Ok(self.probe(storage.clone(), files, in_flight, limit).reads(how)?)
+            Ok(self.probe(storage.clone(), files, in_flight, limit).reads(reads)?)
         })?;
         let Some(rate) = per_second(sum.bytes as f64, sum.ns) else {
             return Ok(Ceiling::not_measured(name, NotMeasured::TooSlow));
@@ -204,6 +214,7 @@ impl<'a> Part<'a> {
         })
     }
 
+    /// A slice of the ceiling of opens.
     fn opens(&self) -> anyhow::Result<Ceiling> {
         if self.files.is_empty() {
             return Ok(Ceiling::not_measured(Rung::Opens, NotMeasured::NoFiles));
@@ -211,7 +222,7 @@ impl<'a> Part<'a> {
         let in_flight = self.workers();
         let storage = self.dataset.storage.clone();
         let mut is_cold = self.drops_metadata;
-        let sum = self.until_over(self.slice_limit(), |limit| {
+        let sum = self.repeat_for(self.slice_limit(), |limit| {
             let again = !(is_cold && system::drop_metadata().is_ok());
             is_cold &= !again;
             Ok(self.probe(storage.clone(), &self.files, in_flight, limit).opens(again)?)
@@ -226,36 +237,38 @@ impl<'a> Part<'a> {
         Ok(Ceiling { own_per_second: Some(rate), read_from, ..ceiling })
     }
 
-    /// Runs of `plan`, one after another until time is over, each from a page cache as `cache` says.
+    /// Repeats runs of `plan` for `limit`. With a cold `cache`, the page cache is emptied before each.
     fn passes(&self, plan: &Plan, cache: Cache, limit: Duration) -> anyhow::Result<Passes> {
-        let (mut plan, is_cold) = (plan.clone(), cache == Cache::Cold);
+        let is_cold = cache == Cache::Cold;
+        let mut run_plan = plan.clone();
         // A cold run would drop dentries and inodes of the whole machine.
-        plan.train.cache = Cache::AsIs;
-        plan.train.epochs = if is_cold { 1 } else { EPOCHS };
+        run_plan.train.cache = Cache::AsIs;
+        run_plan.train.epochs = if is_cold { 1 } else { EPOCHS };
         let mut all = Passes::default();
         let patience = self.limit * PATIENCE;
-        self.until_over(limit, |limit| {
+        self.repeat_for(limit, |limit| {
             if is_cold {
                 self.evict()?;
             }
             let (record, elapsed) =
-                run(&plan, self.dataset, [limit, patience], self.signals, self.listener)?;
+                run(&run_plan, self.dataset, [limit, patience], self.signals, self.listener)?;
             Ok(Operations { ns: all.add(&record, elapsed), ..Operations::default() })
         })?;
         Ok(all)
     }
 
-    /// Do it again until the times of all sum up to `limit`, or it takes too long.
-    fn until_over(
+    /// Repeats `act` until the measured times sum up to `limit`, or twice that time has passed. Returns the sum.
+    fn repeat_for(
         &self,
         limit: Duration,
         mut act: impl FnMut(Duration) -> anyhow::Result<Operations>,
     ) -> anyhow::Result<Operations> {
-        let (begun, mut all) = (Instant::now(), Vec::new());
+        let start = Instant::now();
+        let mut all = Vec::new();
         loop {
             let sum: Operations = all.iter().copied().sum();
             let left = limit.saturating_sub(Duration::from_nanos(sum.ns));
-            let is_late = limit * 2 <= begun.elapsed() && !all.is_empty();
+            let is_late = limit * 2 <= start.elapsed() && !all.is_empty();
             if left < limit / 20 || is_late || self.is_interrupted() {
                 return Ok(sum);
             }
@@ -270,10 +283,11 @@ impl<'a> Part<'a> {
         in_flight: u32,
         limit: Duration,
     ) -> Probe<'p> {
-        let (plan, interrupted) = (&self.plan.storage, &*self.signals.interrupted);
-        Probe { storage, plan, files, in_flight, limit, interrupted }
+        let interrupted = &*self.signals.interrupted;
+        Probe { storage, plan: &self.plan.storage, files, in_flight, limit, interrupted }
     }
 
+    /// The ceiling of the loader from its runs.
     fn loader_ceiling(&self, passes: &Passes) -> Ceiling {
         let Some(rate) = per_second(passes.samples as f64, passes.ns) else {
             return Ceiling::not_measured(Rung::Loader, NotMeasured::TooSlow);
@@ -281,6 +295,7 @@ impl<'a> Part<'a> {
         self.measured(Rung::Loader, Some(rate), passes.ns, self.workers())
     }
 
+    /// A ceiling with the measured rate.
     fn measured(
         &self,
         name: Rung,
@@ -304,12 +319,12 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Reading threads of all accelerators.
+    /// Number of reading threads of all accelerators.
     fn workers(&self) -> u32 {
         self.plan.readers().saturating_mul(self.plan.loader.workers.max(1))
     }
 
-    /// A storage whose engine reads bytes, the plan's own where it does.
+    /// A storage whose engine reads bytes. It is the dataset's, unless its engine serves samples.
     fn bytes_of_files(&self) -> anyhow::Result<Arc<dyn Storage>> {
         let engine = engine_of(&self.plan.storage);
         let serves_samples =
@@ -321,28 +336,28 @@ impl<'a> Part<'a> {
         Ok(Arc::from(storage::open(kind, &self.dataset.folder)?))
     }
 
-    /// Drop these files, and nothing else, from the page cache.
+    /// Evicts the files from the page cache, and nothing else.
     fn evict(&self) -> anyhow::Result<()> {
         for file in &self.files {
             self.dataset.storage.evict(&file.path)?;
         }
         if self.drops_metadata {
-            // Where it is not allowed, opens say that they were not cold.
+            // Without permission this fails, and opens report that they were not cold.
             let _ = system::drop_metadata();
         }
         Ok(())
     }
 
-    /// Whether they are known to leave it.
-    fn is_emptied(&self) -> anyhow::Result<bool> {
+    /// Whether eviction of the files is known to work.
+    fn can_evict(&self) -> anyhow::Result<bool> {
         self.evict()?;
         let mut resident = 0;
         let mut bytes = 0;
-        for file in self.files.iter().take(LOOKED_AT_MAX) {
-            let Some(of_file) = self.dataset.storage.resident_bytes(&file.path)? else {
+        for file in self.files.iter().take(EVICTION_CHECKS_MAX) {
+            let Some(file_resident) = self.dataset.storage.resident_bytes(&file.path)? else {
                 return Ok(false);
             };
-            resident += of_file;
+            resident += file_resident;
             bytes += file.bytes;
         }
         Ok(resident as f64 <= RESIDENT_SHARE_MAX * bytes as f64)
@@ -357,7 +372,7 @@ fn engine_of(plan: &StoragePlan) -> Option<&'static dyn Engine> {
     plan.engine.as_deref().and_then(engine::find)
 }
 
-/// Whether throttle or delays stand for the storage in reads.
+/// Whether a throttle or delays slow reads down.
 fn emulates_reads(plan: &StoragePlan) -> bool {
     let waits_s = plan.throttle_latency_s + plan.delay_s + plan.read_delay_s;
     plan.throttle_bytes_per_second.is_some() || waits_s > 0.0

@@ -1,8 +1,7 @@
-//! Short runs for measurements: each computes nothing, ends when its time is over, and is not kept.
+//! Short runs for measurements, without compute. Each ends after a time limit, and is not saved.
 
 use crate::dataset::OpenDataset;
 use crate::execute::{self, Execution, RunObserver};
-
 use anyhow::Context;
 use feedrate_measure::metric::counters_of_run;
 use feedrate_measure::record::{IoCounters, Record};
@@ -16,58 +15,62 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Interval between two looks at a run that is waited for.
-const LOOK: Duration = Duration::from_millis(2);
+/// Interval between checks of a run's progress.
+const CHECK_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Runs of one kind, together.
+/// The sum of several runs with the same plan.
 #[derive(Debug, Default)]
 pub(super) struct Passes {
     pub(super) samples: u64,
     pub(super) ns: u64,
-    /// Counters of runs that came to their end, if any did: where time cuts a run short, some reads are of samples that are none.
+    /// Counters of complete runs, or of all runs if none is complete. In an interrupted run, some reads belong to unfinished samples.
     pub(super) io: IoCounters,
-    /// Batches that the training took of these.
+    /// Number of batches that training received in the runs of `io`.
     pub(super) batches: u64,
     device_bytes: u64,
-    has_whole: bool,
+    has_complete: bool,
 }
 
-/// Cost of a sample in operations.
+/// Mean costs of a sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PerSample {
-    /// Bytes.
+    /// Bytes read.
     pub(super) bytes: f64,
-    /// Fewer, where the page cache gives some of them again.
+    /// Bytes read from the device, which are fewer if the page cache serves some.
     pub(super) device_bytes: f64,
-    /// Opens.
+    /// Number of opens.
     pub(super) opens: f64,
-    /// Bytes of a read, on average.
+    /// Bytes of a read.
     pub(super) request_bytes: f64,
 }
 
 impl Passes {
-    /// Take in a run that was `elapsed` on its way. Returns how long it counts: its whole epochs, else what there is of the first.
+    /// Adds a run that took `elapsed`. Returns the time that counts: that of its complete epochs, or `elapsed` if it has none.
     pub(super) fn add(&mut self, record: &Record, elapsed: Duration) -> u64 {
         let io = counters_of_run(record);
-        let is_whole = |scope: &Scope<'_>| scope.steps() == record.plan.train.steps_per_epoch;
-        let whole: Vec<Scope<'_>> = Scope::all(record).filter(is_whole).collect();
-        let ns: u64 = whole.iter().map(|scope| scope.epoch.end_ns - scope.epoch.start_ns).sum();
-        let steps = whole.into_iter().map(Scope::steps).sum::<u64>();
+        let is_complete = |scope: &Scope<'_>| scope.steps() == record.plan.train.steps_per_epoch;
+        let complete: Vec<Scope<'_>> = Scope::all(record).filter(is_complete).collect();
+        let complete_ns: u64 =
+            complete.iter().map(|scope| scope.epoch.end_ns - scope.epoch.start_ns).sum();
+        let steps = complete.into_iter().map(Scope::steps).sum::<u64>();
         let batches = steps * u64::from(record.plan.accelerators);
         let (samples, ns) = if steps > 0 {
-            (batches * record.plan.loader.batch_size, ns)
+            (batches * record.plan.loader.batch_size, complete_ns)
         } else {
             (io.samples, elapsed.as_nanos() as u64)
         };
-        (self.samples, self.ns) = (self.samples + samples, self.ns + ns);
-        if record.complete && !self.has_whole {
-            (self.io, self.batches, self.device_bytes) = (IoCounters::default(), 0, 0);
-            self.has_whole = true;
+        self.samples += samples;
+        self.ns += ns;
+        if record.complete && !self.has_complete {
+            self.io = IoCounters::default();
+            self.batches = 0;
+            self.device_bytes = 0;
+            self.has_complete = true;
         }
-        if record.complete || !self.has_whole {
+        if record.complete || !self.has_complete {
             self.io.add(&io);
-            let steps: u64 = Scope::each(record).map(Scope::steps).sum();
-            self.batches += steps * u64::from(record.plan.accelerators);
+            let all_steps: u64 = Scope::each(record).map(Scope::steps).sum();
+            self.batches += all_steps * u64::from(record.plan.accelerators);
             let hosts = record.epochs.iter().map(|epoch| &epoch.host);
             let device_bytes = hosts.filter_map(|host| host.process_device_read_bytes);
             self.device_bytes += device_bytes.sum::<u64>();
@@ -75,11 +78,12 @@ impl Passes {
         ns
     }
 
+    /// Mean costs of a sample; `None` if nothing was read.
     pub(super) fn per_sample(&self) -> Option<PerSample> {
         let IoCounters { opens, reads, read_bytes, samples, .. } = self.io;
         // Some file systems do not report the bytes of their device.
-        let device_bytes = Some(self.device_bytes).filter(|bytes| *bytes > 0).unwrap_or(read_bytes);
-        let device_bytes = device_bytes.min(read_bytes);
+        let reported = Some(self.device_bytes).filter(|bytes| *bytes > 0).unwrap_or(read_bytes);
+        let device_bytes = reported.min(read_bytes);
         let is_known = samples > 0 && reads > 0 && read_bytes > 0;
         is_known.then(|| PerSample {
             bytes: read_bytes as f64 / samples as f64,
@@ -90,7 +94,7 @@ impl Passes {
     }
 }
 
-/// A run that ends after `limit`, without a step yet after `patience`, and how long it was on the way.
+/// Runs `plan` for `limit` from the start of its first step, or for `patience` if no step finishes. Returns the record and the duration.
 pub(super) fn run(
     plan: &Plan,
     dataset: &OpenDataset,
@@ -104,22 +108,23 @@ pub(super) fn run(
     std::thread::scope(|scope| {
         let watch = || {
             let mut begun = None;
-            // Until the last sample that counts is there: workers go on until they are stopped.
+            // Workers continue until they are stopped, also after the last sample that counts.
             while !is_over.load(Relaxed) {
-                std::thread::sleep(LOOK);
+                std::thread::sleep(CHECK_INTERVAL);
                 if run_signals.live.steps.load(Relaxed) == 0 {
                     continue;
                 }
                 let elapsed = begun.get_or_insert_with(Instant::now).elapsed();
-                let most = if run_signals.live.step.load(Relaxed) > 0 { limit } else { patience };
-                let is_late = most <= elapsed;
-                let wanted = is_late || signals.interrupted.load(Relaxed);
-                run_signals.interrupted.fetch_or(wanted, Relaxed);
+                let has_steps = run_signals.live.step.load(Relaxed) > 0;
+                let elapsed_max = if has_steps { limit } else { patience };
+                let must_end = elapsed_max <= elapsed || signals.interrupted.load(Relaxed);
+                run_signals.interrupted.fetch_or(must_end, Relaxed);
             }
             begun.map_or(Duration::ZERO, |begun: Instant| begun.elapsed())
         };
-        let watching = std::thread::Builder::new().spawn_scoped(scope, watch);
-        let watching = watching.context("cannot start the thread that ends a run")?;
+        let watcher = std::thread::Builder::new()
+            .spawn_scoped(scope, watch)
+            .context("cannot start the thread that ends a run")?;
         let mut execution = Execution {
             ranks: &ranks,
             record: execute::new_record(plan, Some(dataset), None),
@@ -132,12 +137,12 @@ pub(super) fn run(
         };
         let outcome = execution.run(plan, Some(dataset));
         is_over.store(true, Relaxed);
-        let elapsed = watching.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let elapsed = watcher.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         outcome.map(|()| (execution.record, elapsed))
     })
 }
 
-/// Ignores what happens in a run.
+/// Ignores all events of a run.
 struct NoObserver;
 
 impl RunObserver for NoObserver {

@@ -1,8 +1,7 @@
-//! Measures each part once, in short slices, from whose spread its interval comes.
+//! Measures each ceiling in several short slices, whose spread gives the interval of the result.
 
 use super::{PATIENCE, Part, SLICES};
 use crate::progress_text;
-
 use feedrate_measure::stats::mean;
 use feedrate_results::diagnosis::{Ceiling, NotMeasured, Rung};
 use feedrate_spec::listener::ProgressLine;
@@ -13,26 +12,27 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 impl Part<'_> {
-    /// All ceilings, in their order. After an interrupt the remaining parts have no figures.
+    /// Measures all ceilings, in their order. After an interruption, the remaining ceilings have no numbers.
     pub(super) fn all(&mut self) -> anyhow::Result<Vec<Ceiling>> {
         let has_client = self.plan.loader.client.is_some();
-        let parts = Rung::ALL.into_iter().filter(|part| *part != Rung::Client || has_client);
-        let parts: Vec<Rung> = parts.collect();
-        let at = Arc::new(AtomicUsize::new(parts.len() - 1));
-        let _line = self.line(parts.clone(), Arc::clone(&at));
-        // The loader's first slice gives the costs of a sample that other parts rest on, so it comes first and has the time of a whole part.
-        let first = self.passes(&self.plan, Cache::Cold, self.limit)?;
-        self.per_sample = first.per_sample();
-        let first = self.loader_ceiling(&first);
+        let rungs: Vec<Rung> =
+            Rung::ALL.into_iter().filter(|rung| *rung != Rung::Client || has_client).collect();
+        let current = Arc::new(AtomicUsize::new(rungs.len() - 1));
+        let _line = self.progress_line(rungs.clone(), Arc::clone(&current));
+        // Other ceilings need the costs of a sample, which the loader's first slice measures. That slice therefore comes first, and has the
+        // time of a whole ceiling.
+        let first_passes = self.passes(&self.plan, Cache::Cold, self.limit)?;
+        self.per_sample = first_passes.per_sample();
+        let first_slice = self.loader_ceiling(&first_passes);
         let mut ceilings: Vec<Ceiling> = Vec::new();
-        for (index, name) in parts.into_iter().enumerate() {
-            at.store(index, Relaxed);
+        for (index, name) in rungs.into_iter().enumerate() {
+            current.store(index, Relaxed);
             let stays_in_memory = Some(NotMeasured::StaysInMemory);
             let ceiling = match name {
                 Rung::Loader if ceilings[0].not_measured == stays_in_memory => {
                     Ceiling::not_measured(name, NotMeasured::StaysInMemory)
                 }
-                Rung::Loader => self.in_slices(name, vec![first.clone()])?,
+                Rung::Loader => self.in_slices(name, vec![first_slice.clone()])?,
                 _ => self.in_slices(name, Vec::new())?,
             };
             ceilings.push(ceiling);
@@ -40,15 +40,16 @@ impl Part<'_> {
         Ok(ceilings)
     }
 
-    /// The mean over all slices that have figures, and of rate 0 for those in which nothing was done; without any figures, the first reason. `slices`: those that were measured before.
+    /// Measures a ceiling in slices, in addition to the given ones. The result is the mean over slices with numbers, where a slice without
+    /// progress counts as rate 0. If no slice has numbers, it is the first slice with its reason.
     fn in_slices(&self, name: Rung, mut slices: Vec<Ceiling>) -> anyhow::Result<Ceiling> {
-        let begun = Instant::now();
-        while slices.len() < SLICES && begun.elapsed() < self.limit * PATIENCE {
+        let start = Instant::now();
+        while slices.len() < SLICES && start.elapsed() < self.limit * PATIENCE {
             if self.is_interrupted() {
                 break;
             }
             let slice = self.slice(name)?;
-            // A slice that was cut short is none.
+            // An interrupted slice does not count.
             if !self.is_interrupted() {
                 slices.push(slice);
             }
@@ -59,13 +60,13 @@ impl Part<'_> {
             let none = Ceiling::not_measured(name, NotMeasured::Interrupted);
             return Ok(slices.into_iter().next().unwrap_or(none));
         };
-        let all = |value: fn(&Ceiling) -> Option<f64>| -> Vec<f64> {
+        let known_values = |value: fn(&Ceiling) -> Option<f64>| -> Vec<f64> {
             known.iter().filter_map(|slice| value(slice)).collect()
         };
         let is_stalled = |slice: &&Ceiling| slice.not_measured == Some(NotMeasured::TooSlow);
         let stalled = slices.iter().filter(is_stalled).count();
         let rates = |value: fn(&Ceiling) -> Option<f64>| -> Vec<f64> {
-            let mut rates = all(value);
+            let mut rates = known_values(value);
             if !rates.is_empty() {
                 rates.resize(rates.len() + stalled, 0.0);
             }
@@ -76,16 +77,16 @@ impl Part<'_> {
             samples_per_second: mean(&slices_samples_per_second),
             bytes_per_second: mean(&rates(|slice| slice.bytes_per_second)),
             own_per_second: mean(&rates(|slice| slice.own_per_second)),
-            measured_s: Some(all(|slice| slice.measured_s).iter().sum()),
-            request_bytes: mean(&all(|slice| slice.request_bytes)),
+            measured_s: Some(known_values(|slice| slice.measured_s).iter().sum()),
+            request_bytes: mean(&known_values(|slice| slice.request_bytes)),
             slices_samples_per_second,
             ..(*last).clone()
         })
     }
 
-    /// The live line: which of `parts` is measured.
-    fn line(&self, parts: Vec<Rung>, at: Arc<AtomicUsize>) -> Box<dyn ProgressLine> {
-        let name = move || parts[at.load(Relaxed)].title().to_string();
+    /// Shows the ceiling that is being measured, whose index in `rungs` is `current`.
+    fn progress_line(&self, rungs: Vec<Rung>, current: Arc<AtomicUsize>) -> Box<dyn ProgressLine> {
+        let name = move || rungs[current.load(Relaxed)].title().to_string();
         self.listener.show_progress(progress_text::elapsed(name))
     }
 }

@@ -1,4 +1,4 @@
-//! From a command line to a workload: where it is looked for, what Hydra would have written beside the results.
+//! Composes a workload from a command line as Hydra does: search for the workload, overrides, and the texts of Hydra's files.
 
 use crate::bundled::{self, Bundled, WORKLOADS};
 use crate::resolve::{overrides, warnings};
@@ -12,7 +12,7 @@ use feedrate_spec::workload::{self, Override, Strictness, Workload, yaml_at};
 use jiff::Zoned;
 use std::path::PathBuf;
 
-/// A request in Hydra's terms.
+/// A request in the terms of Hydra.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DlioRequest {
     /// `--config-path`: folder whose `workload/` replaces the bundled workloads.
@@ -23,7 +23,7 @@ pub struct DlioRequest {
     pub workload: Option<String>,
     /// Overrides of the workload, as typed, in their order.
     pub overrides: Vec<String>,
-    /// All overrides but Hydra's settings, `workload=NAME` among them, as typed.
+    /// All overrides except Hydra's settings, including `workload=NAME`, as typed.
     pub task: Vec<String>,
     /// `hydra.KEY=VALUE`, as typed.
     pub hydra: Vec<String>,
@@ -31,12 +31,12 @@ pub struct DlioRequest {
     pub warnings: Vec<String>,
 }
 
-/// Reads a variable of the environment, for `${oc.env:NAME}`.
+/// Function that reads a variable of the environment, for `${oc.env:NAME}`.
 pub type ReadVariable = fn(&str) -> Option<String>;
 
 /// A workload with its overrides, as Hydra composes it.
 pub struct Composed {
-    /// Its name.
+    /// Name of the workload.
     pub name: String,
     /// The workload.
     pub workload: Workload,
@@ -44,14 +44,14 @@ pub struct Composed {
     pub warnings: Vec<String>,
     /// Hydra's folder of the run.
     pub run_dir: PathBuf,
-    /// Whether the folder is named by the time, so that no other run shares it.
+    /// Whether the folder's name contains the time in seconds, so that no other run uses it.
     pub is_stamped: bool,
     /// Hydra's folder in `run_dir`.
     pub subfolder: String,
 }
 
 impl Composed {
-    /// The files in Hydra's folder.
+    /// The texts of the files in Hydra's folder.
     pub fn hydra_text(&self, request: &DlioRequest) -> HydraText {
         let Composed { name, workload, run_dir, subfolder, .. } = self;
         hydra_text(&request.task, &request.hydra, name, workload, run_dir, subfolder)
@@ -61,7 +61,7 @@ impl Composed {
 /// Finds the workload and applies the overrides.
 ///
 /// # Errors
-/// There is no such workload, or it is bad.
+/// Fails if the workload does not exist or is invalid.
 pub fn compose(request: &DlioRequest, variable: ReadVariable) -> anyhow::Result<Composed> {
     let mut warnings = request.warnings.clone();
     let name = request.workload.as_deref().unwrap_or("default");
@@ -69,14 +69,14 @@ pub fn compose(request: &DlioRequest, variable: ReadVariable) -> anyhow::Result<
     let overrides = overrides(&request.overrides, Override::parse_as_hydra)?;
     let (workload, noted) = workload::parse(&file, &yaml, &overrides, Strictness::Warning)?;
     warnings.extend(warning_lines(&noted));
-    let (run_dir, subfolder) = hydra_settings(&request.hydra, &mut warnings)?;
-    // A coarser stamp names a folder that the user means to share.
-    let is_stamped = run_dir.contains("${now:") && run_dir.contains("%S");
-    let run_dir = PathBuf::from(interpolated(&run_dir, &workload, variable)?);
+    let (run_dir_text, subfolder) = hydra_settings(&request.hydra, &mut warnings)?;
+    // With a coarser time, the user intends to use the folder for several runs.
+    let is_stamped = run_dir_text.contains("${now:") && run_dir_text.contains("%S");
+    let run_dir = PathBuf::from(interpolated(&run_dir_text, &workload, variable)?);
     Ok(Composed { name: name.to_string(), workload, warnings, run_dir, is_stamped, subfolder })
 }
 
-/// Warnings of a problem list, a line each.
+/// The warnings among problems, one line each.
 pub(super) fn warning_lines(problems: &Problems) -> impl Iterator<Item = String> {
     warnings(problems).map(|problem| {
         let text = problem.to_string();
@@ -84,15 +84,15 @@ pub(super) fn warning_lines(problems: &Problems) -> impl Iterator<Item = String>
     })
 }
 
-/// DLIO's default (`configs/config.yaml`).
+/// Hydra's folder in DLIO's default configuration (`configs/config.yaml`).
 const RUN_DIR: &str = "./hydra_log/${workload.model.name}/${now:%Y-%m-%d}-${now:%H-%M-%S}";
 
-/// Whether the bundled workload of this name is taken even where `--config-dir` has one: Hydra searches DLIO's own package first.
-pub fn hides(name: &str) -> bool {
-    bundled::find(name).is_some_and(|bundled| bundled.of_dlio)
+/// Whether a bundled workload takes precedence over one of the same name in `--config-dir`, because Hydra searches DLIO's package first.
+pub fn takes_precedence(name: &str) -> bool {
+    bundled::find(name).is_some_and(|bundled| bundled.is_in_dlio)
 }
 
-/// (what places call the file, text)
+/// Finds a workload. Returns the name of its file in messages, and its text.
 fn find(
     name: &str,
     request: &DlioRequest,
@@ -104,27 +104,27 @@ fn find(
     for (flag, dir) in [("--config-path", config_path), ("--config-dir", config_dir)] {
         let Some(dir) = dir else { continue };
         if !dir.is_dir() {
-            let message = format!("`{flag} {}` is no folder", dir.display());
-            return refuse(message, "give one that has workloads as `workload/NAME.yaml`");
+            let message = format!("`{flag} {}` is not a folder", dir.display());
+            return refuse(message, "give a folder with workloads in `workload/NAME.yaml`");
         }
         folders.push(dir.join("workload"));
     }
     let packaged = if config_path.is_some() { &[] } else { WORKLOADS };
     let bundled = packaged.iter().find(|bundled| bundled.name == stem);
-    let mut theirs = folders.iter().map(|folder| folder.join(format!("{stem}.yaml")));
-    let theirs = theirs.find(|path| path.is_file());
-    match (bundled, theirs) {
-        (Some(bundled), Some(theirs)) if bundled.of_dlio => {
+    let mut candidates = folders.iter().map(|folder| folder.join(format!("{stem}.yaml")));
+    let users = candidates.find(|path| path.is_file());
+    match (bundled, users) {
+        (Some(bundled), Some(users)) if bundled.is_in_dlio => {
             warnings.push(format!(
-                "the bundled workload `{stem}` hides `{}`, as in DLIO; give the file another name to use it",
-                theirs.display()
+                "the bundled workload `{stem}` takes precedence over `{}`, as in DLIO; rename the file to use it",
+                users.display()
             ));
             Ok((bundled.file(), bundled.yaml.into()))
         }
-        (_, Some(theirs)) => {
-            let file = theirs.display().to_string();
+        (_, Some(users)) => {
+            let file = users.display().to_string();
             let yaml =
-                read_text(&theirs).with_context(|| format!("cannot read workload `{file}`"))?;
+                read_text(&users).with_context(|| format!("cannot read workload `{file}`"))?;
             Ok((file, yaml))
         }
         (Some(bundled), None) => Ok((bundled.file(), bundled.yaml.into())),
@@ -144,17 +144,17 @@ fn unknown(name: &str, packaged: &[Bundled], folders: &[PathBuf]) -> Refusal {
     }
     let otherwise = match packaged {
         [] => {
-            "put `workload/NAME.yaml` into that folder; without `--config-path` the bundled workloads are seen"
+            "put `workload/NAME.yaml` into that folder; without `--config-path` the bundled workloads are used"
         }
         _ => {
-            "see `feedrate list workloads`; others go to `workload/NAME.yaml` of a folder, given by `--config-dir`"
+            "see `feedrate list workloads`, or put `workload/NAME.yaml` into a folder and give it with `--config-dir`"
         }
     };
     let message = format!("Could not find 'workload/{name}' in {}", searched.join(" and "));
     Refusal::unknown_name(message, name, names.iter().map(String::as_str), otherwise)
 }
 
-/// Hydra's own settings that matter here: the folder of the run, and its subfolder.
+/// The supported settings of Hydra: the folder of the run, and its subfolder. Others are warnings.
 fn hydra_settings(
     overrides: &[String],
     warnings: &mut Vec<String>,
@@ -171,10 +171,10 @@ fn hydra_settings(
             "hydra.job.chdir" if value.eq_ignore_ascii_case("true") => {
                 return refuse(
                     format!("`{text}` is not supported"),
-                    "relative paths are those of the folder the command starts in",
+                    "relative paths always start at the current folder",
                 );
             }
-            _ => warnings.push(format!("`{text}` is not heeded")),
+            _ => warnings.push(format!("`{text}` is ignored")),
         }
     }
     Ok((run_dir, subfolder))
@@ -185,7 +185,7 @@ fn unquoted(text: &str) -> String {
     inner.unwrap_or(text).to_string()
 }
 
-/// `${now:FORMAT}`, `${workload.KEY}`, `${oc.env:NAME}` and `${hydra.job.name}` in a path, replaced.
+/// Replaces `${now:FORMAT}`, `${workload.KEY}`, `${oc.env:NAME}` and `${hydra.job.name}` in a path.
 fn interpolated(text: &str, workload: &Workload, variable: ReadVariable) -> anyhow::Result<String> {
     let now = Zoned::now();
     let mut out = String::new();
@@ -204,8 +204,8 @@ fn interpolated(text: &str, workload: &Workload, variable: ReadVariable) -> anyh
                 given => given,
             }),
         };
-        let known = known.with_context(|| format!("`{text}`: `${{{inner}}}` is not known"))?;
-        out.push_str(&known);
+        let value = known.with_context(|| format!("`{text}`: `${{{inner}}}` is unknown"))?;
+        out.push_str(&value);
         rest = tail;
     }
     out.push_str(rest);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_named_as_dlio_names_it() {
+    fn folders_have_dlios_names() {
         let found = composed("unet3d_h100", &[]).unwrap();
         let path = found.run_dir.display().to_string();
         let shape: String =
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_in_the_place_of_the_package_hides_what_is_bundled() {
+    fn config_path_replaces_the_bundled_workloads() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path().join("workload");
         std::fs::create_dir(&dir).unwrap();

@@ -1,4 +1,4 @@
-//! The files that DLIO would read and write: exactly those in `data_folder/{train,valid}`.
+//! Datasets of `dlio_benchmark`, which are exactly the files in `data_folder/{train,valid}`, as in DLIO.
 
 use crate::dataset::{self, Choice};
 use crate::output::refuse_root;
@@ -15,10 +15,10 @@ use feedrate_spec::plan::{DatasetPlan, Plan, PlanDoubt};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// The doubt of a dataset that is used in part.
+/// Name of the doubt about a dataset of which only a part is used.
 pub(super) const SUBSET: &str = "dataset_subset";
 
-/// Locks the dataset in `root`, and leaves evaluations out of the plan if there are no files for them.
+/// Locks the dataset in `root` for reading, and removes evaluations from the plan if there are no files for them.
 pub(super) fn begin_reading(
     plan: &mut Plan,
     root: &Path,
@@ -33,16 +33,18 @@ pub(super) fn begin_reading(
     let storage = storage::open(&plan.storage.kind, root)?;
     let evaluates = plan.evaluation.is_some() && dataset::needs_files(plan, &*storage);
     if evaluates && storage.list("valid")?.is_empty() {
-        let folder = root.join("valid");
-        let folder = folder.display();
-        warnings.push(format!("there are no evaluation files in `{folder}`: nothing is evaluated"));
+        warnings.push(format!(
+            "there are no evaluation files in `{}`, so nothing is evaluated",
+            root.join("valid").display()
+        ));
         plan.evaluation = None;
     }
     Ok(())
 }
 
-/// Chooses the files in `root` to train on; files that do not fit the plan are refused. May leave unused evaluation files out of the plan.
-pub(super) fn found(
+/// Chooses the existing files in `root`, and refuses files that do not match the plan. Removes evaluation files from the plan if they are
+/// not used.
+pub(super) fn choose_existing(
     plan: &mut Plan,
     root: &Path,
     listener: &dyn Listener,
@@ -54,26 +56,28 @@ pub(super) fn found(
         return Ok(Choice { folder, ..Choice::default() });
     }
     let manifest = match Manifest::read(&*storage) {
-        // A file of that name by another program does not describe the dataset.
+        // Another program's file of the same name does not describe the dataset.
         Err(DatasetError::ForeignFiles { .. }) => None,
         read => read?,
     };
-    if manifest.as_ref().is_some_and(|manifest| misfit(manifest, &plan.dataset).is_none()) {
+    if manifest.as_ref().is_some_and(|manifest| mismatch(manifest, &plan.dataset).is_none()) {
         return Ok(Choice { folder, ..Choice::default() });
     }
-    let whole = name_all(plan, &*storage, root, warnings)?;
-    let misfit = manifest.as_ref().and_then(|manifest| misfit(manifest, &whole)).map(|why| {
-        format!("the dataset in `{}` was made for other settings: {why}", root.display())
-    });
+    let full_dataset = use_subset(plan, &*storage, root, warnings)?;
+    let mismatch =
+        manifest.as_ref().and_then(|manifest| mismatch(manifest, &full_dataset)).map(|reason| {
+            let root = root.display();
+            format!("the dataset in `{root}` was generated for other settings: {reason}")
+        });
     if plan.evaluation.is_none() {
         plan.dataset.files_eval = 0;
     }
     let probed = dataset::probe(plan, &*storage, root, None, listener);
-    let probed_files = match misfit {
-        Some(misfit) => {
-            let probed = probed.context(misfit.clone())?;
-            warnings.push(misfit);
-            probed
+    let probed_files = match mismatch {
+        Some(mismatch) => {
+            let probed_files = probed.context(mismatch.clone())?;
+            warnings.push(mismatch);
+            probed_files
         }
         None => probed?,
     };
@@ -81,56 +85,58 @@ pub(super) fn found(
     Ok(Choice { folder, foreign: true, probed_files, found, ..Choice::default() })
 }
 
-/// Reason why what `manifest` describes is not the whole of `dataset`.
-fn misfit(manifest: &Manifest, dataset: &DatasetPlan) -> Option<String> {
+/// The reason why the files of `manifest` are not the complete `dataset`; `None` if they are.
+fn mismatch(manifest: &Manifest, dataset: &DatasetPlan) -> Option<String> {
     let differences = manifest.differences(dataset);
     match manifest.state {
         State::Complete if differences.is_empty() => None,
-        _ if differences.is_empty() => Some("its generation was broken off".into()),
+        _ if differences.is_empty() => Some("its generation was interrupted".into()),
         _ => Some(differences.join("; ")),
     }
 }
 
-/// Where there are more files than `plan` uses, DLIO takes the first by name, and says so. Returns the dataset of all files.
-fn name_all(
+/// If there are more files than `plan` uses, plans the first ones by name and warns, as DLIO does. Returns the dataset of all files.
+fn use_subset(
     plan: &mut Plan,
     storage: &dyn Storage,
     root: &Path,
     warnings: &mut Vec<String>,
 ) -> anyhow::Result<DatasetPlan> {
-    let there = generate::files_there(storage, &plan.dataset, &Layout::new(&plan.dataset))?;
+    let [found_train, found_valid] =
+        generate::files_there(storage, &plan.dataset, &Layout::new(&plan.dataset))?;
     let evaluates = plan.evaluation.is_some();
     let DatasetPlan { files_train, files_eval, named_train, named_eval, .. } = &mut plan.dataset;
-    for (what, folder, found, wanted, named) in [
-        ("training", "train", there[0], *files_train, named_train),
-        ("evaluation", "valid", if evaluates { there[1] } else { 0 }, *files_eval, named_eval),
+    let found_eval = if evaluates { found_valid } else { 0 };
+    for (use_name, subfolder, found, requested, named) in [
+        ("training", "train", found_train, *files_train, named_train),
+        ("evaluation", "valid", found_eval, *files_eval, named_eval),
     ] {
-        if found <= wanted {
+        if found <= requested {
             continue;
         }
         *named = Some(found);
-        let folder = root.join(folder);
+        let folder = root.join(subfolder);
         warnings.push(format!(
-            "Number of files for {what} in {} ({found}) is more than requested ({wanted}). A subset of files will be used ",
+            "Number of files for {use_name} in {} ({found}) is more than requested ({requested}). A subset of files will be used ",
             folder.display()
         ));
         plan.doubts.push(PlanDoubt {
             name: SUBSET.into(),
-            evidence: format!("{wanted} of {found} {what} files were used"),
+            evidence: format!("{requested} of {found} {use_name} files were used"),
             advice:
-                "set the number of files to what is there, or compare only runs of the same files"
+                "set the number of files to that of existing files, or compare only runs of the same files"
                     .into(),
         });
     }
-    let mut whole = plan.dataset.clone();
-    whole.files_train = whole.named_train.take().unwrap_or(whole.files_train);
-    whole.files_eval = whole.named_eval.take().unwrap_or(whole.files_eval);
-    Ok(whole)
+    let mut full_dataset = plan.dataset.clone();
+    full_dataset.files_train = full_dataset.named_train.take().unwrap_or(full_dataset.files_train);
+    full_dataset.files_eval = full_dataset.named_eval.take().unwrap_or(full_dataset.files_eval);
+    Ok(full_dataset)
 }
 
-/// Where the dataset of `plan` is made. One of other settings that feedrate made gives way, as DLIO writes over what is there: `lock` is
-/// held where there is one. Files of others stay, and are refused.
-pub(super) fn made(
+/// Chooses `root` for generating the dataset of `plan`, and takes its `lock` if there are locks. A generated dataset with other settings is
+/// to be replaced, since DLIO overwrites files; foreign files are refused.
+pub(super) fn choose_for_generation(
     plan: &Plan,
     root: &Path,
     lock: &mut Option<DatasetLock>,
@@ -144,12 +150,12 @@ pub(super) fn made(
         refuse_root(root, "`dataset.data_folder`")?;
         *lock = dataset::lock_for(plan, root, LockAccess::Exclusive, interrupted, listener)?;
     }
-    if incomplete && let Some(older) = other(plan, root)? {
+    if incomplete && let Some(older) = dataset_with_other_settings(plan, root)? {
         removal::check_replacement(&older, &plan.dataset, &*storage).with_context(|| {
-            format!("cannot replace the dataset of other settings in `{}`", root.display())
+            format!("cannot replace the dataset with other settings in `{}`", root.display())
         })?;
         warnings.push(format!(
-            "the dataset of other settings in `{}` is replaced: {}",
+            "the dataset with other settings in `{}` is replaced: {}",
             root.display(),
             older.differences(&plan.dataset).join("; ")
         ));
@@ -158,15 +164,16 @@ pub(super) fn made(
     Ok(Choice { folder, incomplete, check_files: incomplete, ..Choice::default() })
 }
 
-/// Removes a dataset with other settings from the folder of the plan's.
+/// Removes a dataset with other settings from `root`.
 pub(super) fn remove_other(plan: &Plan, root: &Path) -> anyhow::Result<()> {
-    let Some(older) = other(plan, root)? else { return Ok(()) };
+    let Some(older) = dataset_with_other_settings(plan, root)? else { return Ok(()) };
     removal::remove(&older, &*storage::open(&plan.storage.kind, root)?)
         .with_context(|| format!("cannot remove the dataset in `{}`", root.display()))?;
     Ok(())
 }
 
-fn other(plan: &Plan, root: &Path) -> anyhow::Result<Option<Manifest>> {
+/// The manifest of a dataset in `root` whose settings differ from the plan's.
+fn dataset_with_other_settings(plan: &Plan, root: &Path) -> anyhow::Result<Option<Manifest>> {
     let manifest = Manifest::read(&*storage::open(&plan.storage.kind, root)?)?;
     Ok(manifest.filter(|manifest| !manifest.differences(&plan.dataset).is_empty()))
 }

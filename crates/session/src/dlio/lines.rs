@@ -1,13 +1,12 @@
-//! DLIO's log on stderr, while the run goes on.
+//! Writes DLIO's log to stderr during a run.
 
 use crate::execute::RunObserver;
-
 use feedrate_measure::dlio::{self, Invocation};
 use feedrate_measure::record::Record;
 use feedrate_spec::listener::Listener;
 use std::collections::HashMap;
 
-/// Levels of `DLIO_LOG_LEVEL`; lines below it are left out.
+/// Levels of `DLIO_LOG_LEVEL`, with the values of Python's logging.
 const LEVELS: &[(&str, u8)] = &[
     ("debug", 10),
     ("info", 20),
@@ -17,15 +16,15 @@ const LEVELS: &[(&str, u8)] = &[
     ("error", 40),
     ("critical", 50),
 ];
-/// DLIO's `WARNING` lines.
+/// Level of DLIO's `WARNING` lines.
 const WARNING: u8 = 30;
-/// DLIO's `OUTPUT` lines.
+/// Level of DLIO's `OUTPUT` lines.
 const OUTPUT: u8 = 35;
 
-/// The level that a value of `DLIO_LOG_LEVEL` names.
+/// Parses the value of `DLIO_LOG_LEVEL`.
 ///
 /// # Errors
-/// It names none.
+/// Returns a message for an unknown level.
 pub fn log_level(text: &str) -> Result<u8, String> {
     let found = LEVELS.iter().find(|(name, _)| text.eq_ignore_ascii_case(name));
     found.map(|(_, level)| *level).ok_or_else(|| {
@@ -33,35 +32,35 @@ pub fn log_level(text: &str) -> Result<u8, String> {
     })
 }
 
-/// Says each line of `dlio.log` once, as soon as it is known.
+/// Reports each line of `dlio.log` once, as soon as it is known. Lines below the level are left out.
 pub(super) struct LogLines<'a> {
     level: u8,
     /// Receives the lines; `None` if this process reports nothing.
     listener: Option<&'a dyn Listener>,
-    /// How often each line was reported.
+    /// Number of reports of each line.
     reported: HashMap<String, usize>,
 }
 
 impl<'a> LogLines<'a> {
-    /// No line is reported yet.
+    /// Starts without reported lines.
     pub(super) fn new(level: u8, listener: Option<&'a dyn Listener>) -> Self {
         LogLines { level, listener, reported: HashMap::new() }
     }
 
-    /// Reports the lines of the log that were not reported yet.
+    /// Reports the new lines of the log.
     pub(super) fn report(&mut self, log: &str) {
         let Some(listener) = self.listener else { return };
-        for line in self.news(log) {
+        for line in self.new_lines(log) {
             listener.important(line);
         }
     }
 
-    /// Lines that the log has more often than they were reported, in its order. Later lines need not come last: a background checkpoint is
-    /// logged in its epoch.
-    fn news<'l>(&mut self, log: &'l str) -> Vec<&'l str> {
+    /// The lines of the log that were not reported yet, in its order. New lines need not be at the end, because a background checkpoint is logged
+    /// within its epoch. Equal lines are counted.
+    fn new_lines<'l>(&mut self, log: &'l str) -> Vec<&'l str> {
         let mut level = OUTPUT;
         let mut seen = HashMap::<&str, usize>::new();
-        let mut news = Vec::new();
+        let mut new_lines = Vec::new();
         for line in log.lines() {
             // Lines that begin with `[METRIC]` belong to the record before them.
             level = match line.split(' ').next() {
@@ -69,19 +68,19 @@ impl<'a> LogLines<'a> {
                 Some("[WARNING]") => WARNING,
                 _ => level,
             };
-            let seen = seen.entry(line).or_default();
-            *seen += 1;
+            let count = seen.entry(line).or_default();
+            *count += 1;
             let reported = self.reported.entry(line.to_string()).or_default();
-            if *reported < *seen {
-                *reported = *seen;
-                news.extend((self.level <= level).then_some(line));
+            if *reported < *count {
+                *reported = *count;
+                new_lines.extend((self.level <= level).then_some(line));
             }
         }
-        news
+        new_lines
     }
 }
 
-/// Reports the log of a run while it goes on.
+/// Reports the log of a run after each epoch and checkpoint.
 pub(super) struct LogObserver<'a, 'l> {
     pub(super) lines: &'a mut LogLines<'l>,
     pub(super) invocation: &'a Invocation,
@@ -104,23 +103,23 @@ mod tests {
     #[test]
     fn lines_in_the_middle_are_reported_once() {
         let mut lines = LogLines::new(WARNING, None);
-        assert_eq!(lines.news("[OUTPUT] a\n[OUTPUT] end\n"), ["[OUTPUT] a", "[OUTPUT] end"]);
+        assert_eq!(lines.new_lines("[OUTPUT] a\n[OUTPUT] end\n"), ["[OUTPUT] a", "[OUTPUT] end"]);
         let more = "[OUTPUT] a\n[OUTPUT] late\n[OUTPUT] end\n[OUTPUT] b\n";
-        assert_eq!(lines.news(more), ["[OUTPUT] late", "[OUTPUT] b"]);
-        assert!(lines.news(more).is_empty());
+        assert_eq!(lines.new_lines(more), ["[OUTPUT] late", "[OUTPUT] b"]);
+        assert!(lines.new_lines(more).is_empty());
     }
 
     #[test]
     fn a_line_that_is_logged_twice_is_reported_twice() {
         let mut lines = LogLines::new(WARNING, None);
         let block = "[OUTPUT] x\n[METRIC] ==\n[METRIC] ==\n\n";
-        assert_eq!(lines.news(block), ["[OUTPUT] x", "[METRIC] ==", "[METRIC] ==", ""]);
-        assert!(lines.news(block).is_empty());
+        assert_eq!(lines.new_lines(block), ["[OUTPUT] x", "[METRIC] ==", "[METRIC] ==", ""]);
+        assert!(lines.new_lines(block).is_empty());
     }
 
     #[test]
     fn levels_hide_lines() {
         let mut lines = LogLines::new(40, None);
-        assert!(lines.news("[OUTPUT] x\n[METRIC] y\n[WARNING] z\n").is_empty());
+        assert!(lines.new_lines("[OUTPUT] x\n[METRIC] y\n[WARNING] z\n").is_empty());
     }
 }

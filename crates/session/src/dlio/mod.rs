@@ -1,17 +1,17 @@
-//! `dlio_benchmark`'s request: composes the workload as Hydra does, and runs it with the files, the log and the results that DLIO would have.
+//! Carries out the request of `dlio_benchmark`: composes the workload as Hydra does, and runs it with DLIO's data files, log and results.
 
 mod compose;
 mod data;
 mod lines;
 
-pub use compose::{Composed, DlioRequest, ReadVariable, compose, hides};
+pub use compose::{Composed, DlioRequest, ReadVariable, compose, takes_precedence};
 pub use lines::log_level;
 
 use crate::agreement::RankArguments;
 use crate::dataset::{self, Choice};
 use crate::execute::{self, Execution};
 use crate::failure::{Interrupted, TooManySteps};
-use crate::launch::{self, LaunchOptions, decided, together};
+use crate::launch::{self, LaunchOptions, decided, run_together};
 use crate::resolve;
 use crate::result_folder::{self, Results, RunFolder};
 use compose::warning_lines;
@@ -35,27 +35,27 @@ pub fn report_name(name: &str) -> String {
     format!("DLIO_{}_report.txt", result_folder::file_name(name))
 }
 
-/// How `dlio_benchmark` was started.
+/// An invocation of `dlio_benchmark`.
 pub struct DlioSession<'a> {
-    /// What it is to do.
+    /// The request.
     pub request: &'a DlioRequest,
-    /// How its processes find each other.
+    /// How the processes connect.
     pub launch: &'a LaunchOptions,
-    /// Level of `DLIO_LOG_LEVEL`, by [`log_level`].
+    /// Level of the log, from [`log_level`].
     pub log_level: u8,
     /// The user's signals.
     pub signals: &'a Signals,
-    /// Reads the environment.
+    /// Reads variables of the environment.
     pub variable: ReadVariable,
     /// Receives the lines of the log.
     pub listener: &'a Arc<dyn Listener>,
 }
 
 impl DlioSession<'_> {
-    /// Generates data or runs, or both. Returns the summary of a run, on rank 0.
+    /// Generates data, or runs, or both. Returns the summary of a run on rank 0.
     ///
     /// # Errors
-    /// What went wrong in any process.
+    /// Fails if the work fails in any process.
     pub fn run(&self) -> anyhow::Result<Option<Summary>> {
         let arguments = || {
             let hydra = [("hydra", Some(self.request.hydra.join(" ")))];
@@ -63,7 +63,7 @@ impl DlioSession<'_> {
                 compose(self.request, self.variable).map(|composed| Some(composed.workload));
             RankArguments::new(self.launch.accelerators_per_rank, hydra).with_workload(workload)
         };
-        together(self.launch, self.signals, self.listener, arguments, |comm| self.run_on(comm))
+        run_together(self.launch, self.signals, self.listener, arguments, |comm| self.run_on(comm))
     }
 
     fn run_on(&self, comm: &Arc<dyn Comm>) -> anyhow::Result<Option<Summary>> {
@@ -83,12 +83,13 @@ impl DlioSession<'_> {
         let mut lines = LogLines::new(self.log_level, is_first.then_some(listener));
         if let Some((plan, choice)) = &generation {
             let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-            let begun = result_folder::wall_now();
-            invocation.generation = Some((begun.clone(), String::new()));
+            let start = result_folder::wall_now();
+            invocation.generation = Some((start.clone(), String::new()));
             lines.report(&dlio::generation_log(plan.accelerators, &invocation));
-            let made = dataset::ready(plan, Some(choice.clone()), lock, &ranks, signals, listener)?;
-            lock = made.and_then(|made| made.lock);
-            invocation.generation = Some((begun, result_folder::wall_now()));
+            let generated =
+                dataset::ready(plan, Some(choice.clone()), lock, &ranks, signals, listener)?;
+            lock = generated.and_then(|dataset| dataset.lock);
+            invocation.generation = Some((start, result_folder::wall_now()));
             if is_first {
                 dlio::write_generation(&folder, plan.accelerators, &invocation)?;
             }
@@ -117,7 +118,7 @@ impl DlioSession<'_> {
             unsaved: None,
         };
         let outcome = execution.run(&plan, dataset.as_ref());
-        outcome.map_err(|error| error.context(execution.kept()))?;
+        outcome.map_err(|error| error.context(execution.failure_message()))?;
         let Execution { record, unsaved, .. } = execution;
         if let Some(unsaved) = unsaved {
             lines.report(&dlio::log(&record, invocation, None));
@@ -130,7 +131,7 @@ impl DlioSession<'_> {
         Ok(is_first.then(|| Summary::new(&record)))
     }
 
-    /// Reads the workload, plans, finds and locks the data, and makes the folder.
+    /// Reads the workload, plans, finds and locks the data, and creates the result folder.
     fn prepare(&self, processes: u32) -> anyhow::Result<Prepared> {
         let listener = &**self.listener;
         let mut lock = None;
@@ -147,19 +148,26 @@ impl DlioSession<'_> {
         };
         let interrupted = &self.signals.interrupted;
         let generates = workload.workflow_generate_data;
-        let goes_on = !generates || workload.workflow_train || writes_alone(workload);
-        let mut run = goes_on.then(|| resolve::plan_of(workload, &options)).transpose()?;
+        let has_run = !generates || workload.workflow_train || is_checkpoint_only(workload);
+        let mut run = has_run.then(|| resolve::plan_of(workload, &options)).transpose()?;
         if !generates && let Some((plan, _)) = &mut run {
             data::begin_reading(plan, &root, &mut lock, interrupted, listener, &mut warnings)?;
         }
         let mut generation = None;
         if generates {
-            let options = PlanOptions { generate_only: true, ..options.clone() };
-            let (plan, noted) = resolve::plan_of(workload, &options)?;
+            let generate_options = PlanOptions { generate_only: true, ..options.clone() };
+            let (plan, noted) = resolve::plan_of(workload, &generate_options)?;
             if run.is_none() {
                 warnings.extend(warning_lines(&noted));
             }
-            let choice = data::made(&plan, &root, &mut lock, interrupted, listener, &mut warnings)?;
+            let choice = data::choose_for_generation(
+                &plan,
+                &root,
+                &mut lock,
+                interrupted,
+                listener,
+                &mut warnings,
+            )?;
             generation = Some((plan, choice));
         }
         let mut planned_run = None;
@@ -170,7 +178,7 @@ impl DlioSession<'_> {
                 _ if plan.is_checkpoint_only() => None,
                 Some((_, choice)) => Some(choice.clone()),
                 None => {
-                    let choice = data::found(&mut plan, &root, listener, &mut warnings)?;
+                    let choice = data::choose_existing(&mut plan, &root, listener, &mut warnings)?;
                     if choice.foreign {
                         plan = plan_for_foreign(plan, workload, &options)?;
                     }
@@ -185,7 +193,7 @@ impl DlioSession<'_> {
             planned_run.as_ref().and_then(|(plan, _)| empty_evaluations(plan, &composed.workload));
         let invocation =
             Invocation { empty_evaluations, ..invocation(composed, self.request, warnings)? };
-        // After everything that may be refused.
+        // This comes after all refusals.
         if let Some((plan, Choice { incomplete: true, .. })) = &generation {
             data::remove_other(plan, &root)?;
         }
@@ -193,7 +201,7 @@ impl DlioSession<'_> {
         Ok(Prepared { decision, invocation, folder: run_folder, lock })
     }
 
-    /// Accelerators are processes, unless each process has several, or the only one is to emulate several.
+    /// Number of accelerators: one per process, unless `accelerators_per_rank` or an override of `accelerators` is given.
     fn accelerators(&self, processes: u32, workload: &Workload) -> Result<Option<u32>, Refusal> {
         let per_rank = self.launch.accelerators_per_rank;
         let mut keys = self.request.overrides.iter().map(|text| text.trim_start_matches('+'));
@@ -204,11 +212,11 @@ impl DlioSession<'_> {
     }
 }
 
-/// What rank 0 prepares before the run.
+/// The preparation of a run on rank 0.
 struct Prepared {
     decision: DlioDecision,
     invocation: Invocation,
-    /// Keeps other runs out of the folder.
+    /// The locked folder of the results.
     folder: RunFolder,
     /// Lock of the dataset.
     lock: Option<DatasetLock>,
@@ -217,15 +225,15 @@ struct Prepared {
 /// Decision of rank 0 for all ranks.
 #[derive(Serialize, Deserialize)]
 struct DlioDecision {
-    /// The data to be made.
+    /// The dataset to generate.
     generation: Option<(Plan, Choice)>,
-    /// The run that follows and its data; without data, checkpoints alone.
+    /// The run after that and its dataset; without a dataset, the run only writes checkpoints.
     run: Option<(Plan, Option<Choice>)>,
-    /// Where the results go.
+    /// Folder of the results.
     folder: PathBuf,
 }
 
-/// Takes the folder for this run; files of other runs in it are put aside.
+/// Creates and locks the folder of this run. Results of other runs in it are moved aside.
 fn take_folder(composed: &mut Composed, warnings: &mut Vec<String>) -> anyhow::Result<RunFolder> {
     if composed.is_stamped {
         composed.run_dir = result_folder::make_new(&composed.run_dir)?;
@@ -235,20 +243,21 @@ fn take_folder(composed: &mut Composed, warnings: &mut Vec<String>) -> anyhow::R
     let path = output_folder.unwrap_or(composed.run_dir.clone());
     let (folder, aside) = RunFolder::take_over(path, named_by, &composed.subfolder)?;
     warnings.extend(aside.map(|aside| {
-        let left = folder.path.display();
-        format!("what other runs have left in `{left}` is now in `{}`", aside.display())
+        let path = folder.path.display();
+        format!("results of other runs in `{path}` were moved to `{}`", aside.display())
     }));
     Ok(folder)
 }
 
-/// DLIO's workloads of training leave the numbers of checkpoints alone at -1: without training it then writes none.
-fn writes_alone(workload: &Workload) -> bool {
+/// Whether a run without training writes or reads checkpoints. DLIO's training workloads leave the numbers of checkpoints at -1, and DLIO then
+/// writes none.
+fn is_checkpoint_only(workload: &Workload) -> bool {
     let counts =
         [workload.checkpoint_num_checkpoints_write, workload.checkpoint_num_checkpoints_read];
     workload.workflow_checkpoint && counts.iter().any(|count| count.is_some_and(|count| count > 0))
 }
 
-/// Evaluations of the workload for which the plan has no files.
+/// The evaluations of the workload, if the plan has no files for them.
 fn empty_evaluations(plan: &Plan, workload: &Workload) -> Option<EmptyEvaluations> {
     let is_empty = plan.evaluation.is_none() && !plan.is_checkpoint_only();
     (workload.workflow_evaluation && is_empty).then(|| EmptyEvaluations {
@@ -257,15 +266,15 @@ fn empty_evaluations(plan: &Plan, workload: &Workload) -> Option<EmptyEvaluation
     })
 }
 
-/// The plan for files that others made, evaluated as far as `plan` is.
+/// The plan for foreign files, with the dataset's subset and the evaluations of `plan`.
 fn plan_for_foreign(
     plan: Plan,
     workload: &Workload,
     options: &PlanOptions,
 ) -> anyhow::Result<Plan> {
-    let mut workload = workload.clone();
-    workload.dataset_foreign = true;
-    let (mut foreign, _) = resolve::plan_of(&workload, options)?;
+    let mut foreign_workload = workload.clone();
+    foreign_workload.dataset_foreign = true;
+    let (mut foreign, _) = resolve::plan_of(&foreign_workload, options)?;
     let DatasetPlan { files_eval, named_train, named_eval, .. } = plan.dataset;
     foreign.dataset = DatasetPlan { files_eval, named_train, named_eval, ..foreign.dataset };
     let subset = plan.doubts.into_iter().filter(|doubt| doubt.name == data::SUBSET);
@@ -279,8 +288,8 @@ fn plan_for_foreign(
 fn refuse_too_many_steps(plan: &Plan) -> Result<(), TooManySteps> {
     let train = &plan.train;
     let epochs = u64::from(train.epochs.max(1));
-    let (available, wanted) = (train.steps_per_epoch, train.total_steps.map(|all| all / epochs));
-    match wanted {
+    let available = train.steps_per_epoch;
+    match train.total_steps.map(|total| total / epochs) {
         Some(wanted) if !plan.is_checkpoint_only() && wanted > available => {
             Err(TooManySteps { available, wanted })
         }
@@ -295,20 +304,20 @@ fn invocation(
 ) -> anyhow::Result<Invocation> {
     let hydra = composed.hydra_text(request);
     let Composed { workload, run_dir, subfolder, .. } = composed;
-    // Hydra's files stay in Hydra's folder where the results go elsewhere.
+    // Hydra's files are in Hydra's folder even if the results are in another one.
     let subfolder = match &workload.output_folder {
         Some(_) if !subfolder.is_empty() => {
             std::path::absolute(&run_dir)?.join(subfolder).display().to_string()
         }
         _ => subfolder,
     };
-    let doing = [
+    let workflow = [
         (workload.workflow_generate_data, "Generating data"),
         (workload.workflow_train, "Training"),
         (workload.workflow_evaluation, "Evaluation"),
         (workload.workflow_checkpoint, "Checkpointing"),
     ];
-    let doing = doing.into_iter().filter(|(does, _)| *does).map(|(_, name)| name.to_string());
-    let doing = doing.collect();
-    Ok(Invocation { subfolder, hydra, workflow: doing, warnings, ..Invocation::default() })
+    let active = workflow.into_iter().filter(|(is_active, _)| *is_active);
+    let workflow = active.map(|(_, name)| name.to_string()).collect();
+    Ok(Invocation { subfolder, hydra, workflow, warnings, ..Invocation::default() })
 }

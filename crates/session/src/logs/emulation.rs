@@ -1,10 +1,9 @@
-//! Makes a workload that emulates the job of a log, and lists what had to be assumed.
+//! Writes a workload that emulates the job of a log, and lists the assumptions about values that the log lacks.
 
 use crate::catalog::{catalog, estimate};
 use crate::folder::FoundFolder;
 use crate::request::Request;
 use crate::resolve::{WorkloadSource, resolve_source};
-
 use feedrate_measure::metric::{CONSECUTIVE, SEQUENTIAL};
 use feedrate_measure::summary::Figures;
 use feedrate_results::logs::{ImportedLog, LogJob};
@@ -13,7 +12,7 @@ use feedrate_spec::units;
 use feedrate_spec::workload::yaml_text;
 use serde::Serialize;
 
-/// Other extensions of formats.
+/// Alternative extensions of formats: (extension, format).
 const OTHER_NAMES: [(&str, &str); 6] = [
     ("jpg", "jpeg"),
     ("h5", "hdf5"),
@@ -22,37 +21,40 @@ const OTHER_NAMES: [(&str, &str); 6] = [
     ("tsv", "csv"),
     ("jsonl", "json"),
 ];
-/// Format for files of unknown formats.
+/// Format for files of an unknown format.
 const PLAIN: &str = "raw";
-/// Largest `reader.transfer_size`.
+/// Maximum `reader.transfer_size`.
 const TRANSFER_MAX: u64 = 64 << 20;
-/// Share of reads that begin at the end of the one before, from which on they are a stream.
+/// Minimum share of consecutive reads from which the reads count as a stream.
 const STREAM_SHARE: f64 = 0.5;
-/// Share of reads that go forward, from which on they are in order.
+/// Minimum share of forward reads from which the reads count as ordered.
 const IN_ORDER: f64 = 0.9;
-/// Number of corrections of the samples' length, so that files are as long as those of the log.
+/// Number of corrections of the sample size, so that the size of files matches the log.
 const LENGTH_CORRECTIONS: usize = 2;
 
-/// A workload made of a log.
+/// A workload that emulates the job of a log.
 #[derive(Clone, Debug, Serialize)]
 pub struct Emulation {
-    /// The workload.
+    /// Text of the workload.
     pub yaml: String,
-    /// Each value that is not in the log, and what is assumed.
+    /// The assumptions about values that are not in the log.
     pub assumed: Vec<String>,
 }
 
-/// The samples that files are taken to hold.
+/// The samples of the emulated files.
 struct LogSamples {
     files: u64,
     per_file: u64,
     batch: u64,
-    /// Length of a sample that is read by one call.
+    /// Size of a sample, if one read reads a sample.
     read_bytes: Option<u64>,
 }
 
 impl Emulation {
-    /// Make it, of a log called `name`, and of the files that the job read where these are known.
+    /// Emulates the log called `name`. `found` describes the files that the job read, if they are known.
+    ///
+    /// # Errors
+    /// Fails if the workload cannot be planned.
     pub fn new(name: &str, log: &ImportedLog, found: Option<&FoundFolder>) -> anyhow::Result<Self> {
         let mut assumed = Vec::new();
         let figures = Figures::from_reads_only(&log.record);
@@ -62,20 +64,20 @@ impl Emulation {
             None => generated(name, log, is_stream, &mut assumed)?,
         };
         let yaml = workload(name, log, &dataset, &samples, is_stream, &mut assumed);
-        Ok(Emulation { yaml: commented(name, log, &assumed) + &yaml, assumed })
+        Ok(Emulation { yaml: comment(name, log, &assumed) + &yaml, assumed })
     }
 }
 
-/// Samples like those of the log, and the dataset of them, whose files are as long as those of the log.
+/// Samples like those of the log, and the section of a dataset whose files have the size of those of the log.
 fn generated(
     name: &str,
     log: &ImportedLog,
     is_stream: bool,
     assumed: &mut Vec<String>,
 ) -> anyhow::Result<(LogSamples, String)> {
-    let format = format_of(&log.job, assumed);
+    let format = choose_format(&log.job, assumed);
     let unique = log.record.epochs[0].files_read.as_ref().map(|files| files.unique_bytes);
-    let file_bytes = unique.map_or(log.job.file_bytes, |all| all as f64 / log.job.files as f64);
+    let file_bytes = unique.map_or(log.job.file_bytes, |bytes| bytes as f64 / log.job.files as f64);
     let samples = samples(&log.job, file_bytes, format, is_stream, assumed);
     let mut length = log.job.file_bytes / samples.per_file as f64;
     for _ in 0..LENGTH_CORRECTIONS {
@@ -83,37 +85,38 @@ fn generated(
         let yaml = workload(name, log, &dataset, &samples, is_stream, &mut Vec::new());
         let source = WorkloadSource { name: name.into(), file: format!("{name}.yaml"), yaml };
         let resolved = resolve_source(&source, &Request::for_workload(name))?;
-        let all = estimate(&resolved.plan);
-        if all.file_bytes > 0 {
-            let mean = all.file_bytes as f64 / all.files.max(1) as f64;
-            length = (length * log.job.file_bytes / mean).max(1.0);
+        let estimate = estimate(&resolved.plan);
+        if estimate.file_bytes > 0 {
+            let mean_bytes = estimate.file_bytes as f64 / estimate.files.max(1) as f64;
+            length = (length * log.job.file_bytes / mean_bytes).max(1.0);
         }
     }
     let dataset = dataset(name, &log.job, format, &samples, length);
     Ok((samples, dataset))
 }
 
-fn format_of(job: &LogJob, assumed: &mut Vec<String>) -> &'static str {
-    let own = OTHER_NAMES.iter().find(|other| other.0 == job.extension);
-    let name = own.map_or(job.extension.as_str(), |other| other.1);
+/// The format of the job's files.
+fn choose_format(job: &LogJob, assumed: &mut Vec<String>) -> &'static str {
+    let alternative = OTHER_NAMES.iter().find(|(extension, _)| *extension == job.extension);
+    let name = alternative.map_or(job.extension.as_str(), |(_, format)| format);
     let formats = catalog().formats;
-    let named = formats.iter().find(|format| {
+    let known = formats.iter().find(|format| {
         format.member.name == name || (format.extension == name && !name.is_empty())
     });
-    if let Some(format) = named {
+    if let Some(format) = known {
         return format.member.name;
     }
     let example = job.example.to_ascii_lowercase();
-    let (format, why) = if example.contains("tfrecord") || example.contains("-of-") {
+    let (format, reason) = if example.contains("tfrecord") || example.contains("-of-") {
         ("tfrecord", "by their names")
     } else {
         (PLAIN, "plain bytes")
     };
-    assumed.push(format!("the format of files as `{}`: `{format}`, {why}", job.example));
+    assumed.push(format!("the format of files such as `{}`: `{format}`, {reason}", job.example));
     format
 }
 
-/// Samples of a file, and of a batch.
+/// The number of samples in a file and in a batch.
 fn samples(
     job: &LogJob,
     file_bytes: f64,
@@ -122,76 +125,78 @@ fn samples(
     assumed: &mut Vec<String>,
 ) -> LogSamples {
     let entry = catalog().format(format).map(|entry| entry.member);
-    let has = |ability| entry.is_none_or(|format| format.has(ability));
-    let has_many = has(Ability::KeepsOpen) && !(has(Ability::NeedsPlan) && is_stream);
+    // Files of an unknown format could have all abilities.
+    let may_have = |ability| entry.is_none_or(|format| format.has(ability));
+    let has_many = may_have(Ability::KeepsOpen) && !(may_have(Ability::NeedsPlan) && is_stream);
     let batch_files = job.batch.and_then(|batch| batch.files);
     if !has_many || batch_files.is_some() {
         let batch = batch_files.unwrap_or_else(|| {
-            assumed.push("batches are not told apart: batches of one file".into());
+            assumed.push("batches are unknown: batches of one file".into());
             1
         });
         return LogSamples { files: job.files, per_file: 1, batch, read_bytes: None };
     }
     let has = |ability| entry.is_some_and(|member| member.has(ability));
-    let reads_each = !is_stream || has(Ability::RandomAccess) && !has(Ability::HoldsFiles);
+    let reads_samples = !is_stream || has(Ability::RandomAccess) && !has(Ability::HoldsFiles);
     let read = job.read_bytes.unwrap_or(job.file_bytes as u64).max(1);
-    let (sample, batch, word) = match job.batch {
-        Some(batch) if !reads_each || job.read_bytes.is_none() => (
+    let (sample, batch, assumption) = match job.batch {
+        Some(batch) if !reads_samples || job.read_bytes.is_none() => (
             batch.bytes,
             1,
             format!(
-                "where samples end in a file is not told: one for {}, a batch (`--data` tells)",
+                "the sizes of samples in a file are unknown: one for {}, a batch (`--data` detects them)",
                 units::bytes(batch.bytes)
             ),
         ),
         Some(batch) => {
             let size = (batch.bytes as f64 / read as f64).round().max(1.0) as u64;
-            (read, size, format!("samples of {}, the commonest read", units::bytes(read)))
+            (
+                read,
+                size,
+                format!("samples of {}, the most frequent size of reads", units::bytes(read)),
+            )
         }
         None => (
             read,
             1,
             match job.read_bytes {
                 Some(read) => format!(
-                    "samples and batches are not told apart: one for each read of {}",
+                    "samples and batches are unknown: one for each read of {}",
                     units::bytes(read)
                 ),
-                None => "samples and batches are not told apart: one for each file".into(),
+                None => "samples and batches are unknown: one for each file".into(),
             },
         ),
     };
-    assumed.push(word);
-    let is_a_read = reads_each && job.read_bytes == Some(sample);
-    let all = if is_a_read { file_bytes } else { job.file_bytes };
-    let per_file = (all / sample.max(1) as f64).round().max(1.0) as u64;
+    assumed.push(assumption);
+    let is_a_read = reads_samples && job.read_bytes == Some(sample);
+    let samples_bytes = if is_a_read { file_bytes } else { job.file_bytes };
+    let per_file = (samples_bytes / sample.max(1) as f64).round().max(1.0) as u64;
     LogSamples { files: job.files, per_file, batch, read_bytes: is_a_read.then_some(sample) }
 }
 
-/// Samples of files that were looked at.
+/// The samples of files that were examined.
 fn found_samples(job: &LogJob, found: &FoundFolder, assumed: &mut Vec<String>) -> LogSamples {
     if job.files != found.files {
         assumed.push(format!(
-            "the job read {}, in the folder {} taken",
+            "the job read {}, and the folder has {}",
             units::counted(job.files, "file"),
-            if found.files == 1 {
-                "1 is".into()
-            } else {
-                format!("{} are", units::count(found.files))
-            }
+            units::count(found.files)
         ));
     }
     let sample = (found.bytes as f64 / found.samples.max(1) as f64).max(1.0);
-    let batch = job.batch.map(|batch| match batch.files {
+    let known_batch = job.batch.map(|batch| match batch.files {
         Some(files) => files * found.samples_per_file,
         None => (batch.bytes as f64 / sample).round() as u64,
     });
-    let batch = batch.unwrap_or_else(|| {
-        assumed.push("batches are not told apart: batches of one sample".into());
+    let batch = known_batch.unwrap_or_else(|| {
+        assumed.push("batches are unknown: batches of one sample".into());
         1
     });
     LogSamples { files: found.files, per_file: found.samples_per_file, batch, read_bytes: None }
 }
 
+/// The section of a workload's dataset.
 fn dataset(name: &str, job: &LogJob, format: &str, samples: &LogSamples, length: f64) -> String {
     let LogSamples { files, per_file, read_bytes, .. } = samples;
     let mut yaml = format!(
@@ -219,13 +224,13 @@ fn workload(
     assumed: &mut Vec<String>,
 ) -> String {
     let job = &log.job;
-    let all = samples.files * samples.per_file;
-    let are_same = job.ranks_each >= Some(job.ranks as f64);
+    let all_samples = samples.files * samples.per_file;
+    let reads_all = job.ranks_each >= Some(job.ranks as f64);
     // With fewer samples than ranks, some ranks would have none.
-    let ranks = if are_same { job.ranks } else { job.ranks.clamp(1, all.max(1)) };
+    let ranks = if reads_all { job.ranks } else { job.ranks.clamp(1, all_samples.max(1)) };
     if ranks < job.ranks {
         assumed
-            .push(format!("{} share too few samples: {ranks}", units::counted(job.ranks, "rank")));
+            .push(format!("{} have too few samples: {ranks}", units::counted(job.ranks, "rank")));
     }
     let mut yaml = format!(
         "model:\n  name: {name}\n\nframework: pytorch\naccelerators: {ranks}\n\nworkflow:\n  train: True\n\n\
@@ -236,7 +241,7 @@ fn workload(
         (Some(true), _) => 0,
         (_, Some(readers)) => readers,
         (_, None) => {
-            assumed.push("threads that read are not told apart: one".into());
+            assumed.push("reading threads are unknown: one".into());
             1
         }
     };
@@ -246,9 +251,9 @@ fn workload(
     }
     yaml += &format!(
         "\nreader:\n  data_loader: pytorch\n  batch_size: {}\n  read_threads: {readers}\n",
-        samples.batch.min(if are_same { all } else { all / ranks }).max(1)
+        samples.batch.min(if reads_all { all_samples } else { all_samples / ranks }).max(1)
     );
-    // Samples that are read by one call each begin anywhere.
+    // The transfer size matters only for samples that take several reads.
     if let (Some(bytes), None) = (job.read_bytes, samples.read_bytes) {
         yaml += &format!("  transfer_size: {}\n", bytes.min(TRANSFER_MAX));
     }
@@ -256,7 +261,7 @@ fn workload(
         Some(true) => yaml += "  file_shuffle: seed\n",
         Some(false) => {}
         None if job.files > 1 => {
-            assumed.push("the order of files is not told: as they are named".into())
+            assumed.push("the order of files is unknown: by their names".into())
         }
         None => {}
     }
@@ -266,14 +271,14 @@ fn workload(
     }
     yaml += &sharing(job, ranks, assumed);
     let epochs = job.epochs.unwrap_or_else(|| {
-        assumed.push("how often all was read is not told: once".into());
+        assumed.push("the number of epochs is unknown: one".into());
         1
     });
     yaml += &format!("\ntrain:\n  epochs: {}\n", epochs.max(1));
     match job.compute_ns {
         Some(ns) => yaml += &format!("  computation_time: {:.6}\n", ns as f64 / 1e9),
         None => assumed
-            .push("compute time is unknown: none, so the run tells the loader's ceiling".into()),
+            .push("compute time is unknown: none, so the run measures the loader's ceiling".into()),
     }
     if is_mapped(log) {
         yaml += "\nstorage:\n  engine: mmap\n";
@@ -281,36 +286,39 @@ fn workload(
     yaml
 }
 
-/// Ranks that read what others read too.
+/// The setting for samples that several ranks read; empty without such samples.
 fn sharing(job: &LogJob, ranks: u64, assumed: &mut Vec<String>) -> String {
-    let Some(each) = job.ranks_each.filter(|each| ranks > 1 && *each > 1.0) else {
+    let Some(readers) = job.ranks_each.filter(|readers| ranks > 1 && *readers > 1.0) else {
         return String::new();
     };
-    let (words, yaml) = if each >= ranks as f64 {
+    let (assumption, yaml) = if readers >= ranks as f64 {
         ("all ranks read the same".into(), "  file_access: same\n".into())
     } else {
-        let share = each - 1.0;
-        let words = format!("{:.1} % of the files are read by a second rank too", 100.0 * share);
-        (words, format!("  reread_share: {share:.4}\n"))
+        let share = readers - 1.0;
+        let text = format!("{:.1} % of the files are read by a second rank too", 100.0 * share);
+        (text, format!("  reread_share: {share:.4}\n"))
     };
-    assumed.push(format!("whether ranks share reads or epochs repeat them: {words}, in an epoch"));
+    assumed.push(format!(
+        "whether ranks share reads or epochs repeat them is unknown: {assumption}, in an epoch"
+    ));
     yaml
 }
 
-/// Whether more was mapped than read.
+/// Whether the job mapped more bytes than it read.
 fn is_mapped(log: &ImportedLog) -> bool {
     let io = feedrate_measure::metric::counters_of_run(&log.record);
     log.job.mapped_bytes > io.read_bytes
 }
 
-fn commented(name: &str, log: &ImportedLog, assumed: &[String]) -> String {
+/// The comment at the start of the workload.
+fn comment(name: &str, log: &ImportedLog, assumed: &[String]) -> String {
     let mut text =
-        format!("# The I/O of `{}`, as a log of {} tells it.\n", name.escape_default(), log.kind);
+        format!("# The I/O of `{}`, from a log of {}.\n", name.escape_default(), log.kind);
     if log.job.compute_ns.is_some() {
-        text += "# The compute time is an estimate, from the gaps between reads; what else the training thread does is in it.\n";
+        text += "# The compute time is estimated from the gaps between reads, and includes other work of the training thread.\n";
     }
-    for word in assumed {
-        text += &format!("# Not told: {}.\n", word.escape_debug());
+    for assumption in assumed {
+        text += &format!("# Assumed: {}.\n", assumption.escape_debug());
     }
     text + "\n"
 }
@@ -321,15 +329,15 @@ mod tests {
     use feedrate_results::logs::LogBatch;
 
     #[test]
-    fn reads_of_unlike_lengths_tell_batches_alone() {
+    fn reads_of_different_sizes_only_determine_batches() {
         let mut job = LogJob { files: 4, file_bytes: 10e9, ..LogJob::default() };
         job.batch = Some(LogBatch { files: None, bytes: 100_000_000 });
-        let of = |job: &LogJob| {
-            let made = samples(job, job.file_bytes, "hdf5", false, &mut Vec::new());
-            (made.per_file, made.batch)
+        let numbers = |job: &LogJob| {
+            let found = samples(job, job.file_bytes, "hdf5", false, &mut Vec::new());
+            (found.per_file, found.batch)
         };
-        assert_eq!(of(&job), (100, 1));
+        assert_eq!(numbers(&job), (100, 1));
         job.read_bytes = Some(10_000_000);
-        assert_eq!(of(&job), (1000, 10));
+        assert_eq!(numbers(&job), (1000, 10));
     }
 }

@@ -1,5 +1,5 @@
-//! Reads logs of other programs' I/O: finds their files, and passes their text, or what a program prints of them, to the reader of their
-//! kind.
+//! Imports logs of other programs' I/O: finds their files, and passes their text, or the output of a program that prints them, to the reader
+//! of their kind.
 
 mod emulation;
 
@@ -14,32 +14,36 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 
-/// Bytes of a log from which its kind is recognised.
+/// Number of bytes at the start of a log by which its kind is recognised.
 const HEAD_BYTES: u64 = 64 << 10;
-/// Files of one log.
+/// Maximum number of files of one log.
 const FILES_MAX: usize = 1000;
-/// Bytes of a program's messages that are kept.
+/// Maximum bytes of a program's messages that are kept.
 const MESSAGES_BYTES: u64 = 4 << 10;
+/// First bytes of gzip files.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Read a log: a file, a folder of several, or the name that the files of `strace -ff` begin with.
+/// Imports a log: a file, a folder with several files, or the common prefix of the files of `strace -ff`.
+///
+/// # Errors
+/// Fails if there is no such log, or if it cannot be read.
 pub fn import(path: &Path) -> anyhow::Result<ImportedLog> {
-    let files = files_of(path);
+    let files = log_files(path);
     let Some(kind) = files.first().and_then(|file| kind_of_file(file)) else {
-        let is_there = !files.is_empty() || path.exists();
+        let exists = !files.is_empty() || path.exists();
         return refuse(
-            if is_there {
-                format!("`{}` is no log that can be read", path.display())
+            if exists {
+                format!("`{}` is not a supported log", path.display())
             } else {
-                format!("`{}` is not there", path.display())
+                format!("`{}` does not exist", path.display())
             },
-            "give what `strace -f -ttt -T -y -o LOG` wrote, DFTracer's `.pfw` or `.pfw.gz`, or Darshan's `.darshan`",
+            "give the output of `strace -f -ttt -T -y -o LOG`, DFTracer's `.pfw` or `.pfw.gz`, or Darshan's `.darshan`",
         );
     };
     if files.len() > FILES_MAX {
         return refuse(
             format!("`{}` has {} files", path.display(), files.len()),
-            format!("give those of a part of the job, {FILES_MAX} at most"),
+            format!("give at most {FILES_MAX} files, of a part of the job"),
         );
     }
     let read = match kind.input {
@@ -52,35 +56,36 @@ pub fn import(path: &Path) -> anyhow::Result<ImportedLog> {
     read.map_err(|error| refusal(path, &error))
 }
 
-/// Whether it is a log, and no result.
+/// Whether a path is a log, rather than a result.
 pub fn is_log(path: &Path) -> bool {
-    files_of(path).first().and_then(|file| kind_of_file(file)).is_some()
+    log_files(path).first().and_then(|file| kind_of_file(file)).is_some()
 }
 
 fn refusal(path: &Path, error: &LogError) -> anyhow::Error {
     Refusal::new(format!("`{}`: {error}", path.display()), error.hint()).into()
 }
 
-/// In the order of their names.
-fn files_of(path: &Path) -> Vec<PathBuf> {
+/// The files of a log, sorted by name.
+fn log_files(path: &Path) -> Vec<PathBuf> {
     if path.is_file() {
         return vec![path.into()];
     }
-    let (folder, start) = if path.is_dir() {
+    let (parent, prefix) = if path.is_dir() {
         (path, None)
     } else {
         (path.parent().unwrap_or(Path::new("")), path.file_name().and_then(|name| name.to_str()))
     };
-    if start.is_none() && !path.is_dir() {
+    if prefix.is_none() && !path.is_dir() {
         return Vec::new();
     }
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let is_part = |name: &str| {
-        let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
-        let is_number = !ending.is_empty() && ending.bytes().all(|byte| byte.is_ascii_digit());
-        match start {
-            Some(start) => is_number && stem == start,
+        let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
+        let is_number =
+            !extension.is_empty() && extension.bytes().all(|byte| byte.is_ascii_digit());
+        match prefix {
+            Some(prefix) => is_number && stem == prefix,
             None => {
                 is_number || [".darshan", ".pfw", ".pfw.gz"].iter().any(|end| name.ends_with(end))
             }
@@ -96,12 +101,12 @@ fn files_of(path: &Path) -> Vec<PathBuf> {
 
 fn kind_of_file(file: &Path) -> Option<&'static LogKind> {
     let mut head = Vec::new();
-    // The readable beginning of a damaged file suffices.
+    // The readable start of a damaged file suffices.
     let _ = text_of(file).ok()?.take(HEAD_BYTES).read_to_end(&mut head);
     detect_kind(&file.file_name()?.to_string_lossy(), &String::from_utf8_lossy(&head))
 }
 
-/// The text of a file, which gzip may have compressed.
+/// Opens the text of a file, which may be compressed by gzip.
 fn text_of(file: &Path) -> io::Result<Box<dyn BufRead>> {
     let mut bytes = BufReader::new(File::open(file)?);
     if bytes.fill_buf()?.starts_with(&GZIP) {
@@ -115,51 +120,54 @@ fn part(file: &Path) -> io::Result<LogPart<'static>> {
     Ok(LogPart { name, text: text_of(file)? })
 }
 
-/// Prints the contents of a log where its own programs are not there.
+/// Python script that prints a log if Darshan's programs are not installed.
 const DARSHAN_SCRIPT: &str = include_str!("darshan.py");
 
 /// A program that prints a log.
 struct Printer {
     name: String,
     child: Child,
-    words: JoinHandle<String>,
+    messages: JoinHandle<String>,
 }
 
 impl Printer {
-    /// Start `program` with these arguments, the last of which is a log. It starts in the root folder: Python imports modules
-    /// from the working directory, which may come from others.
+    /// Starts `program` with these arguments and the log. The working directory is the root folder, because Python would import modules from
+    /// an untrusted folder.
     fn start(program: &str, arguments: &[&str], log: &Path) -> io::Result<Self> {
         let mut command = Command::new(program);
         command.args(arguments).arg(std::path::absolute(log)?).current_dir("/");
         command.stdin(Stdio::null());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        let mut words = child.stderr.take();
-        let words = std::thread::spawn(move || {
-            let mut first = String::new();
-            if let Some(words) = &mut words {
-                // A failure only loses the messages.
-                let _ = words.take(MESSAGES_BYTES).read_to_string(&mut first);
-                let _ = io::copy(words, &mut io::sink());
+        let mut stderr = child.stderr.take();
+        let messages = std::thread::spawn(move || {
+            let mut text = String::new();
+            if let Some(stderr) = &mut stderr {
+                // An error only loses the messages.
+                let _ = stderr.take(MESSAGES_BYTES).read_to_string(&mut text);
+                let _ = io::copy(stderr, &mut io::sink());
             }
-            first
+            text
         });
-        Ok(Printer { name: program.into(), child, words })
+        Ok(Printer { name: program.into(), child, messages })
     }
 
+    /// The printed text.
     fn part(&mut self) -> Option<LogPart<'static>> {
         let text = self.child.stdout.take()?;
         Some(LogPart { name: self.name.clone(), text: Box::new(BufReader::new(text)) })
     }
 
-    /// Its last word, where it failed.
-    fn end(mut self) -> Option<String> {
-        let failed = !self.child.wait().is_ok_and(|status| status.success());
-        let words = self.words.join().unwrap_or_default();
-        let last = words.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no word");
-        failed.then(|| format!("`{}` failed: {}", self.name, last.trim()))
+    /// Waits for the end of the program. Returns a message if it failed.
+    fn failure(mut self) -> Option<String> {
+        let has_failed = !self.child.wait().is_ok_and(|status| status.success());
+        let text = self.messages.join().unwrap_or_default();
+        let last_line = text.lines().rev().find(|line| !line.trim().is_empty());
+        let reason = last_line.unwrap_or("no message").trim();
+        has_failed.then(|| format!("`{}` failed: {reason}", self.name))
     }
 }
 
+/// Imports a log with the programs that print it, or with Python if they are not installed.
 fn read_by_programs(
     kind: &LogKind,
     programs: &[&str],
@@ -172,25 +180,27 @@ fn read_by_programs(
             Ok(started) => printers.extend(started),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let python = Printer::start("python3", &["-c", DARSHAN_SCRIPT], file);
-                printers.push(python.map_err(|_| absent(kind, programs))?);
+                printers.push(python.map_err(|_| programs_missing(kind, programs))?);
             }
             Err(error) => return Err(error.into()),
         }
     }
     let parts = printers.iter_mut().filter_map(Printer::part).collect();
     let imported = kind.import(parts);
-    let failed: Vec<String> = printers.into_iter().filter_map(Printer::end).collect();
+    let failed: Vec<String> = printers.into_iter().filter_map(Printer::failure).collect();
     let path = files.first().map_or(Path::new(""), PathBuf::as_path);
     match failed.first() {
-        Some(word) if word.contains("No module named 'darshan'") => Err(absent(kind, programs)),
-        Some(word) => refuse(format!("`{}`: {word}", path.display()), "give a log that is whole"),
+        Some(message) if message.contains("No module named 'darshan'") => {
+            Err(programs_missing(kind, programs))
+        }
+        Some(message) => refuse(format!("`{}`: {message}", path.display()), "give a complete log"),
         None => imported.map_err(|error| refusal(path, &error)),
     }
 }
 
-fn absent(kind: &LogKind, programs: &[&str]) -> anyhow::Error {
+fn programs_missing(kind: &LogKind, programs: &[&str]) -> anyhow::Error {
     Refusal::new(
-        format!("logs of {} are read by {}, which are not in PATH", kind.name, programs.join(" and ")),
+        format!("logs of {} need {}, which are not in PATH", kind.name, programs.join(" and ")),
         "install Darshan's utilities (`darshan-util`, by Spack, conda or your distribution), or `pip install darshan` for `python3`",
     )
     .into()

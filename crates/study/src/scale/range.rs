@@ -208,7 +208,7 @@ impl<'a> SearchRange<'a> {
         }
         Ok(self
             .resolved_at(number)?
-            .client_leaves_percent()
+            .client_utilisation_max_percent()
             .filter(|percent| *percent < self.bound))
     }
 

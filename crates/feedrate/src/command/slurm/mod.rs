@@ -11,7 +11,7 @@ use crate::messages::write_or_print;
 use crate::progress::TERMINAL;
 use clap::{Arg, ArgMatches, Args, ValueEnum};
 use feedrate_results::place::model_name;
-use feedrate_session::dlio::hides;
+use feedrate_session::dlio::takes_precedence;
 use feedrate_session::request::Request;
 use feedrate_session::resolve::{Resolved, is_file, resolve};
 use feedrate_session::{catalog, dataset, launch, result_folder};
@@ -265,7 +265,7 @@ fn refuse_unknown_to_dlio(workload: &str, matches: &ArgMatches) -> Result<(), Re
             "leave it out, or leave out `--dlio`",
         );
     }
-    if !is_file(workload) || !hides(&model_name(workload)) {
+    if !is_file(workload) || !takes_precedence(&model_name(workload)) {
         return Ok(());
     }
     refuse(

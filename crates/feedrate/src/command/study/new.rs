@@ -11,7 +11,7 @@ use feedrate_report::output::Schema;
 use feedrate_results::file_kind::FileKind;
 use feedrate_results::row::Row;
 use feedrate_results::table::Table;
-use feedrate_session::output::{refuse_there, write_output};
+use feedrate_session::output::{refuse_existing, write_output};
 use feedrate_session::resolve::{self, WorkloadSource};
 use feedrate_spec::problem::Problems;
 use feedrate_spec::refusal::{Refusal, refuse};
@@ -198,7 +198,7 @@ fn output(arguments: &StudyNewArguments) -> PathBuf {
 
 /// A study that is there may have runs to its name: it is not touched unless that is asked for.
 fn write(path: &Path, csv: &str, force: bool) -> anyhow::Result<()> {
-    refuse_there(path, Some(force))?;
+    refuse_existing(path, Some(force))?;
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot make `{}`", folder.display()))?;
