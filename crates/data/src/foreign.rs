@@ -207,7 +207,7 @@ impl UnfitFiles {
     }
 }
 
-/// Find out what the samples of a foreign dataset are. Of the plan only the format and the number of training files
+/// Determine the shape and number of a foreign dataset's samples. Of the plan only the format and the number of files
 /// are used. Some files are opened for the shape of their samples. In formats with several samples per file all files
 /// are opened to count them; files that cannot be read are then left out if they are the minority.
 ///

@@ -1,4 +1,4 @@
-//! A warm cursor and a file storage read samples without allocating: the measured path is free of it.
+//! Tests that the measured path does not allocate: a cursor and a file storage that have read some samples before.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
@@ -140,7 +140,7 @@ fn check(format: &Format, plan: &DatasetPlan, piece_bytes: usize) {
     assert_eq!(made, 0, "{}, {compression}, {samples} samples", format.member().name);
 }
 
-/// Pictures aside, whose decoders allocate.
+/// Without pictures, whose decoders allocate.
 fn check_members() {
     let text = b"{'descr': '<f4', 'fortran_order': False, 'shape': (50, 100)}\n";
     let mut array = [&b"\x93NUMPY\x01\0"[..], &[text.len() as u8, 0], text].concat();

@@ -1,5 +1,5 @@
-//! The contract of a format, run over every row: what is written is read back, sizes are as promised, and no
-//! file, however broken, makes a cursor panic, loop or claim memory without bound.
+//! Contract tests of formats, run on every row of the table: files that are written can be read, sizes are as planned, and
+//! no broken file makes a cursor panic, loop or allocate memory without limit.
 
 use super::*;
 use feedrate_spec::catalog::Ability;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 const SEED: u64 = 42;
 const FILE: u64 = 5;
 
-/// Parts of a file in memory, written in small and odd pieces.
+/// The parts of a file in memory, written in small pieces of odd lengths.
 pub(super) struct MemorySink {
     pub(super) parts: Vec<Vec<u8>>,
     pub(super) space: Vec<u8>,
@@ -39,7 +39,7 @@ pub(super) fn shape(dims: &[u64], element: Element, samples: u64) -> FileShape {
     FileShape { dims: Dims::new(dims).unwrap(), element, samples }
 }
 
-/// As the row's files are written where nothing else is asked for.
+/// The default encoding of a format.
 pub(super) fn encoded(format: &Format, shape: &FileShape, space_bytes: usize) -> Vec<Vec<u8>> {
     encoded_as(format, shape, &Encoding::default(), space_bytes)
 }
@@ -78,7 +78,7 @@ pub(super) fn options(piece_bytes: usize) -> CursorOptions {
     }
 }
 
-/// Read a sample of a file in memory, holding the cursor to its contract.
+/// Read a sample of a file in memory, and check that the cursor fulfils its contract.
 pub(super) fn read_with(
     cursor: &mut dyn Cursor,
     piece_bytes: usize,
@@ -138,7 +138,7 @@ fn shapes() -> Vec<FileShape> {
     shapes
 }
 
-/// The first of `shapes` that the format takes.
+/// The first of `shapes` that the format supports.
 fn fitting(format: &Format, shapes: &[FileShape]) -> FileShape {
     *shapes.iter().find(|shape| fits(format, shape, &Encoding::default())).unwrap()
 }
@@ -153,7 +153,7 @@ fn small(format: &Format) -> FileShape {
     fitting(format, &[shape(&[4, 5], Element::Float32, 3), shape(&[4, 5], Element::Uint8, 1)])
 }
 
-/// Without compression, then with each that the row has; all of it in chunks too where the row has them.
+/// All encodings of a format: without compression and with each supported one, and in chunks if it has them.
 fn encodings(format: &Format, shape: &FileShape) -> Vec<Encoding> {
     let entry = format.entry;
     let mut chunkings = vec![Vec::new()];
@@ -186,7 +186,7 @@ fn names_are_unique_and_found() {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn written_samples_can_be_read() {
     for format in with_files() {
         for (shape, encoding) in shapes().iter().flat_map(|shape| {
             encodings(format, shape).into_iter().map(move |encoding| (*shape, encoding))
@@ -230,7 +230,7 @@ fn check_payload(
     payload: &[u8],
     context: &str,
 ) {
-    // Without a plan nobody knows where a sample of a bare file begins.
+    // Without a plan the start of a sample in a file without header is unknown.
     if expected.is_none() && format.member().has(Ability::Undescribed) {
         return;
     }
@@ -270,7 +270,7 @@ fn pieces_begin_at_multiples_of_the_piece() {
     }
 }
 
-/// Bytes of the file that a cursor takes until it knows the shape.
+/// Number of bytes that a cursor reads until it knows the shape.
 fn bytes_until_found(format: &Format, file: &[u8]) -> Result<usize, FormatError> {
     let mut cursor = (format.cursor)(&options(4096));
     cursor.begin(FILE, 0, None);
@@ -290,7 +290,7 @@ fn bytes_until_found(format: &Format, file: &[u8]) -> Result<usize, FormatError>
 }
 
 #[test]
-fn pictures_are_known_or_refused_by_their_first_bytes() {
+fn pictures_are_recognised_or_refused_by_their_first_bytes() {
     let shape = shape(&[400, 400], Element::Uint8, 1);
     for name in ["png", "jpeg"] {
         let format = find(name).unwrap();
@@ -304,7 +304,7 @@ fn pictures_are_known_or_refused_by_their_first_bytes() {
 }
 
 #[test]
-fn long_headers_of_a_jpeg_are_waited_for() {
+fn long_headers_of_a_jpeg_are_read() {
     let (jpeg, shape) = (find("jpeg").unwrap(), shape(&[400, 400], Element::Uint8, 1));
     let plain = encoded(jpeg, &shape, 1000).remove(0);
     let segment = [&[0xff, 0xe1, 0xc3, 0x52][..], &[0; 50_000]].concat();
@@ -367,7 +367,7 @@ fn a_file_cut_off_anywhere_is_an_error() {
     }
 }
 
-/// Beyond the payload a flipped bit is either refused or harmless; in checked payload it is refused.
+/// A flipped bit outside of the payload is either refused or harmless. In payload with a checksum it is refused.
 #[test]
 fn no_flipped_bit_makes_a_cursor_panic() {
     for format in with_files() {
@@ -401,7 +401,7 @@ proptest! {
         }
     }
 
-    /// Broken files that begin well get further than noise does.
+    /// Broken files with a valid start reach more code than random bytes.
     #[test]
     fn no_overwritten_bytes_make_a_cursor_panic(
         at in 0usize..1200, patch in proptest::collection::vec(any::<u8>(), 1..12), sample in 0u64..4,
@@ -419,7 +419,7 @@ proptest! {
     }
 }
 
-/// Skips what it may; the rest must be what a whole encoding has there.
+/// A sink that skips as much as possible. The other bytes must equal those of a complete encoding.
 struct SparseSink {
     whole: MemorySink,
     at: u64,
@@ -487,7 +487,7 @@ fn null_reads_as_many_bytes_as_the_plan_says() {
     assert_eq!(format.file_bytes(&shape, &Encoding::default()), 0);
 }
 
-/// An index too long to keep: entries are read one by one.
+/// The index is too long to be kept in memory, so entries are read one by one.
 #[test]
 fn a_long_index_is_read_entry_by_entry() {
     let format = find("indexed_binary").unwrap();

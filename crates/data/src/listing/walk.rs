@@ -55,7 +55,7 @@ struct FolderWalk<'r> {
     root: &'r Path,
     /// Device and inode of the folders that have been listed.
     seen: HashSet<(u64, u64)>,
-    /// What is known about each extension.
+    /// Group of each extension that has been found.
     extensions: HashMap<String, KnownExtension>,
     /// Number of the current folder.
     folder: u64,

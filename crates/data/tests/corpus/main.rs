@@ -1,5 +1,5 @@
-//! Every file of `fuzz/corpus` through every reader's contract: what fuzzing once found stays found. A format that
-//! has files has a folder there.
+//! Checks the contract of every reader on every file of `fuzz/corpus`, so that errors found by fuzzing stay fixed. Each
+//! format with files has a folder there.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Memory that a reader may hold for a file of some kilobytes: the most that deflate can make of it, and buffers.
+/// Upper limit on the memory of a reader for a file of some kilobytes: the largest output of deflate, and buffers.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);

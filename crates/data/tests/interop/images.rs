@@ -16,7 +16,7 @@ fn pillow_reads_what_we_write() {
             &[1, 1][..],
             &[61, 67],
             &[700, 701],
-            // One block, or two of four, of the last unit are beyond the picture.
+            // One block, or two of four blocks, of the last unit are beyond the picture.
             &[110, 120, 3],
             &[120, 110, 3],
             &[8, 8, 3],
@@ -41,7 +41,7 @@ fn pillow_reads_what_we_write() {
     check_written("check_images.py", folder.path(), cases);
 }
 
-/// Write the decoded file beside the file: a lossy file has no other truth.
+/// Write the decoded pixels beside the file, because those of a lossy file differ from the content.
 fn decode_beside(case: &Value) {
     let path = case["path"].as_str().unwrap();
     let format = format::find(case["format"].as_str().unwrap()).unwrap();
@@ -62,7 +62,7 @@ fn we_read_what_pillow_writes() {
     read_written("write_images.py", 180);
 }
 
-/// Whether each byte is off by a case's `tolerance` at most, and in the last row and column by `edge_tolerance`.
+/// Whether each byte differs by at most a case's `tolerance`, and in the last row and column by `edge_tolerance`.
 pub(super) fn are_close(case: &Value, a: &[u8], b: &[u8]) -> bool {
     let Some(tolerance) = case["tolerance"].as_u64() else { return false };
     let edge_tolerance = case["edge_tolerance"].as_u64().unwrap();
@@ -77,7 +77,7 @@ pub(super) fn are_close(case: &Value, a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && (0..a.len()).all(is_close)
 }
 
-/// Files with features that ours lack: each is cut off and changed in many places.
+/// Truncates and changes files with features that feedrate does not write.
 #[test]
 fn broken_pictures_do_no_harm() {
     let folder = tempfile::tempdir().unwrap();

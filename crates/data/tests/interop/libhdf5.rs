@@ -1,4 +1,4 @@
-//! Our reader of HDF5 beside HDF5's own library: the same bytes, of files of ours and of h5py's.
+//! Compares feedrate's HDF5 reader with the HDF5 library, on files of feedrate and of h5py.
 
 use super::{plan, python};
 use feedrate_data::content::Content;

@@ -1,4 +1,4 @@
-//! pyarrow's compressors: content is as compressible as was asked, and none of them remembers a copy.
+//! Tests with the compressors of pyarrow: content has the configured compressibility, and no compressor finds its copies.
 
 use super::check_written;
 use feedrate_data::content::Content;
@@ -8,7 +8,7 @@ use serde_json::json;
 const SAMPLE_BYTES: usize = 2 << 20;
 
 #[test]
-fn compressors_save_what_was_asked() {
+fn compressors_save_the_configured_share() {
     let folder = tempfile::tempdir().unwrap();
     let mut cases = Vec::new();
     for (compressible_percent, duplicate_percent) in

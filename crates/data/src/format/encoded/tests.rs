@@ -1,11 +1,11 @@
-//! Members in pieces cut anywhere, and those that nobody decodes.
+//! Tests of members that arrive in pieces of any length, and of members that cannot be decoded.
 
 use super::super::tests::{encoded, options, read, read_with, shape};
 use super::super::{Format, find};
 use super::*;
 use feedrate_spec::shape::Element;
 
-/// An archive with one member a sample.
+/// An archive with one member per sample.
 fn archive(members: &[(&str, &[u8])]) -> [Vec<u8>; 1] {
     let mut archive = tar::Builder::new(Vec::new());
     for (number, (extension, data)) in members.iter().enumerate() {
@@ -21,7 +21,7 @@ fn webdataset() -> &'static Format {
 }
 
 #[test]
-fn members_are_decoded_as_files_are_wherever_pieces_are_cut() {
+fn members_in_pieces_of_any_length_are_decoded_like_files() {
     let files = [("jpeg", &[61, 67, 3][..]), ("png", &[40, 30]), ("npy", &[5, 7])];
     let files = files.map(|file| {
         let format = find(file.0).unwrap();
@@ -29,7 +29,7 @@ fn members_are_decoded_as_files_are_wherever_pieces_are_cut() {
         let payload = read(format, &parts, 0, None).unwrap();
         (parts.remove(0), payload)
     });
-    // A member is what it begins like, whatever it is called.
+    // The signature of a member takes precedence over its name.
     let members = [("jpg", &*files[0].0), ("x.JPG", &files[1].0), ("bin", &files[2].0)];
     let parts = archive(&members);
     for piece_bytes in [1, 15, 16, 17, 511, 512, 513, 5000, 1 << 20] {
@@ -48,7 +48,7 @@ fn members_are_decoded_as_files_are_wherever_pieces_are_cut() {
 }
 
 #[test]
-fn what_cannot_be_decoded_is_passed_on_and_named() {
+fn other_members_are_passed_on_and_reported() {
     let jpeg = &encoded(find("jpeg").unwrap(), &shape(&[61, 67], Element::Uint8, 1), 1000)[0];
     let cases: [(&str, &[u8], Option<&str>); 8] = [
         ("jpg", &jpeg[..jpeg.len() / 2], Some("jpeg")),
@@ -72,8 +72,8 @@ fn what_cannot_be_decoded_is_passed_on_and_named() {
 }
 
 #[test]
-fn a_plans_samples_are_left_alone() {
-    // An array that begins as a picture does.
+fn planned_samples_are_not_decoded() {
+    // An array with the signature of a picture.
     let mut data = vec![0xff, 0xd8, 0xff];
     data.resize(300, 0);
     let npy = find("npy").unwrap();
@@ -86,7 +86,7 @@ fn a_plans_samples_are_left_alone() {
 }
 
 #[test]
-fn each_kind_is_known_by_its_own_beginning() {
+fn each_kind_is_recognised_by_its_signature() {
     for kind in KINDS.iter().filter(|kind| !kind.signature.is_empty()) {
         let mut head = [0; HEAD_BYTES];
         for part in kind.signature {

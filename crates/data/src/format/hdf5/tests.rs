@@ -1,4 +1,4 @@
-//! Files that feedrate does not write, and broken ones.
+//! Tests with files that feedrate does not write, and with broken files.
 
 use super::super::tests::{encoded_as, options, read, read_with, shape};
 use super::super::{Discard, Need};
@@ -50,7 +50,7 @@ fn files_of_h5py_are_read() {
     }
 }
 
-/// Bytes that a cursor asks for to read `sample`.
+/// Number of bytes that a cursor requests to read `sample`.
 fn bytes_asked(cursor: &mut dyn Cursor, file: &[u8], sample: u64, shape: &FileShape) -> usize {
     cursor.begin(0, sample, Some(shape));
     let mut asked = 0;
@@ -109,7 +109,7 @@ fn blocks_of(file: &[u8]) -> Vec<usize> {
     (0..file.len()).filter(begins).collect()
 }
 
-/// Where checksums lie, each with the start of what it is of.
+/// Positions of the checksums, each with the start of the range that it covers.
 fn sums_of(file: &[u8]) -> Vec<(usize, usize)> {
     let sum_of = |start: usize| {
         let ends = (start + 8..file.len().saturating_sub(3))
@@ -119,7 +119,7 @@ fn sums_of(file: &[u8]) -> Vec<(usize, usize)> {
     blocks_of(file).into_iter().filter_map(sum_of).collect()
 }
 
-/// Put `bytes` at `at`, with checksums that are right, read a few samples, and undo it.
+/// Write `bytes` at `at`, correct the checksums, read a few samples, and undo the change.
 fn read_changed(
     cursor: &mut dyn Cursor,
     file: &mut Vec<u8>,
@@ -135,14 +135,14 @@ fn read_changed(
     }
     let parts = [std::mem::take(file)];
     for sample in [0, 2] {
-        // Whether it is refused matters less than that it comes to an end, and does not panic.
+        // The reader may accept or refuse the file, but it must end without a panic.
         let _ = read_with(cursor, 4096, &parts, sample, None);
     }
     *file = whole;
 }
 
 #[test]
-fn no_changed_byte_does_harm_even_where_checksums_are_right() {
+fn changed_bytes_with_correct_checksums_do_no_harm() {
     let mut cursor = (FORMAT.cursor)(&options(4096));
     for (mut file, _) in files() {
         let sums = sums_of(&file);
@@ -156,7 +156,7 @@ fn no_changed_byte_does_harm_even_where_checksums_are_right() {
     }
 }
 
-/// Blocks that lead back to themselves or to one another.
+/// Blocks that point to themselves or to one another.
 #[test]
 fn no_exchanged_address_does_harm() {
     let mut cursor = (FORMAT.cursor)(&options(4096));
@@ -180,7 +180,7 @@ fn no_exchanged_address_does_harm() {
     }
 }
 
-/// Blocks of a file, put one after another behind room for the superblock.
+/// Blocks of a file, one after another, after space for the superblock.
 struct Builder(Vec<u8>);
 
 impl Builder {
@@ -205,7 +205,7 @@ impl Builder {
         read(&FORMAT, &[self.whole(root)], 0, None)
     }
 
-    /// With `records_0` of `dims` bytes, and that layout and filters.
+    /// A file with a dataset `records_0` of these dimensions, layout and filters.
     fn read_dataset(
         mut self,
         dims: &[u64],
@@ -216,7 +216,7 @@ impl Builder {
         self.read_linked(&[("records_0", dataset)])
     }
 
-    /// The address of a dataset.
+    /// Add a dataset and return its address.
     fn dataset(&mut self, dims: &[u64], layout: Vec<u8>, filters: &[u8]) -> u64 {
         let space = [&[2, dims.len() as u8, 0, 1][..], &words(dims)].concat();
         let kind = vec![0x10, 0, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0];
@@ -227,13 +227,13 @@ impl Builder {
         self.put(&object_header(&messages))
     }
 
-    /// With those datasets in the root group.
+    /// A file with these datasets in the root group.
     fn read_linked(mut self, links: &[(&str, u64)]) -> Result<Vec<u8>, FormatError> {
         let root = self.root(links);
         self.read(root)
     }
 
-    /// The address of a root group with those datasets.
+    /// Add a root group with these datasets and return its address.
     fn root(&mut self, links: &[(&str, u64)]) -> u64 {
         let link = |(name, address): &(&str, u64)| {
             let link = [&[1, 0, name.len() as u8], name.as_bytes(), &address.to_le_bytes()];
@@ -270,7 +270,7 @@ fn refused(payload: Result<Vec<u8>, FormatError>, reason: &str) {
 }
 
 #[test]
-fn what_leads_back_to_itself_is_refused() {
+fn blocks_that_point_to_themselves_are_refused() {
     let mut tree = Builder::new();
     let own = tree.0.len() as u64;
     tree.put(&node(1, 4, own));
@@ -284,7 +284,7 @@ fn what_leads_back_to_itself_is_refused() {
     let root = chain.put(&object_header(&[(0x10, goes_on(own))]));
     refused(chain.read(root), "in more than 64 blocks");
 
-    // Each node leads to the next one 64 times: 64 times 64 times ... nodes.
+    // Each node has 64 children that are all the next node, so the number of nodes grows exponentially.
     let mut table = Builder::new();
     let heap = table.put(&[&b"HEAP\0\0\0\0"[..], &words(&[8, 0, 48])].concat());
     let mut next = table.put(b"SNOD\x01\0\0\0");
@@ -299,7 +299,7 @@ fn what_leads_back_to_itself_is_refused() {
 }
 
 #[test]
-fn a_largest_dataset_that_is_broken_is_not_passed_over_for_another() {
+fn a_broken_largest_dataset_is_not_skipped() {
     let contiguous = |bytes: u64| [&[3, 1][..], &words(&[48, bytes])].concat();
     let read = |dims: &[u64], bytes: u64| {
         let mut file = Builder::new();
@@ -316,7 +316,7 @@ fn a_largest_dataset_that_is_broken_is_not_passed_over_for_another() {
 }
 
 #[test]
-fn lengths_beyond_reason_are_refused_before_memory_is_claimed() {
+fn excessive_lengths_are_refused_before_memory_is_allocated() {
     let contiguous = |bytes: u64| [&[3, 1][..], &words(&[48, bytes])].concat();
     let read = |dims: &[u64], layout| Builder::new().read_dataset(dims, layout, &[]);
     refused(read(&[1, 1 << 40], contiguous(1 << 40)), "extend beyond the end");
@@ -394,9 +394,9 @@ fn a_sample_is_read_by_itself() {
         reads[2..].to_vec()
     };
     assert_eq!(in_chunks(&[1, 100, 50], 7), [(chunks + 7 * 10_000, 10_000)]);
-    // Its share of a chunk of four samples.
+    // The sample's share of a chunk of four samples.
     assert_eq!(in_chunks(&[4, 100, 50], 7), [(chunks + 7 * 10_000, 10_000)]);
-    // Its share of four chunks that the dataset's edge cuts.
+    // The sample's share of four chunks at the edge of the dataset.
     let chunk_bytes = 4 * 60 * 30 * 2;
     let shares = (4..8).map(|chunk| (chunks + chunk * chunk_bytes + 3 * 3600, 3600));
     assert_eq!(in_chunks(&[4, 60, 30], 7), Vec::from_iter(shares));
@@ -407,9 +407,9 @@ fn a_sample_is_read_by_itself() {
 }
 
 #[test]
-fn sums_of_chunks_are_checked_if_asked() {
+fn checksums_of_chunks_are_verified_if_configured() {
     let mut broken = OLD.to_vec();
-    // The sum ends the first chunk, which lies behind its index.
+    // The checksum is at the end of the first chunk, which follows the index.
     let found = reads(OLD, 0, true).unwrap();
     let (offset, len) = found[found.len() - 2];
     broken[offset as usize + len - 1] ^= 1;
@@ -463,7 +463,7 @@ fn files_are_as_long_as_those_of_the_library() {
     }
 }
 
-/// DLIO leaves a part's first dimension out where it is 1; ours had it once.
+/// DLIO leaves out a part's first dimension if it is 1. Earlier versions of feedrate wrote it.
 #[test]
 fn parts_with_and_without_a_first_dimension_of_1_are_read() {
     let read_parts = |dims: &[u64], plan: &[u64]| {
@@ -490,7 +490,7 @@ fn parts_with_and_without_a_first_dimension_of_1_are_read() {
     refused(read_parts(&[1, 2, 4], &[2, 3, 4]).0, "holds ");
 }
 
-/// The most chunks that a sample of ours may have: where they lie fits in what is read for it.
+/// For the largest allowed number of chunks per sample, the index fits into the limit on metadata.
 #[test]
 fn a_sample_of_the_most_chunks_is_read() {
     let shape = shape(&[1 << 17, 1, 1, 1, 1, 1, 1, 1], Element::Uint8, 1);

@@ -8,9 +8,9 @@ fn jpeg() -> &'static Format {
     find("jpeg").unwrap()
 }
 
-/// Verification compares bytes: they must be the same on every machine, and in every release of one version.
+/// Verification compares bytes, so they must be equal on every machine and in every release with the same format version.
 #[test]
-fn bytes_stay_what_they_were() {
+fn bytes_are_stable() {
     let grey = encoded(jpeg(), &shape(&[40, 41], Element::Uint8, 1), 1000);
     let rgb = encoded(jpeg(), &shape(&[40, 41, 3], Element::Uint8, 1), 1000);
     assert_eq!(
@@ -37,7 +37,7 @@ fn pictures_are_noise_and_not_each_other() {
         let of_b = mean(&|i| f64::from(b[i]));
         let [width, shared] = [&a, &b]
             .map(|other| mean(&|i| (f64::from(a[i]) - of_a) * (f64::from(other[i]) - of_b)));
-        // Uniform noise is 73.9 wide; of colours less is left.
+        // Uniform noise has a standard deviation of 73.9. Halved colours have less.
         let wanted = if dims.len() == 2 { 74.2 } else { 53.4 };
         assert!((of_a - 127.5).abs() < 1.0, "{dims:?}: {of_a}");
         assert!((width.sqrt() - wanted).abs() < 2.0, "{dims:?}: {}", width.sqrt());
@@ -45,7 +45,7 @@ fn pictures_are_noise_and_not_each_other() {
     }
 }
 
-/// Zeros of content are dark stripes of pictures, which are no wider than a block.
+/// Zeros in the content are dark stripes of the picture, at most as wide as a block.
 #[test]
 fn content_that_can_be_compressed_makes_smaller_files() {
     use feedrate_spec::shape::Redundancy;
@@ -72,7 +72,7 @@ fn sizes_are_about_right() {
 }
 
 #[test]
-fn what_is_behind_the_end_is_no_matter_and_a_missing_end_is() {
+fn bytes_after_the_end_are_ignored_and_a_missing_end_is_an_error() {
     let shape = shape(&[40, 41, 3], Element::Uint8, 1);
     let mut parts = encoded(jpeg(), &shape, 1000);
     let pixels = read(jpeg(), &parts, 0, Some(&shape)).unwrap();
@@ -96,7 +96,7 @@ fn frame(kind: u8, depth: u8, side: [u8; 2], colours: u8) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn what_cannot_be_read_says_why() {
+fn errors_name_the_cause() {
     let cases = [
         (frame(0xc0, 8, [0, 9], 2), "`2` colours"),
         (frame(0xc1, 12, [0, 9], 1), "12 bits"),

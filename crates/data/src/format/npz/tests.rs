@@ -1,4 +1,4 @@
-//! Archives that feedrate does not write, put together byte by byte.
+//! Tests with archives that feedrate does not write, composed byte by byte.
 
 use super::super::find;
 use super::super::tests::{MemorySink, encoded_as, options, read, read_with, shape};
@@ -100,7 +100,7 @@ fn other_archives_are_read() {
 }
 
 #[test]
-fn many_members_need_a_longer_look() {
+fn many_members_need_a_longer_read() {
     let mut members: Vec<Member> =
         (0..2000).map(|_| stored("some_other_member.npy", b"")).collect();
     members.insert(1000, stored("x.npy", &array(5000)));
@@ -108,7 +108,7 @@ fn many_members_need_a_longer_look() {
 }
 
 #[test]
-fn of_others_the_largest_array_is_read() {
+fn the_largest_array_of_a_foreign_archive_is_read() {
     let others = [
         stored("label.npy", &array(8)),
         deflated("volume.npy", &array(900)),
@@ -118,7 +118,7 @@ fn of_others_the_largest_array_is_read() {
 }
 
 #[test]
-fn a_largest_array_that_is_encrypted_is_not_passed_over_for_another() {
+fn an_encrypted_largest_array_is_not_skipped() {
     let members = [stored("volume.npy", &array(900)), stored("label.npy", &array(8))];
     let mut file = archive(&members, b"");
     let directory = file.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
@@ -128,7 +128,7 @@ fn a_largest_array_that_is_encrypted_is_not_passed_over_for_another() {
 }
 
 #[test]
-fn what_cannot_be_read_says_why() {
+fn errors_name_the_cause() {
     let bytes = array(100);
     let lied = |change: fn(&mut Member)| {
         let mut member = stored("x.npy", &array(100));
@@ -167,7 +167,7 @@ fn what_cannot_be_read_says_why() {
     "#);
 }
 
-/// A megabyte of zeros packs to a kilobyte: memory stays what it was, and a lie about the length is found.
+/// A megabyte of zeros compresses to a kilobyte. Memory does not grow, and a wrong length is found.
 #[test]
 fn a_bomb_is_refused_when_it_exceeds_its_claim() {
     let mut bytes = array(100);
@@ -178,13 +178,13 @@ fn a_bomb_is_refused_when_it_exceeds_its_claim() {
     assert!(error.contains("goes on"), "{error}");
 }
 
-/// A member beyond 4 GiB: only the numbers are that large.
+/// A member with more than 4 GiB, of which only the numbers are used.
 #[test]
 fn sizes_beyond_32_bits_are_exact() {
     let format = find("npz").unwrap();
     let payload = 5_000_000_000;
     let one = format.file_bytes(&shape(&[payload], Element::Uint8, 1), &Encoding::default());
-    // numpy.savez of the same shapes, by its own arithmetic: 20 more for x's sizes, 12 for y's offset, 76 at the end.
+    // As computed by numpy.savez for these shapes: 20 more bytes for x's sizes, 12 for y's offset, 76 at the end.
     assert_eq!(one, 1_049_074 - (1 << 20) + payload + 20 + 12 + 76);
     assert_eq!(
         format.file_bytes(&shape(&[1024, 1024], Element::Uint8, 1), &Encoding::default()),
@@ -196,7 +196,7 @@ fn at_level(compression_level: u32) -> Encoding {
     Encoding { compression: Packing::Zip, compression_level, ..Encoding::default() }
 }
 
-/// An archive of which compression can save half.
+/// An archive that compression can halve.
 fn half_zeros(format: &Format, shape: &FileShape, encoding: &Encoding) -> Vec<u8> {
     let redundancy = Redundancy { compressible_percent: 50, duplicate_percent: 0 };
     let mut sink = MemorySink { parts: vec![Vec::new()], space: vec![0; 1 << 16] };
@@ -218,7 +218,7 @@ fn the_level_takes_effect() {
     assert!(bytes[9] < bytes[4] && bytes[4] < bytes[1], "{bytes:?}");
 }
 
-/// As zlib's, at every level.
+/// The length is that of zlib, at every level.
 #[test]
 fn random_content_does_not_grow() {
     let format = find("npz").unwrap();

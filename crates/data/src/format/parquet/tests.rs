@@ -1,4 +1,4 @@
-//! Row groups and their order of reading, small files of pyarrow's, and files that lie.
+//! Tests of row groups and reading orders, of small files of pyarrow, and of invalid files.
 
 use super::super::tests::{encoded_as, options, read, read_with, shape};
 use super::super::{Need, find};
@@ -59,7 +59,7 @@ fn every_size_of_row_group_is_read_in_every_order() {
     }
 }
 
-/// Whatever space a sink has, and at each level.
+/// With sinks of different lengths, and at each compression level.
 #[test]
 fn compressed_row_groups_are_read_in_every_order() {
     for (dims, samples) in [(&[1][..], 1000), (&[5000], 23), (&[1_200_000], 3)] {
@@ -82,7 +82,7 @@ fn read_in_orders(shape: &FileShape, parts: &[Vec<u8>], piece_bytes: usize) {
     content.start(5);
     let mut cursor = (parquet().cursor)(&options(piece_bytes));
     let steps = |step: u64| (0..shape.samples).map(move |i| i * step % shape.samples);
-    // Forwards, with gaps, in great disorder.
+    // Ascending, ascending with gaps, and in random order.
     for sample in steps(1).chain(steps(3)).chain(steps(shape.samples - 1).take(30)) {
         let payload = read_with(&mut *cursor, piece_bytes, parts, sample, Some(shape)).unwrap();
         assert_eq!(payload.len() as u64, shape.sample_bytes());
@@ -90,7 +90,7 @@ fn read_in_orders(shape: &FileShape, parts: &[Vec<u8>], piece_bytes: usize) {
     }
 }
 
-/// The pieces that samples make a cursor ask for.
+/// The requests of a cursor for some samples.
 fn reads(parts: &[Vec<u8>], shape: &FileShape, samples: &[u64]) -> Vec<(u64, usize)> {
     let mut cursor = (parquet().cursor)(&options(8192));
     let mut reads = Vec::new();
@@ -144,13 +144,13 @@ fn a_sample_is_read_from_the_start_of_its_row_group() {
     assert!((10_000..30_000).contains(&first), "{first}");
     let last = bytes(&[15]);
     assert!((80_000..83_000).contains(&last), "{last}");
-    // Going back begins anew, going on does not.
+    // A step back reads the row group again, a step forward does not.
     assert!((140_000..160_000).contains(&(bytes(&[15, 14]))));
     assert!(bytes(&[8, 15]) <= last + 2000);
 }
 
 #[test]
-fn files_of_others_are_read() {
+fn foreign_files_can_be_read() {
     for (name, bytes) in FIXTURES {
         let parts = [bytes.to_vec()];
         for piece_bytes in [4096, 1 << 20] {
@@ -175,7 +175,7 @@ fn files_of_others_are_read() {
 }
 
 #[test]
-fn no_broken_file_of_others_makes_a_cursor_panic() {
+fn no_broken_foreign_file_makes_a_cursor_panic() {
     for (name, bytes) in FIXTURES {
         for len in 0..bytes.len() {
             assert!(read(parquet(), &[bytes[..len].to_vec()], 6, None).is_err(), "{name} {len}");
@@ -221,7 +221,7 @@ fn numbers_in_runs_and_packed_bits() {
 }
 
 #[test]
-fn what_cannot_be_written_says_why() {
+fn refusals_name_the_cause() {
     let why = |shape: FileShape, rows| unfit(&shape, &groups_of(rows)).map(|unfit| unfit.message);
     assert_eq!(why(shape(&[100], Element::Uint8, 1000), 1), None);
     assert_eq!(why(shape(&[SAMPLE_BYTES_MAX], Element::Uint8, 3), 1), None);
@@ -241,11 +241,11 @@ fn what_cannot_be_written_says_why() {
     a sample of `18446744073709551615` bytes is longer than the 2147483643 of a page
     `6400001` samples in row groups of 64 are more than 100000 groups
     ");
-    // Asked for all the same.
+    // The length is computed even for refused files.
     assert_eq!(layout::file_bytes(&shape(&[1], Element::Uint8, u64::MAX), &groups_of(0)), u64::MAX);
 }
 
-/// The limits of writing and of reading fit each other.
+/// The limits on writing and on reading are consistent.
 #[test]
 fn the_longest_footer_can_be_read() {
     let size = 40_000_000_000_000;
@@ -254,7 +254,7 @@ fn the_longest_footer_can_be_read() {
     assert!(bytes - shape.payload_bytes() < FOOTER_BYTES_MAX + GROUPS_MAX * 100);
 }
 
-/// Where row groups overlap, a piece that was read for one may reach beyond the next.
+/// If row groups overlap, a piece that was read for one may extend beyond the next.
 #[test]
 fn a_chunk_ends_before_bytes_that_were_read_beyond_it() {
     let parts = encoded_as(parquet(), &shape(&[8], Element::Uint8, 4), &groups_of(4), 5000);
@@ -267,7 +267,7 @@ fn a_chunk_ends_before_bytes_that_were_read_beyond_it() {
 }
 
 #[test]
-fn what_cannot_be_read_says_why() {
+fn errors_name_the_cause() {
     let error = |bytes: &[u8]| read(parquet(), &[bytes.to_vec()], 0, None).unwrap_err().to_string();
     let ended = |bytes: u32, magic: &[u8; 4]| {
         let mut file = vec![b'x'; 100];

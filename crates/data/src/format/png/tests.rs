@@ -1,4 +1,4 @@
-//! Tests beyond the contract suite: the stream that is written, and files that claim too much.
+//! Tests beyond the contract suite: the written stream, and files with excessive sizes.
 
 use super::super::tests::{encoded, read, shape};
 use super::super::*;
@@ -29,11 +29,11 @@ fn file(width: u32, height: u32, depth: u8, colour: u8, chunks: &[Vec<u8>]) -> V
 }
 
 #[test]
-fn the_stream_is_one_that_others_inflate() {
+fn other_programs_can_inflate_the_stream() {
     let png = find("png").unwrap();
     for (dims, element) in [
         (&[1, 1][..], Element::Uint8),
-        // Blocks end within rows, at rows' ends, and with the picture.
+        // Blocks end inside of rows, at the ends of rows, and at the end of the picture.
         (&[7, 32_766], Element::Uint8),
         (&[300, 1000, 3], Element::Uint8),
         (&[301, 999], Element::Uint16),
@@ -59,9 +59,9 @@ fn the_stream_is_one_that_others_inflate() {
     }
 }
 
-/// Verification compares bytes: they must be the same on every machine, and in every release of one version.
+/// Verification compares bytes, so they must be equal on every machine and in every release with the same format version.
 #[test]
-fn bytes_stay_what_they_were() {
+fn bytes_are_stable() {
     let png = find("png").unwrap();
     let grey = encoded(png, &shape(&[40, 41], Element::Uint16, 1), 1000);
     let rgb = encoded(png, &shape(&[40, 41, 3], Element::Uint8, 1), 1000);
@@ -72,7 +72,7 @@ fn bytes_stay_what_they_were() {
 }
 
 #[test]
-fn what_cannot_be_read_says_why() {
+fn errors_name_the_cause() {
     let data = || chunk(b"IDAT", b"x\x9c\x63\0\0\0\x01\0\x01");
     let end = || chunk(b"IEND", b"");
     let cases = [

@@ -1,4 +1,4 @@
-//! Rows of text as they should not be, pieces of any size, and what is kept between samples.
+//! Tests of invalid rows, of pieces of any length, and of the position that is kept between samples.
 
 use super::super::Need;
 use super::super::tests::{encoded_as, options, read_with, shape};
@@ -22,7 +22,7 @@ fn read(
     read_with(&mut *cursor, 4096, &[text.to_vec()], sample, plan)
 }
 
-/// The only row, which the plan says has `numbers` numbers.
+/// The only row of a text, with a plan of `numbers` numbers.
 fn check(name: &str, element: Element, text: &str, wanted: Result<&[u8], &str>) {
     let numbers = wanted.map_or(2, |bytes| bytes.len() as u64 / element.bytes());
     let plan = shape(&[numbers], element, 1);
@@ -124,7 +124,7 @@ fn numbers_at_their_limits() {
         (Element::Float32, "-inf", Some(f32::NEG_INFINITY.to_le_bytes().to_vec())),
         (Element::Float16, "65504", Some(0x7bffu16.to_le_bytes().to_vec())),
     ] {
-        // Once after others, where numbers are read by the block, and once alone.
+        // Once after other numbers, which are parsed in blocks, and once alone.
         for others in [0, 200] {
             let plan = shape(&[others + 1], element, 1);
             let line = format!("{}{text}\n", "7,".repeat(others as usize));
@@ -198,7 +198,7 @@ fn samples_in_order_read_each_byte_once() {
 }
 
 #[test]
-fn a_sample_behind_starts_over() {
+fn a_step_back_starts_at_the_beginning() {
     let (_, asked) = reads(Compression::None, &[5, 4]);
     assert_eq!(asked.iter().filter(|&&(offset, _)| offset == 0).count(), 2);
 }
@@ -244,7 +244,7 @@ fn members_of_gzip_follow_one_another() {
 }
 
 #[test]
-fn no_flipped_bit_in_gzip_goes_unseen_or_panics() {
+fn every_flipped_bit_in_gzip_is_found() {
     let (shape, file) = gzipped();
     let whole = read("csv", &file, 2, Some(&shape));
     for bit in 0..file.len() * 8 {
@@ -256,7 +256,7 @@ fn no_flipped_bit_in_gzip_goes_unseen_or_panics() {
     }
 }
 
-/// A megabyte of newlines or brackets in a kilobyte: time and memory stay bounded by the text.
+/// A megabyte of newlines or brackets compressed to a kilobyte: time and memory are limited by the text.
 #[test]
 fn a_gzip_bomb_is_read_in_a_window() {
     let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());

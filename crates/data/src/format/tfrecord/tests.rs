@@ -1,4 +1,4 @@
-//! Records in pieces cut anywhere, and what is read for them.
+//! Tests of records that arrive in pieces of any length, and of the requests for them.
 
 use super::super::tests::{encoded, options, read_with, shape};
 use super::super::{Cursor, Discard, Need};
@@ -14,7 +14,7 @@ fn framed(message: &[u8]) -> Vec<u8> {
     record
 }
 
-/// Reads of (offset, bytes) that samples need, and how often bytes are asked for again.
+/// Reads of (offset, bytes) that samples need, and the number of requests for bytes that were read before.
 fn reads(
     cursor: &mut dyn Cursor,
     file: &[u8],
@@ -76,7 +76,7 @@ fn small_records_in_order_share_reads() {
             whole.map(|at| (at as u64, (file.len() - at).min(16384))).collect();
         assert_eq!(pass, whole);
         assert!(again > 90);
-        // Another pass reads again.
+        // A second pass reads the bytes again.
         assert_eq!(reads(&mut *cursor, file, 0..100, expected).0, whole);
     }
 }
@@ -93,7 +93,7 @@ fn a_sample_out_of_order_is_read_by_itself() {
 }
 
 #[test]
-fn large_records_are_read_once_and_passed_by_at_their_frames() {
+fn large_records_are_read_once_or_skipped_by_their_frames() {
     let shape = shape(&[100_000], Element::Uint8, 5);
     let file = &encoded(&FORMAT, &shape, 1000)[0];
     let record = record_bytes(&shape) as usize;
@@ -108,7 +108,7 @@ fn large_records_are_read_once_and_passed_by_at_their_frames() {
 }
 
 #[test]
-fn checksums_of_data_are_checked_where_asked_for() {
+fn checksums_of_data_are_verified_if_configured() {
     let shape = shape(&[100], Element::Uint8, 1);
     let mut parts = encoded(&FORMAT, &shape, 1000);
     parts[0][60] ^= 1;
@@ -125,9 +125,9 @@ fn checksums_of_data_are_checked_where_asked_for() {
 }
 
 #[test]
-fn the_plans_record_is_another() {
+fn records_must_match_the_plan() {
     let planned = shape(&[5000], Element::Uint8, 2);
-    // As long as the planned record, but with another feature in place of bytes.
+    // A record with the planned length, but with another feature instead of one of bytes.
     let bytes = 5000 + around_payload(5000).1.len();
     for (name, list, expected) in [
         ("image", FIRST, "a sample of 5016 bytes, but the plan says 5000"),
@@ -145,7 +145,7 @@ fn the_plans_record_is_another() {
 }
 
 #[test]
-fn the_size_of_what_no_device_holds_saturates() {
+fn sizes_beyond_any_device_saturate() {
     assert_eq!(file_bytes(&shape(&[u64::MAX, 9], Element::Float64, u64::MAX)), u64::MAX);
 }
 

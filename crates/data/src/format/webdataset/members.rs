@@ -1,8 +1,8 @@
 //! Finds the samples of an archive: at computed offsets with a plan, or member after member in foreign archives.
 //!
 //! Consecutive members whose paths are equal up to the first dot of the file name form a sample. The payload is one of
-//! these members. Its name after the key is that of the largest member in the archive's first sample. If a sample has no
-//! member with that name, its largest member is used. For this comparison labels count as smaller than they are.
+//! these members: the one whose name after the key is that of the largest member in the archive's first sample, or else
+//! the largest one.
 
 use super::ahead::{Finder, Gathered, ReadOrder, WantedSample, check_length};
 use super::block::{self, BLOCK_BYTES, Block, MemberKind};
@@ -16,8 +16,7 @@ use super::{
 /// Upper limit on the length of a name or an extended header.
 const META_BYTES_MAX: u64 = 1 << 20;
 const LABELS: [&[u8]; 3] = [b"cls", b"txt", b"json"];
-/// A label is the payload only if it is larger than every other member by this factor. The first picture of an archive may
-/// be smaller than its metadata.
+/// A label must be larger than every other member by this factor to be the payload: a picture may be smaller than its label.
 const LABEL_FACTOR: u64 = 16;
 
 /// [`Finder`] of the format.
@@ -237,15 +236,13 @@ impl Members {
     /// Begin a member that is a file.
     fn file(&mut self, span: MemberSpan) -> Result<(), FormatError> {
         self.member = span;
-        if self.path.is_empty() {
-            let mut path = std::mem::take(&mut self.path);
+        let mut path = std::mem::take(&mut self.path);
+        if path.is_empty() {
             block::push_path(self.block(), &mut path);
-            self.path = path;
         }
-        let path = std::mem::take(&mut self.path);
         let used = self.use_or_skip(&path, span);
+        path.clear();
         self.path = path;
-        self.path.clear();
         used
     }
 

@@ -1,4 +1,4 @@
-//! Headers as others write them, archives in pieces cut anywhere, and what is read for them.
+//! Tests of headers of other writers, of archives that arrive in pieces of any length, and of the requests for them.
 
 use super::super::Need;
 use super::super::tests::{encoded, options, read_with, shape};
@@ -54,7 +54,7 @@ fn samples_in_order_share_reads() {
 }
 
 #[test]
-fn a_planned_archive_is_whole_and_of_its_file() {
+fn a_planned_archive_must_match_the_plan_and_its_file() {
     let shape = shape(&[4, 5], Element::Float32, 2);
     let parts = encoded(&FORMAT, &shape, 1000);
     let error = |parts: &[Vec<u8>], sample| {
@@ -101,13 +101,13 @@ fn headers_are_read_as_written() {
 }
 
 #[test]
-fn every_flipped_bit_of_a_header_is_seen() {
+fn every_flipped_bit_of_a_header_is_found() {
     let block = block::header("name.npy", 4711);
     for bit in 0..block.len() * 8 {
         let mut flipped = block;
         flipped[bit / 8] ^= 1 << (bit % 8);
         let read = block::read(&flipped, 512);
-        // The checksum's own field has room for blanks and digits that say the same.
+        // The field of the checksum allows different blanks and digits for the same value.
         let in_checksum = (148..156).contains(&(bit / 8));
         let same = Some(Header { kind: MemberKind::File, bytes: 4711 });
         assert!(read.is_err() || in_checksum && read == Ok(same), "bit {bit}");
