@@ -84,7 +84,7 @@ impl Middle {
     /// The central value of `values`, which are of `metric` or of a quantity that varies like it.
     pub fn new(metric: &Metric, values: impl IntoIterator<Item = f64>) -> Self {
         let values: Vec<f64> = values.into_iter().collect();
-        let interval = metric.middle(&values, CONFIDENCE);
+        let interval = metric.average_interval(&values, CONFIDENCE);
         let single = if let [value] = values[..] { Some(value) } else { None };
         Middle {
             estimate: interval.map(|interval| interval.estimate).or(single),
@@ -111,7 +111,7 @@ pub(crate) fn limited_to_points(interval: Interval) -> Interval {
 /// if each cell was repeated. `None` if a cell is empty or a value does not exist on the scale.
 pub fn mean_of_cells(response: &Metric, cells: &[Vec<f64>]) -> Option<(f64, Option<Interval>)> {
     if let [values] = cells
-        && let Some(interval) = response.middle(values, CONFIDENCE)
+        && let Some(interval) = response.average_interval(values, CONFIDENCE)
     {
         return Some((interval.estimate, Some(interval)));
     }

@@ -74,7 +74,7 @@ pub fn judge(
     replicates_max: u64,
 ) -> PrecisionStatus {
     let replicates = values.len() as u64;
-    let middle = response.middle(values, CONFIDENCE);
+    let middle = response.average_interval(values, CONFIDENCE);
     let half_width = middle.and_then(|interval| interval.relative_half_width());
     let runs_needed = |cov: f64| stats::samples_for_half_width(cov, until.half_width, CONFIDENCE);
     let expected = stats::cov(values).and_then(runs_needed);

@@ -114,8 +114,10 @@ impl Side {
     fn new(response: &Metric, runs: &[&Run]) -> Self {
         let values: Vec<f64> = runs.iter().filter_map(|run| run.metric(response)).collect();
         let provenance = runs.iter().filter_map(|run| run.provenance(response)).max();
-        let middle =
-            IntervalEstimate::new(response.middle(&values, CONFIDENCE), stats::mean(&values));
+        let middle = IntervalEstimate::new(
+            response.average_interval(&values, CONFIDENCE),
+            stats::mean(&values),
+        );
         Side { runs: runs.len(), invalid: 0, values, provenance, middle }
     }
 }

@@ -12,7 +12,7 @@ pub static SEQUENTIAL: Metric = Metric {
     definition: "Share of reads that start at or after the end of the previous read, among reads that have a previous one in the same open file, over accelerators and epochs",
     source: "POSIX_SEQ_READS of Darshan; feedrate counts for each worker",
     path: "access.sequential_share",
-    figure: Figure::OfCounters(|io| share(io.access.sequential, io.access.following)),
+    figure: Figure::FromCounters(|io| share(io.access.sequential, io.access.following)),
     ..ACCESS
 };
 
@@ -24,7 +24,7 @@ pub static CONSECUTIVE: Metric = Metric {
     definition: "Share of reads that start exactly at the end of the previous read, among reads that have a previous one in the same open file, over accelerators and epochs",
     source: "POSIX_CONSEC_READS of Darshan; feedrate counts for each worker",
     path: "access.consecutive_share",
-    figure: Figure::OfCounters(|io| share(io.access.consecutive, io.access.following)),
+    figure: Figure::FromCounters(|io| share(io.access.consecutive, io.access.following)),
     ..ACCESS
 };
 
@@ -35,7 +35,7 @@ pub static AMPLIFICATION: Metric = Metric {
     better: Better::Lower,
     definition: "Bytes that read calls returned ÷ payload bytes of the samples that were read",
     path: "access.read_amplification",
-    figure: Figure::OfCounters(|io| {
+    figure: Figure::FromCounters(|io| {
         let is_known = io.reads > 0 && io.access.payload_samples == io.access.samples_read;
         if is_known { share(io.read_bytes, io.access.payload_bytes) } else { None }
     }),
@@ -50,7 +50,7 @@ pub static FILES: Metric = Metric {
     better: Better::Lower,
     definition: "Number of different files that samples were read from, of the accelerator and epoch with the most",
     path: "access.files",
-    figure: Figure::OfAccelerators(
+    figure: Figure::PerAccelerator(
         |_, accelerator| accelerator.io.access.files.map(|files| files as f64),
         Fold::Max,
         Fold::Max,
@@ -95,7 +95,7 @@ pub static UNIQUE_BYTES: Metric = Metric {
     definition: "Bytes of files that were read, each counted once over accelerators and epochs",
     source: "feedrate, from the extents of all reads; Darshan has the highest offset of each file instead, POSIX_MAX_BYTE_READ",
     path: "access.unique_bytes",
-    figure: Figure::OfEpochs(
+    figure: Figure::PerEpoch(
         |scope| Some(scope.epoch.files_read.as_ref()?.unique_bytes as f64),
         Fold::Last,
     ),
@@ -110,7 +110,7 @@ pub static OVERLAP: Metric = Metric {
     better: Better::Lower,
     definition: "Share of bytes that more than one accelerator read, among the bytes of files that were read, over all epochs",
     path: "access.overlap_share",
-    figure: Figure::OfEpochs(
+    figure: Figure::PerEpoch(
         |scope| {
             let files = scope.epoch.files_read.as_ref()?;
             share(files.overlap_bytes, files.unique_bytes)

@@ -15,7 +15,7 @@ pub static AU_ALL_STEPS: Metric = Metric {
     path: "au.all_steps_percent",
     basis: &[Basis::Steps],
     added_as: Some(("train_au_all_steps_percentage", 1.0)),
-    figure: Figure::OfAccelerators(utilisation_percent, Fold::Mean, Fold::Mean),
+    figure: Figure::PerAccelerator(utilisation_percent, Fold::Mean, Fold::Mean),
     ..COMPOSED
 };
 

@@ -19,7 +19,7 @@ pub static AU_SUSTAINED: Metric = Metric {
     path: "au.sustained_percent",
     basis: &[Basis::Steps, Basis::Reads],
     added_as: Some(("train_au_sustained_percentage", 1.0)),
-    figure: Figure::OfEpochs(|scope| sustained(scope).ok(), Fold::Mean),
+    figure: Figure::PerEpoch(|scope| sustained(scope).ok(), Fold::Mean),
     ..COMPOSED
 };
 

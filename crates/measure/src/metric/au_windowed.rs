@@ -17,7 +17,7 @@ pub static AU_WINDOWED: Metric = Metric {
     path: "au.windowed_percent",
     basis: &[Basis::Steps],
     reported_as: Some(("train_au_mean_percentage", 1.0)),
-    figure: Figure::OfAccelerators(utilisation_percent, Fold::Mean, Fold::Mean),
+    figure: Figure::PerAccelerator(utilisation_percent, Fold::Mean, Fold::Mean),
     ..COMPOSED
 };
 

@@ -9,7 +9,7 @@ pub static LOGICAL_BYTES: Metric = Metric {
     definition: "Bytes that the loaders' read calls returned, over accelerators and epochs",
     path: "bytes.logical",
     basis: &[Basis::Reads],
-    figure: Figure::OfAccelerators(
+    figure: Figure::PerAccelerator(
         |_, accelerator| Some(accelerator.io.read_bytes as f64),
         Fold::Sum,
         Fold::Sum,
@@ -25,7 +25,7 @@ pub static DEVICE_BYTES: Metric = Metric {
     source: "read_bytes of /proc/self/io, proc(5)",
     path: "bytes.device",
     basis: &[Basis::Host],
-    figure: Figure::OfEpochs(
+    figure: Figure::PerEpoch(
         |scope| Some(scope.epoch.host.process_device_read_bytes? as f64),
         Fold::Sum,
     ),

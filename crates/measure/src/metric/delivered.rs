@@ -14,7 +14,7 @@ pub static DELIVERED_WINDOWED: Metric = Metric {
     path: "throughput.delivered_bytes_per_second.windowed",
     // DLIO's MB are MiB.
     added_as: Some(("train_io_delivered_mean_MB_per_second", MIB)),
-    figure: Figure::OfAccelerators(windowed, Fold::Sum, Fold::Mean),
+    figure: Figure::PerAccelerator(windowed, Fold::Sum, Fold::Mean),
     ..DELIVERED
 };
 

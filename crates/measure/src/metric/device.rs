@@ -14,7 +14,7 @@ pub static DEVICE_PER_SECOND: Metric = Metric {
     definition: "Bytes that this process caused to be fetched from storage during the epochs ÷ their length",
     source: "read_bytes of /proc/self/io, proc(5)",
     path: "throughput.device_bytes_per_second",
-    figure: Figure::Derived(|_, value| {
+    figure: Figure::FromMetrics(|_, value| {
         let length_s = value(&DURATION_S).filter(|length_s| *length_s > 0.0)?;
         Some(value(&DEVICE_BYTES)? / length_s)
     }),
@@ -28,7 +28,7 @@ pub static GPU_UTILISATION: Metric = Metric {
     unit: Unit::Percent,
     definition: "Utilisation that GPUs report, over the time of the timeline's samples whose middle is in the epoch, mean over GPUs, then over epochs",
     path: "gpu_utilisation_percent",
-    figure: Figure::OfEpochs(|scope| gpu_percent(scope, scope.timeline?), Fold::Mean),
+    figure: Figure::PerEpoch(|scope| gpu_percent(scope, scope.timeline?), Fold::Mean),
     ..DEVICE
 };
 

@@ -12,6 +12,6 @@ pub static DURATION_S: Metric = Metric {
     definition: "Length of all epochs, without evaluations and pauses between epochs",
     path: "duration_s",
     basis: &[Basis::Steps, Basis::AllRanks],
-    figure: Figure::OfEpochs(|scope| scope.wall_s(), Fold::Sum),
+    figure: Figure::PerEpoch(|scope| scope.wall_s(), Fold::Sum),
     ..COMPOSED
 };

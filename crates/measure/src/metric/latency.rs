@@ -12,7 +12,7 @@ pub static OPEN_LATENCY: Metric = Metric {
     title: "99th percentile of open latency",
     definition: "99 % of open calls took no longer, to one sixteenth, over accelerators and epochs",
     path: "latency.open.p99_s",
-    figure: Figure::OfCounters(|io| Quantiles::new(&io.open_latency).p99_s),
+    figure: Figure::FromCounters(|io| Quantiles::new(&io.open_latency).p99_s),
     ..LATENCY
 };
 
@@ -22,7 +22,7 @@ pub static READ_LATENCY: Metric = Metric {
     title: "99th percentile of read latency",
     definition: "99 % of read calls took no longer, to one sixteenth, over accelerators and epochs",
     path: "latency.read.p99_s",
-    figure: Figure::OfCounters(|io| Quantiles::new(&io.read_latency).p99_s),
+    figure: Figure::FromCounters(|io| Quantiles::new(&io.read_latency).p99_s),
     ..LATENCY
 };
 
@@ -32,7 +32,7 @@ pub static SAMPLE_LATENCY: Metric = Metric {
     title: "99th percentile of sample latency",
     definition: "99 % of samples were read and decoded in no longer, to one sixteenth, over accelerators and epochs",
     path: "latency.sample.p99_s",
-    figure: Figure::OfCounters(|io| Quantiles::new(&io.sample_latency).p99_s),
+    figure: Figure::FromCounters(|io| Quantiles::new(&io.sample_latency).p99_s),
     ..LATENCY
 };
 

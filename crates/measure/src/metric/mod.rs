@@ -138,7 +138,7 @@ const METRIC: Metric = Metric {
     path: "",
     basis: &[],
     shown: Shown::OwnLine,
-    figure: Figure::OfEpochs(|_| None, Fold::Sum),
+    figure: Figure::PerEpoch(|_| None, Fold::Sum),
     reported_as: None,
     added_as: None,
 };
@@ -150,15 +150,15 @@ const COMPOSED: Metric = Metric { shown: Shown::Composed, ..METRIC };
 #[derive(Debug)]
 pub enum Figure {
     /// A value for each accelerator in each epoch, combined over accelerators and then over epochs.
-    OfAccelerators(fn(Scope, &AcceleratorEpoch) -> Option<f64>, Fold, Fold),
+    PerAccelerator(fn(Scope, &AcceleratorEpoch) -> Option<f64>, Fold, Fold),
     /// A value for each epoch, combined over epochs.
-    OfEpochs(fn(Scope) -> Option<f64>, Fold),
+    PerEpoch(fn(Scope) -> Option<f64>, Fold),
     /// An amount for each accelerator in each epoch, divided by the length of epochs.
     PerSecond(fn(Scope, &AcceleratorEpoch) -> f64),
     /// A value computed from the added counters of workers.
-    OfCounters(fn(&IoCounters) -> Option<f64>),
+    FromCounters(fn(&IoCounters) -> Option<f64>),
     /// A value computed from the plan and other metrics.
-    Derived(fn(&Plan, ValueOf) -> Option<f64>),
+    FromMetrics(fn(&Plan, ValueOf) -> Option<f64>),
 }
 
 /// Looks up other metrics of the same accelerator, epoch or run.
@@ -385,7 +385,7 @@ impl Metric {
 
     /// The average of several runs with its confidence interval: the mean of percentages, the geometric mean of rates and durations, whose
     /// variation is multiplicative. `None` for fewer than two runs.
-    pub fn middle(&self, values: &[f64], confidence: f64) -> Option<Interval> {
+    pub fn average_interval(&self, values: &[f64], confidence: f64) -> Option<Interval> {
         match self.unit {
             Unit::Percent => stats::percent_interval(values, confidence),
             _ => stats::geometric_mean_interval(values, confidence),
@@ -409,11 +409,11 @@ impl Metric {
             return None;
         }
         match self.figure {
-            Figure::OfAccelerators(value, ..) => value(scope, accelerator),
-            Figure::OfEpochs(..) => None,
+            Figure::PerAccelerator(value, ..) => value(scope, accelerator),
+            Figure::PerEpoch(..) => None,
             Figure::PerSecond(amount) => Some(amount(scope, accelerator) / scope.wall_s()?),
-            Figure::OfCounters(value) => value(&accelerator.io),
-            Figure::Derived(value) => {
+            Figure::FromCounters(value) => value(&accelerator.io),
+            Figure::FromMetrics(value) => {
                 value(scope.plan, &|metric| metric.accelerator_value(scope, accelerator))
             }
         }
@@ -425,11 +425,11 @@ impl Metric {
             return None;
         }
         let over_accelerators = match self.figure {
-            Figure::OfAccelerators(_, over_accelerators, _) => over_accelerators,
-            Figure::OfEpochs(value, _) => return value(scope),
+            Figure::PerAccelerator(_, over_accelerators, _) => over_accelerators,
+            Figure::PerEpoch(value, _) => return value(scope),
             Figure::PerSecond(_) => Fold::Sum,
-            Figure::OfCounters(value) => return value(&counters([scope])),
-            Figure::Derived(value) => {
+            Figure::FromCounters(value) => return value(&counters([scope])),
+            Figure::FromMetrics(value) => {
                 return value(scope.plan, &|metric| metric.epoch_value(scope));
             }
         };
@@ -445,11 +445,11 @@ impl Metric {
             return None;
         }
         match self.figure {
-            Figure::OfAccelerators(_, _, Fold::Mean) | Figure::OfEpochs(_, Fold::Mean) => {
+            Figure::PerAccelerator(_, _, Fold::Mean) | Figure::PerEpoch(_, Fold::Mean) => {
                 mean(&self.epoch_values(record).into_iter().flatten().collect::<Vec<_>>())
             }
-            Figure::OfEpochs(_, Fold::Last) => self.epoch_values(record).pop()?,
-            Figure::OfAccelerators(_, _, over_epochs) | Figure::OfEpochs(_, over_epochs) => {
+            Figure::PerEpoch(_, Fold::Last) => self.epoch_values(record).pop()?,
+            Figure::PerAccelerator(_, _, over_epochs) | Figure::PerEpoch(_, over_epochs) => {
                 let epochs: Option<Vec<f64>> = self.epoch_values(record).into_iter().collect();
                 over_epochs.combine(&epochs?)
             }
@@ -464,8 +464,8 @@ impl Metric {
                 }
                 (wall_s > 0.0).then(|| total / wall_s)
             }
-            Figure::OfCounters(value) => value(&counters_of_run(record)),
-            Figure::Derived(value) => value(&record.plan, &|metric| metric.run_value(record)),
+            Figure::FromCounters(value) => value(&counters_of_run(record)),
+            Figure::FromMetrics(value) => value(&record.plan, &|metric| metric.run_value(record)),
         }
     }
 

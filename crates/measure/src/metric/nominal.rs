@@ -12,7 +12,7 @@ pub static NOMINAL_WINDOWED: Metric = Metric {
     path: "throughput.nominal_bytes_per_second.windowed",
     // DLIO's MB are MiB.
     reported_as: Some(("train_io_mean_MB_per_second", MIB)),
-    figure: Figure::Derived(|plan, value| {
+    figure: Figure::FromMetrics(|plan, value| {
         Some(value(&SAMPLES_WINDOWED)? * plan.dataset.record_bytes)
     }),
     ..NOMINAL
@@ -26,7 +26,9 @@ pub static NOMINAL_WHOLE: Metric = Metric {
     axis: "Nominal bandwidth",
     definition: "samples_per_second_whole × record_length_bytes",
     path: "throughput.nominal_bytes_per_second.whole",
-    figure: Figure::Derived(|plan, value| Some(value(&SAMPLES_WHOLE)? * plan.dataset.record_bytes)),
+    figure: Figure::FromMetrics(|plan, value| {
+        Some(value(&SAMPLES_WHOLE)? * plan.dataset.record_bytes)
+    }),
     ..NOMINAL
 };
 

@@ -13,7 +13,7 @@ pub static SAMPLES_WINDOWED: Metric = Metric {
     source: "DLIO's definition; DLIO always counts two steps less than the block has, regardless of the excluded steps",
     path: "throughput.samples_per_second.windowed",
     reported_as: Some(("train_throughput_mean_samples_per_second", 1.0)),
-    figure: Figure::OfAccelerators(windowed, Fold::Sum, Fold::Mean),
+    figure: Figure::PerAccelerator(windowed, Fold::Sum, Fold::Mean),
     ..SAMPLES
 };
 

@@ -18,7 +18,7 @@ pub static STALL_PERCENT: Metric = Metric {
     definition: "load_s ÷ (load_s + compute_s + barrier_s)",
     path: "stall.percent",
     basis: &[Basis::Steps, Basis::Barriers],
-    figure: Figure::Derived(|_, value| {
+    figure: Figure::FromMetrics(|_, value| {
         let load_s = value(&LOAD_S)?;
         let total_s = load_s + value(&COMPUTE_S)? + value(&BARRIER_S)?;
         (total_s > 0.0).then(|| 100.0 * load_s / total_s)
@@ -32,7 +32,7 @@ pub static STALL_OPEN: Metric = Metric {
     title: "stall on metadata",
     definition: "Part of load_s and barrier_s in which the last accelerator of the step waited for opening or closing files or querying their lengths",
     path: "stall.open_s",
-    figure: Figure::OfEpochs(|scope| part_s(scope, |stall| stall.open_ns), Fold::Sum),
+    figure: Figure::PerEpoch(|scope| part_s(scope, |stall| stall.open_ns), Fold::Sum),
     ..STALL
 };
 
@@ -42,7 +42,7 @@ pub static STALL_READ: Metric = Metric {
     title: "stall on reads",
     definition: "Part of load_s and barrier_s in which the last accelerator of the step waited for read calls",
     path: "stall.read_s",
-    figure: Figure::OfEpochs(|scope| part_s(scope, |stall| stall.read_ns), Fold::Sum),
+    figure: Figure::PerEpoch(|scope| part_s(scope, |stall| stall.read_ns), Fold::Sum),
     ..STALL
 };
 
@@ -52,7 +52,7 @@ pub static STALL_DECODE: Metric = Metric {
     title: "stall on decoding",
     definition: "Part of load_s and barrier_s in which the last accelerator of the step waited for checking, decoding or unpacking",
     path: "stall.decode_s",
-    figure: Figure::OfEpochs(|scope| part_s(scope, |stall| stall.decode_ns), Fold::Sum),
+    figure: Figure::PerEpoch(|scope| part_s(scope, |stall| stall.decode_ns), Fold::Sum),
     ..STALL
 };
 
@@ -62,7 +62,7 @@ pub static STALL_CLIENT: Metric = Metric {
     title: "stall on the client",
     definition: "Part of load_s and barrier_s in which the last accelerator of the step waited for the client's own work; no value if the workload configures none",
     path: "stall.client_s",
-    figure: Figure::OfEpochs(
+    figure: Figure::PerEpoch(
         |scope| {
             scope.plan.loader.client.as_ref()?;
             part_s(scope, |stall| stall.client_ns)
@@ -78,7 +78,7 @@ pub static STALL_QUEUE: Metric = Metric {
     title: "stall in the queue",
     definition: "Part of load_s and barrier_s in which no worker had begun the batch of the step's last accelerator, or its worker waited for something else",
     path: "stall.queue_s",
-    figure: Figure::OfEpochs(|scope| part_s(scope, |stall| stall.queue_ns), Fold::Sum),
+    figure: Figure::PerEpoch(|scope| part_s(scope, |stall| stall.queue_ns), Fold::Sum),
     ..STALL
 };
 
@@ -88,7 +88,7 @@ pub static STALL_SKEW: Metric = Metric {
     title: "stall on slower accelerators",
     definition: "Part of load_s and barrier_s in which the last accelerator of the step had its batch: it computed longer, or the processes took time to meet",
     path: "stall.skew_s",
-    figure: Figure::OfEpochs(
+    figure: Figure::PerEpoch(
         |scope| mean_s(scope, scope.epoch.causes.as_ref()?.total_skew_ns()),
         Fold::Sum,
     ),

@@ -43,7 +43,7 @@ const TIME: Metric =
 
 /// The mean over accelerators, summed over epochs.
 const fn mean_sum(value: fn(Scope, &AcceleratorEpoch) -> Option<f64>) -> Figure {
-    Figure::OfAccelerators(value, Fold::Mean, Fold::Sum)
+    Figure::PerAccelerator(value, Fold::Mean, Fold::Sum)
 }
 
 fn sum_s(accelerator: &AcceleratorEpoch, times: fn(&Block) -> &[u64]) -> Option<f64> {

@@ -87,10 +87,10 @@ fn a_run_without_measurements_has_no_value() {
 
 #[test]
 fn rates_have_a_geometric_mean() {
-    let middle = |name: &str| Metric::find(name).unwrap().middle(&[50.0, 200.0], 0.95);
+    let middle = |name: &str| Metric::find(name).unwrap().average_interval(&[50.0, 200.0], 0.95);
     assert_eq!(middle("au_all_steps").unwrap().estimate, 125.0);
     assert!((middle("samples_per_second").unwrap().estimate - 100.0).abs() < 1e-9);
-    assert_eq!(Metric::find("duration_s").unwrap().middle(&[50.0], 0.95), None);
+    assert_eq!(Metric::find("duration_s").unwrap().average_interval(&[50.0], 0.95), None);
 }
 
 /// Incomplete sources have fewer values.
@@ -151,11 +151,14 @@ fn added_keys_are_in_dlios_summary() {
 }
 
 #[test]
-fn the_middle_of_runs_is_a_mean_of_percentages_and_a_geometric_mean_of_rates() {
-    let percent = AU_ALL_STEPS.middle(&[40.0, 60.0], 0.95).unwrap();
+fn the_average_of_runs_is_a_mean_of_percentages_and_a_geometric_mean_of_rates() {
+    let percent = AU_ALL_STEPS.average_interval(&[40.0, 60.0], 0.95).unwrap();
     assert!((percent.estimate - 50.0).abs() < 1e-9);
     assert!(0.0 <= percent.low && percent.high <= 100.0, "{percent:?}");
-    let duration = DURATION_S.middle(&[1.0, 4.0], 0.95).unwrap();
+    let duration = DURATION_S.average_interval(&[1.0, 4.0], 0.95).unwrap();
     assert!((duration.estimate - 2.0).abs() < 1e-9, "{duration:?}");
-    assert_eq!((AU_ALL_STEPS.middle(&[40.0], 0.95), DURATION_S.middle(&[], 0.95)), (None, None));
+    assert_eq!(
+        (AU_ALL_STEPS.average_interval(&[40.0], 0.95), DURATION_S.average_interval(&[], 0.95)),
+        (None, None)
+    );
 }

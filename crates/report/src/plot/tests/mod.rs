@@ -209,7 +209,8 @@ fn means_and_intervals_are_those_of_the_responses() {
     };
     let values: Vec<f64> =
         data.runs.iter().filter(is_first).filter_map(|run| run.metric(response)).collect();
-    let expected = response.middle(&values, feedrate_analysis::precision::CONFIDENCE).unwrap();
+    let expected =
+        response.average_interval(&values, feedrate_analysis::precision::CONFIDENCE).unwrap();
     let is_expected = |point: &crate::draw::figure::Point| {
         (point.y * 1e6 - expected.estimate).abs() < 1.0
             && point.high.is_some_and(|high| (high * 1e6 - expected.high).abs() < 1.0)
