@@ -181,7 +181,7 @@ for libver in VERSIONS:
         "scalar": (np.float32(1), lambda file, x: file.create_dataset("records_0", data=x), "without dimensions"),
         "empty_file": (small, lambda file, x: None, "the root group is empty"),
         "group": (small, lambda file, x: file.create_group("records_0"), "no dataset"),
-        "only_groups": (small, lambda file, x: file.create_group("a"), "there is `a`"),
+        "only_groups": (small, lambda file, x: file.create_group("a"), "the file contains `a`"),
         "unwritten": (small, lambda file, x: file.create_dataset("records_0", shape=x.shape), "was never written"),
         "unwritten_chunks": (small, lambda file, x: file.create_dataset("records_0", shape=x.shape, chunks=(1, 5, 2)), "was never written"),
         "no_samples": (small, lambda file, x: file.create_dataset("records_0", shape=(0, 4)), "there is no sample 0"),
