@@ -70,10 +70,6 @@ fn joined(parts: impl IntoIterator<Item = String>, between: &str) -> Option<Stri
     (!parts.is_empty()).then(|| parts.join(between))
 }
 
-fn is_own(run: &ReportedRun) -> bool {
-    run.run.is_from_feedrate()
-}
-
 /// Settings that replicates share.
 fn experiment(run: &ReportedRun) -> (&str, Option<u32>, &BTreeMap<String, String>) {
     (&run.run.workload, run.run.accelerators, &run.factors)
@@ -333,7 +329,7 @@ fn numbers(runs: Runs) -> String {
     let definitions = [&AU_WINDOWED, &AU_ALL_STEPS, &AU_SUSTAINED]
         .map(|metric| format!("`{}`: {} ({}).", metric.label(), metric.definition, metric.source));
     let mut estimated = "";
-    if !runs.iter().all(|run| is_own(run)) {
+    if !runs.iter().all(|run| run.run.is_from_feedrate()) {
         estimated = "DLIO counts no bytes, so the bytes that its runs read, marked ≈, are the number of samples times the generator's mean sample size. ";
     }
     format!(
@@ -347,7 +343,7 @@ fn numbers(runs: Runs) -> String {
 /// The commands that repeat the runs.
 fn again(runs: Runs) -> Method {
     let (of_feedrate, others): (Vec<&ReportedRun>, Vec<_>) =
-        runs.iter().copied().partition(|run| is_own(run));
+        runs.iter().copied().partition(|run| run.run.is_from_feedrate());
     let mut commands = Vec::new();
     for run in &of_feedrate {
         let setting = |key: &str| run.run.settings.get(key).map(String::as_str);

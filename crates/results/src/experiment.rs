@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scale_is_named() {
+    fn a_scale_is_part_of_the_name() {
         let row = Row { scale: Some(0.25), ..Row::new("w", 2) };
         let experiment = Experiment::new(&row, &[]);
         assert_eq!(experiment.id(), "2_study.scale=0.25");

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_no_study_and_is_not_waited_for() {
+    fn a_pipe_is_refused_without_blocking() {
         let (_folder, files) = study("");
         fs::remove_file(&files.csv).unwrap();
         let made = std::process::Command::new("mkfifo").arg(&files.csv).status();
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_saves_while_a_mark_is_written_stays() {
+    fn edits_that_the_user_saves_meanwhile_are_kept() {
         let (folder, files) = study("model,processes,run\nw,1,N\n");
         let mut edits = ["model,processes,run\nw,1,N\nw,2,N\n"].into_iter();
         let mut marks = 0;
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spreadsheets_mark_at_the_start_of_the_csv_stays() {
+    fn a_byte_order_mark_is_kept() {
         let (_folder, files) = study("\u{feff}model,processes,run\r\nw,1,N\r\n");
         files.edit_table(mark_first).unwrap();
         let marked = fs::read_to_string(&files.csv).unwrap();
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_in_the_state_of_a_study_is_refused_and_not_written_through() {
+    fn links_in_the_state_are_refused_and_not_written_through() {
         for name in ["", "lock", "running", "logs", "settings.json"] {
             let (folder, files) = study("model,processes,run\n");
             let victim = folder.path().join("victim");
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_study_that_is_not_there_is_named() {
+    fn a_missing_study_is_named_in_the_error() {
         let error = StudyFiles::new(Path::new("no/such.csv")).unwrap_err();
         assert!(error.to_string().contains("cannot read `no/such.csv`"), "{error}");
         assert!(error.hint().unwrap().contains("study new"));

@@ -42,13 +42,13 @@ pub fn put_results_aside(folder: &Path, stamp: &str, hydra: &str) -> io::Result<
 }
 
 /// Returns the names of the folders that feedrate creates in a run's folder.
-pub fn own_folders() -> Vec<String> {
+pub fn feedrate_folders() -> Vec<String> {
     HYDRA_FOLDERS.map(str::to_string).into()
 }
 
 /// Returns the names of feedrate's files in the folder of a run with this record. The record file is the last.
-pub fn own_files(record: &Record) -> Vec<String> {
-    let hydra = own_folders()
+pub fn feedrate_files(record: &Record) -> Vec<String> {
+    let hydra = feedrate_folders()
         .into_iter()
         .flat_map(|folder| HYDRA_FILES.map(|name| format!("{folder}/{name}")));
     let named = STUDY_FILES.iter().chain(&plot_data::NAMES).map(|name| (*name).to_string());

@@ -198,14 +198,14 @@ impl RunFiles {
         // Earlier builds named the report after the workload.
         let mut names = vec![report_name(&record.plan.model), report_name(&record.plan.workload)];
         names.dedup();
-        names.extend(leftovers::own_files(record));
+        names.extend(leftovers::feedrate_files(record));
         RunFiles(names)
     }
 }
 
 impl OwnFiles for RunFiles {
     fn folders(&self) -> Vec<String> {
-        leftovers::own_folders()
+        leftovers::feedrate_folders()
     }
 
     fn each(&self, visit: &mut OwnFileVisit<'_>) -> Result<(), StorageError> {
