@@ -413,7 +413,7 @@ impl SimulatedDriver {
         let queue = &self.queues[worker.accelerator as usize];
         let accelerator = worker.accelerator;
         let finished = queue.finish(reading.task.batch, samples, worker.times);
-        if finished != Finished::Partly && self.job.loader.waits_for_complete() {
+        if finished != Finished::Incomplete && self.job.loader.waits_for_complete() {
             self.time.wake(accelerator, Wakes::Any);
         }
         if finished == Finished::Awaited {

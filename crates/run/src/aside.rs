@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Interval at which a waiter checks whether to give up.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Work under way on a thread of its own.
+/// Work that runs on a thread of its own and can be abandoned.
 pub(crate) struct Aside<T> {
     thread: JoinHandle<T>,
     /// Disconnected when the work has ended; carries no messages.

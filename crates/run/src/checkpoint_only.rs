@@ -75,7 +75,7 @@ impl Session<'_> {
             if self.is_interrupted() {
                 return Ok(RunOutcome::Interrupted);
             }
-            let done = TimelineSampler::apart(self.timeline, || match kind {
+            let done = TimelineSampler::sample_separately(self.timeline, || match kind {
                 CheckpointKind::Save => self.write(&mut saver, number),
                 CheckpointKind::Load => self.read_back(plan, number).map(Some),
             })?;

@@ -1,4 +1,4 @@
-//! The monotonic clock of a run, in nanoseconds since its start. All time of this crate is read here.
+//! The monotonic clock of a run, in nanoseconds since its start. Other modules of this crate do not read the time directly.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime};
@@ -80,7 +80,7 @@ pub fn thread_cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Returns the monotonic clock that all processes of this machine share.
+/// Returns the time of the monotonic clock that all processes of this machine share.
 pub fn machine_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

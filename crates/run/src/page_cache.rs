@@ -1,6 +1,6 @@
-//! The kernel's caches of a dataset: its bytes in the page cache, and its dentries and inodes. Before an epoch they are emptied or
-//! filled as configured; residency is measured on a sample of the files, so that measuring does not warm the metadata caches much, and
-//! an epoch that began in another state is doubted.
+//! Manages the kernel's caches of a dataset: its bytes in the page cache, and its dentries and inodes. Before an epoch they are emptied
+//! or filled as configured. Afterwards residency is measured on a sample of the files, since opening all of them would fill the metadata
+//! caches. An epoch that began in another state than configured is doubted.
 
 use crate::system;
 use feedrate_data::storage::{Storage, StorageError};
@@ -58,7 +58,7 @@ pub(crate) struct PageCache {
     sample: Vec<u64>,
     /// Residency at the end of the previous epoch.
     last: Option<Residency>,
-    /// Size of all training files; measured only if warmth of the first epoch has to be judged.
+    /// Size of all training files; measured only if the first epoch has to start with a warm cache.
     file_bytes: Option<u64>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct Residency {
 
 /// State of the caches when an epoch begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Before {
+pub(crate) struct CacheBefore {
     /// Opens since the previous epoch; `None` if another process is responsible.
     opens: Option<u64>,
     residency: Residency,
@@ -83,7 +83,7 @@ pub(crate) struct Before {
     metadata_dropped: Option<bool>,
 }
 
-impl Before {
+impl CacheBefore {
     /// Adds the state to the record of an epoch.
     pub(crate) fn write_to(&self, epoch: &mut EpochRecord) {
         if let Some(first) = epoch.accelerators.first_mut() {
@@ -99,13 +99,13 @@ impl Before {
 
 /// State of the caches when an epoch has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct After {
+pub(crate) struct CacheAfter {
     /// Opens since the epoch began, not counting those of the epoch's reads.
     opens: u64,
     bytes: Option<u64>,
 }
 
-impl After {
+impl CacheAfter {
     /// Adds the state to the record of an epoch.
     pub(crate) fn write_to(&self, epoch: &mut EpochRecord) {
         epoch.host.resident_after_bytes = self.bytes;
@@ -148,9 +148,9 @@ impl PageCache {
 
     /// Empties or fills the caches as configured and measures residency before an epoch. Dentries and inodes are dropped last, since
     /// the other steps open files.
-    pub(crate) fn prepare(&mut self) -> Result<Before, StorageError> {
+    pub(crate) fn prepare(&mut self) -> Result<CacheBefore, StorageError> {
         if !self.is_responsible {
-            return Ok(Before::default());
+            return Ok(CacheBefore::default());
         }
         match (self.wanted, self.last) {
             (Cache::Cold, _) => self.for_each_file(1, |storage, path| storage.evict(path))?,
@@ -167,7 +167,7 @@ impl PageCache {
         if dropped == Some(true) {
             self.preparation.opened_files = 0;
         }
-        Ok(Before {
+        Ok(CacheBefore {
             opens: Some(std::mem::take(&mut self.preparation.opens)),
             residency,
             // Without a page cache, no file was opened either.
@@ -192,9 +192,9 @@ impl PageCache {
     }
 
     /// Measures residency after an epoch in which this process read `files_read` files.
-    pub(crate) fn after(&mut self, files_read: Option<u64>) -> After {
+    pub(crate) fn after(&mut self, files_read: Option<u64>) -> CacheAfter {
         if !self.is_responsible {
-            return After::default();
+            return CacheAfter::default();
         }
         let opened_files = &mut self.preparation.opened_files;
         *opened_files = (*opened_files).max(files_read.unwrap_or(0));
@@ -203,7 +203,7 @@ impl PageCache {
         }
         let residency = self.measure_residency();
         self.last = Some(residency);
-        After { opens: std::mem::take(&mut self.preparation.opens), bytes: residency.bytes }
+        CacheAfter { opens: std::mem::take(&mut self.preparation.opens), bytes: residency.bytes }
     }
 
     /// Measures residency on the sample. Failures make it unknown and do not stop the run.
@@ -367,7 +367,7 @@ mod tests {
             self.log.lock().unwrap().push(format!("{action} {path}"));
         }
 
-        /// Takes the logged actions, consecutive equal ones merged, and the files they were done to.
+        /// Takes the log: the actions, with consecutive equal ones merged, and the set of their files.
         fn take(&self) -> (Vec<String>, BTreeSet<String>) {
             let log = std::mem::take(&mut *self.log.lock().unwrap());
             let parts: Vec<_> = log.iter().map(|line| line.split_once(' ').unwrap()).collect();

@@ -4,12 +4,12 @@
 pub use crate::page_cache::Preparation;
 
 use crate::aside::aside;
-use crate::checkpoint::{CheckpointDue, Saved, Saver};
+use crate::checkpoint::{CheckpointDue, SavedCheckpoint, Saver};
 use crate::clock::Clock;
 use crate::comm::{CommError, End};
 use crate::driver::{Epoch, RealDriver, RunError};
 use crate::live::{LivePhase, Signals};
-use crate::page_cache::{Before, PageCache};
+use crate::page_cache::{CacheBefore, PageCache};
 use crate::ranks::Ranks;
 use crate::system::{DeviceReads, Sampler, TimelineSampler};
 use crate::trace::TraceFile;
@@ -94,7 +94,7 @@ impl Session<'_> {
         self.notify_others(&outcome);
         // A checkpoint that is being written is finished however the run ended.
         let finished = match &mut saver {
-            Some(saver) => TimelineSampler::apart(self.timeline, || saver.finish()),
+            Some(saver) => TimelineSampler::sample_separately(self.timeline, || saver.finish()),
             None => Ok(()),
         };
         record_checkpoints(&mut saver, record);
@@ -175,8 +175,9 @@ impl Session<'_> {
     fn copy(&self, copying: Copying, record: &mut Record) -> Result<(), RunError> {
         let Copying { folder, begun_ns, work } = copying;
         let interrupted = Arc::clone(&self.signals.interrupted);
-        let copied =
-            TimelineSampler::apart(self.timeline, || self.aside(move || work(&interrupted)))??;
+        let copied = TimelineSampler::sample_separately(self.timeline, || {
+            self.aside(move || work(&interrupted))
+        })??;
         let mut parts = vec![copied];
         if !self.is_interrupted() {
             self.ranks.comm.barrier()?;
@@ -205,7 +206,7 @@ impl Session<'_> {
         saver: &mut Option<Saver>,
         driver: &mut RealDriver,
         cache: &SharedCache,
-        before: Before,
+        before: CacheBefore,
         record: &mut Record,
     ) -> Result<u64, RunError> {
         let steps = self.plan.train.steps_in_epoch(number);
@@ -310,7 +311,7 @@ impl Session<'_> {
         record: &Record,
     ) -> (EpochRecord, Result<(), RunError>) {
         let sampler = Sampler::start(self.device, self.device_reads, self.clock);
-        let epoch = TimelineSampler::apart(self.timeline, || run(driver));
+        let epoch = TimelineSampler::sample_separately(self.timeline, || run(driver));
         let host = sampler.finish();
         let (start_ns, end_ns) = extent(&epoch.accelerators, driver.now_ns());
         let mut local = EpochRecord {
@@ -383,7 +384,7 @@ impl Session<'_> {
     fn save(&self, saver: &mut Option<Saver>, due: CheckpointDue) -> Result<(), RunError> {
         match saver {
             Some(saver) if !self.is_interrupted() => {
-                TimelineSampler::apart(self.timeline, || saver.save(due))?;
+                TimelineSampler::sample_separately(self.timeline, || saver.save(due))?;
                 Ok(())
             }
             _ => Ok(()),
@@ -404,7 +405,7 @@ impl Session<'_> {
 /// Adds finished checkpoints to the records of their epochs, which may have ended earlier.
 fn record_checkpoints(saver: &mut Option<Saver>, record: &mut Record) {
     let saved = saver.as_mut().map(Saver::take_saved).unwrap_or_default();
-    for Saved { epoch: number, record: checkpoint } in saved {
+    for SavedCheckpoint { epoch: number, record: checkpoint } in saved {
         if let Some(epoch) = record.epochs.iter_mut().rev().find(|epoch| epoch.number == number) {
             epoch.checkpoints.push(checkpoint);
         }

@@ -17,7 +17,7 @@ const NAMED_MAX: usize = 3;
 /// the `known` ones.
 pub fn report(signals: &Signals, known: impl Iterator<Item = PathBuf>, listener: &dyn Listener) {
     let mut files =
-        if signals.leave.load(Relaxed) { system::waited_for() } else { BTreeSet::new() };
+        if signals.leave.load(Relaxed) { system::blocked_files() } else { BTreeSet::new() };
     if files.is_empty() {
         files = known.filter_map(|file| std::path::absolute(file).ok()).collect();
     }
@@ -36,7 +36,7 @@ pub fn repeat_report(log: &Path, listener: &dyn Listener) {
 
 /// The message about files that threads of this process wait for; `None` without such files.
 pub fn waiting_now() -> Option<String> {
-    description(system::waited_for())
+    description(system::blocked_files())
 }
 
 fn description(files: BTreeSet<PathBuf>) -> Option<String> {

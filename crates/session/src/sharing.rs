@@ -5,7 +5,7 @@ use crate::staging::Staging;
 use anyhow::Context;
 use feedrate_data::storage::ReadStorage;
 use feedrate_run::clock::Clock;
-use feedrate_run::layers::{self, Collective, GroupStorages, Together};
+use feedrate_run::layers::{self, Collective, GroupStorages, SharedFileStorage};
 use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
 use feedrate_spec::plan::{FileAccess, LoaderPlan, Plan, StoragePlan};
@@ -71,7 +71,7 @@ impl<'a> Sharing<'a> {
         let complete = Arc::clone(&self.complete);
         let OpenDataset { storage, folder, .. } = self.dataset;
         let together =
-            Together::new(Arc::clone(storage), files, folder, Arc::clone(stop), complete);
+            SharedFileStorage::new(Arc::clone(storage), files, folder, Arc::clone(stop), complete);
         Ok(layers::emulated(&self.plan, Arc::new(together), self.clock, stop))
     }
 

@@ -73,7 +73,7 @@ struct SlotTimes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finished {
     /// Other samples of the batch are missing.
-    Partly,
+    Incomplete,
     /// The batch is complete, and the accelerator does not wait for it.
     Complete,
     /// The batch is complete, and the accelerator waits for it and has to be notified.
@@ -284,7 +284,7 @@ impl Queue {
         let slot = &self.slots[self.slot_of(batch)];
         slot.times.add(times);
         if slot.unread.fetch_sub(samples, AcqRel) != samples {
-            return Finished::Partly;
+            return Finished::Incomplete;
         }
         slot.complete.store(batch + 1, SeqCst);
         self.completed.fetch_max(batch + 1, SeqCst);

@@ -173,14 +173,17 @@ impl CheckpointFolder {
             for state in self.plan.state.files(record.rank) {
                 let entry =
                     optimizer.timed(record.rank, &state, || self.write_file(&state, record))?;
-                let mut entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
-                entries.push((file_name(&self.plan, &state), entry));
+                let mut guard = entries.lock().unwrap_or_else(PoisonError::into_inner);
+                guard.push((file_name(&self.plan, &state), entry));
             }
             Ok(())
         })?;
-        let entries = entries.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let end_ns = self.clock.now_ns();
-        Ok(WrittenPart { ranks, entries, optimizer_ns: optimizer.ns(), end_ns })
+        Ok(WrittenPart {
+            ranks,
+            entries: entries.into_inner().unwrap_or_else(PoisonError::into_inner),
+            optimizer_ns: optimizer.ns(),
+            end_ns: self.clock.now_ns(),
+        })
     }
 
     fn write_file(

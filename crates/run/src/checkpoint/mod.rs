@@ -18,7 +18,7 @@ mod all;
 pub use all::{clean, contains_checkpoints, refuse_foreign_files};
 pub(crate) use folder::folder;
 pub use folder::{LoadedPart, load};
-pub use saver::{CheckpointDue, Saved, Saver};
+pub use saver::{CheckpointDue, SavedCheckpoint, Saver};
 pub use sink::CheckpointSink;
 
 use crate::comm::CommError;

@@ -26,7 +26,7 @@ pub struct CheckpointDue {
 
 /// A complete checkpoint.
 #[derive(Debug)]
-pub struct Saved {
+pub struct SavedCheckpoint {
     /// The epoch it belongs to.
     pub epoch: u32,
     /// Record of its times and bytes.
@@ -40,7 +40,7 @@ pub struct Saver {
     ranks: Ranks,
     running: Option<BackgroundSave>,
     complete: Arc<Mutex<CompleteCheckpoints>>,
-    saved: Vec<Saved>,
+    saved: Vec<SavedCheckpoint>,
     signals: Signals,
 }
 
@@ -134,7 +134,7 @@ impl Saver {
     }
 
     /// Returns the checkpoints completed since the last call.
-    pub fn take_saved(&mut self) -> Vec<Saved> {
+    pub fn take_saved(&mut self) -> Vec<SavedCheckpoint> {
         std::mem::take(&mut self.saved)
     }
 
@@ -163,7 +163,7 @@ impl Saver {
             optimizer_ns: part.optimizer_ns,
             ranks: part.ranks,
         };
-        self.saved.push(Saved { epoch: due.epoch, record });
+        self.saved.push(SavedCheckpoint { epoch: due.epoch, record });
         Ok(())
     }
 

@@ -1,5 +1,5 @@
-//! Processor time of reads from the page cache. The costs of a client are measured on cached data and include it; the processor time
-//! of a read beyond it, such as that of making room in the page cache, is charged to the storage.
+//! Measures the processor time of reads from the page cache. The costs of an emulated client were measured on cached data and include this
+//! time. If a read takes more processor time, such as for freeing pages in the page cache, the excess is charged to the storage.
 
 use crate::clock::thread_cpu_ns;
 use rustix::fs::{MemfdFlags, memfd_create};

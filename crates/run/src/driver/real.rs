@@ -38,7 +38,7 @@ const CHECK_INTERVAL_NS: u64 = 100_000_000;
 /// Time that workers have to finish their operation after a stop; then they are abandoned.
 const GRACE_NS: u64 = 3_000_000_000;
 /// The same for collective reads, which cannot finish if other processes have stopped.
-const GRACE_TOGETHER_NS: u64 = 200_000_000;
+const GRACE_COLLECTIVE_NS: u64 = 200_000_000;
 /// Interval of checks whether all workers have started.
 const START_INTERVAL: Duration = Duration::from_millis(10);
 /// Shortest and longest interval of checks whether a worker has ended.
@@ -377,8 +377,8 @@ impl RealDriver {
             // A panic was printed to stderr already and has failed the run.
             let _ = receiver.join();
         }
-        let together = self.shared.job.plan.loader.file_access == FileAccess::Mpio;
-        let grace_ns = if together { GRACE_TOGETHER_NS } else { GRACE_NS };
+        let is_collective = self.shared.job.plan.loader.file_access == FileAccess::Mpio;
+        let grace_ns = if is_collective { GRACE_COLLECTIVE_NS } else { GRACE_NS };
         let deadline_ns = self.shared.clock.now_ns() + grace_ns;
         let mut pause = END_INTERVAL_MIN;
         for (place, thread) in self.threads.drain(..).enumerate() {
@@ -393,12 +393,12 @@ impl RealDriver {
                 // A panic was printed to stderr already and has failed the run.
                 let open = thread.join().unwrap_or_default();
                 let storage = self.shared.storage_of(place);
-                if together || !self.signals.interrupted.load(Relaxed) {
+                if is_collective || !self.signals.interrupted.load(Relaxed) {
                     open.into_iter().for_each(|file| storage.close(file));
                 } else {
                     std::mem::forget(open);
                 }
-            } else if !together {
+            } else if !is_collective {
                 self.left_behind.extend(self.shared.file_of(place));
             }
         }

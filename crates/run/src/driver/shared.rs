@@ -5,7 +5,7 @@ use super::error::RunError;
 use super::memory::SampleMemory;
 use super::memory_read::MemoryRead;
 use super::placement::Placement;
-use super::touched::Touched;
+use super::touched::TouchedFiles;
 use crate::clock::Clock;
 use crate::gate::Gate;
 use crate::layers::{self, GroupStorages};
@@ -56,7 +56,7 @@ pub(super) struct Shared {
     /// Cost of reads from memory, if a client's work is emulated.
     pub(super) memory_read: Option<MemoryRead>,
     /// Files that each accelerator read in this epoch.
-    pub(super) touched: Touched,
+    pub(super) touched: TouchedFiles,
     /// One gate for each group, if the number of decoding threads is limited.
     pub(super) decoders: Vec<Gate>,
     /// One for each accelerator, if receiving batches or starting workers takes time.
@@ -122,7 +122,7 @@ impl Shared {
             kept: Vec::new(),
             memory: loader.in_memory.then(|| SampleMemory::new(placement.groups())),
             memory_read: loader.client.as_ref().and_then(|_| MemoryRead::measure()),
-            touched: Touched::new(job.accelerators(), job.layout.files()),
+            touched: TouchedFiles::new(job.accelerators(), job.layout.files()),
             decoders: Vec::new(),
             receivers: Vec::new(),
             placement,

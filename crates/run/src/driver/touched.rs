@@ -7,18 +7,18 @@ use std::sync::atomic::Ordering::Relaxed;
 const BITS_MAX: u64 = 1 << 28;
 
 /// One bit for each file and accelerator. Empty if that would exceed [`BITS_MAX`].
-pub(super) struct Touched {
+pub(super) struct TouchedFiles {
     words_each: usize,
     words: Vec<AtomicU64>,
 }
 
-impl Touched {
+impl TouchedFiles {
     /// Creates an empty set for `files` files of each accelerator.
     pub(super) fn new(accelerators: u32, files: u64) -> Self {
         let words_each = files.div_ceil(64);
         let words = words_each.saturating_mul(u64::from(accelerators));
         let kept = if words <= BITS_MAX / 64 { words as usize } else { 0 };
-        Touched {
+        TouchedFiles {
             words_each: words_each as usize,
             words: std::iter::repeat_with(AtomicU64::default).take(kept).collect(),
         }
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_file_counts_once_for_each_accelerator() {
-        let touched = Touched::new(2, 65);
+        let touched = TouchedFiles::new(2, 65);
         for file in [0, 64, 64, 3] {
             touched.mark(1, file);
         }
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn too_many_are_not_known() {
-        let touched = Touched::new(1024, 50_000_000);
+        let touched = TouchedFiles::new(1024, 50_000_000);
         touched.mark(1023, 49_999_999);
         assert_eq!(touched.take(1023), None);
     }

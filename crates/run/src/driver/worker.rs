@@ -198,7 +198,7 @@ impl<'s> Worker<'s> {
         if finished == Finished::Awaited {
             self.shared.notify_ready(accelerator);
         }
-        if finished != Finished::Partly && self.shared.job.loader.waits_for_complete() {
+        if finished != Finished::Incomplete && self.shared.job.loader.waits_for_complete() {
             self.shared.wake_siblings(self.place);
         }
         Ok(())

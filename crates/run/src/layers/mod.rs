@@ -5,11 +5,11 @@ mod recorded;
 mod emulated;
 mod once;
 mod collective;
-mod together;
+mod shared_files;
 
 pub use collective::{Collective, GroupStorages, read_for};
 pub use recorded::Recorded;
-pub use together::Together;
+pub use shared_files::SharedFileStorage;
 
 use self::emulated::Emulated;
 use self::once::{KeptReads, Once};

@@ -15,9 +15,10 @@ mod activity;
 mod gpu;
 mod timeline;
 mod iostat;
-mod waited_for;
+mod blocked_files;
 
 pub use activity::{MachineActivity, activity};
+pub use blocked_files::blocked_files;
 pub use dentries::{drop_mark, drop_metadata};
 pub use environment::{
     Disk, Environment, EnvironmentPaths, Git, OpenFiles, available_bytes, environment,
@@ -30,4 +31,3 @@ pub use proc::DeviceReads;
 pub use read_accounting::counts_device_reads;
 pub use sample::Sampler;
 pub use timeline::TimelineSampler;
-pub use waited_for::waited_for;

@@ -90,7 +90,7 @@ impl TimelineSampler {
     }
 
     /// Runs `act` so that no sample extends over its start or end.
-    pub fn apart<T>(sampler: Option<&Self>, act: impl FnOnce() -> T) -> T {
+    pub fn sample_separately<T>(sampler: Option<&Self>, act: impl FnOnce() -> T) -> T {
         sampler.into_iter().for_each(Self::mark);
         let result = act();
         sampler.into_iter().for_each(Self::mark);

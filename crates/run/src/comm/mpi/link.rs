@@ -3,7 +3,7 @@
 use super::abi::Handle;
 use super::calls::{Calls, MessageEnd, PendingCall, RankGroup};
 use super::control::{ControlChannel, OnTimeout};
-use super::gate::{Gate, GateStage};
+use super::shared_barrier::{BarrierStage, SharedBarrier};
 use super::state::RankState;
 use super::wait::WaitPolicy;
 use crate::comm::CommError;
@@ -37,15 +37,15 @@ pub(super) struct Link {
     pub(super) timeout: Duration,
     pub(super) state: Arc<RankState>,
     /// `None` while the ranks connect, and if they cannot share memory.
-    pub(super) gates: Option<Gates>,
+    pub(super) barriers: Option<Barriers>,
     /// `None` while the ranks connect, and if rank 0 cannot be reached.
     pub(super) control: Option<ControlChannel>,
 }
 
 /// The two levels of the barrier: within each machine, and between machines.
-pub(super) struct Gates {
+pub(super) struct Barriers {
     /// Barrier of this machine.
-    pub(super) gate: Gate,
+    pub(super) barrier: SharedBarrier,
     /// Whether this rank is the first of its machine.
     pub(super) leads: bool,
     /// The first ranks of all machines, if there are several machines and this rank is one of them.
@@ -80,19 +80,19 @@ impl Link {
     /// Waits for all ranks.
     pub(super) fn barrier(&self, on_timeout: OnTimeout) -> Result<(), CommError> {
         self.begin("MPI_Ibarrier")?;
-        let Some(Gates { gate, leads, leaders }) = &self.gates else {
+        let Some(Barriers { barrier, leads, leaders }) = &self.barriers else {
             return self.group_barrier(self.calls.world(), on_timeout);
         };
         // When all ranks of a machine have arrived, its first rank waits for those of the other machines and then releases its own.
-        let number = gate.arrive();
+        let number = barrier.arrive();
         if !leads {
-            return self.await_gate(gate, GateStage::Open, number, on_timeout);
+            return self.await_barrier(barrier, BarrierStage::Open, number, on_timeout);
         }
-        self.await_gate(gate, GateStage::Full, number, on_timeout)?;
+        self.await_barrier(barrier, BarrierStage::Full, number, on_timeout)?;
         if let Some(leaders) = *leaders {
             self.group_barrier(leaders, on_timeout)?;
         }
-        gate.release();
+        barrier.release();
         Ok(())
     }
 
@@ -101,17 +101,17 @@ impl Link {
         self.complete_in(Wait::new(on_timeout), pending, ())
     }
 
-    fn await_gate(
+    fn await_barrier(
         &self,
-        gate: &Gate,
-        stage: GateStage,
+        barrier: &SharedBarrier,
+        stage: BarrierStage,
         number: u32,
         on_timeout: OnTimeout,
     ) -> Result<(), CommError> {
         let mut wait = Wait::new(on_timeout);
         let opened = self.policy.wait_by(
             |waited| {
-                if gate.has_reached(stage, number) {
+                if barrier.has_reached(stage, number) {
                     return Ok(Some(()));
                 }
                 self.check_wait(waited, "the barrier", &mut wait).map(|()| None)
@@ -120,7 +120,7 @@ impl Link {
                 if self.policy.yields_before_sleep(waited) {
                     std::thread::yield_now();
                 } else {
-                    gate.sleep(stage, number);
+                    barrier.sleep(stage, number);
                 }
             },
         );

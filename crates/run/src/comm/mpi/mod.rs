@@ -10,7 +10,7 @@ mod error;
 mod library;
 mod state;
 mod wait;
-mod gate;
+mod shared_barrier;
 mod control;
 mod link;
 mod topology;
@@ -123,7 +123,7 @@ pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
         thread: (granted < levels.multiple).then(|| std::thread::current().id()),
         timeout: options.rank_timeout,
         state: Arc::new(state),
-        gates: None,
+        barriers: None,
         control: None,
     };
     match join(&mut link, cpus, launched.and_then(|launched| launched.local_size)) {
@@ -151,9 +151,9 @@ fn open(options: &Options) -> Result<library::OpenedLibrary, ConnectError> {
 
 /// Finds the machines of all ranks and connects the control channel.
 fn join(link: &mut Link, cpus: u32, local_size: Option<u32>) -> Result<Topology, CommError> {
-    let (topology, gates) = Topology::find(link, local_size)?;
+    let (topology, barriers) = Topology::find(link, local_size)?;
     link.policy = WaitPolicy::new(topology.node.local_size, cpus);
-    link.gates = gates;
+    link.barriers = barriers;
     let _ = link.state.deputy.set(topology.deputy());
     let mut hub = None;
     let mut local_address = None;

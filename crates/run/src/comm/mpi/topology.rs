@@ -1,7 +1,7 @@
 //! Finds the machines of the ranks, sets up their shared barriers, and compares their clocks.
 
-use super::gate::Gate;
-use super::link::{Gates, Link};
+use super::link::{Barriers, Link};
+use super::shared_barrier::SharedBarrier;
 use crate::clock::machine_ns;
 use crate::comm::{ClockOffset, CommError, RankNode};
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ impl Topology {
     pub(super) fn find(
         link: &Link,
         launched_here: Option<u32>,
-    ) -> Result<(Self, Option<Gates>), CommError> {
+    ) -> Result<(Self, Option<Barriers>), CommError> {
         let (leader, local_rank, local_size) = if launched_here == Some(link.size) {
             // Saves a call that takes MPICH a tenth of a second if ranks outnumber cores.
             (0, link.rank, link.size)
@@ -43,26 +43,26 @@ impl Topology {
         // Unique among all runs of the machine.
         let local_name =
             format!("/feedrate-{}-{}-{:x}", std::process::id(), link.rank, machine_ns());
-        let created = leads.then(|| Gate::create(&local_name, local_size));
+        let created = leads.then(|| SharedBarrier::create(&local_name, local_size));
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let rank = link.rank as usize;
         let all = link.share((leader, host, local_name))?;
         let leader_name = all.get(leader as usize).map_or("", |(_, _, name)| name);
-        let gate = created.unwrap_or_else(|| Gate::open(leader_name, local_size));
-        let failure = gate.as_ref().err().map(|errno| format!("{errno} on {}", all[rank].1));
+        let barrier = created.unwrap_or_else(|| SharedBarrier::open(leader_name, local_size));
+        let failure = barrier.as_ref().err().map(|errno| format!("{errno} on {}", all[rank].1));
         let slow_barrier_reason = link.share(failure)?.into_iter().flatten().next();
         if leads {
-            Gate::unlink(leader_name);
+            SharedBarrier::unlink(leader_name);
         }
         let leaders: Vec<u32> = all.iter().map(|(leader, _, _)| *leader).collect();
         let distinct_leaders: BTreeSet<u32> = leaders.iter().copied().collect();
         let node = distinct_leaders.range(..leader).count() as u32;
         let nodes = distinct_leaders.len() as u32;
-        let mut gates = gate.ok().map(|gate| Gates { gate, leads, leaders: None });
+        let mut barriers = barrier.ok().map(|barrier| Barriers { barrier, leads, leaders: None });
         if nodes > 1 {
             let group = link.calls.split(leads, link.rank)?;
-            if let Some(gates) = gates.as_mut().filter(|gates| gates.leads) {
-                gates.leaders = Some(group);
+            if let Some(barriers) = barriers.as_mut().filter(|barriers| barriers.leads) {
+                barriers.leaders = Some(group);
             }
         }
         let topology = Topology {
@@ -72,8 +72,8 @@ impl Topology {
             node: RankNode { node, nodes, local_rank, local_size },
             slow_barrier_reason,
         };
-        let usable_gates = gates.filter(|_| topology.slow_barrier_reason.is_none());
-        Ok((topology, usable_gates))
+        let usable_barriers = barriers.filter(|_| topology.slow_barrier_reason.is_none());
+        Ok((topology, usable_barriers))
     }
 
     /// Returns the rank that reports to the user if rank 0 cannot. It is on another machine if there is one.

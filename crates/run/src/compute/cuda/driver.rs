@@ -128,7 +128,7 @@ pub(super) struct Gpu {
     lanes: Vec<GpuLane>,
 }
 
-// SAFETY: driver handles may be used from any thread whose current context is theirs, which each method ensures.
+// SAFETY: driver handles may be used from any thread that has made their context current, which each method does.
 unsafe impl Send for Gpu {}
 
 impl Gpu {

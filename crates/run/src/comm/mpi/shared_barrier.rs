@@ -29,30 +29,30 @@ struct SharedCounters {
 }
 
 /// One rank's handle of the barrier.
-pub(super) struct Gate {
+pub(super) struct SharedBarrier {
     shared: NonNull<SharedCounters>,
     ranks: u32,
 }
 
 // SAFETY: the shared counters are atomic, and mapped until the handle is dropped.
-unsafe impl Send for Gate {}
+unsafe impl Send for SharedBarrier {}
 // SAFETY: as above.
-unsafe impl Sync for Gate {}
+unsafe impl Sync for SharedBarrier {}
 
-impl Gate {
+impl SharedBarrier {
     /// Creates the barrier of `ranks` ranks. The memory is reserved, so that this call fails if there is none left, instead of a later
     /// access by SIGBUS.
     pub(super) fn create(name: &str, ranks: u32) -> Result<Self, Errno> {
         let flags = shm::OFlags::CREATE | shm::OFlags::EXCL | shm::OFlags::RDWR;
         let file = shm::open(name, flags, Mode::RUSR | Mode::WUSR)?;
         fallocate(&file, FallocateFlags::empty(), 0, size_of::<SharedCounters>() as u64)?;
-        Gate::map(&file, ranks)
+        SharedBarrier::map(&file, ranks)
     }
 
     /// Opens a barrier that another rank has created.
     pub(super) fn open(name: &str, ranks: u32) -> Result<Self, Errno> {
         let file = shm::open(name, shm::OFlags::RDWR, Mode::empty())?;
-        Gate::map(&file, ranks)
+        SharedBarrier::map(&file, ranks)
     }
 
     /// Removes the name of a barrier. Ranks that have opened it can continue to use it.
@@ -74,7 +74,7 @@ impl Gate {
                 0,
             )
         }?;
-        Ok(Gate { shared: NonNull::new(shared.cast()).ok_or(Errno::NOMEM)?, ranks })
+        Ok(SharedBarrier { shared: NonNull::new(shared.cast()).ok_or(Errno::NOMEM)?, ranks })
     }
 
     fn shared(&self) -> &SharedCounters {
@@ -99,12 +99,12 @@ impl Gate {
     }
 
     /// Whether barrier `number` has reached `stage`.
-    pub(super) fn has_reached(&self, stage: GateStage, number: u32) -> bool {
+    pub(super) fn has_reached(&self, stage: BarrierStage, number: u32) -> bool {
         self.counter(stage).load(Acquire) != number
     }
 
     /// Sleeps until barrier `number` has reached `stage`, at most for [`SLEEP_MAX`].
-    pub(super) fn sleep(&self, stage: GateStage, number: u32) {
+    pub(super) fn sleep(&self, stage: BarrierStage, number: u32) {
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(SLEEP_MAX.subsec_nanos()) };
         let sleepers = &self.shared().sleepers;
         // A change is made before sleepers are counted, so a rank either is counted or sees the change.
@@ -121,24 +121,24 @@ impl Gate {
         }
     }
 
-    fn counter(&self, stage: GateStage) -> &AtomicU32 {
+    fn counter(&self, stage: BarrierStage) -> &AtomicU32 {
         match stage {
-            GateStage::Full => &self.shared().full,
-            GateStage::Open => &self.shared().opened,
+            BarrierStage::Full => &self.shared().full,
+            BarrierStage::Open => &self.shared().opened,
         }
     }
 }
 
 /// Stages of one barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum GateStage {
+pub(super) enum BarrierStage {
     /// All ranks of the machine have arrived.
     Full,
     /// The ranks may continue.
     Open,
 }
 
-impl Drop for Gate {
+impl Drop for SharedBarrier {
     fn drop(&mut self) {
         // SAFETY: mapped by `map` with this size; no references into it are left.
         let _ = unsafe { munmap(self.shared.as_ptr().cast(), size_of::<SharedCounters>()) };
@@ -155,25 +155,25 @@ mod tests {
         const RANKS: u32 = 5;
         const ROUNDS: u64 = 500;
         let name = format!("/feedrate-test-{}", std::process::id());
-        let first = Gate::create(&name, RANKS).unwrap();
-        let others = (1..RANKS).map(|_| Gate::open(&name, RANKS).unwrap());
-        let gates: Vec<Gate> = std::iter::once(first).chain(others).collect();
-        Gate::unlink(&name);
+        let first = SharedBarrier::create(&name, RANKS).unwrap();
+        let others = (1..RANKS).map(|_| SharedBarrier::open(&name, RANKS).unwrap());
+        let barriers: Vec<SharedBarrier> = std::iter::once(first).chain(others).collect();
+        SharedBarrier::unlink(&name);
         let arrivals = AtomicU64::new(0);
         std::thread::scope(|scope| {
-            for (i, gate) in gates.iter().enumerate() {
+            for (i, barrier) in barriers.iter().enumerate() {
                 let arrivals = &arrivals;
                 let leads = i == 0;
                 scope.spawn(move || {
                     for round in 1..=ROUNDS {
                         arrivals.fetch_add(1, SeqCst);
-                        let number = gate.arrive();
-                        let stage = if leads { GateStage::Full } else { GateStage::Open };
-                        while !gate.has_reached(stage, number) {
-                            gate.sleep(stage, number);
+                        let number = barrier.arrive();
+                        let stage = if leads { BarrierStage::Full } else { BarrierStage::Open };
+                        while !barrier.has_reached(stage, number) {
+                            barrier.sleep(stage, number);
                         }
                         if leads {
-                            gate.release();
+                            barrier.release();
                         }
                         assert!(arrivals.load(SeqCst) >= round * u64::from(RANKS));
                     }
@@ -185,6 +185,6 @@ mod tests {
 
     #[test]
     fn a_missing_barrier_cannot_be_opened() {
-        assert_eq!(Gate::open("/feedrate-test-nothing", 2).err(), Some(Errno::NOENT));
+        assert_eq!(SharedBarrier::open("/feedrate-test-nothing", 2).err(), Some(Errno::NOENT));
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Acquire;
 
 /// A storage that reads through `files` and uses `inner` for everything else.
-pub struct Together {
+pub struct SharedFileStorage {
     inner: Arc<dyn Storage>,
     files: Box<dyn SharedFiles>,
     folder: PathBuf,
@@ -20,12 +20,12 @@ pub struct Together {
     complete: Arc<AtomicBool>,
 }
 
-struct OpenTogether {
+struct OpenSharedFile {
     file: Box<dyn SharedFile>,
     bytes: u64,
 }
 
-impl Together {
+impl SharedFileStorage {
     /// Wraps `inner`, which is rooted at `folder`. Once `stop` is set, files are closed only if `complete` is set too.
     pub fn new(
         inner: Arc<dyn Storage>,
@@ -36,16 +36,16 @@ impl Together {
     ) -> Self {
         // An absolute path, since MPI-IO takes a prefix that ends with a colon for the name of a file system.
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
-        Together { inner, files, folder, stop, complete }
+        SharedFileStorage { inner, files, folder, stop, complete }
     }
 
-    fn opened<'h>(&self, file: &'h Handle) -> Result<&'h OpenTogether, StorageError> {
+    fn opened<'h>(&self, file: &'h Handle) -> Result<&'h OpenSharedFile, StorageError> {
         file.object()
             .ok_or_else(|| StorageError::new("find", &self.folder, Error::other("it is not open")))
     }
 }
 
-impl ReadStorage for Together {
+impl ReadStorage for SharedFileStorage {
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
         let full_path = self.folder.join(path);
         let Some(bytes) = self.inner.stat(path)? else {
@@ -55,7 +55,7 @@ impl ReadStorage for Together {
             .files
             .open(&full_path)
             .map_err(|error| StorageError::new("open", full_path, Error::other(error)))?;
-        Ok(Handle::from_object(OpenTogether { file, bytes }))
+        Ok(Handle::from_object(OpenSharedFile { file, bytes }))
     }
 
     fn len(&self, file: &Handle) -> Result<u64, StorageError> {
@@ -69,7 +69,7 @@ impl ReadStorage for Together {
         buffer: &mut [u8],
     ) -> Result<usize, StorageError> {
         // Some libraries report bytes beyond the end of the file as read.
-        let OpenTogether { file, bytes } = self.opened(file)?;
+        let OpenSharedFile { file, bytes } = self.opened(file)?;
         let len = bytes.saturating_sub(offset).min(buffer.len() as u64) as usize;
         let read = file.read_at_all(offset, &mut buffer[..len]);
         read.map_err(|error| StorageError::new("read", &self.folder, Error::other(error)))
@@ -77,7 +77,7 @@ impl ReadStorage for Together {
 
     fn close(&self, file: Handle) {
         let is_alone = self.stop.load(Acquire) && !self.complete.load(Acquire);
-        if let (Some(open), false) = (file.into_object::<OpenTogether>(), is_alone) {
+        if let (Some(open), false) = (file.into_object::<OpenSharedFile>(), is_alone) {
             // Ignored: a file that was only read loses no data.
             let _ = open.file.close();
         }
@@ -132,24 +132,29 @@ mod tests {
         let stop = Arc::new(AtomicBool::new(false));
         let complete = Arc::new(AtomicBool::new(false));
         let files = Box::new(calls.clone());
-        let together =
-            Together::new(inner, files, Path::new("/data"), stop.clone(), complete.clone());
-        assert!(together.open("b").is_err());
+        let shared = SharedFileStorage::new(
+            inner,
+            files,
+            Path::new("/data"),
+            stop.clone(),
+            complete.clone(),
+        );
+        assert!(shared.open("b").is_err());
         let mut buffer = [0; 8];
-        let handle = together.open("a").unwrap();
-        assert_eq!(together.len(&handle).unwrap(), 10);
-        assert_eq!(together.read_at(&handle, 0, &mut buffer).unwrap(), 8);
-        assert_eq!(together.read_at(&handle, 8, &mut buffer).unwrap(), 2);
-        assert_eq!(together.read_at(&handle, 12, &mut buffer).unwrap(), 0);
-        together.close(handle);
-        let handle = together.open("a").unwrap();
+        let handle = shared.open("a").unwrap();
+        assert_eq!(shared.len(&handle).unwrap(), 10);
+        assert_eq!(shared.read_at(&handle, 0, &mut buffer).unwrap(), 8);
+        assert_eq!(shared.read_at(&handle, 8, &mut buffer).unwrap(), 2);
+        assert_eq!(shared.read_at(&handle, 12, &mut buffer).unwrap(), 0);
+        shared.close(handle);
+        let handle = shared.open("a").unwrap();
         stop.store(true, Release);
-        together.close(handle);
+        shared.close(handle);
         stop.store(false, Release);
-        let handle = together.open("a").unwrap();
+        let handle = shared.open("a").unwrap();
         stop.store(true, Release);
         complete.store(true, Release);
-        together.close(handle);
+        shared.close(handle);
         assert_eq!(
             *calls.0.lock().unwrap(),
             [

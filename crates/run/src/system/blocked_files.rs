@@ -59,7 +59,7 @@ const PATH_CALLS: &[i64] = &[
 const PATH_BYTES_MAX: usize = 4096;
 
 /// Returns the files that threads of this process wait for, without those of the kernel's file systems.
-pub fn waited_for() -> BTreeSet<PathBuf> {
+pub fn blocked_files() -> BTreeSet<PathBuf> {
     let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let calls = tasks.filter_map(|task| fs::read_to_string(task.path().join("syscall")).ok());
     let files = calls.filter_map(|call| file_of(&call));
@@ -113,7 +113,7 @@ mod tests {
         let pipe = folder.path().join("pipe");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         let until_found = |found| {
-            while waited_for().contains(&pipe) != found {
+            while blocked_files().contains(&pipe) != found {
                 std::thread::yield_now();
             }
         };
