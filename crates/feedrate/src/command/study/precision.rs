@@ -2,6 +2,8 @@
 
 use crate::text;
 use feedrate_analysis::precision::{CONFIDENCE, NextStep, POWER, PrecisionTarget, share};
+use feedrate_report::document::Block;
+use feedrate_report::table::ReportTable;
 use feedrate_report::words::comparison::percent;
 use feedrate_spec::units;
 use feedrate_study::precision::Precision;
@@ -20,8 +22,8 @@ pub(super) fn difference(text: &str) -> Result<f64, &'static str> {
     share(text).ok_or("write a share as `5%`")
 }
 
-/// For people.
-pub(super) fn page(known: &Precision) -> String {
+/// The same for people.
+pub(super) fn blocks(known: &Precision) -> [Block; 2] {
     let unit = known.response.unit;
     let rows = known.standings.iter().map(|(name, standing)| {
         [
@@ -35,24 +37,27 @@ pub(super) fn page(known: &Precision) -> String {
             },
         ]
     });
-    let header = ["Experiment", "Runs", known.response.id.name(), "±", "Runs it takes"];
-    format!("{}\n{}", text::table(header, rows), pilots(known))
+    let header = ["Experiment", "Runs", known.response.id.name(), "±", "Runs needed"];
+    [Block::Table(ReportTable::from_text("", header, rows)), Block::Sentence(runs_needed(known))]
 }
 
-fn pilots(known: &Precision) -> String {
+fn runs_needed(known: &Precision) -> String {
     let Some(estimate) = known.estimate else {
-        return "How many runs it takes can be told once an experiment has two.".into();
+        return "The number of runs needed is unknown until an experiment has two.".into();
     };
-    let [for_interval, to_tell] = [estimate.replicates_for_interval, estimate.replicates_to_detect]
-        .map(|runs| runs.map_or("more runs than can be made".into(), |n| units::counted(n, "run")));
+    let runs = |number: Option<u64>| {
+        number.map_or("more runs than can be made".into(), |number| units::counted(number, "run"))
+    };
     format!(
-        "Noise of a run: {:.2} %. So a {:.0} % interval of ± {} takes {for_interval} of each experiment, and to tell {} between two \
-         with a chance of {:.0} % takes {to_tell} of each.",
+        "Noise of a run: {:.2} %. A {:.0} % interval of ± {} needs {} of each experiment. Detecting a difference of {} between two \
+         experiments with a probability of {:.0} % needs {} of each.",
         100.0 * estimate.cov,
         100.0 * CONFIDENCE,
         percent(known.until.half_width),
+        runs(estimate.replicates_for_interval),
         percent(known.difference),
         100.0 * POWER,
+        runs(estimate.replicates_to_detect),
     )
 }
 

@@ -4,6 +4,8 @@ use crate::text;
 use feedrate_analysis::answer::AnsweredSummary;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED, DELIVERED_WHOLE, Metric};
+use feedrate_report::document::Block;
+use feedrate_report::table::ReportTable;
 use feedrate_results::load_run;
 use feedrate_results::place::{label, short_label};
 use feedrate_results::row::Row;
@@ -128,8 +130,8 @@ impl<'a> RowView<'a> {
         ]
     }
 
-    /// All of it, for people.
-    pub(super) fn page(&self) -> String {
+    /// Everything about the row, for people.
+    pub(super) fn blocks(&self) -> Vec<Block> {
         let settings = self.overrides.join("\n");
         let mut rows = vec![
             ("run", format!("#{} {}", self.row, self.label)),
@@ -150,16 +152,12 @@ impl<'a> RowView<'a> {
             let doubts = self.doubts();
             rows.extend((!doubts.is_empty()).then_some(("doubts", doubts)));
         }
-        let page = text::rows(&rows);
         let attempts = self.attempts.iter().flatten().map(|attempt| {
             let folder = attempt.run_dir.display().to_string();
             [attempt.attempt.to_string(), attempt.at.clone(), attempt.outcome.clone(), folder]
         });
-        if attempts.clone().next().is_none() {
-            return page;
-        }
         let header = ["Attempt", "Began", "Came to", "Folder"];
-        format!("{page}\n\n{}", text::table(header, attempts))
+        vec![Block::facts(rows), Block::Table(ReportTable::from_text("", header, attempts))]
     }
 
     fn value(&self, metric: &Metric) -> String {

@@ -6,12 +6,14 @@ use super::row_view::RowView;
 use super::{precision, silent_host};
 use crate::cli::metric;
 use crate::exit::Exit;
-use crate::{messages, text};
+use crate::messages;
 use clap::Args;
 use feedrate_analysis::design::DeclaredFactors;
 use feedrate_analysis::precision::PrecisionTarget;
 use feedrate_measure::metric::Metric;
+use feedrate_report::document::{Block, Document};
 use feedrate_report::output::Schema;
+use feedrate_report::table::ReportTable;
 use feedrate_results::overview::{FactorCounts, ModelCounts, Overview, StatusCounts, orphans};
 use feedrate_results::state::{Attempt, RowState, Status};
 use feedrate_spec::units;
@@ -108,27 +110,22 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
         messages::print_json(Schema::StudyStatus, &output)?;
         return Ok(Exit::Fine);
     }
-    let mut parts = vec![
-        ledger.machine.files.csv.display().to_string(),
-        list("Failed, run again with `feedrate study run --retry`:", &failures(&ledger, &places)),
-        list("Results whose rows are no longer in the CSV:", &orphans),
-        list(
-            "Left by a runner that died; the next `study run` looks at them:",
-            &folders_of(&ledger.left),
-        ),
-        without_results(&places),
-        known.as_ref().map(precision::page).unwrap_or_default(),
-        rows(&ledger, &places, arguments.all),
-        factors(&overview.factors),
-        matrix(&overview.matrix),
-    ];
-    parts.retain(|part| !part.is_empty());
-    let (page, last) = (parts.join("\n\n"), progress(&ledger, &places, &overview.counts, left_s));
-    if arguments.all {
-        messages::print_page(&format!("{page}\n\n{last}"))?;
-    } else {
-        messages::print_screen(&page, &last)?;
-    }
+    let mut blocks = vec![Block::Sentence(ledger.machine.files.csv.display().to_string())];
+    blocks.extend(list(
+        "Failed, run again with `feedrate study run --retry`:",
+        failures(&ledger, &places),
+    ));
+    blocks.extend(list("Results whose rows are no longer in the CSV:", orphans));
+    let left = folders_of(&ledger.left);
+    blocks.extend(list("Left by a runner that died; the next `study run` checks them:", left));
+    blocks.extend(without_results(&places).map(Block::Sentence));
+    blocks.extend(known.iter().flat_map(precision::blocks));
+    blocks.extend(rows(&ledger, &places, arguments.all));
+    blocks
+        .extend([Block::Table(factors(&overview.factors)), Block::Table(matrix(&overview.matrix))]);
+    let mut document = Document::from(blocks);
+    document.glance = progress(&ledger, &places, &overview.counts, left_s);
+    messages::print_document(&document, arguments.all)?;
     Ok(Exit::Fine)
 }
 
@@ -140,8 +137,8 @@ fn show_rows(ledger: &Ledger, arguments: &StudyStatusArguments) -> anyhow::Resul
     if arguments.json {
         messages::print_json(Schema::StudyShow, &StudyShowOutput { runs: views })?;
     } else {
-        let pages: Vec<String> = views.iter().map(RowView::page).collect();
-        messages::print_page(&pages.join("\n\n"))?;
+        let blocks: Vec<Block> = views.iter().flat_map(RowView::blocks).collect();
+        messages::print_document(&Document::from(blocks), true)?;
     }
     Ok(Exit::Fine)
 }
@@ -150,19 +147,20 @@ fn folders_of<'a>(attempts: impl IntoIterator<Item = &'a Attempt>) -> Vec<String
     attempts.into_iter().map(|attempt| attempt.run_dir.display().to_string()).collect()
 }
 
-fn list(about: &str, items: &[String]) -> String {
-    if items.is_empty() { String::new() } else { format!("{about}\n  {}", items.join("\n  ")) }
+fn list(heading: &str, items: Vec<String>) -> Vec<Block> {
+    if items.is_empty() {
+        return Vec::new();
+    }
+    vec![Block::Heading(heading.into()), Block::sentences(items)]
 }
 
-fn without_results(places: &[RowState]) -> String {
+fn without_results(places: &[RowState]) -> Option<String> {
     let is_missing = |place: &&RowState| place.status == Status::Done && place.attempt.is_none();
-    match places.iter().filter(is_missing).count() {
-        0 => String::new(),
-        count => format!(
-            "{} marked `Y`, no result here: set back to `N` what is to be run.",
-            units::counted(count as u64, "row")
-        ),
-    }
+    let count = places.iter().filter(is_missing).count();
+    (0 < count).then(|| {
+        let rows = units::counted(count as u64, "row");
+        format!("{rows} marked `Y` without a result here: set them to `N` to run them again.")
+    })
 }
 
 /// `[=====   ] 3 of 12 done, 1 running, 8 pending, about 2 min left`.
@@ -191,19 +189,19 @@ fn bar(counts: &StatusCounts, width: usize) -> String {
     format!("{}{}{}", "=".repeat(done), "x".repeat(failed), " ".repeat(width - done - failed))
 }
 
-fn rows(ledger: &Ledger, places: &[RowState], all: bool) -> String {
+fn rows(ledger: &Ledger, places: &[RowState], all: bool) -> Vec<Block> {
     let order = in_order(&ledger.rows);
     let shown = if all { order.len() } else { order.len().min(ROWS_MAX) };
     let rows =
         order[..shown].iter().map(|&index| RowView::new(ledger, index, &places[index]).cells());
-    let table = text::table(RowView::HEADER, rows);
-    match order.len() - shown {
-        0 => table,
-        more => format!("{table}\n and {more} more with `--all`"),
+    let mut blocks = vec![Block::Table(ReportTable::from_text("", RowView::HEADER, rows))];
+    if shown < order.len() {
+        blocks.push(Block::Sentence(format!("{} more rows with `--all`", order.len() - shown)));
     }
+    blocks
 }
 
-fn factors(factors: &[FactorCounts]) -> String {
+fn factors(factors: &[FactorCounts]) -> ReportTable {
     let rows = factors.iter().flat_map(|factor| {
         factor.levels.iter().enumerate().map(|(n, level)| {
             let counts = &level.counts;
@@ -217,26 +215,24 @@ fn factors(factors: &[FactorCounts]) -> String {
             ]
         })
     });
-    if factors.is_empty() {
-        return String::new();
-    }
-    text::table(["Factor", "Level", "", "Done", "Pending", "Failed"], rows)
+    ReportTable::from_text("", ["Factor", "Level", "", "Done", "Pending", "Failed"], rows)
 }
 
-/// A row for each model, whose cells are those of the same numbers of processes.
-fn matrix(cells: &[ModelCounts]) -> String {
-    let rows: Vec<&[ModelCounts]> = cells.chunk_by(|one, next| one.model == next.model).collect();
-    let Some(first) = rows.first() else { return String::new() };
-    let processes = first.iter().map(|cell| cell.processes.to_string());
-    let header = ["Done of all, by processes".to_string()].into_iter().chain(processes);
-    let rows = rows.iter().map(|row| {
-        let counts = row.iter().map(|cell| match cell.counts.all() {
+/// A row for each model and a column for each number of processes.
+fn matrix(cells: &[ModelCounts]) -> ReportTable {
+    let models: Vec<&[ModelCounts]> =
+        cells.chunk_by(|cell, next| cell.model == next.model).collect();
+    let processes = models.first().copied().unwrap_or_default().iter();
+    let processes: Vec<String> = processes.map(|cell| cell.processes.to_string()).collect();
+    let header = ["Done of all, by processes"].into_iter();
+    let rows = models.iter().map(|cells| {
+        let counts = cells.iter().map(|cell| match cell.counts.all() {
             0 => "-".into(),
             all => format!("{}/{all}", cell.counts.done),
         });
-        row.first().map(|cell| cell.model.clone()).into_iter().chain(counts).collect::<Vec<_>>()
+        cells.first().map(|cell| cell.model.clone()).into_iter().chain(counts).collect::<Vec<_>>()
     });
-    text::table(header.collect::<Vec<_>>(), rows)
+    ReportTable::from_text("", header.chain(processes.iter().map(String::as_str)), rows)
 }
 
 fn failures(ledger: &Ledger, places: &[RowState]) -> Vec<String> {
