@@ -401,7 +401,7 @@ fn status_tells_of_rows_that_are_marked_and_have_no_result_here() {
     assert_eq!(run(&test, &["--limit", "1"]).code, 0);
     fs::remove_dir_all(test.path("results")).unwrap();
     let status = test.feedrate(&["study", "status", "study.csv"]);
-    for words in ["Y, no result here", "2 rows marked `Y`, no result here"] {
+    for words in ["Y, no result here", "2 rows marked `Y` without a result here"] {
         assert!(status.stdout.contains(words), "no `{words}` in {}", status.stdout);
     }
     let answer = run(&test, &["--limit", "1"]);
