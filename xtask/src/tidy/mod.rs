@@ -5,6 +5,7 @@
 mod repo;
 mod tokens;
 mod text;
+mod language;
 mod docs;
 mod layout;
 mod modules;
@@ -64,6 +65,7 @@ static CHECKS: &[&Check] = &[
     &text::SHORT_FILES,
     &text::NO_LOOSE_ENDS,
     &text::NO_MACHINE_PATHS,
+    &language::PLAIN_LANGUAGE,
     &docs::LINKS_HAVE_TARGETS,
     &docs::THE_BOOK_IS_COMPLETE,
 ];

@@ -2,7 +2,7 @@
 
 use super::repo::Repo;
 use super::tokens::{cut_tests, tokens};
-use super::{Check, circles, docs, families, layout, modules, places, text, tidy};
+use super::{Check, circles, docs, families, language, layout, modules, places, text, tidy};
 
 /// Asserts that the rule finds exactly `expected` (`path:line: description`) in the given files.
 fn finds(check: &Check, files: &[(&str, &str)], expected: &[&str]) {
@@ -334,6 +334,44 @@ fn planted_machine_paths_are_found() {
         &text::NO_MACHINE_PATHS,
         &[("README.md", &text)],
         &[&["README.md:1: `/ro", "ot/`"].concat(), &["README.md:1: `/ho", "me/`"].concat()],
+    );
+}
+
+#[test]
+fn planted_dialect_is_found() {
+    let source = "//! Told to whoever: so many lies.\nfn of_x(one: u8, what: u8) {\n    let own = one.many + so();\n    \
+                  x.map(|near| near + whole)\n}\n// untold, a_lay, `told_at`\n#[cfg(test)]\nmod tests {\n    // Asked.\n    \
+                  fn of(near: u8) -> u8 {\n        near\n    }\n}\n";
+    finds(
+        &language::PLAIN_LANGUAGE,
+        &[
+            ("crates/x/Cargo.toml", ""),
+            ("crates/x/src/lib.rs", source),
+            ("crates/x/src/a.rs", &"let one = near;\n".repeat(3)),
+            ("crates/y/Cargo.toml", ""),
+            ("crates/y/src/lib.rs", "// No word.\nlet one = 1;\n"),
+        ],
+        &[
+            "crates/x:1: 4 words in 2 comment lines, more than 6 in 1000",
+            "crates/x/src/lib.rs:1: `told` in a comment",
+            "crates/x/src/lib.rs:1: `whoever` in a comment",
+            "crates/x/src/lib.rs:1: `so many` in a comment",
+            "crates/x/src/lib.rs:1: `lies` in a comment",
+            "crates/x:1: 11 names, more than 8",
+            "crates/x/src/lib.rs:3: the name `own`",
+            "crates/x/src/lib.rs:3: the name `one`",
+            "crates/x/src/lib.rs:4: the name `near`",
+            "crates/x/src/lib.rs:4: the name `near`",
+            "crates/x/src/lib.rs:4: the name `whole`",
+            "crates/x/src/a.rs:1: the name `one`",
+            "crates/x/src/a.rs:1: the name `near`",
+            "crates/x/src/a.rs:2: the name `one`",
+            "crates/x/src/a.rs:2: the name `near`",
+            "crates/x/src/a.rs:3: the name `one`",
+            "crates/x/src/a.rs:3: the name `near`",
+            "crates/x:1: 1 functions called `of…`, more than 0",
+            "crates/x/src/lib.rs:2: the function `of_x`",
+        ],
     );
 }
 

@@ -1,6 +1,7 @@
 //! Splits Rust source into tokens: words, marks and literals, without comments. It does not parse the grammar.
 
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
+use std::ops::{Range, RangeInclusive};
 
 /// A word, `::`, a single mark, or a literal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,22 +68,37 @@ impl RustToken {
 /// Removes items with `#[cfg(test)]` or `#[test]`.
 pub(super) fn cut_tests(tokens: &[RustToken]) -> Vec<RustToken> {
     let mut kept = Vec::with_capacity(tokens.len());
+    let mut start = 0;
+    for item in test_items(tokens) {
+        kept.extend_from_slice(&tokens[start..item.start]);
+        start = item.end;
+    }
+    kept.extend_from_slice(&tokens[start..]);
+    kept
+}
+
+/// The lines of items with `#[cfg(test)]` or `#[test]`.
+pub(super) fn test_lines(tokens: &[RustToken]) -> Vec<RangeInclusive<usize>> {
+    let items = test_items(tokens).into_iter();
+    items.map(|item| tokens[item.start].line..=tokens[item.end - 1].line).collect()
+}
+
+/// The index ranges of items with `#[cfg(test)]` or `#[test]`.
+fn test_items(tokens: &[RustToken]) -> Vec<Range<usize>> {
+    let mut items = Vec::new();
     let mut i = 0;
     while i < tokens.len() {
-        let attribute = attribute_end(tokens, i);
-        match attribute {
-            Some(end) if is_test_attribute(&tokens[i..end]) => i = item_end(tokens, end),
-            Some(end) => {
-                kept.extend_from_slice(&tokens[i..end]);
-                i = end;
+        match attribute_end(tokens, i) {
+            Some(end) if is_test_attribute(&tokens[i..end]) => {
+                let item = i..item_end(tokens, end);
+                i = item.end;
+                items.push(item);
             }
-            None => {
-                kept.push(tokens[i].clone());
-                i += 1;
-            }
+            Some(end) => i = end,
+            None => i += 1,
         }
     }
-    kept
+    items
 }
 
 /// Whether the texts of the tokens from `i` on are `pattern`.
