@@ -7,6 +7,10 @@ use crate::answer::AnswerKind;
 pub(super) static RULE: Rule = Rule {
     name: "asynchronous_checkpoints",
     source: "I/O analysis of l2hmc with Darshan; CheckFreq (FAST'21)",
+    sees: "training waits a tenth of the run for checkpoints",
+    proposes: "`checkpoint.asynchronous`",
+    change: "",
+    why: "training waited {stall_s} for {checkpoints} of {checkpoint_bytes}, {run_percent:.0} % of the run[; {sync_percent:.0} % of the writing was sync]",
     answers: &[AnswerKind::Yes, AnswerKind::No],
     propose,
     #[cfg(test)]

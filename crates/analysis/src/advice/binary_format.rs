@@ -22,6 +22,10 @@ const DECODED_BYTES_PER_SECOND_MAX: f64 = 4e8;
 pub(super) static RULE: Rule = Rule {
     name: "binary_format",
     source: "I/O analysis of candle_nt3 with Darshan: 4.4 bytes of text to one; Plumber",
+    sees: "decoding is slower than 400 MB/s, or two bytes are read for each byte of samples",
+    proposes: "`dataset.format=hdf5`, or no compression",
+    change: "",
+    why: "[decoding a sample of {format} takes {decode_s}, {decoded_bytes_per_second}|files of {format} hold more than samples][; {amplification:.1} bytes are read for each byte of payload]",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]

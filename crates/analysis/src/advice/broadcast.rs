@@ -14,6 +14,10 @@ const OVERLAP_SHARE_MIN: f64 = 0.9;
 pub(super) static RULE: Rule = Rule {
     name: "broadcast",
     source: "I/O analysis of cosmic_tagger with Darshan; NoPFS (SC'21)",
+    sees: "several accelerators read the same bytes",
+    proposes: "`reader.file_access=broadcast`",
+    change: "",
+    why: "{overlap_percent:.0} % of the bytes are read by several of {all_accelerators}: {read_bytes} were read[ of {unique_bytes}]",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]

@@ -14,6 +14,10 @@ const AMPLIFICATION_MIN: f64 = 2.0;
 pub(super) static RULE: Rule = Rule {
     name: "chunk_is_sample",
     source: "I/O analysis of cosmic_tagger with Darshan; drishti for HDF5",
+    sees: "HDF5 chunks hold half a sample or less, or two samples or more",
+    proposes: "`dataset.hdf5.chunk_dims`",
+    change: "",
+    why: "a sample of {sample_bytes} is stored in chunks of {chunk_bytes}, {reads_per_sample:.1} reads[; {amplification:.1} bytes are read for each byte of samples]",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]

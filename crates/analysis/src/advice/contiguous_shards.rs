@@ -16,6 +16,10 @@ const SEQUENTIAL_SHARE_MIN: f64 = 0.9;
 pub(super) static RULE: Rule = Rule {
     name: "contiguous_shards",
     source: "I/O analysis of ffn with Darshan; drishti P11 to P14",
+    sees: "reads go forwards but do not follow one another",
+    proposes: "`reader.file_access=multi`",
+    change: "",
+    why: "{consecutive_percent:.0} % of the reads follow the one before: each of {all_accelerators} skips the samples of the others",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]

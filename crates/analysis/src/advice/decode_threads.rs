@@ -10,6 +10,10 @@ use feedrate_measure::waits::WaitCause;
 pub(super) static RULE: Rule = Rule {
     name: "decode_threads",
     source: "tf.data and Plumber: parallelism by the cost of each stage",
+    sees: "training waits for decoding",
+    proposes: "more threads if there are cores, else cores",
+    change: "{lacks_cores} more, [for {for_client}|to decode]",
+    why: "[the client's work on a sample takes {client_s} of a processor|decoding a sample takes {decode_s}]: {needed_threads} threads for each accelerator would do, there are {threads}, and {cores}[; more workers only share them: {lacks_cores} more would do, or less work for each sample]",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]

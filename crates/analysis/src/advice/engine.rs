@@ -21,6 +21,10 @@ const CACHED_SHARE_MAX: f64 = 0.05;
 pub(super) static RULE: Rule = Rule {
     name: "engine",
     source: "MLPerf Storage, reader.odirect; DALI, mapped files",
+    sees: "large uncached requests on busy processors, or many small ones",
+    proposes: "`storage.engine`",
+    change: "",
+    why: "requests of {request_bytes} take {read_s} each by {engine}, {cached_percent:.0} % of the bytes were in the page cache",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]

@@ -10,6 +10,10 @@ use feedrate_measure::waits::WaitCause;
 pub(super) static RULE: Rule = Rule {
     name: "fewer_accelerators",
     source: "feedrate; MLPerf Storage counts the accelerators that are fed",
+    sees: "the bandwidth feeds fewer",
+    proposes: "`accelerators`",
+    change: "",
+    why: "{delivered_bytes_per_second} are delivered, and {instead_of} accelerators need {needed_bytes_per_second}",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]

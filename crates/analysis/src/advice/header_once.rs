@@ -12,6 +12,10 @@ const OPENS_MIN: f64 = 0.5;
 pub(super) static RULE: Rule = Rule {
     name: "header_once",
     source: "I/O analysis of cosmic_tagger with Darshan, reads of its header; dfanalyzer, metadata",
+    sees: "files of several samples are opened again for most samples",
+    proposes: "`reader.sample_shuffle=off`, shuffle files instead",
+    change: "",
+    why: "{opened_files} were opened, of {files}, each with its header: samples are shuffled over all of them",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]

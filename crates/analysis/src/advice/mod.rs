@@ -1,8 +1,7 @@
 //! Advice: changes that would help a run, found from its record. Each rule is a file with a row in [`RULES`].
 //!
-//! To add a rule, write its file with a `pub(super) static RULE`, which includes a function that makes a record for which the rule
-//! fires. Add its `mod` line and its row here, its words to `crates/report/src/words/advice.rs`, and its line to
-//! docs/guide/advice.md. Rules return data and contain no sentences.
+//! To add a rule, write its file with a `pub(super) static RULE`, which includes its texts and a function that makes a record for which
+//! the rule fires, and add its `mod` line and its row here. Texts are templates that `Facts::render` fills in with the evidence.
 
 mod case;
 mod run_again;
@@ -82,6 +81,14 @@ pub struct Rule {
     pub name: &'static str,
     /// The paper, program or measurement that the rule is based on.
     pub source: &'static str,
+    /// The evidence that the rule looks for.
+    pub sees: &'static str,
+    /// The change that it proposes, in general.
+    pub proposes: &'static str,
+    /// Template of instructions for a change that no setting makes; empty if settings make it.
+    pub change: &'static str,
+    /// Template of the reason for a proposal.
+    pub why: &'static str,
     /// Kinds of answers for which the rule is evaluated.
     pub answers: &'static [AnswerKind],
     /// Proposes a change with its evidence; `None` if the rule does not apply.

@@ -13,6 +13,10 @@ const BUSY_SHARE_MAX: f64 = 0.8;
 pub(super) static RULE: Rule = Rule {
     name: "prefetch",
     source: "tf.data; I/O analyses of imagenet_cnn and cosmoflow, where it does nothing for one busy thread",
+    sees: "accelerators wait while threads are idle",
+    proposes: "`reader.prefetch_size`",
+    change: "",
+    why: "the reading threads are busy {busy_percent:.0} % of the time and wait for room: {in_flight_batches} at most are in flight",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]

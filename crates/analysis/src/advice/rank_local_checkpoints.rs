@@ -7,6 +7,10 @@ use crate::answer::AnswerKind;
 pub(super) static RULE: Rule = Rule {
     name: "rank_local_checkpoints",
     source: "SCR and VELOC: checkpoints to local disks first; CheckFreq (FAST'21)",
+    sees: "training waits for checkpoints on several machines, or where steps are too short to hide the writing",
+    proposes: "`checkpoint.checkpoint_folder=DIR` on a local disk",
+    change: "checkpoint.checkpoint_folder=DIR, on a disk of each machine",
+    why: "training waited {stall_s}, {run_percent:.0} % of the run, for {checkpoints} of {checkpoint_bytes}[; each takes {duration_s}, and the training between them {trains_s}]",
     answers: &[AnswerKind::Yes, AnswerKind::No],
     propose,
     #[cfg(test)]

@@ -8,6 +8,10 @@ use feedrate_measure::waits::WaitCause;
 pub(super) static RULE: Rule = Rule {
     name: "read_at_start",
     source: "I/O analyses of candle_nt3 and mma_adsp; CoorDL (VLDB'21)",
+    sees: "the dataset fits half of the memory, over enough epochs",
+    proposes: "`reader.read_type`, `reader.read_at_start`",
+    change: "",
+    why: "the {dataset_bytes} of the dataset fit into {memory_bytes} of memory; reading them takes {load_s}, which is worth it from {break_even:.1} epochs on",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]

@@ -10,6 +10,10 @@ use feedrate_measure::waits::WaitCause;
 pub(super) static RULE: Rule = Rule {
     name: "read_threads",
     source: "Little's law; Chien et al. (2018), threads 2.3 to 7.8 times; I/O analyses of frnn and cosmoflow",
+    sees: "threads wait for latency, one request each",
+    proposes: "the smallest `reader.read_threads` that feeds",
+    change: "",
+    why: "a sample takes a thread {sample_s}[, its compute {compute_s}][; {in_flight:.1} reads are in flight]",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]

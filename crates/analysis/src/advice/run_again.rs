@@ -7,6 +7,10 @@ use feedrate_measure::doubt::{CPU_SATURATED, PAGE_CACHE, Severity};
 pub(super) static RULE: Rule = Rule {
     name: "run_again",
     source: "feedrate; MLPerf Storage's rule of five times the memory",
+    sees: "memory served the bytes, or the run is invalid or incomplete",
+    proposes: "`--cold`, or a larger dataset",
+    change: "{remedy}",
+    why: "{why}",
     answers: &[AnswerKind::Unknown],
     propose,
     #[cfg(test)]

@@ -6,6 +6,10 @@ use crate::answer::AnswerKind;
 pub(super) static RULE: Rule = Rule {
     name: "shards",
     source: "dfanalyzer, metadata at least half of the I/O time; WebDataset",
+    sees: "training waits for opening files of one sample",
+    proposes: "`dataset.format=tfrecord`, fewer files",
+    change: "",
+    why: "each sample is a file, of {file_bytes}, and an open takes {open_s}: {shards} files instead of {files}",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]

@@ -13,6 +13,10 @@ const EXCESS_MIN: f64 = 1.5;
 pub(super) static RULE: Rule = Rule {
     name: "slow_accelerator",
     source: "drishti P18, shared-file straggler; Darshan's slowest rank",
+    sees: "one accelerator comes last far more often than the others",
+    proposes: "it is named",
+    change: "look at accelerator[s {accelerators}| {accelerator}]",
+    why: "accelerator[s {accelerators}| {accelerator}] came last in {last_percent:.0} % of the steps[: {compute_s} of compute a step, the others {others_compute_s}]",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]

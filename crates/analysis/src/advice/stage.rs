@@ -10,6 +10,10 @@ use feedrate_measure::waits::WaitCause;
 pub(super) static RULE: Rule = Rule {
     name: "stage",
     source: "CoorDL (VLDB'21), caches of a machine; I/O analyses of climate_segmentation and imagenet_cnn",
+    sees: "the dataset does not fit into memory, over enough epochs",
+    proposes: "`reader.stage=DIR` on a local disk",
+    change: "reader.stage=DIR, a folder of a local disk",
+    why: "each epoch reads the {dataset_bytes} again; copying them takes {copy_s}, which is worth it from {break_even:.1} epochs on",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]

@@ -11,6 +11,10 @@ use feedrate_spec::units;
 pub(super) static RULE: Rule = Rule {
     name: "storage",
     source: "feedrate: the rate at which no accelerator would wait",
+    sees: "bandwidth, requests or opens per second are lacking",
+    proposes: "other storage",
+    change: "[{lacks} more: reads in {wanted_read_s} instead of {read_s}|opens in {wanted_open_s} instead of {open_s}|{lacks} more storage]",
+    why: "the storage lacks [{lacks_files_per_second:.0} opens/s|{lacks_bytes_per_second}, {lacks_reads_per_second:.0} reads/s]",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]

@@ -11,6 +11,10 @@ const FILE_BYTES_MIN: f64 = (64 << 20) as f64;
 pub(super) static RULE: Rule = Rule {
     name: "striping",
     source: "drishti, Lustre stripes against the length of files",
+    sees: "long files are stored on one Lustre target",
+    proposes: "more stripes",
+    change: "stripe the files over more targets (lfs setstripe -c -1)",
+    why: "files of {file_bytes} have {stripes} stripe: {layout}",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]

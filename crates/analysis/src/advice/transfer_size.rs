@@ -13,6 +13,10 @@ const PROPOSED_MAX_BYTES: u64 = 4 << 20;
 pub(super) static RULE: Rule = Rule {
     name: "transfer_size",
     source: "drishti P05 and dfanalyzer, small reads; I/O analyses of imagenet_cnn and bert_mrpc",
+    sees: "requests are shorter than samples",
+    proposes: "`reader.transfer_size`",
+    change: "",
+    why: "{reads_per_sample:.1} requests of {request_bytes} for a sample, each of them {read_s}",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]

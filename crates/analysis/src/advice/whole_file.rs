@@ -15,6 +15,10 @@ const READS_PER_OPEN_MIN: f64 = 8.0;
 pub(super) static RULE: Rule = Rule {
     name: "whole_file",
     source: "I/O analysis of climate_segmentation with Darshan: 51 reads of 4.6 KB",
+    sees: "a small file is read in many small reads",
+    proposes: "`reader.stage=memory`",
+    change: "",
+    why: "a file of {file_bytes} is read in {reads_per_open:.0} requests of {request_bytes}",
     answers: &[AnswerKind::No],
     propose,
     #[cfg(test)]

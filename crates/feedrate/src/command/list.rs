@@ -240,7 +240,7 @@ pub(super) fn listed(family: ListedFamily) -> Vec<Listed> {
         }
         ListedFamily::Advice => advice::RULES
             .iter()
-            .map(|rule| line(rule.name, &words::advice::summary(rule.name), rule.source))
+            .map(|rule| line(rule.name, &words::advice::summary(rule), rule.source))
             .collect(),
         ListedFamily::Topics => vec![line(mlperf::TOPIC, mlperf::SUMMARY, "")],
     }

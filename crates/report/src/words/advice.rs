@@ -1,6 +1,6 @@
 //! Renders advice as text for terminals, reports and the line `Would help:`. Decides nothing.
 
-use feedrate_analysis::advice::{Cost, Proposal, Risk};
+use feedrate_analysis::advice::{Cost, Proposal, RULES, Risk, Rule};
 use feedrate_analysis::answer::{Answer, AnswerKind};
 use feedrate_measure::derived::Derived;
 use feedrate_measure::metric::IN_FLIGHT;
@@ -11,212 +11,28 @@ use feedrate_spec::units;
 /// Maximum characters of the line of a run.
 const LINE_WIDTH: usize = 80;
 
-/// Texts of a rule: its evidence and its proposal as in the guide, and templates for `Facts::render`: the change if no setting makes it, and its reason.
-struct RuleWords {
-    rule: &'static str,
-    sees: &'static str,
-    proposes: &'static str,
-    change: &'static str,
-    why: &'static str,
-}
-
-const fn words(
-    rule: &'static str,
-    sees: &'static str,
-    proposes: &'static str,
-    change: &'static str,
-    why: &'static str,
-) -> RuleWords {
-    RuleWords { rule, sees, proposes, change, why }
-}
-
-const RULES: &[RuleWords] = &[
-    words(
-        "run_again",
-        "memory served the bytes, or the run is invalid or incomplete",
-        "`--cold`, or a larger dataset",
-        "{remedy}",
-        "{why}",
-    ),
-    words(
-        "slow_accelerator",
-        "one accelerator comes last far more often than the others",
-        "it is named",
-        "look at accelerator[s {accelerators}| {accelerator}]",
-        "accelerator[s {accelerators}| {accelerator}] came last in {last_percent:.0} % of the steps[: {compute_s} of compute a step, the others {others_compute_s}]",
-    ),
-    words(
-        "other_processes",
-        "all processors are busy, a quarter of them with other programs, and that costs time",
-        "the busiest process is named",
-        "[stop {process}, or have |have ]more cores, or fewer threads that decode",
-        "{all_cores} were {busy_percent:.0} % busy, others than this run with {others:.1} of them[, most of all {process} (process {process_id})]",
-    ),
-    words(
-        "asynchronous_checkpoints",
-        "training waits a tenth of the run for checkpoints",
-        "`checkpoint.asynchronous`",
-        "",
-        "training waited {stall_s} for {checkpoints} of {checkpoint_bytes}, {run_percent:.0} % of the run[; {sync_percent:.0} % of the writing was sync]",
-    ),
-    words(
-        "rank_local_checkpoints",
-        "training waits for checkpoints on several machines, or where steps are too short to hide the writing",
-        "`checkpoint.checkpoint_folder=DIR` on a local disk",
-        "checkpoint.checkpoint_folder=DIR, on a disk of each machine",
-        "training waited {stall_s}, {run_percent:.0} % of the run, for {checkpoints} of {checkpoint_bytes}[; each takes {duration_s}, and the training between them {trains_s}]",
-    ),
-    words(
-        "broadcast",
-        "several accelerators read the same bytes",
-        "`reader.file_access=broadcast`",
-        "",
-        "{overlap_percent:.0} % of the bytes are read by several of {all_accelerators}: {read_bytes} were read[ of {unique_bytes}]",
-    ),
-    words(
-        "transfer_size",
-        "requests are shorter than samples",
-        "`reader.transfer_size`",
-        "",
-        "{reads_per_sample:.1} requests of {request_bytes} for a sample, each of them {read_s}",
-    ),
-    words(
-        "chunk_is_sample",
-        "HDF5 chunks hold half a sample or less, or two samples or more",
-        "`dataset.hdf5.chunk_dims`",
-        "",
-        "a sample of {sample_bytes} is stored in chunks of {chunk_bytes}, {reads_per_sample:.1} reads[; {amplification:.1} bytes are read for each byte of samples]",
-    ),
-    words(
-        "contiguous_shards",
-        "reads go forwards but do not follow one another",
-        "`reader.file_access=multi`",
-        "",
-        "{consecutive_percent:.0} % of the reads follow the one before: each of {all_accelerators} skips the samples of the others",
-    ),
-    words(
-        "shards",
-        "training waits for opening files of one sample",
-        "`dataset.format=tfrecord`, fewer files",
-        "",
-        "each sample is a file, of {file_bytes}, and an open takes {open_s}: {shards} files instead of {files}",
-    ),
-    words(
-        "samples_per_file",
-        "training waits for opening small files",
-        "fewer files with more samples",
-        "",
-        "a file has {file_bytes}, and an open takes {open_s}: {shards} files instead of {files}",
-    ),
-    words(
-        "header_once",
-        "files of several samples are opened again for most samples",
-        "`reader.sample_shuffle=off`, shuffle files instead",
-        "",
-        "{opened_files} were opened, of {files}, each with its header: samples are shuffled over all of them",
-    ),
-    words(
-        "whole_file",
-        "a small file is read in many small reads",
-        "`reader.stage=memory`",
-        "",
-        "a file of {file_bytes} is read in {reads_per_open:.0} requests of {request_bytes}",
-    ),
-    words(
-        "binary_format",
-        "decoding is slower than 400 MB/s, or two bytes are read for each byte of samples",
-        "`dataset.format=hdf5`, or no compression",
-        "",
-        "[decoding a sample of {format} takes {decode_s}, {decoded_bytes_per_second}|files of {format} hold more than samples][; {amplification:.1} bytes are read for each byte of payload]",
-    ),
-    words(
-        "decode_threads",
-        "training waits for decoding",
-        "more threads if there are cores, else cores",
-        "{lacks_cores} more, [for {for_client}|to decode]",
-        "[the client's work on a sample takes {client_s} of a processor|decoding a sample takes {decode_s}]: {needed_threads} threads for each accelerator would do, there are {threads}, and {cores}[; more workers only share them: {lacks_cores} more would do, or less work for each sample]",
-    ),
-    words(
-        "read_threads",
-        "threads wait for latency, one request each",
-        "the smallest `reader.read_threads` that feeds",
-        "",
-        "a sample takes a thread {sample_s}[, its compute {compute_s}][; {in_flight:.1} reads are in flight]",
-    ),
-    words(
-        "prefetch",
-        "accelerators wait while threads are idle",
-        "`reader.prefetch_size`",
-        "",
-        "the reading threads are busy {busy_percent:.0} % of the time and wait for room: {in_flight_batches} at most are in flight",
-    ),
-    words(
-        "engine",
-        "large uncached requests on busy processors, or many small ones",
-        "`storage.engine`",
-        "",
-        "requests of {request_bytes} take {read_s} each by {engine}, {cached_percent:.0} % of the bytes were in the page cache",
-    ),
-    words(
-        "fewer_accelerators",
-        "the bandwidth feeds fewer",
-        "`accelerators`",
-        "",
-        "{delivered_bytes_per_second} are delivered, and {instead_of} accelerators need {needed_bytes_per_second}",
-    ),
-    words(
-        "storage",
-        "bandwidth, requests or opens per second are lacking",
-        "other storage",
-        "[{lacks} more: reads in {wanted_read_s} instead of {read_s}|opens in {wanted_open_s} instead of {open_s}|{lacks} more storage]",
-        "the storage lacks [{lacks_files_per_second:.0} opens/s|{lacks_bytes_per_second}, {lacks_reads_per_second:.0} reads/s]",
-    ),
-    words(
-        "striping",
-        "long files are stored on one Lustre target",
-        "more stripes",
-        "stripe the files over more targets (lfs setstripe -c -1)",
-        "files of {file_bytes} have {stripes} stripe: {layout}",
-    ),
-    words(
-        "read_at_start",
-        "the dataset fits half of the memory, over enough epochs",
-        "`reader.read_type`, `reader.read_at_start`",
-        "",
-        "the {dataset_bytes} of the dataset fit into {memory_bytes} of memory; reading them takes {load_s}, which is worth it from {break_even:.1} epochs on",
-    ),
-    words(
-        "stage",
-        "the dataset does not fit into memory, over enough epochs",
-        "`reader.stage=DIR` on a local disk",
-        "reader.stage=DIR, a folder of a local disk",
-        "each epoch reads the {dataset_bytes} again; copying them takes {copy_s}, which is worth it from {break_even:.1} epochs on",
-    ),
-];
-
 /// The evidence that a rule looks for and its proposal.
-pub fn summary(rule: &str) -> String {
-    let row = RULES.iter().find(|row| row.rule == rule);
-    row.map_or_else(String::new, |row| format!("{}: {}", row.sees, row.proposes))
+pub fn summary(rule: &Rule) -> String {
+    format!("{}: {}", rule.sees, rule.proposes)
 }
 
 /// A template of the proposal's rule, filled in with its evidence.
-fn rendered(proposal: &Proposal, template: fn(&RuleWords) -> &'static str) -> String {
-    let row = RULES.iter().find(|row| row.rule == proposal.rule);
-    row.map_or_else(String::new, |row| proposal.evidence.render(template(row)))
+fn rendered(proposal: &Proposal, template: fn(&Rule) -> &'static str) -> String {
+    let rule = RULES.iter().find(|rule| rule.name == proposal.rule);
+    rule.map_or_else(String::new, |rule| proposal.evidence.render(template(rule)))
 }
 
 /// A proposed change: `reader.read_threads=4`, or instructions if no setting makes it.
 pub fn change(proposal: &Proposal) -> String {
     if proposal.overrides.is_empty() {
-        return rendered(proposal, |row| row.change);
+        return rendered(proposal, |rule| rule.change);
     }
     proposal.overrides.join(" ")
 }
 
 /// The evidence of the record for a proposal.
 pub fn why(proposal: &Proposal) -> String {
-    rendered(proposal, |row| row.why)
+    rendered(proposal, |rule| rule.why)
 }
 
 /// The cost of a change and its side effect.
@@ -370,18 +186,6 @@ mod tests {
         let io = &mut record.epochs[0].accelerators[0].io;
         io.receive_ns = 2 * 4_000_000_000;
         assert_eq!(text(&record), "the training's own process takes 100 ms for a batch");
-    }
-
-    #[test]
-    fn each_rule_has_words() {
-        let known: Vec<&str> = RULES.iter().map(|row| row.rule).collect();
-        let rules: Vec<&str> = advice::RULES.iter().map(|rule| rule.name).collect();
-        assert_eq!(known, rules);
-        let guide = include_str!("../../../../docs/guide/advice.md");
-        for row in RULES {
-            let line = format!("| `{}` | {} | {} |", row.rule, row.sees, row.proposes);
-            assert!(guide.contains(&line), "{line}");
-        }
     }
 
     #[test]
