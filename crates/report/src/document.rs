@@ -112,7 +112,7 @@ impl Block {
         Block::List { first: None, items }
     }
 
-    /// Names with what is said of each, from rows.
+    /// Named values from rows.
     pub fn facts<N: Into<String>>(rows: impl IntoIterator<Item = (N, String)>) -> Self {
         let rows = rows.into_iter();
         Block::Facts(rows.map(|(name, value)| FindingFigure { name: name.into(), value }).collect())

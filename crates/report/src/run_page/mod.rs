@@ -1,4 +1,4 @@
-//! A run by itself: its answer in a few lines, and the page with all that was measured.
+//! Builds the pages of a single run: its answer in a few lines, and all its measurements. Decides nothing.
 
 mod reads;
 mod rows;
@@ -28,64 +28,65 @@ use rows::{known, percent};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Rows of the table of phases, at most; `phases.csv` has all of them.
+/// Maximum number of rows in the table of phases; `phases.csv` has all of them.
 const PHASES_MAX: usize = 40;
 
-/// A run with what follows from its answer.
+/// A run with its answer and advice.
 pub struct RunPage<'a> {
     answered: &'a AnsweredSummary,
     record: &'a Record,
-    /// Changes that would help, the first choice first.
+    /// Changes that would help, the best first.
     helps: Vec<Proposal>,
     ideal_client: Option<Result<Prediction, NotPredictable>>,
     client_line: Option<String>,
 }
 
-/// The answer, and what follows from it.
+/// The answer with advice and the client.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Answer")]
 pub struct AnswerOutput<'a> {
     #[serde(flatten)]
     answer: &'a Answer,
-    /// Changes that would help, the first choice first.
+    /// Changes that would help, the best first.
     helps: &'a [Proposal],
-    /// The client that the run rests on; `null` if none was emulated.
+    /// The emulated client; `null` if there is none.
     client: Option<ClientOutput<'a>>,
 }
 
-/// The job's own code, as it was emulated.
+/// The emulated client, which is the job's own code.
 #[derive(Serialize, JsonSchema)]
 struct ClientOutput<'a> {
-    /// `calibrated`, or `ideal` where it takes no time.
+    /// `calibrated`, or `ideal` for a client that takes no time.
     kind: &'static str,
     /// Its costs by the keys of `client`.
     #[schemars(with = "Option<OpenObject>")]
     costs: Option<&'a ClientPlan>,
     /// Utilisation over all steps.
     au_all_steps_percent: Option<f64>,
-    /// The same with a client that takes no time, estimated.
+    /// Estimate for a client that takes no time.
     with_ideal_client: Option<IdealClientOutput>,
-    /// Why that cannot be estimated.
-    untold: Option<String>,
-    /// All of it in a sentence.
+    /// Reason why there is no estimate.
+    #[serde(rename = "untold")]
+    not_predicted: Option<String>,
+    /// The client in a sentence.
     says: &'a str,
 }
 
-/// The run as it would be if its client took no time.
+/// The run with a client that takes no time.
 #[derive(Serialize, JsonSchema)]
 struct IdealClientOutput {
     /// Always `true`.
     estimated: bool,
     /// Utilisation over all steps.
     au_all_steps_percent: f64,
-    /// Least and most of it that the record leaves open.
+    /// Lowest and highest utilisation that the record allows.
     interval: [f64; 2],
-    /// Whether it is below the one that was measured.
+    /// Whether the estimate is below the measured utilisation.
     difference_is_within_error: Option<bool>,
 }
 
 impl<'a> RunPage<'a> {
-    /// `replan`: the run for changed settings, which lets changes be predicted; `None` if it cannot be planned again.
+    /// The page of a run. `replan`: plans the run with changed settings, for predictions; `None` if it cannot be planned again.
     pub fn new(
         answered: &'a AnsweredSummary,
         record: &'a Record,
@@ -104,7 +105,7 @@ impl<'a> RunPage<'a> {
         }
     }
 
-    /// For programs.
+    /// The answer as data.
     pub fn answer_output(&self) -> AnswerOutput<'_> {
         let answer = &self.answered.answer;
         AnswerOutput { answer, helps: &self.helps, client: self.client_output() }
@@ -124,12 +125,12 @@ impl<'a> RunPage<'a> {
                 interval: prediction.interval,
                 difference_is_within_error: au_percent.map(|au| prediction.au_percent < au),
             }),
-            untold: ideal.and_then(|ideal| ideal.as_ref().err()).map(unpredicted::why),
+            not_predicted: ideal.and_then(|ideal| ideal.as_ref().err()).map(unpredicted::why),
             says: self.client_line.as_deref()?,
         })
     }
 
-    /// The answer in at most six lines, below that on the user's files, which these `cores` read. `next`: a question that the run leaves open.
+    /// The answer in at most six lines, under a heading on the user's `files`, if given. `cores`: cores that read them. `next`: a hint on the next run.
     pub fn brief(&self, files: Option<&str>, cores: u64, next: Option<&str>) -> Document {
         let AnsweredSummary { summary, answer } = self.answered;
         let workers = u64::from(self.record.plan.loader.workers.max(1));
@@ -158,7 +159,7 @@ impl<'a> RunPage<'a> {
         Document::from(Vec::from_iter(head.map(Block::Heading).into_iter().chain([answer])))
     }
 
-    /// All that was measured, below the answer.
+    /// All measurements, below the answer.
     pub fn details(&self) -> Document {
         let summary = &self.answered.summary;
         let answer = Block::Verdict(self.answered.answer.kind, self.lines());
@@ -172,21 +173,22 @@ impl<'a> RunPage<'a> {
         Document::from(blocks)
     }
 
+    /// The lines of the answer.
     fn lines(&self) -> Vec<String> {
         let AnsweredSummary { summary, answer } = self.answered;
         answer_lines(answer, &summary.doubts, &self.helps, self.client_line.clone())
     }
 }
 
-/// Changes that would help, the first choice first: those of `advice`, else those that need no prediction.
+/// Changes that would help, the best first: those of `advice`, or else those that need no prediction.
 pub(crate) fn proposals(case: &Case, advice: Option<&[Advice]>) -> Vec<Proposal> {
     match advice {
-        Some(advice) => advice.iter().map(|advice| advice.proposal.clone()).collect(),
+        Some(advice) => advice.iter().map(|item| item.proposal.clone()).collect(),
         None => ranked_proposals(case),
     }
 }
 
-/// The answer, what was needed and delivered, what would help, and the client.
+/// Lines on the answer, the needed and delivered rates, changes that would help, and the client.
 pub(crate) fn answer_lines(
     answer: &Answer,
     doubts: &[Doubt],
@@ -197,24 +199,24 @@ pub(crate) fn answer_lines(
     lines.chain(advice::would_help(helps)).chain(client_line).collect()
 }
 
+/// The folder of the results.
 fn results_line(answered: &AnsweredSummary) -> Option<String> {
     Some(format!("Results: {}", answered.summary.run_dir.as_ref()?))
 }
 
-/// Each doubt with its evidence and advice, under a heading; nothing without doubts.
+/// Doubts with evidence and advice under a heading; empty without doubts.
 pub fn blocks_of_doubts(doubts: &[Doubt]) -> Vec<Block> {
-    let items = doubts.iter().map(|doubt| {
+    let items = Vec::from_iter(doubts.iter().map(|doubt| {
         let evidence = vec![Detail::new("", &[], &doubt.evidence)];
         Item::doubt(&doubt.name, doubt.severity, evidence, &doubt.advice)
-    });
-    let items = Vec::from_iter(items);
+    }));
     if items.is_empty() {
         return Vec::new();
     }
     vec![Block::Heading("Doubts".into()), Block::List { first: None, items }]
 }
 
-/// `None` of a single epoch, which the figures of the run describe.
+/// The table of epochs; `None` for a single epoch, which equals the run.
 fn table_of_epochs(epochs: &[EpochSummary]) -> Option<Block> {
     let values = [
         ("Duration", &DURATION_S),
@@ -232,7 +234,7 @@ fn table_of_epochs(epochs: &[EpochSummary]) -> Option<Block> {
     (epochs.len() > 1).then(|| Block::Table(ReportTable::from_text("", header, rows)))
 }
 
-/// None where all phases are epochs, which have their own table.
+/// The table of phases; empty if all phases are epochs, which have their own table.
 fn blocks_of_phases(phases: &[Phase]) -> Vec<Block> {
     if phases.iter().all(|phase| phase.phase == PhaseKind::Epoch) {
         return Vec::new();
@@ -266,7 +268,7 @@ fn blocks_of_phases(phases: &[Phase]) -> Vec<Block> {
         ]
     });
     let mut table = ReportTable::from_text("", header, rows);
-    // The columns before it name the row.
+    // The columns before the utilisation identify the row.
     table.columns[3].kind = ColumnKind::Utilisation;
     let mut blocks = vec![Block::Table(table)];
     let more = phases.len().saturating_sub(PHASES_MAX);
@@ -276,9 +278,9 @@ fn blocks_of_phases(phases: &[Phase]) -> Vec<Block> {
     blocks
 }
 
-/// An epoch in a line; its AU only where steps compute.
+/// An epoch in a line, with its AU if steps compute.
 pub fn epoch_line(epoch: &EpochSummary, epochs: u32, computes: bool) -> String {
-    // As in the answer.
+    // The same metric as in the answer.
     let metric = match epoch.figures.value(&AU_SUSTAINED) {
         Some(_) => &AU_SUSTAINED,
         None => &AU_ALL_STEPS,

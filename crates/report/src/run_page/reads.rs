@@ -1,4 +1,4 @@
-//! How a run read its files, in a line each: sizes and order of requests, time in calls, files and who read them.
+//! Writes the rows on a run's reads: latency, sizes and order of requests, time in calls, and files by the accelerators that read them.
 
 use feedrate_measure::metric::{
     AMPLIFICATION, CONSECUTIVE, FILES, IN_FLIGHT, IO_TIME_PERCENT, OVERLAP, Quantiles, SEQUENTIAL,
@@ -7,7 +7,7 @@ use feedrate_measure::metric::{
 use feedrate_measure::summary::Figures;
 use feedrate_spec::units;
 
-/// How files were read, a row each of what is known.
+/// The rows on reads that have known values.
 pub fn read_rows(figures: &Figures) -> Vec<(&'static str, String)> {
     let rows = [
         ("Read latency", figures.read_latency.as_ref().and_then(latency)),
@@ -18,6 +18,7 @@ pub fn read_rows(figures: &Figures) -> Vec<(&'static str, String)> {
     rows.into_iter().filter_map(|(name, row)| Some((name, row?))).collect()
 }
 
+/// Sizes and order of requests.
 fn access(figures: &Figures) -> Option<String> {
     let access = figures.access.as_ref()?;
     let requests = access.request_bytes.as_ref()?;
@@ -29,19 +30,19 @@ fn access(figures: &Figures) -> Option<String> {
         Some((part, bytes)) if part >= 0.01 => {
             vec![format!("{} of reads {}", share(part), units::bytes(bytes))]
         }
-        // Of sizes that are all different none is common.
+        // Without a common size, all sizes are rare.
         _ => vec!["reads of many sizes".into()],
     };
     for (name, metric) in [("sequential", &SEQUENTIAL), ("consecutive", &CONSECUTIVE)] {
         words.extend(figures.value(metric).map(|value| format!("{name} {}", share(value))));
     }
-    words.extend(figures.value(&FILES).map(|files| FILES.unit.text(files) + " an accelerator"));
+    words.extend(figures.value(&FILES).map(|files| FILES.unit.text(files) + " per accelerator"));
     let amplification = figures.value(&AMPLIFICATION);
-    words.extend(amplification.map(|ratio| format!("{ratio:.2} bytes read to one of payload")));
+    words.extend(amplification.map(|ratio| format!("{ratio:.2} bytes read per byte of payload")));
     Some(words.join(" · "))
 }
 
-/// As Darshan sums up its counters.
+/// Time in calls and rates by request size, as in Darshan's summary.
 fn calls(figures: &Figures) -> Option<String> {
     let access = figures.access.as_ref().filter(|access| access.reads > 0)?;
     let time = figures.value(&IO_TIME_PERCENT)?;
@@ -52,18 +53,19 @@ fn calls(figures: &Figures) -> Option<String> {
     Some(words.join(" · "))
 }
 
+/// Files by the number of accelerators that read them.
 fn files(figures: &Figures) -> Option<String> {
     let by_ranks = figures.access.as_ref()?.files_by_ranks.as_ref()?;
     let files: u64 = by_ranks.iter().map(|part| part.files).sum();
     let bytes = figures.value(&UNIQUE_BYTES).filter(|&bytes| bytes > 0.0)?;
-    let counts = by_ranks.iter().map(|part| match units::counted(part.ranks, "accelerator") {
+    let readers = by_ranks.iter().map(|part| match units::counted(part.ranks, "accelerator") {
         ranks if part.files == files => format!("each read by {ranks}"),
         ranks => format!("{} read by {ranks}", units::count(part.files)),
     });
-    let counts: Vec<String> = counts.collect();
+    let readers: Vec<String> = readers.collect();
     let bytes = UNIQUE_BYTES.unit.text(bytes);
     let mut words =
-        vec![format!("{bytes} of {}", units::counted(files, "file")), counts.join(", ")];
+        vec![format!("{bytes} of {}", units::counted(files, "file")), readers.join(", ")];
     let overlap = figures.value(&OVERLAP).filter(|&part| part > 0.0);
     words.extend(overlap.map(|part| format!("{} of these bytes by several", share(part))));
     Some(words.join(" · "))
@@ -74,13 +76,13 @@ fn share(share: f64) -> String {
 }
 
 fn latency(reads: &Quantiles) -> Option<String> {
-    let s = units::seconds;
+    let text = units::seconds;
     Some(format!(
         "p50 {} · p99 {} · p99.9 {} · max {} of {} reads",
-        s(reads.p50_s?),
-        s(reads.p99_s?),
-        s(reads.p999_s?),
-        s(reads.max_s?),
+        text(reads.p50_s?),
+        text(reads.p99_s?),
+        text(reads.p999_s?),
+        text(reads.max_s?),
         units::count(reads.count),
     ))
 }

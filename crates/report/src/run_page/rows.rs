@@ -1,4 +1,4 @@
-//! Figures of a run, a row each: utilisations, rates, shares of the time, reads, staging, evaluation, checkpoints.
+//! Writes the figures of a run as rows: utilisations, rates, shares of the time, reads, staging, evaluation, checkpoints.
 
 use super::read_rows;
 use crate::text;
@@ -19,7 +19,7 @@ use std::path::Path;
 
 type FigureRow = (&'static str, String);
 
-/// All rows. Of checkpoints alone there are only those on what was run.
+/// All rows. A run of checkpoints only has no rows on training.
 pub(super) fn rows(answered: &AnsweredSummary, record: &Record) -> Vec<FigureRow> {
     let summary = &answered.summary;
     let is_trained = !record.plan.is_checkpoint_only();
@@ -38,6 +38,7 @@ pub(super) fn rows(answered: &AnsweredSummary, record: &Record) -> Vec<FigureRow
     rows
 }
 
+/// The workload, its size and state.
 fn run(summary: &Summary, is_trained: bool) -> String {
     let extent = if is_trained {
         let epochs = units::counted(summary.epochs, "epoch");
@@ -50,23 +51,24 @@ fn run(summary: &Summary, is_trained: bool) -> String {
     format!("{}: {accelerators}, {extent}{state}", summary.workload)
 }
 
-/// That of the answer first.
+/// Utilisations, that of the answer first.
 fn utilisations(answered: &AnsweredSummary, record: &Record) -> Vec<FigureRow> {
     let figures = &answered.summary.figures;
     let exclude = record.plan.metric.exclude_start_steps;
     let excluded = if exclude == 1 { "step".into() } else { format!("{exclude} steps") };
-    let left_out = format!("   first {excluded} left out, as DLIO");
+    let note = format!("   without the first {excluded}, as in DLIO");
     let mut rows = vec![
         ("AU sustained", sustained(figures)),
-        ("AU all steps", known(figures, &AU_ALL_STEPS) + "   nothing left out"),
-        ("AU windowed", known(figures, &AU_WINDOWED) + &left_out),
+        ("AU all steps", known(figures, &AU_ALL_STEPS) + "   all steps counted"),
+        ("AU windowed", known(figures, &AU_WINDOWED) + &note),
     ];
     let Some(kind) = answered.answer.au_kind else { return rows };
     rows.swap(0, usize::from(kind == AU_ALL_STEPS.id.name()));
-    rows[0].1 += ": the answer's AU, the one to quote";
+    rows[0].1 += ": decides the answer; quote this one";
     rows
 }
 
+/// Rates, shares of the time, reads, staging, evaluation and checkpoints.
 fn figures(summary: &Summary) -> Vec<FigureRow> {
     let figures = &summary.figures;
     let times = [("load", &LOAD_S), ("compute", &COMPUTE_S), ("barrier", &BARRIER_S)];
@@ -76,7 +78,7 @@ fn figures(summary: &Summary) -> Vec<FigureRow> {
         ("Samples", both(figures, &SAMPLES_WHOLE, &SAMPLES_WINDOWED)),
         ("Time", shares(figures, &times)),
     ];
-    if figures.value(&LOAD_S).is_some_and(|s| s > 0.0) {
+    if figures.value(&LOAD_S).is_some_and(|load_s| load_s > 0.0) {
         let parts = [
             ("open", &STALL_OPEN),
             ("read", &STALL_READ),
@@ -94,23 +96,26 @@ fn figures(summary: &Summary) -> Vec<FigureRow> {
         rows.extend(checkpoint.save.as_ref().map(|all| ("Saved", checkpoints(all))));
         rows.extend(checkpoint.load.as_ref().map(|all| ("Loaded", checkpoints(all))));
     }
-    let [read, device] = [&LOGICAL_BYTES, &DEVICE_BYTES].map(|metric| {
+    let bytes = |metric: &Metric| {
         figures.value(metric).map_or("unknown".into(), |value| metric.unit.text(value))
-    });
-    rows.push(("Bytes", format!("{read} read, {device} from the device")));
+    };
+    let read = bytes(&LOGICAL_BYTES);
+    rows.push(("Bytes", format!("{read} read, {} from the device", bytes(&DEVICE_BYTES))));
     let metrics = METRICS.iter().filter(|metric| metric.shown == Shown::OwnLine);
     rows.extend(metrics.map(|metric| (metric.title, known(figures, metric))));
     rows
 }
+
 fn staging(staging: &StagingSummary) -> String {
     let files =
         |files, bytes| format!("{} of {}", units::counted(files, "file"), units::bytes(bytes));
     let mut words =
         vec![format!("{} copied into {}", files(staging.files, staging.bytes), staging.folder)];
-    words.extend(staging.copy_s.map(|s| format!("{} before training", units::seconds(s))));
+    words
+        .extend(staging.copy_s.map(|copy_s| format!("{} before training", units::seconds(copy_s))));
     words.extend(staging.bytes_per_second.map(units::bytes_per_second));
     if staging.kept_files > 0 {
-        words.push(format!("{} were there", files(staging.kept_files, staging.kept_bytes)));
+        words.push(format!("{} existed already", files(staging.kept_files, staging.kept_bytes)));
     }
     words.join(" · ")
 }
@@ -127,32 +132,34 @@ fn evaluation(evaluation: &EvaluationSummary) -> String {
 }
 
 fn checkpoints(all: &Checkpoints) -> String {
-    let [duration, longest] =
-        [all.duration_s, all.duration_max_s].map(|s| text::known(s, units::seconds));
-    let [rate, rank_rate] = [all.gib_per_second, all.rank_gib_per_second]
-        .map(|rate| text::known(rate, |rate| format!("{rate:.2} GiB/s")));
+    let rate = |rate| text::known(rate, |rate: f64| format!("{rate:.2} GiB/s"));
     let synced = all.fsync_share.filter(|&share| share > 0.0);
     let synced = synced.map_or(String::new(), |share| format!(", {:.0} % in sync", share * 100.0));
     format!(
-        "{} of {} in {duration} each (max {longest}), {rate}, a rank {rank_rate}{synced}; training waited {}",
+        "{} of {} in {} each (max {}), {}, {} per rank{synced}; training waited {}",
         units::counted(all.count, "checkpoint"),
         units::bytes_binary(all.bytes),
+        text::known(all.duration_s, units::seconds),
+        text::known(all.duration_max_s, units::seconds),
+        rate(all.gib_per_second),
+        rate(all.rank_gib_per_second),
         units::seconds(all.stall_s),
     )
 }
 
+/// The sustained utilisation, or the reason why it is missing.
 fn sustained(figures: &Figures) -> String {
     if let Some(au) = figures.value(&AU_SUSTAINED) {
         let au = AU_SUSTAINED.unit.text(au);
-        return format!("{au}   what the storage can keep up");
+        return format!("{au}   what the storage can sustain");
     }
     let why = match figures.sustained_missing {
-        Some(NotMeasurable::ReadsNotKnown) => {
-            "reads are not known of a loop that was watched".into()
-        }
+        Some(NotMeasurable::ReadsNotKnown) => "the reads of a watched loop are unknown".into(),
         Some(NotMeasurable::NothingRead) => "nothing was read".into(),
-        Some(NotMeasurable::NoWindow) => "reading was over before the window began".into(),
-        _ => format!("run at least {} steps an epoch", units::count(figures.sustained_needs_steps)),
+        Some(NotMeasurable::NoWindow) => "all reads ended before the window began".into(),
+        _ => {
+            format!("run at least {} steps per epoch", units::count(figures.sustained_needs_steps))
+        }
     };
     format!("not measurable: {why}")
 }
@@ -165,11 +172,13 @@ pub(super) fn known(figures: &Figures, metric: &Metric) -> String {
     text::known(figures.value(metric), |value| metric.unit.text(value))
 }
 
-fn both(figures: &Figures, whole: &Metric, windowed: &Metric) -> String {
-    let [whole, windowed] = [whole, windowed].map(|metric| known(figures, metric));
-    format!("{whole} over whole epochs, {windowed} in the window")
+/// A rate over whole epochs and in the window.
+fn both(figures: &Figures, epochs: &Metric, window: &Metric) -> String {
+    let epochs = known(figures, epochs);
+    format!("{epochs} over whole epochs, {} in the window", known(figures, window))
 }
 
+/// Durations with their shares of the sum.
 fn shares(figures: &Figures, parts: &[(&str, &Metric)]) -> String {
     let sum: f64 = parts.iter().filter_map(|(_, metric)| figures.value(metric)).sum();
     let texts = parts.iter().map(|(name, metric)| {
