@@ -35,7 +35,7 @@ use std::path::{Path, PathBuf};
 
 /// What makes a study the one that a command goes on with.
 #[derive(Serialize)]
-pub struct StudyQuestion<'a> {
+pub struct StudyIdentity<'a> {
     /// Its kind, and the name of the workload.
     name: [&'a str; 2],
     /// The workload, as rows have it.
@@ -51,7 +51,7 @@ pub struct StudyQuestion<'a> {
     more: Vec<String>,
 }
 
-impl<'a> StudyQuestion<'a> {
+impl<'a> StudyIdentity<'a> {
     /// About a workload as it was requested.
     pub fn new(
         kind: &'a str,
@@ -60,7 +60,7 @@ impl<'a> StudyQuestion<'a> {
         more: Vec<String>,
     ) -> Self {
         let root = &resolved.data_root;
-        StudyQuestion {
+        StudyIdentity {
             name: [kind, &resolved.plan.workload],
             workload: model(&request.workload),
             plan: run::settings(&resolved.plan),
@@ -102,7 +102,7 @@ pub struct ChosenStudy {
 impl ChosenStudy {
     /// The study about a question, below `results`; begun where there is none. With `again`, everything is measured anew.
     pub fn open(
-        question: &StudyQuestion<'_>,
+        question: &StudyIdentity<'_>,
         results: &Path,
         data: &Request,
         again: bool,
@@ -149,7 +149,7 @@ impl ChosenStudy {
             scale: data.scale,
             shrink_records: data.shrink_records,
             cache: cache.into(),
-            ..settings::new(&files.csv, &here)
+            ..settings::defaults(&files.csv, &here)
         };
         let machine = ThisMachine::new(&files, host)?;
         let study = ChosenStudy {
@@ -197,7 +197,7 @@ impl ChosenStudy {
         let state = StudyState::open(&self.files, &lock)?;
         let settings = state.settings.clone().unwrap_or_else(|| self.settings.clone());
         settings::enter(&settings)?;
-        if !self.machine.wait_for_earlier(state.settings.as_ref())? {
+        if !self.machine.wait_for_earlier_runs(state.settings.as_ref())? {
             return Err(Interrupted(self.folder.display().to_string()).into());
         }
         self.machine.judge = judge;
@@ -248,7 +248,7 @@ impl ChosenStudy {
     }
 
     /// Note how old the results are of which some are older than this command.
-    pub fn note_age(&self) {
+    pub fn note_earlier_runs(&self) {
         if self.earlier_runs == 0 {
             return;
         }

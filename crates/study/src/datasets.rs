@@ -1,4 +1,4 @@
-//! Decides which datasets a study keeps while its runs need them in turn. Deletes nothing.
+//! Decides which datasets of a study are kept and which make room for the next one. Deletes nothing itself.
 
 use feedrate_spec::names;
 use schemars::JsonSchema;
@@ -7,33 +7,33 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 names! {
-    /// Policy for datasets that the study made. Those of others are never touched.
+    /// Policy for datasets that the study generated. Other datasets are never deleted.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum Policy {
-        /// All stay.
+        /// Keep all datasets.
         Keep = "keep",
-        /// All stay until their place is needed; then the one goes first that is needed least.
+        /// Keep datasets until their space is needed, then delete the least needed first.
         #[default]
         MakeRoom = "make-room",
     }
 }
 
-/// A dataset that the study made and may delete.
+/// A dataset that the study generated and may delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owned {
-    /// Where it lies.
+    /// Its folder.
     pub folder: PathBuf,
-    /// On the storage.
+    /// Bytes on the storage.
     pub bytes: u64,
-    /// How many runs come before the next that needs it; `None` where none does.
+    /// Number of runs before the next one that needs it; `None` if no run does.
     pub next_use: Option<usize>,
 }
 
-/// The datasets to delete before the next run, which itself needs none of `owned`, the least needed first. `needed_bytes` are still to be written;
-/// `free_bytes` are `None` where it cannot be told.
+/// Returns the datasets to delete before the next run, the least needed first. The run itself needs none of `owned`; it still has to write
+/// `needed_bytes`. `free_bytes` is `None` if unknown.
 ///
 /// # Errors
-/// The bytes by which the room is too little even without all that may go.
+/// The space is too small even after all deletions: returns the missing bytes.
 pub fn to_delete(
     policy: Policy,
     owned: &[Owned],
@@ -41,76 +41,84 @@ pub fn to_delete(
     free_bytes: Option<u64>,
 ) -> Result<Vec<PathBuf>, u64> {
     let mut candidates: Vec<&Owned> = owned.iter().collect();
-    // Not needed comes first, then what is needed last; of equal ones the largest.
-    candidates.sort_by_key(|of| (of.next_use.map_or(0, |n| usize::MAX - n), u64::MAX - of.bytes));
-    let mut free_bytes = free_bytes.unwrap_or(u64::MAX);
-    let mut gone = Vec::new();
+    // Datasets that no run needs come first, then those needed latest, and larger before smaller ones.
+    candidates.sort_by_key(|dataset| {
+        (dataset.next_use.map_or(0, |runs| usize::MAX - runs), u64::MAX - dataset.bytes)
+    });
+    let mut room_bytes = free_bytes.unwrap_or(u64::MAX);
+    let mut deleted = Vec::new();
     for dataset in candidates {
-        if policy == Policy::MakeRoom && free_bytes < needed_bytes {
-            free_bytes = free_bytes.saturating_add(dataset.bytes);
-            gone.push(dataset.folder.clone());
+        if policy == Policy::MakeRoom && room_bytes < needed_bytes {
+            room_bytes = room_bytes.saturating_add(dataset.bytes);
+            deleted.push(dataset.folder.clone());
         }
     }
-    let short_bytes = needed_bytes.saturating_sub(free_bytes);
-    if short_bytes > 0 { Err(short_bytes) } else { Ok(gone) }
+    let short_bytes = needed_bytes.saturating_sub(room_bytes);
+    if short_bytes > 0 { Err(short_bytes) } else { Ok(deleted) }
 }
 
-/// Forecast of the disk while runs are made one after another.
+/// Forecast of disk usage over a sequence of runs.
 #[derive(Debug)]
 pub struct Forecast {
     policy: Policy,
-    /// The dataset of each run, in their order.
+    /// The dataset of each run, in the order of runs.
     uses: Vec<Option<PathBuf>>,
     owned: BTreeMap<PathBuf, u64>,
     made: BTreeSet<PathBuf>,
     deleted: BTreeSet<PathBuf>,
-    /// Bytes made less bytes deleted, by the folder that datasets lie in.
+    /// Bytes generated minus bytes deleted, by parent folder of the datasets.
     written: BTreeMap<PathBuf, i128>,
 }
 
-/// Change that one run would make to the disk.
+/// Change to the disk by one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DiskChange {
-    /// Deleted before.
+    /// Datasets to delete before the run.
     pub delete: Vec<PathBuf>,
-    /// Generated before.
+    /// Bytes to generate before the run.
     pub generate_bytes: u64,
-    /// There is too little room, by so many bytes.
+    /// Missing bytes, if there is too little space.
     pub short_bytes: Option<u64>,
 }
 
-/// A dataset as it is now.
+/// The current state of a dataset.
 #[derive(Clone, Copy, Debug)]
-pub struct Now<'a> {
-    /// Where it lies, or will lie.
+pub struct CurrentDataset<'a> {
+    /// Its folder, which may not exist yet.
     pub folder: &'a Path,
-    /// On the storage.
+    /// Bytes on the storage once it is complete.
     pub bytes: u64,
-    /// All of it is there.
-    pub is_whole: bool,
-    /// Free where it lies.
+    /// Whether all of its files exist.
+    pub is_complete: bool,
+    /// Free bytes of its file system; `None` if unknown.
     pub free_bytes: Option<u64>,
 }
 
 impl Forecast {
-    /// Start a forecast of runs that use these datasets; `owned` are those that the study made.
+    /// Starts a forecast of runs that read `uses`; `owned` are the existing datasets of the study, with their bytes.
     pub fn new(policy: Policy, uses: Vec<Option<PathBuf>>, owned: BTreeMap<PathBuf, u64>) -> Self {
-        let (made, deleted, written) = Default::default();
-        Forecast { policy, uses, owned, made, deleted, written }
+        Forecast {
+            policy,
+            uses,
+            owned,
+            made: BTreeSet::new(),
+            deleted: BTreeSet::new(),
+            written: BTreeMap::new(),
+        }
     }
 
-    /// The next run, the `n`th from 0, whose dataset is `now`.
-    pub fn step(&mut self, n: usize, now: Now) -> DiskChange {
+    /// Forecasts the change by run `index`, counted from 0, whose dataset is `now`. Call it for each run in order.
+    pub fn step(&mut self, index: usize, now: CurrentDataset) -> DiskChange {
         let root = now.folder.parent().unwrap_or(now.folder).to_path_buf();
-        let was_there = now.is_whole && !self.deleted.contains(now.folder);
-        let is_whole = was_there || self.made.contains(now.folder);
-        let needed_bytes = if is_whole { 0 } else { now.bytes };
-        let written = self.written.get(&root).copied().unwrap_or(0);
-        let free_bytes = now
-            .free_bytes
-            .map(|free| u64::try_from((i128::from(free) - written).max(0)).unwrap_or(u64::MAX));
+        let existed = now.is_complete && !self.deleted.contains(now.folder);
+        let is_complete = existed || self.made.contains(now.folder);
+        let needed_bytes = if is_complete { 0 } else { now.bytes };
+        let written_before = self.written.get(&root).copied().unwrap_or(0);
+        let free_bytes = now.free_bytes.map(|free| {
+            u64::try_from((i128::from(free) - written_before).max(0)).unwrap_or(u64::MAX)
+        });
         let mut change = DiskChange { generate_bytes: needed_bytes, ..DiskChange::default() };
-        let candidates = self.candidates(n, now.folder, &root);
+        let candidates = self.candidates(index, now.folder, &root);
         match to_delete(self.policy, &candidates, needed_bytes, free_bytes) {
             Ok(folders) => change.delete = folders,
             Err(short_bytes) => change.short_bytes = Some(short_bytes),
@@ -121,7 +129,7 @@ impl Forecast {
             self.made.remove(folder);
             self.deleted.insert(folder.clone());
         }
-        if !is_whole {
+        if !is_complete {
             *written += i128::from(now.bytes);
             self.owned.insert(now.folder.to_path_buf(), now.bytes);
             self.made.insert(now.folder.to_path_buf());
@@ -129,17 +137,18 @@ impl Forecast {
         change
     }
 
-    fn candidates(&self, n: usize, folder: &Path, root: &Path) -> Vec<Owned> {
-        let beside = self
+    /// Datasets in `root` that may be deleted before run `index`, whose own dataset is in `folder`.
+    fn candidates(&self, index: usize, folder: &Path, root: &Path) -> Vec<Owned> {
+        let others = self
             .owned
             .iter()
             .filter(|(other, _)| other.as_path() != folder && other.parent() == Some(root));
-        let of = beside.map(|(other, bytes)| Owned {
+        let candidates = others.map(|(other, bytes)| Owned {
             folder: other.clone(),
             bytes: *bytes,
-            next_use: self.uses[n..].iter().position(|used| used.as_ref() == Some(other)),
+            next_use: self.uses[index..].iter().position(|used| used.as_ref() == Some(other)),
         });
-        of.collect()
+        candidates.collect()
     }
 }
 
@@ -163,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_made_by_what_is_needed_least() {
+    fn the_least_needed_datasets_make_room() {
         let owned =
             [("soon", 50, Some(1)), ("late", 30, Some(7)), ("never", 10, None), ("nor", 20, None)];
         let make_room = |room, expected| check(Policy::MakeRoom, &owned, room, expected);
@@ -177,14 +186,19 @@ mod tests {
     }
 
     #[test]
-    fn a_forecast_knows_what_runs_before_have_made_and_deleted() {
+    fn a_forecast_includes_the_changes_of_earlier_runs() {
         let path = |name: &str| Path::new("/data").join(name);
         let uses = ["a", "b", "a", "a"].map(|name| Some(path(name))).to_vec();
         let mut forecast = Forecast::new(Policy::MakeRoom, uses, BTreeMap::new());
-        let mut step = |n, name: &str| {
+        let mut step = |index, name: &str| {
             let folder = path(name);
-            let now = Now { folder: &folder, bytes: 60, is_whole: false, free_bytes: Some(100) };
-            forecast.step(n, now)
+            let now = CurrentDataset {
+                folder: &folder,
+                bytes: 60,
+                is_complete: false,
+                free_bytes: Some(100),
+            };
+            forecast.step(index, now)
         };
         let made = |delete: &[&str]| DiskChange {
             delete: delete.iter().map(|name| path(name)).collect(),

@@ -1,36 +1,36 @@
-//! Factors: what a design varies, the levels it takes, and where a level is set in a row. Knows no design.
+//! The factors of a design with their levels, and how a level is written to a row. Which levels are combined is left to the designs.
 
 use feedrate_results::row::Row;
 use feedrate_results::setting::{self, STUDY_PREFIX, Setting, number};
 use feedrate_results::table::PROCESSES_MAX;
 use feedrate_spec::problem::Problem;
 
-/// Something that is varied.
+/// A factor: a setting that a design varies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudyFactor {
     /// Name in tables.
     pub name: String,
     /// A column of the study, a key of the workload, or a setting of the study.
     pub key: String,
-    /// Levels, the low one first where it has two.
+    /// Levels; of two levels, the low one first.
     pub levels: Vec<String>,
-    /// How numbers between levels are spaced.
+    /// Spacing of numbers between the levels.
     pub scale: Spacing,
-    /// Level of the baseline, where it is known.
+    /// Level of the baseline; `None` if unknown.
     pub baseline: Option<String>,
 }
 
-/// How numbers are spaced.
+/// Spacing of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spacing {
-    /// By equal differences.
+    /// Equal differences.
     Linear,
-    /// By equal quotients.
+    /// Equal quotients.
     Log,
 }
 
 impl StudyFactor {
-    /// The least and the greatest level, where all levels are different numbers and, on a logarithmic scale, above 0.
+    /// The smallest and the largest level. `None` unless the levels are different numbers, which on a logarithmic scale must be above 0.
     pub fn range(&self) -> Option<(f64, f64)> {
         let numbers: Option<Vec<f64>> = self.levels.iter().map(|level| number(level)).collect();
         let numbers = numbers?;
@@ -40,33 +40,41 @@ impl StudyFactor {
         spaced.then_some((low, high))
     }
 
-    /// The number in the middle; `None` where a level is no number.
+    /// The number in the middle of the range; `None` without a range.
     pub fn centre(&self) -> Option<String> {
         let (low, high) = self.range()?;
-        Some(text(spaced(low, high, self.scale, 0.5), self.is_whole()))
+        Some(text(spaced(low, high, self.scale, 0.5), self.has_integer_levels()))
     }
 
-    fn is_whole(&self) -> bool {
+    fn has_integer_levels(&self) -> bool {
         self.levels.iter().all(|level| level.parse::<i64>().is_ok())
     }
 
-    /// Whether the baseline is known to have this level.
+    /// Whether this is the level of the baseline. False if that is unknown.
     pub fn is_baseline(&self, level: &str) -> bool {
-        self.baseline.as_deref().is_some_and(|own| StudyFactor::is_same(own, level))
+        self.baseline.as_deref().is_some_and(|baseline| StudyFactor::is_same(baseline, level))
     }
 
-    /// Whether two levels are the same to a workload.
-    pub fn is_same(a: &str, b: &str) -> bool {
-        a.eq_ignore_ascii_case(b) || number(a).is_some_and(|a| number(b) == Some(a))
+    /// Whether two levels are equal for a workload: as text without case, or as numbers.
+    pub fn is_same(first: &str, second: &str) -> bool {
+        first.eq_ignore_ascii_case(second)
+            || number(first).is_some_and(|value| number(second) == Some(value))
     }
 }
 
-/// So many numbers from `low` to `high`, both among them.
-pub(crate) fn steps(low: f64, high: f64, scale: Spacing, count: u32, whole: bool) -> Vec<String> {
+/// Returns `count` evenly spaced numbers from `low` to `high`, both included, rounded to integers if `is_integer`.
+pub(crate) fn steps(
+    low: f64,
+    high: f64,
+    scale: Spacing,
+    count: u32,
+    is_integer: bool,
+) -> Vec<String> {
     let shares = (0..count).map(|i| f64::from(i) / f64::from(count - 1));
-    shares.map(|share| text(spaced(low, high, scale, share), whole)).collect()
+    shares.map(|share| text(spaced(low, high, scale, share), is_integer)).collect()
 }
 
+/// The number at `share` of the way from `low` to `high`.
 fn spaced(low: f64, high: f64, scale: Spacing, share: f64) -> f64 {
     match scale {
         Spacing::Linear => low + (high - low) * share,
@@ -74,29 +82,29 @@ fn spaced(low: f64, high: f64, scale: Spacing, share: f64) -> f64 {
     }
 }
 
-/// Six digits are enough to set a workload, and the same on each machine whatever its mathematics library.
-fn text(value: f64, whole: bool) -> String {
-    if whole {
+/// Writes a level with six significant digits, so that the text does not depend on the machine's mathematics library.
+fn text(value: f64, is_integer: bool) -> String {
+    if is_integer {
         return format!("{:.0}", value.round());
     }
     let short = format!("{value:.5e}");
     short.parse::<f64>().map_or(short, |value| value.to_string())
 }
 
-/// Columns of the study that can be varied.
+/// Columns of a study that a factor can vary.
 pub(crate) const COLUMNS: [&str; 6] =
     ["processes", "accelerators", "epochs", "model", "seed", "scale"];
 
-/// The column of that name, or the key without `workload.`.
+/// Returns the usual name of a column, or a key without its prefix `workload.`.
 pub(crate) fn canonical(key: &str) -> &str {
     let key = key.strip_prefix("workload.").unwrap_or(key);
     if key == "accelerators" { "processes" } else { key }
 }
 
-/// Set `key` of a row to `level`: its column, or an override in place of one of the same key.
+/// Sets `key` of a row to `level`, in its column or as an override. An earlier override of the key is replaced.
 ///
 /// # Errors
-/// The column does not take it.
+/// The column does not accept the level.
 pub fn set(row: &mut Row, key: &str, level: &str) -> Result<(), Problem> {
     if COLUMNS.contains(&key) {
         return set_column(row, key, level)
@@ -110,7 +118,7 @@ pub fn set(row: &mut Row, key: &str, level: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// An error says what the column takes.
+/// Sets a column. The error describes the accepted values.
 fn set_column(row: &mut Row, column: &str, level: &str) -> Result<(), &'static str> {
     match column {
         "epochs" => row.epochs = Some(above_zero(level)?),
@@ -133,7 +141,7 @@ fn above_zero(level: &str) -> Result<u32, &'static str> {
     level.parse().ok().filter(|&n| n > 0).ok_or("a whole number from 1 up")
 }
 
-/// The level that a row sets `key` to.
+/// The level of `key` in a row; `None` if the row does not set it.
 pub(crate) fn level_in(row: &Row, key: &str) -> Option<String> {
     match key {
         "processes" => Some(row.accelerators.to_string()),
@@ -145,19 +153,19 @@ pub(crate) fn level_in(row: &Row, key: &str) -> Option<String> {
     }
 }
 
-/// A level as a row holds it: that of a workload's key as an override says it, lists as lists.
+/// Formats a level as it is written in a row. Levels of workload keys are quoted like values of overrides, except for lists and maps.
 pub(crate) fn written(key: &str, level: &str) -> String {
     let is_bare =
         COLUMNS.contains(&key) || key.starts_with(STUDY_PREFIX) || level.starts_with(['[', '{']);
     if is_bare { level.to_string() } else { setting::quoted(level) }
 }
 
-/// The reason why a level cannot be written in a row.
+/// Explains why a level cannot be written in a row; `None` if it can.
 pub(crate) fn unwritable(level: &str) -> Option<&'static str> {
     if level.chars().any(char::is_control) {
-        return Some("it holds a tab, an end of line or the like");
+        return Some("it contains a control character");
     }
-    (level.contains('\'') && level.contains('"')).then_some("it holds both kinds of quotes")
+    (level.contains('\'') && level.contains('"')).then_some("it contains both kinds of quotes")
 }
 
 #[cfg(test)]
@@ -175,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_is_arithmetic_or_geometric_and_whole_where_levels_are() {
+    fn the_centre_is_an_arithmetic_or_geometric_mean_and_an_integer_between_integers() {
         for (levels, scale, expected) in [
             (["1", "9"], Spacing::Linear, Some("5")),
             (["1", "8"], Spacing::Linear, Some("5")),
@@ -191,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_spaced_by_differences_or_quotients() {
+    fn steps_have_equal_differences_or_quotients() {
         assert_eq!(steps(1.0, 1000.0, Spacing::Log, 4, true), ["1", "10", "100", "1000"]);
         assert_eq!(steps(0.0, 1.0, Spacing::Linear, 3, false), ["0", "0.5", "1"]);
     }

@@ -1,12 +1,12 @@
-//! Errors about studies that the user can correct.
+//! Converts errors of a study that the user can correct into refusals.
 
 use crate::runner::RunnerError;
 use feedrate_results::files::FilesError;
 use feedrate_spec::refusal::Refusal;
 
-/// Problems of a study's CSV as a refusal, like those of a workload; other errors as they are.
+/// Converts problems of a study's CSV to a refusal with a hint, like those of a workload. Other errors are returned unchanged.
 pub fn as_refusal(error: anyhow::Error) -> anyhow::Error {
-    let error = match error.downcast::<RunnerError>() {
+    let file_error = match error.downcast::<RunnerError>() {
         Ok(RunnerError::Files(error)) => error.into(),
         Ok(RunnerError::Rows(problems)) => {
             return Refusal::without_hint(problems.join("\nerror: ")).into();
@@ -14,7 +14,7 @@ pub fn as_refusal(error: anyhow::Error) -> anyhow::Error {
         Ok(error) => error.into(),
         Err(error) => error,
     };
-    match error.downcast::<FilesError>() {
+    match file_error.downcast::<FilesError>() {
         Ok(FilesError::Table(problems)) => problems.into(),
         Ok(error) => match error.hint() {
             Some(hint) => Refusal::new(error.to_string(), hint).into(),

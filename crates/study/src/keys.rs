@@ -1,4 +1,5 @@
-//! Checks keys and levels that a study sets: columns, keys of the workload, settings of the study itself. Whether a whole workload is right, only a plan knows.
+//! Checks the keys and levels that a study sets: columns, keys of the workload, and settings of the study itself. Each is checked alone; planning a
+//! row checks their combination.
 
 use crate::factor::{self, COLUMNS};
 use feedrate_results::hook::HOOK_PREFIX;
@@ -8,31 +9,34 @@ use feedrate_spec::problem::{Problem, ProblemSeverity};
 use feedrate_spec::workload::{self, Effect, KEYS, Override, Strictness, nearest};
 use std::collections::BTreeMap;
 
-/// How the page cache is found before a run.
+/// State of the page cache before a run.
 const CACHE: &str = "study.cache";
-/// Its levels.
+/// Levels of [`CACHE`].
 const CACHE_LEVELS: &[&str] = &["cold", "warm", "as-is"];
-/// Where datasets lie: a path on the storage to be measured.
+/// Folder of the datasets, on the storage to be measured.
 pub const DATA: &str = "study.data";
 
-/// Problems and warnings of setting `key` to `level`.
+/// Returns the problems and warnings of setting `key` to `level`.
 pub(crate) fn check(key: &str, level: &str, hooks: &BTreeMap<String, String>) -> Vec<Problem> {
-    if let Some(why) = factor::unwritable(level) {
-        let problem =
-            Problem::error(key, format!("`{}` cannot stand in a row", level.escape_debug()));
-        return vec![problem.hint(format!("change it: {why}"))];
+    if let Some(reason) = factor::unwritable(level) {
+        let message = format!("`{}` cannot be written in a row", level.escape_debug());
+        return vec![Problem::error(key, message).hint(format!("change it: {reason}"))];
     }
     if COLUMNS.contains(&key) {
         return factor::set(&mut Row::new("", 1), key, level).err().into_iter().collect();
     }
     match key.strip_prefix(STUDY_PREFIX) {
-        Some(_) => of_study(key, level, hooks).into_iter().collect(),
-        None => of_workload(key, level),
+        Some(_) => check_study_setting(key, level, hooks).into_iter().collect(),
+        None => check_workload_key(key, level),
     }
 }
 
-/// The problem of setting `key`, which begins with `study.`, to `level`.
-pub fn of_study(key: &str, level: &str, hooks: &BTreeMap<String, String>) -> Option<Problem> {
+/// Returns the problem of setting `key`, which begins with `study.`, to `level`.
+pub fn check_study_setting(
+    key: &str,
+    level: &str,
+    hooks: &BTreeMap<String, String>,
+) -> Option<Problem> {
     let wrong = |message: String, hint: String| Some(Problem::error(key, message).hint(hint));
     if let Some(name) = key.strip_prefix(HOOK_PREFIX) {
         if hooks.contains_key(name) {
@@ -48,7 +52,7 @@ pub fn of_study(key: &str, level: &str, hooks: &BTreeMap<String, String>) -> Opt
     match key {
         CACHE if CACHE_LEVELS.contains(&level) => None,
         CACHE => wrong(
-            format!("`{level}` is no state of the cache"),
+            format!("`{level}` is not a state of the cache"),
             format!("it may be `{}`", CACHE_LEVELS.join("`, `")),
         ),
         DATA if !level.trim().is_empty() => None,
@@ -57,7 +61,7 @@ pub fn of_study(key: &str, level: &str, hooks: &BTreeMap<String, String>) -> Opt
     }
 }
 
-fn of_workload(key: &str, level: &str) -> Vec<Problem> {
+fn check_workload_key(key: &str, level: &str) -> Vec<Problem> {
     let text = format!("{key}={}", factor::written(key, level));
     let parsed = match Override::parse(&text) {
         Ok(parsed) => parsed,
@@ -66,13 +70,15 @@ fn of_workload(key: &str, level: &str) -> Vec<Problem> {
     let known = KEYS.iter().find(|info| info.path == key || info.aliases.contains(&key));
     match workload::parse("", "{}", &[parsed], Strictness::Error) {
         Ok((_, warnings)) => {
-            let mut all = warnings.0;
-            all.extend(known.and_then(|info| without_effect(key, info.effect)));
-            all
+            let mut found = warnings.0;
+            found.extend(known.and_then(|info| without_effect(key, info.effect)));
+            found
         }
-        Err(problems) if known.is_some() => {
-            problems.0.into_iter().filter(|p| p.severity == ProblemSeverity::Error).collect()
-        }
+        Err(problems) if known.is_some() => problems
+            .0
+            .into_iter()
+            .filter(|found| found.severity == ProblemSeverity::Error)
+            .collect(),
         Err(_) => vec![unknown(key)],
     }
 }
@@ -90,12 +96,12 @@ fn without_effect(key: &str, effect: Effect) -> Option<Problem> {
 }
 
 fn unknown(key: &str) -> Problem {
-    let own = COLUMNS.into_iter().chain([CACHE, DATA]);
-    let near = nearest(key, own.chain(KEYS.iter().map(|info| info.path)));
-    Problem::error(key, "is neither a column nor a key of a workload").hint(match near {
-        Some(near) => format!("did you mean `{near}`?"),
+    let columns_and_settings = COLUMNS.into_iter().chain([CACHE, DATA]);
+    let suggestion = nearest(key, columns_and_settings.chain(KEYS.iter().map(|info| info.path)));
+    Problem::error(key, "is neither a column nor a key of a workload").hint(match suggestion {
+        Some(name) => format!("did you mean `{name}`?"),
         None => format!(
-            "columns are `{}`; keys are in `feedrate list keys`; of the study's own there are `{CACHE}`, `{DATA}`, `{HOOK_PREFIX}NAME`",
+            "columns are `{}`; keys are in `feedrate list keys`; settings of the study are `{CACHE}`, `{DATA}`, `{HOOK_PREFIX}NAME`",
             COLUMNS.join("`, `")
         ),
     })
@@ -106,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_be_set_is_known_before_a_run() {
+    fn valid_keys_and_levels_have_no_problem() {
         let hooks = BTreeMap::from([("governor".to_string(), "x".to_string())]);
         for (key, level) in [
             ("processes", "4"),
@@ -125,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_set_is_told_with_the_nearest_that_can() {
+    fn unknown_keys_and_levels_are_refused_with_a_suggestion() {
         for (key, level, expected) in [
             ("reader.batch_sise", "4", "reader.batch_size"),
             ("procesess", "4", "processes"),
@@ -145,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_without_effect_is_warned_of() {
+    fn a_key_without_effect_causes_a_warning() {
         let found = check("reader.pin_memory", "True", &BTreeMap::new());
         assert!(found.iter().any(|p| p.severity == ProblemSeverity::Warning), "{found:?}");
     }

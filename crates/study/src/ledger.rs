@@ -1,7 +1,7 @@
-//! A study as it stands: rows, what came of them, and what the records of its runs say. Read only.
+//! Read-only view of a study: its rows, their results, and the values in the records of its runs.
 
 use crate::machine::{RUN, RunnerHost, ThisMachine};
-use crate::runner::{Plans, RunnerOptions, due};
+use crate::runner::{Plans, RunnerOptions, due_rows};
 use crate::select::is_wanted;
 use crate::settings::{self, SettingsOptions};
 use feedrate_results::files::StudyFiles;
@@ -11,54 +11,57 @@ use feedrate_results::state::{Attempt, Outcome, RowState, Status, StudySettings,
 use feedrate_spec::refusal::{Refusal, refuse};
 use std::path::Path;
 
-/// A study as it stands.
+/// The current state of a study.
 pub struct Ledger {
     /// The rows of its CSV.
     pub rows: Vec<Row>,
-    /// Results and attempts of them.
+    /// Attempts and results of the rows.
     pub state: StudyState,
-    /// How its runs are made.
+    /// Settings of its runs.
     pub settings: StudySettings,
     /// This machine, which plans rows.
     pub machine: ThisMachine,
-    /// Attempts of a runner that died.
-    pub left: Vec<Attempt>,
+    /// Attempts that a runner left unfinished when it died.
+    pub interrupted: Vec<Attempt>,
 }
 
 impl Ledger {
-    /// Read the study in this CSV, whose runs are made in this way.
+    /// Reads the study in `csv` and changes to the folder in which it was started.
+    ///
+    /// # Errors
+    /// A file of the study cannot be read, or `options` contradict its settings.
     pub fn open(csv: &Path, options: &SettingsOptions, host: RunnerHost) -> anyhow::Result<Self> {
         let files = StudyFiles::new(csv)?;
         let rows: Vec<Row> = files.table()?.rows().cloned().collect();
         let mut state = StudyState::read(&files)?;
-        let settings = settings::settings(options, &files.csv, &state)?;
-        let mut left = Vec::new();
+        let settings = settings::resolve(options, &files.csv, &state)?;
+        let mut interrupted = Vec::new();
         if !files.is_locked() {
-            // Where nobody runs, what is not at its end was broken off.
-            for attempt in state.attempts.iter_mut().filter(|of| of.outcome == Outcome::Running) {
-                left.push(attempt.clone());
+            // Without a runner, attempts that are marked as running were interrupted.
+            let running = |attempt: &&mut Attempt| attempt.outcome == Outcome::Running;
+            for attempt in state.attempts.iter_mut().filter(running) {
+                interrupted.push(attempt.clone());
                 attempt.outcome = Outcome::Interrupted;
             }
         }
         settings::enter(&settings)?;
         let machine = ThisMachine::new(&files, host)?;
-        Ok(Ledger { rows, state, settings, machine, left })
+        Ok(Ledger { rows, state, settings, machine, interrupted })
     }
 
-    /// Where each row stands.
-    pub fn places(&self) -> Vec<RowState<'_>> {
+    /// The state of each row.
+    pub fn row_states(&self) -> Vec<RowState<'_>> {
         self.state.row_states(&self.rows)
     }
 
-    /// Stage of a row, in one word: of a run that is begun also what comes before it.
-    pub fn stage(&self, place: &RowState) -> &'static str {
-        let begun = if place.status == Status::Running { place.attempt } else { None };
-        let has = |task| begun.is_some_and(|of| self.machine.files.task(of.number, task).is_dir());
-        match begun {
-            Some(_) if has(RUN) => "running",
-            Some(_) => "preparing",
-            None => place.status.name(),
+    /// Stage of a row in one word. A row that is running is `preparing` until its run starts.
+    pub fn stage(&self, row_state: &RowState) -> &'static str {
+        if row_state.status != Status::Running {
+            return row_state.status.name();
         }
+        let Some(attempt) = row_state.attempt else { return row_state.status.name() };
+        let is_run_started = self.machine.files.task(attempt.number, RUN).is_dir();
+        if is_run_started { "running" } else { "preparing" }
     }
 
     /// The label of a row.
@@ -66,28 +69,32 @@ impl Ledger {
         label(&self.rows[index], &self.rows)
     }
 
-    /// How long all that is due takes, with its datasets; `None` where that cannot be told.
+    /// Expected time of all rows that are due, with their datasets, in seconds; `None` if a row cannot be planned.
     pub fn left_s(&self) -> Option<f64> {
-        let (machine, settings) = (&self.machine, &self.settings);
-        let due = due(&self.rows, &self.state, &RunnerOptions::default());
+        let machine = &self.machine;
+        let settings = &self.settings;
+        let due = due_rows(&self.rows, &self.state, &RunnerOptions::default());
         let mut plans = Plans::default();
-        plans.make(&self.rows, &due, |row| Ok(machine.planned(row, settings)?.plan)).ok()?;
+        plans.make(&self.rows, &due, |row| Ok(machine.plan_row(row, settings)?.plan)).ok()?;
         let rows = due.iter().map(|index| &self.rows[*index]);
         Some(plans.expected_s(&self.state, rows, |row| {
-            machine.planned(row, settings).is_ok_and(|of| of.is_whole)
+            machine.plan_row(row, settings).is_ok_and(|planned| planned.is_complete)
         }))
     }
 }
 
-/// The rows that `wanted` names.
-pub fn found(rows: &[Row], wanted: &[String]) -> Result<Vec<usize>, Refusal> {
-    let is_wanted = |index: &usize| is_wanted(wanted, *index, &rows[*index], rows);
-    let found: Vec<usize> = (0..rows.len()).filter(is_wanted).collect();
-    if found.is_empty() {
+/// Returns the indices of the rows that the patterns in `wanted` match.
+///
+/// # Errors
+/// No row matches.
+pub fn select_rows(rows: &[Row], wanted: &[String]) -> Result<Vec<usize>, Refusal> {
+    let matches = |index: &usize| is_wanted(wanted, *index, &rows[*index], rows);
+    let selected: Vec<usize> = (0..rows.len()).filter(matches).collect();
+    if selected.is_empty() {
         return refuse(
             format!("no row of the study is called `{}`", wanted.join(" ")),
-            "name it by `#6`, its place, or as `feedrate study status` does",
+            "use `#6`, its place in the file, or its name in `feedrate study status`",
         );
     }
-    Ok(found)
+    Ok(selected)
 }

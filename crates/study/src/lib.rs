@@ -1,4 +1,5 @@
-//! Designs of runs, and running what of a study is pending. Starts processes; runs nothing itself. Knows no exit code or terminal.
+//! Experiment designs and studies: creates the rows of a study, chooses the next row and runs the pending ones. Each run is a process of its own,
+//! which this crate starts and supervises. It does not print to a terminal or choose exit codes.
 
 pub mod random;
 pub mod factor;

@@ -51,10 +51,10 @@ const GENERATE: &str = "generate";
 /// Shows the progress of a runner.
 pub trait RunnerReporter {
     /// Shows an event.
-    fn tell(&mut self, event: &RunnerEvent);
+    fn show(&mut self, event: &RunnerEvent);
 
     /// Shows a message about the work of the runner.
-    fn say(&self, text: &str);
+    fn show_message(&self, text: &str);
 
     /// Shows the progress that a process writes to this file.
     fn follow(&self, live_file: PathBuf);
@@ -64,9 +64,9 @@ pub trait RunnerReporter {
 }
 
 impl RunnerReporter for Silent {
-    fn tell(&mut self, _: &RunnerEvent) {}
+    fn show(&mut self, _: &RunnerEvent) {}
 
-    fn say(&self, _: &str) {}
+    fn show_message(&self, _: &str) {}
 
     fn follow(&self, _: PathBuf) {}
 
@@ -123,15 +123,15 @@ impl ThisMachine {
 
 impl RunnerEnv for ThisMachine {
     fn plan(&mut self, row: &Row, settings: &StudySettings) -> Result<RowPlan, String> {
-        let plan = self.planned(row, settings)?.plan;
+        let plan = self.plan_row(row, settings)?.plan;
         // What is wrong with the way of starting shows here, before anything runs.
         let job = RowJob { row, plan: &plan, settings, attempt: 0 };
         self.scripts(&job, &["run".into()], &self.files.task(0, "run"))?;
         Ok(plan)
     }
 
-    fn is_whole(&mut self, row: &Row, settings: &StudySettings) -> bool {
-        self.planned(row, settings).is_ok_and(|planned| planned.is_whole)
+    fn has_complete_dataset(&mut self, row: &Row, settings: &StudySettings) -> bool {
+        self.plan_row(row, settings).is_ok_and(|planned| planned.is_complete)
     }
 
     fn maker(&self, folder: &Path) -> Option<String> {
@@ -159,7 +159,7 @@ impl RunnerEnv for ThisMachine {
             let folder = folder.display();
             self.host
                 .reporter
-                .say(&format!("{folder} stays, for others lie in it: `{foreign_files}`"));
+                .show_message(&format!("{folder} stays, for others lie in it: `{foreign_files}`"));
         }
         Ok(!matches!(removal, Removal::InUse { .. }))
     }
@@ -255,14 +255,17 @@ impl RunnerEnv for ThisMachine {
     }
 
     fn tell(&mut self, event: RunnerEvent) {
-        self.host.reporter.tell(&event);
+        self.host.reporter.show(&event);
     }
 }
 
 impl ThisMachine {
     /// Wait until nothing of an earlier runner measures any more; false where the user did not want to. `settings` are those that the
     /// earlier runner left.
-    pub fn wait_for_earlier(&mut self, settings: Option<&StudySettings>) -> anyhow::Result<bool> {
+    pub fn wait_for_earlier_runs(
+        &mut self,
+        settings: Option<&StudySettings>,
+    ) -> anyhow::Result<bool> {
         let attempt = self.files.last_task();
         if let Some(launch) = settings.and_then(|settings| self.launch(settings).ok()) {
             let name = self.job_name(attempt);
@@ -278,7 +281,7 @@ impl ThisMachine {
     fn wait_until_alone(&self) -> anyhow::Result<bool> {
         let (running, stop) = (self.files.running(), &self.host.signals.interrupted);
         wait_until_alone(&running, &self.cleanup_scripts, stop, &mut || {
-            self.host.reporter.say("waiting for the end of what an earlier runner began");
+            self.host.reporter.show_message("waiting for the end of what an earlier runner began");
         })
         .context("cannot tell whether a run of an earlier runner goes on")
     }
@@ -299,7 +302,7 @@ impl ThisMachine {
     }
 
     /// The plan of a row.
-    pub fn planned(&self, row: &Row, settings: &StudySettings) -> Result<PlannedRow, String> {
+    pub fn plan_row(&self, row: &Row, settings: &StudySettings) -> Result<PlannedRow, String> {
         self.command(row, settings)?.plan()
     }
 

@@ -1,4 +1,4 @@
-//! Datasets that a study made and may delete: each says in its folder which study that is.
+//! Datasets that a study generated and may delete. A file in the folder of a dataset, its claim, holds the id of that study.
 
 use feedrate_data::lock::DatasetLock;
 use feedrate_data::manifest::{self, Manifest, State};
@@ -9,11 +9,11 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// In the folder of a dataset that a study made: the study's id.
+/// Name of the claim, a file with the study's id.
 pub const CLAIM: &str = "made-by-study";
 
-/// Say whose a dataset is that is about to be made. One that others began is not this study's to delete; a folder with nothing but
-/// files of the user's may be what a removal has left.
+/// Claims a dataset for a study before it is generated. A dataset that is already begun stays unclaimed, so that the study does not delete it. A folder
+/// with only foreign files can be claimed, as a removal leaves such folders.
 pub fn claim(folder: &Path, study_id: &str) -> io::Result<()> {
     let is_begun = folder.join(manifest::FILE_NAME).symlink_metadata().is_ok();
     if is_begun || DatasetLock::writer(folder).is_some() {
@@ -21,29 +21,30 @@ pub fn claim(folder: &Path, study_id: &str) -> io::Result<()> {
     }
     fs::create_dir_all(folder)?;
     match File::create_new(folder.join(CLAIM)) {
-        // Another study's, which is about to make it.
+        // Another study is about to generate it.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        made => made?.write_all(study_id.as_bytes()),
+        created => created?.write_all(study_id.as_bytes()),
     }
 }
 
-/// Datasets in these folders that this study made, with their bytes. One of another name is a copy of the user's.
+/// Returns the datasets below `roots` that the study claimed, with their bytes. A dataset whose name does not match its settings is a copy by the user
+/// and is left out.
 pub fn made_by(roots: &BTreeSet<PathBuf>, study_id: &str) -> BTreeMap<PathBuf, u64> {
     let mut found = BTreeMap::new();
     for entry in roots.iter().flat_map(fs::read_dir).flatten().flatten() {
         let folder = entry.path();
-        let is_own = entry.file_type().is_ok_and(|kind| kind.is_dir())
+        let is_claimed = entry.file_type().is_ok_and(|kind| kind.is_dir())
             && read_text_bounded(&folder.join(CLAIM)).is_ok_and(|id| id == study_id);
-        if !is_own {
+        if !is_claimed {
             continue;
         }
-        let look = || removal::inspect_folder(&folder, &[CLAIM]).ok().flatten();
+        let inspect = || removal::inspect_folder(&folder, &[CLAIM]).ok().flatten();
         let bytes = match Manifest::find_in(&folder) {
             Some(manifest) if !folder.ends_with(Manifest::folder_name(&manifest.settings)) => None,
-            // Looking at each of its files may take long.
+            // Inspecting each file would take long.
             Some(manifest) if manifest.state == State::Complete => Some(manifest.total_bytes),
-            Some(_) => Some(look().map_or(0, |own| own.bytes)),
-            None => look().map(|own| own.bytes),
+            Some(_) => Some(inspect().map_or(0, |contents| contents.bytes)),
+            None => inspect().map(|contents| contents.bytes),
         };
         if let Some(bytes) = bytes {
             found.insert(folder, bytes);
@@ -52,7 +53,7 @@ pub fn made_by(roots: &BTreeSet<PathBuf>, study_id: &str) -> BTreeMap<PathBuf, u
     found
 }
 
-/// Delete a dataset of the study: its files, and its folder where nothing else lies there.
+/// Deletes a dataset of the study. Its folder stays if it contains foreign files.
 pub fn delete(folder: &Path) -> io::Result<Removal> {
     let holder = format!("a study of process {}", std::process::id());
     removal::remove_folder(folder, &[CLAIM], &holder).map_err(io::Error::other)
@@ -64,10 +65,12 @@ mod tests {
     use feedrate_data::lock::LockAccess;
 
     #[test]
-    fn only_a_dataset_that_is_not_begun_is_claimed() {
+    fn only_datasets_that_are_not_begun_are_claimed() {
         let root = tempfile::tempdir().unwrap();
-        let [mine, begun, others] = ["mine", "begun", "others"].map(|name| root.path().join(name));
-        for (folder, file) in [(&begun, manifest::FILE_NAME), (&others, CLAIM)] {
+        let unclaimed = root.path().join("mine");
+        let begun = root.path().join("begun");
+        let foreign = root.path().join("others");
+        for (folder, file) in [(&begun, manifest::FILE_NAME), (&foreign, CLAIM)] {
             fs::create_dir(folder).unwrap();
             fs::write(folder.join(file), "").unwrap();
         }
@@ -75,19 +78,19 @@ mod tests {
             claim(folder, "me").unwrap();
             fs::read_to_string(folder.join(CLAIM)).ok()
         };
-        assert_eq!(claimed(&mine).as_deref(), Some("me"));
+        assert_eq!(claimed(&unclaimed).as_deref(), Some("me"));
         assert_eq!(claimed(&begun), None);
-        assert_eq!(claimed(&others).as_deref(), Some(""));
+        assert_eq!(claimed(&foreign).as_deref(), Some(""));
         let made = root.path().join("made");
         let lock = DatasetLock::try_acquire(&made, LockAccess::Exclusive, "a maker").unwrap();
-        assert_eq!(claimed(&made), None, "another process makes it");
+        assert_eq!(claimed(&made), None, "another process generates it");
         drop(lock);
         assert_eq!(claimed(&made).as_deref(), Some("me"));
     }
 
-    /// What a generation leaves that was refused, or killed before it wrote its manifest.
+    /// A generation that was refused, or killed before it wrote its manifest, leaves only the claim.
     #[test]
-    fn a_claim_alone_is_removed_and_files_of_others_stay() {
+    fn a_claim_alone_is_removed_and_foreign_files_stay() {
         let root = tempfile::tempdir().unwrap();
         let roots = BTreeSet::from([root.path().to_path_buf()]);
         let folder = root.path().join("dataset");

@@ -1,4 +1,4 @@
-//! How well a study's experiments are known, and how many runs it takes to know them better.
+//! Assesses the precision of a study's experiments and estimates how many more runs a target precision needs. Reads results; runs nothing.
 
 use crate::chooser::{History, groups};
 use crate::ledger::Ledger;
@@ -12,21 +12,21 @@ use feedrate_results::row::Row;
 
 /// Precision of a study's experiments.
 pub struct Precision {
-    /// The precision that is wanted.
-    pub until: PrecisionTarget,
+    /// The required precision.
+    pub target: PrecisionTarget,
     /// The metric.
     pub response: &'static Metric,
-    /// Each by its name.
-    pub standings: Vec<(String, PrecisionStatus)>,
-    /// Relative difference between two experiments.
+    /// Name and precision of each experiment.
+    pub experiments: Vec<(String, PrecisionStatus)>,
+    /// Relative difference between two experiments that the runs should detect.
     pub difference: f64,
-    /// `None` where no experiment has two runs.
+    /// Number of runs needed; `None` if no experiment has two runs.
     pub estimate: Option<PilotEstimate>,
 }
 
-/// The precision of the experiments so far, and the runs it takes to reach `until`.
-pub fn known(
-    until: PrecisionTarget,
+/// Assesses the experiments so far, and estimates the runs needed to reach `target` and to detect `difference`.
+pub fn assess(
+    target: PrecisionTarget,
     response: &'static Metric,
     difference: f64,
     ledger: &mut Ledger,
@@ -34,12 +34,12 @@ pub fn known(
     let Ledger { rows, state, machine, .. } = ledger;
     let history = History::new(rows, state, &[], |run_dir| machine.observe(run_dir));
     let groups = groups(&history, response);
-    let standings = groups.iter().map(|of| {
-        let first = Row { replicate: None, ..rows[of.rows[0]].clone() };
-        (label(&first, rows), judge(response, &of.values, until, u64::MAX))
+    let statuses = groups.iter().map(|group| {
+        let first = Row { replicate: None, ..rows[group.rows[0]].clone() };
+        (label(&first, rows), judge(response, &group.values, target, u64::MAX))
     });
-    let standings = standings.collect();
+    let experiments = statuses.collect();
     let pilots: Vec<Vec<f64>> = groups.into_iter().map(|group| group.values).collect();
-    let estimate = estimate(&pilots, until, difference);
-    Precision { until, response, standings, difference, estimate }
+    let estimate = estimate(&pilots, target, difference);
+    Precision { target, response, experiments, difference, estimate }
 }

@@ -1,4 +1,5 @@
-//! Settings of the reader that may be the best for a goal, as predicted from the record of the unchanged workload.
+//! Finds reader settings that are predicted to be the best for a goal, from the record of the unchanged workload. Predicts only; `advise --try`
+//! measures them.
 
 use feedrate_analysis::predict::{Pipeline, Prediction};
 use feedrate_measure::record::Record;
@@ -7,32 +8,32 @@ use feedrate_session::catalog;
 use feedrate_session::template::RunTemplate;
 use feedrate_spec::plan::Plan;
 
-/// Keys that a record predicts, with their levels.
+/// Keys whose effect can be predicted from a record, with the levels to predict.
 const LEVELS: [(&str, &[&str]); 3] = [
     ("reader.read_threads", &["1", "2", "4", "8", "16", "32", "64"]),
     ("reader.prefetch_size", &["2", "4", "8"]),
     ("reader.transfer_size", &["256KiB", "1MiB", "4MiB"]),
 ];
-/// Most settings that are tried.
+/// Maximum number of settings to try.
 const SETTINGS_MAX: usize = 4;
-/// A setting that costs more is tried if it promises this much more.
+/// Minimum relative gain over all cheaper settings for which a setting is tried.
 const GAIN_MIN_SHARE: f64 = 0.005;
 
-/// The cost of a change; fields compare in this order.
+/// The cost of a change. Costs are compared field by field, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ChangeCost {
-    /// The dataset has to be generated anew.
+    /// Another dataset has to be generated.
     pub is_other_dataset: bool,
-    /// Threads that read, over all accelerators.
+    /// Reading threads of all accelerators.
     pub threads: u64,
-    /// Keys that are set.
+    /// Number of changed keys.
     pub keys: usize,
     /// Memory of the loaders, in bytes.
     pub memory_bytes: u64,
 }
 
 impl ChangeCost {
-    /// The cost of `plan` instead of the `current` one, by a change of `keys` keys.
+    /// The cost of changing from `current` to `plan` with `keys` overrides.
     pub fn new(plan: &Plan, current: &Plan, keys: usize) -> Self {
         ChangeCost {
             is_other_dataset: plan.dataset != current.dataset,
@@ -43,8 +44,9 @@ impl ChangeCost {
     }
 }
 
-/// The most promising settings, each with its overrides: none that costs more than one which promises as much.
-pub fn promising(
+/// Returns the overrides of the most promising settings, the best first. A setting is left out if a cheaper one promises as much. `promise` is the
+/// predicted value of the goal; larger is better.
+pub fn promising_settings(
     template: &RunTemplate,
     record: &Record,
     promise: fn(&Prediction) -> f64,
@@ -53,11 +55,11 @@ pub fn promising(
     let current = &template.unchanged.plan;
     let mut combinations: Vec<Vec<String>> = vec![Vec::new()];
     for (key, levels) in LEVELS {
-        let more = combinations.iter().flat_map(|before| {
+        let extended = combinations.iter().flat_map(|before| {
             levels.iter().map(|level| [before.clone(), vec![format!("{key}={level}")]].concat())
         });
-        let more: Vec<_> = more.collect();
-        combinations.extend(more);
+        let extended: Vec<_> = extended.collect();
+        combinations.extend(extended);
     }
     let mut loaders = vec![current.loader.clone()];
     let mut settings = Vec::new();
@@ -73,18 +75,23 @@ pub fn promising(
     }
     settings.sort_by_key(|(cost, ..)| *cost);
     let unchanged = pipeline.predict(current, &[]).ok();
-    let most = unchanged.map_or(f64::NEG_INFINITY, |predicted| promise(&predicted));
-    frontier(settings.into_iter().map(|(_, overrides, promise)| (overrides, promise)), most)
+    let unchanged_promise = unchanged.map_or(f64::NEG_INFINITY, |predicted| promise(&predicted));
+    frontier(
+        settings.into_iter().map(|(_, overrides, promise)| (overrides, promise)),
+        unchanged_promise,
+    )
 }
 
-/// Those of `settings`, the cheapest first, that promise more than `most` and than all cheaper ones, the best of them.
-fn frontier<T>(settings: impl Iterator<Item = (T, f64)>, mut most: f64) -> Vec<T> {
+/// Returns the settings that promise more than `unchanged` and than all cheaper settings, the best first, up to [`SETTINGS_MAX`]. `settings` start with
+/// the cheapest.
+fn frontier<T>(settings: impl Iterator<Item = (T, f64)>, unchanged: f64) -> Vec<T> {
+    let mut highest = unchanged;
     let mut kept = Vec::new();
     for (setting, promise) in settings {
-        if most * (1.0 + GAIN_MIN_SHARE) < promise {
+        if highest * (1.0 + GAIN_MIN_SHARE) < promise {
             kept.push((setting, promise));
         }
-        most = most.max(promise);
+        highest = highest.max(promise);
     }
     kept.sort_by(|first, second| second.1.total_cmp(&first.1));
     kept.truncate(SETTINGS_MAX);
@@ -96,9 +103,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_that_costs_more_and_promises_no_more_is_not_tried() {
+    fn a_more_expensive_setting_without_a_gain_is_not_tried() {
         let settings = [(1, 31.0), (2, 60.0), (4, 97.0), (8, 97.2)];
-        let threads = |most: f64| frontier(settings.into_iter(), most);
+        let threads = |unchanged: f64| frontier(settings.into_iter(), unchanged);
         assert_eq!(threads(f64::NEG_INFINITY), [4, 2, 1]);
         assert_eq!(threads(31.0), [4, 2]);
         assert!(threads(97.0).is_empty());

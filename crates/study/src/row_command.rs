@@ -40,7 +40,7 @@ pub struct PlannedRow {
     /// Its dataset and durations.
     pub plan: RowPlan,
     /// All of the dataset is there.
-    pub is_whole: bool,
+    pub is_complete: bool,
 }
 
 impl RowCommand {
@@ -61,7 +61,7 @@ impl RowCommand {
                 continue;
             }
             let (key, value) = (setting.key.as_str(), setting.value.clone().unwrap_or_default());
-            if let Some(problem) = keys::of_study(key, &value, hooks) {
+            if let Some(problem) = keys::check_study_setting(key, &value, hooks) {
                 return Err(problem);
             }
             match key.strip_prefix(HOOK_PREFIX) {
@@ -71,7 +71,7 @@ impl RowCommand {
             }
         }
         let data = Request {
-            workload: workload(&row.model, csv),
+            workload: find_workload(&row.model, csv),
             overrides,
             accelerators: Some(row.accelerators),
             data,
@@ -108,7 +108,7 @@ impl RowCommand {
             && dataset::is_in_folder(&plan)
             && dataset::needs_files(&plan, &*storage::open(&plan.storage.kind, &data_root)?);
         if !needs_files {
-            return Ok(PlannedRow { plan: row_plan, is_whole: true });
+            return Ok(PlannedRow { plan: row_plan, is_complete: true });
         }
         let choice = dataset::choose(&plan, &data_root, Files::Generated, &Silent)?;
         row_plan.generation_s = duration.generation_s;
@@ -117,7 +117,7 @@ impl RowCommand {
             fingerprint: Manifest::fingerprint_of(&plan.dataset),
             bytes: estimate.file_bytes + (estimate.files + 1) * BLOCK_BYTES,
         });
-        Ok(PlannedRow { plan: row_plan, is_whole: !choice.incomplete })
+        Ok(PlannedRow { plan: row_plan, is_complete: !choice.incomplete })
     }
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn plan_fingerprint(plan: &Plan) -> serde_json::Result<String> {
 
 /// Where the workload `model` of a study comes from: the YAML file of that name beside `named_in`, the CSV or a design that names it,
 /// goes before a bundled workload, but not before a file that `model` names from here.
-pub fn workload(model: &str, named_in: &Path) -> String {
+pub fn find_workload(model: &str, named_in: &Path) -> String {
     if is_file(model) && Path::new(model).exists() {
         return model.into();
     }
@@ -145,14 +145,14 @@ pub fn workload(model: &str, named_in: &Path) -> String {
 }
 
 /// Report models whose file beside the study is used instead of the bundled workload of that name.
-pub fn note_own_workloads<'a>(
+pub fn note_local_workloads<'a>(
     models: impl IntoIterator<Item = &'a str>,
     csv: &Path,
     listener: &dyn Listener,
 ) {
     let models: BTreeSet<&str> = models.into_iter().collect();
     for model in models.into_iter().filter(|model| bundled::find(model).is_some()) {
-        let file = workload(model, csv);
+        let file = find_workload(model, csv);
         if file != model {
             listener.note(format!(
                 "workload `{model}` is `{file}`, which lies beside the study, not the bundled one"

@@ -18,7 +18,7 @@ names! {
     /// The number to find.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
-    pub enum Find {
+    pub enum SearchTarget {
         /// The largest up to which the response holds.
         Largest = "largest",
         /// The smallest from which on it holds.
@@ -42,7 +42,7 @@ names! {
 
 /// Result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Found {
+pub struct SearchBounds {
     /// The largest, or smallest, number at which the response holds for certain.
     pub certain: Option<u64>,
     /// First and last of the numbers beside it of which that is not known.
@@ -61,7 +61,7 @@ pub struct Goal {
     /// The largest number.
     pub max: u64,
     /// The edge that is looked for.
-    pub find: Find,
+    pub find: SearchTarget,
 }
 
 /// A search under way.
@@ -92,16 +92,16 @@ impl Search {
     }
 
     /// The answer so far.
-    pub fn found(&self) -> Found {
+    pub fn found(&self) -> SearchBounds {
         let Goal { from, max, find, .. } = self.goal;
         let (below, above) = self.edge();
         let first = below.map_or(from, |number| number + 1);
         let last = above.map_or(max, |number| number - 1);
         let (certain, fails) = match find {
-            Find::Largest => (below, above),
-            Find::Smallest => (above, below),
+            SearchTarget::Largest => (below, above),
+            SearchTarget::Smallest => (above, below),
         };
-        Found { certain, not_decided: (first <= last).then_some((first, last)), fails }
+        SearchBounds { certain, not_decided: (first <= last).then_some((first, last)), fails }
     }
 
     /// Whether the edge seems to lie beyond the largest number.
@@ -186,8 +186,8 @@ impl Search {
     /// The states of numbers below the edge, and of those above it.
     fn sides(&self) -> [Certainty; 2] {
         match self.goal.find {
-            Find::Largest => [Certainty::Holds, Certainty::Fails],
-            Find::Smallest => [Certainty::Fails, Certainty::Holds],
+            SearchTarget::Largest => [Certainty::Holds, Certainty::Fails],
+            SearchTarget::Smallest => [Certainty::Fails, Certainty::Holds],
         }
     }
 
@@ -222,7 +222,7 @@ mod tests {
     use proptest::prelude::*;
 
     const RUNS: u64 = 20;
-    const GOAL: Goal = Goal { least: 90.0, from: 1, max: 1 << 20, find: Find::Largest };
+    const GOAL: Goal = Goal { least: 90.0, from: 1, max: 1 << 20, find: SearchTarget::Largest };
 
     /// The search with so many runs, and the numbers in the order they were measured.
     fn run(goal: Goal, runs: u64, mut of: impl FnMut(u64) -> f64) -> (Search, Vec<u64>) {
@@ -245,8 +245,8 @@ mod tests {
         certain: impl Into<Option<u64>>,
         open: impl Into<Option<(u64, u64)>>,
         fails: impl Into<Option<u64>>,
-    ) -> Found {
-        Found { certain: certain.into(), not_decided: open.into(), fails: fails.into() }
+    ) -> SearchBounds {
+        SearchBounds { certain: certain.into(), not_decided: open.into(), fails: fails.into() }
     }
 
     #[test]
@@ -331,7 +331,7 @@ mod tests {
     fn the_smallest_number_is_found_where_more_of_it_helps() {
         // Each thread reads a tenth of what is needed.
         let of = |threads: u64| (10.0 * threads as f64).min(100.0);
-        let goal = Goal { find: Find::Smallest, max: 64, ..GOAL };
+        let goal = Goal { find: SearchTarget::Smallest, max: 64, ..GOAL };
         let (search, probes) = run(goal, RUNS, of);
         assert_eq!(
             (search.found(), probes),
@@ -378,7 +378,7 @@ mod tests {
         for _ in 0..500 {
             let of = |number| (feeds(knee)(number) + noise * random.standard_normal()).min(100.0);
             let (search, _) = run(Goal { max: 64, ..GOAL }, RUNS, of);
-            let Found { certain, not_decided, fails } = search.found();
+            let SearchBounds { certain, not_decided, fails } = search.found();
             decided += u32::from(not_decided.is_none());
             wrong +=
                 u32::from(certain.is_some_and(|n| knee < n) || fails.is_some_and(|n| n <= knee));
@@ -405,20 +405,20 @@ mod tests {
         fn whatever_the_answers_it_ends_and_does_not_lie(
             answers in proptest::collection::vec(80.0..100.0, 1..200),
             from in 1_u64..10, range in 0_u64..300, runs in 1_u64..60,
-            find in proptest::sample::select(&Find::ALL),
+            find in proptest::sample::select(&SearchTarget::ALL),
         ) {
             let goal = Goal { least: 90.0, from, max: from + range, find };
             let mut at = 0;
             let of = |_| { at += 1; answers[at % answers.len()] };
             let (search, probes) = run(goal, runs, of);
-            let Found { certain, not_decided, fails } = search.found();
+            let SearchBounds { certain, not_decided, fails } = search.found();
             prop_assert!(certain.is_none_or(|n| search.certainty(n) == Certainty::Holds));
             prop_assert!(fails.is_none_or(|n| search.certainty(n) == Certainty::Fails));
             prop_assert!(not_decided.is_none() || probes.len() as u64 == runs);
             let open = not_decided.map_or(0, |(low, high)| high - low + 1);
             let (low, high) = match find {
-                Find::Largest => (certain, fails),
-                Find::Smallest => (fails, certain),
+                SearchTarget::Largest => (certain, fails),
+                SearchTarget::Smallest => (fails, certain),
             };
             let low = low.map_or(from, |n| n + 1);
             prop_assert_eq!(open, high.unwrap_or(goal.max + 1) - low);

@@ -1,17 +1,18 @@
-//! The order of rows, and the rows that a pattern names.
+//! Selects rows of a study: the order in which they run, and the rows that match a pattern.
 
 use feedrate_results::experiment::Experiment;
 use feedrate_results::place::{label, model_name};
 use feedrate_results::row::Row;
 
-/// Indices of rows in the order of running: by their column `order`, then those without one, as they stand in the file.
+/// Indices of rows in the order in which they run: by their column `order`, then rows without one in the order of the file.
 pub fn in_order(rows: &[Row]) -> Vec<usize> {
     let mut indices: Vec<usize> = (0..rows.len()).collect();
     indices.sort_by_key(|&i| (rows[i].order.is_none(), rows[i].order, i));
     indices
 }
 
-/// Whether a row is among those that are selected: by `#6`, its place in the file, or by model, experiment, both, or its label, with `*`.
+/// Whether a pattern in `only` matches a row, or `only` is empty. A pattern is `#6`, the place in the file, or a model, an experiment, both, or a label,
+/// in which `*` matches any text.
 pub fn is_wanted(only: &[String], index: usize, row: &Row, rows: &[Row]) -> bool {
     if only.is_empty() {
         return true;
@@ -22,15 +23,17 @@ pub fn is_wanted(only: &[String], index: usize, row: &Row, rows: &[Row]) -> bool
     let label = label(row, rows);
     only.iter().any(|pattern| match pattern.strip_prefix('#') {
         Some(number) => number.parse() == Ok(index + 1),
-        None => [&model, &id, &both, &label].iter().any(|name| is_like(pattern, name)),
+        None => [&model, &id, &both, &label].iter().any(|name| matches_pattern(pattern, name)),
     })
 }
 
-/// Whether `text` is `pattern`, in which `*` stands for anything.
-fn is_like(pattern: &str, text: &str) -> bool {
+/// Whether `text` matches `pattern`, in which `*` matches any text.
+fn matches_pattern(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(tail) = text.strip_prefix(head) else { return false };
-    (0..=tail.len()).filter(|&at| tail.is_char_boundary(at)).any(|at| is_like(rest, &tail[at..]))
+    (0..=tail.len())
+        .filter(|&start| tail.is_char_boundary(start))
+        .any(|start| matches_pattern(rest, &tail[start..]))
 }
 
 #[cfg(test)]
@@ -39,13 +42,13 @@ mod tests {
     use feedrate_results::setting::Setting;
 
     #[test]
-    fn rows_are_run_by_their_order_then_by_their_place() {
+    fn rows_are_sorted_by_order_then_by_place() {
         let row = |order| Row { order, ..Row::new("w", 1) };
         assert_eq!(in_order(&[row(None), row(Some(2)), row(Some(1)), row(None)]), [2, 1, 0, 3]);
     }
 
     #[test]
-    fn rows_are_asked_for_by_place_model_and_experiment() {
+    fn rows_are_selected_by_place_model_and_experiment() {
         let row =
             Row { settings: vec![Setting::new("reader.batch_size", "1")], ..Row::new("unet3d", 4) };
         let rows = [row.clone()];

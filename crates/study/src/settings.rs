@@ -1,4 +1,5 @@
-//! How the runs of a study are made: what is given now, against what its earlier runs were made with.
+//! Settings that all runs of a study share. Compares the options of a command with the settings of earlier runs, as results of different settings are
+//! not comparable.
 
 use anyhow::Context;
 use feedrate_results::files::{FilesError, Lock, StudyFiles};
@@ -13,14 +14,14 @@ use std::time::Duration;
 
 /// States of the page cache before a run.
 const CACHES: [&str; 3] = ["cold", "warm", AS_IS];
-/// Nothing is done to the cache.
+/// The cache is left unchanged.
 pub const AS_IS: &str = "as-is";
 
-/// Attempts to get the lock of a runner that was killed: it is gone within a second.
-const LOOKS: u32 = 50;
-const LOOK: Duration = Duration::from_millis(20);
+/// Attempts to lock a study. A killed runner releases its lock within a second.
+const LOCK_ATTEMPTS: u32 = 50;
+const LOCK_RETRY: Duration = Duration::from_millis(20);
 
-/// Settings of a study that the user gives; what is left out stays as it is.
+/// Settings that the user gives for a study. Omitted ones keep their value.
 #[derive(Clone, Debug, Default)]
 pub struct SettingsOptions {
     /// Folder of all results.
@@ -43,26 +44,29 @@ pub struct SettingsOptions {
     pub launcher_arguments: Vec<String>,
 }
 
-/// The study's lock. A runner that was killed may hold it for another moment.
+/// Locks the study. Waits for a moment, as a runner that was killed may still hold the lock.
 pub fn lock(files: &StudyFiles) -> Result<Lock, FilesError> {
-    for _ in 0..LOOKS {
+    for _ in 0..LOCK_ATTEMPTS {
         match files.lock() {
-            Err(FilesError::Locked { .. }) => thread::sleep(LOOK),
+            Err(FilesError::Locked { .. }) => thread::sleep(LOCK_RETRY),
             locked => return locked,
         }
     }
     files.lock()
 }
 
-/// The settings of all runs of the study in `csv`. What was said once is kept; another word is refused once there are results.
-pub fn settings(
+/// Returns the settings of all runs of the study in `csv`: the stored ones, changed by `options`.
+///
+/// # Errors
+/// A setting would change although the study has results, or is invalid.
+pub fn resolve(
     options: &SettingsOptions,
     csv: &Path,
     state: &StudyState,
 ) -> anyhow::Result<StudySettings> {
-    let here = std::env::current_dir().context("cannot tell the working directory")?;
-    let mut settings = state.settings.clone().unwrap_or_else(|| new(csv, &here));
-    let mut changes = Changes { are_open: !state.has_results(), refused: Vec::new() };
+    let here = std::env::current_dir().context("cannot determine the working directory")?;
+    let mut settings = state.settings.clone().unwrap_or_else(|| defaults(csv, &here));
+    let mut changes = Changes { are_allowed: !state.has_results(), refused: Vec::new() };
     let absolute = |path: &PathBuf| here.join(path);
     changes.take("--results", options.results.as_ref().map(absolute), &mut settings.results);
     changes.take("--data", options.data.as_ref().map(absolute).map(Some), &mut settings.data);
@@ -80,7 +84,7 @@ pub fn settings(
     let per_rank = options.accelerators_per_rank.map(Some);
     changes.take("--accelerators-per-rank", per_rank, &mut launching.accelerators_per_rank);
     refuse_root(&settings.results, "`--results`")?;
-    // It becomes an option of `feedrate run`.
+    // The stored value is passed to `feedrate run` as an option.
     if !CACHES.contains(&&*settings.cache) {
         return refuse(
             format!("the settings of the study have {:?} for the page cache", settings.cache),
@@ -90,28 +94,28 @@ pub fn settings(
     if !changes.refused.is_empty() {
         return refuse(
             format!(
-                "the earlier runs of this study were made in another way:\n  {}",
+                "the earlier runs of this study were made with other settings:\n  {}",
                 changes.refused.join("\n  ")
             ),
-            "leave it out, or copy the CSV, and give the copy `--results` of its own",
+            "leave the option out, or copy the CSV and set another `--results` for the copy",
         );
     }
     Ok(settings)
 }
 
-/// Go where the study was begun: relative paths of workloads count from there.
+/// Changes to the folder in which the study was started, as paths of workloads are relative to it.
 pub fn enter(settings: &StudySettings) -> anyhow::Result<()> {
     let folder = &settings.folder;
     std::env::set_current_dir(folder).with_context(|| {
         format!(
-            "cannot go to `{}`, where the study was begun and its workloads are looked for",
+            "cannot change to `{}`, where the study was started and which paths of its workloads are relative to",
             folder.display()
         )
     })
 }
 
-/// Those of a study of which nothing is said.
-pub fn new(csv: &Path, here: &Path) -> StudySettings {
+/// Settings of a new study in `csv`, started in the folder `here`.
+pub fn defaults(csv: &Path, here: &Path) -> StudySettings {
     StudySettings {
         csv: csv.to_path_buf(),
         id: format!("{:016x}", entropy()),
@@ -129,7 +133,7 @@ fn given(words: &[String]) -> Option<Vec<String>> {
     (!words.is_empty()).then(|| words.to_vec())
 }
 
-/// As it was written, where it was given.
+/// Formats a setting as the user writes it.
 fn shown(value: &impl Debug) -> String {
     let text = format!("{value:?}");
     match text.strip_prefix("Some(").and_then(|text| text.strip_suffix(')')) {
@@ -139,18 +143,20 @@ fn shown(value: &impl Debug) -> String {
     }
 }
 
-/// Changes to the settings, which a study with results refuses.
+/// Changes to settings. A study with results refuses them.
 struct Changes {
-    are_open: bool,
+    are_allowed: bool,
+    /// A sentence for each refused change.
     refused: Vec<String>,
 }
 
 impl Changes {
-    fn take<T: PartialEq + Debug>(&mut self, flag: &str, asked: Option<T>, setting: &mut T) {
-        match asked {
-            Some(asked) if self.are_open => *setting = asked,
-            Some(asked) if asked != *setting => {
-                let (now, before) = (shown(&asked), shown(setting));
+    fn take<T: PartialEq + Debug>(&mut self, flag: &str, requested: Option<T>, setting: &mut T) {
+        match requested {
+            Some(value) if self.are_allowed => *setting = value,
+            Some(value) if value != *setting => {
+                let now = shown(&value);
+                let before = shown(setting);
                 self.refused.push(format!("`{flag}` is {now} now, and was {before}"));
             }
             _ => {}

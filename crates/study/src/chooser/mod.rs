@@ -14,7 +14,7 @@ mod tests;
 
 pub use design::FixedDesign;
 pub use history::{History, Measured, Observation, PastRun, RunState};
-pub use scale::{NumberRange, ScaleEnd, ScaleLimits, ScaleRuns, ScaleSearch, upwards};
+pub use scale::{NumberRange, ScaleEnd, ScaleLimits, ScaleRuns, ScaleSearch, score};
 pub use trials::{BASELINE, Candidate, Trial, TrialResponse, Trials, UTILISATION};
 pub use until::{ReplicateGroup, UntilKnown, WantedPrecision, groups};
 
@@ -33,13 +33,13 @@ pub enum ChooserEvent {
     /// A note for the user.
     Note(String),
     /// An experiment gets no more replicates.
-    Known {
+    ReplicationEnded {
         /// Name of the experiment.
         label: String,
         /// How well its response is known.
-        standing: PrecisionStatus,
+        status: PrecisionStatus,
         /// Runs whose response cannot be known; while there are any, none is added.
-        silent_runs: usize,
+        runs_without_value: usize,
     },
 }
 

@@ -130,7 +130,7 @@ impl ScaleRuns {
 impl<R: NumberRange> ScaleSearch<R> {
     /// A search in `range` and the ranges that it grows to. `goal.least` is in the unit of `response`; for metrics of which low is good, its upper limit.
     pub fn new(goal: Goal, response: &'static Metric, limits: ScaleLimits, range: R) -> Self {
-        let goal = Goal { least: upwards(response, goal.least), max: range.max(), ..goal };
+        let goal = Goal { least: score(response, goal.least), max: range.max(), ..goal };
         let (stages, left_by_client, events) = (vec![range], BTreeMap::new(), Vec::new());
         ScaleSearch { goal, response, limits, stages, left_by_client, events }
     }
@@ -197,7 +197,7 @@ impl<R: NumberRange> ScaleSearch<R> {
                 }
                 (None, None) => Some(ScaleEnd::NoValue { number }),
                 (None, Some(value)) => {
-                    runs.search.add(number, upwards(self.response, value));
+                    runs.search.add(number, score(self.response, value));
                     None
                 }
             };
@@ -294,7 +294,7 @@ impl<R: NumberRange> Chooser for ScaleSearch<R> {
     }
 
     fn verdict(&self, value: f64) -> Option<&'static str> {
-        let holds = self.goal.least <= upwards(self.response, value);
+        let holds = self.goal.least <= score(self.response, value);
         Some(if holds { "holds" } else { "does not hold" })
     }
 
@@ -304,7 +304,7 @@ impl<R: NumberRange> Chooser for ScaleSearch<R> {
 }
 
 /// The value, negated where low is good: larger is better.
-pub fn upwards(response: &Metric, value: f64) -> f64 {
+pub fn score(response: &Metric, value: f64) -> f64 {
     match response.better {
         Better::Higher => value,
         Better::Lower => -value,

@@ -1,7 +1,7 @@
 //! Choosers over made-up histories. Each choice is made by a chooser built anew, as after a kill.
 
 use super::*;
-use crate::search::{Find, Goal};
+use crate::search::{Goal, SearchTarget};
 use feedrate_analysis::trial::Outcome;
 use feedrate_results::setting::Setting;
 
@@ -73,7 +73,7 @@ fn choose<C: Chooser>(
 }
 
 fn scale(runs_max: u64, budget_s: f64, client_limit: u64) -> ScaleSearch<FakeRange> {
-    let goal = Goal { least: 90.0, from: 1, max: 0, find: Find::Largest };
+    let goal = Goal { least: 90.0, from: 1, max: 0, find: SearchTarget::Largest };
     let range = FakeRange { files: 8, client_limit };
     ScaleSearch::new(goal, &AU_ALL_STEPS, ScaleLimits { runs_max, budget_s }, range)
 }

@@ -83,17 +83,12 @@ impl UntilKnown {
     }
 
     /// Report once that an experiment gets no more replicates.
-    fn report(
-        &mut self,
-        rows: &[Row],
-        group: &ReplicateGroup,
-        standing: precision::PrecisionStatus,
-    ) {
+    fn report(&mut self, rows: &[Row], group: &ReplicateGroup, status: precision::PrecisionStatus) {
         let first = Row { replicate: None, ..rows[group.rows[0]].clone() };
         let label = label(&first, rows);
         if self.reported.insert(label.clone()) {
-            let silent_runs = group.runs - group.values.len();
-            self.events.push(ChooserEvent::Known { label, standing, silent_runs });
+            let runs_without_value = group.runs - group.values.len();
+            self.events.push(ChooserEvent::ReplicationEnded { label, status, runs_without_value });
         }
     }
 }
@@ -113,13 +108,13 @@ impl Chooser for UntilKnown {
             if !is_closed || !is_chosen {
                 continue;
             }
-            let standing = judge(response, &group.values, until, replicates_max);
+            let status = judge(response, &group.values, until, replicates_max);
             // A run without a value would be repeated without end.
-            let is_open = standing.next == NextStep::Another && group.values.len() == group.runs;
+            let is_open = status.next == NextStep::Another && group.values.len() == group.runs;
             if is_open {
                 open.push(group);
             } else {
-                self.report(&rows, &group, standing);
+                self.report(&rows, &group, status);
             }
         }
         let group = open.into_iter().min_by_key(|group| group.runs)?;

@@ -38,7 +38,7 @@ impl Runner<'_> {
     ) -> Result<(), Broken> {
         let Some(dataset) = &plan.dataset else { return Ok(()) };
         let row = next.row();
-        let is_whole = self.env.is_whole(row, &self.settings);
+        let is_whole = self.env.has_complete_dataset(row, &self.settings);
         self.make_room(next.rows, dataset, is_whole, pending)?;
         if is_whole && !has_failed {
             return Ok(());

@@ -90,7 +90,7 @@ pub enum RunnerEvent {
     Recovered {
         label: String,
         /// Its results were whole after all.
-        is_whole: bool,
+        is_complete: bool,
     },
     /// A row was set back: its older result counts no more.
     Superseded {
@@ -99,7 +99,7 @@ pub enum RunnerEvent {
         folder: PathBuf,
     },
     /// A row that this runner has done was set back: an older CSV was saved over the one that said so.
-    SetBackMeanwhile { label: String },
+    MarkOverwritten { label: String },
     /// Somebody else makes the dataset of a run, which comes later then, where there are others.
     Busy { label: String, folder: PathBuf, holder: String },
     /// A dataset would be deleted, and somebody reads it.
@@ -133,7 +133,7 @@ pub enum RunnerEvent {
     /// A run came to no result.
     Failed { label: String, place: Option<RowPlace>, reason: String },
     /// Its row is no longer in the CSV.
-    RowIsGone { label: String, run_dir: PathBuf },
+    RowRemoved { label: String, run_dir: PathBuf },
     /// The chooser reports something.
     Chooser(ChooserEvent),
     /// The next run does not fit the time that is left.
@@ -153,7 +153,7 @@ pub trait RunnerEnv {
     fn plan(&mut self, row: &Row, settings: &StudySettings) -> Result<RowPlan, String>;
 
     /// Whether all of a row's dataset is there.
-    fn is_whole(&mut self, row: &Row, settings: &StudySettings) -> bool;
+    fn has_complete_dataset(&mut self, row: &Row, settings: &StudySettings) -> bool;
 
     /// Who makes or removes the dataset in `folder` now, in words; `None` where nobody does.
     fn maker(&self, folder: &Path) -> Option<String>;

@@ -16,7 +16,7 @@ pub use env::{
     TaskEnd,
 };
 pub use plans::{Pace, Plans};
-pub use select::due;
+pub use select::due_rows;
 
 use crate::chooser::{Chooser, History, Observation, RunState};
 use crate::datasets::Policy;
@@ -299,7 +299,7 @@ impl<'a> Runner<'a> {
     fn pending(&mut self, rows: &[Row]) -> Vec<usize> {
         let places = self.state.row_states(rows);
         let (mut pending, mut undone) = (Vec::new(), Vec::new());
-        for index in due(rows, &self.state, &self.options) {
+        for index in due_rows(rows, &self.state, &self.options) {
             match places[index].attempt.filter(|of| self.attempts.contains(&of.number)) {
                 // An older CSV was saved over the one that said `Y`.
                 Some(attempt) if attempt.is_complete() => undone.push(label(&rows[index], rows)),
@@ -309,7 +309,7 @@ impl<'a> Runner<'a> {
         }
         for label in undone {
             if self.reported.insert(label.clone()) {
-                self.env.tell(RunnerEvent::SetBackMeanwhile { label });
+                self.env.tell(RunnerEvent::MarkOverwritten { label });
             }
         }
         pending
@@ -336,7 +336,7 @@ impl<'a> Runner<'a> {
     fn expected_s(&mut self, rows: &[Row], indices: &[usize]) -> f64 {
         let (env, settings) = (&mut self.env, &self.settings);
         let rows = indices.iter().map(|index| &rows[*index]);
-        self.plans.expected_s(&self.state, rows, |row| env.is_whole(row, settings))
+        self.plans.expected_s(&self.state, rows, |row| env.has_complete_dataset(row, settings))
     }
 
     /// Run the first of `pending`. Says whether the runner goes on.

@@ -32,13 +32,13 @@ impl Runner<'_> {
         let attempt = self.state.attempts[at].clone();
         let index = self.row_of(&attempt, &rows);
         let found = index.map(|index| RowRef { rows: &rows, index });
-        let is_complete = attempt.is_complete();
-        if is_complete && found.is_none() {
+        let has_ended = attempt.is_complete();
+        if has_ended && found.is_none() {
             // Its row was deleted, and its result is nobody's to judge.
             return Ok(());
         }
         let checked = match found {
-            Some(found) if is_complete => {
+            Some(found) if has_ended => {
                 // Without a plan nobody can tell whether it is the row's.
                 let Ok(plan) = self.env.plan(found.row(), &self.settings) else { return Ok(()) };
                 self.env.check(&attempt.run_dir, found.row(), &plan).ok()
@@ -46,8 +46,8 @@ impl Runner<'_> {
             _ => None,
         };
         let label = found.map_or_else(|| attempt.key.0.clone(), RowRef::label);
-        let is_whole = checked.is_some();
-        self.env.tell(RunnerEvent::Recovered { label, is_whole });
+        let is_complete = checked.is_some();
+        self.env.tell(RunnerEvent::Recovered { label, is_complete });
         match (checked, found) {
             (Some(checked), Some(found)) => {
                 self.name = found.name(chooser);
@@ -141,7 +141,7 @@ impl Runner<'_> {
         })?;
         if found.is_none() {
             let (label, run_dir) = (label.to_string(), attempt.run_dir.clone());
-            self.env.tell(RunnerEvent::RowIsGone { label, run_dir });
+            self.env.tell(RunnerEvent::RowRemoved { label, run_dir });
             return Ok(());
         }
         Ok(self.state.attempts[at].mark_checked(checked)?)

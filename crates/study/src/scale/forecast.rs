@@ -7,7 +7,7 @@ use super::range::SearchRange;
 use crate::chooser::{
     Chooser, History, Measured, NumberRange, Observation, PastRun, RunState, ScaleSearch,
 };
-use crate::search::{ACCELERATORS, Find, Found};
+use crate::search::{ACCELERATORS, SearchBounds, SearchTarget};
 use feedrate_results::row::Row;
 use feedrate_session::{catalog, room};
 use feedrate_spec::plan::Plan;
@@ -29,9 +29,9 @@ pub struct ScaleForecast {
     /// Free bytes of the file system of the data.
     pub free_bytes: Option<u64>,
     /// Each dataset that would be read.
-    pub datasets: Vec<DatasetFor>,
+    pub datasets: Vec<DatasetForecast>,
     /// Time of the runs by the rate of the storage.
-    pub if_storage_delivers: Vec<Foreseen>,
+    pub if_storage_delivers: Vec<ForecastAtRate>,
     /// Bytes that the smallest and the largest run read.
     pub read_bytes_per_run: [u64; 2],
     /// Bytes that all runs read.
@@ -52,7 +52,7 @@ pub struct ScaleForecast {
     pub notes: Vec<String>,
     /// The reason why no larger number is tried.
     #[serde(skip)]
-    pub why_max: String,
+    pub max_reason: String,
     /// The place of the largest dataset, with its free space.
     #[serde(skip)]
     pub place: String,
@@ -60,7 +60,7 @@ pub struct ScaleForecast {
 
 /// A dataset, and the largest number that it does for.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub struct DatasetFor {
+pub struct DatasetForecast {
     /// The number.
     pub max: u64,
     /// Files to train on.
@@ -71,12 +71,12 @@ pub struct DatasetFor {
 
 /// A search of a storage of constant rate.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Foreseen {
+pub struct ForecastAtRate {
     /// The rate.
     pub bytes_per_second: f64,
     /// The answer.
     #[serde(flatten)]
-    pub found: Found,
+    pub found: SearchBounds,
     /// Number of runs.
     pub runs: u64,
     /// Bytes of all datasets.
@@ -117,16 +117,16 @@ impl ScaleForecast {
             max,
             overrides: largest.added(),
             notes: largest.notes.clone(),
-            why_max: largest.why_max.clone(),
+            max_reason: largest.max_reason.clone(),
             place: room::place(&last, root),
         })
     }
 }
 
-fn dataset(range: &SearchRange<'_>) -> anyhow::Result<DatasetFor> {
+fn dataset(range: &SearchRange<'_>) -> anyhow::Result<DatasetForecast> {
     let plan = range.plan(range.max)?;
     let bytes = catalog::estimate(&plan).file_bytes;
-    Ok(DatasetFor { max: range.max, files: plan.dataset.files_train, bytes })
+    Ok(DatasetForecast { max: range.max, files: plan.dataset.files_train, bytes })
 }
 
 /// A range whose datasets are not generated; their bytes count as taken.
@@ -191,9 +191,12 @@ fn ranges<'a>(range: &SearchRange<'a>) -> anyhow::Result<Vec<PlannedRange<'a>>> 
 }
 
 /// Forecasts by rate; none of numbers that are no accelerators, nor of responses that do not follow from a rate.
-fn foresee_all(options: &ScaleOptions, range: &SearchRange<'_>) -> anyhow::Result<Vec<Foreseen>> {
+fn foresee_all(
+    options: &ScaleOptions,
+    range: &SearchRange<'_>,
+) -> anyhow::Result<Vec<ForecastAtRate>> {
     let follows_from_rate = options.key == ACCELERATORS && range.is_of_all_or_sustained;
-    if !follows_from_rate || options.find != Find::Largest {
+    if !follows_from_rate || options.find != SearchTarget::Largest {
         return Ok(Vec::new());
     }
     let all = RATES.map(|rate| foresee(range, rate, options));
@@ -205,7 +208,7 @@ fn foresee(
     range: &SearchRange<'_>,
     rate: f64,
     options: &ScaleOptions,
-) -> anyhow::Result<Option<Foreseen>> {
+) -> anyhow::Result<Option<ForecastAtRate>> {
     let goal = range.goal(range.bound);
     let mut search =
         ScaleSearch::new(goal, options.response, options.limits, PlannedRange::new(range)?);
@@ -229,7 +232,7 @@ fn foresee(
     }
     let runs = search.runs(&history);
     let generated_bytes = search.range().0.taken_bytes;
-    Ok(Some(Foreseen {
+    Ok(Some(ForecastAtRate {
         bytes_per_second: rate,
         found: runs.search.found(),
         runs: runs.count(),

@@ -4,6 +4,6 @@ mod options;
 mod range;
 mod forecast;
 
-pub use forecast::{DatasetFor, Foreseen, ScaleForecast};
+pub use forecast::{DatasetForecast, ForecastAtRate, ScaleForecast};
 pub use options::ScaleOptions;
 pub use range::{SearchRange, SearchedDataset};

@@ -1,7 +1,7 @@
 //! Options of a search, without the command line that they come from.
 
 use crate::chooser::ScaleLimits;
-use crate::search::Find;
+use crate::search::SearchTarget;
 use feedrate_measure::metric::Metric;
 use feedrate_session::request::Request;
 
@@ -17,7 +17,7 @@ pub struct ScaleOptions {
     /// `accelerators`, or the key that is varied.
     pub key: String,
     /// Edge of the range that is searched for.
-    pub find: Find,
+    pub find: SearchTarget,
     /// Smallest number, at least 1.
     pub from: u64,
     /// Largest number; `None` has no limit but the dataset.

@@ -74,7 +74,7 @@ pub struct SearchRange<'a> {
     /// The largest number that the dataset does for.
     pub max: u64,
     /// The reason why there is none larger.
-    pub why_max: String,
+    pub max_reason: String,
     /// Bytes of datasets that would be there if it were searched.
     pub taken_bytes: u64,
     /// Bytes of all datasets that are made for it.
@@ -125,7 +125,7 @@ impl<'a> SearchRange<'a> {
             // Each run is judged by what is asked here.
             data.overrides.push(format!("{ASKED}={}", units::rounded(bound / 100.0)));
         }
-        let (max, why_max) = (NUMBER_MAX, String::new());
+        let (max, max_reason) = (NUMBER_MAX, String::new());
         let status = mlperf_status(&user);
         let status = status.filter(|status| *status != MlperfStatus::Official);
         let notes = Vec::from_iter(status.map(MlperfStatus::sentence));
@@ -140,7 +140,7 @@ impl<'a> SearchRange<'a> {
             bound,
             resolved,
             max,
-            why_max,
+            max_reason,
             taken_bytes: 0,
             made_bytes: 0,
             made: BTreeSet::new(),
@@ -246,9 +246,9 @@ impl<'a> SearchRange<'a> {
                 } else {
                     ""
                 };
-                self.why_max = format!("for {}, {short}{spare}", self.words(next));
+                self.max_reason = format!("for {}, {short}{spare}", self.words(next));
             }
-            Err(error) => self.why_max = on_one_line(&error),
+            Err(error) => self.max_reason = on_one_line(&error),
         }
         Ok(false)
     }
@@ -343,7 +343,7 @@ impl<'a> SearchRange<'a> {
         self.max = found.ok_or_else(|| {
             self.hindrance(from).unwrap_or_else(|| anyhow::anyhow!("cannot plan"))
         })?;
-        self.why_max = match self.hindrance(self.max.saturating_add(1)) {
+        self.max_reason = match self.hindrance(self.max.saturating_add(1)) {
             _ if asked == Some(self.max) => "`--max` is reached".into(),
             Some(error) => on_one_line(&error),
             None => "no search goes further".into(),

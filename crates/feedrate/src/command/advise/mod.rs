@@ -29,7 +29,7 @@ use feedrate_session::{bundled, resolve, result_folder};
 use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
 use feedrate_study::chooser::{BASELINE, Trials, UTILISATION};
-use feedrate_study::chosen::{self, ChosenStudy, StudyQuestion};
+use feedrate_study::chosen::{self, ChosenStudy, StudyIdentity};
 pub(super) use predict::WhatifOutput;
 use predict::{PredictArguments, Predictor, refusal_of_watched};
 use schemars::JsonSchema;
@@ -135,7 +135,7 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
         return trials.run(study);
     }
     if let Some(study) = &study {
-        study.note_age();
+        study.note_earlier_runs();
     }
     print_advice(json, &run_dir, &answered, opening, &rows, blocks(&answered, &rows))
 }
@@ -208,7 +208,7 @@ fn open(arguments: &AdviseArguments, template: &RunTemplate) -> anyhow::Result<C
     let goal = arguments.goal.map(|goal| format!("goal {}", name_of(goal)));
     let more = goal.into_iter().chain(arguments.also.iter().map(|change| format!("also {change}")));
     let question =
-        StudyQuestion::new("advise", &template.unchanged, &template.request, more.collect());
+        StudyIdentity::new("advise", &template.unchanged, &template.request, more.collect());
     let root = result_folder::root(arguments.results.as_deref(), &template.unchanged.workload)?;
     ChosenStudy::open(&question, &root, &template.request, arguments.again, runner_host())
 }

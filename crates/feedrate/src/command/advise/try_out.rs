@@ -32,7 +32,7 @@ use feedrate_study::chooser::{
     BASELINE, Candidate, History, Observation, Trial, TrialResponse, Trials, UTILISATION,
 };
 use feedrate_study::chosen::{self, ChosenStudy};
-use feedrate_study::reader_settings::{ChangeCost, promising};
+use feedrate_study::reader_settings::{ChangeCost, promising_settings};
 use feedrate_study::trial_candidates::{candidate, remove_unneeded_datasets};
 
 /// Time that a process takes beside its run, in seconds.
@@ -180,9 +180,9 @@ impl TryOut<'_> {
                 overrides => (change, candidate(template, overrides)),
             });
         }
-        let settings = self
-            .goal
-            .map_or_else(Vec::new, |goal| promising(template, self.record, goal.promise()));
+        let settings = self.goal.map_or_else(Vec::new, |goal| {
+            promising_settings(template, self.record, goal.promise())
+        });
         let named = settings.iter().map(|overrides| (SETTING, overrides));
         for (name, overrides) in
             self.also.iter().map(|overrides| (REQUESTED, overrides)).chain(named)

@@ -9,10 +9,10 @@ use feedrate_measure::stats::{self, Interval};
 use feedrate_measure::verdict::Bound;
 use feedrate_report::words::{answer, client};
 use feedrate_results::load_run;
-use feedrate_study::chooser::{Observation, ScaleRuns, ScaleSearch, upwards};
+use feedrate_study::chooser::{Observation, ScaleRuns, ScaleSearch, score};
 use feedrate_study::chosen::ChosenStudy;
 use feedrate_study::scale::{ScaleOptions, SearchRange, SearchedDataset};
-use feedrate_study::search::{Certainty, Find, Found};
+use feedrate_study::search::{Certainty, SearchBounds, SearchTarget};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,10 +29,10 @@ pub(in crate::command) struct SearchResult {
     /// To be reached, or where low is good not to be exceeded.
     pub(super) bound: f64,
     /// The number that was looked for.
-    pub(super) find: Find,
+    pub(super) find: SearchTarget,
     /// The answer.
     #[serde(flatten)]
-    pub(super) found: Found,
+    pub(super) found: SearchBounds,
     /// Bytes per second that a run at the number that fails needs beyond what it gets, where that is what it lacks.
     pub(super) lacks_bytes_per_second: Option<f64>,
     /// Reason why it fails there, or why there is nothing beyond.
@@ -138,12 +138,13 @@ impl<'a> SearchAnswer<'a> {
         let (found, range) = (self.runs.search.found(), self.search.range());
         let left_by_client = self.search.left_by_client();
         let failing = found.fails.and_then(|number| self.summaries.get(&number));
-        let is_most = found.certain == Some(range.max) && self.options.find == Find::Largest;
+        let is_most =
+            found.certain == Some(range.max) && self.options.find == SearchTarget::Largest;
         let by_client = found.fails.and_then(|number| left_by_client.get(&number));
         let why = match failing {
             Some(runs) => self.why(runs).unwrap_or_default(),
             None if let Some(percent) = by_client => client::leaves(*percent, range.bound),
-            None if is_most => range.why_max.clone(),
+            None if is_most => range.max_reason.clone(),
             None => String::new(),
         };
         let lacks = failing.and_then(|runs| {
@@ -183,9 +184,9 @@ impl<'a> SearchAnswer<'a> {
 
     /// Why the response does not hold, from the typical run in which it does not.
     fn why(&self, runs: &[AnsweredSummary]) -> Option<String> {
-        let least = upwards(self.options.response, self.search.range().bound);
+        let least = score(self.options.response, self.search.range().bound);
         let run = self.typical(runs, |run| {
-            self.value(run).is_some_and(|value| upwards(self.options.response, value) < least)
+            self.value(run).is_some_and(|value| score(self.options.response, value) < least)
         })?;
         if self.is_judged(run) || run.summary.verdict.name == Bound::CpuSaturated {
             let mut lines = answer::lines(&run.answer, &run.summary.doubts).into_iter();

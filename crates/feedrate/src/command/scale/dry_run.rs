@@ -5,7 +5,9 @@ use feedrate_report::output::Schema;
 use feedrate_session::resolve::mlperf_status;
 use feedrate_spec::units;
 use feedrate_study::chooser::NumberRange as _;
-use feedrate_study::scale::{DatasetFor, Foreseen, ScaleForecast, ScaleOptions, SearchRange};
+use feedrate_study::scale::{
+    DatasetForecast, ForecastAtRate, ScaleForecast, ScaleOptions, SearchRange,
+};
 
 /// Prints the forecast.
 pub(super) fn print(
@@ -24,12 +26,12 @@ pub(super) fn print(
     rows.extend(status.map(|status| ("MLPerf status", status.sentence())));
     for (at, dataset) in forecast.datasets.iter().enumerate() {
         let name = if at == 0 { "dataset" } else { "if all are fed" };
-        let DatasetFor { max, files, bytes } = *dataset;
+        let DatasetForecast { max, files, bytes } = *dataset;
         let files = units::counted(files, "file");
         let bytes = units::bytes(bytes);
         rows.push((name, format!("{files}, {bytes}: enough for {}", range.words(max))));
     }
-    rows.push(("no more", forecast.why_max.clone()));
+    rows.push(("no more", forecast.max_reason.clone()));
     let runs = forecast.runs_without_noise;
     let budget = units::seconds(forecast.budget_s);
     rows.push((
@@ -54,7 +56,7 @@ pub(super) fn print(
     Ok(())
 }
 
-fn table(foreseen: &[Foreseen], range: &SearchRange<'_>) -> String {
+fn table(foreseen: &[ForecastAtRate], range: &SearchRange<'_>) -> String {
     let header = ["If it delivers", "It feeds", "Runs", "Generated", "Read", "At least"];
     let rows = foreseen.iter().map(|forecast| {
         let feeds = match (forecast.found.certain, forecast.found.not_decided) {

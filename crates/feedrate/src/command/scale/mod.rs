@@ -23,9 +23,9 @@ use feedrate_session::{result_folder, room};
 use feedrate_spec::refusal::refuse;
 use feedrate_spec::units;
 use feedrate_study::chooser::{NumberRange as _, ScaleEnd, ScaleLimits, ScaleSearch};
-use feedrate_study::chosen::{ChosenStudy, StudyQuestion};
+use feedrate_study::chosen::{ChosenStudy, StudyIdentity};
 use feedrate_study::scale::{ScaleOptions, SearchRange};
-use feedrate_study::search::{ACCELERATORS, Certainty, Find, Found};
+use feedrate_study::search::{ACCELERATORS, Certainty, SearchBounds, SearchTarget};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
@@ -60,7 +60,7 @@ pub(super) struct ScaleArguments {
     key: String,
     /// Find the largest number that reaches the target, or the smallest.
     #[arg(long, help_heading = SEARCH, value_parser = find(), default_value = "largest")]
-    find: Find,
+    find: SearchTarget,
     /// Start from this number.
     #[arg(long, help_heading = SEARCH, value_name = "N", default_value_t = NonZeroU64::MIN)]
     from: NonZeroU64,
@@ -110,10 +110,10 @@ fn bytes(text: &str) -> Result<u64, String> {
     Ok(bytes as u64)
 }
 
-fn find() -> impl TypedValueParser<Value = Find> {
+fn find() -> impl TypedValueParser<Value = SearchTarget> {
     PossibleValuesParser::new(["largest", "smallest"]).map(|text| match text.as_str() {
-        "smallest" => Find::Smallest,
-        _ => Find::Largest,
+        "smallest" => SearchTarget::Smallest,
+        _ => SearchTarget::Largest,
     })
 }
 
@@ -159,10 +159,10 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
         anyhow::bail!("run {run} failed: {reason}");
     }
     Ok(match result.found {
-        Found { not_decided: Some(_), .. } => Exit::Undecided,
-        Found { certain: None, .. } if result.ends_at_busy_cores() => Exit::Undecided,
-        Found { certain: None, .. } => Exit::Unmet,
-        Found { certain: Some(_), .. } => Exit::Fine,
+        SearchBounds { not_decided: Some(_), .. } => Exit::Undecided,
+        SearchBounds { certain: None, .. } if result.ends_at_busy_cores() => Exit::Undecided,
+        SearchBounds { certain: None, .. } => Exit::Unmet,
+        SearchBounds { certain: Some(_), .. } => Exit::Fine,
     })
 }
 
@@ -193,14 +193,14 @@ fn stopped(
 }
 
 /// All that decides which runs answer the question; limits of the search do not.
-fn question<'a>(options: &ScaleOptions, range: &'a SearchRange<'_>) -> StudyQuestion<'a> {
+fn question<'a>(options: &ScaleOptions, range: &'a SearchRange<'_>) -> StudyIdentity<'a> {
     let ScaleOptions { key, find, from, max, max_data_bytes, .. } = options;
     let more = vec![
         format!("{key} {} from {from}", find.name()),
         format!("{} {}", options.response.id.name(), range.bound),
         format!("max {max:?} {max_data_bytes:?}"),
     ];
-    StudyQuestion::new("scale", &range.resolved, range.user(), more)
+    StudyIdentity::new("scale", &range.resolved, range.user(), more)
 }
 
 fn conclusion(result: &SearchResult, response: &Metric) -> anyhow::Result<Conclusion> {

@@ -5,7 +5,7 @@ use feedrate_measure::metric::{Better, Metric, Unit};
 use feedrate_results::conclusion::ConclusionLine;
 use feedrate_spec::units;
 use feedrate_study::scale::SearchedDataset;
-use feedrate_study::search::{ACCELERATORS, Find};
+use feedrate_study::search::{ACCELERATORS, SearchTarget};
 use std::cmp::Ordering;
 
 /// The doubt of runs whose samples are smaller than the workload's.
@@ -26,8 +26,8 @@ pub(super) fn lines(search: &SearchResult) -> Vec<ConclusionLine> {
     lines.extend(search.dataset.map(|used| line("Dataset".into(), dataset(used))));
     for number in &search.again {
         let again = match search.find {
-            Find::Largest => "holds",
-            Find::Smallest => "fails",
+            SearchTarget::Largest => "holds",
+            SearchTarget::Smallest => "fails",
         };
         let why = format!("the response rises and falls as {} grows", search.key);
         lines.push(line(format!("But {number} {again}"), why));
@@ -79,20 +79,20 @@ fn found(search: &SearchResult) -> String {
     let (probably, certain) = if is_doubted { ("PROBABLY ", "") } else { ("", " for certain") };
     let not_even = if is_doubted { "PROBABLY not even" } else { "Not even" };
     match (search.find, search.found.certain, search.found.not_decided) {
-        (Find::Largest, Some(number), None) if number == max => {
+        (SearchTarget::Largest, Some(number), None) if number == max => {
             let subject = subject(search, number, "");
             format!("{probably}{subject} {condition}{certain}, the most that was tried")
         }
-        (Find::Largest, Some(number), _) => {
+        (SearchTarget::Largest, Some(number), _) => {
             format!("{probably}{} {condition}{certain}", subject(search, number, ""))
         }
-        (Find::Smallest, Some(number), _) => {
+        (SearchTarget::Smallest, Some(number), _) => {
             format!("{probably}{} {condition}{certain}", subject(search, number, " or more"))
         }
-        (Find::Largest, None, None) => {
+        (SearchTarget::Largest, None, None) => {
             format!("{not_even} {} {condition}", subject(search, from, ""))
         }
-        (Find::Smallest, None, None) => {
+        (SearchTarget::Smallest, None, None) => {
             format!("{not_even} {} {condition}", subject(search, max, ""))
         }
         (_, None, Some(_)) => format!("Nothing {condition} for certain"),
@@ -169,16 +169,16 @@ fn verb(search: &SearchResult, number: u64, verb: &str) -> String {
 mod tests {
     use super::*;
     use crate::command::scale::answer::SearchedNumber;
-    use feedrate_study::search::{Certainty, Found};
+    use feedrate_study::search::{Certainty, SearchBounds};
 
     fn result(workload: &str, key: &str, response: &str, bound: f64) -> SearchResult {
-        let found = Found { certain: None, not_decided: None, fails: None };
+        let found = SearchBounds { certain: None, not_decided: None, fails: None };
         SearchResult {
             workload: workload.into(),
             key: key.into(),
             response: response.into(),
             bound,
-            find: Find::Largest,
+            find: SearchTarget::Largest,
             found,
             lacks_bytes_per_second: None,
             why: String::new(),
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn warnings_at_the_edge_are_named_and_leave_nothing_certain() {
         let edge = |search: &mut SearchResult, doubts: &[&str]| {
-            search.found = Found { certain: Some(4), not_decided: None, fails: Some(5) };
+            search.found = SearchBounds { certain: Some(4), not_decided: None, fails: Some(5) };
             search.why = "82 % AU, target 90 %, storage-bound".into();
             search.numbers = vec![
                 searched(2, "compute-bound", &["clock_step"]),
@@ -285,7 +285,7 @@ mod tests {
         check(
             |search| {
                 search.found =
-                    Found { certain: Some(4), not_decided: Some((5, 6)), fails: Some(7) };
+                    SearchBounds { certain: Some(4), not_decided: Some((5, 6)), fails: Some(7) };
                 search.lacks_bytes_per_second = Some(230e6);
                 search.why = "82 % AU, target 90 %, storage-bound".into();
                 search.stopped = Some("`--max-runs 20` are spent".into());
@@ -299,7 +299,7 @@ mod tests {
         check(
             |search| {
                 search.found =
-                    Found { certain: Some(1), not_decided: Some((2, 9)), fails: Some(10) };
+                    SearchBounds { certain: Some(1), not_decided: Some((2, 9)), fails: Some(10) };
                 search.why = "metadata-bound".into();
             },
             &[
@@ -340,8 +340,8 @@ mod tests {
     fn other_keys_responses_and_edges_are_named() {
         let (key, response) = ("reader.read_threads", "stall_percent");
         let mut search = result("w", key, response, 2.5);
-        search.find = Find::Smallest;
-        search.found = Found { certain: Some(9), not_decided: None, fails: Some(8) };
+        search.find = SearchTarget::Smallest;
+        search.found = SearchBounds { certain: Some(9), not_decided: None, fails: Some(8) };
         search.again = vec![12];
         assert_eq!(
             printed(&search),
@@ -351,7 +351,7 @@ mod tests {
                 "But 12 fails: the response rises and falls as reader.read_threads grows",
             ]
         );
-        search.found = Found { certain: None, not_decided: None, fails: Some(16) };
+        search.found = SearchBounds { certain: None, not_decided: None, fails: Some(16) };
         assert!(printed(&search)[0].starts_with("Not even reader.read_threads=16 (w) with"));
     }
 

@@ -15,7 +15,7 @@ use feedrate_spec::escape::bash_command;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::units;
 use feedrate_study::launch::{self, LAUNCHES};
-use feedrate_study::row_command::note_own_workloads;
+use feedrate_study::row_command::note_local_workloads;
 use std::path::Path;
 
 /// A run that is begun may take a little longer than was thought, and still writes down what it measured.
@@ -43,7 +43,7 @@ pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow:
     let uses_tasks = launcher.is_some_and(|launcher| launcher.member.has(Ability::JobSteps));
     let files = StudyFiles::new(study)?;
     let table = files.table()?;
-    note_own_workloads(table.rows().map(|row| &*row.model), &files.csv, &TERMINAL);
+    note_local_workloads(table.rows().map(|row| &*row.model), &files.csv, &TERMINAL);
     let launching = StudyState::read(&files)?.settings.map(|settings| settings.launching);
     study_job.start.refuse_untrusted(&launching.unwrap_or_default(), &files.hooks()?)?;
     let budget_s = budget_s(time)?;

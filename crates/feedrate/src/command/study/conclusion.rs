@@ -23,7 +23,7 @@ pub(in crate::command) fn conclude(
     json: bool,
 ) -> anyhow::Result<()> {
     let kept = conclusion.write(&study.folder).context("cannot keep the conclusion");
-    study.note_age();
+    study.note_earlier_runs();
     print(conclusion, json)?;
     kept
 }

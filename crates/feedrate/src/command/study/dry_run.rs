@@ -6,10 +6,10 @@ use crate::text;
 use feedrate_report::output::Schema;
 use feedrate_results::place::label;
 use feedrate_spec::units;
-use feedrate_study::datasets::{DiskChange, Forecast, Now};
+use feedrate_study::datasets::{CurrentDataset, DiskChange, Forecast};
 use feedrate_study::ledger::Ledger;
 use feedrate_study::runner::{
-    Plans, RowDataset, RowPlan, RunnerEnv, RunnerError, RunnerOptions, due,
+    Plans, RowDataset, RowPlan, RunnerEnv, RunnerError, RunnerOptions, due_rows,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -47,7 +47,7 @@ struct ForecastRun {
 /// Tell what would run.
 pub(super) fn dry_run(ledger: Ledger, options: &RunnerOptions, json: bool) -> anyhow::Result<Exit> {
     let Ledger { rows, state, settings, mut machine, .. } = ledger;
-    let mut pending = due(&rows, &state, options);
+    let mut pending = due_rows(&rows, &state, options);
     pending.truncate(options.limit.unwrap_or(pending.len()));
     let mut plans = Plans::default();
     let made = plans.make(&rows, &pending, |row| machine.plan(row, &settings));
@@ -63,9 +63,10 @@ pub(super) fn dry_run(ledger: Ledger, options: &RunnerOptions, json: bool) -> an
         let row = &rows[index];
         let mut change = DiskChange::default();
         if let Some(RowDataset { folder, bytes, .. }) = &plan.dataset {
-            let (is_whole, free_bytes) =
-                (machine.is_whole(row, &settings), machine.free_bytes(folder));
-            change = forecast.step(n, Now { folder, bytes: *bytes, is_whole, free_bytes });
+            let (is_complete, free_bytes) =
+                (machine.has_complete_dataset(row, &settings), machine.free_bytes(folder));
+            change =
+                forecast.step(n, CurrentDataset { folder, bytes: *bytes, is_complete, free_bytes });
         }
         runs.push(ForecastRun {
             row: index + 1,

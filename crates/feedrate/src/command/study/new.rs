@@ -20,7 +20,7 @@ use feedrate_study::design::Aliases;
 use feedrate_study::design_file::{self, DesignText};
 use feedrate_study::randomization::{Blocking, RunOrder};
 use feedrate_study::resolved_design::{DrawnStudy, ResolvedDesign};
-use feedrate_study::row_command::{RowCommand, note_own_workloads, workload};
+use feedrate_study::row_command::{RowCommand, find_workload, note_local_workloads};
 use feedrate_study::settings;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -103,11 +103,11 @@ pub(in crate::command) struct StudyNewArguments {
 pub(crate) fn new(arguments: &StudyNewArguments) -> anyhow::Result<Exit> {
     let path = output(arguments);
     let mut text = asked(arguments)?;
-    let found = |model: &str| workload_of(&workload(model, &path));
+    let found = |model: &str| workload_of(&find_workload(model, &path));
     if let (Some(model), Some(design)) = (&mut text.baseline.model, &arguments.file)
-        && !Path::new(&workload(model, &path)).exists()
+        && !Path::new(&find_workload(model, &path)).exists()
     {
-        *model = workload(model, design);
+        *model = find_workload(model, design);
     }
     let own = text.baseline.model.as_deref().map(found).transpose()?;
     let resolved = ResolvedDesign::new(&text, |key| value_in(own.as_ref()?, key))?;
@@ -125,7 +125,7 @@ pub(crate) fn new(arguments: &StudyNewArguments) -> anyhow::Result<Exit> {
         return Ok(Exit::Fine);
     }
     write(&path, &csv, arguments.force)?;
-    note_own_workloads(drawn.rows.iter().map(|row| &*row.model), &path, &TERMINAL);
+    note_local_workloads(drawn.rows.iter().map(|row| &*row.model), &path, &TERMINAL);
     warn_of_refused(&drawn.rows, &resolved.hooks, &path)?;
     tell(arguments, &resolved, &drawn, &path)?;
     Ok(Exit::Fine)
@@ -212,8 +212,8 @@ fn warn_of_refused(
     hooks: &BTreeMap<String, String>,
     csv: &Path,
 ) -> anyhow::Result<()> {
-    let here = std::env::current_dir().context("cannot tell the working directory")?;
-    let settings = settings::new(csv, &here);
+    let here = std::env::current_dir().context("cannot determine the working directory")?;
+    let settings = settings::defaults(csv, &here);
     let mut experiments = BTreeSet::new();
     let mut told: Vec<String> = Vec::new();
     for row in rows {

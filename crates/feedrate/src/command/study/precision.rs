@@ -25,15 +25,15 @@ pub(super) fn difference(text: &str) -> Result<f64, &'static str> {
 /// The same for people.
 pub(super) fn blocks(known: &Precision) -> [Block; 2] {
     let unit = known.response.unit;
-    let rows = known.standings.iter().map(|(name, standing)| {
+    let rows = known.experiments.iter().map(|(name, status)| {
         [
             name.clone(),
-            standing.replicates.to_string(),
-            text::known(standing.middle, |interval| unit.text(interval.estimate)),
-            text::known(standing.half_width, |share| format!("{:.1} %", 100.0 * share)),
-            match standing.next {
+            status.replicates.to_string(),
+            text::known(status.middle, |interval| unit.text(interval.estimate)),
+            text::known(status.half_width, |share| format!("{:.1} %", 100.0 * share)),
+            match status.next {
                 NextStep::Enough => "enough".into(),
-                _ => text::known(standing.replicates_expected, units::count),
+                _ => text::known(status.replicates_expected, units::count),
             },
         ]
     });
@@ -53,7 +53,7 @@ fn runs_needed(known: &Precision) -> String {
          experiments with a probability of {:.0} % needs {} of each.",
         100.0 * estimate.cov,
         100.0 * CONFIDENCE,
-        percent(known.until.half_width),
+        percent(known.target.half_width),
         runs(estimate.replicates_for_interval),
         percent(known.difference),
         100.0 * POWER,
@@ -103,19 +103,19 @@ struct ExperimentPrecision<'a> {
 
 impl<'a> PrecisionOutput<'a> {
     pub(super) fn new(known: &'a Precision) -> Self {
-        let experiments = known.standings.iter().map(|(name, standing)| ExperimentPrecision {
+        let experiments = known.experiments.iter().map(|(name, status)| ExperimentPrecision {
             label: name,
-            runs: standing.replicates,
-            mean: standing.middle.map(|interval| interval.estimate),
-            low: standing.middle.map(|interval| interval.low),
-            high: standing.middle.map(|interval| interval.high),
-            half_width_share: standing.half_width,
-            is_enough: standing.next == NextStep::Enough,
-            runs_expected: standing.replicates_expected,
+            runs: status.replicates,
+            mean: status.middle.map(|interval| interval.estimate),
+            low: status.middle.map(|interval| interval.low),
+            high: status.middle.map(|interval| interval.high),
+            half_width_share: status.half_width,
+            is_enough: status.next == NextStep::Enough,
+            runs_expected: status.replicates_expected,
         });
         PrecisionOutput {
             response: known.response.id.name(),
-            half_width_share: known.until.half_width,
+            half_width_share: known.target.half_width,
             experiments: experiments.collect(),
             noise_share: known.estimate.map(|estimate| estimate.cov),
             runs_for_interval: known.estimate.and_then(|estimate| estimate.replicates_for_interval),

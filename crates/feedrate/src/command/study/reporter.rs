@@ -83,13 +83,13 @@ impl Reporter {
 }
 
 impl RunnerReporter for Reporter {
-    fn tell(&mut self, event: &RunnerEvent) {
+    fn show(&mut self, event: &RunnerEvent) {
         let is_shown_live =
             matches!(event, RunnerEvent::Running { .. } | RunnerEvent::Generating { .. });
         if let Some(line) = line(event)
             && !(is_shown_live && self.line.is_drawn())
         {
-            self.say(&line);
+            self.show_message(&line);
         }
         match event {
             RunnerEvent::Begun { label, place, left_s } => {
@@ -110,7 +110,7 @@ impl RunnerReporter for Reporter {
         }
     }
 
-    fn say(&self, text: &str) {
+    fn show_message(&self, text: &str) {
         self.line.say(text);
     }
 
@@ -140,10 +140,10 @@ fn line(event: &RunnerEvent) -> Option<String> {
         RunnerEvent::Generating { folder, bytes } => {
             format!("generating {} in {}", units::bytes(*bytes), folder.display())
         }
-        RunnerEvent::Recovered { label, is_whole: true } => {
+        RunnerEvent::Recovered { label, is_complete: true } => {
             format!("{label}: a runner died, and the results were whole")
         }
-        RunnerEvent::Recovered { label, is_whole: false } => {
+        RunnerEvent::Recovered { label, is_complete: false } => {
             format!("{label}: a runner died before the results were whole; to be run again")
         }
         RunnerEvent::Superseded { label, folder } => {
@@ -163,17 +163,17 @@ fn line(event: &RunnerEvent) -> Option<String> {
         RunnerEvent::Failed { label, place, reason } => {
             format!("{}{label}: failed: {}", at(*place), reason.trim().replace('\n', "\n    "))
         }
-        RunnerEvent::RowIsGone { label, run_dir } => {
+        RunnerEvent::RowRemoved { label, run_dir } => {
             format!("{label}: its row left the CSV; the results are in {}", run_dir.display())
         }
-        RunnerEvent::Chooser(ChooserEvent::Known { label, silent_runs, .. })
-            if *silent_runs > 0 =>
-        {
-            let runs = units::counted(*silent_runs as u64, "run");
+        RunnerEvent::Chooser(ChooserEvent::ReplicationEnded {
+            label, runs_without_value, ..
+        }) if *runs_without_value > 0 => {
+            let runs = units::counted(*runs_without_value as u64, "run");
             format!("{label}: of {runs} the response cannot be known, so none is added")
         }
         RunnerEvent::Chooser(ChooserEvent::Note(note)) => format!("note: {note}"),
-        RunnerEvent::SetBackMeanwhile { label } => {
+        RunnerEvent::MarkOverwritten { label } => {
             format!(
                 "{label}: was set back to `N` after this runner had done it, and is left to the next `study run`"
             )
@@ -184,13 +184,13 @@ fn line(event: &RunnerEvent) -> Option<String> {
         RunnerEvent::InUse { folder } => {
             format!("{}: somebody reads it, so it is not deleted", folder.display())
         }
-        RunnerEvent::Chooser(ChooserEvent::Known { label, standing, .. }) => {
-            let known = match standing.half_width {
+        RunnerEvent::Chooser(ChooserEvent::ReplicationEnded { label, status, .. }) => {
+            let known = match status.half_width {
                 Some(share) => format!("known to ± {:.1} %", 100.0 * share),
                 None => "not known to any width".into(),
             };
-            let runs = units::counted(standing.replicates, "run");
-            match standing.next {
+            let runs = units::counted(status.replicates, "run");
+            match status.next {
                 NextStep::OutOfReach => format!("{label}: {known} by {runs}; not within reach"),
                 NextStep::Enough | NextStep::Another => format!("{label}: {known} by {runs}"),
             }

@@ -21,9 +21,9 @@ use feedrate_spec::escape::bash_word;
 use feedrate_spec::units;
 use feedrate_study::chooser::{Chooser, FixedDesign, UntilKnown, WantedPrecision};
 use feedrate_study::datasets::Policy;
-use feedrate_study::ledger::{Ledger, found};
+use feedrate_study::ledger::{Ledger, select_rows};
 use feedrate_study::machine::ThisMachine;
-use feedrate_study::row_command::note_own_workloads;
+use feedrate_study::row_command::note_local_workloads;
 use feedrate_study::runner::{Runner, RunnerEnd, RunnerOptions, RunnerReport};
 use feedrate_study::select::is_wanted;
 use feedrate_study::settings::{self, lock};
@@ -80,8 +80,8 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     let files = StudyFiles::new(&arguments.study)?;
     let options = options(arguments);
     let table = files.table()?;
-    found(&Vec::from_iter(table.rows().cloned()), &options.only)?;
-    note_own_workloads(table.rows().map(|row| &*row.model), &files.csv, &TERMINAL);
+    select_rows(&Vec::from_iter(table.rows().cloned()), &options.only)?;
+    note_local_workloads(table.rows().map(|row| &*row.model), &files.csv, &TERMINAL);
     if arguments.dry_run {
         let ledger = Ledger::open(&arguments.study, &arguments.how.settings(), silent_host())?;
         return dry_run(ledger, &options, arguments.json);
@@ -89,12 +89,12 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     let mut machine = ThisMachine::new(&files, runner_host())?;
     let lock = lock(&files)?;
     let state = StudyState::open(&files, &lock)?;
-    let settings = settings::settings(&arguments.how.settings(), &files.csv, &state)?;
+    let settings = settings::resolve(&arguments.how.settings(), &files.csv, &state)?;
     arguments.how.start.refuse_untrusted(&settings.launching, &machine.hooks)?;
     let next_trusts =
         !StudyStart::default().commands_of_study(&settings.launching, &machine.hooks).is_empty();
     settings::enter(&settings)?;
-    if !machine.wait_for_earlier(state.settings.as_ref())? {
+    if !machine.wait_for_earlier_runs(state.settings.as_ref())? {
         return Ok(Exit::Interrupted);
     }
     let runner = Runner::new(&files, lock, state, settings, &mut machine, options);

@@ -17,8 +17,8 @@ use feedrate_report::table::ReportTable;
 use feedrate_results::overview::{FactorCounts, ModelCounts, Overview, StatusCounts, orphans};
 use feedrate_results::state::{Attempt, RowState, Status};
 use feedrate_spec::units;
-use feedrate_study::ledger::{Ledger, found};
-use feedrate_study::precision::known;
+use feedrate_study::ledger::{Ledger, select_rows};
+use feedrate_study::precision::assess;
 use feedrate_study::select::in_order;
 use feedrate_study::settings::SettingsOptions;
 use schemars::JsonSchema;
@@ -94,8 +94,8 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     DeclaredFactors::from_table(&ledger.machine.files.table()?).order(&mut overview);
     let left_s = ledger.left_s();
     let StudyStatusArguments { until, response, difference, .. } = *arguments;
-    let known = until.map(|until| known(until, response, difference, &mut ledger));
-    let places = ledger.places();
+    let known = until.map(|until| assess(until, response, difference, &mut ledger));
+    let places = ledger.row_states();
     let orphans = folders_of(orphans(&ledger.rows, &ledger.state));
     if arguments.json {
         let rows = places.iter().enumerate().map(|(n, place)| RowView::new(&ledger, n, place));
@@ -116,7 +116,7 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
         failures(&ledger, &places),
     ));
     blocks.extend(list("Results whose rows are no longer in the CSV:", orphans));
-    let left = folders_of(&ledger.left);
+    let left = folders_of(&ledger.interrupted);
     blocks.extend(list("Left by a runner that died; the next `study run` checks them:", left));
     blocks.extend(without_results(&places).map(Block::Sentence));
     blocks.extend(known.iter().flat_map(precision::blocks));
@@ -130,8 +130,8 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
 }
 
 fn show_rows(ledger: &Ledger, arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
-    let places = ledger.places();
-    let indices = found(&ledger.rows, &arguments.rows)?.into_iter();
+    let places = ledger.row_states();
+    let indices = select_rows(&ledger.rows, &arguments.rows)?.into_iter();
     let views = indices.map(|index| RowView::new(ledger, index, &places[index]));
     let views: Vec<RowView> = views.map(|view| view.with_attempts(ledger)).collect();
     if arguments.json {

@@ -85,7 +85,7 @@ impl RunnerEnv for FakeEnv {
         Ok(RowPlan { dataset, run_s, generation_s: 1.0, settings })
     }
 
-    fn is_whole(&mut self, row: &Row, _: &StudySettings) -> bool {
+    fn has_complete_dataset(&mut self, row: &Row, _: &StudySettings) -> bool {
         self.live();
         self.folder.join("data").join(dataset_of(row)).join("manifest").exists()
     }
@@ -435,7 +435,7 @@ fn edits_of_the_csv_while_a_run_goes_are_kept() {
     check(front, &front(STUDY).replace(",N\n", ",Y\n"));
     let other: Edit = |_| "model,processes,run\nv,1,N\n".into();
     let events = check(other, "model,processes,run\nv,1,Y\n");
-    assert!(events.iter().any(|events| matches!(events, RunnerEvent::RowIsGone { .. })));
+    assert!(events.iter().any(|events| matches!(events, RunnerEvent::RowRemoved { .. })));
 }
 
 #[test]

@@ -48,7 +48,9 @@ fn replicates_are_added_until_the_response_is_known_or_out_of_reach() {
         .events
         .iter()
         .filter_map(|events| match events {
-            RunnerEvent::Chooser(ChooserEvent::Known { standing, .. }) => Some(standing.next),
+            RunnerEvent::Chooser(ChooserEvent::ReplicationEnded { status, .. }) => {
+                Some(status.next)
+            }
             _ => None,
         })
         .collect();

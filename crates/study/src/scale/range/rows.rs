@@ -47,7 +47,7 @@ impl NumberRange for SearchRange<'_> {
             return true;
         }
         self.extend().unwrap_or_else(|error| {
-            self.why_max = on_one_line(&error);
+            self.max_reason = on_one_line(&error);
             false
         })
     }
