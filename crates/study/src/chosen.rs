@@ -1,4 +1,5 @@
-//! Studies whose rows a chooser decides on: `scale` and `advise`. The folder follows from the question, so that the same command goes on with it.
+//! Studies whose rows a chooser selects: those of `scale` and `advise --try`. The name of the folder follows from the command's input, so that the same
+//! command resumes its study.
 
 use crate::chooser::{Chooser, Observation, RunState};
 use crate::datasets::Policy;
@@ -33,26 +34,26 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// What makes a study the one that a command goes on with.
+/// The inputs that identify a study. Commands with equal inputs resume the same study.
 #[derive(Serialize)]
 pub struct StudyIdentity<'a> {
-    /// Its kind, and the name of the workload.
+    /// Kind of the study, and name of the workload.
     name: [&'a str; 2],
-    /// The workload, as rows have it.
+    /// The workload, as written in rows.
     workload: String,
-    /// The settings of the workload as it is.
+    /// Settings of the unchanged workload.
     plan: BTreeMap<String, String>,
     data_root: String,
     cache: Cache,
     overrides: &'a [String],
     shares: [f64; 2],
     foreign: bool,
-    /// All else that the user decides on.
+    /// Further options of the command.
     more: Vec<String>,
 }
 
 impl<'a> StudyIdentity<'a> {
-    /// About a workload as it was requested.
+    /// Identifies the study of a workload.
     pub fn new(
         kind: &'a str,
         resolved: &'a Resolved,
@@ -62,7 +63,7 @@ impl<'a> StudyIdentity<'a> {
         let root = &resolved.data_root;
         StudyIdentity {
             name: [kind, &resolved.plan.workload],
-            workload: model(&request.workload),
+            workload: row_model(&request.workload),
             plan: run::settings(&resolved.plan),
             data_root: std::path::absolute(root).as_ref().unwrap_or(root).display().to_string(),
             cache: request.cache,
@@ -73,7 +74,7 @@ impl<'a> StudyIdentity<'a> {
         }
     }
 
-    /// `scale-unet3d_h100-1f3a9c02`.
+    /// Name of the folder: `scale-unet3d_h100-1f3a9c02`.
     fn folder_name(&self) -> anyhow::Result<String> {
         let hash = crc32fast::hash(&serde_json::to_vec(self)?);
         let [kind, workload] = self.name;
@@ -81,43 +82,43 @@ impl<'a> StudyIdentity<'a> {
     }
 }
 
-/// A study in a folder of its own.
+/// A study in its own folder, whose rows a chooser selects.
 pub struct ChosenStudy {
-    /// The folder: the CSV, its state, and the results.
+    /// The folder with the CSV, its state and the results.
     pub folder: PathBuf,
     /// Its files.
     pub files: StudyFiles,
     settings: StudySettings,
     machine: ThisMachine,
-    /// This command ran something.
+    /// Whether this command ran a row.
     has_run: bool,
-    /// Folders of the runs that were finished before this command; `None` until it starts.
+    /// Folders of the runs that were finished before this command; `None` before its first start.
     earlier: Option<BTreeSet<PathBuf>>,
-    /// Number of these that count.
+    /// Number of earlier runs whose results are used.
     earlier_runs: usize,
-    /// Start of the oldest run that counts, as its record has it.
+    /// Start time of the oldest run whose result is used, as in its record.
     pub oldest_run: Option<String>,
 }
 
 impl ChosenStudy {
-    /// The study about a question, below `results`; begun where there is none. With `again`, everything is measured anew.
+    /// Opens or creates the study with this identity below `results`. With `again`, all rows are set back and run again.
     pub fn open(
-        question: &StudyIdentity<'_>,
+        identity: &StudyIdentity<'_>,
         results: &Path,
         data: &Request,
         again: bool,
         host: RunnerHost,
     ) -> anyhow::Result<Self> {
-        let here = std::env::current_dir().context("cannot tell the working directory")?;
-        let folder = here.join(results).join(question.folder_name()?);
+        let here = std::env::current_dir().context("cannot determine the working directory")?;
+        let folder = here.join(results).join(identity.folder_name()?);
         let data_folder = data.data.as_ref().map(|data| here.join(data));
-        // The scripts of runs are UTF-8: another name would become that of another folder.
-        let folders = [data_folder.as_deref(), Some(folder.as_path())];
-        if let Some(folder) = folders.into_iter().flatten().find(|path| path.to_str().is_none()) {
-            let folder = folder.display();
+        // Scripts of runs are UTF-8 and could not contain the path unchanged.
+        let paths = [data_folder.as_deref(), Some(folder.as_path())];
+        if let Some(path) = paths.into_iter().flatten().find(|path| path.to_str().is_none()) {
+            let path = path.display();
             return refuse(
-                format!("`{folder}` is not UTF-8, in which other processes are told of it"),
-                "give folders of other names, or a link to them",
+                format!("`{path}` is not valid UTF-8, which the scripts of runs need"),
+                "use folders with other names, or links to them",
             );
         }
         fs::create_dir_all(&folder)
@@ -132,13 +133,13 @@ impl ChosenStudy {
         let files = StudyFiles::new(&csv).map_err(|error| as_refusal(error.into()))?;
         let is_empty = || csv.metadata().is_ok_and(|metadata| metadata.len() == 0);
         if is_empty() {
-            // Another process may begin the same study.
+            // Another process may create the same study.
             let _lock = lock(&files).map_err(|error| as_refusal(error.into()))?;
             if is_empty() {
                 write_atomically(&csv, Table::new(Vec::new(), &[]).text().as_bytes())?;
             }
         }
-        let cache = match question.cache {
+        let cache = match identity.cache {
             Cache::Cold => "cold",
             Cache::Warm => "warm",
             Cache::AsIs => settings::AS_IS,
@@ -168,6 +169,7 @@ impl ChosenStudy {
         Ok(study)
     }
 
+    /// Sets all rows back to `N`, and removes the conclusion.
     fn set_back(&self) -> anyhow::Result<()> {
         let _lock = lock(&self.files)?;
         self.take_conclusion()?;
@@ -179,19 +181,19 @@ impl ChosenStudy {
         Ok(())
     }
 
-    /// Run the rows that `chooser` decides on; `judge` reads the values of a run. What failed before is run again.
+    /// Runs the rows that `chooser` selects. `observe` extracts the values of a run from its record. Failed rows are run again.
     pub fn run(
         &mut self,
         chooser: &mut dyn Chooser,
-        judge: fn(&Record) -> Observation,
+        observe: fn(&Record) -> Observation,
     ) -> anyhow::Result<RunnerEnd> {
-        self.start(chooser, judge).map_err(as_refusal)
+        self.start(chooser, observe).map_err(as_refusal)
     }
 
     fn start(
         &mut self,
         chooser: &mut dyn Chooser,
-        judge: fn(&Record) -> Observation,
+        observe: fn(&Record) -> Observation,
     ) -> anyhow::Result<RunnerEnd> {
         let lock = lock(&self.files)?;
         let state = StudyState::open(&self.files, &lock)?;
@@ -200,7 +202,7 @@ impl ChosenStudy {
         if !self.machine.wait_for_earlier_runs(state.settings.as_ref())? {
             return Err(Interrupted(self.folder.display().to_string()).into());
         }
-        self.machine.judge = judge;
+        self.machine.observe_record = observe;
         let is_first_start = self.earlier.is_none();
         let options = RunnerOptions {
             retry: true,
@@ -209,8 +211,8 @@ impl ChosenStudy {
             repeat_worthless: is_first_start,
             ..RunnerOptions::default()
         };
-        let complete = state.attempts.iter().filter(|attempt| attempt.is_complete());
-        let complete: BTreeSet<PathBuf> = complete.map(|attempt| attempt.run_dir.clone()).collect();
+        let attempts = state.attempts.iter().filter(|attempt| attempt.is_complete());
+        let complete: BTreeSet<PathBuf> = attempts.map(|attempt| attempt.run_dir.clone()).collect();
         let earlier = self.earlier.get_or_insert(complete).clone();
         let concluded = self.take_conclusion()?;
         let before = fs::read(&self.files.csv)?;
@@ -221,20 +223,21 @@ impl ChosenStudy {
         if !has_run && before == fs::read(&self.files.csv)? {
             concluded.iter().try_for_each(|(path, text)| write_atomically(path, text))?;
         }
-        let done = end.history.runs.iter().filter_map(|past| match &past.state {
+        let run_dirs = end.history.runs.iter().filter_map(|past| match &past.state {
             RunState::Done(measured) => Some(&measured.run_dir),
             _ => None,
         });
-        let done: BTreeSet<&PathBuf> = done.collect();
-        self.earlier_runs = done.iter().filter(|run_dir| earlier.contains(**run_dir)).count();
-        let counted = end.state.attempts.iter().filter(|attempt| done.contains(&attempt.run_dir));
-        let oldest = counted.min_by_key(|attempt| attempt.number);
-        let oldest = oldest.and_then(|attempt| load_run(&attempt.run_dir).ok());
-        self.oldest_run = oldest.map(|record| record.started);
+        let used: BTreeSet<&PathBuf> = run_dirs.collect();
+        self.earlier_runs = used.iter().filter(|run_dir| earlier.contains(**run_dir)).count();
+        let attempts = end.state.attempts.iter();
+        let used_attempts = attempts.filter(|attempt| used.contains(&attempt.run_dir));
+        let oldest = used_attempts.min_by_key(|attempt| attempt.number);
+        let oldest_record = oldest.and_then(|attempt| load_run(&attempt.run_dir).ok());
+        self.oldest_run = oldest_record.map(|record| record.started);
         Ok(end)
     }
 
-    /// Remove the conclusion from the folder: it is not that of the runs to come.
+    /// Removes the conclusion from the folder, as further runs may change it. Returns the removed files.
     fn take_conclusion(&self) -> anyhow::Result<Vec<(PathBuf, Vec<u8>)>> {
         let mut taken = Vec::new();
         for path in [CONCLUSION_FILE, TRIALS_FILE].map(|name| self.folder.join(name)) {
@@ -247,29 +250,29 @@ impl ChosenStudy {
         Ok(taken)
     }
 
-    /// Note how old the results are of which some are older than this command.
+    /// Reports the number and age of results from earlier commands, if any are used.
     pub fn note_earlier_runs(&self) {
         if self.earlier_runs == 0 {
             return;
         }
-        let nothing = if self.has_run { "" } else { "nothing was run now; " };
+        let no_run = if self.has_run { "" } else { "no run was made now; " };
         let runs = units::counted(self.earlier_runs as u64, "run");
-        let oldest = self.oldest_run.as_deref().and_then(|started| started.get(..19));
-        let oldest = oldest.map(|time| format!(", the oldest from {}", time.replace('T', " ")));
-        let oldest = oldest.unwrap_or_default();
+        let started = self.oldest_run.as_deref().and_then(|started| started.get(..19));
+        let age = started.map(|time| format!(", the oldest from {}", time.replace('T', " ")));
+        let age = age.unwrap_or_default();
         self.machine.listener().note(format!(
-            "note: {nothing}{runs} of an earlier start count{oldest} (`--again` measures anew)"
+            "note: {no_run}the result uses {runs} of an earlier start{age} (`--again` repeats them)"
         ));
     }
 
-    /// Folders of the datasets below `roots` that the study made.
+    /// Folders of the datasets below `roots` that the study generated.
     pub fn datasets_made(&mut self, roots: &BTreeSet<PathBuf>) -> anyhow::Result<Vec<PathBuf>> {
         let settings = StudyState::read(&self.files)?.settings;
-        let made = settings.map(|settings| self.machine.own_datasets(roots, &settings.id));
-        Ok(made.unwrap_or_default().into_keys().collect())
+        let generated = settings.map(|settings| self.machine.own_datasets(roots, &settings.id));
+        Ok(generated.unwrap_or_default().into_keys().collect())
     }
 
-    /// Remove all datasets that the study made in these folders but one.
+    /// Removes the datasets below `roots` that the study generated, except `kept`. A dataset that cannot be removed causes a warning.
     pub fn remove_datasets(
         &mut self,
         roots: &BTreeSet<PathBuf>,
@@ -282,11 +285,11 @@ impl ChosenStudy {
                 Ok(true) => {}
                 Ok(false) => {
                     let folder = folder.display();
-                    listener.important(format!("warning: `{folder}` stays: it is in use"));
+                    listener.important(format!("warning: `{folder}` is kept: it is in use"));
                 }
                 Err(error) => {
                     let folder = folder.display();
-                    listener.important(format!("warning: `{folder}` stays: {error}"));
+                    listener.important(format!("warning: `{folder}` is kept: {error}"));
                 }
             }
         }
@@ -294,7 +297,7 @@ impl ChosenStudy {
     }
 }
 
-/// The row that runs a workload with all of these overrides, of which the last of a key counts.
+/// Returns the row that runs a request. Of several overrides of a key, the last one is used.
 pub fn row(data: &Request, accelerators: u32) -> anyhow::Result<Row> {
     let foreign = data.foreign.then(|| "dataset.foreign=True".to_string());
     let mut settings: Vec<Setting> = Vec::new();
@@ -303,7 +306,7 @@ pub fn row(data: &Request, accelerators: u32) -> anyhow::Result<Row> {
         if let Some(value) = &mut setting.value {
             if value.chars().any(char::is_control) {
                 return refuse(
-                    format!("`{}` holds a tab, an end of line or the like", text.escape_debug()),
+                    format!("`{}` contains a control character", text.escape_debug()),
                     "set it in the workload's file",
                 );
             }
@@ -317,13 +320,13 @@ pub fn row(data: &Request, accelerators: u32) -> anyhow::Result<Row> {
             settings.push(setting);
         }
     }
-    Ok(Row { settings, ..Row::new(model(&data.workload), accelerators) })
+    Ok(Row { settings, ..Row::new(row_model(&data.workload), accelerators) })
 }
 
-/// The workload as rows have it: the absolute path of a file or folder, or the name of a bundled workload.
-fn model(workload: &str) -> String {
+/// The workload as written in rows: the absolute path of a file or folder, or the name of a bundled workload.
+fn row_model(workload: &str) -> String {
     let is_bundled = !is_file(workload) && bundled::find(workload).is_some();
-    let path = std::path::absolute(workload).ok().filter(|path| !is_bundled && path.exists());
-    let path = path.as_deref().and_then(Path::to_str);
-    path.filter(|path| !path.chars().any(char::is_control)).unwrap_or(workload).into()
+    let absolute = std::path::absolute(workload).ok().filter(|path| !is_bundled && path.exists());
+    let text = absolute.as_deref().and_then(Path::to_str);
+    text.filter(|path| !path.chars().any(char::is_control)).unwrap_or(workload).into()
 }

@@ -1,4 +1,4 @@
-//! The surroundings of a study's runner: this machine, its processes, datasets and clock.
+//! The environment of a study's runner on this machine: processes, datasets and the clock.
 
 use crate::bash;
 use crate::chooser::Observation;
@@ -36,15 +36,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// A busy Slurm may fail to launch a step, and srun still ends with 0.
+/// Maximum number of starts of a run. A busy Slurm may fail to launch a step although srun exits with 0.
 const STARTS_MAX: u32 = 3;
 
-/// Duration of the look at disk and processors before a run, in seconds.
-const LOOK_S: f64 = 0.5;
-/// Another duration of it; 0 skips the look.
-const LOOK_VARIABLE: &str = "FEEDRATE_LOOK_S";
+/// Time for which disk and processors are observed before a run, in seconds.
+const OBSERVATION_S: f64 = 0.5;
+/// Environment variable that overrides [`OBSERVATION_S`]; 0 skips the observation.
+const OBSERVATION_VARIABLE: &str = "FEEDRATE_LOOK_S";
 
-/// Tasks of an attempt, each with a folder of its own in the study's state.
+/// Names of the tasks of an attempt, each of which has a folder in the study's state.
 pub(crate) const RUN: &str = "run";
 const GENERATE: &str = "generate";
 
@@ -79,7 +79,7 @@ impl RunnerReporter for Silent {
 pub struct RunnerHost {
     /// Shows the progress.
     pub reporter: Box<dyn RunnerReporter>,
-    /// Set when the user wants to stop.
+    /// Flags that are set when the user stops the program.
     pub signals: Signals,
     /// Reads an environment variable.
     pub variable: fn(&str) -> Option<String>,
@@ -93,24 +93,25 @@ pub struct ThisMachine {
     pub hooks: BTreeMap<String, String>,
     clock: Clock,
     host: RunnerHost,
-    /// What choosers see of a record.
-    pub judge: fn(&Record) -> Observation,
-    /// Itself, which is started for each run.
+    /// Extracts the values of a run that choosers need.
+    pub observe_record: fn(&Record) -> Observation,
+    /// Path of this program, which is started for each run.
     program: PathBuf,
-    /// Scripts that end what the last run, which may be an earlier runner's, may have left in a queue.
+    /// Scripts that cancel queued jobs of the last run, which may be one of an earlier runner.
     cleanup_scripts: Vec<String>,
 }
 
 impl ThisMachine {
-    /// This machine, for the study in `files`.
+    /// Prepares this machine for the study in `files`.
     pub fn new(files: &StudyFiles, host: RunnerHost) -> anyhow::Result<Self> {
         Ok(ThisMachine {
             hooks: files.hooks()?,
             files: files.clone(),
             clock: Clock::new(),
             host,
-            program: std::env::current_exe().context("cannot tell which program this is")?,
-            judge: Observation::new,
+            program: std::env::current_exe()
+                .context("cannot determine the path of this program")?,
+            observe_record: Observation::new,
             cleanup_scripts: Vec::new(),
         })
     }
@@ -124,7 +125,7 @@ impl ThisMachine {
 impl RunnerEnv for ThisMachine {
     fn plan(&mut self, row: &Row, settings: &StudySettings) -> Result<RowPlan, String> {
         let plan = self.plan_row(row, settings)?.plan;
-        // What is wrong with the way of starting shows here, before anything runs.
+        // Problems of the launcher are reported here, before anything runs.
         let job = RowJob { row, plan: &plan, settings, attempt: 0 };
         self.scripts(&job, &["run".into()], &self.files.task(0, "run"))?;
         Ok(plan)
@@ -157,9 +158,9 @@ impl RunnerEnv for ThisMachine {
         {
             let foreign_files = foreign_files.join("`, `");
             let folder = folder.display();
-            self.host
-                .reporter
-                .show_message(&format!("{folder} stays, for others lie in it: `{foreign_files}`"));
+            self.host.reporter.show_message(&format!(
+                "{folder} is kept, as it contains other files: `{foreign_files}`"
+            ));
         }
         Ok(!matches!(removal, Removal::InUse { .. }))
     }
@@ -168,7 +169,7 @@ impl RunnerEnv for ThisMachine {
         let command = self.command(job.row, job.settings).map_err(TaskEnd::Failed)?;
         let launch = self.launch(job.settings).map_err(TaskEnd::Failed)?;
         if launch.member.has(Ability::Elsewhere) {
-            // Hooks are part of the job, and this machine is not the one that is measured.
+            // The job runs on another machine and runs the hooks itself.
             return Ok(PreparedMachine::default());
         }
         for (name, level) in &command.hooks {
@@ -194,7 +195,7 @@ impl RunnerEnv for ThisMachine {
         let command = self.command(job.row, job.settings).map_err(TaskEnd::Failed)?;
         let mut words = command.data.data_arguments();
         words.push("--quiet".into());
-        let what = match task {
+        let subcommand = match task {
             RunnerTask::Generate => GENERATE,
             RunnerTask::Run(run_dir) => {
                 words.extend(["--run-dir".into(), run_dir.display().to_string()]);
@@ -203,9 +204,9 @@ impl RunnerEnv for ThisMachine {
                 RUN
             }
         };
-        words.insert(0, what.into());
+        words.insert(0, subcommand.into());
         self.listener().detail(|| format!("starting: feedrate {}", bash_command(&words)));
-        let folder = self.task_folder(job.attempt, what)?;
+        let folder = self.task_folder(job.attempt, subcommand)?;
         let live_file = folder.join("live");
         words.extend([LIVE_FILE.into(), live_file.display().to_string()]);
         self.host.reporter.follow(live_file);
@@ -222,16 +223,16 @@ impl RunnerEnv for ThisMachine {
             }
             return Ok(());
         }
-        let nothing = "its launcher ended well, and has started nothing";
-        Err(TaskEnd::Failed(supervise::reason(&folder.join("stderr"), nothing)))
+        let problem = "its launcher succeeded without starting a run";
+        Err(TaskEnd::Failed(supervise::reason(&folder.join("stderr"), problem)))
     }
 
     fn check(&mut self, run_dir: &Path, row: &Row, plan: &RowPlan) -> Result<Checked, String> {
         let record = load_run(run_dir).map_err(|error| error.to_string())?;
-        check(&record, row, plan)?;
+        check_record(&record, row, plan)?;
         let doubts = record.study.as_ref().map_or_else(Vec::new, |study| study.doubts.clone());
-        let plan = plan_fingerprint(&record.plan).map_err(|error| error.to_string())?;
-        Ok(Checked { duration_s: duration_s(&record), setup_s: None, plan, doubts })
+        let fingerprint = plan_fingerprint(&record.plan).map_err(|error| error.to_string())?;
+        Ok(Checked { duration_s: duration_s(&record), setup_s: None, plan: fingerprint, doubts })
     }
 
     fn value(&mut self, run_dir: &Path, response: &Metric) -> Option<f64> {
@@ -239,7 +240,8 @@ impl RunnerEnv for ThisMachine {
     }
 
     fn observe(&mut self, run_dir: &Path) -> Observation {
-        load_run(run_dir).map_or_else(|_| Observation::default(), |record| (self.judge)(&record))
+        load_run(run_dir)
+            .map_or_else(|_| Observation::default(), |record| (self.observe_record)(&record))
     }
 
     fn stamp(&self) -> String {
@@ -260,8 +262,7 @@ impl RunnerEnv for ThisMachine {
 }
 
 impl ThisMachine {
-    /// Wait until nothing of an earlier runner measures any more; false where the user did not want to. `settings` are those that the
-    /// earlier runner left.
+    /// Waits until no run of an earlier runner is active. Returns false if the user stopped the wait. `settings` are those of the earlier runner.
     pub fn wait_for_earlier_runs(
         &mut self,
         settings: Option<&StudySettings>,
@@ -279,21 +280,22 @@ impl ThisMachine {
     }
 
     fn wait_until_alone(&self) -> anyhow::Result<bool> {
-        let (running, stop) = (self.files.running(), &self.host.signals.interrupted);
+        let running = self.files.running();
+        let stop = &self.host.signals.interrupted;
         wait_until_alone(&running, &self.cleanup_scripts, stop, &mut || {
-            self.host.reporter.show_message("waiting for the end of what an earlier runner began");
+            self.host.reporter.show_message("waiting for a run of an earlier runner to end");
         })
-        .context("cannot tell whether a run of an earlier runner goes on")
+        .context("cannot determine whether a run of an earlier runner is active")
     }
 
-    /// One look at the disk below the dataset and at the processors; `None` where the user skips it.
+    /// Observes the disk of the dataset and the processors for a moment; `None` if the user skips it.
     fn activity(&self, job: &RowJob) -> Option<MachineActivity> {
-        let given = (self.host.variable)(LOOK_VARIABLE).and_then(|text| text.parse().ok());
-        let look = Duration::try_from_secs_f64(given.unwrap_or(LOOK_S)).ok()?;
+        let given = (self.host.variable)(OBSERVATION_VARIABLE).and_then(|text| text.parse().ok());
+        let duration = Duration::try_from_secs_f64(given.unwrap_or(OBSERVATION_S)).ok()?;
         let dataset = job.plan.dataset.as_ref();
         let folder = dataset.map_or(&job.settings.folder, |dataset| &dataset.folder);
         let stop = &self.host.signals.interrupted;
-        (!look.is_zero()).then(|| system::activity(folder, look, &self.clock, stop))
+        (!duration.is_zero()).then(|| system::activity(folder, duration, &self.clock, stop))
     }
 
     fn command(&self, row: &Row, settings: &StudySettings) -> Result<RowCommand, String> {
@@ -301,7 +303,7 @@ impl ThisMachine {
         command.map_err(|problem| problem.to_string())
     }
 
-    /// The plan of a row.
+    /// Plans a row.
     pub fn plan_row(&self, row: &Row, settings: &StudySettings) -> Result<PlannedRow, String> {
         self.command(row, settings)?.plan()
     }
@@ -309,10 +311,11 @@ impl ThisMachine {
     fn launch(&self, settings: &StudySettings) -> Result<&'static Launcher, String> {
         let name = &settings.launching.launch;
         launch::find(name).ok_or_else(|| {
-            format!("there is no way to start runs called `{name}`\n  hint: see `feedrate list launches`")
+            format!("there is no launcher `{name}`\n  hint: see `feedrate list launches`")
         })
     }
 
+    /// The scripts that run `feedrate` with the arguments `words`.
     fn scripts(&self, job: &RowJob, words: &[String], folder: &Path) -> Result<Scripts, String> {
         let launch = self.launch(job.settings)?;
         let mut options = job.settings.launching.clone();
@@ -322,7 +325,7 @@ impl ThisMachine {
             let lines = hooks.iter().map(|(name, level)| self.hook_line(name, level));
             options.prologue.extend(lines.map(|line| format!("( {line} )")));
         }
-        let wanted = launch::LaunchJob {
+        let launch_job = launch::LaunchJob {
             program: &self.program,
             arguments: words,
             accelerators: job.row.accelerators,
@@ -333,7 +336,7 @@ impl ThisMachine {
             options: &options,
             variable: &self.host.variable,
         };
-        let scripts = (launch.scripts)(&wanted);
+        let scripts = (launch.scripts)(&launch_job);
         scripts.map_err(|error| format!("{error}\n  hint: {}", error.hint))
     }
 
@@ -343,21 +346,21 @@ impl ThisMachine {
         format!("feedrate-{study}-{attempt}")
     }
 
-    /// A hook's command, with the level as its first argument.
+    /// The line of bash that runs a hook, with the level as its first argument.
     fn hook_line(&self, name: &str, level: &str) -> String {
         let command = self.hooks.get(name).map_or("", String::as_str);
         format!("set -- {}; {command}", bash_word(level))
     }
 
-    /// Folder of a task, which must not exist yet, so that no link in it can be followed and no file overwritten.
-    fn task_folder(&self, attempt: u64, what: &str) -> Result<PathBuf, TaskEnd> {
-        let folder = self.files.task(attempt, what);
+    /// Creates the folder of a task. It must not exist yet, so that no link in it is followed and no file overwritten.
+    fn task_folder(&self, attempt: u64, task: &str) -> Result<PathBuf, TaskEnd> {
+        let folder = self.files.task(attempt, task);
         fs::create_dir(&folder)
             .map_err(|error| failed(format!("cannot make `{}`: {error}", folder.display())))?;
         Ok(folder)
     }
 
-    /// Run scripts to their end, or until the user wants to stop.
+    /// Runs scripts to their end, or until the user stops the program.
     fn supervise(&mut self, folder: &Path, scripts: &Scripts) -> Result<(), TaskEnd> {
         for (name, text) in &scripts.files {
             write(folder, name, text)?;
@@ -372,10 +375,10 @@ impl ThisMachine {
         };
         let ended = loop {
             let Signals { interrupted, leave, .. } = &self.host.signals;
-            let run = Supervised::start(&self.program, &order);
-            let ended = run.and_then(|mut run| run.wait_for_end(interrupted, leave));
-            let ended = ended.map_err(failed)?;
-            // The supervisor of a runner that was killed may have taken the lock since it was looked at.
+            let started = Supervised::start(&self.program, &order);
+            let waited = started.and_then(|mut run| run.wait_for_end(interrupted, leave));
+            let ended = waited.map_err(failed)?;
+            // The supervisor of a killed runner may have taken the lock since the last check.
             if ended != supervise::ScriptEnd::Busy || !self.wait_until_alone().map_err(failed)? {
                 break ended;
             }
@@ -388,7 +391,7 @@ impl ThisMachine {
                 hung::repeat_report(&order.stderr, self.listener());
                 Err(TaskEnd::Stopped)
             }
-            Some(why) => Err(TaskEnd::Failed(why)),
+            Some(reason) => Err(TaskEnd::Failed(reason)),
             None => Ok(()),
         }
     }
@@ -404,30 +407,33 @@ fn failed(error: impl std::fmt::Display) -> TaskEnd {
     TaskEnd::Failed(error.to_string())
 }
 
-/// Whether a record is whole, and that of this row and its own dataset.
-fn check(record: &Record, row: &Row, plan: &RowPlan) -> Result<(), String> {
+/// Checks that a record is complete, and belongs to this row and its dataset.
+fn check_record(record: &Record, row: &Row, plan: &RowPlan) -> Result<(), String> {
     if !record.complete {
-        let why = record.stopped_because.as_deref().unwrap_or("nobody knows why");
-        return Err(format!("the run did not reach its end: {why}"));
+        let reason = record.stopped_because.as_deref().unwrap_or("unknown reason");
+        return Err(format!("the run did not finish: {reason}"));
     }
     if record.plan.accelerators != row.accelerators {
-        let (ran, asked) = (record.plan.accelerators, row.accelerators);
-        return Err(format!("the run had {ran} accelerators, and {asked} were asked for"));
+        return Err(format!(
+            "the run had {} accelerators instead of {}",
+            record.plan.accelerators, row.accelerators
+        ));
     }
-    let read = Manifest::fingerprint_of(&record.plan.dataset);
+    let fingerprint = Manifest::fingerprint_of(&record.plan.dataset);
     match &plan.dataset {
-        Some(dataset) if dataset.fingerprint != read => Err(format!(
-            "the run read dataset {read}, and its row asks for {}",
+        Some(dataset) if dataset.fingerprint != fingerprint => Err(format!(
+            "the run read dataset {fingerprint}, but its row needs {}",
             dataset.fingerprint
         )),
         _ => Ok(()),
     }
 }
 
-/// From the start of its clock to the end of whatever came last.
+/// Duration of a run in seconds: from the start of its clock to the end of its last epoch, evaluation or checkpoint.
 fn duration_s(record: &Record) -> f64 {
     let epochs = record.epochs.iter().chain(&record.evaluations);
     let checkpoints = record.epochs.iter().flat_map(|epoch| &epoch.checkpoints);
-    let ends = epochs.map(|epoch| epoch.end_ns).chain(checkpoints.map(|of| of.end_ns));
+    let ends =
+        epochs.map(|epoch| epoch.end_ns).chain(checkpoints.map(|checkpoint| checkpoint.end_ns));
     ends.max().unwrap_or(0) as f64 / 1e9
 }

@@ -1,4 +1,4 @@
-//! From a row of a study to what `feedrate run` is asked for, and to its plan. Runs nothing.
+//! Converts a row of a study to the arguments of `feedrate run`, and plans it. Runs nothing.
 
 use crate::keys::{self, DATA};
 use crate::runner::{RowDataset, RowPlan};
@@ -19,13 +19,13 @@ use feedrate_spec::problem::Problem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Assumed rate of a storage until runs have measured it.
+/// Assumed rate of a storage before the first run.
 const BYTES_PER_SECOND: f64 = 500e6;
 
-/// Each file, and the manifest, fills up to a block more than it holds.
+/// Size of a block of the file system. Each file, and the manifest, may occupy up to one block more than its size.
 const BLOCK_BYTES: u64 = 4096;
 
-/// How a row is run.
+/// The command that runs a row.
 pub struct RowCommand {
     /// `cold`, `warm` or `as-is`.
     pub cache: String,
@@ -35,24 +35,29 @@ pub struct RowCommand {
     pub data: Request,
 }
 
-/// A row that is planned.
+/// The plan of a row, and the state of its dataset.
 pub struct PlannedRow {
-    /// Its dataset and durations.
+    /// The plan, with the dataset and durations.
     pub plan: RowPlan,
-    /// All of the dataset is there.
+    /// Whether all files of the dataset exist.
     pub is_complete: bool,
 }
 
 impl RowCommand {
-    /// As a row of the study in `csv` asks.
+    /// Creates the command of a row of the study in `csv`.
+    ///
+    /// # Errors
+    /// A setting of the study in the row is invalid.
     pub fn new(
         row: &Row,
         settings: &StudySettings,
         hooks: &BTreeMap<String, String>,
         csv: &Path,
     ) -> Result<Self, Problem> {
-        let (mut cache, mut data) = (settings.cache.clone(), settings.data.clone());
-        let (mut asked, mut overrides) = (Vec::new(), Vec::new());
+        let mut cache = settings.cache.clone();
+        let mut data = settings.data.clone();
+        let mut row_hooks = Vec::new();
+        let mut overrides = Vec::new();
         overrides.extend(row.epochs.map(|epochs| format!("++workload.train.epochs={epochs}")));
         overrides.extend(row.seed.map(|seed| format!("++workload.train.seed={seed}")));
         for setting in &row.settings {
@@ -60,17 +65,18 @@ impl RowCommand {
                 overrides.push(setting.text());
                 continue;
             }
-            let (key, value) = (setting.key.as_str(), setting.value.clone().unwrap_or_default());
+            let key = setting.key.as_str();
+            let value = setting.value.clone().unwrap_or_default();
             if let Some(problem) = keys::check_study_setting(key, &value, hooks) {
                 return Err(problem);
             }
             match key.strip_prefix(HOOK_PREFIX) {
-                Some(name) => asked.push((name.into(), value)),
+                Some(name) => row_hooks.push((name.into(), value)),
                 None if key == DATA => data = Some(settings.folder.join(value)),
                 None => cache = value,
             }
         }
-        let data = Request {
+        let request = Request {
             workload: find_workload(&row.model, csv),
             overrides,
             accelerators: Some(row.accelerators),
@@ -79,10 +85,13 @@ impl RowCommand {
             shrink_records: settings.shrink_records,
             ..Request::default()
         };
-        Ok(RowCommand { cache, hooks: asked, data })
+        Ok(RowCommand { cache, hooks: row_hooks, data: request })
     }
 
-    /// Plan it; what is wrong with it, in words.
+    /// Plans the row.
+    ///
+    /// # Errors
+    /// The row cannot be planned, for this reason.
     pub fn plan(&self) -> Result<PlannedRow, String> {
         self.planned().map_err(|error| failure::describe(&error))
     }
@@ -101,7 +110,7 @@ impl RowCommand {
             dataset: None,
             run_s: duration.total_s() - duration.generation_s,
             generation_s: 0.0,
-            settings: plan_fingerprint(&plan)?,
+            fingerprint: plan_fingerprint(&plan)?,
         };
         let needs_files = !plan.is_checkpoint_only()
             && !workload.dataset_foreign
@@ -121,41 +130,41 @@ impl RowCommand {
     }
 }
 
-/// Fingerprint of the settings of a plan: replicates have the same.
+/// Fingerprint of the settings of a plan. Replicates have equal fingerprints.
 pub(crate) fn plan_fingerprint(plan: &Plan) -> serde_json::Result<String> {
     let settings = serde_json::to_vec(&settings(plan))?;
     Ok(format!("{:08x}{:08x}", crc32fast::hash(&settings), crc32c::crc32c(&settings)))
 }
 
-/// Where the workload `model` of a study comes from: the YAML file of that name beside `named_in`, the CSV or a design that names it,
-/// goes before a bundled workload, but not before a file that `model` names from here.
-pub fn find_workload(model: &str, named_in: &Path) -> String {
+/// Finds the workload that `model` names in `file`, a CSV or a design: first a file with this path relative to the working directory, then a YAML file
+/// beside `file`, then a bundled workload. Returns the path or the name.
+pub fn find_workload(model: &str, file: &Path) -> String {
     if is_file(model) && Path::new(model).exists() {
         return model.into();
     }
     let endings: &[&str] = if is_file(model) { &[""] } else { &[".yaml", ".yml", ""] };
-    let folder = named_in.parent().unwrap_or(Path::new(""));
+    let folder = file.parent().unwrap_or(Path::new(""));
     let mut beside = endings.iter().map(|ending| folder.join(format!("{model}{ending}")));
-    match beside.find(|file| file.is_file()) {
-        // A bare name would be that of a bundled workload.
-        Some(file) if file.parent() == Some(Path::new("")) => format!("./{}", file.display()),
-        Some(file) => file.display().to_string(),
+    match beside.find(|path| path.is_file()) {
+        // A name without a folder would be read as a bundled workload.
+        Some(path) if path.parent() == Some(Path::new("")) => format!("./{}", path.display()),
+        Some(path) => path.display().to_string(),
         None => model.into(),
     }
 }
 
-/// Report models whose file beside the study is used instead of the bundled workload of that name.
+/// Reports models for which a file beside the study is used instead of the bundled workload with the same name.
 pub fn note_local_workloads<'a>(
     models: impl IntoIterator<Item = &'a str>,
     csv: &Path,
     listener: &dyn Listener,
 ) {
-    let models: BTreeSet<&str> = models.into_iter().collect();
-    for model in models.into_iter().filter(|model| bundled::find(model).is_some()) {
+    let names: BTreeSet<&str> = models.into_iter().collect();
+    for model in names.into_iter().filter(|model| bundled::find(model).is_some()) {
         let file = find_workload(model, csv);
         if file != model {
             listener.note(format!(
-                "workload `{model}` is `{file}`, which lies beside the study, not the bundled one"
+                "workload `{model}` is `{file}` beside the study, not the bundled one"
             ));
         }
     }

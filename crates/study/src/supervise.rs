@@ -1,9 +1,9 @@
-//! Runs a script with all processes that it starts, and ends them with it. Knows nothing of studies.
+//! Runs a script and ends all processes that it started. Independent of studies.
 //!
-//! The parent of the script is a process of its own, the supervisor, to which the runner holds a pipe. When the pipe ends, because
-//! the runner stops the run or died, the supervisor sends TERM to all processes below it and kills what is left after a grace. It
-//! adopts every process below it that loses its parent (a subreaper, prctl(2)), so that none escapes. If the supervisor itself is
-//! killed, its lock file still says that a run had begun, and the next runner kills the processes that carry the mark of the run.
+//! The parent of the script is a separate process, the supervisor, which is connected to the runner by a pipe. When the pipe closes, because the runner
+//! stops the run or died, the supervisor sends TERM to all its descendants and kills the remaining ones after a grace period. As a subreaper (prctl(2)),
+//! it adopts descendants that lose their parent, so that none escapes. If the supervisor itself is killed, its lock file still shows that a run was
+//! active, and the next runner kills the processes that carry the mark of the run.
 
 use feedrate_spec::units;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -26,39 +26,39 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Time between two looks at a run, or at a lock.
-const LOOK: Duration = Duration::from_millis(20);
+/// Interval at which a run or a lock is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Lines of a failed run's messages that are shown.
+/// Maximum lines of a failed run's messages to show.
 const REASON_LINES: usize = 6;
 
-/// A file system with less room is full, but for what was freed as the run ended.
+/// A file system with less free space counts as full. The end of the run may have freed a little.
 const FULL_BYTES: u64 = 64 << 10;
 
-/// Time that a stopped run has to write what it measured: longer than it takes to leave a storage that hangs.
+/// Time that a stopped run has to write its results; longer than the timeout for a storage that hangs.
 pub const GRACE: Duration = Duration::from_millis(12_300);
 
-/// Rest of the grace once a stopped run is to hurry: a run that hangs still writes what it has.
+/// Remaining grace period after a second stop request; enough for a run that hangs to write its results.
 const HURRIED_GRACE: Duration = Duration::from_millis(2300);
 
-/// A process that lives this long after it was killed waits for a storage that does not answer.
+/// Time after which a killed process that still exists is given up: it waits for a storage that does not respond.
 const UNKILLABLE: Duration = Duration::from_millis(500);
 
-/// Variable in the environment of all processes of a run: the path of its lock.
+/// Environment variable of all processes of a run, the mark: the path of the run's lock.
 const MARK: &str = "FEEDRATE_RUNNING";
 
 /// A script to supervise. Paths must be valid in the working directory of the runner.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Supervision {
-    /// Script that bash runs.
+    /// Script to run with bash.
     pub script: PathBuf,
-    /// Text of a script that ends jobs of the run elsewhere, such as Slurm's, unless the run ended well by itself.
+    /// Text of a script that cancels queued jobs of the run, such as Slurm's. It runs unless the run succeeded.
     pub cleanup: Option<String>,
-    /// File that output is appended to.
+    /// File to which output is appended.
     pub stdout: PathBuf,
-    /// File that messages are appended to.
+    /// File to which messages are appended.
     pub stderr: PathBuf,
-    /// File that is locked while any process of the run lives.
+    /// File that is locked while any process of the run exists.
     pub running: PathBuf,
     /// Time between TERM and KILL.
     pub grace: Duration,
@@ -68,20 +68,20 @@ pub struct Supervision {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScriptEnd {
-    /// By itself, with this code.
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// It was ended by this signal.
     Signalled(i32),
-    /// Not started: another run goes on, or was left by a killed supervisor.
+    /// Not started, as another run is active, or was left by a killed supervisor.
     Busy,
     /// Not started, for this reason.
     Refused(String),
-    /// Its supervisor was killed; [`wait_until_alone`] ends what is left of it.
+    /// Its supervisor was killed; [`wait_until_alone`] ends the remaining processes.
     Lost,
 }
 
 impl ScriptEnd {
-    /// Reason of a failure, with the end of its messages from the last error on; `None` where the script ended well.
+    /// The reason of a failure, with the end of its messages from the last error on; `None` if the script succeeded.
     pub fn failure(&self, messages: &Path) -> Option<String> {
         match self {
             ScriptEnd::Exited(0) => None,
@@ -91,46 +91,47 @@ impl ScriptEnd {
             ScriptEnd::Signalled(signal) => {
                 Some(reason(messages, &format!("signal {signal} ended it")))
             }
-            ScriptEnd::Busy => Some("another run goes on".into()),
-            ScriptEnd::Refused(why) => Some(why.clone()),
+            ScriptEnd::Busy => Some("another run is active".into()),
+            ScriptEnd::Refused(reason) => Some(reason.clone()),
             ScriptEnd::Lost => Some("its supervisor was killed".into()),
         }
     }
 }
 
-/// `what`, with the end of the messages in a file, from the last error on.
-pub fn reason(messages: &Path, what: &str) -> String {
-    let text = fs::read(messages).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
+/// Returns `problem` with the end of the messages in a file, from the last error on.
+pub fn reason(messages: &Path, problem: &str) -> String {
+    let bytes = fs::read(messages).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let error = lines.iter().rposition(|line| line.starts_with("error"));
     let first = error.unwrap_or(lines.len().saturating_sub(REASON_LINES));
     let shown: Vec<&str> = lines[first..].iter().take(REASON_LINES).copied().collect();
     if !shown.is_empty() {
-        return format!("{what}: {}", shown.join("\n").trim_start_matches("error: "));
+        return format!("{problem}: {}", shown.join("\n").trim_start_matches("error: "));
     }
     let folder = messages.parent().unwrap_or(messages);
-    let room = rustix::fs::statvfs(folder).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
-    match room {
-        // There may have been no room for its messages.
+    let free_bytes =
+        rustix::fs::statvfs(folder).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    match free_bytes {
+        // The messages may not have fit on the file system.
         Ok(bytes) if bytes < FULL_BYTES => {
-            let (folder, bytes) = (folder.display(), units::bytes(bytes));
-            format!("{what} without a message, and `{folder}` has room for {bytes} only")
+            let free = units::bytes(bytes);
+            format!("{problem} without a message, and `{}` has only {free} free", folder.display())
         }
-        _ => what.into(),
+        _ => problem.into(),
     }
 }
 
-/// A supervised run, seen by its runner. Dropping it stops the run without waiting for its end.
+/// The runner's handle of a supervised run. Dropping it stops the run without waiting for its end.
 #[derive(Debug)]
 pub struct Supervised {
     supervisor: Child,
-    /// Its end stops the run.
+    /// Closing it stops the run.
     pipe: Option<ChildStdin>,
 }
 
 impl Supervised {
-    /// Start a run under a supervisor, which is `program`, a `feedrate`.
+    /// Starts a run under a supervisor: `program supervise`, where `program` is a `feedrate` binary.
     ///
     /// # Errors
     /// The supervisor could not be started.
@@ -138,14 +139,14 @@ impl Supervised {
         let mut command = Command::new(program);
         command.arg("supervise").arg(serde_json::to_string(order)?);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(append_to(&order.stderr)?);
-        // Signals of a terminal reach the runner alone.
+        // Signals of a terminal must reach only the runner.
         in_own_session(&mut command, None);
         let mut supervisor = command.spawn()?;
         let pipe = supervisor.stdin.take();
         Ok(Supervised { supervisor, pipe })
     }
 
-    /// Wait until no process of the run lives. It is stopped once `stop` is set, and hurried once `leave` is.
+    /// Waits until no process of the run exists. Stops the run once `stop` is set, and shortens its grace period once `leave` is set.
     ///
     /// # Errors
     /// The supervisor cannot be waited for.
@@ -159,21 +160,21 @@ impl Supervised {
             if leave.load(Relaxed) && !std::mem::replace(&mut is_hurried, true) {
                 let _ = kill_process(supervisor, Signal::TERM);
             }
-            sleep(LOOK);
+            sleep(POLL_INTERVAL);
         }
-        let mut ended = String::new();
+        let mut output = String::new();
         if let Some(pipe) = &mut self.supervisor.stdout {
-            pipe.read_to_string(&mut ended)?;
+            pipe.read_to_string(&mut output)?;
         }
-        Ok(serde_json::from_str(&ended).unwrap_or(ScriptEnd::Lost))
+        Ok(serde_json::from_str(&output).unwrap_or(ScriptEnd::Lost))
     }
 }
 
-/// Wait until nothing of an earlier run lives. Processes that lost their supervisor are killed, and `cleanup_scripts` (texts for bash)
-/// end its jobs elsewhere. `on_wait` is called once if a supervised run goes on. Returns false if `stop` is set meanwhile.
+/// Waits until no process of an earlier run exists. Kills processes whose supervisor was killed, and cancels their queued jobs with `cleanup_scripts`
+/// (texts for bash). Calls `on_wait` once if a supervised run is still active. Returns false if `stop` is set while waiting.
 ///
 /// # Errors
-/// The lock cannot be opened, or a clean-up failed: something else may be measuring.
+/// The lock cannot be opened, or a clean-up failed, so that another run may still be measuring.
 pub fn wait_until_alone(
     running: &Path,
     cleanup_scripts: &[String],
@@ -183,7 +184,7 @@ pub fn wait_until_alone(
     let mut has_waited = false;
     loop {
         if let Some(lock) = RunningLock::take(running)? {
-            if lock.is_left()? {
+            if lock.is_abandoned()? {
                 lock.kill_marked();
                 cleanup_scripts.iter().try_for_each(|script| clean_up(script))?;
                 lock.file.set_len(0)?;
@@ -196,22 +197,22 @@ pub fn wait_until_alone(
         if stop.load(Relaxed) {
             return Ok(false);
         }
-        sleep(LOOK);
+        sleep(POLL_INTERVAL);
     }
 }
 
-/// Supervise one run until nothing of it lives; the supervisor's own side. The end of stdin or a signal that ends processes stops the
-/// run, another signal hurries it. `now_ns` is a monotonic clock. Call it from the first thread of a process without children.
+/// Supervises one run until none of its processes exists. This is the main function of the supervisor: call it from the first thread of a process
+/// without children. The run is stopped when stdin closes or on a signal; a further signal shortens the grace period. `now_ns` is a monotonic clock.
 pub fn supervise(order: &Supervision, now_ns: &dyn Fn() -> u64) -> ScriptEnd {
     supervise_script(order, now_ns).unwrap_or_else(|error| ScriptEnd::Refused(error.to_string()))
 }
 
 fn supervise_script(order: &Supervision, now_ns: &dyn Fn() -> u64) -> io::Result<ScriptEnd> {
     let lock = RunningLock::take(&order.running)?;
-    let Some(lock) = lock.filter(|lock| !lock.is_left().unwrap_or(true)) else {
+    let Some(lock) = lock.filter(|lock| !lock.is_abandoned().unwrap_or(true)) else {
         return Ok(ScriptEnd::Busy);
     };
-    // The next runner may have looked at the files of this run already.
+    // Without its runner, the next one may already have checked the files of this run.
     if is_runner_gone(Duration::ZERO) {
         return Ok(ScriptEnd::Refused("its runner is gone".into()));
     }
@@ -229,18 +230,18 @@ fn supervise_script(order: &Supervision, now_ns: &dyn Fn() -> u64) -> io::Result
             return Err(error);
         }
     };
-    let (ended, was_stopped) = wait_until_nothing_lives(script, order.grace, &signalled, now_ns)?;
-    // Some launchers that are stopped end as if all were well.
-    let is_well = ended == ScriptEnd::Exited(0) && !was_stopped;
-    let mut cleanup = order.cleanup.iter().filter(|_| !is_well);
-    // A failed clean-up is left to the next runner, which reports it.
+    let (ended, was_stopped) = wait_for_all(script, order.grace, &signalled, now_ns)?;
+    // Some launchers exit with 0 when they are stopped.
+    let has_succeeded = ended == ScriptEnd::Exited(0) && !was_stopped;
+    let mut cleanup = order.cleanup.iter().filter(|_| !has_succeeded);
+    // After a failed clean-up, the lock stays abandoned: the next runner tries again and reports the error.
     if cleanup.all(|script| clean_up(script).is_ok()) {
         lock.file.set_len(0)?;
     }
     Ok(ended)
 }
 
-/// Start bash, which dies with this process.
+/// Starts bash, which is killed when this process ends.
 fn start_script(order: &Supervision, mark: &str) -> io::Result<Pid> {
     let mut bash = Command::new("bash");
     bash.arg(&order.script).env(MARK, mark).stdin(Stdio::null());
@@ -249,22 +250,25 @@ fn start_script(order: &Supervision, mark: &str) -> io::Result<Pid> {
     Ok(Pid::from_child(&bash.spawn()?))
 }
 
-/// Returns how `script` ended, and whether it was stopped, once it and all that it started are gone or cannot be killed.
-fn wait_until_nothing_lives(
+/// Waits until `script` and all its descendants are gone or cannot be killed. Returns how the script ended, and whether it was stopped.
+fn wait_for_all(
     script: Pid,
     grace: Duration,
     signalled: &AtomicBool,
     now_ns: &dyn Fn() -> u64,
 ) -> io::Result<(ScriptEnd, bool)> {
     let nanoseconds = |time: Duration| time.as_nanos() as u64;
-    let (mut ended, mut was_stopped, mut is_hurried) = (None, false, false);
-    let (mut kill_at_ns, mut killed_at_ns) = (None, None);
+    let mut ended = None;
+    let mut was_stopped = false;
+    let mut is_hurried = false;
+    let mut kill_at_ns = None;
+    let mut killed_at_ns = None;
     let mut terminated = HashSet::new();
     while reap(script, &mut ended)? {
         let is_signalled = signalled.swap(false, Relaxed);
         let Some(at_ns) = kill_at_ns else {
-            was_stopped = is_signalled || is_runner_gone(LOOK);
-            // The processes that a script leaves behind have no more to do.
+            was_stopped = is_signalled || is_runner_gone(POLL_INTERVAL);
+            // Processes that outlive the script are also ended.
             if was_stopped || ended.is_some() {
                 kill_at_ns = Some(now_ns() + nanoseconds(grace));
             }
@@ -288,12 +292,12 @@ fn wait_until_nothing_lives(
                 send(id, Signal::TERM);
             }
         }
-        sleep(LOOK);
+        sleep(POLL_INTERVAL);
     }
     Ok((ended.unwrap_or(ScriptEnd::Lost), was_stopped))
 }
 
-/// Reap all that ended. Returns whether any process is left, and keeps how `script` ended.
+/// Reaps all ended child processes, and stores in `ended` how `script` ended. Returns whether any child is left.
 fn reap(script: Pid, ended: &mut Option<ScriptEnd>) -> io::Result<bool> {
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -314,7 +318,7 @@ fn script_end(status: WaitStatus) -> ScriptEnd {
     }
 }
 
-/// Whether the other end of stdin was closed, or is within `limit`.
+/// Whether the other end of stdin is closed, or closes within `limit`.
 fn is_runner_gone(limit: Duration) -> bool {
     let stdin = io::stdin();
     let mut fds = [PollFd::new(&stdin, PollFlags::empty())];
@@ -322,15 +326,15 @@ fn is_runner_gone(limit: Duration) -> bool {
     poll(&mut fds, Some(&limit)).is_ok() && !fds[0].revents().is_empty()
 }
 
-/// The lock of a run, held by its supervisor. The file is not empty while a run goes on, and stays so if the supervisor is killed. It
-/// may come from others, so that only its length is read.
+/// The lock of a run, held by its supervisor. The file is not empty while a run is active, and stays so if the supervisor is killed. Only its length is
+/// read, as others may write its content.
 struct RunningLock {
     file: File,
     mark: String,
 }
 
 impl RunningLock {
-    /// `None` where another process holds it.
+    /// Takes the lock; `None` if another process holds it.
     fn take(path: &Path) -> io::Result<Option<Self>> {
         let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
         let mark = fs::canonicalize(path)?.display().to_string();
@@ -342,11 +346,11 @@ impl RunningLock {
     }
 
     /// Whether a supervisor was killed while it held the lock.
-    fn is_left(&self) -> io::Result<bool> {
+    fn is_abandoned(&self) -> io::Result<bool> {
         Ok(self.file.metadata()?.len() > 0)
     }
 
-    /// Kill all processes that carry the mark, until none is left that can be killed.
+    /// Kills the processes that carry the mark, until there are none or they cannot be killed.
     fn kill_marked(&self) {
         let mark = format!("{MARK}={}", self.mark);
         let is_marked = |id: &i32| {
@@ -354,35 +358,36 @@ impl RunningLock {
             *id != own_id()
                 && environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
         };
-        for _ in 0..UNKILLABLE.as_millis() / LOOK.as_millis() {
+        for _ in 0..UNKILLABLE.as_millis() / POLL_INTERVAL.as_millis() {
             let marked: Vec<i32> = process_ids().filter(is_marked).collect();
             if marked.is_empty() {
                 return;
             }
             marked.into_iter().for_each(|id| send(id, Signal::KILL));
-            sleep(LOOK);
+            sleep(POLL_INTERVAL);
         }
     }
 }
 
+/// Runs a script that cancels queued jobs.
 fn clean_up(script: &str) -> io::Result<()> {
     let output = Command::new("bash").args(["-c", script]).stdin(Stdio::null()).output()?;
     if output.status.success() {
         return Ok(());
     }
     let messages = String::from_utf8_lossy(&output.stderr);
-    let messages = messages.trim();
     Err(io::Error::other(format!(
-        "could not end what an earlier run left in the queue: {messages}"
+        "cannot cancel the queued jobs of an earlier run: {}",
+        messages.trim()
     )))
 }
 
-/// Processes below this one.
+/// Ids of all descendants of this process.
 fn descendants() -> Vec<i32> {
     let parents: HashMap<i32, i32> =
         process_ids().filter_map(|id| Some((id, parent_of(id)?))).collect();
     let is_below = |id: &&i32| {
-        // The table was not read in one moment: a bound ends what looks like a circle.
+        // The table is no consistent snapshot and may contain cycles, hence the limit.
         let ancestors = std::iter::successors(parents.get(id), |id| parents.get(id));
         ancestors.take(parents.len() + 1).any(|parent| *parent == own_id())
     };
@@ -394,7 +399,7 @@ fn process_ids() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The second field after the name, which may hold anything (proc_pid_stat(5)).
+/// The parent of a process: the second field after the name, which may contain any character (proc_pid_stat(5)).
 fn parent_of(id: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
@@ -405,7 +410,7 @@ fn own_id() -> i32 {
 }
 
 fn send(id: i32, signal: Signal) {
-    // It may be gone by now.
+    // The process may have ended by now.
     let _ = Pid::from_raw(id).map(|id| kill_process(id, signal));
 }
 
@@ -413,7 +418,7 @@ fn append_to(file: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(file)
 }
 
-/// Start `command` in a session of its own; it gets the signal `on_parents_death` when the thread that starts it ends.
+/// Prepares `command` to start in a new session. It gets the signal `on_parents_death` when the thread that starts it ends.
 fn in_own_session(command: &mut Command, on_parents_death: Option<Signal>) {
     let parent = getpid();
     // SAFETY: between fork and exec only system calls are made, and nothing is allocated.
@@ -434,26 +439,26 @@ fn in_own_session(command: &mut Command, on_parents_death: Option<Signal>) {
 mod tests {
     use super::*;
 
-    /// Reading /proc may take longer than the time that is left.
+    /// Reading /proc may take longer than the remaining time.
     #[test]
-    fn processes_are_killed_however_late_it_is() {
+    fn processes_are_killed_even_if_the_deadline_has_passed() {
         let sleeper = Pid::from_child(&Command::new("sleep").arg("600").spawn().unwrap());
         let is_first = std::cell::Cell::new(true);
         let now_ns = || if is_first.replace(false) { 0 } else { 60_000_000_000 };
         let signalled = AtomicBool::new(true);
         let (ended, was_stopped) =
-            wait_until_nothing_lives(sleeper, Duration::from_secs(1), &signalled, &now_ns).unwrap();
+            wait_for_all(sleeper, Duration::from_secs(1), &signalled, &now_ns).unwrap();
         assert_eq!((ended, was_stopped), (ScriptEnd::Signalled(9), true));
     }
 
     #[test]
-    fn a_run_that_could_not_say_why_it_failed_had_no_room_to() {
+    fn a_failure_without_messages_mentions_a_full_file_system() {
         let folder = tempfile::tempdir().unwrap();
         let messages = folder.path().join("stderr");
         let failure = |messages: &Path| ScriptEnd::Exited(1).failure(messages).unwrap();
         assert_eq!(failure(&messages), "it ended with code 1");
-        // A file system on which there is never room.
-        let full = "it ended with code 1 without a message, and `/proc` has room for 0 B only";
+        // A file system that never has free space.
+        let full = "it ended with code 1 without a message, and `/proc` has only 0 B free";
         assert_eq!(failure(Path::new("/proc/stderr")), full);
         std::fs::write(&messages, "a\nerror: b\n  hint: c\n").unwrap();
         assert_eq!(failure(&messages), "it ended with code 1: b\n  hint: c");

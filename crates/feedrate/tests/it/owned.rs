@@ -77,7 +77,7 @@ fn a_study_deletes_its_datasets_without_what_others_have_in_and_beside_them() {
     strangers(&dataset, &EVERYWHERE);
     let answer = run("make-room", &[]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    let told = format!("{name} stays, for others lie in it: `");
+    let told = format!("{name} is kept, as it contains other files: `");
     assert!(answer.stderr.contains(&told), "{}", answer.stderr);
     are_there(&dataset, &EVERYWHERE);
     are_there(&beside("deleted"), &EVERYWHERE);

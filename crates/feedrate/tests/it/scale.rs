@@ -96,7 +96,7 @@ fn a_planted_knee_is_found() {
     // The same command goes on with what was measured, which answers it.
     let again = ["scale", "workload.yaml", "--au", "90", "--max", "16", "--json"];
     let again = test.feedrate(&again);
-    assert!(again.stderr.contains("note: nothing was run now"), "{}", again.stderr);
+    assert!(again.stderr.contains("note: no run was made now"), "{}", again.stderr);
     assert_eq!(again.json(), report);
     let page = test.feedrate(&["report", report["results"].as_str().unwrap(), "--json"]).json();
     assert_eq!(page["opening"][0]["name"], "Answer");

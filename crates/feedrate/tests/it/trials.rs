@@ -109,7 +109,7 @@ fn what_cannot_be_tried_says_why() {
     assert_eq!(report["stopped"], "the budget is spent", "{report}");
     for of in report["advice"].as_array().unwrap() {
         let why = match of["name"].as_str().unwrap() {
-            "asked" => "other files than those that others made",
+            "asked" => "not generated for a foreign dataset",
             "storage" => "the storage lacks ",
             _ => "the budget is spent",
         };
@@ -143,7 +143,7 @@ fn a_folder_whose_name_is_not_utf_8_is_refused_where_it_cannot_be_told() {
     for command in [&["scale", "--au", "50"][..], &["advise"]] {
         let mut started = test.command(&[command, &["workload.yaml"]].concat());
         let answer = Answer::of(&started.arg("--data").arg(name).output().unwrap());
-        answer.refuses(2, &["is not UTF-8, in which other processes are told of it"]);
+        answer.refuses(2, &["is not valid UTF-8"]);
     }
     let names = std::fs::read_dir(test.path("")).unwrap().flatten().map(|of| of.file_name());
     assert!(names.filter_map(|name| name.into_string().ok()).all(|name| !name.starts_with("data")));
@@ -207,6 +207,6 @@ fn the_cheapest_setting_of_the_best_is_found_for_a_goal() {
     assert_eq!(chosen["outcome"], "helps", "{report}");
     // What was measured counts.
     let again = test.feedrate(&[&trials[..], &["--json"]].concat());
-    assert!(again.stderr.contains("note: nothing was run now"), "{again:?}");
+    assert!(again.stderr.contains("note: no run was made now"), "{again:?}");
     assert_eq!(again.json(), report);
 }

@@ -1,44 +1,44 @@
-//! Effects of factors at two levels as words of letters, and which of them a fraction cannot tell apart. `I` is no letter: it is the mean
-//! (Box, Hunter and Hunter, "Statistics for Experimenters", chapter 6; Jain, chapter 19).
+//! Alias tables of fractional designs: which effects of factors at two levels are confounded. An effect is a word with a letter for each factor; `I` is
+//! not used as a letter, as it denotes the mean (Box, Hunter and Hunter, "Statistics for Experimenters", chapter 6; Jain, chapter 19).
 
 use crate::factor::StudyFactor;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// In the order of factors.
+/// Letters of factors, in order.
 const LETTERS: &[u8] = b"ABCDEFGHJKLMNOPQRSTUVWXYZ";
-/// Most factors that have letters.
+/// Maximum number of factors with letters.
 pub(super) const FACTORS_MAX: usize = LETTERS.len();
-/// Chains of more words than this show those of up to three factors, and how many there are beside.
-const CHAIN_SHOWN: usize = 7;
+/// Length of a chain above which only its words of up to three factors are listed; the others are counted.
+const CHAIN_MAX: usize = 7;
 
 /// Effects that are confounded with each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Aliases {
     /// Letter and name of each factor.
     pub letters: Vec<(char, String)>,
-    /// How the further factors are made: `D = ABC`.
+    /// Generator of each further factor: `D = ABC`.
     pub generators: Vec<String>,
-    /// Words equal to the mean, the shortest first.
+    /// The defining words, which are confounded with the mean, the shortest first.
     pub defining: Vec<String>,
-    /// Length of the shortest of them.
+    /// Length of the shortest defining word.
     pub resolution: u32,
-    /// Effects of up to two factors, each chain once.
+    /// Chains of confounded effects of up to two factors, each once.
     pub chains: Vec<Chain>,
 }
 
-/// Effects that have one estimate together.
+/// Effects that are confounded with each other, so that only their sum can be estimated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Chain {
-    /// The one of fewest factors.
+    /// The effect with the fewest factors.
     pub effect: String,
-    /// Effects that it is confounded with, fewest factors first.
+    /// Effects that are confounded with it, fewest factors first.
     pub aliases: Vec<String>,
-    /// Further ones, of four factors and more.
+    /// Number of further effects, of four factors and more.
     pub further: usize,
 }
 
-/// A product of factors with its sign: a bit for each factor.
+/// A signed product of factors, with one bit for each factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Word {
     pub(super) factors: u32,
@@ -61,15 +61,15 @@ impl Word {
         }
     }
 
-    /// Read `ABC` or `-ABC`.
+    /// Parses `ABC` or `-ABC`.
     ///
     /// # Errors
-    /// A letter that stands for no factor, or comes twice.
+    /// A letter without a factor, or one that occurs twice.
     pub(super) fn parse(text: &str, factors: usize) -> Result<Word, char> {
-        let text = text.trim();
-        let (is_negative, letters) = match text.strip_prefix('-') {
+        let trimmed = text.trim();
+        let (is_negative, letters) = match trimmed.strip_prefix('-') {
             Some(rest) => (true, rest),
-            None => (false, text.strip_prefix('+').unwrap_or(text)),
+            None => (false, trimmed.strip_prefix('+').unwrap_or(trimmed)),
         };
         let mut word = Word { is_negative, ..Word::from_factors(0) };
         for c in letters.chars() {
@@ -93,8 +93,8 @@ impl Word {
         sign.chars().chain(letters).collect()
     }
 
-    /// Fewest factors first, then by letters.
-    fn place(self) -> (u32, u32) {
+    /// Key that sorts words by number of factors, then by letters.
+    fn sort_key(self) -> (u32, u32) {
         (self.order(), self.factors.reverse_bits() ^ u32::MAX)
     }
 }
@@ -103,7 +103,7 @@ pub(super) fn letter(factor: usize) -> char {
     char::from(LETTERS[factor])
 }
 
-/// All products of the words, but the empty one.
+/// All products of the words, without the empty one.
 pub(super) fn group(words: &[Word]) -> Vec<Word> {
     let mut group = vec![Word::from_factors(0)];
     for &word in words {
@@ -111,12 +111,12 @@ pub(super) fn group(words: &[Word]) -> Vec<Word> {
         group.extend(products);
     }
     group.remove(0);
-    group.sort_by_key(|word| word.place());
+    group.sort_by_key(|word| word.sort_key());
     group
 }
 
 impl Aliases {
-    /// Aliases of a design whose `defining` words are a whole group.
+    /// The aliases of a design with these `defining` words, which must include all their products.
     pub(super) fn new(
         factors: &[StudyFactor],
         generators: Vec<String>,
@@ -129,13 +129,13 @@ impl Aliases {
                 continue;
             }
             let mut aliases: Vec<Word> = defining.iter().map(|word| word.times(effect)).collect();
-            aliases.sort_by_key(|word| word.place());
+            aliases.sort_by_key(|word| word.sort_key());
             seen.extend(aliases.iter().map(|word| word.factors));
-            let all = aliases.len();
-            aliases.retain(|word| all <= CHAIN_SHOWN || word.order() <= 3);
-            let further = all - aliases.len();
-            let aliases = aliases.iter().map(|word| word.text()).collect();
-            chains.push(Chain { effect: effect.text(), aliases, further });
+            let count = aliases.len();
+            aliases.retain(|word| count <= CHAIN_MAX || word.order() <= 3);
+            let further = count - aliases.len();
+            let words = aliases.iter().map(|word| word.text()).collect();
+            chains.push(Chain { effect: effect.text(), aliases: words, further });
         }
         let names = factors.iter().enumerate();
         Aliases {
@@ -147,7 +147,7 @@ impl Aliases {
         }
     }
 
-    /// The table as text, a line each.
+    /// The table as lines of text.
     pub fn lines(&self) -> Vec<String> {
         let letters = self.letters.iter().map(|(letter, name)| format!("{letter} = {name}"));
         let mut lines = vec![
@@ -162,17 +162,17 @@ impl Aliases {
 
 impl Chain {
     fn line(&self) -> String {
-        let own = std::iter::once(&self.effect).chain(&self.aliases);
-        let own: Vec<&str> = own.map(String::as_str).collect();
-        let more = match self.further {
+        let words = std::iter::once(&self.effect).chain(&self.aliases);
+        let words: Vec<&str> = words.map(String::as_str).collect();
+        let rest = match self.further {
             0 => String::new(),
             further => format!(" and {further} of more factors"),
         };
-        format!("{}{more}", own.join(" = "))
+        format!("{}{rest}", words.join(" = "))
     }
 }
 
-/// Single factors, then pairs.
+/// Effects of single factors, then of pairs.
 fn effects(factors: usize) -> impl Iterator<Item = Word> {
     let pairs = (0..factors).flat_map(move |i| (i + 1..factors).map(move |j| 1 << i | 1 << j));
     (0..factors).map(|i| 1 << i).chain(pairs).map(Word::from_factors)

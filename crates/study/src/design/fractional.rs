@@ -1,23 +1,23 @@
-//! 2^(k-p): a fraction of all combinations of two levels, in which each further factor is a product of the others. What that confounds is
-//! part of the design (Jain, chapter 19; Box, Hunter and Hunter, chapter 6).
+//! Fractional factorial designs 2^(k-p): p of the k factors are products of the others, which confounds effects. The table of the confounded effects
+//! is part of the design (Jain, chapter 19; Box, Hunter and Hunter, chapter 6).
 
 use super::aliases::{self, Aliases, FACTORS_MAX, Word};
-use super::{DesignKind, DesignOption, DesignRequest, Laid, levels};
+use super::{DesignKind, DesignOption, DesignPoints, DesignRequest, levels};
 use feedrate_spec::problem::Problem;
 use feedrate_spec::units::counted;
 
 pub(super) static DESIGN: DesignKind = DesignKind {
     name: "fractional",
-    summary: "2^(k-p): a fraction of 2^k, with what it cannot tell apart.",
+    summary: "2^(k-p): a fraction of 2^k, with the effects that it confounds.",
     estimates: "one estimate for each chain of the alias table; from resolution 5 on, all effects of up to two factors",
     options: &[
         DesignOption {
             name: "p",
-            meaning: "Factors that are products of others: 2^(k-p) runs by the standard generators.",
+            meaning: "Number of factors that are products of others: 2^(k-p) runs by the standard generators.",
         },
         DesignOption {
             name: "generators",
-            meaning: "Products of your own, letters in the order of factors: `D=ABC,E=-AB`.",
+            meaning: "Your own products, with letters in the order of factors: `D=ABC,E=-AB`.",
         },
         DesignOption {
             name: "resolution",
@@ -27,8 +27,8 @@ pub(super) static DESIGN: DesignKind = DesignKind {
     lay,
 };
 
-/// Generators of least aberration by (factors, p), the letters behind those of the base factors: Montgomery, "Design and Analysis of Experiments",
-/// table 8.14, and Box, Hunter and Hunter, "Statistics for Experimenters", chapter 6. Those of p = 1 are the product of all.
+/// Number of factors, and a generator of minimum aberration for each of the last p factors: Montgomery, "Design and Analysis of Experiments",
+/// table 8.14, and Box, Hunter and Hunter, "Statistics for Experimenters", chapter 6. For p = 1, the generator is the product of all other factors.
 const STANDARD: &[(usize, &[&str])] = &[
     (5, &["AB", "AC"]),
     (6, &["ABC", "BCD"]),
@@ -57,7 +57,7 @@ const STANDARD: &[(usize, &[&str])] = &[
     (15, &["ABC", "ABD", "ACD", "BCD", "ABCD", "AB", "AC", "AD", "BC", "BD", "CD"]),
 ];
 
-/// Maximum factors; the table of aliases of more is longer than anyone reads.
+/// Maximum number of generators. The number of defining words doubles with each.
 const GENERATORS_MAX: usize = 11;
 
 /// A factor that is a product of others.
@@ -67,9 +67,9 @@ struct Generator {
     word: Word,
 }
 
-fn lay(asked: &DesignRequest) -> Result<Laid, Problem> {
-    levels::two_each(asked.factors, DESIGN.name)?;
-    let factors = asked.factors.len();
+fn lay(request: &DesignRequest) -> Result<DesignPoints, Problem> {
+    levels::require_two(request.factors, DESIGN.name)?;
+    let factors = request.factors.len();
     if factors > FACTORS_MAX {
         return Err(Problem::error(
             "factors",
@@ -77,63 +77,67 @@ fn lay(asked: &DesignRequest) -> Result<Laid, Problem> {
         )
         .hint("leave out those that matter least"));
     }
-    let generators = generators(asked, factors)?;
+    let generators = generators(request, factors)?;
     let defining = aliases::group(&defining_words(&generators));
-    refuse_twins(&defining)?;
-    let base: Vec<usize> =
-        (0..factors).filter(|&i| generators.iter().all(|made| made.factor != i)).collect();
+    refuse_constant_words(&defining)?;
+    let base: Vec<usize> = (0..factors)
+        .filter(|&i| generators.iter().all(|generator| generator.factor != i))
+        .collect();
     let count = super::bounded(1_u64.checked_shl(base.len() as u32))?;
     let points = (0..count).map(|run| {
-        let signs = signs(run, &base, &generators);
-        levels::point(asked.factors, |i| signs >> i & 1 == 1)
+        let high = high_factors(run, &base, &generators);
+        levels::point(request.factors, |i| high >> i & 1 == 1)
     });
     let points = points.collect();
-    let said = generators
-        .iter()
-        .map(|made| format!("{} = {}", aliases::letter(made.factor), made.word.text()));
-    let aliases = Aliases::new(asked.factors, said.collect(), &defining);
-    Ok(Laid { points, aliases: Some(aliases) })
+    let definitions = generators.iter().map(|generator| {
+        format!("{} = {}", aliases::letter(generator.factor), generator.word.text())
+    });
+    let aliases = Aliases::new(request.factors, definitions.collect(), &defining);
+    Ok(DesignPoints { points, aliases: Some(aliases) })
 }
 
-/// The factors that are high in a run.
-fn signs(run: usize, base: &[usize], generators: &[Generator]) -> u32 {
+/// Returns the factors at their high level in a run, one bit for each.
+fn high_factors(run: usize, base: &[usize], generators: &[Generator]) -> u32 {
     let base = base.iter().enumerate();
     let high: u32 = base.map(|(bit, &factor)| ((run >> bit & 1) as u32) << factor).sum();
-    let made = generators.iter().filter(|made| {
-        let low = (made.word.factors & !high).count_ones();
-        (low % 2 == 1) == made.word.is_negative
+    let high_generated = generators.iter().filter(|generator| {
+        let low = (generator.word.factors & !high).count_ones();
+        (low % 2 == 1) == generator.word.is_negative
     });
-    made.fold(high, |high, made| high | 1 << made.factor)
+    high_generated.fold(high, |bits, generator| bits | 1 << generator.factor)
 }
 
 fn defining_words(generators: &[Generator]) -> Vec<Word> {
     let words = generators.iter();
-    words.map(|made| made.word.times(Word::from_factors(1 << made.factor))).collect()
+    words.map(|generator| generator.word.times(Word::from_factors(1 << generator.factor))).collect()
 }
 
-/// Two factors that always change together, or one that never does, are no design.
-fn refuse_twins(defining: &[Word]) -> Result<(), Problem> {
+/// Refuses designs in which two factors always change together, or one never changes.
+fn refuse_constant_words(defining: &[Word]) -> Result<(), Problem> {
     match defining.first().filter(|word| word.order() < 3) {
         None => Ok(()),
         Some(word) => {
             let message = format!("`{}` would be the same in all runs", word.text());
             Err(Problem::error("design.generators", message).hint(
-                "make each factor the product of two others at least, and each of different ones",
+                "define each factor as the product of at least two others, and each by another product",
             ))
         }
     }
 }
 
-fn generators(asked: &DesignRequest, factors: usize) -> Result<Vec<Generator>, Problem> {
-    let given = asked.options.words("generators");
-    let p = asked.options.count("p")?;
-    let resolution = asked.options.count("resolution")?;
+fn generators(request: &DesignRequest, factors: usize) -> Result<Vec<Generator>, Problem> {
+    let given = request.options.words("generators");
+    let p = request.options.count("p")?;
+    let resolution = request.options.count("resolution")?;
     match (given, p, resolution) {
         ([], Some(p), None) => standard(factors, p as usize),
-        ([], None, Some(resolution)) => of_resolution(factors, resolution),
-        ([_, ..], None, None) => own(given, factors),
-        _ => Err(Problem::error("design", "a fraction is said in one way")
-            .hint("give one of `p = 2`, `resolution = 4`, `generators = [\"D=ABC\"]`")),
+        ([], None, Some(resolution)) => with_resolution(factors, resolution),
+        ([_, ..], None, None) => parse_generators(given, factors),
+        _ => Err(Problem::error(
+            "design",
+            "a fraction needs exactly one of `p`, `resolution` and `generators`",
+        )
+        .hint("give one of `p = 2`, `resolution = 4`, `generators = [\"D=ABC\"]`")),
     }
 }
 
@@ -156,9 +160,10 @@ fn standard(factors: usize, p: usize) -> Result<Vec<Generator>, Problem> {
     })
 }
 
-fn of_resolution(factors: usize, resolution: u32) -> Result<Vec<Generator>, Problem> {
+/// The smallest tabulated fraction of at least this resolution.
+fn with_resolution(factors: usize, resolution: u32) -> Result<Vec<Generator>, Problem> {
     let mut tables = tabulated(factors).rev().filter_map(|p| table(factors, p));
-    let found = tables.find(|made| {
+    let found = tables.find(|generator| {
         let words = aliases::group(&defining_words(made));
         words.first().is_some_and(|word| word.order() >= resolution)
     });
@@ -170,10 +175,12 @@ fn of_resolution(factors: usize, resolution: u32) -> Result<Vec<Generator>, Prob
     })
 }
 
+/// Values of p for which a fraction is tabulated.
 fn tabulated(factors: usize) -> impl DoubleEndedIterator<Item = usize> {
     (1..factors).filter(move |&p| table(factors, p).is_some())
 }
 
+/// The tabulated generators of 2^(factors-p); `None` if there are none.
 fn table(factors: usize, p: usize) -> Option<Vec<Generator>> {
     let base = factors.checked_sub(p)?;
     if p == 1 {
@@ -181,12 +188,13 @@ fn table(factors: usize, p: usize) -> Option<Vec<Generator>> {
         return (3..=15).contains(&factors).then(|| vec![Generator { factor: base, word }]);
     }
     let (_, words) = STANDARD.iter().find(|(k, words)| *k == factors && words.len() == p)?;
-    let made = (base..).zip(*words);
-    made.map(|(factor, text)| Some(Generator { factor, word: Word::parse(text, base).ok()? }))
+    let generated = (base..).zip(*words);
+    generated
+        .map(|(factor, text)| Some(Generator { factor, word: Word::parse(text, base).ok()? }))
         .collect()
 }
 
-fn own(given: &[String], factors: usize) -> Result<Vec<Generator>, Problem> {
+fn parse_generators(given: &[String], factors: usize) -> Result<Vec<Generator>, Problem> {
     let wrong = |message: String| {
         let last = aliases::letter(factors - 1);
         Problem::error("design.generators", message).hint(format!(
@@ -200,30 +208,32 @@ fn own(given: &[String], factors: usize) -> Result<Vec<Generator>, Problem> {
             counted(factors as u64, "factor")
         )));
     }
-    let mut made: Vec<Generator> = Vec::new();
+    let mut generators: Vec<Generator> = Vec::new();
     for text in given {
-        let unread =
-            |c: char| wrong(format!("`{text}`: `{c}` is no letter of a factor, or comes twice"));
-        let (left, right) =
+        let misread = |c: char| {
+            wrong(format!("`{text}`: `{c}` is not the letter of a factor, or occurs twice"))
+        };
+        let (factor_text, word_text) =
             text.split_once('=').ok_or_else(|| wrong(format!("`{text}` has no `=`")))?;
-        let left = Word::parse(left, factors).map_err(unread)?;
-        let word = Word::parse(right, factors).map_err(unread)?;
+        let left = Word::parse(factor_text, factors).map_err(misread)?;
+        let word = Word::parse(word_text, factors).map_err(misread)?;
         if left.order() != 1 || left.is_negative {
-            return Err(wrong(format!("`{text}` has not one letter on the left")));
+            return Err(wrong(format!("`{text}` needs exactly one letter on the left")));
         }
         let factor = left.factors.trailing_zeros() as usize;
-        if made.iter().any(|known| known.factor == factor) {
-            return Err(wrong(format!("`{}` is made twice", aliases::letter(factor))));
+        if generators.iter().any(|known| known.factor == factor) {
+            return Err(wrong(format!("`{}` is defined twice", aliases::letter(factor))));
         }
-        made.push(Generator { factor, word });
+        generators.push(Generator { factor, word });
     }
-    let all = made.iter().fold(0, |all, made| all | 1 << made.factor);
-    if let Some(twice) = made.iter().find(|made| made.word.factors & all != 0) {
+    let generated = generators.iter().fold(0, |factors, generator| factors | 1 << generator.factor);
+    let dependent = generators.iter().find(|generator| generator.word.factors & generated != 0);
+    if let Some(dependent) = dependent {
         let message = format!(
-            "`{}` is made of factors that are made themselves",
-            aliases::letter(twice.factor)
+            "`{}` is the product of factors that are products themselves",
+            aliases::letter(dependent.factor)
         );
         return Err(wrong(message));
     }
-    Ok(made)
+    Ok(generators)
 }

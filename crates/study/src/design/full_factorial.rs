@@ -1,6 +1,6 @@
-//! Full factorial: every level of every factor with every other; the first factor changes fastest.
+//! Full factorial designs: all combinations of all levels. The first factor changes fastest.
 
-use super::{DesignKind, DesignRequest, Laid, Point};
+use super::{DesignKind, DesignPoints, DesignRequest, Point};
 use feedrate_spec::problem::Problem;
 
 pub(super) static DESIGN: DesignKind = DesignKind {
@@ -11,17 +11,18 @@ pub(super) static DESIGN: DesignKind = DesignKind {
     lay,
 };
 
-fn lay(asked: &DesignRequest) -> Result<Laid, Problem> {
-    let counts = asked.factors.iter().map(|factor| factor.levels.len());
-    let all = counts.clone().try_fold(1_u64, |all, n| all.checked_mul(n as u64));
+fn lay(request: &DesignRequest) -> Result<DesignPoints, Problem> {
+    let counts = request.factors.iter().map(|factor| factor.levels.len());
+    let count =
+        counts.clone().try_fold(1_u64, |product, levels| product.checked_mul(levels as u64));
     let mut points = Vec::new();
-    for mut rest in 0..super::bounded(all)? {
+    for mut rest in 0..super::bounded(count)? {
         let mut point = Point::new();
-        for factor in asked.factors {
+        for factor in request.factors {
             point.push(Some(factor.levels[rest % factor.levels.len()].clone()));
             rest /= factor.levels.len();
         }
         points.push(point);
     }
-    Ok(Laid { points, ..Laid::default() })
+    Ok(DesignPoints { points, ..DesignPoints::default() })
 }

@@ -1,11 +1,11 @@
-//! Factors at two levels, the low one first, as sign tables have them: `-` and `+`.
+//! Checks and combines factors at two levels, the low one first, which sign tables write as `-` and `+`.
 
 use super::Point;
 use crate::factor::StudyFactor;
 use feedrate_spec::problem::Problem;
 
-/// Refuse factors that have not two levels.
-pub(super) fn two_each(factors: &[StudyFactor], design: &str) -> Result<(), Problem> {
+/// Refuses factors that do not have exactly two levels.
+pub(super) fn require_two(factors: &[StudyFactor], design: &str) -> Result<(), Problem> {
     let Some(factor) = factors.iter().find(|factor| factor.levels.len() != 2) else {
         return Ok(());
     };
@@ -14,7 +14,7 @@ pub(super) fn two_each(factors: &[StudyFactor], design: &str) -> Result<(), Prob
         .hint("leave two levels, or take `full_factorial`"))
 }
 
-/// The point with each factor high or low.
+/// Returns the point with each factor at its high or low level.
 pub(super) fn point(factors: &[StudyFactor], is_high: impl Fn(usize) -> bool) -> Point {
     let factors = factors.iter().enumerate();
     factors.map(|(i, factor)| Some(factor.levels[usize::from(is_high(i))].clone())).collect()

@@ -1,9 +1,9 @@
-//! Designs: which levels are combined with which. One file a kind, one row in [`DESIGNS`].
+//! Kinds of designs, which decide which levels are combined. Each kind has a file and a row in [`DESIGNS`].
 //!
-//! A design gives points, each a level of every factor or none where the baseline's stays. It knows nothing of rows, files, replicates and order;
-//! those are put around all kinds alike (`randomization`).
+//! A design returns points, each with a level of every factor, or none to keep that of the baseline. Rows, replicates and their order are the same for
+//! all kinds and are added by `randomization`.
 //!
-//! To add one: write its file with a `pub(super) static DESIGN`, add its `mod` line and row here. `feedrate list`,
+//! To add a kind: write its file with a `pub(super) static DESIGN`, add its `mod` line and row here. `feedrate list`,
 //! `study new` and the contract tests read the table.
 
 mod levels;
@@ -29,7 +29,7 @@ pub static DESIGNS: &[&DesignKind] = &[
     &fractional::DESIGN,
 ];
 
-/// Kinds of earlier versions, each with the hint that names what to use instead.
+/// Removed kinds, each with a hint that names the replacement.
 const REPLACEMENTS: [(&str, &str); 2] = [
     (
         "plackett_burman",
@@ -41,29 +41,29 @@ const REPLACEMENTS: [(&str, &str); 2] = [
     ),
 ];
 
-/// A larger design is a mistake, and is refused before it is made.
+/// Maximum number of runs. A larger design is assumed to be a mistake, and is refused before any rows are created.
 pub const RUNS_MAX: usize = 100_000;
 
-/// A row of the table.
+/// A kind of design.
 pub struct DesignKind {
     /// Name as users write it, in snake_case.
     pub name: &'static str,
-    /// Combinations that it makes, in one sentence.
+    /// The combinations of levels, in one sentence.
     pub summary: &'static str,
-    /// Effects that can be estimated from it, in one sentence.
+    /// The effects that can be estimated, in one sentence.
     pub estimates: &'static str,
-    /// Options that it takes beside factors.
+    /// Options besides the factors.
     pub options: &'static [DesignOption],
-    /// Lays the points. At least one factor is there, each with at least one level, and all options are known.
-    lay: fn(&DesignRequest) -> Result<Laid, Problem>,
+    /// Creates the points. The caller has checked that there is a factor, that each has a level, and that all options exist.
+    lay: fn(&DesignRequest) -> Result<DesignPoints, Problem>,
 }
 
-/// Something a kind of design can be told.
+/// An option of a kind of design.
 #[derive(Debug)]
 pub struct DesignOption {
     /// Name as users write it.
     pub name: &'static str,
-    /// Its effect, and its default.
+    /// Its effect and its default.
     pub meaning: &'static str,
 }
 
@@ -75,28 +75,29 @@ pub struct DesignRequest<'a> {
     pub options: &'a DesignOptions,
 }
 
-/// A level of each factor, in their order; `None` leaves the baseline's.
+/// A level of each factor, in order; `None` keeps that of the baseline.
 pub type Point = Vec<Option<String>>;
 
-/// A design's output.
+/// Points of a design.
 #[derive(Clone, Debug, Default)]
-pub struct Laid {
+pub struct DesignPoints {
     /// Points to run, in the order of the textbook.
     pub points: Vec<Point>,
-    /// Confounded effects, where the design is a fraction.
+    /// Confounded effects of a fraction; `None` for other designs.
     pub aliases: Option<Aliases>,
 }
 
-/// Options of a design as they were written: name and words.
+/// Options of a design as written: names and their values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DesignOptions(pub Vec<(String, Vec<String>)>);
 
 impl DesignOptions {
-    /// The words of an option; none where it is not given.
+    /// The values of an option; empty if it is not given.
     pub fn words(&self, name: &str) -> &[String] {
         self.0.iter().find(|(known, _)| known == name).map_or(&[], |(_, words)| words)
     }
 
+    /// The value of an option that is a number; `None` if it is not given.
     fn count(&self, name: &str) -> Result<Option<u32>, Problem> {
         let count = match self.words(name) {
             [] => return Ok(None),
@@ -106,25 +107,24 @@ impl DesignOptions {
         count.map(Some).ok_or_else(|| {
             let message =
                 format!("`{}` is not a whole number from 0 up", self.words(name).join(","));
-            Problem::error(key_of(name), message)
-                .hint("`feedrate list designs NAME` says what it does")
+            Problem::error(option_key(name), message).hint("see `feedrate list designs NAME`")
         })
     }
 }
 
 impl DesignKind {
-    /// Lay the points.
+    /// Creates the points of a design.
     ///
     /// # Errors
-    /// All that is wrong with factors and options; more than [`RUNS_MAX`] points.
-    pub fn lay(&self, asked: &DesignRequest) -> Result<Laid, Problems> {
+    /// Invalid factors or options, or more than [`RUNS_MAX`] points.
+    pub fn points(&self, request: &DesignRequest) -> Result<DesignPoints, Problems> {
         let mut problems = Problems::default();
-        if asked.factors.is_empty() {
+        if request.factors.is_empty() {
             problems.push(Problem::error("factors", "a design without factors").hint(
                 "give at least one factor with its levels: `reader.read_threads = [1, 4, 8]`",
             ));
         }
-        for (name, _) in &asked.options.0 {
+        for (name, _) in &request.options.0 {
             if self.options.iter().all(|option| option.name != name) {
                 problems.push(self.unknown_option(name));
             }
@@ -132,24 +132,25 @@ impl DesignKind {
         if problems.has_errors() {
             return Err(problems);
         }
-        Ok((self.lay)(asked)?)
+        Ok((self.lay)(request)?)
     }
 
     fn unknown_option(&self, name: &str) -> Problem {
         let known: Vec<&str> = self.options.iter().map(|option| option.name).collect();
-        let problem = Problem::error(key_of(name), format!("`{}` has no such option", self.name));
+        let problem =
+            Problem::error(option_key(name), format!("`{}` has no such option", self.name));
         problem.hint(match (nearest(name, known.iter().copied()), known.as_slice()) {
-            (Some(near), _) => format!("did you mean `{near}`?"),
-            (None, []) => "it takes none".into(),
-            (None, known) => format!("it takes `{}`", known.join("`, `")),
+            (Some(suggestion), _) => format!("did you mean `{suggestion}`?"),
+            (None, []) => "this design has no options".into(),
+            (None, known) => format!("its options are `{}`", known.join("`, `")),
         })
     }
 }
 
-/// The kind of that name; hyphens count as underscores.
+/// Returns the kind with this name, in which hyphens count as underscores.
 ///
 /// # Errors
-/// There is none.
+/// There is no such kind.
 pub fn find(name: &str) -> Result<&'static DesignKind, Problem> {
     let wanted = name.replace('-', "_");
     DESIGNS.iter().copied().find(|design| design.name == wanted).ok_or_else(|| {
@@ -157,24 +158,25 @@ pub fn find(name: &str) -> Result<&'static DesignKind, Problem> {
         let replacement = REPLACEMENTS.iter().find(|(removed, _)| *removed == wanted);
         let hint = match (replacement, nearest(&wanted, known)) {
             (Some((_, hint)), _) => (*hint).into(),
-            (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, Some(suggestion)) => format!("did you mean `{suggestion}`?"),
             (None, None) => "see `feedrate list designs`".into(),
         };
         Problem::error("design.kind", format!("there is no design `{name}`")).hint(hint)
     })
 }
 
-fn key_of(option: &str) -> String {
+fn option_key(option: &str) -> String {
     format!("design.{option}")
 }
 
-/// Refuse what is too large to be meant.
+/// Refuses more than [`RUNS_MAX`] points. `None` is a number that overflows.
 fn bounded(points: Option<u64>) -> Result<usize, Problem> {
-    let fits = points.and_then(|n| usize::try_from(n).ok()).filter(|&n| n <= RUNS_MAX);
+    let fits =
+        points.and_then(|count| usize::try_from(count).ok()).filter(|&count| count <= RUNS_MAX);
     fits.ok_or_else(|| {
-        let asked =
-            points.map_or("more points than can be counted".into(), |n| format!("{n} points"));
-        Problem::error("design", format!("{asked}, the limit is {RUNS_MAX}"))
+        let count = points
+            .map_or("more points than can be counted".into(), |points| format!("{points} points"));
+        Problem::error("design", format!("{count}, the limit is {RUNS_MAX}"))
             .hint("take fewer factors or levels, or `fractional`, which needs fewer")
     })
 }

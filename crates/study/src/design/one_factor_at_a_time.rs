@@ -1,7 +1,7 @@
-//! One factor at a time: the baseline, and each other level of each factor with all else as in the baseline. Cheap, and blind to
-//! interactions (Jain, "The Art of Computer Systems Performance Analysis", chapter 16).
+//! One-factor-at-a-time designs: the baseline, and each other level of each factor with all other factors at the baseline. Needs few runs, but shows
+//! no interactions (Jain, "The Art of Computer Systems Performance Analysis", chapter 16).
 
-use super::{DesignKind, DesignRequest, Laid, Point};
+use super::{DesignKind, DesignPoints, DesignRequest, Point};
 use feedrate_spec::problem::Problem;
 
 pub(super) static DESIGN: DesignKind = DesignKind {
@@ -12,10 +12,10 @@ pub(super) static DESIGN: DesignKind = DesignKind {
     lay,
 };
 
-fn lay(asked: &DesignRequest) -> Result<Laid, Problem> {
-    let baseline: Point = vec![None; asked.factors.len()];
+fn lay(request: &DesignRequest) -> Result<DesignPoints, Problem> {
+    let baseline: Point = vec![None; request.factors.len()];
     let mut points = vec![baseline.clone()];
-    for (i, factor) in asked.factors.iter().enumerate() {
+    for (i, factor) in request.factors.iter().enumerate() {
         for level in factor.levels.iter().filter(|level| !factor.is_baseline(level)) {
             let mut point = baseline.clone();
             point[i] = Some(level.clone());
@@ -23,5 +23,5 @@ fn lay(asked: &DesignRequest) -> Result<Laid, Problem> {
         }
     }
     super::bounded(Some(points.len() as u64))?;
-    Ok(Laid { points, ..Laid::default() })
+    Ok(DesignPoints { points, ..DesignPoints::default() })
 }

@@ -1,7 +1,7 @@
-//! 2^k: every combination of two levels, in the standard (Yates) order: the first factor changes fastest
-//! (Jain, chapter 17; Montgomery, "Design and Analysis of Experiments", chapter 6). With r replicates it is 2^k·r.
+//! Two-level designs 2^k: all combinations of two levels, in the standard (Yates) order, in which the first factor changes fastest
+//! (Jain, chapter 17; Montgomery, "Design and Analysis of Experiments", chapter 6). With r replicates, a design has 2^k·r runs.
 
-use super::{DesignKind, DesignRequest, Laid, levels};
+use super::{DesignKind, DesignPoints, DesignRequest, levels};
 use feedrate_spec::problem::Problem;
 
 pub(super) static DESIGN: DesignKind = DesignKind {
@@ -12,10 +12,10 @@ pub(super) static DESIGN: DesignKind = DesignKind {
     lay,
 };
 
-fn lay(asked: &DesignRequest) -> Result<Laid, Problem> {
-    levels::two_each(asked.factors, DESIGN.name)?;
-    let all = 1_u64.checked_shl(asked.factors.len() as u32);
-    let runs = 0..super::bounded(all)?;
-    let points = runs.map(|run| levels::point(asked.factors, |i| run >> i & 1 == 1));
-    Ok(Laid { points: points.collect(), ..Laid::default() })
+fn lay(request: &DesignRequest) -> Result<DesignPoints, Problem> {
+    levels::require_two(request.factors, DESIGN.name)?;
+    let count = 1_u64.checked_shl(request.factors.len() as u32);
+    let runs = 0..super::bounded(count)?;
+    let points = runs.map(|run| levels::point(request.factors, |i| run >> i & 1 == 1));
+    Ok(DesignPoints { points: points.collect(), ..DesignPoints::default() })
 }

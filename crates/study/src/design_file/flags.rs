@@ -1,4 +1,4 @@
-//! A design said by flags, one part a flag. Adds to what a file says.
+//! Adds the flags of `study new` to a design. Each flag sets one part.
 
 use super::{BaselineText, DesignText, text};
 use feedrate_results::setting::{Setting, number, pieces, unquoted};
@@ -6,12 +6,12 @@ use feedrate_spec::problem::Problem;
 use serde_json::{Map, Value};
 
 impl DesignText {
-    /// The kind of design; its options stay.
+    /// Sets the kind of design and keeps its options.
     pub fn set_kind(&mut self, kind: &str) {
         self.set_in_design("kind", kind.into());
     }
 
-    /// `p=2`, `generators=D=AB,E=AC`.
+    /// Sets an option of the design: `p=2`, `generators=D=AB,E=AC`.
     ///
     /// # Errors
     /// It has no value.
@@ -21,15 +21,15 @@ impl DesignText {
         Ok(())
     }
 
-    /// `reader.read_threads=1,4,8`, `reader.batch_size=1..16`, `train.computation_time=0.01..1:log`.
+    /// Adds a factor: `reader.read_threads=1,4,8`, `reader.batch_size=1..16`, `train.computation_time=0.01..1:log`.
     ///
     /// # Errors
     /// It has no levels, or is given twice.
     pub fn add_factor(&mut self, text: &str) -> Result<(), Problem> {
-        let (key, text) = pair(text, "--factor", "reader.read_threads=1,4,8")?;
-        let mut factor = range(text).unwrap_or_default();
+        let (key, value) = pair(text, "--factor", "reader.read_threads=1,4,8")?;
+        let mut factor = range(value).unwrap_or_default();
         if factor.is_empty() {
-            factor.insert("levels".into(), levels(text));
+            factor.insert("levels".into(), levels(value));
         }
         factor.insert("key".into(), key.into());
         match &mut self.factors {
@@ -44,7 +44,7 @@ impl DesignText {
         Ok(())
     }
 
-    /// `governor=cpupower frequency-set -g $1`.
+    /// Adds a hook: `governor=cpupower frequency-set -g $1`.
     ///
     /// # Errors
     /// It has no command.
@@ -54,19 +54,19 @@ impl DesignText {
         Ok(())
     }
 
-    fn set_in_design(&mut self, word: &str, value: Value) {
+    fn set_in_design(&mut self, key: &str, value: Value) {
         if !self.design.is_object() && !self.design.is_null() {
             self.design = Map::from_iter([("kind".into(), text(&self.design).into())]).into();
         }
-        insert(&mut self.design, word, value);
+        insert(&mut self.design, key, value);
     }
 }
 
 impl BaselineText {
-    /// `reader.batch_size=4`, as the last word on that key.
+    /// Adds an override: `reader.batch_size=4`. It replaces an earlier one of the same key.
     ///
     /// # Errors
-    /// It is no override, or deletes a key.
+    /// The text is not an override, or deletes a key.
     pub fn add_override(&mut self, text: &str) -> Result<(), Problem> {
         let (key, value) = setting(text)?;
         match &mut self.overrides {
@@ -77,7 +77,7 @@ impl BaselineText {
     }
 }
 
-/// Into a map, or nothing yet. Returns the value that was there before.
+/// Inserts a value into a map, which is created first if it is null. Returns the earlier value of the key.
 fn insert(map: &mut Value, key: &str, value: Value) -> Option<Value> {
     if map.is_null() {
         *map = Value::Object(Map::new());
@@ -85,16 +85,20 @@ fn insert(map: &mut Value, key: &str, value: Value) -> Option<Value> {
     map.as_object_mut()?.insert(key.into(), value)
 }
 
-/// The key and the value of an override, which deletes nothing.
+/// Parses the key and the value of an override.
+///
+/// # Errors
+/// The text is not an override, or deletes a key.
 pub(crate) fn setting(text: &str) -> Result<(String, String), Problem> {
     let Setting { key, value } = Setting::parse(text)?;
     let value = value.ok_or_else(|| {
         Problem::error("baseline.overrides", format!("`{text}` deletes a key"))
-            .hint("leave out what the baseline is not to set")
+            .hint("leave out keys that the baseline does not set")
     })?;
     Ok((key, value))
 }
 
+/// Splits `NAME=VALUE`. The error shows an example.
 fn pair<'a>(text: &'a str, flag: &str, example: &str) -> Result<(&'a str, &'a str), Problem> {
     let split = text.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
     split.filter(|(name, value)| !name.is_empty() && !value.is_empty()).ok_or_else(|| {
@@ -103,7 +107,7 @@ fn pair<'a>(text: &'a str, flag: &str, example: &str) -> Result<(&'a str, &'a st
     })
 }
 
-/// `LOW..HIGH` and `LOW..HIGH:log`; anything else is a level.
+/// Parses `LOW..HIGH` or `LOW..HIGH:log`; `None` for other text, which is a list of levels.
 fn range(levels: &str) -> Option<Map<String, Value>> {
     let (bounds, is_log) = match levels.strip_suffix(":log") {
         Some(bounds) => (bounds, true),
@@ -111,10 +115,11 @@ fn range(levels: &str) -> Option<Map<String, Value>> {
     };
     let (low, high) = bounds.split_once("..")?;
     number(low).zip(number(high))?;
-    let words = [("low", low.into()), ("high", high.into()), ("log", is_log.into())];
-    Some(words.map(|(word, value): (_, Value)| (word.to_string(), value)).into_iter().collect())
+    let entries = [("low", low.into()), ("high", high.into()), ("log", is_log.into())];
+    Some(entries.map(|(key, value): (_, Value)| (key.to_string(), value)).into_iter().collect())
 }
 
+/// Parses levels, separated by commas.
 fn levels(text: &str) -> Value {
     let pieces = pieces(text, |c| c == ',').into_iter();
     pieces.map(|piece| unquoted(piece.trim())).collect()

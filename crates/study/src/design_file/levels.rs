@@ -1,4 +1,5 @@
-//! Factors as a design file or a flag says them: lists, ranges, steps; by key, nested or in a list. Which keys there are is not asked here.
+//! Parses the factors of a design file or of flags: lists, ranges and steps of levels, by dotted key, nested or in a list. Whether a key exists is
+//! checked elsewhere.
 
 use super::{text, words};
 use crate::factor::{self, Spacing, StudyFactor};
@@ -7,13 +8,13 @@ use feedrate_spec::problem::{Problem, Problems};
 use feedrate_spec::workload::nearest;
 use serde_json::{Map, Value};
 
-/// Keys that say the levels of a factor.
-const WORDS: &[&str] = &["name", "key", "levels", "low", "high", "steps", "log"];
+/// Keys that describe a factor.
+const FACTOR_KEYS: &[&str] = &["name", "key", "levels", "low", "high", "steps", "log"];
 
-/// More are not meant.
+/// Maximum number of levels of a factor. More are assumed to be a mistake.
 const LEVELS_MAX: usize = 1000;
 
-/// All factors, in the order they were written.
+/// Parses all factors, in the order of the text.
 pub(crate) fn factors(given: &Value, problems: &mut Problems) -> Vec<StudyFactor> {
     let mut found = Vec::new();
     match given {
@@ -26,21 +27,22 @@ pub(crate) fn factors(given: &Value, problems: &mut Problems) -> Vec<StudyFactor
                     Value::Object(entries) => {
                         found.extend(described(&place, None, entries, problems))
                     }
-                    other => problems.push(no_factor(&place, other)),
+                    other => problems.push(not_a_factor(&place, other)),
                 }
             }
         }
-        other => problems.push(no_factor("factors", other)),
+        other => problems.push(not_a_factor("factors", other)),
     }
     found
 }
 
-fn no_factor(place: &str, value: &Value) -> Problem {
-    Problem::error(place, format!("`{}` is no factor", text(value)))
+fn not_a_factor(place: &str, value: &Value) -> Problem {
+    Problem::error(place, format!("`{}` is not a factor", text(value)))
         .hint("write `KEY = [LEVEL, LEVEL]`, or a list of `{ key = KEY, levels = [LEVEL, LEVEL] }`")
 }
 
-/// A map is a factor where it has one of the words, else a section of keys: `reader.batch_size = [1, 2]` in TOML makes one.
+/// Parses a map of factors. A map inside it that has one of [`FACTOR_KEYS`] is a factor; any other map is part of a dotted key, as TOML nests
+/// `reader.batch_size = [1, 2]`.
 fn section(
     above: &str,
     entries: &Map<String, Value>,
@@ -51,7 +53,7 @@ fn section(
         let key = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
         let place = format!("factors.{key}");
         match value {
-            Value::Object(inner) if WORDS.iter().any(|word| inner.contains_key(*word)) => {
+            Value::Object(inner) if FACTOR_KEYS.iter().any(|key| inner.contains_key(*key)) => {
                 found.extend(described(&place, Some(&key), inner, problems));
             }
             Value::Object(inner) if inner.is_empty() => problems.push(no_levels(&place)),
@@ -59,7 +61,7 @@ fn section(
             Value::Array(_) => {
                 found.extend(problems.ok_or_push(listed(&place, None, &key, words(value))));
             }
-            _ => problems.push(no_factor(&place, value)),
+            _ => problems.push(not_a_factor(&place, value)),
         }
     }
 }
@@ -69,7 +71,7 @@ fn no_levels(place: &str) -> Problem {
         .hint("write `KEY = [LEVEL, LEVEL]` or `KEY = { low = 1, high = 8 }`")
 }
 
-/// Read one factor. Without `key`, the `written` one is it; with it, that is the factor's name.
+/// Parses one factor from a map. `written` is its key in the parent map. If the map has a `key` itself, `written` is the name of the factor.
 fn described(
     place: &str,
     written: Option<&str>,
@@ -77,11 +79,11 @@ fn described(
     problems: &mut Problems,
 ) -> Option<StudyFactor> {
     let before = problems.0.len();
-    for word in entries.keys().filter(|word| !WORDS.contains(&word.as_str())) {
-        let problem = Problem::error(format!("{place}.{word}"), "a factor has no such word");
-        problems.push(problem.hint(match nearest(word, WORDS.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("it has `{}`", WORDS.join("`, `")),
+    for unknown in entries.keys().filter(|key| !FACTOR_KEYS.contains(&key.as_str())) {
+        let problem = Problem::error(format!("{place}.{unknown}"), "is not a key of a factor");
+        problems.push(problem.hint(match nearest(unknown, FACTOR_KEYS.iter().copied()) {
+            Some(suggestion) => format!("did you mean `{suggestion}`?"),
+            None => format!("the keys are `{}`", FACTOR_KEYS.join("`, `")),
         }));
     }
     let Some(key) = entries.get("key").map(text).or_else(|| written.map(str::to_string)) else {
@@ -89,16 +91,15 @@ fn described(
         problems.push(problem.hint("write `key = \"reader.batch_size\"`"));
         return None;
     };
-    let of_key = written.filter(|written| *written != key).map(str::to_string);
-    let name = entries.get("name").map(text).or(of_key);
+    let outer_name = written.filter(|written| *written != key).map(str::to_string);
+    let name = entries.get("name").map(text).or(outer_name);
     let scale = problems.ok_or_push(scale(place, entries.get("log")));
     let levels = match entries.get("levels") {
         None => range(place, entries, scale?, problems)?,
         Some(levels) => {
-            for word in ["low", "high", "steps"].iter().filter(|word| entries.contains_key(**word))
-            {
+            for key in ["low", "high", "steps"].iter().filter(|key| entries.contains_key(**key)) {
                 problems.push(
-                    Problem::error(format!("{place}.{word}"), "stands beside `levels`")
+                    Problem::error(format!("{place}.{key}"), "cannot be combined with `levels`")
                         .hint("give either `levels`, or `low` and `high`"),
                 );
             }
@@ -121,7 +122,7 @@ fn scale(place: &str, log: Option<&Value>) -> Result<Spacing, Problem> {
     }
 }
 
-/// A factor of a list of levels.
+/// Creates a factor from its levels. Without `name`, the factor has the last part of its key as name.
 fn listed(
     place: &str,
     name: Option<String>,
@@ -138,15 +139,16 @@ fn listed(
     for (i, level) in levels.iter().enumerate() {
         if levels[..i].iter().any(|other| StudyFactor::is_same(other, level)) {
             return Err(Problem::error(place, format!("has the level `{level}` twice"))
-                .hint("leave one out; the same run again is a replicate: `replicates = 2`"));
+                .hint("leave one out; to repeat runs, use `replicates = 2`"));
         }
     }
     let key = factor::canonical(key).to_string();
-    let name = name.unwrap_or_else(|| Setting::new(key.as_str(), "").short_key().to_string());
-    Ok(StudyFactor { name, key, levels, scale: Spacing::Linear, baseline: None })
+    let factor_name =
+        name.unwrap_or_else(|| Setting::new(key.as_str(), "").short_key().to_string());
+    Ok(StudyFactor { name: factor_name, key, levels, scale: Spacing::Linear, baseline: None })
 }
 
-/// The levels of a range: its two ends, or the requested number of steps.
+/// Parses a range. Its levels are the two ends, or as many as `steps` gives.
 fn range(
     place: &str,
     entries: &Map<String, Value>,
@@ -157,8 +159,8 @@ fn range(
         problems.push(no_levels(place));
         return None;
     }
-    let [low, high] =
-        ["low", "high"].map(|word| problems.ok_or_push(bound(place, word, entries.get(word))));
+    let low = problems.ok_or_push(bound(place, "low", entries.get("low")));
+    let high = problems.ok_or_push(bound(place, "high", entries.get("high")));
     let steps = entries.get("steps").map(|steps| problems.ok_or_push(count(place, steps)));
     let (low, high) = low.zip(high)?;
     let (from, to) = number(&low).zip(number(&high))?;
@@ -176,28 +178,28 @@ fn range(
         );
         return None;
     }
-    let is_whole = [&low, &high].iter().all(|text| text.parse::<i64>().is_ok());
+    let is_integer = [&low, &high].iter().all(|text| text.parse::<i64>().is_ok());
     match steps {
-        Some(steps) => Some(factor::steps(from, to, scale, steps?, is_whole)),
+        Some(steps) => Some(factor::steps(from, to, scale, steps?, is_integer)),
         None => Some(vec![low, high]),
     }
 }
 
-fn bound(place: &str, word: &str, value: Option<&Value>) -> Result<String, Problem> {
-    let place = format!("{place}.{word}");
+fn bound(place: &str, key: &str, value: Option<&Value>) -> Result<String, Problem> {
+    let bound_place = format!("{place}.{key}");
     let Some(text) = value.map(text) else {
-        return Err(Problem::error(place, "is missing").hint("a range has `low` and `high`"));
+        return Err(Problem::error(bound_place, "is missing").hint("a range has `low` and `high`"));
     };
     if number(&text).is_none() {
-        return Err(Problem::error(place, format!("`{text}` is no number"))
-            .hint("a range is of numbers; give other levels as a list"));
+        return Err(Problem::error(bound_place, format!("`{text}` is not a number"))
+            .hint("a range needs numbers; give other levels as a list"));
     }
     Ok(text)
 }
 
 fn count(place: &str, steps: &Value) -> Result<u32, Problem> {
     let text = text(steps);
-    let count = text.parse().ok().filter(|n: &u32| (2..=LEVELS_MAX as u32).contains(n));
+    let count = text.parse().ok().filter(|levels: &u32| (2..=LEVELS_MAX as u32).contains(levels));
     count.ok_or_else(|| {
         Problem::error(format!("{place}.steps"), format!("`{text}` is not a number of levels"))
             .hint(format!("give a whole number from 2 to {LEVELS_MAX}"))

@@ -1,4 +1,4 @@
-//! Design files, in TOML: what they say, as text. What it means is checked in `resolved_design`. Reads no file.
+//! The text of designs in TOML files or flags, before it is checked; `resolved_design` checks it. Parses text and reads no files.
 
 pub(crate) mod levels;
 pub(crate) mod flags;
@@ -12,52 +12,52 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A design as it was written, in a file or by flags.
+/// An unchecked design, from a file or flags.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DesignText {
-    /// The kind, or a map of `kind` and its options.
+    /// Kind of design, or a map of `kind` and its options.
     pub design: Value,
     /// Settings that all runs have in common.
     pub baseline: BaselineText,
-    /// Factors: a map of keys and levels, or a list.
+    /// Factors: a map from keys to levels, or a list.
     pub factors: Value,
-    /// Runs of each point; 1.
+    /// Runs of each point [default: 1].
     pub replicates: Option<u32>,
     /// Meaning of a block [default: a replicate].
     pub blocks: Option<Blocking>,
-    /// The order in a block; random.
+    /// Order of the runs in a block [default: random].
     pub order: Option<RunOrder>,
     /// Seed of the random order [default: 1].
     pub seed: Option<u64>,
-    /// Runs from one sentinel to the next; no sentinels.
+    /// Runs between sentinels [default: no sentinels].
     pub sentinel: Option<u32>,
-    /// Runs in the middle, in each block; none.
+    /// Centre points in each block [default: 0].
     pub centre_points: Option<u32>,
     /// Commands for factors `study.hook.NAME`.
     pub hooks: BTreeMap<String, String>,
 }
 
-/// Settings that all runs have in common where no factor says otherwise.
+/// Settings of all runs, unless a factor sets another value.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BaselineText {
     /// A bundled workload, or a YAML file.
     pub model: Option<String>,
-    /// Epochs; the workload's.
+    /// Epochs [default: the workload's].
     pub epochs: Option<u32>,
-    /// Emulated accelerators; 1.
+    /// Emulated accelerators [default: 1].
     #[serde(alias = "accelerators")]
     pub processes: Option<u32>,
-    /// Seed of the order of samples; the workload's.
+    /// Seed of the order of samples [default: the workload's].
     pub seed: Option<u64>,
-    /// Share of the files to use; 1.
+    /// Share of the files to use [default: 1].
     pub scale: Option<f64>,
     /// A map of keys and values, or a list of overrides.
     pub overrides: Value,
 }
 
-/// A value as an override says it; truths as Python writes them, and so the studies before ours.
+/// Formats a value as an override. Booleans are written as in Python, like in studies of DLIO.
 pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -76,7 +76,7 @@ pub(crate) fn text(value: &Value) -> String {
     }
 }
 
-/// The words of a list, or of one value.
+/// Formats the items of a list, or a single value.
 pub(crate) fn words(value: &Value) -> Vec<String> {
     match value {
         Value::Array(items) => items.iter().map(text).collect(),
@@ -84,10 +84,10 @@ pub(crate) fn words(value: &Value) -> Vec<String> {
     }
 }
 
-/// Read a design file.
+/// Parses the text of a design file called `name`.
 ///
 /// # Errors
-/// The file is no TOML, or has a key that is none of a design.
+/// The text is not TOML, or has an unknown key.
 pub fn parse(name: &str, text: &str) -> Result<DesignText, Problem> {
     if [".yaml", ".yml"].iter().any(|end| name.to_ascii_lowercase().ends_with(end)) {
         return Err(problem(name, 1, 1, "designs are written in TOML, not in YAML")
@@ -103,20 +103,20 @@ pub fn parse(name: &str, text: &str) -> Result<DesignText, Problem> {
 
 fn problem(name: &str, line: usize, column: usize, message: &str) -> Problem {
     let message = message.lines().next().unwrap_or_default().to_string();
-    let near = unknown_field(&message);
+    let suggestion = suggest_field(&message);
     let place = Place::File { name: name.to_string(), line, column };
     let problem = Problem::error("", message).at(Some(place));
-    match near {
-        Some(near) => problem.hint(format!("did you mean `{near}`?")),
+    match suggestion {
+        Some(field) => problem.hint(format!("did you mean `{field}`?")),
         None => problem.hint("see `feedrate study new --help`, and `feedrate list designs`"),
     }
 }
 
-/// The nearest of the names that serde lists: ``unknown field `x`, expected one of `a`, `b` ``.
-fn unknown_field(message: &str) -> Option<String> {
+/// Returns the closest name in serde's error ``unknown field `x`, expected one of `a`, `b` ``; `None` for other errors.
+fn suggest_field(message: &str) -> Option<String> {
     let (_, list) = message.split_once("unknown field")?;
     let mut words =
-        list.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty());
+        list.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
     let wanted = words.next()?;
     nearest(wanted, words.filter(|word| !["expected", "one", "of"].contains(word)))
         .map(str::to_string)

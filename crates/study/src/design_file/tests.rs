@@ -1,4 +1,4 @@
-//! Design files, and what is wrong with them.
+//! Valid design files, and the problems of invalid ones.
 
 use super::*;
 use crate::factor::{Spacing, StudyFactor};
@@ -37,7 +37,7 @@ governor = "cpupower frequency-set -g $1"
 "#;
 
 #[test]
-fn a_design_file_is_drawn() {
+fn a_design_file_becomes_a_study() {
     let design = resolved("a.toml", TOML).unwrap();
     assert_eq!(design.warnings, Problems::default());
     insta::assert_snapshot!(design.draw().unwrap().comments.join("\n"), @"
@@ -60,7 +60,7 @@ fn factors(text: &str) -> Vec<StudyFactor> {
 }
 
 #[test]
-fn levels_are_said_as_a_list_a_range_or_steps() {
+fn levels_are_a_list_a_range_or_steps() {
     for (text, expected, scale) in [
         ("factors.reader.batch_size = [1, 4]", vec!["1", "4"], Spacing::Linear),
         ("factors.\"reader.batch_size\" = [1, 4]", vec!["1", "4"], Spacing::Linear),
@@ -113,10 +113,10 @@ fn levels_are_said_as_a_list_a_range_or_steps() {
     assert_eq!(
         order,
         ["seed", "read_threads", "epochs"],
-        "as written: letters of generators follow it"
+        "letters of generators depend on the written order"
     );
-    let truths = factors("factors.workflow.checkpoint = [false, true]");
-    assert_eq!(truths[0].levels, ["False", "True"]);
+    let booleans = factors("factors.workflow.checkpoint = [false, true]");
+    assert_eq!(booleans[0].levels, ["False", "True"]);
 }
 
 trait MapText {
@@ -141,7 +141,7 @@ fn refused(name: &str, text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn what_is_no_design_file_is_told_with_its_line() {
+fn an_invalid_design_file_is_refused_with_its_line() {
     for (name, text, expected) in [
         (
             "a.toml",
@@ -166,7 +166,7 @@ fn what_is_no_design_file_is_told_with_its_line() {
 }
 
 #[test]
-fn all_that_is_wrong_with_a_design_is_told_at_once() {
+fn all_problems_of_a_design_are_reported_at_once() {
     let text = r#"
 replicates = 0
 sentinel = 0
@@ -201,10 +201,10 @@ overrides = ["reader.batch_size=many", "nonsense"]
             "`of`",
             "format: has no levels",
             "has the level `1` twice",
-            "`hot` is no state of the cache",
+            "`hot` is not a state of the cache",
             "there is no hook `ra`",
-            "low: `a` is no number",
-            "factors.seed: `4` is no factor",
+            "low: `a` is not a number",
+            "factors.seed: `4` is not a factor",
             "no workload is given",
             "`many`",
             "nonsense",
@@ -214,15 +214,15 @@ overrides = ["reader.batch_size=many", "nonsense"]
 }
 
 #[test]
-fn factors_that_are_no_factors_are_told_so() {
+fn invalid_factors_are_refused() {
     for (factors, expected) in [
-        ("factors = 3", "factors: `3` is no factor"),
-        ("factors = [3]", "factors[0]: `3` is no factor"),
+        ("factors = 3", "factors: `3` is not a factor"),
+        ("factors = [3]", "factors[0]: `3` is not a factor"),
         ("factors = [{ levels = [1] }]", "factors[0]: has no key"),
         ("factors.reader = {}", "factors.reader: has no levels"),
         ("factors.seed = { high = 3 }", "factors.seed.low: is missing"),
         ("factors.seed = { log = true }", "has no levels"),
-        ("factors.seed = { levels = [1, 2], low = 1 }", "stands beside `levels`"),
+        ("factors.seed = { levels = [1, 2], low = 1 }", "cannot be combined with `levels`"),
         ("factors.seed = { low = 0, high = 8, log = true }", "a logarithmic scale from `0`"),
         ("factors.seed = { low = 1, high = 8, log = 3 }", "`3` is not true or false"),
         ("factors.seed = { low = 1, high = 8, steps = 1 }", "`1` is not a number of levels"),
@@ -232,16 +232,19 @@ fn factors_that_are_no_factors_are_told_so() {
         ),
         (
             "factors = [{ key = \"seed\", levels = [1, 2] }, { key = \"seed\", levels = [3, 4] }]",
-            "another factor varies",
+            "as another factor does",
         ),
         (
             "factors = [{ key = \"seed\", name = \"a\", levels = [1, 2] }, { key = \"epochs\", name = \"a\", levels = [3, 4] }]",
             "the name of two factors",
         ),
         ("factors.dataset.format = [\"npz\", \"png\"]\ncentre_points = 1", "no factor has numbers"),
-        ("factors.seed = [1, 2]\ncentre_points = 1", "nothing between `1` and `2`"),
+        ("factors.seed = [1, 2]\ncentre_points = 1", "no level between `1` and `2`"),
         ("factors.seed = [1, 2]\nreplicates = 4000000000\nsentinel = 1", "the limit is 100000"),
-        ("factors.seed = [1, 2]\ndesign = { kind = \"full_factorial\", p = 3 }", "it takes none"),
+        (
+            "factors.seed = [1, 2]\ndesign = { kind = \"full_factorial\", p = 3 }",
+            "this design has no options",
+        ),
     ] {
         let design = if factors.contains("design") { "" } else { "design = \"full_factorial\"\n" };
         refused(

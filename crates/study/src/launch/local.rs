@@ -1,4 +1,4 @@
-//! All accelerators in one process of this machine.
+//! The launcher `local`: all accelerators in one process on this machine.
 
 use super::{LaunchError, LaunchJob, Launcher, Scripts, script};
 use feedrate_spec::catalog::Member;
@@ -16,8 +16,8 @@ fn scripts(job: &LaunchJob<'_>) -> Result<Scripts, LaunchError> {
     let options = job.options;
     if !options.arguments.is_empty() || options.accelerators_per_rank.is_some() {
         return Err(LaunchError {
-            message: "launch `local` has one process and no launcher to tell anything".into(),
-            hint: "leave those arguments out, or choose another launch (`feedrate list launches`)"
+            message: "launch `local` has one process and takes no launcher options".into(),
+            hint: "leave these options out, or choose another launch (`feedrate list launches`)"
                 .into(),
         });
     }

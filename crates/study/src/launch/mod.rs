@@ -1,6 +1,6 @@
-//! How the processes of one run are started: one file a way, one row in [`LAUNCHES`]. A way writes bash; it starts nothing itself.
+//! Launchers, which start the processes of a run. Each launcher has a file and a row in [`LAUNCHES`]. It only writes bash scripts; `supervise` runs them.
 //!
-//! To add one: copy `mpirun.rs`, add its `mod` line and its row; the contract tests run on it.
+//! To add a launcher: copy `mpirun.rs`, add its `mod` line and its row; the contract tests run on it.
 
 mod local;
 mod mpirun;
@@ -15,27 +15,27 @@ use feedrate_spec::catalog::Member;
 use feedrate_spec::escape::{bash_command, bash_word};
 use std::path::Path;
 
-/// Every way, the default first.
+/// Every launcher, the default first.
 pub static LAUNCHES: &[&Launcher] =
     &[&local::LAUNCHER, &mpirun::LAUNCHER, &srun::LAUNCHER, &sbatch::LAUNCHER];
 
-/// The way of this name.
+/// The launcher with this name.
 pub fn find(name: &str) -> Option<&'static Launcher> {
     LAUNCHES.iter().copied().find(|launcher| launcher.member.name == name)
 }
 
-/// A way to start a run.
+/// A way to start the processes of a run.
 #[derive(Debug)]
 pub struct Launcher {
     /// Name and summary.
     pub member: Member,
-    /// The scripts of a run. An error: it cannot start this run, or not from here.
+    /// Writes the scripts of a run. Fails if the launcher cannot start this run, or not on this machine.
     pub scripts: fn(&LaunchJob<'_>) -> Result<Scripts, LaunchError>,
 }
 
 impl Launcher {
-    /// Script that ends what a run called `name`, with its own files in `folder`, has left outside this machine's processes. It is
-    /// written anew: a script found in `folder` may come from others.
+    /// Returns the script that cancels the queued jobs of a run called `name`, whose files are in `folder`. The script is not read from `folder`, as others
+    /// may write there.
     pub fn cleanup(
         &self,
         name: &str,
@@ -57,80 +57,79 @@ impl Launcher {
     }
 }
 
-/// One run.
+/// The run to start.
 #[derive(Clone, Copy)]
 pub struct LaunchJob<'a> {
-    /// The program `feedrate`, by a path that holds wherever the run is started.
+    /// Path of the program `feedrate`, valid on every machine of the run.
     pub program: &'a Path,
-    /// Its arguments, `run` first, without the number of accelerators.
+    /// Arguments, starting with `run`, without the number of accelerators.
     pub arguments: &'a [String],
     /// Emulated accelerators.
     pub accelerators: u32,
-    /// Name in queues; no other run that goes on at the same time has this name.
+    /// Name of its jobs in a queue; unique among simultaneous runs.
     pub name: &'a str,
-    /// An absolute folder for its own files, which is there.
+    /// Absolute path of an existing folder for its files.
     pub folder: &'a Path,
-    /// Where its output goes; a batch job writes there itself.
+    /// File for its output, which a batch job writes itself.
     pub stdout: &'a Path,
-    /// Where its messages go.
+    /// File for its messages.
     pub stderr: &'a Path,
     /// Options of the user.
     pub options: &'a Launching,
-    /// Variables of the environment.
+    /// Reads environment variables.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// Scripts that start a run and end it.
+/// The scripts that start and end a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scripts {
-    /// Ends when the run does, with its code.
+    /// Starts the run, waits for its end and exits with its code.
     pub run: String,
-    /// Ends what of the run is no process below the script: after it was told to stop, and after it was killed. Does nothing where
-    /// there is nothing.
+    /// Cancels jobs of the run that are not child processes of the script, after it was stopped or killed. Succeeds if there are none.
     pub cleanup: Option<String>,
-    /// More files of its folder: (name, text).
+    /// Further files to write to the folder: (name, text).
     pub files: Vec<(&'static str, String)>,
 }
 
-/// A run that cannot be started in this way.
+/// Why a launcher cannot start a run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct LaunchError {
-    /// A lowercase fragment.
+    /// The problem, as a lowercase fragment.
     pub message: String,
     /// A remedy.
     pub hint: String,
 }
 
 impl LaunchJob<'_> {
-    /// Processes of a launcher that starts several.
+    /// Number of processes that a launcher with several has to start.
     fn ranks(&self) -> u32 {
         let per_rank = self.options.accelerators_per_rank.unwrap_or(1).max(1);
         self.accelerators.div_ceil(per_rank)
     }
 
-    /// The program and all its arguments, as words of bash.
+    /// The program and all its arguments, quoted for bash.
     fn command(&self) -> String {
         let program = [self.program.display().to_string()];
         let words = [&program[..], self.arguments].concat();
         format!("{} --accelerators {}", bash_command(&words), self.accelerators)
     }
 
-    /// More arguments of the launcher as words of bash, each after a blank.
+    /// The user's arguments of the launcher, quoted for bash, each after a blank.
     fn launcher_arguments(&self) -> String {
         let words = self.options.arguments.iter();
         words.map(|word| format!(" {}", bash_word(word))).collect()
     }
 
-    /// Slurm's command for a step; it takes `more` words.
-    fn step(&self, more: &str) -> String {
+    /// The srun command of a Slurm job step, with further `options`, which start with a blank.
+    fn step(&self, options: &str) -> String {
         let ranks = self.ranks();
         let mpi = if ranks > 1 { " --mpi=\"${SLURM_MPI_TYPE:-pmix}\"" } else { "" };
-        format!("srun --ntasks={ranks}{mpi}{more} {}", self.command())
+        format!("srun --ntasks={ranks}{mpi}{options} {}", self.command())
     }
 }
 
-/// Slurm's jobs and steps are cancelled and waited for: `list` tells their numbers.
+/// Returns a script that cancels Slurm jobs or steps and waits for their end. The command `list` prints their numbers.
 fn cancel(list: &str) -> String {
     let body = format!(
         "\
@@ -138,7 +137,7 @@ listed() {{
     {list}
 }}
 while ids=$(listed) && [ -n \"$ids\" ]; do
-    # What is ending already needs no second word.
+    # A job that is already ending makes scancel fail.
     xargs scancel <<<\"$ids\" || true
     sleep 1
 done"

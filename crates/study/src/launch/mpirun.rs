@@ -1,4 +1,4 @@
-//! Processes that the MPI's own launcher starts, on the machines it knows of.
+//! The launcher `mpirun`: the MPI's own launcher starts the processes, on the machines that it is configured for.
 
 use super::{LaunchError, LaunchJob, Launcher, Scripts, script};
 use feedrate_spec::catalog::Member;
@@ -13,7 +13,9 @@ pub(super) static LAUNCHER: Launcher = Launcher {
 };
 
 fn scripts(job: &LaunchJob<'_>) -> Result<Scripts, LaunchError> {
-    let (ranks, more, command) = (job.ranks(), job.launcher_arguments(), job.command());
-    let body = format!("exec \"${{MPIRUN:-mpirun}}\" -n {ranks}{more} {command}");
+    let ranks = job.ranks();
+    let arguments = job.launcher_arguments();
+    let command = job.command();
+    let body = format!("exec \"${{MPIRUN:-mpirun}}\" -n {ranks}{arguments} {command}");
     Ok(Scripts { run: script("", &job.options.prologue, &body), cleanup: None, files: Vec::new() })
 }

@@ -1,11 +1,11 @@
-//! A batch job of its own for each run, from any machine that can submit one.
+//! The launcher `sbatch`: a separate batch job for each run, submitted from any machine that can submit jobs.
 
 use super::{LaunchError, LaunchJob, Launcher, Scripts, cancel, script};
 use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::escape::bash_word;
 use std::path::Path;
 
-/// The job's script, in the run's folder.
+/// Name of the job's script in the folder of the run.
 const JOB: &str = "job.sh";
 
 pub(super) static LAUNCHER: Launcher = Launcher {
@@ -21,21 +21,25 @@ fn scripts(job: &LaunchJob<'_>) -> Result<Scripts, LaunchError> {
     let file = job.folder.join(JOB).display().to_string();
     if file.contains(char::is_whitespace) {
         return Err(LaunchError {
-            message: format!("`{file}` has a blank, by which a job could not be told from another"),
+            message: format!(
+                "`{file}` has a blank, so that its job cannot be identified in the queue"
+            ),
             hint: "put the study's results into a folder without blanks in its name".into(),
         });
     }
-    let (name, file) = (bash_word(job.name), bash_word(&file));
-    let (stdout, stderr) = (pattern(job.stdout), pattern(job.stderr));
-    // Who started it starts it again: a job that Slurm requeues would be a run that nobody asked for.
+    let name = bash_word(job.name);
+    let script_file = bash_word(&file);
+    let stdout = pattern(job.stdout);
+    let stderr = pattern(job.stderr);
+    // The runner decides on retries: a job requeued by Slurm would be an additional run.
     let submit = format!(
-        "exec sbatch --wait --no-requeue --job-name={name} --ntasks={} --output={stdout} --error={stderr} --open-mode=append{} {file}",
+        "exec sbatch --wait --no-requeue --job-name={name} --ntasks={} --output={stdout} --error={stderr} --open-mode=append{} {script_file}",
         job.ranks(),
         job.launcher_arguments(),
     );
-    // By its script: the number is not known when submission itself was broken off.
+    // The job is found by its script, as its number is unknown if the submission was interrupted.
     let list = format!(
-        "squeue --noheader --user=\"$(id -un)\" --name={name} --format='%i %o' | awk -v file={file} '$2 == file {{ print $1 }}'"
+        "squeue --noheader --user=\"$(id -un)\" --name={name} --format='%i %o' | awk -v file={script_file} '$2 == file {{ print $1 }}'"
     );
     Ok(Scripts {
         run: script("", &[], &submit),
@@ -44,7 +48,7 @@ fn scripts(job: &LaunchJob<'_>) -> Result<Scripts, LaunchError> {
     })
 }
 
-/// A path as sbatch takes it, for whom `%` begins a number of the job.
+/// Escapes a path for sbatch, in which `%` starts a placeholder.
 fn pattern(path: &Path) -> String {
     bash_word(&path.display().to_string().replace('%', "%%"))
 }

@@ -1,4 +1,4 @@
-//! A step of the Slurm job that the study itself runs in.
+//! The launcher `srun`: each run is a step of the Slurm job in which the study runs.
 
 use super::{LaunchError, LaunchJob, Launcher, Scripts, cancel, script};
 use feedrate_spec::catalog::{Ability, Member};
@@ -21,9 +21,9 @@ fn scripts(job: &LaunchJob<'_>) -> Result<Scripts, LaunchError> {
         });
     }
     let name = bash_word(job.name);
-    let more = format!(" --job-name={name}{}", job.launcher_arguments());
-    let run = script("", &job.options.prologue, &format!("exec {}", job.step(&more)));
-    // A step outlives the srun that was killed. `--name` would ask for the job's name.
+    let options = format!(" --job-name={name}{}", job.launcher_arguments());
+    let run = script("", &job.options.prologue, &format!("exec {}", job.step(&options)));
+    // A step outlives a killed srun. squeue's option `--name` would match the name of the job, not of the step.
     let list = format!(
         "squeue --noheader --steps --jobs=\"$SLURM_JOB_ID\" --format='%i %j' | awk -v name={name} '$2 == name {{ print $1 }}'"
     );

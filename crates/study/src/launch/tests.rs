@@ -1,4 +1,4 @@
-//! The contract of every way of starting, and the text of each.
+//! Contract tests of all launchers, and the text of their scripts.
 
 use super::*;
 use std::io::Write;
@@ -28,7 +28,7 @@ fn options(launcher: &[&str], accelerators_per_rank: Option<u32>) -> Launching {
     }
 }
 
-/// shellcheck has nothing to say.
+/// Asserts that shellcheck has no complaints.
 #[track_caller]
 fn is_sound_bash(script: &str) {
     let mut check =
@@ -40,7 +40,7 @@ fn is_sound_bash(script: &str) {
 }
 
 #[test]
-fn every_way_has_a_name_of_its_own_and_writes_sound_scripts() {
+fn every_launcher_has_a_unique_name_and_writes_sound_scripts() {
     for (i, launch) in LAUNCHES.iter().enumerate() {
         let name = launch.member.name;
         assert_eq!(LAUNCHES.iter().position(|other| other.member.name == name), Some(i));
@@ -74,7 +74,7 @@ fn local_is_one_process() {
 }
 
 #[test]
-fn what_a_way_cannot_do_is_refused() {
+fn unsupported_runs_and_options_are_refused() {
     let check = |refused: Result<Scripts, LaunchError>, words: &str| {
         let error = refused.unwrap_err();
         assert!(error.message.contains(words), "{error}");
@@ -99,7 +99,7 @@ fn what_a_way_cannot_do_is_refused() {
 }
 
 #[test]
-fn launchers_start_as_many_processes_as_carry_the_accelerators() {
+fn launchers_start_enough_processes_for_the_accelerators() {
     let check = |launch: &str, accelerators, per_rank, expected: &str| {
         let scripts = scripts(launch, accelerators, &options(&["--x=a b"], per_rank)).unwrap();
         let last = scripts.run.lines().last().unwrap();
@@ -114,7 +114,7 @@ fn launchers_start_as_many_processes_as_carry_the_accelerators() {
 }
 
 #[test]
-fn a_batch_job_writes_where_the_run_would() {
+fn a_batch_job_writes_to_the_files_of_the_run() {
     let scripts = scripts("sbatch", 2, &options(&["--time=10"], None)).unwrap();
     insta::assert_snapshot!(scripts.run, @"
     #!/usr/bin/env bash
@@ -131,7 +131,7 @@ fn a_batch_job_writes_where_the_run_would() {
         squeue --noheader --user="$(id -un)" --name=study-4_batch_size_1 --format='%i %o' | awk -v file=/results/4/job.sh '$2 == file { print $1 }'
     }
     while ids=$(listed) && [ -n "$ids" ]; do
-        # What is ending already needs no second word.
+        # A job that is already ending makes scancel fail.
         xargs scancel <<<"$ids" || true
         sleep 1
     done

@@ -1,7 +1,8 @@
-//! Around any design: centre points, replicates, blocks, order, sentinels. Points in, rows out; which points, is the design's.
+//! Turns the points of any design into rows: adds centre points, replicates, blocks, the order and sentinels. The points themselves are chosen by the
+//! design.
 //!
-//! A block is a whole replicate by default (randomised complete blocks: Montgomery, chapter 4), so that a drift of the machine falls on all
-//! points alike. A sentinel is the baseline, run again and again: what changes there is not the factors' doing.
+//! By default, a block is a complete replicate (randomised complete blocks: Montgomery, chapter 4), so that a drift of the machine affects all points
+//! equally. A sentinel is a repeated run of the baseline. As its factors never change, a change of its result is drift.
 
 #[cfg(test)]
 mod tests;
@@ -15,12 +16,12 @@ use feedrate_spec::problem::{Problem, Problems};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The note of a run of the baseline that watches for drift.
+/// Note of a sentinel: a run of the baseline that shows drift.
 pub const SENTINEL: &str = "sentinel";
-/// The note of a run in the middle of all numeric factors.
+/// Note of a centre point: a run in the middle of all numeric factors.
 pub const CENTRE_POINT: &str = "centre point";
 
-/// How points become runs.
+/// How the points of a design become runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrangement {
     /// Runs of each point.
@@ -29,11 +30,11 @@ pub struct Arrangement {
     pub blocks: Blocking,
     /// Order inside a block.
     pub order: RunOrder,
-    /// Seed of the random order, and of designs with chance in them.
+    /// Seed of the random order.
     pub seed: u64,
-    /// Runs from one sentinel to the next; `None` for no sentinels.
+    /// Number of runs between sentinels; `None` for no sentinels.
     pub sentinel: Option<u32>,
-    /// Runs in the middle, in each block, for each combination of levels that are no numbers.
+    /// Centre points in each block, for each combination of levels that are not numbers.
     pub centre_points: u32,
 }
 
@@ -42,9 +43,9 @@ names! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Blocking {
-        /// A replicate.
+        /// Each block is a replicate.
         Replicates = "replicates",
-        /// There is one block of all runs.
+        /// All runs form one block.
         None = "none",
     }
 }
@@ -54,67 +55,76 @@ names! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum RunOrder {
-        /// Drawn by the seed.
+        /// Random, by the seed.
         Random = "random",
-        /// As the design has them.
+        /// The order of the design.
         Standard = "standard",
     }
 }
 
-/// The rows of a design, in the order they are to be run.
+/// Returns the rows of a design, in the order in which they run.
 ///
 /// # Errors
-/// A factor has no middle, a level does not fit its column, or there are more than [`RUNS_MAX`] runs.
+/// Centre points are requested but a factor has none, a column does not accept a level, or there are more than [`RUNS_MAX`] runs.
 pub fn randomized(
     baseline: &Row,
     factors: &[StudyFactor],
     points: &[Point],
-    how: &Arrangement,
+    arrangement: &Arrangement,
 ) -> Result<Vec<Row>, Problems> {
-    let centres = if how.centre_points == 0 { Vec::new() } else { centres(factors)? };
-    let (blocks, times) = match how.blocks {
-        Blocking::Replicates => (how.replicates, 1),
-        Blocking::None => (1, how.replicates),
+    let centres = if arrangement.centre_points == 0 { Vec::new() } else { centres(factors)? };
+    let blocks = match arrangement.blocks {
+        Blocking::Replicates => Blocks { count: arrangement.replicates, replicates_each: 1 },
+        Blocking::None => Blocks { count: 1, replicates_each: arrangement.replicates },
     };
-    refuse_too_many(points.len(), centres.len(), how, blocks, times)?;
-    let points = rows(baseline, factors, points)?;
-    let mut centres = rows(baseline, factors, &centres)?;
-    centres.iter_mut().for_each(|row| row.note = CENTRE_POINT.into());
-    let mut random = Random::new(how.seed);
+    refuse_too_many(points.len(), centres.len(), arrangement, blocks)?;
+    let point_rows = rows(baseline, factors, points)?;
+    let mut centre_rows = rows(baseline, factors, &centres)?;
+    centre_rows.iter_mut().for_each(|row| row.note = CENTRE_POINT.into());
+    let mut random = Random::new(arrangement.seed);
     let mut runs = Vec::new();
-    for block in 1..=blocks {
-        let mut own: Vec<Row> = Vec::new();
-        (0..times).for_each(|_| own.extend_from_slice(&points));
-        (0..how.centre_points).for_each(|_| own.extend_from_slice(&centres));
-        if how.order == RunOrder::Random {
-            random.shuffle(&mut own);
+    for block in 1..=blocks.count {
+        let mut block_rows: Vec<Row> = Vec::new();
+        (0..blocks.replicates_each).for_each(|_| block_rows.extend_from_slice(&point_rows));
+        (0..arrangement.centre_points).for_each(|_| block_rows.extend_from_slice(&centre_rows));
+        if arrangement.order == RunOrder::Random {
+            random.shuffle(&mut block_rows);
         }
-        let own = with_sentinels(own, baseline, how.sentinel).into_iter();
-        runs.extend(own.map(|row| Row { block: Some(block), ..row }));
+        let with_sentinels = with_sentinels(block_rows, baseline, arrangement.sentinel);
+        runs.extend(with_sentinels.into_iter().map(|row| Row { block: Some(block), ..row }));
     }
-    number(&mut runs);
+    number_rows(&mut runs);
     Ok(runs)
 }
 
-/// All that a run of them could cost is said before any is made.
+/// Number of blocks, and of replicates in each.
+#[derive(Clone, Copy)]
+struct Blocks {
+    count: u32,
+    replicates_each: u32,
+}
+
+/// Refuses more than [`RUNS_MAX`] runs before any row is created.
 fn refuse_too_many(
     points: usize,
     centres: usize,
-    how: &Arrangement,
-    blocks: u32,
-    times: u32,
+    arrangement: &Arrangement,
+    blocks: Blocks,
 ) -> Result<(), Problem> {
-    let of_points = points as u128 * u128::from(times);
-    let own = of_points + centres as u128 * u128::from(how.centre_points);
-    let sentinels = how.sentinel.map_or(0, |every| own.div_ceil(u128::from(every.max(1))) + 1);
-    let all = (own + sentinels) * u128::from(blocks);
-    if all <= RUNS_MAX as u128 {
+    let point_runs = points as u128 * u128::from(blocks.replicates_each);
+    let block_runs = point_runs + centres as u128 * u128::from(arrangement.centre_points);
+    let sentinels = arrangement
+        .sentinel
+        .map_or(0, |interval| block_runs.div_ceil(u128::from(interval.max(1))) + 1);
+    let runs = (block_runs + sentinels) * u128::from(blocks.count);
+    if runs <= RUNS_MAX as u128 {
         return Ok(());
     }
-    Err(Problem::error("design", format!("{all} runs, the limit is {RUNS_MAX}"))
+    Err(Problem::error("design", format!("{runs} runs, the limit is {RUNS_MAX}"))
         .hint("take fewer replicates, centre points or levels"))
 }
 
+/// Returns the row of each point: the baseline with the levels of the point.
 fn rows(baseline: &Row, factors: &[StudyFactor], points: &[Point]) -> Result<Vec<Row>, Problems> {
     let mut problems = Problems::default();
     let mut rows = Vec::with_capacity(points.len());
@@ -122,8 +132,8 @@ fn rows(baseline: &Row, factors: &[StudyFactor], points: &[Point]) -> Result<Vec
         let mut row = baseline.clone();
         for (factor, level) in factors.iter().zip(point) {
             let Some(level) = level else { continue };
-            let level = factor::written(&factor.key, level);
-            if let Err(problem) = factor::set(&mut row, &factor.key, &level)
+            let written = factor::written(&factor.key, level);
+            if let Err(problem) = factor::set(&mut row, &factor.key, &written)
                 && !problems.0.contains(&problem)
             {
                 problems.push(problem);
@@ -134,7 +144,7 @@ fn rows(baseline: &Row, factors: &[StudyFactor], points: &[Point]) -> Result<Vec
     if problems.has_errors() { Err(problems) } else { Ok(rows) }
 }
 
-/// The middle of all numbers with each combination of what is no number (Montgomery, section 6.8).
+/// Returns the centre points: the middle of all numeric factors, with each combination of the other levels (Montgomery, section 6.8).
 fn centres(factors: &[StudyFactor]) -> Result<Vec<Point>, Problem> {
     if factors.iter().all(|factor| factor.centre().is_none()) {
         return Err(Problem::error("centre_points", "no factor has numbers as levels")
@@ -145,7 +155,7 @@ fn centres(factors: &[StudyFactor]) -> Result<Vec<Point>, Problem> {
         let levels = match factor.centre() {
             Some(centre) if factor.levels.len() == 2 && factor.levels.contains(&centre) => {
                 let message =
-                    format!("there is nothing between `{}`", factor.levels.join("` and `"));
+                    format!("there is no level between `{}`", factor.levels.join("` and `"));
                 return Err(Problem::error(format!("factors.{}", factor.name), message)
                     .hint("set the levels farther apart, or leave centre points out"));
             }
@@ -153,40 +163,45 @@ fn centres(factors: &[StudyFactor]) -> Result<Vec<Point>, Problem> {
             None => factor.levels.clone(),
         };
         let shorter = std::mem::take(&mut centres);
-        for (point, level) in shorter.iter().flat_map(|p| levels.iter().map(move |l| (p, l))) {
-            centres.push([point.as_slice(), &[Some(level.clone())]].concat());
+        for point in &shorter {
+            for level in &levels {
+                centres.push([point.as_slice(), &[Some(level.clone())]].concat());
+            }
         }
         if centres.len() > RUNS_MAX {
-            return Err(Problem::error("centre_points", format!("more than {RUNS_MAX} of them"))
-                .hint("leave them out: too many factors have levels that are no numbers"));
+            return Err(Problem::error("centre_points", format!("more than {RUNS_MAX} runs"))
+                .hint(
+                    "leave centre points out: too many factors have levels that are not numbers",
+                ));
         }
     }
     Ok(centres)
 }
 
-/// One first, one last, and one after each `every` runs between.
-fn with_sentinels(runs: Vec<Row>, baseline: &Row, every: Option<u32>) -> Vec<Row> {
-    let Some(every) = every else { return runs };
+/// Adds sentinels before the first run, after the last one, and after each `interval` runs.
+fn with_sentinels(runs: Vec<Row>, baseline: &Row, interval: Option<u32>) -> Vec<Row> {
+    let Some(interval) = interval else { return runs };
     let sentinel = Row { note: SENTINEL.into(), ..baseline.clone() };
-    let mut all = vec![sentinel.clone()];
-    for some in runs.chunks(every as usize) {
-        all.extend_from_slice(some);
-        all.push(sentinel.clone());
+    let mut with_sentinels = vec![sentinel.clone()];
+    for chunk in runs.chunks(interval as usize) {
+        with_sentinels.extend_from_slice(chunk);
+        with_sentinels.push(sentinel.clone());
     }
-    all
+    with_sentinels
 }
 
-/// Give each its order, and the next free number among runs that ask for the same: points first, then centre points, then sentinels.
-fn number(runs: &mut [Row]) {
-    let mut free: BTreeMap<RowKey, u32> = BTreeMap::new();
+/// Sets the order of each run and its replicate: the next free number among equal runs. Points are numbered first, then centre points, then sentinels.
+fn number_rows(runs: &mut [Row]) {
+    let mut used: BTreeMap<RowKey, u32> = BTreeMap::new();
     let mut places: Vec<usize> = (0..runs.len()).collect();
     let later = [CENTRE_POINT, SENTINEL];
     places.sort_by_key(|&i| later.iter().position(|note| runs[i].note == *note));
     for i in places {
-        // Blocks repeat each other: their runs are numbered on.
+        // Numbers continue over blocks, which contain the same runs.
         let key = Row { block: None, ..runs[i].clone() }.key();
-        let number = free.entry(key).or_insert(0);
+        let number = used.entry(key).or_insert(0);
         *number += 1;
-        (runs[i].replicate, runs[i].order) = (Some(*number), Some(i as u32 + 1));
+        runs[i].replicate = Some(*number);
+        runs[i].order = Some(i as u32 + 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Blocks, replicates, order, centre points and sentinels around points.
+//! Tests of blocks, replicates, order, centre points and sentinels.
 
 use super::*;
 use crate::factor::Spacing;
@@ -31,13 +31,18 @@ fn baseline() -> Row {
     row
 }
 
-/// One factor of so many levels.
-fn drawn(levels: u32, how: &Arrangement) -> Vec<Row> {
+/// Rows of one factor with this number of levels.
+fn drawn(levels: u32, arrangement: &Arrangement) -> Vec<Row> {
     let levels: Vec<String> = (1..=levels).map(|n| n.to_string()).collect();
     let refs: Vec<&str> = levels.iter().map(String::as_str).collect();
     let points: Vec<Point> = levels.iter().map(|level| vec![Some(level.clone())]).collect();
-    randomized(&baseline(), &[factor("reader.read_threads", &refs, Spacing::Linear)], &points, how)
-        .unwrap()
+    randomized(
+        &baseline(),
+        &[factor("reader.read_threads", &refs, Spacing::Linear)],
+        &points,
+        arrangement,
+    )
+    .unwrap()
 }
 
 fn brief(rows: &[Row]) -> Vec<String> {
@@ -64,10 +69,10 @@ fn a_block_is_a_replicate_or_everything() {
 }
 
 #[test]
-fn sentinels_stand_first_last_and_after_every_n_runs() {
-    let how = Arrangement { sentinel: Some(2), ..PLAIN };
+fn sentinels_are_first_last_and_after_every_n_runs() {
+    let arrangement = Arrangement { sentinel: Some(2), ..PLAIN };
     assert_eq!(
-        brief(&drawn(3, &how)),
+        brief(&drawn(3, &arrangement)),
         [
             "1 1/1 - sentinel",
             "2 1/1 1",
@@ -88,11 +93,11 @@ fn sentinels_stand_first_last_and_after_every_n_runs() {
 }
 
 #[test]
-fn a_sentinel_of_a_design_that_has_the_baseline_is_a_further_number() {
+fn sentinels_are_numbered_after_points_equal_to_the_baseline() {
     let points: Vec<Point> = vec![vec![None], vec![Some("2".into())]];
     let factors = [factor("reader.read_threads", &["2"], Spacing::Linear)];
-    let how = Arrangement { replicates: 2, sentinel: Some(9), ..PLAIN };
-    let rows = randomized(&baseline(), &factors, &points, &how).unwrap();
+    let arrangement = Arrangement { replicates: 2, sentinel: Some(9), ..PLAIN };
+    let rows = randomized(&baseline(), &factors, &points, &arrangement).unwrap();
     assert_eq!(
         brief(&rows),
         [
@@ -108,7 +113,7 @@ fn a_sentinel_of_a_design_that_has_the_baseline_is_a_further_number() {
     );
 }
 
-/// Montgomery, section 6.8: centre points of numbers, at each level of what is no number.
+/// Montgomery, section 6.8: centre points of numeric factors, at each level of the others.
 #[test]
 fn centre_points_are_in_the_middle_of_numbers() {
     let factors = [
@@ -116,8 +121,8 @@ fn centre_points_are_in_the_middle_of_numbers() {
         factor("dataset.format", &["npz", "png"], Spacing::Linear),
         factor("dataset.record_length_bytes", &["1000", "100000"], Spacing::Log),
     ];
-    let how = Arrangement { centre_points: 2, ..PLAIN };
-    let rows = randomized(&baseline(), &factors, &[], &how).unwrap();
+    let arrangement = Arrangement { centre_points: 2, ..PLAIN };
+    let rows = randomized(&baseline(), &factors, &[], &arrangement).unwrap();
     let settings = |row: &Row| {
         let values = row.settings.iter().skip(1).filter_map(|setting| setting.value.clone());
         (row.replicate.unwrap(), values.collect::<Vec<_>>().join(" "), row.note.clone())
@@ -136,7 +141,7 @@ fn centre_points_are_in_the_middle_of_numbers() {
 }
 
 #[test]
-fn a_level_goes_before_what_the_baseline_sets() {
+fn a_level_replaces_the_setting_of_the_baseline() {
     let points = vec![vec![Some("3".to_string()), Some("2".to_string())]];
     let factors = [
         factor("reader.batch_size", &["3"], Spacing::Linear),
@@ -149,7 +154,7 @@ fn a_level_goes_before_what_the_baseline_sets() {
 
 #[test]
 fn too_many_runs_are_refused_before_they_are_made() {
-    for how in [
+    for arrangement in [
         Arrangement { replicates: u32::MAX, ..PLAIN },
         Arrangement { replicates: u32::MAX, blocks: Blocking::None, ..PLAIN },
         Arrangement { replicates: 50_000, sentinel: Some(1), ..PLAIN },
@@ -157,7 +162,7 @@ fn too_many_runs_are_refused_before_they_are_made() {
     ] {
         let points: Vec<Point> = vec![vec![Some("1".into())]];
         let factors = [factor("reader.read_threads", &["1", "9"], Spacing::Linear)];
-        let problems = randomized(&baseline(), &factors, &points, &how).unwrap_err();
+        let problems = randomized(&baseline(), &factors, &points, &arrangement).unwrap_err();
         assert!(problems.to_string().contains("the limit is 100000"), "{problems}");
     }
 }
@@ -168,7 +173,7 @@ proptest! {
         levels in 1_u32..12, replicates in 1_u32..5, seed: u64, sentinel in proptest::option::of(1_u32..6),
         centre_points in 0_u32..3, random: bool, one_block: bool,
     ) {
-        let how = Arrangement {
+        let arrangement = Arrangement {
             replicates,
             blocks: if one_block { Blocking::None } else { Blocking::Replicates },
             order: if random { RunOrder::Random } else { RunOrder::Standard },
@@ -176,15 +181,15 @@ proptest! {
             sentinel,
             centre_points: if levels > 2 { centre_points } else { 0 },
         };
-        let rows = drawn(levels, &how);
-        prop_assert_eq!(&rows, &drawn(levels, &how), "the same seed, the same order");
+        let rows = drawn(levels, &arrangement);
+        prop_assert_eq!(&rows, &drawn(levels, &arrangement), "the same seed gives the same order");
         let keys: BTreeSet<RowKey> = rows.iter().map(Row::key).collect();
         prop_assert_eq!(keys.len(), rows.len());
         prop_assert!(rows.iter().enumerate().all(|(i, row)| row.order == Some(i as u32 + 1)));
         let blocks = if one_block { 1 } else { replicates };
         for block in 1..=blocks {
-            let own: Vec<&Row> = rows.iter().filter(|row| row.block == Some(block)).collect();
-            let mut points: Vec<(Option<u32>, String)> = own.iter().filter(|row| row.note.is_empty())
+            let block_rows: Vec<&Row> = rows.iter().filter(|row| row.block == Some(block)).collect();
+            let mut points: Vec<(Option<u32>, String)> = block_rows.iter().filter(|row| row.note.is_empty())
                 .map(|row| (row.replicate, factor::level_in(row, "reader.read_threads").unwrap())).collect();
             points.sort();
             let numbers = if one_block { 1..=replicates } else { block..=block };
@@ -192,11 +197,11 @@ proptest! {
                 .flat_map(|n| (1..=levels).map(move |level| (Some(n), level.to_string()))).collect();
             expected.sort();
             prop_assert_eq!(points, expected);
-            if let Some(every) = sentinel {
-                let sentinels: Vec<usize> = (0..own.len()).filter(|&i| own[i].note == SENTINEL).collect();
+            if let Some(interval) = sentinel {
+                let sentinels: Vec<usize> = (0..block_rows.len()).filter(|&i| block_rows[i].note == SENTINEL).collect();
                 prop_assert_eq!(sentinels[0], 0);
-                prop_assert_eq!(*sentinels.last().unwrap(), own.len() - 1);
-                prop_assert!(sentinels.windows(2).all(|pair| pair[1] - pair[0] <= every as usize + 1));
+                prop_assert_eq!(*sentinels.last().unwrap(), block_rows.len() - 1);
+                prop_assert!(sentinels.windows(2).all(|pair| pair[1] - pair[0] <= interval as usize + 1));
             }
         }
     }

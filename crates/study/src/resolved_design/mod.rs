@@ -1,4 +1,4 @@
-//! A design that was checked: from the text of a file or of flags to rows, and the words that go with them. All that is wrong is told at once.
+//! Checks the text of a design and turns it into rows and their description. All problems are reported at once.
 
 #[cfg(test)]
 mod tests;
@@ -16,13 +16,13 @@ use feedrate_spec::units::counted;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// A study as it is to be drawn.
+/// A checked design, from which a study can be created.
 pub struct ResolvedDesign {
-    /// A run where no factor says otherwise.
+    /// Row with the settings that no factor changes.
     pub baseline: Row,
     /// The kind of design.
     pub design: &'static DesignKind,
-    /// Options of the kind.
+    /// Options of the design.
     pub options: DesignOptions,
     /// Factors to vary.
     pub factors: Vec<StudyFactor>,
@@ -34,39 +34,39 @@ pub struct ResolvedDesign {
     pub warnings: Problems,
 }
 
-/// A study as it was drawn.
+/// The rows and comments of a new study.
 #[derive(Clone, Debug)]
 pub struct DrawnStudy {
-    /// Its runs, in their order.
+    /// Rows, in the order in which they run.
     pub rows: Vec<Row>,
     /// Description of the design for the head of the CSV: lines without `#`.
     pub comments: Vec<String>,
-    /// Confounded effects, where the design is a fraction.
+    /// Confounded effects of a fraction; `None` for other designs.
     pub aliases: Option<Aliases>,
 }
 
-/// Without one in the design.
+/// Default seed of the order.
 const SEED: u64 = 1;
 
 impl ResolvedDesign {
-    /// Check a design. `own_value` is what the baseline's workload itself has for a key, where that is known.
+    /// Checks a design. `workload_value` returns the value of a key in the workload of the baseline, if known.
     ///
     /// # Errors
-    /// All that is wrong with it.
+    /// All problems of the design.
     pub fn new(
         text: &DesignText,
-        own_value: impl Fn(&str) -> Option<String>,
+        workload_value: impl Fn(&str) -> Option<String>,
     ) -> Result<ResolvedDesign, Problems> {
         let mut problems = Problems::default();
         for (name, command) in &text.hooks {
             problems.0.extend(hook::problem(name, command));
         }
-        let baseline = baseline(&text.baseline, &text.hooks, &mut problems);
+        let baseline = baseline_row(&text.baseline, &text.hooks, &mut problems);
         let mut factors = levels::factors(&text.factors, &mut problems);
-        check(&factors, &text.hooks, &mut problems);
+        check_factors(&factors, &text.hooks, &mut problems);
         for factor in &mut factors {
             let level = factor::level_in(&baseline, &factor.key);
-            factor.baseline = level.or_else(|| own_value(&factor.key));
+            factor.baseline = level.or_else(|| workload_value(&factor.key));
         }
         let arrangement = arrangement(text, &mut problems);
         let kind = kind(&text.design, &mut problems);
@@ -74,59 +74,69 @@ impl ResolvedDesign {
         if problems.has_errors() {
             return Err(problems);
         }
-        let (hooks, warnings) = (text.hooks.clone(), problems);
-        Ok(ResolvedDesign { baseline, design, options, factors, arrangement, hooks, warnings })
+        Ok(ResolvedDesign {
+            baseline,
+            design,
+            options,
+            factors,
+            arrangement,
+            hooks: text.hooks.clone(),
+            warnings: problems,
+        })
     }
 
-    /// Draw it: the same rows each time.
+    /// Creates the rows of the study. The same design always gives the same rows.
     ///
     /// # Errors
-    /// The design does not take these factors or options, or would be too large.
+    /// The kind of design does not accept the factors or options, or there are too many runs.
     pub fn draw(&self) -> Result<DrawnStudy, Problems> {
-        let laid =
-            self.design.lay(&DesignRequest { factors: &self.factors, options: &self.options })?;
-        let rows = randomized(&self.baseline, &self.factors, &laid.points, &self.arrangement)?;
+        let design_points = self
+            .design
+            .points(&DesignRequest { factors: &self.factors, options: &self.options })?;
+        let rows =
+            randomized(&self.baseline, &self.factors, &design_points.points, &self.arrangement)?;
         let twice = rows.iter().map(Row::set_twice).find(|problems| !problems.is_empty());
         if let Some(problems) = twice {
             return Err(Problems(problems));
         }
-        let mut comments = self.head(&rows, laid.points.len());
-        comments.extend(laid.aliases.iter().flat_map(Aliases::lines));
+        let mut comments = self.head(&rows, design_points.points.len());
+        comments.extend(design_points.aliases.iter().flat_map(Aliases::lines));
         comments.extend(self.hooks.iter().map(|(name, command)| hook::comment(name, command)));
-        Ok(DrawnStudy { rows, comments, aliases: laid.aliases })
+        Ok(DrawnStudy { rows, comments, aliases: design_points.aliases })
     }
 
+    /// Describes the design, one line for each part.
     fn head(&self, rows: &[Row], points: usize) -> Vec<String> {
         let DesignKind { name, summary, estimates, .. } = self.design;
         let mut lines =
             vec![format!("design: {name}. {summary}"), format!("estimates: {estimates}")];
-        lines.push(format!("baseline: {}", run(&self.baseline)));
+        lines.push(format!("baseline: {}", describe_row(&self.baseline)));
         lines.extend(self.factors.iter().map(factor_line));
-        let how = &self.arrangement;
+        let Arrangement { replicates, blocks, order, seed, .. } = self.arrangement;
         let mut parts =
-            vec![counted(points as u64, "point"), counted(how.replicates.into(), "replicate")];
-        for what in [CENTRE_POINT, SENTINEL] {
-            let noted = rows.iter().filter(|row| row.note == what).count() as u64;
-            parts.extend((0 < noted).then(|| counted(noted, what)));
+            vec![counted(points as u64, "point"), counted(replicates.into(), "replicate")];
+        for note in [CENTRE_POINT, SENTINEL] {
+            let count = rows.iter().filter(|row| row.note == note).count() as u64;
+            parts.extend((0 < count).then(|| counted(count, note)));
         }
         lines.push(format!("runs: {}: {}", rows.len(), parts.join(", ")));
         if rows.iter().all(|row| row.replicate == Some(1)) {
-            lines.push("one replicate: how much runs differ by themselves stays unknown".into());
+            lines.push("one replicate: the variation of repeated runs stays unknown".into());
         }
-        let block = match how.blocks {
+        let block_text = match blocks {
             Blocking::Replicates => "a block is a replicate",
             Blocking::None => "one block",
         };
-        let order = match how.order {
+        let order_text = match order {
             RunOrder::Random => "random order in each block",
             RunOrder::Standard => "standard order",
         };
-        lines.push(format!("{block}, {order}, seed {}", how.seed));
+        lines.push(format!("{block_text}, {order_text}, seed {seed}"));
         lines
     }
 }
 
-fn run(row: &Row) -> String {
+fn describe_row(row: &Row) -> String {
     let mut words = vec![row.model.clone()];
     words.extend(row.epochs.map(|epochs| counted(epochs.into(), "epoch")));
     words.push(counted(row.accelerators.into(), "process"));
@@ -141,13 +151,18 @@ fn factor_line(factor: &StudyFactor) -> String {
     for level in levels.iter_mut().filter(|level| factor.is_baseline(level)) {
         level.push_str(" (baseline)");
     }
-    let levels = levels.join(", ");
+    let level_list = levels.join(", ");
     let scale = if factor.scale == Spacing::Log { ", logarithmic" } else { "" };
     let key = if factor.name == factor.key { String::new() } else { format!(" ({})", factor.key) };
-    format!("factor {}{key}: {levels}{scale}", factor.name)
+    format!("factor {}{key}: {level_list}{scale}", factor.name)
 }
 
-fn baseline(text: &BaselineText, hooks: &BTreeMap<String, String>, problems: &mut Problems) -> Row {
+/// The row of the baseline, with all valid settings.
+fn baseline_row(
+    text: &BaselineText,
+    hooks: &BTreeMap<String, String>,
+    problems: &mut Problems,
+) -> Row {
     let model = text.model.clone().unwrap_or_default();
     if model.is_empty() {
         problems.push(
@@ -157,18 +172,18 @@ fn baseline(text: &BaselineText, hooks: &BTreeMap<String, String>, problems: &mu
     }
     let mut row = Row::new(model, text.processes.unwrap_or(1));
     let columns = [
-        ("processes", text.processes.map(|n| n.to_string())),
-        ("epochs", text.epochs.map(|n| n.to_string())),
-        ("seed", text.seed.map(|n| n.to_string())),
+        ("processes", text.processes.map(|processes| processes.to_string())),
+        ("epochs", text.epochs.map(|epochs| epochs.to_string())),
+        ("seed", text.seed.map(|seed| seed.to_string())),
         ("scale", text.scale.map(|share| share.to_string())),
     ];
     let given = columns.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?)));
     let overrides = overrides(&text.overrides, problems);
     for (key, value) in given.chain(overrides) {
         let found = keys::check(&key, &value, hooks);
-        let is_right = found.iter().all(|problem| problem.severity == ProblemSeverity::Warning);
+        let is_valid = found.iter().all(|problem| problem.severity == ProblemSeverity::Warning);
         problems.0.extend(found);
-        if is_right {
+        if is_valid {
             let level = factor::written(&key, &value);
             problems.ok_or_push(factor::set(&mut row, &key, &level));
         }
@@ -176,7 +191,7 @@ fn baseline(text: &BaselineText, hooks: &BTreeMap<String, String>, problems: &mu
     row
 }
 
-/// Keys and values of a map, nested or dotted, or of a list of overrides.
+/// Returns the keys and values of a map, nested or dotted, or of a list of overrides.
 fn overrides(given: &Value, problems: &mut Problems) -> Vec<(String, String)> {
     let mut found = Vec::new();
     match given {
@@ -184,8 +199,10 @@ fn overrides(given: &Value, problems: &mut Problems) -> Vec<(String, String)> {
         Value::Object(entries) => flatten("", entries, &mut found),
         Value::Array(items) => {
             for item in items.iter().map(text) {
-                let Some(of) = problems.ok_or_push(flags::setting(&item)) else { continue };
-                found.push((factor::canonical(&of.0).to_string(), unquoted(&of.1)));
+                let Some((key, value)) = problems.ok_or_push(flags::setting(&item)) else {
+                    continue;
+                };
+                found.push((factor::canonical(&key).to_string(), unquoted(&value)));
             }
         }
         other => {
@@ -209,13 +226,17 @@ fn flatten(above: &str, entries: &Map<String, Value>, found: &mut Vec<(String, S
     }
 }
 
-/// Each level of each factor, and no key twice.
-fn check(factors: &[StudyFactor], hooks: &BTreeMap<String, String>, problems: &mut Problems) {
+/// Checks each level of each factor, and that no key or name occurs twice.
+fn check_factors(
+    factors: &[StudyFactor],
+    hooks: &BTreeMap<String, String>,
+    problems: &mut Problems,
+) {
     for (i, factor) in factors.iter().enumerate() {
         let place = format!("factors.{}", factor.name);
         let others = &factors[..i];
         if others.iter().any(|other| other.key == factor.key) {
-            let message = format!("varies `{}`, which another factor varies", factor.key);
+            let message = format!("varies `{}`, as another factor does", factor.key);
             problems
                 .push(Problem::error(place, message).hint("put all its levels into one factor"));
         } else if others.iter().any(|other| other.name == factor.name) {
@@ -223,12 +244,12 @@ fn check(factors: &[StudyFactor], hooks: &BTreeMap<String, String>, problems: &m
                 Problem::error(place, "is the name of two factors").hint("give one another `name`"),
             );
         }
-        let mut told: Vec<String> = Vec::new();
+        let mut reported: Vec<String> = Vec::new();
         for problem in factor.levels.iter().flat_map(|level| keys::check(&factor.key, level, hooks))
         {
-            // What is wrong with the key is wrong at each level.
-            if !told.contains(&problem.message) {
-                told.push(problem.message.clone());
+            // A problem of the key occurs at each level.
+            if !reported.contains(&problem.message) {
+                reported.push(problem.message.clone());
                 problems.push(problem);
             }
         }
@@ -237,8 +258,8 @@ fn check(factors: &[StudyFactor], hooks: &BTreeMap<String, String>, problems: &m
 
 fn arrangement(text: &DesignText, problems: &mut Problems) -> Arrangement {
     for (key, value, hint) in [
-        ("replicates", text.replicates, "give at least 1: each point is run so often"),
-        ("sentinel", text.sentinel, "give the runs from one sentinel to the next, or leave it out"),
+        ("replicates", text.replicates, "give the number of runs of each point, at least 1"),
+        ("sentinel", text.sentinel, "give the number of runs between sentinels, or leave it out"),
     ] {
         if value == Some(0) {
             problems.push(Problem::error(key, "`0` is too few").hint(hint));
@@ -254,6 +275,7 @@ fn arrangement(text: &DesignText, problems: &mut Problems) -> Arrangement {
     }
 }
 
+/// Parses the kind of design and its options.
 fn kind(given: &Value, problems: &mut Problems) -> Option<(&'static DesignKind, DesignOptions)> {
     let (name, mut options) = match given {
         Value::Object(entries) => (entries.get("kind").map(text), entries.clone()),
@@ -262,10 +284,10 @@ fn kind(given: &Value, problems: &mut Problems) -> Option<(&'static DesignKind, 
     };
     options.remove("kind");
     let options = options.iter().map(|(name, value)| (name.clone(), words(value))).collect();
-    let design = match name {
+    let kind = match name {
         Some(name) => design::find(&name),
         None => Err(Problem::error("design.kind", "no kind of design is given")
             .hint("`full_factorial` is every combination of all levels; `feedrate list designs` has the others")),
     };
-    Some((problems.ok_or_push(design)?, DesignOptions(options)))
+    Some((problems.ok_or_push(kind)?, DesignOptions(options)))
 }

@@ -1,4 +1,4 @@
-//! From designs to rows, and the studies that ship.
+//! Tests of the rows of designs, and of the bundled studies.
 
 use super::*;
 use crate::design_file;
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 fn drawn(name: &str, text: &str) -> DrawnStudy {
     let text = design_file::parse(name, text).unwrap();
-    ResolvedDesign::new(&text, of_unet3d)
+    ResolvedDesign::new(&text, unet3d_value)
         .and_then(|resolved| resolved.draw())
         .unwrap_or_else(|problems| panic!("{name}: {problems}"))
 }
 
-/// Settings of `unet3d_h100_custom` itself.
-fn of_unet3d(key: &str) -> Option<String> {
+/// Values of keys in `unet3d_h100_custom`.
+fn unet3d_value(key: &str) -> Option<String> {
     let value = match key {
         "reader.batch_size" => "7",
         "reader.read_threads" => "4",
@@ -46,7 +46,7 @@ fn table(name: &str, text: &str) -> Table {
 }
 
 #[test]
-fn every_study_that_ships_is_read() {
+fn every_bundled_study_can_be_read() {
     for path in studies() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).unwrap();
@@ -69,12 +69,12 @@ fn every_study_that_ships_is_read() {
 }
 
 #[test]
-fn the_design_of_the_guide_is_drawn() {
+fn the_design_in_the_guide_becomes_a_study() {
     let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/studies.md");
     let guide = std::fs::read_to_string(guide).unwrap();
     let (_, design) = guide.split_once("```toml\n").unwrap();
     let drawn = drawn("guide.toml", design.split_once("```").unwrap().0);
-    // In each block 16 points, two centres of numbers for each of eight combinations of the rest, and five sentinels.
+    // Each block has 16 points, two centre points for each of eight combinations of the other levels, and five sentinels.
     assert_eq!(drawn.rows.len(), 3 * (16 + 2 * 8 + 5));
     assert_eq!(drawn.aliases.unwrap().resolution, 5);
 }
@@ -90,13 +90,14 @@ fn the_design_of_perf_2025_is_one_factor_at_a_time() {
     assert_eq!(keys(&mut ours.rows.iter()), theirs);
     assert_eq!(theirs.len(), 23);
     for block in 1..=5 {
-        let own = ours.rows.iter().filter(|row| row.block == Some(block) && row.note.is_empty());
-        assert_eq!(keys(&mut own.into_iter()), theirs);
+        let mut block_rows =
+            ours.rows.iter().filter(|row| row.block == Some(block) && row.note.is_empty());
+        assert_eq!(keys(&mut block_rows), theirs);
     }
 }
 
 #[test]
-fn what_is_drawn_is_read_back_from_its_csv() {
+fn a_new_study_is_read_back_from_its_csv() {
     let text = r#"
 design = "full_factorial"
 replicates = 2
@@ -124,14 +125,14 @@ ra = "blockdev --setra $1 /dev/sda, really"
 }
 
 #[test]
-fn a_level_that_no_row_can_hold_is_refused() {
+fn a_level_that_cannot_be_written_is_refused() {
     for level in ["both ' and \\\"", "two\\nlines"] {
         let text = format!(
             "design = \"full_factorial\"\nbaseline.model = \"m\"\nfactors.dataset.data_folder = [\"a\", \"{level}\"]"
         );
         let text = design_file::parse("a.toml", &text).unwrap();
         let problems = ResolvedDesign::new(&text, |_| None).err().unwrap().to_string();
-        assert!(problems.contains("cannot stand in a row"), "{problems}");
+        assert!(problems.contains("cannot be written in a row"), "{problems}");
     }
 }
 
@@ -145,10 +146,10 @@ fn a_design_that_sets_a_key_twice_is_refused() {
 
 /// Montgomery, section 8.4: the aliases of 2^(7-3) with E = ABC, F = BCD, G = ACD.
 #[test]
-fn a_fraction_carries_its_alias_table() {
+fn the_comments_of_a_fraction_have_its_alias_table() {
     let drawn = drawn("screening.toml", &shipped("screening.toml"));
     insta::assert_snapshot!(drawn.comments.join("\n"), @"
-    design: fractional. 2^(k-p): a fraction of 2^k, with what it cannot tell apart.
+    design: fractional. 2^(k-p): a fraction of 2^k, with the effects that it confounds.
     estimates: one estimate for each chain of the alias table; from resolution 5 on, all effects of up to two factors
     baseline: unet3d_h100_custom, 5 epochs, 1 process
     factor processes: 1 (baseline), 8

@@ -1,4 +1,4 @@
-//! The surroundings of a runner: plans, processes, datasets, time, somebody to tell. The binary gives them; tests give their own.
+//! The environment that a runner works in: plans, processes, datasets, time and reports. `machine` implements it; tests use their own.
 
 use crate::chooser::{ChooserEvent, Observation};
 use feedrate_measure::metric::Metric;
@@ -9,193 +9,198 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A row's plan.
+/// What a runner has to know of the plan of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowPlan {
-    /// `None` where no files are read.
+    /// The dataset; `None` if the run reads no files.
     pub dataset: Option<RowDataset>,
-    /// How long the run takes, by what the plan knows.
+    /// Expected duration of the run by its plan, in seconds.
     pub run_s: f64,
-    /// How long the making of its dataset takes.
+    /// Expected time to generate the dataset, in seconds.
     pub generation_s: f64,
-    /// Fingerprint of its settings, that of [`Checked::plan`] once it is run.
-    pub settings: String,
+    /// Fingerprint of the settings. A run by this plan has it as [`Checked::plan`].
+    pub fingerprint: String,
 }
 
 /// The dataset of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowDataset {
-    /// Where it lies, or will lie.
+    /// Its folder, which may not exist yet.
     pub folder: PathBuf,
     /// Fingerprint of its settings.
     pub fingerprint: String,
-    /// On the storage, at most.
+    /// Maximum bytes on the storage.
     pub bytes: u64,
 }
 
-/// Work for processes of its own.
+/// Work that a separate process does.
 #[derive(Clone, Copy, Debug)]
 pub enum RunnerTask<'a> {
-    /// Make the dataset.
+    /// Generate the dataset.
     Generate,
-    /// Train, into this folder, which says whose run it is.
+    /// Train, and write results to this folder, which already names the row.
     Run(&'a Path),
 }
 
-/// A row that is run.
+/// A row with everything needed to run it.
 #[derive(Clone, Copy, Debug)]
 pub struct RowJob<'a> {
     /// The row.
     pub row: &'a Row,
     /// Its plan.
     pub plan: &'a RowPlan,
-    /// How runs are made.
+    /// Settings of the study.
     pub settings: &'a StudySettings,
-    /// Counted over the study, from 1.
+    /// Number of the attempt in the study, from 1.
     pub attempt: u64,
 }
 
-/// The end of a task without a result.
+/// Why a task ended without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskEnd {
     /// The user wants to stop.
     Stopped,
-    /// It went wrong.
+    /// It failed, for this reason.
     Failed(String),
 }
 
-/// The machine as it was found before a run.
+/// State of the machine before a run.
 #[derive(Clone, Debug, Default)]
 pub struct PreparedMachine {
-    /// The machine as it was.
+    /// Description of the machine, as JSON.
     pub environment: serde_json::Value,
-    /// Doubts about the figures.
+    /// Doubts about the results.
     pub doubts: Vec<PlanDoubt>,
 }
 
-/// Place of a row among those that are run.
+/// Position of a row among those that this runner runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowPlace {
-    /// From 1, of this runner.
+    /// Number of the run, from 1.
     pub number: usize,
-    /// Number of pending runs with those that this runner has done; `None` where a chooser adds rows.
+    /// Number of all runs, done or pending; `None` if a chooser adds rows.
     pub count: Option<usize>,
 }
 
-/// Something to tell the user. `label` names a run: `unet3d/4`.
+/// An event to report to the user. `label` names a run: `unet3d/4`.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "labels of runs, folders of their results or of datasets, holders")]
 pub enum RunnerEvent {
-    /// A runner before this one died; what it had begun was looked at.
+    /// The unfinished run of an earlier runner, which died, was checked.
     Recovered {
         label: String,
-        /// Its results were whole after all.
+        /// Whether its results are complete.
         is_complete: bool,
     },
-    /// A row was set back: its older result counts no more.
+    /// A row was set back to `N`, so that its older result no longer counts.
     Superseded {
         label: String,
-        /// Where the older result lies now.
+        /// Folder to which the older result was moved.
         folder: PathBuf,
     },
-    /// A row that this runner has done was set back: an older CSV was saved over the one that said so.
+    /// A row that this runner finished is `N` again, as an older CSV was saved over the current one.
     MarkOverwritten { label: String },
-    /// Somebody else makes the dataset of a run, which comes later then, where there are others.
+    /// Another process generates the dataset of a run. Other rows are run first.
     Busy { label: String, folder: PathBuf, holder: String },
-    /// A dataset would be deleted, and somebody reads it.
+    /// A dataset was not deleted, as another process reads it.
     InUse { folder: PathBuf },
     /// A dataset was deleted.
     Deleted { folder: PathBuf, bytes: u64 },
-    /// A dataset is made.
+    /// A dataset is being generated.
     Generating { folder: PathBuf, bytes: u64 },
-    /// A row is begun: its dataset, the machine and the run.
+    /// Work on a row starts: its dataset, its hooks and the run.
     Begun {
         label: String,
-        /// `None` where the label counts the runs.
+        /// `None` if the label has the number of the run.
         place: Option<RowPlace>,
-        /// How long this and all others that are pending will take, as far as can be told.
+        /// Expected time of this and all other pending rows, in seconds.
         left_s: f64,
     },
     /// A run starts.
     Running { label: String, place: Option<RowPlace> },
-    /// A run is done.
+    /// A run has finished.
     Finished {
         label: String,
-        /// `None` for a run of an earlier runner, and where the label counts the runs.
+        /// `None` for a run of an earlier runner, or if the label has the number of the run.
         place: Option<RowPlace>,
-        /// Duration of the run alone.
+        /// Duration of the run alone, in seconds.
         duration_s: f64,
-        /// Name and value of the response; `None` where the run has none.
+        /// Name and value of the response; `None` if the run has no value.
         result: Option<String>,
-        /// The names of doubts about what was around it.
+        /// Names of doubts about the environment of the run.
         doubts: Vec<String>,
     },
-    /// A run came to no result.
+    /// A run failed.
     Failed { label: String, place: Option<RowPlace>, reason: String },
-    /// Its row is no longer in the CSV.
+    /// The row of a finished run was removed from the CSV.
     RowRemoved { label: String, run_dir: PathBuf },
     /// The chooser reports something.
     Chooser(ChooserEvent),
-    /// The next run does not fit the time that is left.
+    /// The next run would take longer than the remaining time.
     OutOfTime {
         label: String,
-        /// How long it would take.
+        /// Expected duration of the run, in seconds.
         expected_s: f64,
     },
 }
 
-/// The surroundings of a runner.
+/// The environment that a runner works in.
 pub trait RunnerEnv {
-    /// Plan a row.
+    /// Plans a row.
     ///
     /// # Errors
-    /// In words: what is wrong with it.
+    /// The row is invalid, for this reason.
     fn plan(&mut self, row: &Row, settings: &StudySettings) -> Result<RowPlan, String>;
 
-    /// Whether all of a row's dataset is there.
+    /// Whether all files of a row's dataset exist.
     fn has_complete_dataset(&mut self, row: &Row, settings: &StudySettings) -> bool;
 
-    /// Who makes or removes the dataset in `folder` now, in words; `None` where nobody does.
+    /// Describes the process that generates or removes the dataset in `folder`; `None` without one.
     fn maker(&self, folder: &Path) -> Option<String>;
 
-    /// Free bytes of the file system that `folder` lies on or will lie on; `None` where that cannot be told.
+    /// Free bytes of the file system of `folder`, which may not exist yet; `None` if unknown.
     fn free_bytes(&self, folder: &Path) -> Option<u64>;
 
-    /// Datasets in these folders that the study of this id made and may delete, with their bytes.
+    /// Datasets in these folders that the study generated and may delete, with their bytes.
     fn own_datasets(&mut self, roots: &BTreeSet<PathBuf>, study_id: &str)
     -> BTreeMap<PathBuf, u64>;
 
-    /// Delete a dataset of the study. `false` where somebody reads it, so that it stays.
+    /// Deletes a dataset of the study. Returns false if it is in use and stays.
     ///
     /// # Errors
     /// It cannot be deleted.
     fn delete_dataset(&mut self, folder: &Path) -> io::Result<bool>;
 
-    /// Run the row's hooks, and look once at the machine.
+    /// Runs the hooks of a row, and describes the machine.
     ///
     /// # Errors
     /// A hook failed or was stopped.
     fn prepare(&mut self, job: &RowJob) -> Result<PreparedMachine, TaskEnd>;
 
-    /// Generate or run in processes of its own, and wait for their end.
+    /// Runs a task in separate processes and waits for their end.
     ///
     /// # Errors
-    /// It was stopped, or went wrong.
+    /// The task was stopped, or failed.
     fn execute(&mut self, job: &RowJob, task: RunnerTask) -> Result<(), TaskEnd>;
 
-    /// Whether the results in `run_dir` are whole, and are those of this row and its own dataset.
+    /// Checks that the results in `run_dir` are complete, and belong to this row and its dataset.
     ///
     /// # Errors
-    /// In words: why not.
-    fn check(&mut self, run_dir: &Path, row: &Row, plan: &RowPlan) -> Result<Checked, String>;
+    /// They are not, for this reason.
+    fn check_results(
+        &mut self,
+        run_dir: &Path,
+        row: &Row,
+        plan: &RowPlan,
+    ) -> Result<Checked, String>;
 
-    /// The response of a run whose results are whole; `None` where it cannot be known.
+    /// The response of a run with complete results; `None` if it has no value.
     fn value(&mut self, run_dir: &Path, response: &Metric) -> Option<f64>;
 
-    /// All values of a run whose results are whole; none where they cannot be read.
+    /// All values of a run with complete results; empty if they cannot be read.
     fn observe(&mut self, run_dir: &Path) -> Observation;
 
-    /// Local wall-clock time as folders are called after it.
+    /// Local time in the form that names folders of runs.
     fn stamp(&self) -> String;
 
     /// Seconds on a clock that never goes back.
@@ -204,6 +209,6 @@ pub trait RunnerEnv {
     /// Whether the user wants to stop.
     fn is_stopped(&self) -> bool;
 
-    /// Tell the user.
-    fn tell(&mut self, event: RunnerEvent);
+    /// Reports an event to the user.
+    fn report(&mut self, event: RunnerEvent);
 }

@@ -1,7 +1,7 @@
-//! Runs what is pending in a study, one run after another, so that nothing is lost, doubled or marked wrongly whatever ends it.
+//! Runs the pending rows of a study, one after another. No result is lost, duplicated or marked wrongly if the runner is killed at any moment.
 //!
-//! The order of writing is what makes it safe: the folder of a run says from the start whose it is; its results are checked and on the
-//! disk before the CSV says `Y`; and only then does the folder say that they were.
+//! The order of writes ensures that: the folder of a run names its row from the start; results are checked and synced before the CSV marks the row with
+//! `Y`; the check is written to the folder only after that.
 
 mod env;
 mod select;
@@ -33,37 +33,37 @@ use std::path::PathBuf;
 /// Options of one start of the runner.
 #[derive(Clone, Debug, Default)]
 pub struct RunnerOptions {
-    /// Rows to run; all where it is empty. See [`crate::select::is_wanted`].
+    /// Patterns of the rows to run; all if empty. See [`crate::select::is_wanted`].
     pub only: Vec<String>,
-    /// Runs, at most.
+    /// Maximum number of runs.
     pub limit: Option<usize>,
-    /// No run is begun that would end later than so many seconds from the start.
+    /// Seconds from the start after which no run may end. A run that would probably end later is not started.
     pub time_budget_s: Option<f64>,
-    /// Run again what failed.
+    /// Run failed rows again.
     pub retry: bool,
     /// Policy for datasets.
     pub datasets: Policy,
-    /// Results count only for the plan that their row has now: others are set back at the start, and a run by another plan fails.
+    /// Require results of the current plan: rows with results of another plan are set back at the start, and a run by another plan fails.
     pub same_plan: bool,
-    /// Set back results at the start that say nothing about the storage.
+    /// Set back rows at the start whose results are not about the storage.
     pub repeat_worthless: bool,
 }
 
 /// Result of one start of the runner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunnerReport {
-    /// Runs that came to a result.
+    /// Number of runs with a result.
     pub finished: usize,
-    /// Runs that did not, with why.
+    /// Labels of failed runs, each with its reason.
     pub failed: Vec<(String, String)>,
-    /// The user wanted to stop.
+    /// Whether the user stopped the runner.
     pub is_stopped: bool,
 }
 
 /// The study after one start of the runner.
 #[derive(Clone, Debug)]
 pub struct RunnerEnd {
-    /// What this start did.
+    /// Results of this start.
     pub report: RunnerReport,
     /// State of the study.
     pub state: StudyState,
@@ -71,9 +71,9 @@ pub struct RunnerEnd {
     pub history: History,
 }
 
-/// An error after which the runner cannot go on.
+/// An error that ends the runner.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say it")]
+#[expect(missing_docs, reason = "the messages describe them")]
 pub enum RunnerError {
     #[error(transparent)]
     Files(#[from] FilesError),
@@ -89,7 +89,7 @@ impl From<RecordFileError> for RunnerError {
     }
 }
 
-/// The one runner of a study.
+/// The runner of a study, which holds its lock.
 pub struct Runner<'a> {
     files: &'a StudyFiles,
     env: &'a mut dyn RunnerEnv,
@@ -103,9 +103,9 @@ pub struct Runner<'a> {
     attempts: BTreeSet<u64>,
     report: RunnerReport,
     done: usize,
-    /// Name of the row that is run, in progress lines.
+    /// Name of the current row in progress lines.
     name: String,
-    /// Its place; `None` where the chooser's label counts the runs.
+    /// Its position; `None` if the chooser's label has the number of the run.
     place: Option<RowPlace>,
     /// Values of finished runs, by folder.
     observations: BTreeMap<PathBuf, Observation>,
@@ -113,7 +113,7 @@ pub struct Runner<'a> {
     _lock: Lock,
 }
 
-/// A row among those of its study.
+/// A row of a study.
 #[derive(Clone, Copy)]
 struct RowRef<'r> {
     rows: &'r [Row],
@@ -129,7 +129,7 @@ impl<'r> RowRef<'r> {
         label(self.row(), self.rows)
     }
 
-    /// As the chooser names it, in progress lines.
+    /// The chooser's name of the row in progress lines.
     fn label_by(self, chooser: &dyn Chooser) -> Option<String> {
         chooser.label(self.row(), self.index + 1)
     }
@@ -139,7 +139,7 @@ impl<'r> RowRef<'r> {
     }
 }
 
-/// An attempt without a result: it ended by itself, or the runner cannot go on.
+/// Why an attempt has no result: its task ended, or the runner cannot continue.
 enum Broken {
     Run(TaskEnd),
     Runner(RunnerError),
@@ -158,7 +158,7 @@ impl From<RunnerError> for Broken {
 }
 
 impl<'a> Runner<'a> {
-    /// `settings` come from the state where it has some: whoever calls has compared them with what was asked.
+    /// Creates a runner. `settings` must be those in `state`, if it has some: the caller compares them with the command's options.
     pub fn new(
         files: &'a StudyFiles,
         lock: Lock,
@@ -187,10 +187,10 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Run the rows that `chooser` decides on, until it finds none or something stops the runner.
+    /// Runs the rows that `chooser` selects, until there are none or the runner is stopped.
     ///
     /// # Errors
-    /// The study's own files cannot be read or written, or rows are wrong.
+    /// A file of the study cannot be read or written, or a row is invalid.
     pub fn run(mut self, chooser: &mut dyn Chooser) -> Result<RunnerEnd, RunnerError> {
         self.recover(chooser)?;
         self.set_back_outdated(chooser)?;
@@ -201,7 +201,7 @@ impl<'a> Runner<'a> {
             let history = self.history(&rows, &pending, chooser);
             let chosen = chooser.next(&history);
             chooser.take_events().into_iter().for_each(|event| {
-                self.env.tell(RunnerEvent::Chooser(event));
+                self.env.report(RunnerEvent::Chooser(event));
             });
             let Some(chosen) = chosen else { break };
             if !self.run_chosen(&chosen, rows, pending, chooser)? {
@@ -215,7 +215,7 @@ impl<'a> Runner<'a> {
         Ok(RunnerEnd { report: self.report, state: self.state, history })
     }
 
-    /// Run a row that is pending, or append it to the CSV first. Returns whether the runner goes on.
+    /// Runs a row. A row that is not pending is appended to the CSV first. Returns whether the runner continues.
     fn run_chosen(
         &mut self,
         chosen: &Row,
@@ -225,34 +225,35 @@ impl<'a> Runner<'a> {
     ) -> Result<bool, RunnerError> {
         let key = chosen.key();
         let known = pending.iter().position(|&index| rows[index].key() == key);
-        let rows = match known {
+        let current_rows = match known {
             Some(place) => {
                 pending[..=place].rotate_right(1);
                 rows
             }
             None => {
-                // A row that cannot be planned is not written down.
+                // A row that cannot be planned must not be appended.
                 self.plan_all(std::slice::from_ref(chosen), &[0])?;
                 self.files.edit_table(|table| {
                     table.push(Row { done: false, ..chosen.clone() });
                     true
                 })?;
-                let rows = self.rows()?;
-                let added = rows.iter().rposition(|row| !row.done && row.key() == key);
+                let extended = self.rows()?;
+                let added = extended.iter().rposition(|row| !row.done && row.key() == key);
                 pending.splice(0..0, added);
-                rows
+                extended
             }
         };
-        self.prefer_free(&rows, &mut pending);
+        self.prefer_free(&current_rows, &mut pending);
         let Some(&index) = pending.first() else { return Ok(false) };
-        let next = RowRef { rows: &rows, index };
+        let next = RowRef { rows: &current_rows, index };
         let is_open_ended = known.is_none();
         Ok(self.fits_time(next) && self.run_row(next, &pending, is_open_ended, chooser)?)
     }
 
     /// The rows with their results, as `chooser` needs them.
     fn history(&mut self, rows: &[Row], pending: &[usize], chooser: &dyn Chooser) -> History {
-        let (env, observations) = (&mut self.env, &mut self.observations);
+        let env = &mut self.env;
+        let observations = &mut self.observations;
         History::new(rows, &self.state, pending, |run_dir| {
             if !chooser.reads_results() {
                 return Observation::default();
@@ -262,7 +263,7 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Set back rows whose results count no more, so that they are measured again.
+    /// Sets back rows whose results no longer count, so that they run again.
     fn set_back_outdated(&mut self, chooser: &dyn Chooser) -> Result<(), RunnerError> {
         let RunnerOptions { same_plan, repeat_worthless, .. } = self.options;
         if !same_plan && !repeat_worthless {
@@ -273,7 +274,7 @@ impl<'a> Runner<'a> {
         let mut outdated: Vec<RowKey> = Vec::new();
         for past in self.history(&rows, &[], chooser).runs {
             let RunState::Done(measured) = &past.state else { continue };
-            let planned = self.plans.get(&past.row).map(|plan| plan.settings.as_str());
+            let planned = self.plans.get(&past.row).map(|plan| plan.fingerprint.as_str());
             let is_other =
                 planned.zip(measured.plan.as_deref()).is_some_and(|(now, then)| now != then);
             if same_plan && is_other || repeat_worthless && chooser.is_worthless(&past) {
@@ -281,65 +282,71 @@ impl<'a> Runner<'a> {
             }
         }
         Ok(self.files.edit_table(|table| {
-            let rows: Vec<Row> = table.rows().cloned().collect();
-            let set_back = |row: &Row| row.done && outdated.contains(&row.key());
+            let is_outdated = |row: &Row| row.done && outdated.contains(&row.key());
+            let indexed = table.rows().enumerate();
             let indices: Vec<usize> =
-                (0..rows.len()).filter(|&index| set_back(&rows[index])).collect();
+                indexed.filter(|(_, row)| is_outdated(row)).map(|(index, _)| index).collect();
             indices.iter().for_each(|&index| table.mark(index, false));
             !indices.is_empty()
         })?)
     }
 
-    /// The rows as they are now.
+    /// The current rows of the CSV.
     fn rows(&self) -> Result<Vec<Row>, FilesError> {
         Ok(self.files.table()?.rows().cloned().collect())
     }
 
-    /// Rows to run, in their order, but for those that this runner has run already.
+    /// Indices of the rows to run, in order, without those that this runner has already run.
     fn pending(&mut self, rows: &[Row]) -> Vec<usize> {
-        let places = self.state.row_states(rows);
-        let (mut pending, mut undone) = (Vec::new(), Vec::new());
+        let states = self.state.row_states(rows);
+        let mut pending = Vec::new();
+        let mut overwritten = Vec::new();
         for index in due_rows(rows, &self.state, &self.options) {
-            match places[index].attempt.filter(|of| self.attempts.contains(&of.number)) {
-                // An older CSV was saved over the one that said `Y`.
-                Some(attempt) if attempt.is_complete() => undone.push(label(&rows[index], rows)),
+            let attempt = states[index].attempt;
+            match attempt.filter(|attempt| self.attempts.contains(&attempt.number)) {
+                // An older CSV was saved over the one with the mark `Y`.
+                Some(attempt) if attempt.is_complete() => {
+                    overwritten.push(label(&rows[index], rows));
+                }
                 Some(_) => {}
                 None => pending.push(index),
             }
         }
-        for label in undone {
+        for label in overwritten {
             if self.reported.insert(label.clone()) {
-                self.env.tell(RunnerEvent::MarkOverwritten { label });
+                self.env.report(RunnerEvent::MarkOverwritten { label });
             }
         }
         pending
     }
 
-    /// Plan all rows; what is wrong with any of `pending` is said before anything runs.
+    /// Plans all rows. Problems of `pending` rows are errors, so that they are found before anything runs.
     fn plan_all(&mut self, rows: &[Row], pending: &[usize]) -> Result<(), RunnerError> {
-        let (env, settings) = (&mut self.env, &self.settings);
-        let made = self.plans.make(rows, pending, |row| env.plan(row, settings));
-        made.map_err(RunnerError::Rows)
+        let env = &mut self.env;
+        let settings = &self.settings;
+        let planned = self.plans.make(rows, pending, |row| env.plan(row, settings));
+        planned.map_err(RunnerError::Rows)
     }
 
-    /// Whether the next run, with its dataset, ends within the time that the user gave.
+    /// Whether the next run and its dataset fit the remaining time.
     fn fits_time(&mut self, next: RowRef) -> bool {
         let Some(budget_s) = self.options.time_budget_s else { return true };
         let expected_s = self.expected_s(next.rows, &[next.index]);
         let fits = self.env.now_s() - self.started_s + expected_s <= budget_s;
         if !fits {
-            self.env.tell(RunnerEvent::OutOfTime { label: next.label(), expected_s });
+            self.env.report(RunnerEvent::OutOfTime { label: next.label(), expected_s });
         }
         fits
     }
 
     fn expected_s(&mut self, rows: &[Row], indices: &[usize]) -> f64 {
-        let (env, settings) = (&mut self.env, &self.settings);
-        let rows = indices.iter().map(|index| &rows[*index]);
-        self.plans.expected_s(&self.state, rows, |row| env.has_complete_dataset(row, settings))
+        let env = &mut self.env;
+        let settings = &self.settings;
+        let selected = indices.iter().map(|index| &rows[*index]);
+        self.plans.expected_s(&self.state, selected, |row| env.has_complete_dataset(row, settings))
     }
 
-    /// Run the first of `pending`. Says whether the runner goes on.
+    /// Runs the first row of `pending`. Returns whether the runner continues.
     fn run_row(
         &mut self,
         next: RowRef,
@@ -354,41 +361,42 @@ impl<'a> Runner<'a> {
         }
         self.report_start(next, pending, is_open_ended, chooser);
         let has_failed = self.set_aside_older(next)?;
-        let at = self.begin(next)?;
-        let made = self.make_dataset(next, &plan, at, pending, has_failed);
-        let came = made.and_then(|()| self.measure(next, &plan, at));
+        let attempt = self.begin(next)?;
+        let generated = self.make_dataset(next, &plan, attempt, pending, has_failed);
+        let measured = generated.and_then(|()| self.measure(next, &plan, attempt));
         self.done += 1;
-        match came {
-            Ok(checked) => self.finish(next, at, checked, chooser).map(|()| true),
+        match measured {
+            Ok(checked) => self.finish(next, attempt, checked, chooser).map(|()| true),
             Err(Broken::Runner(error)) => Err(error),
             Err(Broken::Run(TaskEnd::Stopped)) => {
-                self.state.attempts[at].give_up(None)?;
+                self.state.attempts[attempt].give_up(None)?;
                 Ok(false)
             }
             Err(Broken::Run(TaskEnd::Failed(reason))) => {
-                self.state.attempts[at].give_up(Some(reason.clone()))?;
-                let (label, place) = (self.name.clone(), self.place);
+                self.state.attempts[attempt].give_up(Some(reason.clone()))?;
                 self.report.failed.push((next.label(), reason.clone()));
-                self.env.tell(RunnerEvent::Failed { label, place, reason });
+                let label = self.name.clone();
+                self.env.report(RunnerEvent::Failed { label, place: self.place, reason });
                 Ok(true)
             }
         }
     }
 
-    /// Run a row whose dataset is there, and check what it came to.
-    fn measure(&mut self, next: RowRef, plan: &RowPlan, at: usize) -> Result<Checked, Broken> {
-        let Attempt { number: attempt, run_dir, .. } = self.state.attempts[at].clone();
+    /// Runs a row whose dataset is complete, and checks its results.
+    fn measure(&mut self, next: RowRef, plan: &RowPlan, place: usize) -> Result<Checked, Broken> {
+        let Attempt { number: attempt, run_dir, .. } = self.state.attempts[place].clone();
         let job = RowJob { row: next.row(), plan, settings: &self.settings, attempt };
         let prepared_from_s = self.env.now_s();
         let prepared = self.env.prepare(&job)?;
-        self.env.tell(RunnerEvent::Running { label: self.name.clone(), place: self.place });
+        self.env.report(RunnerEvent::Running { label: self.name.clone(), place: self.place });
         self.write_about(next, attempt, &run_dir, prepared)?;
-        let begun_s = self.env.now_s();
+        let started_s = self.env.now_s();
         let ended = self.env.execute(&job, RunnerTask::Run(&run_dir));
-        let duration_s = self.env.now_s() - begun_s;
+        let duration_s = self.env.now_s() - started_s;
         ended?;
-        let checked = self.env.check(&run_dir, next.row(), plan).map_err(TaskEnd::Failed)?;
-        if self.options.same_plan && checked.plan != plan.settings {
+        let checked =
+            self.env.check_results(&run_dir, next.row(), plan).map_err(TaskEnd::Failed)?;
+        if self.options.same_plan && checked.plan != plan.fingerprint {
             let reason = "the workload was changed while its runs were made";
             return Err(TaskEnd::Failed(reason.into()).into());
         }
@@ -396,6 +404,7 @@ impl<'a> Runner<'a> {
         Ok(Checked { duration_s, setup_s, ..checked })
     }
 
+    /// Reports that work on a row starts, with the expected time of all pending rows.
     fn report_start(
         &mut self,
         next: RowRef,
@@ -408,39 +417,42 @@ impl<'a> Runner<'a> {
         self.place = next.label_by(chooser).is_none().then_some(place);
         self.name = next.name(chooser);
         let left_s = self.expected_s(next.rows, pending);
-        let (label, place) = (self.name.clone(), self.place);
-        self.env.tell(RunnerEvent::Begun { label, place, left_s });
+        let label = self.name.clone();
+        self.env.report(RunnerEvent::Begun { label, place: self.place, left_s });
     }
 
+    /// Marks a row whose results were checked, and reports its response.
     fn finish(
         &mut self,
         done: RowRef,
-        at: usize,
+        attempt: usize,
         mut checked: Checked,
         chooser: &dyn Chooser,
     ) -> Result<(), RunnerError> {
-        let Attempt { number, run_dir, .. } = self.state.attempts[at].clone();
+        let Attempt { number, run_dir, .. } = self.state.attempts[attempt].clone();
         sync(&run_dir, &self.settings.results).map_err(|source| RunnerError::Io {
             doing: "sync",
             path: run_dir.clone(),
             source,
         })?;
-        self.state.attempts[at].outcome = Outcome::Complete(None);
+        self.state.attempts[attempt].outcome = Outcome::Complete(None);
         self.attempts.insert(number);
         checked.doubts.extend(self.replicates_differ(done, &checked.plan));
         let doubts = checked.doubts.iter().map(|doubt| doubt.name.clone()).collect();
         let duration_s = checked.duration_s;
-        self.mark(at, &done.label(), checked)?;
+        self.mark(attempt, &done.label(), checked)?;
         self.report.finished += 1;
-        let (label, place) = (self.name.clone(), self.place);
+        let label = self.name.clone();
+        let place = self.place;
         let response = chooser.response();
         let value = self.env.value(&run_dir, response);
         let name = if response.id == AU_ALL_STEPS.id { "AU" } else { response.id.name() };
         let result = value.map(|value| {
-            let verdict = chooser.verdict(value).map_or(String::new(), |says| format!(", {says}"));
+            let verdict =
+                chooser.verdict(value).map_or(String::new(), |verdict| format!(", {verdict}"));
             format!("{name} {}{verdict}", response.unit.text(value))
         });
-        self.env.tell(RunnerEvent::Finished { label, place, duration_s, result, doubts });
+        self.env.report(RunnerEvent::Finished { label, place, duration_s, result, doubts });
         Ok(())
     }
 }

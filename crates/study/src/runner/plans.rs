@@ -1,4 +1,4 @@
-//! Plans of a study's rows, each made once, and how long rows take by them and by what was measured so far.
+//! Plans the rows of a study, each once, and estimates durations from the plans and the runs so far.
 
 use super::env::RowPlan;
 use feedrate_measure::stats;
@@ -9,91 +9,92 @@ use feedrate_results::state::StudyState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// How long rows take in truth, by those that are done.
+/// Actual durations of rows, relative to their plans.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
-    /// Duration of a run against its plan: the median of those that are done, 1 where none is.
+    /// Ratio of the actual to the planned duration of a run: the median of finished runs, or 1 without one.
     pub run_share: f64,
-    /// Time of a row beside its run and its dataset: the mean of those that are done, 0 where none is.
+    /// Time of a row besides its run and its dataset, in seconds: the mean of finished rows, or 0 without one.
     pub setup_s: f64,
 }
 
 impl Pace {
-    /// How long a row of this plan takes where its dataset is there.
+    /// Expected time of a row with this plan, without generating its dataset, in seconds.
     pub fn row_s(&self, plan: &RowPlan) -> f64 {
         self.run_share * plan.run_s + self.setup_s
     }
 }
 
-/// Plans of rows, and how fast datasets were made.
+/// Plans of rows, and the rate at which datasets were generated.
 #[derive(Debug, Default)]
 pub struct Plans {
-    /// By what is run; `None` where a row cannot be planned.
-    by_key: BTreeMap<RowKey, Option<RowPlan>>,
+    /// Plan by key of the row; `None` if it cannot be planned.
+    plans: BTreeMap<RowKey, Option<RowPlan>>,
     generated_bytes: f64,
     generated_s: f64,
 }
 
 impl Plans {
-    /// Make those of `rows` that are not there yet.
+    /// Plans the rows that have no plan yet.
     ///
     /// # Errors
-    /// A `pending` row cannot be planned; a problem of several rows is told once.
+    /// A `pending` row cannot be planned. A problem that several rows share is reported once.
     pub fn make(
         &mut self,
         rows: &[Row],
         pending: &[usize],
-        mut plan: impl FnMut(&Row) -> Result<RowPlan, String>,
+        mut plan_row: impl FnMut(&Row) -> Result<RowPlan, String>,
     ) -> Result<(), Vec<String>> {
         let mut problems: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (index, row) in rows.iter().enumerate() {
             let is_pending = pending.contains(&index);
-            let known = self.by_key.get(&row.key());
+            let known = self.plans.get(&row.key());
             if known.is_some_and(|plan| plan.is_some() || !is_pending) {
                 continue;
             }
-            let plan = plan(row);
+            let plan = plan_row(row);
             if let Err(problem) = &plan
                 && is_pending
             {
                 problems.entry(problem.clone()).or_default().push(index);
             }
-            self.by_key.insert(row.key(), plan.ok());
+            self.plans.insert(row.key(), plan.ok());
         }
-        let mut told = Vec::new();
-        for (problem, of) in problems {
-            let first = &rows[of[0]];
-            let rows = match of.len() {
-                1 => format!("row {} ({})", of[0] + 1, label(first, rows)),
-                count => format!("row {} and {} more", of[0] + 1, count - 1),
+        let mut messages = Vec::new();
+        for (problem, indices) in problems {
+            let first = indices[0];
+            let names = match indices.len() {
+                1 => format!("row {} ({})", first + 1, label(&rows[first], rows)),
+                count => format!("row {} and {} more", first + 1, count - 1),
             };
-            told.push(format!("{rows}: {problem}"));
+            messages.push(format!("{names}: {problem}"));
         }
-        told.extend(names_of_two_models(rows, pending));
-        if told.is_empty() { Ok(()) } else { Err(told) }
+        messages.extend(ambiguous_model_names(rows, pending));
+        if messages.is_empty() { Ok(()) } else { Err(messages) }
     }
 
-    /// The plan of a row.
+    /// The plan of a row; `None` if it was not or cannot be planned.
     pub fn get(&self, row: &Row) -> Option<&RowPlan> {
-        self.of_key(&row.key())
+        self.by_key(&row.key())
     }
 
-    fn of_key(&self, key: &RowKey) -> Option<&RowPlan> {
-        self.by_key.get(key)?.as_ref()
+    fn by_key(&self, key: &RowKey) -> Option<&RowPlan> {
+        self.plans.get(key)?.as_ref()
     }
 
-    /// Folders that datasets of planned rows lie in.
+    /// Parent folders of the datasets of planned rows.
     pub fn dataset_roots(&self) -> BTreeSet<PathBuf> {
-        let datasets = self.by_key.values().flatten().filter_map(|plan| plan.dataset.as_ref());
+        let datasets = self.plans.values().flatten().filter_map(|plan| plan.dataset.as_ref());
         datasets.filter_map(|dataset| Some(dataset.folder.parent()?.to_path_buf())).collect()
     }
 
-    /// How long rows take, by those that are done.
+    /// Compares the finished rows with their plans.
     pub fn pace(&self, state: &StudyState) -> Pace {
-        let (mut ratios, mut setups_s) = (Vec::new(), Vec::new());
+        let mut ratios = Vec::new();
+        let mut setups_s = Vec::new();
         for attempt in &state.attempts {
             setups_s.extend(attempt.checked().and_then(|checked| checked.setup_s));
-            if let (Some(plan), Some(checked)) = (self.of_key(&attempt.key), attempt.checked())
+            if let (Some(plan), Some(checked)) = (self.by_key(&attempt.key), attempt.checked())
                 && plan.run_s > 0.0
                 && checked.duration_s > 0.0
             {
@@ -105,13 +106,13 @@ impl Plans {
         Pace { run_share, setup_s: stats::mean(&setups_s).unwrap_or(0.0) }
     }
 
-    /// Note how long a dataset took to make.
-    pub(super) fn generated(&mut self, bytes: u64, took_s: f64) {
+    /// Records the time that generating a dataset took.
+    pub(super) fn record_generation(&mut self, bytes: u64, duration_s: f64) {
         self.generated_bytes += bytes as f64;
-        self.generated_s += took_s;
+        self.generated_s += duration_s;
     }
 
-    /// How long the making of a row's dataset takes, at the rate of those that were made.
+    /// Expected time to generate the dataset of a row, in seconds: at the rate of earlier datasets, else as planned.
     pub fn generation_s(&self, plan: &RowPlan) -> f64 {
         match &plan.dataset {
             Some(dataset) if self.generated_bytes > 0.0 && self.generated_s > 0.0 => {
@@ -121,30 +122,31 @@ impl Plans {
         }
     }
 
-    /// How long those of `rows` that can be planned take one after another, each dataset made once unless it is `is_whole`.
+    /// Expected time of all rows that can be planned, in seconds. Each dataset is generated once, unless `is_complete` finds that it exists.
     pub fn expected_s<'r>(
         &self,
         state: &StudyState,
         rows: impl IntoIterator<Item = &'r Row>,
-        mut is_whole: impl FnMut(&Row) -> bool,
+        mut is_complete: impl FnMut(&Row) -> bool,
     ) -> f64 {
         let pace = self.pace(state);
-        let mut made = BTreeSet::new();
-        let mut all_s = 0.0;
+        let mut generated = BTreeSet::new();
+        let mut total_s = 0.0;
         for row in rows {
             let Some(plan) = self.get(row) else { continue };
-            all_s += pace.row_s(plan);
-            let is_new = plan.dataset.as_ref().is_some_and(|of| made.insert(&of.folder));
-            if is_new && !is_whole(row) {
-                all_s += self.generation_s(plan);
+            total_s += pace.row_s(plan);
+            let dataset = plan.dataset.as_ref();
+            let is_new = dataset.is_some_and(|dataset| generated.insert(&dataset.folder));
+            if is_new && !is_complete(row) {
+                total_s += self.generation_s(plan);
             }
         }
-        all_s
+        total_s
     }
 }
 
-/// Folders of results are called after models: two of one name would be mixed.
-fn names_of_two_models(rows: &[Row], pending: &[usize]) -> Vec<String> {
+/// Finds models with the same name. Their results would be mixed, as folders are named after models.
+fn ambiguous_model_names(rows: &[Row], pending: &[usize]) -> Vec<String> {
     let mut models: BTreeMap<String, &str> = BTreeMap::new();
     let mut problems = Vec::new();
     for (index, row) in rows.iter().enumerate() {
@@ -167,39 +169,46 @@ mod tests {
     use feedrate_results::state::{Attempt, Checked, Outcome};
 
     #[test]
-    fn the_pace_is_that_of_the_runs_that_are_done() {
+    fn the_pace_follows_from_finished_runs() {
         let check = |runs: &[(f64, f64, Option<f64>)], expected| {
             let row = |n: usize| Row::new(n.to_string(), 1);
-            let (mut state, mut plans) = (StudyState::default(), Plans::default());
+            let mut state = StudyState::default();
+            let mut plans = Plans::default();
             for (n, &(run_s, duration_s, setup_s)) in runs.iter().enumerate() {
                 let plan =
-                    RowPlan { dataset: None, run_s, generation_s: 0.0, settings: String::new() };
+                    RowPlan { dataset: None, run_s, generation_s: 0.0, fingerprint: String::new() };
                 plans.make(&[row(n)], &[0], |_| Ok(plan.clone())).unwrap();
                 let checked = Checked { duration_s, setup_s, ..Checked::default() };
                 let outcome = Outcome::Complete(Some(checked));
-                let (number, key, run_dir) = (n as u64, row(n).key(), "r".into());
-                state.attempts.push(Attempt { number, key, run_dir, outcome });
+                let key = row(n).key();
+                state.attempts.push(Attempt {
+                    number: n as u64,
+                    key,
+                    run_dir: "r".into(),
+                    outcome,
+                });
             }
             let pace = plans.pace(&state);
             assert_eq!((pace.run_share, pace.setup_s), expected);
         };
         check(&[], (1.0, 0.0));
-        // Of older results it is not known what they took beside their runs.
+        // Older results have no setup time.
         let older = [(10.0, 20.0, None), (1.0, 1.0, None), (0.0, 5.0, None), (1.0, -3000.0, None)];
         let now = [(2.0, 3.0, Some(1.0)), (1.0, 1.5, Some(4.0))];
         check(&[&older[..], &now].concat(), (1.5, 2.5));
     }
 
     #[test]
-    fn what_is_wrong_with_several_rows_is_said_once_and_only_if_they_are_to_run() {
+    fn a_problem_of_several_pending_rows_is_reported_once() {
         let rows = ["a", "b", "c", "x/b.yaml"].map(|model| Row::new(model, 1));
         let mut plans = Plans::default();
         let problems = |pending: &[usize], plans: &mut Plans| {
             plans.make(&rows, pending, |_| Err("no such workload".into())).unwrap_err()
         };
-        let told = problems(&[0, 2, 3], &mut plans);
-        let both = "row 4: `x/b.yaml` and `b` are both called `b`\n  hint: rename one of the files";
-        assert_eq!(told, ["row 1 and 2 more: no such workload", both]);
+        let messages = problems(&[0, 2, 3], &mut plans);
+        let same_name =
+            "row 4: `x/b.yaml` and `b` are both called `b`\n  hint: rename one of the files";
+        assert_eq!(messages, ["row 1 and 2 more: no such workload", same_name]);
         assert_eq!(problems(&[1], &mut plans), ["row 2 (b/1): no such workload"]);
         assert!(plans.get(&rows[0]).is_none());
     }

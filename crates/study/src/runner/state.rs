@@ -1,4 +1,4 @@
-//! Writes about attempts: whose a folder is, what came of it, and the mark in the CSV; and brings to an end what is left of an earlier
+//! Writes the state of attempts: the row that a folder belongs to, the outcome, and the mark in the CSV. Also completes the attempts of an earlier
 //! runner that died.
 
 use super::env::{PreparedMachine, RunnerEvent};
@@ -14,56 +14,59 @@ use feedrate_spec::plan::PlanDoubt;
 use std::path::Path;
 
 impl Runner<'_> {
-    /// Bring to an end what an earlier runner could not.
+    /// Completes the attempts that an earlier runner left unfinished.
     pub(super) fn recover(&mut self, chooser: &dyn Chooser) -> Result<(), RunnerError> {
-        for at in 0..self.state.attempts.len() {
-            match self.state.attempts[at].outcome {
-                Outcome::Running | Outcome::Complete(None) => self.recover_attempt(at, chooser)?,
-                // Its runner died before it was put aside.
-                Outcome::Failed { .. } => self.state.attempts[at].put_aside_failed()?,
+        for place in 0..self.state.attempts.len() {
+            match self.state.attempts[place].outcome {
+                Outcome::Running | Outcome::Complete(None) => {
+                    self.recover_attempt(place, chooser)?;
+                }
+                // The runner died before it moved the failed run.
+                Outcome::Failed { .. } => self.state.attempts[place].put_aside_failed()?,
                 _ => {}
             }
         }
         Ok(())
     }
 
-    fn recover_attempt(&mut self, at: usize, chooser: &dyn Chooser) -> Result<(), RunnerError> {
+    /// Finishes an attempt whose results are complete, and gives up any other.
+    fn recover_attempt(&mut self, place: usize, chooser: &dyn Chooser) -> Result<(), RunnerError> {
         let rows = self.rows()?;
-        let attempt = self.state.attempts[at].clone();
+        let attempt = self.state.attempts[place].clone();
         let index = self.row_of(&attempt, &rows);
         let found = index.map(|index| RowRef { rows: &rows, index });
         let has_ended = attempt.is_complete();
         if has_ended && found.is_none() {
-            // Its row was deleted, and its result is nobody's to judge.
+            // Without its row, the result cannot be checked.
             return Ok(());
         }
         let checked = match found {
             Some(found) if has_ended => {
-                // Without a plan nobody can tell whether it is the row's.
+                // Without a plan, it is unknown whether the result belongs to the row.
                 let Ok(plan) = self.env.plan(found.row(), &self.settings) else { return Ok(()) };
-                self.env.check(&attempt.run_dir, found.row(), &plan).ok()
+                self.env.check_results(&attempt.run_dir, found.row(), &plan).ok()
             }
             _ => None,
         };
         let label = found.map_or_else(|| attempt.key.0.clone(), RowRef::label);
         let is_complete = checked.is_some();
-        self.env.tell(RunnerEvent::Recovered { label, is_complete });
+        self.env.report(RunnerEvent::Recovered { label, is_complete });
         match (checked, found) {
             (Some(checked), Some(found)) => {
                 self.name = found.name(chooser);
-                self.finish(found, at, checked, chooser)
+                self.finish(found, place, checked, chooser)
             }
-            _ => Ok(self.state.attempts[at].give_up(None)?),
+            _ => Ok(self.state.attempts[place].give_up(None)?),
         }
     }
 
     /// The row that an attempt belongs to.
     fn row_of(&self, attempt: &Attempt, rows: &[Row]) -> Option<usize> {
-        let places = self.state.row_states(rows);
-        places.iter().position(|place| place.attempt.is_some_and(|of| of.number == attempt.number))
+        let is_same = |other: &Attempt| other.number == attempt.number;
+        self.state.row_states(rows).iter().position(|state| state.attempt.is_some_and(is_same))
     }
 
-    /// Make an attempt at a row; says which it is. Its folder says from now on whose it is.
+    /// Starts an attempt at a row and writes the row to its folder. Returns the place of the attempt in the state.
     pub(super) fn begin(&mut self, next: RowRef) -> Result<usize, RunnerError> {
         let experiment = experiment_dir(&self.settings.results, next.row(), next.rows);
         let run_dir = make_run_dir(&experiment, &self.env.stamp()).map_err(|source| {
@@ -72,12 +75,13 @@ impl Runner<'_> {
         let last = self.state.attempts.last().map_or(0, |attempt| attempt.number);
         let number = last.max(self.files.last_task()).saturating_add(1);
         self.write_about(next, number, &run_dir, PreparedMachine::default())?;
-        let (key, outcome) = (next.row().key(), Outcome::Running);
-        self.state.attempts.push(Attempt { number, key, run_dir, outcome });
+        let key = next.row().key();
+        self.state.attempts.push(Attempt { number, key, run_dir, outcome: Outcome::Running });
         self.attempts.insert(number);
         Ok(self.state.attempts.len() - 1)
     }
 
+    /// Writes the row and the environment of a run to its folder.
     pub(super) fn write_about(
         &self,
         next: RowRef,
@@ -103,32 +107,36 @@ impl Runner<'_> {
         Ok(write_about(run_dir, &about)?)
     }
 
-    /// Put aside the result of a row that was set back, and note that a failed one is begun again. Says whether it failed.
+    /// Moves the older result of a row that was set back, or marks a failed attempt as retried. Returns whether the last attempt failed.
     pub(super) fn set_aside_older(&mut self, next: RowRef) -> Result<bool, RunnerError> {
-        let place = self.state.row_states(next.rows)[next.index];
-        let Some(number) = place.attempt.map(|attempt| attempt.number) else { return Ok(false) };
-        let is_failed = place.status == Status::Failed;
-        let older = self.state.attempts.iter_mut().find(|attempt| attempt.number == number);
-        let Some(older) = older else { return Ok(false) };
+        let row_state = self.state.row_states(next.rows)[next.index];
+        let Some(number) = row_state.attempt.map(|attempt| attempt.number) else {
+            return Ok(false);
+        };
+        let is_failed = row_state.status == Status::Failed;
+        let mut attempts = self.state.attempts.iter_mut();
+        let Some(older) = attempts.find(|attempt| attempt.number == number) else {
+            return Ok(false);
+        };
         if is_failed {
             older.retry()?;
         } else if older.is_complete() {
             older.supersede()?;
             let folder = older.run_dir.clone();
-            self.env.tell(RunnerEvent::Superseded { label: next.label(), folder });
+            self.env.report(RunnerEvent::Superseded { label: next.label(), folder });
         }
         Ok(is_failed)
     }
 
-    /// Say in the CSV, as it is by now, that a row is done, and then in the folder of its results that the CSV says so: a row that is
-    /// `N` after that was set back by the user.
+    /// Marks a row as done in the current CSV, and then writes the check to the folder of its results. A row that is `N` after both was set back by the
+    /// user.
     pub(super) fn mark(
         &mut self,
-        at: usize,
+        place: usize,
         label: &str,
         checked: Checked,
     ) -> Result<(), RunnerError> {
-        let attempt = &self.state.attempts[at];
+        let attempt = &self.state.attempts[place];
         let mut found = None;
         self.files.edit_table(|table| {
             let rows: Vec<Row> = table.rows().cloned().collect();
@@ -140,26 +148,33 @@ impl Runner<'_> {
             })
         })?;
         if found.is_none() {
-            let (label, run_dir) = (label.to_string(), attempt.run_dir.clone());
-            self.env.tell(RunnerEvent::RowRemoved { label, run_dir });
+            self.env.report(RunnerEvent::RowRemoved {
+                label: label.to_string(),
+                run_dir: attempt.run_dir.clone(),
+            });
             return Ok(());
         }
-        Ok(self.state.attempts[at].mark_checked(checked)?)
+        Ok(self.state.attempts[place].mark_checked(checked)?)
     }
 
-    /// Doubt a run that replicates others by its row, and was made by another plan.
+    /// Returns a doubt if a replicate of the same experiment was run with another plan.
     pub(super) fn replicates_differ(&self, done: RowRef, plan: &str) -> Option<PlanDoubt> {
         let experiment = done.row().experiment_key();
-        let places = self.state.row_states(done.rows);
-        let others = done.rows.iter().zip(&places);
-        let mut others = others
+        let states = self.state.row_states(done.rows);
+        let mut replicates = done
+            .rows
+            .iter()
+            .zip(&states)
             .filter(|(row, _)| row.experiment_key() == experiment)
-            .filter_map(|(_, place)| place.result());
-        let other = others.find(|of| of.checked().is_some_and(|checked| checked.plan != plan))?;
+            .filter_map(|(_, state)| state.result());
+        let differs =
+            |attempt: &&Attempt| attempt.checked().is_some_and(|checked| checked.plan != plan);
+        let other = replicates.find(differs)?;
         Some(PlanDoubt {
             name: "replicates_differ".into(),
-            evidence: format!("its plan is not that of `{}`", other.run_dir.display()),
-            advice: "see with `feedrate compare` what changed in between, and set the older rows back to `N`".into(),
+            evidence: format!("its plan differs from that of `{}`", other.run_dir.display()),
+            advice: "find the change with `feedrate compare`, and set the older rows back to `N`"
+                .into(),
         })
     }
 }

@@ -26,33 +26,38 @@ fn options(given: &[(&str, &str)]) -> DesignOptions {
     DesignOptions(given.iter().map(|(name, text)| (name.to_string(), words(text))).collect())
 }
 
-fn try_lay(name: &str, factors: &[StudyFactor], given: &[(&str, &str)]) -> Result<Laid, Problems> {
+fn try_points(
+    name: &str,
+    factors: &[StudyFactor],
+    given: &[(&str, &str)],
+) -> Result<DesignPoints, Problems> {
     let options = options(given);
-    find(name).unwrap().lay(&DesignRequest { factors, options: &options })
+    find(name).unwrap().points(&DesignRequest { factors, options: &options })
 }
 
 #[track_caller]
-fn lay(name: &str, factors: &[StudyFactor], given: &[(&str, &str)]) -> Laid {
-    try_lay(name, factors, given).unwrap()
+fn points(name: &str, factors: &[StudyFactor], given: &[(&str, &str)]) -> DesignPoints {
+    try_points(name, factors, given).unwrap()
 }
 
 fn text(point: &Point) -> String {
     point.iter().map(|level| level.as_deref().unwrap_or("0")).collect()
 }
 
-fn table(laid: &Laid) -> Vec<String> {
-    laid.points.iter().map(text).collect()
+fn table(design: &DesignPoints) -> Vec<String> {
+    design.points.iter().map(text).collect()
 }
 
 #[test]
-fn members_are_called_as_their_rows_say() {
+fn every_kind_has_a_name_a_summary_and_refuses_bad_requests() {
     for design in DESIGNS {
         assert!(design.name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{}", design.name);
         assert!(design.summary.ends_with('.') && !design.estimates.is_empty(), "{}", design.name);
         assert_eq!(find(&design.name.replace('_', "-")).unwrap().name, design.name);
-        let none = try_lay(design.name, &[], &[]);
+        let none = try_points(design.name, &[], &[]);
         assert!(none.unwrap_err().to_string().contains("without factors"));
-        let unknown = try_lay(design.name, &signs(3), &[("poits", "4")]).unwrap_err().to_string();
+        let unknown =
+            try_points(design.name, &signs(3), &[("poits", "4")]).unwrap_err().to_string();
         assert!(unknown.contains("design.poits: ") && unknown.contains("hint:"), "{unknown}");
     }
     for (name, hint) in [
@@ -69,45 +74,48 @@ fn members_are_called_as_their_rows_say() {
 fn one_factor_at_a_time_is_the_baseline_and_each_other_level_once() {
     let mut factors = [factor("a", &["1", "2", "4"]), factor("b", &["x", "y"])];
     assert_eq!(
-        table(&lay("one_factor_at_a_time", &factors, &[])),
+        table(&points("one_factor_at_a_time", &factors, &[])),
         ["00", "10", "20", "40", "0x", "0y"]
     );
     factors[0].baseline = Some("2.0".into());
     factors[1].baseline = Some("X".into());
-    assert_eq!(table(&lay("one_factor_at_a_time", &factors, &[])), ["00", "10", "40", "0y"]);
+    assert_eq!(table(&points("one_factor_at_a_time", &factors, &[])), ["00", "10", "40", "0y"]);
 }
 
 #[test]
 fn a_full_factorial_is_every_combination_once() {
     let factors = [factor("a", &["1", "2", "3"]), factor("b", &["x", "y"])];
-    assert_eq!(table(&lay("full_factorial", &factors, &[])), ["1x", "2x", "3x", "1y", "2y", "3y"]);
+    assert_eq!(
+        table(&points("full_factorial", &factors, &[])),
+        ["1x", "2x", "3x", "1y", "2y", "3y"]
+    );
 }
 
 /// Jain, chapter 17: the columns of the factors in the sign tables of 2^2 and 2^3.
 #[test]
 fn two_levels_are_in_the_order_of_the_sign_table() {
-    assert_eq!(table(&lay("two_level", &signs(2), &[])), ["--", "+-", "-+", "++"]);
+    assert_eq!(table(&points("two_level", &signs(2), &[])), ["--", "+-", "-+", "++"]);
     let three = ["---", "+--", "-+-", "++-", "--+", "+-+", "-++", "+++"];
-    assert_eq!(table(&lay("two_level", &signs(3), &[])), three);
+    assert_eq!(table(&points("two_level", &signs(3), &[])), three);
 }
 
 /// Jain, example 19.1: 2^(7-4). D, E, F and G take the columns AB, AC, BC and ABC.
 #[test]
 fn seven_factors_fit_eight_runs() {
-    let laid = lay("fractional", &signs(7), &[("p", "4")]);
+    let design = points("fractional", &signs(7), &[("p", "4")]);
     let expected =
         ["---+++-", "+----++", "-+--+-+", "++-+---", "--++--+", "+-+-+--", "-++--+-", "+++++++"];
-    assert_eq!(table(&laid), expected);
-    let aliases = laid.aliases.unwrap();
+    assert_eq!(table(&design), expected);
+    let aliases = design.aliases.unwrap();
     assert_eq!(aliases.generators, ["D = AB", "E = AC", "F = BC", "G = ABC"]);
     assert_eq!(aliases.resolution, 3);
     // Montgomery, section 8.6.1: the complete defining relation.
     let words = "ABD ACE AFG BCF BEG CDG DEF ABCG ABEF ACDF ADEG BCDE BDFG CEFG ABCDEFG";
     assert_eq!(aliases.defining.join(" "), words);
-    // The same section, words of three factors and more left out: A + BD + CE + FG and so on.
+    // The same section, without words of three and more factors: A + BD + CE + FG and so on.
     let pairs = |chain: &Chain| {
-        let own = chain.aliases.iter().filter(|word| word.len() == 2);
-        format!("{} {}", chain.effect, own.map(String::as_str).collect::<Vec<_>>().join(" "))
+        let words = chain.aliases.iter().filter(|word| word.len() == 2);
+        format!("{} {}", chain.effect, words.map(String::as_str).collect::<Vec<_>>().join(" "))
     };
     let chains: Vec<String> = aliases.chains.iter().map(pairs).collect();
     let expected = [
@@ -124,7 +132,7 @@ fn seven_factors_fit_eight_runs() {
 
 /// Jain, chapter 19, on confounding: the 2^(4-1) design of D = ABC.
 #[test]
-fn a_half_of_four_factors_confounds_as_the_textbook_says() {
+fn the_aliases_of_a_half_of_four_factors_match_the_textbook() {
     let expected = [
         ("A", "BCD"),
         ("B", "ACD"),
@@ -140,7 +148,7 @@ fn a_half_of_four_factors_confounds_as_the_textbook_says() {
         [("p", "1")],
         [("resolution", "4")],
     ] {
-        let aliases = lay("fractional", &signs(4), &given).aliases.unwrap();
+        let aliases = points("fractional", &signs(4), &given).aliases.unwrap();
         assert_eq!((aliases.defining.join(" ").as_str(), aliases.resolution), ("ABCD", 4));
         let chains: Vec<(&str, &str)> =
             aliases.chains.iter().map(|c| (c.effect.as_str(), c.aliases[0].as_str())).collect();
@@ -148,10 +156,10 @@ fn a_half_of_four_factors_confounds_as_the_textbook_says() {
     }
 }
 
-/// Jain, chapter 19, his other 2^(4-1) design: D = AB confounds factors with pairs, resolution III.
+/// Jain, chapter 19, the other 2^(4-1) design: D = AB confounds factors with pairs, resolution III.
 #[test]
 fn a_worse_generator_has_a_lower_resolution() {
-    let aliases = lay("fractional", &signs(4), &[("generators", "D=AB")]).aliases.unwrap();
+    let aliases = points("fractional", &signs(4), &[("generators", "D=AB")]).aliases.unwrap();
     assert_eq!((aliases.defining.join(" ").as_str(), aliases.resolution), ("ABD", 3));
     let chains: Vec<String> =
         aliases.chains.iter().map(|c| format!("{}={}", c.effect, c.aliases.join("="))).collect();
@@ -160,9 +168,9 @@ fn a_worse_generator_has_a_lower_resolution() {
 
 /// Montgomery, example 8.2: 2^(5-1) of E = ABCD, resolution V. The runs by their treatment letters, in standard order.
 #[test]
-fn a_half_of_five_factors_keeps_pairs_apart() {
-    let laid = lay("fractional", &signs(5), &[("p", "1")]);
-    let runs: Vec<String> = laid
+fn a_half_of_five_factors_does_not_confound_pairs() {
+    let design = points("fractional", &signs(5), &[("p", "1")]);
+    let runs: Vec<String> = design
         .points
         .iter()
         .map(|point| {
@@ -177,7 +185,7 @@ fn a_half_of_five_factors_keeps_pairs_apart() {
         "bcd", "abcde",
     ];
     assert_eq!(runs, expected);
-    let aliases = laid.aliases.unwrap();
+    let aliases = design.aliases.unwrap();
     assert_eq!(aliases.resolution, 5);
     assert!(aliases.chains.iter().all(|chain| chain.aliases.iter().all(|word| word.len() >= 3)));
 }
@@ -185,9 +193,9 @@ fn a_half_of_five_factors_keeps_pairs_apart() {
 /// The other half: Montgomery, section 8.2.1, I = -ABC.
 #[test]
 fn a_negative_generator_is_the_other_half() {
-    let laid = lay("fractional", &signs(3), &[("generators", "C=-AB")]);
-    assert_eq!(table(&laid), ["---", "+-+", "-++", "++-"]);
-    let aliases = laid.aliases.unwrap();
+    let design = points("fractional", &signs(3), &[("generators", "C=-AB")]);
+    assert_eq!(table(&design), ["---", "+-+", "-++", "++-"]);
+    let aliases = design.aliases.unwrap();
     assert_eq!(aliases.defining, ["-ABC"]);
     assert_eq!(
         aliases.chains[0],
@@ -232,23 +240,23 @@ const RESOLUTIONS: &[(usize, usize, u32)] = &[
 #[test]
 fn standard_fractions_have_the_resolution_of_the_table() {
     for &(k, p, resolution) in RESOLUTIONS {
-        let laid = lay("fractional", &signs(k), &[("p", &p.to_string())]);
-        assert_eq!(laid.points.len(), 1 << (k - p), "2^({k}-{p})");
-        assert_eq!(laid.aliases.unwrap().resolution, resolution, "2^({k}-{p})");
+        let design = points("fractional", &signs(k), &[("p", &p.to_string())]);
+        assert_eq!(design.points.len(), 1 << (k - p), "2^({k}-{p})");
+        assert_eq!(design.aliases.unwrap().resolution, resolution, "2^({k}-{p})");
     }
 }
 
-/// How many defining words have each length, the shortest first.
+/// Number of defining words by length, the shortest first.
 fn word_lengths(words: &[aliases::Word], factors: usize) -> Vec<u32> {
     let mut lengths = vec![0; factors + 1];
     words.iter().for_each(|word| lengths[word.order() as usize] += 1);
     lengths
 }
 
-/// Fries and Hunter, Technometrics 22 (1980): least aberration is the least list of word lengths, the shortest compared first. Here against every set of
-/// generators.
+/// Fries and Hunter, Technometrics 22 (1980): a design of minimum aberration has the smallest list of word lengths, compared from the shortest on. The
+/// test compares with all sets of generators.
 #[test]
-fn standard_fractions_have_the_least_aberration_of_all() {
+fn standard_fractions_have_minimum_aberration() {
     fn best(chosen: &mut Vec<u32>, from: u32, base: usize, p: usize, least: &mut Vec<u32>) {
         if chosen.len() == p {
             let word = |(i, &g): (usize, &u32)| aliases::Word {
@@ -285,7 +293,7 @@ fn standard_fractions_have_the_least_aberration_of_all() {
         (11, 7),
         (12, 8),
     ] {
-        let aliases = lay("fractional", &signs(k), &[("p", &p.to_string())]).aliases.unwrap();
+        let aliases = points("fractional", &signs(k), &[("p", &p.to_string())]).aliases.unwrap();
         let ours = aliases
             .defining
             .iter()
@@ -297,8 +305,9 @@ fn standard_fractions_have_the_least_aberration_of_all() {
     }
 }
 
-fn column(laid: &Laid, factor: usize) -> Vec<i32> {
-    laid.points
+fn column(design: &DesignPoints, factor: usize) -> Vec<i32> {
+    design
+        .points
         .iter()
         .map(|point| if point[factor].as_deref() == Some("+") { 1 } else { -1 })
         .collect()
@@ -306,12 +315,12 @@ fn column(laid: &Laid, factor: usize) -> Vec<i32> {
 
 /// Each column sums to 0, and so does the product of any two.
 #[track_caller]
-fn assert_orthogonal(laid: &Laid, factors: usize) {
+fn assert_orthogonal(design: &DesignPoints, factors: usize) {
     for i in 0..factors {
-        assert_eq!(column(laid, i).iter().sum::<i32>(), 0, "{i}");
+        assert_eq!(column(design, i).iter().sum::<i32>(), 0, "{i}");
         for j in 0..i {
             let product: i32 =
-                column(laid, i).iter().zip(column(laid, j)).map(|(a, b)| a * b).sum();
+                column(design, i).iter().zip(column(design, j)).map(|(a, b)| a * b).sum();
             assert_eq!(product, 0, "{i} {j}");
         }
     }
@@ -320,9 +329,9 @@ fn assert_orthogonal(laid: &Laid, factors: usize) {
 #[test]
 fn every_design_of_two_levels_is_orthogonal() {
     for k in 1..9 {
-        assert_orthogonal(&lay("two_level", &signs(k), &[]), k);
+        assert_orthogonal(&points("two_level", &signs(k), &[]), k);
     }
     for &(k, p, _) in RESOLUTIONS {
-        assert_orthogonal(&lay("fractional", &signs(k), &[("p", &p.to_string())]), k);
+        assert_orthogonal(&points("fractional", &signs(k), &[("p", &p.to_string())]), k);
     }
 }

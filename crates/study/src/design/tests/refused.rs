@@ -4,7 +4,7 @@ use super::*;
 
 #[track_caller]
 fn refused(name: &str, factors: &[StudyFactor], given: &[(&str, &str)], expected: &str) {
-    let problems = try_lay(name, factors, given).unwrap_err().to_string();
+    let problems = try_points(name, factors, given).unwrap_err().to_string();
     assert!(
         problems.contains(expected) && problems.contains("hint:"),
         "{name} {given:?}: {problems}"
@@ -12,7 +12,7 @@ fn refused(name: &str, factors: &[StudyFactor], given: &[(&str, &str)], expected
 }
 
 #[test]
-fn what_a_design_does_not_take_is_refused() {
+fn unsuitable_factors_and_options_are_refused() {
     let many = [factor("a", &["1", "2", "3"]), factor("b", &["x", "y"])];
     let levels: Vec<String> = (0..1000).map(|i| i.to_string()).collect();
     let levels: Vec<&str> = levels.iter().map(String::as_str).collect();
@@ -30,20 +30,20 @@ fn what_a_design_does_not_take_is_refused() {
 #[test]
 fn fractions_that_confound_too_much_are_refused() {
     for (factors, given, expected) in [
-        (5, vec![], "a fraction is said in one way"),
-        (5, vec![("p", "1"), ("resolution", "3")], "a fraction is said in one way"),
+        (5, vec![], "a fraction needs exactly one of"),
+        (5, vec![("p", "1"), ("resolution", "3")], "a fraction needs exactly one of"),
         (5, vec![("p", "3")], "p may be 1, 2"),
         (5, vec![("p", "x")], "`x` is not a whole number"),
         (26, vec![("p", "1")], "26 factors, there are letters for 25"),
         (5, vec![("resolution", "6")], "no standard fraction of 5 factors has resolution 6"),
         (4, vec![("generators", "D")], "`D` has no `=`"),
-        (4, vec![("generators", "D=ABE")], "`E` is no letter"),
-        (4, vec![("generators", "D=ABA")], "`A` is no letter of a factor, or comes twice"),
+        (4, vec![("generators", "D=ABE")], "`E` is not the letter"),
+        (4, vec![("generators", "D=ABA")], "`A` is not the letter of a factor, or occurs twice"),
         (4, vec![("generators", "D=A")], "`AD` would be the same in all runs"),
         (4, vec![("generators", "D=")], "`D` would be the same in all runs"),
-        (4, vec![("generators", "CD=AB")], "has not one letter on the left"),
-        (4, vec![("generators", "D=AB,D=ABC")], "`D` is made twice"),
-        (5, vec![("generators", "D=AB,E=AD")], "made of factors that are made themselves"),
+        (4, vec![("generators", "CD=AB")], "needs exactly one letter on the left"),
+        (4, vec![("generators", "D=AB,D=ABC")], "`D` is defined twice"),
+        (5, vec![("generators", "D=AB,E=AD")], "product of factors that are products themselves"),
         (5, vec![("generators", "D=AB,E=AB")], "`DE` would be the same"),
         (3, vec![("generators", "A=BC,B=AC,C=AB")], "3 generators for 3 factors"),
         (1, vec![("generators", "A=")], "1 generator for 1 factor"),

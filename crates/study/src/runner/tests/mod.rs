@@ -81,8 +81,8 @@ impl RunnerEnv for FakeEnv {
         let fingerprint = dataset_of(row);
         let folder = self.folder.join("data").join(&fingerprint);
         let dataset = Some(RowDataset { folder, fingerprint, bytes: 100 });
-        let (run_s, settings) = (10.0 * f64::from(row.accelerators), self.plan.into());
-        Ok(RowPlan { dataset, run_s, generation_s: 1.0, settings })
+        let run_s = 10.0 * f64::from(row.accelerators);
+        Ok(RowPlan { dataset, run_s, generation_s: 1.0, fingerprint: self.plan.into() })
     }
 
     fn has_complete_dataset(&mut self, row: &Row, _: &StudySettings) -> bool {
@@ -160,7 +160,7 @@ impl RunnerEnv for FakeEnv {
         Ok(())
     }
 
-    fn check(&mut self, run_dir: &Path, row: &Row, _: &RowPlan) -> Result<Checked, String> {
+    fn check_results(&mut self, run_dir: &Path, row: &Row, _: &RowPlan) -> Result<Checked, String> {
         self.live();
         let read = fs::read_to_string(run_dir.join("record")).map_err(|error| error.to_string())?;
         if read == dataset_of(row) {
@@ -196,7 +196,7 @@ impl RunnerEnv for FakeEnv {
         self.stops_after.is_some_and(|after| self.runs >= after)
     }
 
-    fn tell(&mut self, event: RunnerEvent) {
+    fn report(&mut self, event: RunnerEvent) {
         self.events.push(event);
         self.live();
     }
