@@ -227,7 +227,12 @@ impl RunnerEnv for ThisMachine {
         Err(TaskEnd::Failed(supervise::reason(&folder.join("stderr"), problem)))
     }
 
-    fn check(&mut self, run_dir: &Path, row: &Row, plan: &RowPlan) -> Result<Checked, String> {
+    fn check_results(
+        &mut self,
+        run_dir: &Path,
+        row: &Row,
+        plan: &RowPlan,
+    ) -> Result<Checked, String> {
         let record = load_run(run_dir).map_err(|error| error.to_string())?;
         check_record(&record, row, plan)?;
         let doubts = record.study.as_ref().map_or_else(Vec::new, |study| study.doubts.clone());
@@ -256,7 +261,7 @@ impl RunnerEnv for ThisMachine {
         self.host.signals.interrupted.load(Relaxed)
     }
 
-    fn tell(&mut self, event: RunnerEvent) {
+    fn report(&mut self, event: RunnerEvent) {
         self.host.reporter.show(&event);
     }
 }

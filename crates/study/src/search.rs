@@ -1,8 +1,9 @@
-//! The largest or smallest whole number at which a response holds, by sequential tests: it doubles the number until the response changes sides, halves the gap, and
-//! measures the two numbers at the edge until each is certain. Decides only; whoever asks runs.
+//! Searches for the largest or smallest integer at which a response reaches its target, by sequential tests. The search doubles the number until the
+//! response changes sides, halves the gap, and measures the two numbers at the edge until each is certain. It only decides which number to measure next.
 //!
-//! The next step follows from the values and the number of runs left alone, so that a value that contradicts an earlier one moves the edge. Where half of the runs
-//! left would not decide a number, it is gone around: numbers further out are made certain first, and what is left goes to those between.
+//! The decision depends only on the values so far and the number of remaining runs, so a value that contradicts an earlier one moves the edge. If half of
+//! the remaining runs would not decide a number, the search skips it: it first decides numbers farther from the edge, and then spends the remaining runs
+//! on the skipped ones.
 
 use feedrate_analysis::precision::{sequential_mean, would_decide};
 use feedrate_measure::stats::{self, Interval};
@@ -15,27 +16,27 @@ use std::collections::BTreeMap;
 pub const ACCELERATORS: &str = "accelerators";
 
 names! {
-    /// The number to find.
+    /// The number to search for.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum SearchTarget {
-        /// The largest up to which the response holds.
+        /// The largest number up to which the response holds.
         Largest = "largest",
-        /// The smallest from which on it holds.
+        /// The smallest number from which on the response holds.
         Smallest = "smallest",
     }
 }
 
 names! {
-    /// Conclusion from the values at a number.
+    /// Conclusion about a number from its values.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Certainty {
         /// The response holds.
         Holds = "holds",
-        /// It does not.
+        /// The response does not hold.
         Fails = "fails",
-        /// Too few values, or too much noise.
+        /// There are too few values, or there is too much noise.
         NotDecided = "not_decided",
     }
 }
@@ -45,26 +46,26 @@ names! {
 pub struct SearchBounds {
     /// The largest, or smallest, number at which the response holds for certain.
     pub certain: Option<u64>,
-    /// First and last of the numbers beside it of which that is not known.
+    /// First and last of the undecided numbers next to it.
     pub not_decided: Option<(u64, u64)>,
-    /// The nearest number beyond, at which it fails for certain.
+    /// The nearest number beyond them at which the response fails for certain.
     pub fails: Option<u64>,
 }
 
 /// Goal of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
-    /// The response holds from here on.
+    /// Minimum response that counts as holding.
     pub least: f64,
     /// The smallest number, at least 1.
     pub from: u64,
     /// The largest number.
     pub max: u64,
-    /// The edge that is looked for.
+    /// The number to search for.
     pub find: SearchTarget,
 }
 
-/// A search under way.
+/// A search with its values so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
     goal: Goal,
@@ -72,7 +73,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// Nothing is measured yet.
+    /// Starts a search without values.
     pub fn new(goal: Goal) -> Self {
         Search { goal, values: BTreeMap::new() }
     }
@@ -82,7 +83,7 @@ impl Search {
         self.values.entry(number).or_default().push(value);
     }
 
-    /// The state of `number`. One value shows nothing.
+    /// Whether `number` is decided. One value decides nothing.
     pub fn certainty(&self, number: u64) -> Certainty {
         match self.interval(number) {
             Some(mean) if self.goal.least <= mean.low => Certainty::Holds,
@@ -91,7 +92,7 @@ impl Search {
         }
     }
 
-    /// The answer so far.
+    /// The result so far.
     pub fn found(&self) -> SearchBounds {
         let Goal { from, max, find, .. } = self.goal;
         let (below, above) = self.edge();
@@ -104,8 +105,8 @@ impl Search {
         SearchBounds { certain, not_decided: (first <= last).then_some((first, last)), fails }
     }
 
-    /// Whether the edge seems to lie beyond the largest number.
-    pub fn lies_beyond(&self) -> bool {
+    /// Whether the edge seems to be beyond the largest number.
+    pub fn is_beyond_range(&self) -> bool {
         self.seems(self.goal.max) == Some(self.sides()[0])
     }
 
@@ -117,14 +118,14 @@ impl Search {
         (below.last(), above)
     }
 
-    /// Numbers above the edge that are as certain as those below it: answers that rise and fall.
-    pub fn again(&self) -> Vec<u64> {
+    /// Numbers above the edge that are decided like those below it, as for a response that rises and falls.
+    pub fn contradictions(&self) -> Vec<u64> {
         let [before, beyond] = self.sides();
         let Some(edge) = self.certain(beyond).next() else { return Vec::new() };
         self.certain(before).filter(|&number| edge < number).collect()
     }
 
-    /// Decide at which number to measure next, with at most `runs_left` to come; `None` where the search is over.
+    /// Returns the number to measure next if at most `runs_left` runs remain; `None` if the search is over.
     pub fn next(&self, runs_left: u64) -> Option<u64> {
         let Goal { from, max, .. } = self.goal;
         if runs_left == 0 || self.found().not_decided.is_none() {
@@ -150,40 +151,40 @@ impl Search {
         }
     }
 
-    /// The number to measure next so that one side of the edge becomes certain; `outwards` are its numbers, from the edge on.
+    /// Returns the number to measure next to decide one side of the edge. `outwards` are the measured numbers of that side, starting at the edge.
     fn settle(&self, outwards: impl Iterator<Item = u64>, runs_left: u64) -> Option<u64> {
-        let mut passed = None;
+        let mut skipped = None;
         for number in outwards {
             if self.is_out_of_reach(number, runs_left) {
-                passed = Some(number);
+                skipped = Some(number);
                 continue;
             }
-            return match passed {
+            return match skipped {
                 _ if self.certainty(number) == Certainty::NotDecided => Some(number),
-                Some(passed) if 1 < number.abs_diff(passed) => Some(number.midpoint(passed)),
+                Some(skipped) if 1 < number.abs_diff(skipped) => Some(number.midpoint(skipped)),
                 _ => None,
             };
         }
         None
     }
 
-    /// Whether half of the runs left would not decide it.
+    /// Whether half of the remaining runs would not decide `number`.
     fn is_out_of_reach(&self, number: u64, runs_left: u64) -> bool {
         let count = self.count(number);
-        let in_all = count + runs_left / 2;
+        let total = count + runs_left / 2;
         2 <= count
             && self.certainty(number) == Certainty::NotDecided
-            && !would_decide(self.values_at(number), self.goal.least, in_all)
+            && !would_decide(self.values_at(number), self.goal.least, total)
     }
 
-    /// The one of the numbers that were gone around with the fewest values.
+    /// The skipped number with the fewest values.
     fn least_known(&self) -> Option<u64> {
         let (first, last) = self.found().not_decided?;
         let open = self.values.range(first..=last).map(|(&number, _)| number);
         open.min_by_key(|&number| self.count(number))
     }
 
-    /// The states of numbers below the edge, and of those above it.
+    /// The decisions that are expected below and above the edge.
     fn sides(&self) -> [Certainty; 2] {
         match self.goal.find {
             SearchTarget::Largest => [Certainty::Holds, Certainty::Fails],
@@ -191,17 +192,18 @@ impl Search {
         }
     }
 
+    /// Numbers that are decided as `wanted`.
     fn certain(&self, wanted: Certainty) -> impl Iterator<Item = u64> {
         self.values.keys().copied().filter(move |&number| self.certainty(number) == wanted)
     }
 
-    /// The words of the mean, certain or not; `None` where nothing was measured.
+    /// What the mean suggests, certain or not; `None` without values.
     fn seems(&self, number: u64) -> Option<Certainty> {
         let mean = stats::mean(self.values_at(number))?;
         Some(if self.goal.least <= mean { Certainty::Holds } else { Certainty::Fails })
     }
 
-    /// The interval that decides; `None` of fewer than two values.
+    /// The confidence interval that decides; `None` for fewer than two values.
     pub fn interval(&self, number: u64) -> Option<Interval> {
         sequential_mean(self.values_at(number))
     }
@@ -224,19 +226,19 @@ mod tests {
     const RUNS: u64 = 20;
     const GOAL: Goal = Goal { least: 90.0, from: 1, max: 1 << 20, find: SearchTarget::Largest };
 
-    /// The search with so many runs, and the numbers in the order they were measured.
-    fn run(goal: Goal, runs: u64, mut of: impl FnMut(u64) -> f64) -> (Search, Vec<u64>) {
+    /// A search with at most `runs` runs, and the numbers in the order in which they were measured.
+    fn run(goal: Goal, runs: u64, mut response: impl FnMut(u64) -> f64) -> (Search, Vec<u64>) {
         let mut search = Search::new(goal);
         let mut probes = Vec::new();
         while let Some(number) = search.next(runs - probes.len() as u64) {
             assert!((goal.from..=goal.max).contains(&number), "{number}");
             probes.push(number);
-            search.add(number, of(number));
+            search.add(number, response(number));
         }
         (search, probes)
     }
 
-    /// Utilisation that a storage allows which can feed `knee` accelerators at 90 %, and no more.
+    /// Utilisation on a storage that feeds up to `knee` accelerators at 90 %.
     fn feeds(knee: u64) -> impl Fn(u64) -> f64 {
         move |number| (90.0 * (knee as f64 + 0.5) / number as f64).min(100.0)
     }
@@ -286,9 +288,10 @@ mod tests {
 
     #[test]
     fn a_range_that_ends_too_early_can_be_widened() {
-        let (mut search, mut probes) = (Search::new(Goal { max: 1, ..GOAL }), Vec::new());
+        let mut search = Search::new(Goal { max: 1, ..GOAL });
+        let mut probes = Vec::new();
         loop {
-            if search.lies_beyond() && search.goal.max < 64 {
+            if search.is_beyond_range() && search.goal.max < 64 {
                 // The largest number so far is measured again.
                 search.values.remove(&search.goal.max);
                 search.goal.max *= 4;
@@ -301,12 +304,12 @@ mod tests {
         assert_eq!(probes, [1, 1, 2, 4, 4, 8, 6, 7, 6, 7]);
         assert_eq!(search.found(), found(6, None, 7));
         assert_eq!(search.goal.max, 16);
-        // Nothing measured lies beyond nothing.
-        assert!(!Search::new(GOAL).lies_beyond());
+        // Without values, the edge is not beyond the range.
+        assert!(!Search::new(GOAL).is_beyond_range());
     }
 
     #[test]
-    fn one_value_shows_nothing() {
+    fn one_value_decides_nothing() {
         let (search, probes) = run(Goal { max: 8, ..GOAL }, 4, feeds(3));
         assert_eq!(probes, [1, 2, 4, 3]);
         assert_eq!(search.found(), found(None, (1, 8), None));
@@ -316,68 +319,70 @@ mod tests {
 
     #[test]
     fn a_value_that_another_contradicts_moves_the_edge() {
-        // 4 failed by chance: its second value lifts the mean, and the search goes on above it.
+        // 4 fails by chance: its second value raises the mean, and the search continues above it.
         let mut first = true;
-        let of = |number: u64| {
+        let response = |number: u64| {
             let unlucky = number == 4 && std::mem::take(&mut first);
             if unlucky { 85.0 } else { feeds(6)(number) }
         };
-        let (search, probes) = run(GOAL, RUNS, of);
+        let (search, probes) = run(GOAL, RUNS, response);
         assert_eq!(probes[..6], [1, 2, 4, 3, 3, 4]);
         assert_eq!(search.found(), found(6, None, 7));
     }
 
     #[test]
-    fn the_smallest_number_is_found_where_more_of_it_helps() {
+    fn the_smallest_number_is_found_if_larger_numbers_help() {
         // Each thread reads a tenth of what is needed.
-        let of = |threads: u64| (10.0 * threads as f64).min(100.0);
+        let response = |threads: u64| (10.0 * threads as f64).min(100.0);
         let goal = Goal { find: SearchTarget::Smallest, max: 64, ..GOAL };
-        let (search, probes) = run(goal, RUNS, of);
+        let (search, probes) = run(goal, RUNS, response);
         assert_eq!(
             (search.found(), probes),
             (found(9, None, 8), vec![1, 2, 4, 8, 16, 12, 10, 9, 8, 9])
         );
         assert_eq!(run(goal, RUNS, |_| 95.0).0.found(), found(1, None, None));
         assert_eq!(run(goal, RUNS, |_| 85.0).0.found(), found(None, None, 64));
-        // Looked for the wrong way, not even the smallest holds.
-        assert_eq!(run(GOAL, RUNS, of).0.found(), found(None, None, 1));
+        // In a search for the largest number, not even the smallest holds.
+        assert_eq!(run(GOAL, RUNS, response).0.found(), found(None, None, 1));
     }
 
     #[test]
-    fn answers_that_rise_and_fall_are_told() {
+    fn a_response_that_rises_and_falls_is_reported() {
         // 4 and 5 share a cache that 3 does not fill.
-        let of = |number: u64| if [1, 2, 4, 5].contains(&number) { 95.0 } else { 80.0 };
-        let (mut search, _) = run(Goal { max: 4, ..GOAL }, RUNS, of);
-        assert_eq!((search.found(), search.again()), (found(4, None, None), vec![]));
+        let response = |number: u64| if [1, 2, 4, 5].contains(&number) { 95.0 } else { 80.0 };
+        let (mut search, _) = run(Goal { max: 4, ..GOAL }, RUNS, response);
+        assert_eq!((search.found(), search.contradictions()), (found(4, None, None), vec![]));
         for number in [3, 3, 5, 5] {
-            search.add(number, of(number));
+            search.add(number, response(number));
         }
         search.add(2, 95.0);
         assert_eq!((search.found().certain, search.found().fails), (Some(2), Some(3)));
-        assert_eq!(search.again(), [4, 5]);
+        assert_eq!(search.contradictions(), [4, 5]);
     }
 
     #[test]
-    fn a_number_at_the_bound_is_gone_around() {
-        // 90.0 % with 5, and noise: nobody can tell whether 5 hold.
+    fn a_number_at_the_bound_is_skipped() {
+        // 90.0 % with 5 and noise, so that 5 cannot be decided.
         let mut random = LegacyRandom::new(16);
         let mut undecided = 0;
         for _ in 0..200 {
-            let of = |number| 450.0 / number as f64 + 1.5 * random.standard_normal();
-            let (search, probes) = run(GOAL, RUNS, of);
+            let response = |number| 450.0 / number as f64 + 1.5 * random.standard_normal();
+            let (search, probes) = run(GOAL, RUNS, response);
             undecided += u32::from(search.found() == found(4, (5, 5), 6));
             assert!(probes.len() <= 20);
         }
         assert!(150 < undecided, "{undecided}");
     }
 
-    /// The number of 500 searches in noise that decided all, and how many were wrong.
+    /// Number of 500 searches with noise that decided all numbers, and number of wrong ones.
     fn in_noise(noise: f64, knee: u64) -> (u32, u32) {
         let mut random = LegacyRandom::new(2026);
-        let (mut decided, mut wrong) = (0, 0);
+        let mut decided = 0;
+        let mut wrong = 0;
         for _ in 0..500 {
-            let of = |number| (feeds(knee)(number) + noise * random.standard_normal()).min(100.0);
-            let (search, _) = run(Goal { max: 64, ..GOAL }, RUNS, of);
+            let response =
+                |number| (feeds(knee)(number) + noise * random.standard_normal()).min(100.0);
+            let (search, _) = run(Goal { max: 64, ..GOAL }, RUNS, response);
             let SearchBounds { certain, not_decided, fails } = search.found();
             decided += u32::from(not_decided.is_none());
             wrong +=
@@ -387,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_makes_a_search_longer_and_seldom_wrong() {
+    fn noise_makes_a_search_longer_but_rarely_wrong() {
         for (noise, knee, decided_of_500) in
             [(0.2, 6, 495..=500), (1.0, 6, 490..=500), (3.0, 6, 350..=450), (1.0, 40, 5..=50)]
         {
@@ -395,22 +400,22 @@ mod tests {
             assert!(decided_of_500.contains(&decided), "{noise}, {knee}: {decided}");
             assert!(wrong <= 25, "{noise}, {knee}: {wrong}");
         }
-        // Where nearly nothing can be told, little is said.
+        // With strong noise, few numbers are decided.
         let (decided, wrong) = in_noise(10.0, 6);
         assert!(decided <= 50 && wrong <= 25, "{decided}, {wrong}");
     }
 
     proptest! {
         #[test]
-        fn whatever_the_answers_it_ends_and_does_not_lie(
-            answers in proptest::collection::vec(80.0..100.0, 1..200),
+        fn a_search_ends_and_matches_its_values(
+            responses in proptest::collection::vec(80.0..100.0, 1..200),
             from in 1_u64..10, range in 0_u64..300, runs in 1_u64..60,
             find in proptest::sample::select(&SearchTarget::ALL),
         ) {
             let goal = Goal { least: 90.0, from, max: from + range, find };
-            let mut at = 0;
-            let of = |_| { at += 1; answers[at % answers.len()] };
-            let (search, probes) = run(goal, runs, of);
+            let mut index = 0;
+            let response = |_| { index += 1; responses[index % responses.len()] };
+            let (search, probes) = run(goal, runs, response);
             let SearchBounds { certain, not_decided, fails } = search.found();
             prop_assert!(certain.is_none_or(|n| search.certainty(n) == Certainty::Holds));
             prop_assert!(fails.is_none_or(|n| search.certainty(n) == Certainty::Fails));

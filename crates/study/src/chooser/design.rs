@@ -1,4 +1,4 @@
-//! A fixed design: all pending rows, in their random order.
+//! The chooser of a fixed design: all pending rows, in the order of their column `order`.
 
 use super::{Chooser, History, RunState};
 use crate::select::in_order;

@@ -1,4 +1,4 @@
-//! The rows of a study and the result of each, as choosers see them.
+//! The history of a study: its rows with their results, on which choosers base their decisions.
 
 use feedrate_measure::derived::Derived;
 use feedrate_measure::metric::{METRICS, Metric, MetricId};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// All rows, in the order of the CSV.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
-    /// One for each row.
+    /// The rows with their states.
     pub runs: Vec<PastRun>,
 }
 
@@ -25,7 +25,7 @@ pub struct PastRun {
 }
 
 impl PastRun {
-    /// Whether it is finished, and says nothing about the storage.
+    /// Whether the run is finished, but its result is not about the storage.
     pub fn is_worthless(&self) -> bool {
         match &self.state {
             RunState::Done(measured) => measured.observation.worthless.is_some(),
@@ -37,9 +37,9 @@ impl PastRun {
 /// State of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunState {
-    /// To be run.
+    /// Waits to be run.
     Pending,
-    /// Not to be run now: excluded by the user, or done without a result.
+    /// Is not run now: excluded by the user, or done without a result.
     LeftOut,
     /// The run failed, for this reason.
     Failed(String),
@@ -54,7 +54,7 @@ pub struct Measured {
     pub run_dir: PathBuf,
     /// Fingerprint of the plan that was run.
     pub plan: Option<String>,
-    /// Duration of the run and its start, in seconds, without making the dataset.
+    /// Duration of the run and its setup, in seconds, without generating the dataset.
     pub seconds: f64,
     /// Its values; empty for choosers that read none.
     pub observation: Observation,
@@ -66,39 +66,39 @@ pub struct Observation {
     values: BTreeMap<MetricId, f64>,
     /// Seconds that training waited for checkpoints; `None` without checkpoints.
     pub checkpoint_wait_s: Option<f64>,
-    /// Reason why the run says nothing about the storage.
+    /// Reason why the result is not about the storage.
     pub worthless: Option<String>,
 }
 
 impl Observation {
-    /// All metrics of a record.
+    /// Reads all metrics of a record.
     pub fn new(record: &Record) -> Self {
         let derived = Derived::new(record);
         let values = METRICS.iter().filter_map(|metric| Some((metric.id, derived.value(metric)?)));
         Observation { values: values.collect(), ..Observation::default() }
     }
 
-    /// One metric.
+    /// An observation of a single metric.
     pub fn with_value(metric: &Metric, value: f64) -> Self {
         Observation { values: BTreeMap::from([(metric.id, value)]), ..Observation::default() }
     }
 
-    /// The value of a metric; `None` where the run has none.
+    /// The value of a metric; `None` if the run has none.
     pub fn value(&self, metric: &Metric) -> Option<f64> {
         self.values.get(&metric.id).copied()
     }
 }
 
 impl History {
-    /// Rows with their results; `observe` reads the values of a run from its folder.
+    /// Combines rows with their results. `observe` reads the values of a run from its folder.
     pub fn new(
         rows: &[Row],
         state: &StudyState,
         pending: &[usize],
         mut observe: impl FnMut(&Path) -> Observation,
     ) -> Self {
-        let places = state.row_states(rows).into_iter().enumerate();
-        let states = places.map(|(index, place)| match (place.result(), place.reason()) {
+        let row_states = state.row_states(rows).into_iter().enumerate();
+        let states = row_states.map(|(index, row)| match (row.result(), row.reason()) {
             _ if pending.contains(&index) => RunState::Pending,
             (Some(attempt), _) => {
                 let checked = attempt.checked();
@@ -109,9 +109,7 @@ impl History {
                     observation: observe(&attempt.run_dir),
                 }))
             }
-            (None, Some(reason)) if place.status == Status::Failed => {
-                RunState::Failed(reason.into())
-            }
+            (None, Some(reason)) if row.status == Status::Failed => RunState::Failed(reason.into()),
             (None, _) => RunState::LeftOut,
         });
         let runs = rows.iter().zip(states);
@@ -128,7 +126,7 @@ impl History {
         )
     }
 
-    /// The first failed run of the experiment with this key, with the reason.
+    /// The reason of the first failed run of the experiment with this key; `None` without one.
     pub fn failure(&self, experiment: &RowKey) -> Option<&str> {
         self.runs.iter().find_map(|run| match &run.state {
             RunState::Failed(reason) if run.row.experiment_key() == *experiment => {

@@ -1,8 +1,8 @@
-//! Choosers decide which row of a study to run next from the results so far. One file a member, one row in [`CHOOSERS`].
+//! Choosers, which select the next row of a study from the results so far. Each chooser has a file and a row in [`CHOOSERS`].
 //!
-//! A chooser is a pure function of the history: after a kill it is built anew, reads the results of the folder, and chooses as before.
+//! A choice depends only on the history. After a kill, a new chooser reads the results in the folder and makes the same choices.
 //!
-//! To add one: copy `design.rs`, add its `mod` line and its row here.
+//! To add a chooser: copy `design.rs`, add its `mod` line and its row here.
 
 mod history;
 mod design;
@@ -27,7 +27,7 @@ use feedrate_spec::catalog::Member;
 pub static CHOOSERS: &[&Member] =
     &[&design::MEMBER, &until::MEMBER, &scale::MEMBER, &trials::MEMBER];
 
-/// Something that a chooser reports.
+/// An event that a chooser reports.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChooserEvent {
     /// A note for the user.
@@ -36,24 +36,24 @@ pub enum ChooserEvent {
     ReplicationEnded {
         /// Name of the experiment.
         label: String,
-        /// How well its response is known.
+        /// Precision of its response.
         status: PrecisionStatus,
-        /// Runs whose response cannot be known; while there are any, none is added.
+        /// Number of runs without a value of the response. With any such run, no replicates are added.
         runs_without_value: usize,
     },
 }
 
-/// Decides which row to run next.
+/// Selects the next row of a study.
 pub trait Chooser {
-    /// The next row, pending in the history or new; `None` when the question is answered or the budget is spent.
+    /// The next row, which is pending in the history or new. `None` if the results suffice or the budget is spent.
     fn next(&mut self, history: &History) -> Option<Row>;
 
-    /// Whether the history must hold the values of finished runs.
+    /// Whether the history must contain the values of finished runs.
     fn reads_results(&self) -> bool {
         true
     }
 
-    /// Whether a finished run is to be repeated when the study is started again: it says nothing about the storage.
+    /// Whether to repeat a finished run when the study is restarted, because its result is not about the storage.
     fn is_worthless(&self, past: &PastRun) -> bool {
         past.is_worthless()
     }
@@ -63,18 +63,18 @@ pub trait Chooser {
         &AU_ALL_STEPS
     }
 
-    /// The name of a row in progress lines, the `number`th of its study from 1: `run 3: 4 accelerators`. `None` for its experiment, replicate
-    /// and place among the pending rows.
+    /// The name in progress lines of a row, which is row `number` of the study, from 1: `run 3: 4 accelerators`. `None` for the default: experiment,
+    /// replicate and place among the pending rows.
     fn label(&self, _row: &Row, _number: usize) -> Option<String> {
         None
     }
 
-    /// What a value of the response decides: `holds`.
+    /// The verdict on a value of the response, such as `holds`.
     fn verdict(&self, _value: f64) -> Option<&'static str> {
         None
     }
 
-    /// Events since the last call.
+    /// Returns the events since the last call.
     fn take_events(&mut self) -> Vec<ChooserEvent> {
         Vec::new()
     }

@@ -1,9 +1,8 @@
-//! `scale`: the search for the largest or smallest number at which a response holds, over the finished runs of a study.
+//! The chooser of `scale`, which searches for the largest or smallest number at which a response holds.
 //!
-//! The dataset grows with the numbers: each stage of the range has its own, and a row belongs to the stage whose settings it has.
+//! The dataset grows with the numbers: each stage of the search has its own range and dataset, and a row belongs to the stage whose settings it has.
 
 use super::{Chooser, ChooserEvent, History, Measured, RunState};
-
 use crate::search::{Goal, Search};
 use feedrate_measure::metric::{Better, Metric};
 use feedrate_results::row::Row;
@@ -22,13 +21,13 @@ pub trait NumberRange: Clone {
     fn max(&self) -> u64;
     /// The row that runs one number.
     fn row(&self, number: u64) -> Option<Row>;
-    /// The utilisation that the client alone leaves at a number, where that misses the target and no run is needed.
-    fn client_leaves(&self, number: u64) -> Option<f64>;
+    /// Upper limit of the utilisation by the client's own work at a number, if it misses the target; then no run is needed.
+    fn client_limit(&self, number: u64) -> Option<f64>;
     /// A number in words: `4 accelerators`.
     fn words(&self, number: u64) -> String;
     /// The number that a row runs.
     fn number(&self, row: &Row) -> Option<u64>;
-    /// Extend the range to larger numbers with a larger dataset, that of the row `known` where there is one. False where that is not possible.
+    /// Extends the range with a larger dataset: that of the row `known`, if given. Returns false if that is not possible.
     fn grow(&mut self, known: Option<&Row>) -> bool;
     /// Notes for the user about this range.
     fn notes(&self) -> &[String];
@@ -37,13 +36,13 @@ pub trait NumberRange: Clone {
 /// Limits of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScaleLimits {
-    /// Most runs.
+    /// Maximum number of runs.
     pub runs_max: u64,
     /// Time of all runs, in seconds, without making datasets.
     pub budget_s: f64,
 }
 
-/// Why a search ended.
+/// The reason why a search ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ScaleEnd {
     /// All numbers are decided.
@@ -52,25 +51,25 @@ pub enum ScaleEnd {
     OutOfRuns,
     /// Another run would probably end after the budget.
     OutOfTime,
-    /// A run says nothing about the storage.
+    /// The result of a run is not about the storage.
     Worthless {
-        /// Counted over the search, from 1.
+        /// Number of the run in the search, from 1.
         run: usize,
-        /// What it ran.
+        /// The number that it ran.
         number: u64,
         /// The reason.
         reason: String,
     },
     /// A run has no value of the response.
     NoValue {
-        /// What it ran.
+        /// The number that it ran.
         number: u64,
     },
     /// A run failed.
     Failed {
-        /// Counted over the search, from 1.
+        /// Number of the run in the search, from 1.
         run: usize,
-        /// What it ran.
+        /// The number that it ran.
         number: u64,
         /// The reason.
         reason: String,
@@ -85,8 +84,8 @@ pub struct ScaleSearch<R> {
     limits: ScaleLimits,
     /// The range of each dataset, the current one last.
     stages: Vec<R>,
-    /// Utilisations that the client alone leaves, of numbers at which that misses the target.
-    left_by_client: BTreeMap<u64, f64>,
+    /// Utilisations in percent to which the client limits numbers that therefore miss the target.
+    client_limits: BTreeMap<u64, f64>,
     events: Vec<ChooserEvent>,
 }
 
@@ -97,13 +96,13 @@ pub struct ScaleRuns {
     pub search: Search,
     /// Finished runs that count, by number.
     pub by_number: BTreeMap<u64, Vec<Measured>>,
-    /// Duration of each run by number, in seconds, with those that count no more.
+    /// Duration of each run by number, in seconds, including runs that no longer count.
     times_s: BTreeMap<u64, Vec<f64>>,
-    /// The first run after which the search cannot go on.
+    /// The first run that ends the search.
     obstacle: Option<ScaleEnd>,
-    /// The first row of a stage that is not reached yet: it was chosen before a restart.
+    /// The first row of a later stage, which was chosen before a restart.
     later: Option<Row>,
-    /// Some row of such a stage is finished.
+    /// Whether a row of a later stage is finished.
     has_later_run: bool,
 }
 
@@ -118,7 +117,7 @@ impl ScaleRuns {
         self.times_s.values().flatten().sum()
     }
 
-    /// Expected duration of a run at `number`: the longest there, else of the next smaller number, in proportion.
+    /// Expected duration of a run at `number`, in seconds: the longest run there or at the next smaller number, scaled in proportion.
     fn expected_s(&self, number: u64) -> f64 {
         self.times_s.range(..=number).next_back().map_or(0.0, |(measured_at, times_s)| {
             let longest_s = times_s.iter().copied().fold(0.0, f64::max);
@@ -127,12 +126,29 @@ impl ScaleRuns {
     }
 }
 
+/// A finished run of a search.
+struct FinishedRun<'h> {
+    /// Number of the run in the search, from 1.
+    run: usize,
+    /// The number that it ran.
+    number: u64,
+    /// Index of its stage.
+    stage: usize,
+    measured: &'h Measured,
+}
+
 impl<R: NumberRange> ScaleSearch<R> {
-    /// A search in `range` and the ranges that it grows to. `goal.least` is in the unit of `response`; for metrics of which low is good, its upper limit.
+    /// Creates a search in `range` and its extensions. `goal.least` is in the unit of `response`; if lower values are better, it is an upper limit.
     pub fn new(goal: Goal, response: &'static Metric, limits: ScaleLimits, range: R) -> Self {
         let goal = Goal { least: score(response, goal.least), max: range.max(), ..goal };
-        let (stages, left_by_client, events) = (vec![range], BTreeMap::new(), Vec::new());
-        ScaleSearch { goal, response, limits, stages, left_by_client, events }
+        ScaleSearch {
+            goal,
+            response,
+            limits,
+            stages: vec![range],
+            client_limits: BTreeMap::new(),
+            events: Vec::new(),
+        }
     }
 
     /// The range with the current dataset.
@@ -140,12 +156,12 @@ impl<R: NumberRange> ScaleSearch<R> {
         &self.stages[self.stages.len() - 1]
     }
 
-    /// Utilisations that the client alone leaves, of numbers at which that misses the target.
-    pub fn left_by_client(&self) -> &BTreeMap<u64, f64> {
-        &self.left_by_client
+    /// Utilisations in percent to which the client limits numbers that therefore miss the target.
+    pub fn client_limits(&self) -> &BTreeMap<u64, f64> {
+        &self.client_limits
     }
 
-    /// Sort finished runs by number.
+    /// Groups the finished runs by number.
     pub fn runs(&self, history: &History) -> ScaleRuns {
         let mut runs = ScaleRuns {
             search: Search::new(Goal { max: self.range().max(), ..self.goal }),
@@ -167,24 +183,23 @@ impl<R: NumberRange> ScaleSearch<R> {
                     let failed = ScaleEnd::Failed { run, number, reason: reason.clone() };
                     runs.obstacle.get_or_insert(failed);
                 }
-                RunState::Done(measured) => self.count(&mut runs, stage, (run, number), measured),
+                RunState::Done(measured) => {
+                    let finished = FinishedRun { run, number, stage, measured };
+                    self.count(&mut runs, &finished);
+                }
                 RunState::Pending | RunState::LeftOut => {}
             }
         }
-        for (&number, &percent) in &self.left_by_client {
-            // It does not vary, and two values decide.
+        for (&number, &percent) in &self.client_limits {
+            // The limit does not vary, and a search needs two values to decide.
             (0..2).for_each(|_| runs.search.add(number, percent));
         }
         runs
     }
 
-    fn count(
-        &self,
-        runs: &mut ScaleRuns,
-        stage: usize,
-        (run, number): (usize, u64),
-        measured: &Measured,
-    ) {
+    /// Adds a finished run to `runs`.
+    fn count(&self, runs: &mut ScaleRuns, finished: &FinishedRun<'_>) {
+        let FinishedRun { run, number, stage, measured } = *finished;
         runs.times_s.entry(number).or_default().push(measured.seconds);
         // The largest number of a range that was extended is measured again with the larger dataset.
         if stage + 1 < self.stages.len() && number == self.stages[stage].max() {
@@ -207,7 +222,7 @@ impl<R: NumberRange> ScaleSearch<R> {
         runs.by_number.entry(number).or_default().push(measured.clone());
     }
 
-    /// The stage and the number of a row.
+    /// The stage and the number of a row; `None` if it belongs to a later stage.
     fn place(&self, row: &Row) -> Option<(usize, u64)> {
         let number = self.range().number(row)?;
         let key = row.experiment_key();
@@ -217,12 +232,13 @@ impl<R: NumberRange> ScaleSearch<R> {
         Some((self.stages.iter().rposition(makes_row)?, number))
     }
 
-    /// Extend the range where the largest number holds and a run is left. What was measured with a larger dataset before a restart needs no run.
-    fn grows(&mut self, runs: &ScaleRuns) -> bool {
-        // The largest number is run again with the larger dataset: without time for that, the result stays.
+    /// Extends the range if its largest number holds and a run remains. Runs with a larger dataset from before a restart are used in any case. Returns
+    /// whether the range was extended.
+    fn grow_range(&mut self, runs: &ScaleRuns) -> bool {
+        // After growing, the largest number runs again with the larger dataset. Without time for that run, the range stays.
         let has_run = runs.count() < self.limits.runs_max
             && runs.expected_s(self.range().max()) <= self.limits.budget_s - runs.seconds();
-        if !runs.search.lies_beyond() || !(has_run || runs.has_later_run) {
+        if !runs.search.is_beyond_range() || !(has_run || runs.has_later_run) {
             return false;
         }
         let mut larger = self.range().clone();
@@ -233,7 +249,7 @@ impl<R: NumberRange> ScaleSearch<R> {
             self.events.extend(notes.map(ChooserEvent::Note));
             self.stages.push(larger);
         } else if let Some(last) = self.stages.last_mut() {
-            // It states why it is not larger.
+            // The range has recorded why it is not larger.
             *last = larger;
         }
         has_grown
@@ -251,7 +267,7 @@ impl<R: NumberRange> ScaleSearch<R> {
         (runs.expected_s(number) <= left_s).then_some(number)
     }
 
-    /// Why there is no next run, once [`Chooser::next`] found none.
+    /// The reason why the search ended. Call it after [`Chooser::next`] returned `None`.
     pub fn end(&self, history: &History) -> ScaleEnd {
         let runs = self.runs(history);
         match runs.obstacle {
@@ -270,12 +286,12 @@ impl<R: NumberRange> Chooser for ScaleSearch<R> {
             if runs.obstacle.is_some() {
                 return None;
             }
-            if self.grows(&runs) {
+            if self.grow_range(&runs) {
                 continue;
             }
             let number = self.number_to_run(&runs)?;
-            if let Some(percent) = self.range().client_leaves(number) {
-                self.left_by_client.insert(number, percent);
+            if let Some(percent) = self.range().client_limit(number) {
+                self.client_limits.insert(number, percent);
                 continue;
             }
             let row = self.range().row(number)?;
@@ -303,7 +319,7 @@ impl<R: NumberRange> Chooser for ScaleSearch<R> {
     }
 }
 
-/// The value, negated where low is good: larger is better.
+/// The value, negated if lower values are better, so that larger scores are better.
 pub fn score(response: &Metric, value: f64) -> f64 {
     match response.better {
         Better::Higher => value,

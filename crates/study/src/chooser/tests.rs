@@ -1,11 +1,11 @@
-//! Choosers over made-up histories. Each choice is made by a chooser built anew, as after a kill.
+//! Tests of choosers with invented histories. Each choice is also made by a new chooser, as after a kill.
 
 use super::*;
 use crate::search::{Goal, SearchTarget};
 use feedrate_analysis::trial::Outcome;
 use feedrate_results::setting::Setting;
 
-/// Numbers of accelerators; eight files are enough for two, four times as many for four times as many accelerators.
+/// Numbers of accelerators. Eight files are enough for two accelerators, and larger numbers need files in proportion.
 #[derive(Clone, Debug)]
 struct FakeRange {
     files: u64,
@@ -31,7 +31,7 @@ impl NumberRange for FakeRange {
         Some(row.accelerators.into())
     }
 
-    fn client_leaves(&self, number: u64) -> Option<f64> {
+    fn client_limit(&self, number: u64) -> Option<f64> {
         (self.client_limit < number).then_some(10.0)
     }
 
@@ -53,17 +53,17 @@ fn done(row: Row, response: &Metric, value: Option<f64>) -> PastRun {
     PastRun { row: Row { done: true, ..row }, state: RunState::Done(Box::new(measured)) }
 }
 
-/// Rows that choosers built anew choose until none is left, with `value` of each.
+/// Runs all rows that choosers select, with `value` as their result, and compares a new chooser for each row with one that is kept.
 fn choose<C: Chooser>(
     chooser: impl Fn() -> C,
     history: &mut History,
     value: impl Fn(&Row) -> Option<f64>,
 ) -> C {
-    let mut whole_life = chooser();
+    let mut kept = chooser();
     loop {
         let mut rebuilt = chooser();
         let next = rebuilt.next(history);
-        assert_eq!(next, whole_life.next(history), "a kill changes the choice");
+        assert_eq!(next, kept.next(history), "a kill changes the choice");
         let Some(row) = next else { return rebuilt };
         assert!(history.rows().all(|known| known.key() != row.key()), "{row:?} was run");
         let value = value(&row);
@@ -106,7 +106,7 @@ fn limits_end_a_search_and_larger_limits_resume_it() {
 }
 
 #[test]
-fn a_dataset_that_was_begun_before_a_kill_is_gone_on_with() {
+fn a_search_continues_with_the_dataset_from_before_a_kill() {
     let mut history = History::default();
     choose(|| scale(5, 1e9, u64::MAX), &mut history, feeds(3));
     history.runs.retain(|past| {
@@ -121,7 +121,7 @@ fn a_dataset_that_was_begun_before_a_kill_is_gone_on_with() {
 }
 
 #[test]
-fn only_worthless_runs_of_the_workload_as_it_is_are_repeated() {
+fn only_worthless_runs_of_the_unchanged_workload_are_repeated() {
     let worthless = |row: Row| {
         let mut observation = Observation::with_value(&AU_ALL_STEPS, 99.0);
         observation.worthless = Some("memory".into());
@@ -134,7 +134,7 @@ fn only_worthless_runs_of_the_workload_as_it_is_are_repeated() {
 }
 
 #[test]
-fn the_client_decides_numbers_without_a_run() {
+fn numbers_limited_by_the_client_need_no_run() {
     let mut history = History::default();
     let chooser = choose(|| scale(20, 1e9, 2), &mut history, |_| Some(99.0));
     let found = chooser.runs(&history).search.found();
@@ -143,7 +143,7 @@ fn the_client_decides_numbers_without_a_run() {
 }
 
 #[test]
-fn a_run_that_says_nothing_ends_a_search() {
+fn a_run_without_a_value_ends_a_search() {
     let mut history = History::default();
     let ended = choose(|| scale(20, 1e9, 9), &mut history, |_| None).end(&history);
     assert_eq!((history.runs.len(), ended), (1, ScaleEnd::NoValue { number: 1 }));
@@ -182,10 +182,10 @@ fn trials(budget_s: f64) -> Trials<'static> {
 /// Utilisation with noise of half a point.
 fn utilisation(row: &Row) -> Option<f64> {
     let has = |key: &str| row.settings.iter().any(|setting| setting.key == key);
-    let [threads, prefetch, batch] =
-        ["reader.read_threads", "reader.prefetch_size", "reader.batch_size"].map(has);
-    let gain = 30.0 * f64::from(u8::from(threads)) + 20.0 * f64::from(u8::from(prefetch))
-        - 25.0 * f64::from(u8::from(batch));
+    let gain_if = |key: &str, gain: f64| if has(key) { gain } else { 0.0 };
+    let gain = gain_if("reader.read_threads", 30.0)
+        + gain_if("reader.prefetch_size", 20.0)
+        + gain_if("reader.batch_size", -25.0);
     Some(40.0 + gain + 0.5 * f64::from(row.replicate? % 3))
 }
 
@@ -194,8 +194,9 @@ fn changes_are_tried_in_turns_then_the_best_two_together_after_any_kill() {
     let mut history = History::default();
     let mut chooser = choose(|| trials(1e9), &mut history, utilisation);
     let outcomes = [1, 2, 3, 4, 5].map(|place| chooser.outcome(&history, BASELINE, place));
-    let [helps, hurts, untried] = [Outcome::Helps, Outcome::Hurts, Outcome::NotTried];
-    assert_eq!(outcomes, [helps, helps, hurts, untried, helps]);
+    let expected =
+        [Outcome::Helps, Outcome::Helps, Outcome::Hurts, Outcome::NotTried, Outcome::Helps];
+    assert_eq!(outcomes, expected);
     assert_eq!((chooser.combination(), chooser.best(&history)), (Some(5), Some(5)));
     assert!(!chooser.is_out_of_time(&history));
     assert_eq!(chooser.trial(&history, 4).hindrance.as_deref(), Some("no room"));
@@ -212,7 +213,7 @@ fn trials_end_with_the_budget_or_when_the_workload_fails() {
     let state = RunState::Failed("no such file".into());
     let mut history = History { runs: vec![PastRun { row: Row::new("w", 1), state }] };
     assert_eq!(trials(1e9).next(&history), None);
-    // A change that fails is tried no more.
+    // A change that failed is not tried again.
     history.runs[0].state = done(Row::new("w", 1), &AU_ALL_STEPS, Some(40.0)).state;
     let state = RunState::Failed("no such engine".into());
     history

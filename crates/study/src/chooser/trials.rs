@@ -1,4 +1,4 @@
-//! `advise --try`: a workload as it is and changes of it, run in turns until the effect of each is decided, then the best two together.
+//! The chooser of `advise --try`: runs a workload and changes of it in turns until the effect of each is decided, and then the best two together.
 
 use super::{Chooser, History, Measured, PastRun};
 use feedrate_analysis::trial::{self, MARGIN_POINTS, Outcome};
@@ -15,43 +15,43 @@ pub(super) static MEMBER: Member = Member {
     abilities: &[],
 };
 
-/// Place of the workload as it is.
+/// Place of the unchanged workload among the candidates.
 pub const BASELINE: usize = 0;
-/// Runs of each change before the best two are tried together. Fewer decide nothing.
+/// Runs of each change before the best two are tried together. Fewer runs decide nothing.
 const RUNS_EACH_FIRST: usize = 3;
-/// Most runs of a change. A difference that these do not decide is too small to matter, or lost in noise.
+/// Maximum number of runs of a change. A difference that these do not decide is too small to matter, or hidden by noise.
 const MAX_RUNS_EACH: usize = 16;
 const RUNS_EACH: RangeInclusive<usize> = RUNS_EACH_FIRST..=MAX_RUNS_EACH;
-/// Change that memory served, by the share of bytes from a device.
+/// Share of bytes from a device below which memory served a run.
 const DEVICE_SHARE_LEAST: f64 = 0.5;
 /// Reason why a change that memory served is not judged.
-const WARMED: &str = "memory served it, and not the run without it: try `--cold`";
+const WARMED: &str = "memory served it, but not the unchanged workload: try `--cold`";
 
 /// The metric that changes are judged by.
 #[derive(Clone, Copy)]
 pub struct TrialResponse {
     /// The metric; more of it is better.
     pub metric: &'static Metric,
-    /// Largest difference that does not matter, for a mean without the change.
+    /// The equivalence margin for a given mean of the unchanged workload.
     pub margin: fn(f64) -> f64,
 }
 
 /// A change that may be tried.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Candidate {
-    /// Its row; `None` where it cannot be run.
+    /// Its row; `None` if it cannot be run.
     pub row: Option<Row>,
     /// Overrides of the workload.
     pub change: Vec<String>,
     /// Reason why it cannot be run.
     pub hindrance: Option<String>,
-    /// It is meant to be served from memory or from a copy.
+    /// Whether the change intends to serve the data from memory or from a copy.
     pub is_copied: bool,
 }
 
 impl Candidate {
-    /// Whether it changes nothing but checkpoints.
-    pub fn is_of_checkpoints(&self) -> bool {
+    /// Whether only settings of checkpoints change.
+    pub fn changes_only_checkpoints(&self) -> bool {
         !self.change.is_empty() && self.change.iter().all(|text| text.starts_with("checkpoint."))
     }
 }
@@ -61,7 +61,7 @@ impl Candidate {
 pub struct Trial<'h> {
     /// Finished runs, in order.
     pub runs: Vec<&'h Measured>,
-    /// Reason why there are no more.
+    /// Reason why there are no further runs.
     pub hindrance: Option<String>,
 }
 
@@ -81,15 +81,15 @@ impl Trial<'_> {
         self.runs.iter().map(|run| run.seconds).reduce(f64::max)
     }
 
-    /// Share of the bytes that came from a device; `None` where that is unknown.
+    /// Share of the bytes that came from a device; `None` if unknown.
     fn device_share(&self) -> Option<f64> {
-        let [device, read] =
-            [&DEVICE_BYTES, &LOGICAL_BYTES].map(|metric| stats::mean(&self.values(metric)));
-        device.zip(read).map(|(device, read)| device / read)
+        let device_bytes = stats::mean(&self.values(&DEVICE_BYTES))?;
+        let read_bytes = stats::mean(&self.values(&LOGICAL_BYTES))?;
+        Some(device_bytes / read_bytes)
     }
 }
 
-/// Makes a candidate of two changes together.
+/// Creates a candidate from the overrides of two changes.
 type Combine<'a> = Box<dyn Fn(&[String]) -> Candidate + 'a>;
 
 /// Trials of a workload.
@@ -98,10 +98,10 @@ pub struct Trials<'a> {
     budget_s: f64,
     /// Expected duration of the first run, in seconds.
     first_run_s: f64,
-    /// The workload as it is, then the changes, the cheapest first, then the best two together.
+    /// The unchanged workload, the changes, the cheapest first, and the best two together.
     candidates: Vec<Candidate>,
     combine: Combine<'a>,
-    /// Places of the two changes that the last candidate has.
+    /// Places of the two changes that the last candidate combines; `None` before it exists.
     combined: Option<[usize; 2]>,
 }
 
@@ -112,7 +112,7 @@ impl fmt::Debug for Trials<'_> {
 }
 
 impl<'a> Trials<'a> {
-    /// Trials of `changes` against `baseline`, within `budget_s` seconds of runs. `combine` makes a candidate of the overrides of two changes.
+    /// Creates trials of `changes` against `baseline`, with `budget_s` seconds for all runs. `combine` creates a candidate from the overrides of two changes.
     pub fn new(
         baseline: Row,
         changes: Vec<Candidate>,
@@ -126,17 +126,17 @@ impl<'a> Trials<'a> {
         Trials { response, budget_s, first_run_s: 0.0, candidates, combine, combined: None }
     }
 
-    /// Expect a first run of this duration, in seconds.
+    /// Sets the expected duration of the first run, in seconds.
     pub fn expect(&mut self, run_s: f64) {
         self.first_run_s = run_s;
     }
 
-    /// All candidates by place, the workload as it is first.
+    /// All candidates by place, the unchanged workload first.
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates
     }
 
-    /// Place of the best two together.
+    /// Place of the combination of the best two changes; `None` before it exists.
     pub fn combination(&self) -> Option<usize> {
         self.combined.map(|_| self.candidates.len() - 1)
     }
@@ -150,6 +150,7 @@ impl<'a> Trials<'a> {
         trial
     }
 
+    /// A candidate with its finished runs, before the check of what served them.
     fn finished<'h>(&self, history: &'h History, place: usize) -> Trial<'h> {
         let Candidate { row, hindrance, .. } = &self.candidates[place];
         let Some(key) = row.as_ref().map(Row::experiment_key) else {
@@ -159,14 +160,14 @@ impl<'a> Trials<'a> {
         Trial { runs: history.measured(&key).collect(), hindrance: hindrance.clone().or(failure) }
     }
 
-    /// Whether memory served a change and a device the workload without it.
+    /// Whether memory served a change, but a device served the unchanged workload.
     fn is_warmed(&self, history: &History, trial: &Trial<'_>, place: usize) -> bool {
         if place == BASELINE || self.candidates[place].is_copied {
             return false;
         }
         let without = self.finished(history, BASELINE).device_share();
-        let both = without.zip(trial.device_share());
-        both.is_some_and(|(without, with)| {
+        let shares = without.zip(trial.device_share());
+        shares.is_some_and(|(without, with)| {
             with < DEVICE_SHARE_LEAST && DEVICE_SHARE_LEAST <= without
         })
     }
@@ -176,18 +177,18 @@ impl<'a> Trials<'a> {
         stats::mean(&self.trial(history, place).values(self.response.metric))
     }
 
-    /// Conclusion about a candidate against another.
+    /// Compares the candidate at `place` with the one at `against`.
     pub fn outcome(&self, history: &History, against: usize, place: usize) -> Outcome {
         let trials = [against, place].map(|place| self.trial(history, place));
         self.outcome_of_first(&trials, place, usize::MAX)
     }
 
-    /// The conclusion from the first `most` runs of both. Utilisation leaves checkpoints out, so a change of these alone is judged by the waits for
-    /// them, unless it costs utilisation.
-    fn outcome_of_first(&self, trials: &[Trial<'_>; 2], place: usize, most: usize) -> Outcome {
+    /// Compares the first `runs_max` runs of two trials. Utilisation does not include checkpoints, so a change that affects only checkpoints is judged by the
+    /// waits for them, unless it reduces utilisation.
+    fn outcome_of_first(&self, trials: &[Trial<'_>; 2], place: usize, runs_max: usize) -> Outcome {
         let TrialResponse { metric, margin } = self.response;
         let first = |mut values: Vec<f64>| {
-            values.truncate(most);
+            values.truncate(runs_max);
             values
         };
         let [without, with] = trials.each_ref().map(|trial| first(trial.values(metric)));
@@ -195,30 +196,31 @@ impl<'a> Trials<'a> {
         let outcome = trial::outcome(&without, &with, margin);
         let lost =
             stats::mean(&without).zip(stats::mean(&with)).map(|(without, with)| without - with);
-        let is_hurt = outcome == Outcome::Hurts && lost.is_some_and(|lost| margin < lost);
-        if !self.candidates[place].is_of_checkpoints() || is_hurt {
+        let is_worse = outcome == Outcome::Hurts && lost.is_some_and(|lost| margin < lost);
+        if !self.candidates[place].changes_only_checkpoints() || is_worse {
             return outcome;
         }
-        let [without, with] = trials.each_ref().map(|trial| {
+        let [saved_without, saved_with] = trials.each_ref().map(|trial| {
             first(trial.checkpoint_waits()).into_iter().map(|wait_s| -wait_s).collect::<Vec<_>>()
         });
         let run_s = stats::mean(&first(trials[0].values(&DURATION_S))).unwrap_or_default();
-        trial::outcome(&without, &with, MARGIN_POINTS / 100.0 * run_s)
+        trial::outcome(&saved_without, &saved_with, MARGIN_POINTS / 100.0 * run_s)
     }
 
-    /// Places of changes that help for certain, the best first.
+    /// Places of the changes that certainly help, the best first.
     pub fn helping(&self, history: &History) -> Vec<usize> {
         self.helping_by_first(history, usize::MAX)
     }
 
-    fn helping_by_first(&self, history: &History, most: usize) -> Vec<usize> {
+    /// Places of the changes that help according to the first `runs_max` runs, the best first.
+    fn helping_by_first(&self, history: &History, runs_max: usize) -> Vec<usize> {
         let mut helping = Vec::new();
         for place in 1..self.candidates.len() {
             let trials = [BASELINE, place].map(|place| self.trial(history, place));
             let mut values = trials[1].values(self.response.metric);
-            values.truncate(most);
+            values.truncate(runs_max);
             if trials[1].hindrance.is_none()
-                && self.outcome_of_first(&trials, place, most) == Outcome::Helps
+                && self.outcome_of_first(&trials, place, runs_max) == Outcome::Helps
                 && let Some(mean) = stats::mean(&values)
             {
                 helping.push((mean, place));
@@ -228,35 +230,37 @@ impl<'a> Trials<'a> {
         helping.into_iter().map(|(_, place)| place).collect()
     }
 
-    /// The place of the change to use: the cheapest within the margin of the best; both together only where they are better for certain.
+    /// The place of the change to use: the cheapest one within the margin of the best. The combination is used only if it is certainly better.
     pub fn best(&self, history: &History) -> Option<usize> {
-        let (both, single): (Vec<usize>, Vec<usize>) =
+        let (combined, single): (Vec<usize>, Vec<usize>) =
             self.helping(history).into_iter().partition(|place| Some(*place) == self.combination());
         let mean = |place: usize| self.mean(history, place).unwrap_or(f64::NEG_INFINITY);
-        let most = mean(*single.first()?);
-        let least = most - (self.response.margin)(most);
-        let cheapest = single.into_iter().filter(|place| least <= mean(*place)).min()?;
-        let is_better = |both: &usize| self.outcome(history, cheapest, *both) == Outcome::Helps;
-        Some(both.into_iter().find(is_better).unwrap_or(cheapest))
+        let best = mean(*single.first()?);
+        let threshold = best - (self.response.margin)(best);
+        let cheapest = single.into_iter().filter(|place| threshold <= mean(*place)).min()?;
+        let is_better = |place: &usize| self.outcome(history, cheapest, *place) == Outcome::Helps;
+        Some(combined.into_iter().find(is_better).unwrap_or(cheapest))
     }
 
-    /// The two best changes that set different keys, by the first runs of each. Checkpoints do not show in utilisation, by which both together are judged.
+    /// The two best changes that set different keys, by the first runs of each. Changes of checkpoints are left out, as the combination is judged by
+    /// utilisation, which does not include checkpoints.
     fn best_two(&self, history: &History) -> Option<[usize; 2]> {
         let mut helping = self.helping_by_first(history, RUNS_EACH_FIRST);
-        helping.retain(|&place| !self.candidates[place].is_of_checkpoints());
+        helping.retain(|&place| !self.candidates[place].changes_only_checkpoints());
         let keys = |place: usize| -> Vec<&str> {
             let change = self.candidates[place].change.iter();
             change.filter_map(|text| text.split('=').next()).collect()
         };
         helping.iter().enumerate().find_map(|(rank, &first)| {
-            let is_apart =
+            let is_independent =
                 |second: &&usize| keys(first).iter().all(|key| !keys(**second).contains(key));
-            helping[rank + 1..].iter().find(is_apart).map(|&second| [first, second])
+            helping[rank + 1..].iter().find(is_independent).map(|&second| [first, second])
         })
     }
 
-    /// The place to run next so that each of `places` is decided against another, with the number of runs in `runs_each`; `None` where all are.
-    fn turn(
+    /// The place to run next to decide each of `places` against the candidate at `against`, with a number of runs in `runs_each`. `None` if all are
+    /// decided.
+    fn next_turn(
         &self,
         history: &History,
         against: usize,
@@ -279,7 +283,7 @@ impl<'a> Trials<'a> {
         if open.is_empty() || base.hindrance.is_some() {
             return None;
         }
-        // Of equally many runs, what the others are compared with comes first.
+        // With equal numbers of runs, the candidate to compare with comes first.
         let turns = [against].into_iter().chain(open);
         turns.min_by_key(|&place| self.trial(history, place).runs.len())
     }
@@ -296,21 +300,21 @@ impl<'a> Trials<'a> {
         let singles: Vec<usize> =
             (1..self.combination().unwrap_or(self.candidates.len())).collect();
         let first = RUNS_EACH_FIRST..=RUNS_EACH_FIRST;
-        if let Some(place) = self.turn(history, BASELINE, &singles, first) {
+        if let Some(place) = self.next_turn(history, BASELINE, &singles, first) {
             return Some(place);
         }
         if self.combined.is_none()
-            && let Some(both) = self.best_two(history)
+            && let Some(best_two) = self.best_two(history)
         {
-            let change = both.map(|place| self.candidates[place].change.clone()).concat();
+            let change = best_two.map(|place| self.candidates[place].change.clone()).concat();
             self.candidates.push((self.combine)(&change));
-            self.combined = Some(both);
+            self.combined = Some(best_two);
         }
-        let together = self
-            .combined
-            .zip(self.combination())
-            .and_then(|([best, _], both)| self.turn(history, best, &[both], RUNS_EACH));
-        together.or_else(|| self.turn(history, BASELINE, &singles, RUNS_EACH))
+        let together =
+            self.combined.zip(self.combination()).and_then(|([best, _], combination)| {
+                self.next_turn(history, best, &[combination], RUNS_EACH)
+            });
+        together.or_else(|| self.next_turn(history, BASELINE, &singles, RUNS_EACH))
     }
 
     /// Number of finished runs.
@@ -330,11 +334,11 @@ impl<'a> Trials<'a> {
 
     /// Expected duration of the next run of a candidate, in seconds.
     pub fn expected_s(&self, history: &History, place: usize) -> f64 {
-        let known = [place, BASELINE].map(|place| self.trial(history, place).longest_s());
-        known.into_iter().flatten().next().unwrap_or(self.first_run_s)
+        let longest_s = [place, BASELINE].map(|place| self.trial(history, place).longest_s());
+        longest_s.into_iter().flatten().next().unwrap_or(self.first_run_s)
     }
 
-    /// Whether the budget ended the trials, once [`Chooser::next`] found no row.
+    /// Whether the budget ended the trials. Call it after [`Chooser::next`] returned `None`.
     pub fn is_out_of_time(&mut self, history: &History) -> bool {
         self.wanted(history).is_some()
     }
@@ -351,7 +355,7 @@ impl Chooser for Trials<'_> {
         Some(Row { replicate: u32::try_from(replicate).ok(), ..row })
     }
 
-    /// A change may be meant to be served from memory: only runs of the workload as it is are repeated.
+    /// Repeats only runs of the unchanged workload, as a change may intend to serve data from memory.
     fn is_worthless(&self, past: &PastRun) -> bool {
         let baseline = self.candidates[BASELINE].row.as_ref().map(Row::experiment_key);
         past.is_worthless() && baseline == Some(past.row.experiment_key())

@@ -1,4 +1,4 @@
-//! `--until`: all pending rows, then replicates of each experiment until its response is known well enough.
+//! The chooser of `study run --until`: all pending rows, and then replicates of each experiment until its response is precise enough.
 
 use super::{Chooser, ChooserEvent, FixedDesign, History, RunState};
 use crate::select::is_wanted;
@@ -15,14 +15,14 @@ pub(super) static MEMBER: Member = Member {
     abilities: &[],
 };
 
-/// Precision at which an experiment is not repeated any more.
+/// Precision at which an experiment gets no more replicates.
 #[derive(Clone, Copy, Debug)]
 pub struct WantedPrecision {
     /// The precision.
     pub until: precision::PrecisionTarget,
-    /// The metric.
+    /// The metric that has to reach it.
     pub response: &'static Metric,
-    /// Most runs of an experiment.
+    /// Maximum number of runs of an experiment.
     pub replicates_max: u64,
 }
 
@@ -31,13 +31,13 @@ pub struct WantedPrecision {
 pub struct ReplicateGroup {
     /// Indices of rows, in the order of the file.
     pub rows: Vec<usize>,
-    /// Finished runs by the same plan as the last of them.
+    /// Number of finished runs with the same plan as the last one.
     pub runs: usize,
-    /// The value of each of these runs that has one.
+    /// Values of those runs that have one.
     pub values: Vec<f64>,
 }
 
-/// The experiments of a study.
+/// Groups the rows of a study by experiment.
 pub fn groups(history: &History, response: &Metric) -> Vec<ReplicateGroup> {
     let mut groups: Vec<ReplicateGroup> = Vec::new();
     let mut known: BTreeMap<RowKey, usize> = BTreeMap::new();
@@ -52,7 +52,7 @@ pub fn groups(history: &History, response: &Metric) -> Vec<ReplicateGroup> {
             done.push((group, measured));
         }
     }
-    // A run by another plan than the last one replicates nothing.
+    // A run with another plan than the last one is not a replicate.
     let mut plans: BTreeMap<usize, &str> = BTreeMap::new();
     for (group, measured) in &done {
         plans.extend(measured.plan.as_deref().map(|plan| (*group, plan)));
@@ -66,23 +66,23 @@ pub fn groups(history: &History, response: &Metric) -> Vec<ReplicateGroup> {
     groups
 }
 
-/// Adds replicates until the response of each experiment is known.
+/// Adds replicates until the response of each experiment is precise enough.
 #[derive(Debug)]
 pub struct UntilKnown {
     wanted: WantedPrecision,
     only: Vec<String>,
-    /// Labels of experiments that were reported as known.
+    /// Labels of experiments whose end was reported.
     reported: BTreeSet<String>,
     events: Vec<ChooserEvent>,
 }
 
 impl UntilKnown {
-    /// `only` names the rows that may be repeated; see [`is_wanted`].
+    /// Creates the chooser. `only` has patterns of the rows that may be repeated; see [`is_wanted`].
     pub fn new(wanted: WantedPrecision, only: Vec<String>) -> Self {
         UntilKnown { wanted, only, reported: BTreeSet::new(), events: Vec::new() }
     }
 
-    /// Report once that an experiment gets no more replicates.
+    /// Reports, once, that an experiment gets no more replicates.
     fn report(&mut self, rows: &[Row], group: &ReplicateGroup, status: precision::PrecisionStatus) {
         let first = Row { replicate: None, ..rows[group.rows[0]].clone() };
         let label = label(&first, rows);
@@ -109,7 +109,7 @@ impl Chooser for UntilKnown {
                 continue;
             }
             let status = judge(response, &group.values, until, replicates_max);
-            // A run without a value would be repeated without end.
+            // An experiment without values would be repeated forever.
             let is_open = status.next == NextStep::Another && group.values.len() == group.runs;
             if is_open {
                 open.push(group);
@@ -120,9 +120,13 @@ impl Chooser for UntilKnown {
         let group = open.into_iter().min_by_key(|group| group.runs)?;
         let replicates = group.rows.iter().filter_map(|&index| rows[index].replicate);
         let last = replicates.max().unwrap_or(0).max(group.rows.len() as u32);
-        let (replicate, note) = (Some(last + 1), "added for precision".into());
-        let first = rows[group.rows[0]].clone();
-        Some(Row { replicate, note, order: None, done: false, ..first })
+        Some(Row {
+            replicate: Some(last + 1),
+            note: "added for precision".into(),
+            order: None,
+            done: false,
+            ..rows[group.rows[0]].clone()
+        })
     }
 
     fn response(&self) -> &'static Metric {

@@ -163,8 +163,8 @@ fn standard(factors: usize, p: usize) -> Result<Vec<Generator>, Problem> {
 /// The smallest tabulated fraction of at least this resolution.
 fn with_resolution(factors: usize, resolution: u32) -> Result<Vec<Generator>, Problem> {
     let mut tables = tabulated(factors).rev().filter_map(|p| table(factors, p));
-    let found = tables.find(|generator| {
-        let words = aliases::group(&defining_words(made));
+    let found = tables.find(|generators| {
+        let words = aliases::group(&defining_words(generators));
         words.first().is_some_and(|word| word.order() >= resolution)
     });
     found.ok_or_else(|| {

@@ -1,6 +1,6 @@
-//! Forecast of a search, as `scale --dry-run` shows it: its datasets, runs, bytes and time by the rate that the storage delivers. Runs nothing.
+//! Forecasts a search for `scale --dry-run`: its datasets, runs, bytes and time for several rates of the storage. Runs nothing.
 //!
-//! The chooser itself searches a storage of constant rate, so that the forecast follows each rule of a real search.
+//! The forecast runs the actual chooser on a simulated storage of constant rate, so it follows all rules of a real search.
 
 use super::options::ScaleOptions;
 use super::range::SearchRange;
@@ -14,54 +14,54 @@ use feedrate_spec::plan::Plan;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Rates of a storage that searches are forecast for, in bytes per second.
+/// Rates of the storage to forecast, in bytes per second.
 const RATES: [f64; 3] = [1e9, 1e10, 1e11];
 
 /// Output of `scale --dry-run --json`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ScaleForecast {
-    /// Runs, if none has to be repeated.
+    /// Number of runs without noise.
     pub runs_without_noise: u64,
-    /// Runs at most.
+    /// Maximum number of runs.
     pub max_runs: u64,
     /// Bytes of the dataset.
     pub dataset_bytes: u64,
     /// Free bytes of the file system of the data.
     pub free_bytes: Option<u64>,
-    /// Each dataset that would be read.
+    /// The datasets that the search may generate.
     pub datasets: Vec<DatasetForecast>,
-    /// Time of the runs by the rate of the storage.
+    /// Forecasts by rate of the storage.
     pub if_storage_delivers: Vec<ForecastAtRate>,
-    /// Bytes that the smallest and the largest run read.
+    /// Bytes that the runs at the smallest and at the largest number read.
     pub read_bytes_per_run: [u64; 2],
-    /// Bytes that all runs read.
+    /// Upper limit of the bytes that all runs read.
     pub read_bytes: u64,
-    /// Time of a run, if no accelerator waits.
+    /// Seconds of a run in which no accelerator waits.
     pub seconds_per_run_least: f64,
-    /// The same of all runs.
+    /// Seconds of all runs in which no accelerator waits.
     pub seconds_least: f64,
-    /// Time after which no run is started.
+    /// Seconds after which no run is started.
     pub budget_s: f64,
-    /// First number of the range.
+    /// Smallest number of the range.
     pub from: u64,
-    /// Last number of the range.
+    /// Largest number of the range.
     pub max: u64,
-    /// Settings of every run.
+    /// Overrides of every run.
     pub overrides: Vec<String>,
-    /// Remarks on the range.
+    /// Notes on the range.
     pub notes: Vec<String>,
     /// The reason why no larger number is tried.
     #[serde(skip)]
     pub max_reason: String,
-    /// The place of the largest dataset, with its free space.
+    /// Folder of the largest dataset, with its free space.
     #[serde(skip)]
     pub place: String,
 }
 
-/// A dataset, and the largest number that it does for.
+/// A dataset, and the largest number for which it is large enough.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct DatasetForecast {
-    /// The number.
+    /// The largest number.
     pub max: u64,
     /// Files to train on.
     pub files: u64,
@@ -69,34 +69,35 @@ pub struct DatasetForecast {
     pub bytes: u64,
 }
 
-/// A search of a storage of constant rate.
+/// Forecast of a search on a storage of constant rate.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ForecastAtRate {
-    /// The rate.
+    /// Rate of the storage, in bytes per second.
     pub bytes_per_second: f64,
-    /// The answer.
+    /// Result of the search.
     #[serde(flatten)]
     pub found: SearchBounds,
     /// Number of runs.
     pub runs: u64,
-    /// Bytes of all datasets.
+    /// Bytes of all generated datasets.
     pub generated_bytes: u64,
     /// Bytes that all runs read.
     pub read_bytes: u64,
-    /// The least time, where datasets are generated at the same rate.
+    /// Minimum seconds of all runs, with generation of the datasets at the same rate.
     pub seconds_least: f64,
 }
 
 impl ScaleForecast {
-    /// Plans all that a search in `range` may run.
+    /// Forecasts a search in `range`.
     pub fn new(options: &ScaleOptions, range: &SearchRange<'_>) -> anyhow::Result<Self> {
         let from = options.from;
         let ranges = ranges(range)?;
         let largest = ranges.last().map_or(range, |planned| &planned.0);
         let max = largest.max;
-        let (first, last) = (range.plan(from)?, largest.plan(max)?);
+        let first = range.plan(from)?;
+        let last = largest.plan(max)?;
         let run_s = run_s(&first).min(run_s(&last));
-        // Without noise: doublings, halvings, and a second value at the start and on both sides of the edge.
+        // Without noise, a search needs the doublings, the halvings, and second values at the start and on both sides of the edge.
         let without_noise = (2.0 * (max as f64 / from as f64).log2()).ceil() as u64 + 4;
         let runs = without_noise.min(options.limits.runs_max);
         let root = &range.resolved.data_root;
@@ -107,7 +108,7 @@ impl ScaleForecast {
             dataset_bytes: catalog::estimate(&last).file_bytes,
             free_bytes: room::free_bytes(&last, root),
             datasets: datasets.collect::<anyhow::Result<_>>()?,
-            if_storage_delivers: foresee_all(options, range)?,
+            if_storage_delivers: forecasts(options, range)?,
             read_bytes_per_run: [read_bytes(&first), read_bytes(&last)],
             read_bytes: read_bytes(&last).saturating_mul(options.limits.runs_max),
             seconds_per_run_least: run_s,
@@ -129,19 +130,19 @@ fn dataset(range: &SearchRange<'_>) -> anyhow::Result<DatasetForecast> {
     Ok(DatasetForecast { max: range.max, files: plan.dataset.files_train, bytes })
 }
 
-/// A range whose datasets are not generated; their bytes count as taken.
+/// A range whose datasets are not generated. Their bytes count as used space.
 #[derive(Clone)]
 struct PlannedRange<'a>(SearchRange<'a>);
 
 impl<'a> PlannedRange<'a> {
     fn new(range: &SearchRange<'a>) -> anyhow::Result<Self> {
         let mut planned = PlannedRange(range.clone());
-        planned.take_bytes()?;
+        planned.use_bytes()?;
         Ok(planned)
     }
 
-    fn take_bytes(&mut self) -> anyhow::Result<()> {
-        self.0.taken_bytes += self.0.to_generate_bytes()?;
+    fn use_bytes(&mut self) -> anyhow::Result<()> {
+        self.0.used_bytes += self.0.to_generate_bytes()?;
         Ok(())
     }
 }
@@ -163,12 +164,12 @@ impl NumberRange for PlannedRange<'_> {
         self.0.number(row)
     }
 
-    fn client_leaves(&self, number: u64) -> Option<f64> {
-        self.0.client_leaves(number)
+    fn client_limit(&self, number: u64) -> Option<f64> {
+        self.0.client_limit(number)
     }
 
     fn grow(&mut self, known: Option<&Row>) -> bool {
-        self.0.grow(known) && self.take_bytes().is_ok()
+        self.0.grow(known) && self.use_bytes().is_ok()
     }
 
     fn notes(&self) -> &[String] {
@@ -176,35 +177,35 @@ impl NumberRange for PlannedRange<'_> {
     }
 }
 
-/// The range with each of the datasets that a search would generate if all numbers held.
+/// The ranges of a search in which all numbers hold, each with its dataset.
 fn ranges<'a>(range: &SearchRange<'a>) -> anyhow::Result<Vec<PlannedRange<'a>>> {
     let mut ranges = Vec::new();
-    let mut range = PlannedRange::new(range)?;
+    let mut planned = PlannedRange::new(range)?;
     loop {
-        let smaller = range.clone();
-        if !range.grow(None) {
-            ranges.push(range);
+        let smaller = planned.clone();
+        if !planned.grow(None) {
+            ranges.push(planned);
             return Ok(ranges);
         }
         ranges.push(smaller);
     }
 }
 
-/// Forecasts by rate; none of numbers that are no accelerators, nor of responses that do not follow from a rate.
-fn foresee_all(
+/// Forecasts by rate. Empty if the search varies something other than accelerators, or the response does not follow from the rate.
+fn forecasts(
     options: &ScaleOptions,
     range: &SearchRange<'_>,
 ) -> anyhow::Result<Vec<ForecastAtRate>> {
-    let follows_from_rate = options.key == ACCELERATORS && range.is_of_all_or_sustained;
+    let follows_from_rate = options.key == ACCELERATORS && range.is_overall_or_sustained_au;
     if !follows_from_rate || options.find != SearchTarget::Largest {
         return Ok(Vec::new());
     }
-    let all = RATES.map(|rate| foresee(range, rate, options));
-    Ok(all.into_iter().collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten().collect())
+    let forecasts = RATES.map(|rate| forecast(range, rate, options));
+    Ok(forecasts.into_iter().collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
-/// The search of a storage with this rate; `None` where the rate that a run requires is not known.
-fn foresee(
+/// Forecasts a search on a storage with this rate; `None` if the rate that a run requires is unknown.
+fn forecast(
     range: &SearchRange<'_>,
     rate: f64,
     options: &ScaleOptions,
@@ -215,9 +216,9 @@ fn foresee(
     let mut history = History::default();
     let mut read = 0;
     while let Some(row) = search.next(&history) {
-        let range = &search.range().0;
-        let Some(number) = range.number(&row) else { break };
-        let plan = range.plan(number)?;
+        let current = &search.range().0;
+        let Some(number) = current.number(&row) else { break };
+        let plan = current.plan(number)?;
         let Some(needed) = catalog::estimate(&plan).needed_bytes_per_second else {
             return Ok(None);
         };
@@ -231,7 +232,7 @@ fn foresee(
         history.runs.push(PastRun { row, state: RunState::Done(Box::new(measured)) });
     }
     let runs = search.runs(&history);
-    let generated_bytes = search.range().0.taken_bytes;
+    let generated_bytes = search.range().0.used_bytes;
     Ok(Some(ForecastAtRate {
         bytes_per_second: rate,
         found: runs.search.found(),
@@ -249,7 +250,7 @@ fn read_bytes(plan: &Plan) -> u64 {
     (estimate.sample_read_bytes_mean * samples.saturating_mul(estimate.steps) as f64) as u64
 }
 
-/// The least that a run takes, in seconds: compute alone.
+/// Minimum duration of a run, in seconds: compute alone.
 fn run_s(plan: &Plan) -> f64 {
     plan.train.steps() as f64 * plan.train.compute.mean_s()
 }

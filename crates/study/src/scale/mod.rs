@@ -1,4 +1,4 @@
-//! The search of `scale`: the numbers it can try with the dataset of each, and a forecast of a search. [`crate::chooser`] decides on the runs.
+//! Plans the search of `scale`: the numbers that it can try, the dataset of each, and a forecast. [`crate::chooser`] selects the runs.
 
 mod options;
 mod range;

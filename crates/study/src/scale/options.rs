@@ -1,4 +1,4 @@
-//! Options of a search, without the command line that they come from.
+//! Options of a search, independent of the command line.
 
 use crate::chooser::ScaleLimits;
 use crate::search::SearchTarget;
@@ -10,19 +10,19 @@ use feedrate_session::request::Request;
 pub struct ScaleOptions {
     /// The workload, its overrides, and the state of the page cache before each run.
     pub request: Request,
-    /// Target of the response; `None` is the workload's utilisation.
+    /// Target of the response; `None` for the workload's target utilisation.
     pub bound: Option<f64>,
-    /// Metric that the target is of.
+    /// Metric that has to reach the target.
     pub response: &'static Metric,
-    /// `accelerators`, or the key that is varied.
+    /// The key to vary, or `accelerators`.
     pub key: String,
-    /// Edge of the range that is searched for.
+    /// Whether to search for the largest or the smallest number.
     pub find: SearchTarget,
     /// Smallest number, at least 1.
     pub from: u64,
-    /// Largest number; `None` has no limit but the dataset.
+    /// Largest number; `None` if only the dataset limits it.
     pub max: Option<u64>,
-    /// Bytes of all datasets that are generated.
+    /// Maximum bytes of all generated datasets; `None` for no limit.
     pub max_data_bytes: Option<u64>,
     /// Limits of runs and time.
     pub limits: ScaleLimits,

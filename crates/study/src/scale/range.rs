@@ -1,6 +1,6 @@
-//! Plans the numbers that a search may try, the dataset that does for them, and the arguments of its runs, each of which is long enough.
+//! Plans a search: the numbers that it may try, the dataset for them, and the arguments of its runs. Each run is long enough to measure the response.
 //!
-//! Where numbers need more than the dataset has, it is made larger step by step, so that a storage which feeds few need not hold what many would read.
+//! The dataset grows step by step as larger numbers need it, so that a storage which feeds few accelerators does not have to store the data of many.
 //! Long because each limit of the numbers is a refusal or a note of its own.
 
 mod rows;
@@ -25,68 +25,72 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Steps of a run, at least: the rate of reading is told by whole batches.
+/// Minimum number of steps of a run. The rate of reading is measured in complete batches, so fewer steps would be too coarse.
 const STEPS_LEAST: u64 = 50;
-/// Where the search ends if nothing else ends it.
+/// Largest number of any search.
 const NUMBER_MAX: u64 = 1 << 20;
-/// Files of a dataset that is made for a search, at most.
+/// Maximum number of files of a dataset generated for a search.
 const FILES_MAX: u64 = 1 << 40;
-/// A larger dataset does for so many times the numbers, where it fits.
+/// Factor by which a larger dataset extends the range, if there is space.
 const GROWTH: u64 = 4;
-/// One part in so many of the free space is left alone by it.
-const KEPT_OF_FREE: u64 = 10;
+/// A larger dataset keeps one part in this number of the free space free.
+const FREE_PARTS: u64 = 10;
 
 const FILES: &str = "dataset.num_files_train";
 const EPOCHS: &str = "train.epochs";
 const STEPS: &str = "train.total_training_steps";
-const ASKED: &str = "metric.au";
+const AU_TARGET: &str = "metric.au";
 
-/// A dataset that was made for a search.
+/// A dataset of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchedDataset {
     /// Files to train on.
     pub files: u64,
     /// Bytes of all files.
     pub bytes: u64,
-    /// Files of the workload's own dataset.
+    /// Number of files in the workload's own dataset.
     pub workload_files: u64,
 }
 
-/// The numbers that can be tried.
+/// The numbers that a search can try with one dataset.
 #[derive(Clone)]
 pub struct SearchRange<'a> {
     options: &'a ScaleOptions,
     /// The user's request.
     user: Request,
-    /// With overrides behind those of the user, in every run, whatever the dataset.
+    /// The user's request with further overrides that apply to every run.
     data: Request,
-    /// Files of the dataset, and steps of a run, where the search says how many.
+    /// Number of files in the dataset; `None` for the workload's own.
     files: Option<u64>,
+    /// Number of steps of a run; `None` for the workload's own.
     steps: Option<u64>,
-    /// Whether a run needs so many steps that `au_sustained` can be measured.
+    /// Whether a run needs enough steps to measure `au_sustained`.
     sustained: bool,
-    /// Whether the response is a utilisation of which no start and no end is left out.
-    pub is_of_all_or_sustained: bool,
-    /// The response holds from here on.
+    /// Whether the response is the utilisation over all steps, or the sustained one. Other utilisations leave out a part of a run.
+    pub is_overall_or_sustained_au: bool,
+    /// Target of the response.
     pub bound: f64,
-    /// Plan at the smallest number.
+    /// The resolved workload at the smallest number.
     pub resolved: Resolved,
-    /// The largest number that the dataset does for.
+    /// The largest number for which the dataset is large enough.
     pub max: u64,
-    /// The reason why there is none larger.
+    /// The reason why no larger number is tried.
     pub max_reason: String,
-    /// Bytes of datasets that would be there if it were searched.
-    pub taken_bytes: u64,
-    /// Bytes of all datasets that are made for it.
-    made_bytes: u64,
-    /// Folders of datasets that earlier starts of the search made.
+    /// Bytes of the datasets that a forecast assumes to be generated.
+    pub used_bytes: u64,
+    /// Bytes of all datasets generated for the search.
+    generated_bytes: u64,
+    /// Folders of datasets that earlier starts of the search generated.
     made: BTreeSet<PathBuf>,
     /// Notes for the user.
     pub notes: Vec<String>,
 }
 
 impl<'a> SearchRange<'a> {
-    /// Plan it for the smallest number, and for all that the same dataset does for.
+    /// Plans the smallest number, and all numbers for which the same dataset is large enough.
+    ///
+    /// # Errors
+    /// The options contradict each other, the workload is invalid, or its dataset does not fit on the storage.
     pub fn find(options: &'a ScaleOptions, listener: &dyn Listener) -> anyhow::Result<Self> {
         refuse_contradictions(options)?;
         let user = Request { processes: Some(1), ..options.request.clone() };
@@ -94,41 +98,38 @@ impl<'a> SearchRange<'a> {
         let response = options.response;
         let sustained = response.id == AU_SUSTAINED.id;
         if sustained && !is_given(&data, EPOCHS) && !is_given(&data, STEPS) {
-            // A second epoch would come from the page cache, more of it at some numbers than at others.
+            // A second epoch would be read from the page cache in part, and that part would vary with the number.
             data.overrides.push(format!("{EPOCHS}=1"));
         }
         let from = options.from;
-        let at_first = at(data.clone(), &options.key, from)?;
-        let resolved = resolve(&at_first).or_else(|error| {
-            // What is there may be too little for one step.
-            let unread = Request { generate_only: true, ..at_first };
+        let first = request_at(data.clone(), &options.key, from)?;
+        let resolved = resolve(&first).or_else(|error| {
+            // The existing dataset may be too small for one step.
+            let unread = Request { generate_only: true, ..first };
             resolve(&unread).map_err(|_| error)
         })?;
         resolved.report_warnings(listener);
-        let is_of_all_or_sustained = sustained || response.id == AU_ALL_STEPS.id;
+        let is_overall_or_sustained_au = sustained || response.id == AU_ALL_STEPS.id;
         let is_au = response.id.name().starts_with("au_");
-        let asked_percent = resolved.plan.metric.au_target_percent;
+        let target_percent = resolved.plan.metric.au_target_percent;
         let bound = match options.bound {
             Some(bound) => checked_bound(bound, response)?,
-            None if is_au => asked_percent,
+            None if is_au => target_percent,
             None => {
-                let message =
-                    format!("from which value on `{}` holds is not said", response.id.name());
-                return refuse(message, "give it as `--at-least VALUE`");
+                let message = format!("`{}` has no default target", response.id.name());
+                return refuse(message, "set it with `--at-least VALUE`");
             }
         };
-        if is_au && asked_percent != bound {
-            if is_given(&data, ASKED) {
-                let message = format!("`--au {bound}` asks for another than `{ASKED}`");
-                return refuse(message, format!("leave `{ASKED}` out of the overrides"));
+        if is_au && target_percent != bound {
+            if is_given(&data, AU_TARGET) {
+                let message = format!("`--au {bound}` contradicts `{AU_TARGET}`");
+                return refuse(message, format!("leave `{AU_TARGET}` out of the overrides"));
             }
-            // Each run is judged by what is asked here.
-            data.overrides.push(format!("{ASKED}={}", units::rounded(bound / 100.0)));
+            // Each run uses the target of the search.
+            data.overrides.push(format!("{AU_TARGET}={}", units::rounded(bound / 100.0)));
         }
-        let (max, max_reason) = (NUMBER_MAX, String::new());
-        let status = mlperf_status(&user);
-        let status = status.filter(|status| *status != MlperfStatus::Official);
-        let notes = Vec::from_iter(status.map(MlperfStatus::sentence));
+        let deviation = mlperf_status(&user).filter(|status| *status != MlperfStatus::Official);
+        let notes = Vec::from_iter(deviation.map(MlperfStatus::sentence));
         let mut range = SearchRange {
             options,
             user,
@@ -136,13 +137,13 @@ impl<'a> SearchRange<'a> {
             files: None,
             steps: None,
             sustained,
-            is_of_all_or_sustained,
+            is_overall_or_sustained_au,
             bound,
             resolved,
-            max,
-            max_reason,
-            taken_bytes: 0,
-            made_bytes: 0,
+            max: NUMBER_MAX,
+            max_reason: String::new(),
+            used_bytes: 0,
+            generated_bytes: 0,
             made: BTreeSet::new(),
             notes,
         };
@@ -150,16 +151,16 @@ impl<'a> SearchRange<'a> {
         Ok(range)
     }
 
-    /// The folder that datasets of the search lie in.
+    /// Parent folder of the datasets of the search; `None` without files or folder.
     pub fn dataset_root(&self) -> anyhow::Result<Option<PathBuf>> {
         let plan = self.plan(self.max)?;
         if !dataset::is_in_folder(&plan) {
             return Ok(None);
         }
-        // A folder that is none is refused with the first run.
+        // The first run refuses an invalid folder.
         let folder = dataset::folder(&plan, &self.resolved.data_root).ok();
-        let folder = folder.map(std::path::absolute).transpose()?;
-        Ok(folder.and_then(|folder| folder.parent().map(Path::to_path_buf)))
+        let absolute = folder.map(std::path::absolute).transpose()?;
+        Ok(absolute.and_then(|folder| folder.parent().map(Path::to_path_buf)))
     }
 
     /// The user's request.
@@ -167,29 +168,28 @@ impl<'a> SearchRange<'a> {
         &self.user
     }
 
-    /// The goal of a search in it.
+    /// The goal of a search in this range.
     pub fn goal(&self, least: f64) -> Goal {
-        let (from, find) = (self.options.from, self.options.find);
-        Goal { least, from, max: self.max, find }
+        Goal { least, from: self.options.from, max: self.max, find: self.options.find }
     }
 
-    /// Overrides that go with the dataset.
-    fn sized(&self) -> impl Iterator<Item = String> {
-        let sized = [(FILES, self.files), (STEPS, self.steps)].into_iter();
-        sized.filter_map(|(key, number)| Some(format!("{key}={}", number?)))
+    /// Overrides that set the size of the dataset and the length of a run.
+    fn size_overrides(&self) -> impl Iterator<Item = String> {
+        let sizes = [(FILES, self.files), (STEPS, self.steps)].into_iter();
+        sizes.filter_map(|(key, count)| Some(format!("{key}={}", count?)))
     }
 
-    /// Overrides beside those of the user, in every run.
+    /// Overrides of every run besides those of the user.
     pub fn added(&self) -> Vec<String> {
-        let lasting = self.data.overrides[self.user.overrides.len()..].iter();
-        lasting.cloned().chain(self.sized()).collect()
+        let constant = self.data.overrides[self.user.overrides.len()..].iter();
+        constant.cloned().chain(self.size_overrides()).collect()
     }
 
-    /// The arguments of a run at `number`.
-    pub fn at(&self, number: u64) -> Result<Request, Refusal> {
+    /// The request of a run at `number`.
+    pub fn request_at(&self, number: u64) -> Result<Request, Refusal> {
         let mut data = self.data.clone();
-        data.overrides.extend(self.sized());
-        at(data, &self.options.key, number)
+        data.overrides.extend(self.size_overrides());
+        request_at(data, &self.options.key, number)
     }
 
     /// The plan of a run at `number`.
@@ -198,12 +198,12 @@ impl<'a> SearchRange<'a> {
     }
 
     fn resolved_at(&self, number: u64) -> anyhow::Result<Resolved> {
-        resolve_named(&self.at(number)?)
+        resolve_named(&self.request_at(number)?)
     }
 
-    /// The utilisation that the client alone leaves at `number`, where that is below what is to be reached: no run can tell otherwise.
-    pub fn client_leaves_too_little(&self, number: u64) -> anyhow::Result<Option<f64>> {
-        if !self.is_of_all_or_sustained {
+    /// Upper limit of the utilisation at `number` by the client's own work, in percent, if it is below the target. Then a run is not needed.
+    pub fn insufficient_client_limit(&self, number: u64) -> anyhow::Result<Option<f64>> {
+        if !self.is_overall_or_sustained_au {
             return Ok(None);
         }
         Ok(self
@@ -212,7 +212,7 @@ impl<'a> SearchRange<'a> {
             .filter(|percent| *percent < self.bound))
     }
 
-    /// The dataset of the runs; `None` where it lies in no folder, or others made it.
+    /// The dataset of the runs; `None` if it is foreign or not in a folder.
     pub fn dataset(&self) -> anyhow::Result<Option<SearchedDataset>> {
         let plan = self.plan(self.max)?;
         if self.resolved.workload.dataset_foreign || !dataset::is_in_folder(&plan) {
@@ -223,26 +223,27 @@ impl<'a> SearchRange<'a> {
         Ok(Some(SearchedDataset { files: plan.dataset.files_train, bytes, workload_files }))
     }
 
-    /// Make the dataset larger, for numbers beyond the largest. False where that is not wanted, not possible, or has no room.
+    /// Extends the range with a larger dataset. Returns false if the options exclude it, or it is not possible or does not fit.
     pub fn extend(&mut self) -> anyhow::Result<bool> {
-        let (reached, asked) = (self.max, self.options.max.unwrap_or(NUMBER_MAX));
-        if asked <= reached || !self.sustained || !self.may_resize() {
+        let reached = self.max;
+        let limit = self.options.max.unwrap_or(NUMBER_MAX);
+        if limit <= reached || !self.sustained || !self.may_resize() {
             return Ok(false);
         }
-        let (next, most) = (reached.saturating_add(1), reached.saturating_mul(GROWTH).min(asked));
+        let next = reached.saturating_add(1);
+        let max = reached.saturating_mul(GROWTH).min(limit);
         let fits = |number: &u64| matches!(self.sized_for(*number), Ok((_, None)));
-        let number =
-            Some(most).filter(fits).or_else(|| largest(next, most, |number| fits(&number)));
+        let number = Some(max).filter(fits).or_else(|| largest(next, max, |number| fits(&number)));
         match self.sized_for(number.unwrap_or(next)) {
             Ok((mut larger, None)) => {
                 larger.limit()?;
-                larger.made_bytes += larger.dataset_bytes_made()?;
+                larger.generated_bytes += larger.bytes_generated_for_search()?;
                 *self = larger;
                 return Ok(true);
             }
             Ok((_, Some(short))) => {
                 let spare = if short.is_of_storage() {
-                    " beside the smaller dataset and a tenth to spare"
+                    ", with the smaller dataset and a tenth of the space kept free"
                 } else {
                     ""
                 };
@@ -253,29 +254,30 @@ impl<'a> SearchRange<'a> {
         Ok(false)
     }
 
-    /// The same with the dataset for `number`, and what that lacks.
+    /// Resizes the dataset for `number`. Returns the new range, and the shortage of space if there is one.
     fn sized_for(&self, number: u64) -> anyhow::Result<(Self, Option<Shortage>)> {
         let mut sized = self.clone();
         sized.resize(number)?;
-        let short = sized.shortage(number, Some(KEPT_OF_FREE))?;
+        let short = sized.shortage(number, Some(FREE_PARTS))?;
         Ok((sized, short))
     }
 
-    /// The reason why no run at `number` could tell the response; `None` where one can.
+    /// The reason why a run at `number` cannot measure the response; `None` if it can.
     fn hindrance(&self, number: u64) -> Option<anyhow::Error> {
         let plan = match self.plan(number) {
             Ok(plan) => plan,
             Err(error) => return Some(error),
         };
-        let (steps, needs) = (plan.train.steps_in_epoch(1), sustained_needs_steps(&plan));
-        if !self.sustained || needs <= steps {
+        let steps = plan.train.steps_in_epoch(1);
+        let needed_steps = sustained_needs_steps(&plan);
+        if !self.sustained || needed_steps <= steps {
             return None;
         }
         let message = format!(
-            "with {} an epoch has {}, and `au_sustained` can be measured from {} on",
+            "with {} an epoch has {}, but `au_sustained` needs {}",
             self.words(number),
             units::counted(steps, "step"),
-            units::count(needs),
+            units::count(needed_steps),
         );
         let hint = match () {
             () if is_given(&self.user, STEPS) => format!("leave out `{STEPS}`"),
@@ -287,19 +289,18 @@ impl<'a> SearchRange<'a> {
         Some(Refusal::new(message, hint).into())
     }
 
-    /// Whether the search says how large the dataset is: nobody else does.
+    /// Whether the search may set the size of the dataset, as the user sets none and the dataset is not foreign.
     fn may_resize(&self) -> bool {
         let given = |key| is_given(&self.user, key);
-        let is_said = self.data.scale < 1.0 || given(FILES) || given(STEPS);
-        !is_said && !self.resolved.workload.dataset_foreign
+        let is_set = self.data.scale < 1.0 || given(FILES) || given(STEPS);
+        !is_set && !self.resolved.workload.dataset_foreign
     }
 
-    /// The workload's own dataset, where it does for the smallest number and has room, else as few files as that needs.
+    /// Chooses the first dataset: the workload's own if it is large enough for the smallest number and fits, else the smallest that is.
     fn begin(&mut self) -> anyhow::Result<()> {
-        let asked = self.options.max;
-        // Where more files make other values, all are there from the first run on.
+        // If the number of files affects the response, the first dataset must be large enough for all numbers.
         let from = self.options.from;
-        let first = if self.sustained { from } else { asked.unwrap_or(from) };
+        let first = if self.sustained { from } else { self.options.max.unwrap_or(from) };
         let is_hindered = self.hindrance(first).is_some();
         if self.may_resize()
             && (is_hindered || self.sustained && self.shortage(first, None)?.is_some())
@@ -312,7 +313,7 @@ impl<'a> SearchRange<'a> {
         match self.shortage(self.max, None)? {
             Some(short) => Err(self.no_room(&short).into()),
             None => {
-                self.made_bytes = self.to_generate_bytes()?;
+                self.generated_bytes = self.to_generate_bytes()?;
                 Ok(())
             }
         }
@@ -323,49 +324,51 @@ impl<'a> SearchRange<'a> {
         Ok(room::to_generate_bytes(&self.plan(self.max)?, &self.resolved.data_root))
     }
 
-    /// Bytes of the dataset where the search makes it, or made it before a restart.
-    fn dataset_bytes_made(&self) -> anyhow::Result<u64> {
+    /// Bytes of the dataset that the search has to generate, or generated before a restart.
+    fn bytes_generated_for_search(&self) -> anyhow::Result<u64> {
         let plan = self.plan(self.max)?;
         let folder = dataset::folder(&plan, &self.resolved.data_root);
-        let folder = folder.ok().and_then(|folder| std::path::absolute(folder).ok());
-        if folder.is_some_and(|folder| self.made.contains(&folder)) {
+        let absolute = folder.ok().and_then(|folder| std::path::absolute(folder).ok());
+        if absolute.is_some_and(|folder| self.made.contains(&folder)) {
             return Ok(catalog::estimate(&plan).file_bytes);
         }
         self.to_generate_bytes()
     }
 
-    /// Find the largest number that the dataset does for, and how long a run of it has to be.
+    /// Finds the largest number for which the dataset is large enough, and the necessary length of a run.
     fn limit(&mut self) -> anyhow::Result<()> {
         let from = self.options.from;
-        let asked = self.options.max;
-        let wanted = asked.unwrap_or(NUMBER_MAX).max(from);
-        let found = largest(from, wanted, |number| self.hindrance(number).is_none());
+        let requested = self.options.max;
+        let limit = requested.unwrap_or(NUMBER_MAX).max(from);
+        let found = largest(from, limit, |number| self.hindrance(number).is_none());
         self.max = found.ok_or_else(|| {
             self.hindrance(from).unwrap_or_else(|| anyhow::anyhow!("cannot plan"))
         })?;
         self.max_reason = match self.hindrance(self.max.saturating_add(1)) {
-            _ if asked == Some(self.max) => "`--max` is reached".into(),
+            _ if requested == Some(self.max) => "`--max` is reached".into(),
             Some(error) => on_one_line(&error),
-            None => "no search goes further".into(),
+            None => "it is the limit of all searches".into(),
         };
-        let (first, last) = (self.plan(from)?, self.plan(self.max)?);
+        let first = self.plan(from)?;
+        let last = self.plan(self.max)?;
         if self.sustained && !is_given(&self.user, STEPS) {
-            // Where an epoch is longer than the response needs, a run ends before it does.
-            let needs = sustained_needs_steps(&first).max(sustained_needs_steps(&last));
-            let steps = needs.saturating_mul(2).max(STEPS_LEAST);
+            // A run ends early if an epoch is longer than the response needs.
+            let needed_steps = sustained_needs_steps(&first).max(sustained_needs_steps(&last));
+            let steps = needed_steps.saturating_mul(2).max(STEPS_LEAST);
             if steps < first.train.steps() {
                 self.steps = Some(steps);
             }
         }
         if first.dataset != last.dataset {
-            self.notes.push(format!("the dataset changes with {}", self.options.key));
+            self.notes.push(format!("the dataset depends on {}", self.options.key));
         }
         Ok(())
     }
 
-    /// As few files as a run at `number` does with.
+    /// Sets the smallest number of files that a run at `number` needs.
     fn resize(&mut self, number: u64) -> anyhow::Result<()> {
-        (self.files, self.steps) = (None, None);
+        self.files = None;
+        self.steps = None;
         let hindrance = self.hindrance(number);
         let too_few = largest(1, FILES_MAX, |files| {
             self.files = Some(files);
@@ -381,55 +384,58 @@ impl<'a> SearchRange<'a> {
         Ok(())
     }
 
+    /// Describes the size of the dataset, compared with the workload's own.
     fn note_on_dataset(&self, number: u64) -> anyhow::Result<String> {
-        let own = self.resolved.workload.dataset_num_files_train;
+        let workload_files = self.resolved.workload.dataset_num_files_train;
         let bytes = catalog::estimate(&self.plan(number)?).file_bytes;
         Ok(format!(
             "dataset: {} instead of {}, {}, for up to {}",
-            units::counted(self.files.unwrap_or(own), "file"),
-            units::count(own),
+            units::counted(self.files.unwrap_or(workload_files), "file"),
+            units::count(workload_files),
             units::bytes(bytes),
             self.words(number),
         ))
     }
 
-    /// Where the dataset for `number` finds no room. What others made is there.
+    /// The shortage of space for the dataset for `number`; `None` if it fits. A foreign dataset already exists.
     fn shortage(&self, number: u64, part: Option<u64>) -> anyhow::Result<Option<Shortage>> {
         if self.resolved.workload.dataset_foreign {
             return Ok(None);
         }
-        let most = self.options.max_data_bytes.map(|most| most.saturating_sub(self.made_bytes));
-        let reserved = Reserved { taken_bytes: self.taken_bytes, part, beyond_bytes: most };
+        let max_data_bytes = self.options.max_data_bytes;
+        let beyond_bytes = max_data_bytes.map(|max| max.saturating_sub(self.generated_bytes));
+        let reserved = Reserved { taken_bytes: self.used_bytes, part, beyond_bytes };
         Ok(room::shortage(&self.plan(number)?, &self.resolved.data_root, &reserved))
     }
 
-    /// No dataset that is large enough has room: a smaller one tells the utilisation of all steps.
+    /// The refusal if no sufficient dataset fits. Its hint is a smaller dataset for the utilisation over all steps, if that fits.
     fn no_room(&self, short: &Shortage) -> Refusal {
         let mut data = self.user.clone();
         data.accelerators = self.resolved.plan.accelerators.into();
         let scale = room::fitting_scale(&data, short.free_bytes);
-        let way = if short.is_of_storage() { "free space there" } else { "raise `--max-data`" };
+        let remedy = if short.is_of_storage() { "free space there" } else { "raise `--max-data`" };
         let hint = match scale {
             Some(scale) if !is_given(&data, FILES) => format!(
-                "{way}, or count the start of each run too: `--response au_all_steps --scale {scale}` has room"
+                "{remedy}, or include the start of each run: `--response au_all_steps --scale {scale}` fits"
             ),
             _ if short.is_of_storage() => "free space there, or point `--data` elsewhere".into(),
-            _ => way.into(),
+            _ => remedy.into(),
         };
         Refusal::new(format!("for {}, {short}", self.words(self.options.from)), hint)
     }
 
-    /// Not even the smallest number does with `--scale`.
+    /// Refuses a `--scale` that is too small even for the smallest number, with the smallest sufficient one as hint.
     fn refuse_scale(&self) -> anyhow::Result<()> {
-        let (number, given) = (self.options.from, self.data.scale);
+        let number = self.options.from;
+        let given = self.data.scale;
         let too_small = |thousandths: u64| {
             let mut larger = self.clone();
             larger.data.scale = thousandths as f64 / 1000.0;
             larger.hindrance(number).is_some()
         };
-        let least = largest(1, 999, too_small).map_or(1, |thousandths| thousandths + 1);
-        let hint = if least < 1000 {
-            format!("`--scale {}` is large enough", least as f64 / 1000.0)
+        let sufficient = largest(1, 999, too_small).map_or(1, |thousandths| thousandths + 1);
+        let hint = if sufficient < 1000 {
+            format!("`--scale {}` is large enough", sufficient as f64 / 1000.0)
         } else {
             "leave out `--scale`: the dataset is made as large as the search needs".into()
         };
@@ -438,12 +444,14 @@ impl<'a> SearchRange<'a> {
     }
 }
 
-/// The largest number from `from` to `max` at which something holds that holds at all smaller ones, if there is one.
+/// The largest number from `from` to `max` at which `holds` is true, by doubling and halving; `None` if there is none. If `holds` is true at a number, it
+/// must be true at all smaller ones.
 fn largest(from: u64, max: u64, mut holds: impl FnMut(u64) -> bool) -> Option<u64> {
     let mut low = Some(from).filter(|&from| holds(from))?;
     let mut high = low.saturating_mul(2).min(max);
     while low < high && holds(high) {
-        (low, high) = (high, high.saturating_mul(2).min(max));
+        low = high;
+        high = high.saturating_mul(2).min(max);
     }
     while 1 < high - low {
         let middle = low.midpoint(high);
@@ -452,15 +460,15 @@ fn largest(from: u64, max: u64, mut holds: impl FnMut(u64) -> bool) -> Option<u6
     Some(low)
 }
 
-/// `bound`, unless no run could reach it, or any.
+/// Returns the bound, or refuses one that is not a number or not a possible percentage.
 fn checked_bound(bound: f64, response: &Metric) -> Result<f64, Refusal> {
     if !bound.is_finite() {
-        let message = format!("`--au {bound}` is no number");
-        return refuse(message, "give what is to be reached");
+        let message = format!("`--au {bound}` is not a number");
+        return refuse(message, "give a number as target");
     }
     if response.unit == Unit::Percent && !(0.0..=100.0).contains(&bound) {
-        let hint = format!("{} lies between 0 and 100", response.id.name());
-        return refuse(format!("`--au {bound}` is no percentage"), hint);
+        let hint = format!("{} is between 0 and 100", response.id.name());
+        return refuse(format!("`--au {bound}` is not a percentage"), hint);
     }
     Ok(bound)
 }
@@ -468,27 +476,24 @@ fn checked_bound(bound: f64, response: &Metric) -> Result<f64, Refusal> {
 fn refuse_contradictions(options: &ScaleOptions) -> Result<(), Refusal> {
     if options.key == ACCELERATORS && options.request.accelerators.is_some() {
         return refuse(
-            "`--accelerators` is what is looked for",
-            "say where to begin and end with `--from` and `--max`",
+            "`--accelerators` is what the search varies",
+            "set the range with `--from` and `--max`",
         );
     }
     if options.max.is_some_and(|max| max < options.from) {
-        return refuse(
-            format!("nothing lies between `--from {}` and `--max` below it", options.from),
-            "raise `--max`",
-        );
+        return refuse(format!("`--max` is below `--from {}`", options.from), "raise `--max`");
     }
     if is_given(&options.request, &options.key) {
         return refuse(
-            format!("`{}` is what is looked for", options.key),
+            format!("`{}` is what the search varies", options.key),
             "leave it out of the overrides",
         );
     }
     Ok(())
 }
 
-/// Arguments of a run whose key has this number.
-fn at(mut data: Request, key: &str, number: u64) -> Result<Request, Refusal> {
+/// The request of a run with this number as value of the key.
+fn request_at(mut data: Request, key: &str, number: u64) -> Result<Request, Refusal> {
     if key == ACCELERATORS {
         data.accelerators = Some(u32::try_from(number).map_err(|_| {
             Refusal::without_hint(format!("`{number}` accelerators are more than can be emulated"))

@@ -273,7 +273,7 @@ impl Outcomes<'_> {
             _ if hindrance.is_some() => hindrance,
             Outcome::NotTried => Some(stopped.unwrap_or("no time was left").into()),
             Outcome::NotDecided => Some("the runs differ too much, or are too few".into()),
-            _ if candidate.is_of_checkpoints() => checkpoint_waits(&baseline, &trial),
+            _ if candidate.changes_only_checkpoints() => checkpoint_waits(&baseline, &trial),
             _ => None,
         };
         TriedAdvice {

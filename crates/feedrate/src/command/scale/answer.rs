@@ -136,7 +136,7 @@ impl<'a> SearchAnswer<'a> {
     /// As JSON has it. `stopped`: why something is not decided.
     pub(super) fn result(&self, stopped: Option<String>, study: &ChosenStudy) -> SearchResult {
         let (found, range) = (self.runs.search.found(), self.search.range());
-        let left_by_client = self.search.left_by_client();
+        let left_by_client = self.search.client_limits();
         let failing = found.fails.and_then(|number| self.summaries.get(&number));
         let is_most =
             found.certain == Some(range.max) && self.options.find == SearchTarget::Largest;
@@ -174,7 +174,7 @@ impl<'a> SearchAnswer<'a> {
             from: self.options.from,
             max: range.max,
             numbers,
-            again: self.runs.search.again(),
+            again: self.runs.search.contradictions(),
             dataset: range.dataset().ok().flatten(),
             overrides: range.added(),
             notes: range.notes.clone(),
@@ -239,7 +239,7 @@ impl<'a> SearchAnswer<'a> {
         let doubts: BTreeSet<String> = doubts.map(|doubt| doubt.name.clone()).collect();
         let verdict = self.typical(runs, |_| true).or(runs.last()).map(|run| &run.summary.verdict);
         // Without a run it is the client that leaves too little.
-        let left = self.search.left_by_client().get(&number);
+        let left = self.search.client_limits().get(&number);
         let left = left.map(|percent| client::leaves(*percent, self.search.range().bound));
         SearchedNumber {
             number,

@@ -1,9 +1,9 @@
-//! Datasets while a study runs.
+//! Tests of generating and deleting datasets while a study runs.
 
 use super::*;
 
 #[test]
-fn room_is_made_for_datasets_and_none_is_confused() {
+fn datasets_are_deleted_to_make_room() {
     let study = Study::new(STUDY);
     let mut env = FakeEnv { free_bytes: Some(99), ..study.env() };
     let (report, _) = study.run(&mut env, RunnerOptions::default()).unwrap();
@@ -15,7 +15,7 @@ fn room_is_made_for_datasets_and_none_is_confused() {
 }
 
 #[test]
-fn a_dataset_that_others_made_anew_or_read_is_not_deleted() {
+fn a_foreign_dataset_or_one_in_use_is_not_deleted() {
     let study = Study::new("model,processes,overrides,run\nw,1,,N\nw,2,dataset.format=npy,N\n");
     let run = |free_bytes, datasets, limit| {
         let mut env = FakeEnv { free_bytes, ..study.env() };
@@ -44,9 +44,9 @@ fn a_dataset_that_others_made_anew_or_read_is_not_deleted() {
     assert!(!mine.exists());
 }
 
-/// The others come first; where all wait, the first waits.
+/// Other rows run first. If all rows wait for datasets, the first one waits.
 #[test]
-fn a_row_whose_dataset_another_makes_comes_later() {
+fn a_row_whose_dataset_another_process_generates_runs_later() {
     let study = Study::new("model,processes,overrides,run\nw,1,,N\nw,2,dataset.format=npy,N\n");
     let theirs = study.folder.path().join("data/-data");
     fs::create_dir_all(&theirs).unwrap();
@@ -54,11 +54,11 @@ fn a_row_whose_dataset_another_makes_comes_later() {
     let mut env = study.env();
     let (report, _) = study.run(&mut env, RunnerOptions::default()).unwrap();
     assert_eq!(report.finished, 2);
-    let told: Vec<String> = env.events.iter().filter_map(told_of_order).collect();
-    assert_eq!(told, ["w/1 waits for process 7 on h", "2_format_npy runs", "1 runs"]);
+    let order: Vec<String> = env.events.iter().filter_map(describe_order).collect();
+    assert_eq!(order, ["w/1 waits for process 7 on h", "2_format_npy runs", "1 runs"]);
 }
 
-fn told_of_order(event: &RunnerEvent) -> Option<String> {
+fn describe_order(event: &RunnerEvent) -> Option<String> {
     match event {
         RunnerEvent::Busy { label, holder, .. } => Some(format!("{label} waits for {holder}")),
         RunnerEvent::Running { label, .. } => Some(format!("{label} runs")),

@@ -1,5 +1,5 @@
-//! A runner in surroundings of its own: results are small files, processes are function calls, and death comes at any moment. Long because each
-//! test needs these surroundings.
+//! Tests of the runner in a simulated environment: results are small files, processes are function calls, and the runner can be killed at any call.
+//! Long because each test needs this environment.
 
 mod datasets;
 mod replicates;
@@ -21,14 +21,14 @@ use std::path::Path;
 const STUDY: &str = "\
 model,epochs,processes,overrides,run
 w,1,1,,N
-# Two that share a dataset, and one that replicates the first.
+# Two rows that share a dataset, and a replicate of the first row.
 w,1,2,dataset.format=npy,N
 w,1,4,dataset.format=npy,N
 
 w,1,1,,N
 ";
 
-/// Surroundings that die when so many of their calls are used up.
+/// An environment that kills the runner once its calls are used up.
 struct FakeEnv {
     folder: PathBuf,
     calls_left: Option<u32>,
@@ -37,7 +37,7 @@ struct FakeEnv {
     free_bytes: Option<u64>,
     fails: BTreeSet<String>,
     stops_after: Option<usize>,
-    /// An edit of the CSV by the user while the first run goes.
+    /// An edit of the CSV by the user during the first run.
     edit: Option<(PathBuf, Edit)>,
     runs: usize,
     plan: &'static str,
@@ -61,24 +61,25 @@ impl FakeEnv {
         }
     }
 
-    fn live(&mut self) {
+    /// Counts a call, and kills the runner at the last one.
+    fn count_call(&mut self) {
         if let Some(left) = &mut self.calls_left {
             *left = left.checked_sub(1).unwrap_or_else(|| std::panic::resume_unwind(Box::new(())));
         }
     }
 }
 
-fn dataset_of(row: &Row) -> String {
+fn dataset_name(row: &Row) -> String {
     row.settings.iter().map(Setting::text).collect::<Vec<_>>().join(",") + "-data"
 }
 
 impl RunnerEnv for FakeEnv {
     fn plan(&mut self, row: &Row, _: &StudySettings) -> Result<RowPlan, String> {
-        self.live();
+        self.count_call();
         if row.model == "broken" || self.fails.contains("plan") {
             return Err("there is no such workload".into());
         }
-        let fingerprint = dataset_of(row);
+        let fingerprint = dataset_name(row);
         let folder = self.folder.join("data").join(&fingerprint);
         let dataset = Some(RowDataset { folder, fingerprint, bytes: 100 });
         let run_s = 10.0 * f64::from(row.accelerators);
@@ -86,8 +87,8 @@ impl RunnerEnv for FakeEnv {
     }
 
     fn has_complete_dataset(&mut self, row: &Row, _: &StudySettings) -> bool {
-        self.live();
-        self.folder.join("data").join(dataset_of(row)).join("manifest").exists()
+        self.count_call();
+        self.folder.join("data").join(dataset_name(row)).join("manifest").exists()
     }
 
     fn free_bytes(&self, _: &Path) -> Option<u64> {
@@ -103,7 +104,7 @@ impl RunnerEnv for FakeEnv {
         roots: &BTreeSet<PathBuf>,
         study_id: &str,
     ) -> BTreeMap<PathBuf, u64> {
-        self.live();
+        self.count_call();
         let folders = roots.iter().flat_map(|root| entries(root));
         let is_own = |folder: &PathBuf| {
             fs::read_to_string(folder.join("made-by")).is_ok_and(|id| id == study_id)
@@ -112,7 +113,7 @@ impl RunnerEnv for FakeEnv {
     }
 
     fn delete_dataset(&mut self, folder: &Path) -> io::Result<bool> {
-        self.live();
+        self.count_call();
         if folder.join("in use").exists() {
             return Ok(false);
         }
@@ -120,12 +121,12 @@ impl RunnerEnv for FakeEnv {
     }
 
     fn prepare(&mut self, _: &RowJob) -> Result<PreparedMachine, TaskEnd> {
-        self.live();
+        self.count_call();
         Ok(PreparedMachine::default())
     }
 
     fn execute(&mut self, job: &RowJob, task: RunnerTask) -> Result<(), TaskEnd> {
-        self.live();
+        self.count_call();
         let dataset = job.plan.dataset.as_ref().unwrap();
         match task {
             RunnerTask::Generate => {
@@ -134,14 +135,14 @@ impl RunnerEnv for FakeEnv {
                 {
                     fs::write(dataset.folder.join("made-by"), &job.settings.id).unwrap();
                 }
-                self.live();
+                self.count_call();
                 fs::write(dataset.folder.join("manifest"), &dataset.fingerprint).unwrap();
                 self.generated.push(dataset.fingerprint.clone());
             }
             RunnerTask::Run(run_dir) => {
                 assert!(dataset.folder.join("manifest").exists());
                 fs::write(run_dir.join("partial"), "").unwrap();
-                self.live();
+                self.count_call();
                 if self.fails.contains(&job.row.accelerators.to_string()) {
                     return Err(TaskEnd::Failed("no space".into()));
                 }
@@ -156,14 +157,14 @@ impl RunnerEnv for FakeEnv {
                 write_record(run_dir);
             }
         }
-        self.live();
+        self.count_call();
         Ok(())
     }
 
     fn check_results(&mut self, run_dir: &Path, row: &Row, _: &RowPlan) -> Result<Checked, String> {
-        self.live();
+        self.count_call();
         let read = fs::read_to_string(run_dir.join("record")).map_err(|error| error.to_string())?;
-        if read == dataset_of(row) {
+        if read == dataset_name(row) {
             Ok(Checked { duration_s: 20.0, plan: self.plan.into(), ..Checked::default() })
         } else {
             Err("another dataset".into())
@@ -171,7 +172,7 @@ impl RunnerEnv for FakeEnv {
     }
 
     fn value(&mut self, run_dir: &Path, _: &Metric) -> Option<f64> {
-        // Of 4 processes the noise is large.
+        // Results of 4 processes are noisy.
         let text = run_dir.display().to_string();
         let noise = if text.contains("/4_") { 40.0 } else { 0.1 };
         let number: u32 = text.rsplit('-').next()?.parse().ok()?;
@@ -198,16 +199,16 @@ impl RunnerEnv for FakeEnv {
 
     fn report(&mut self, event: RunnerEvent) {
         self.events.push(event);
-        self.live();
+        self.count_call();
     }
 }
 
-/// A record that is whole: by it a folder is known to be.
+/// Writes a complete record, which marks the folder as complete.
 fn write_record(run_dir: &Path) {
     record::file::write(run_dir, &simple(&[(1000, 1000, 0, 1)])).unwrap();
 }
 
-/// A study in a folder of its own.
+/// A study in a temporary folder.
 struct Study {
     folder: tempfile::TempDir,
     files: StudyFiles,
@@ -270,7 +271,7 @@ impl Study {
         fs::write(&self.files.csv, change(&self.csv())).unwrap();
     }
 
-    /// Runs below `results` that a loader would find: `model/experiment/time`.
+    /// Runs below `results` that are loaded as results: `model/experiment/time`.
     fn runs(&self) -> Vec<String> {
         let results = self.folder.path().join("results");
         let mut found = Vec::new();
@@ -280,7 +281,7 @@ impl Study {
                     .into_iter()
                     .filter(|run| !run.ends_with(INCOMPLETE) && !run.ends_with(SUPERSEDED))
                 {
-                    assert!(run.join("record").exists(), "{} is not whole", run.display());
+                    assert!(run.join("record").exists(), "{} is incomplete", run.display());
                     found.push(run.strip_prefix(&results).unwrap().display().to_string());
                 }
             }
@@ -302,7 +303,7 @@ const ALL: [&str; 4] = [
 ];
 
 #[test]
-fn a_study_runs_to_its_end_and_each_dataset_is_made_once() {
+fn a_study_runs_to_its_end_and_generates_each_dataset_once() {
     let study = Study::new(STUDY);
     let mut env = study.env();
     let (report, _) = study.run(&mut env, RunnerOptions::default()).unwrap();
@@ -316,21 +317,21 @@ fn a_study_runs_to_its_end_and_each_dataset_is_made_once() {
         }
         _ => None,
     });
-    // Each run takes 20 s; the plans say 10, 20, 40 and 10, and a second for each of two datasets.
+    // Each run takes 20 s. The plans expect 10, 20, 40 and 10 s, and 1 s for each of two datasets.
     assert_eq!(Vec::from_iter(left), [(1, 4, 82.0), (2, 4, 141.0), (3, 4, 100.0), (4, 4, 10.0)]);
     assert_eq!(study.run(&mut study.env(), RunnerOptions::default()).unwrap().0.finished, 0);
 }
 
 #[test]
-fn death_at_any_moment_loses_doubles_and_mismarks_nothing() {
+fn a_kill_at_any_moment_loses_duplicates_and_mismarks_nothing() {
     for calls in 0..60 {
         let study = Study::new(STUDY);
         let mut deaths = 0;
         loop {
             let mut env = study.env();
-            // Each life is a little longer than the one before, so that the study comes to its end.
+            // Each start allows one more call than the last one, so that the study ends.
             env.calls_left = Some(calls + deaths);
-            let life =
+            let start =
                 catch_unwind(AssertUnwindSafe(|| study.run(&mut env, RunnerOptions::default())));
             let rows: Vec<Row> = study.files.table().unwrap().rows().cloned().collect();
             let state = StudyState::read(&study.files).unwrap();
@@ -338,7 +339,7 @@ fn death_at_any_moment_loses_doubles_and_mismarks_nothing() {
                 let has_result = place.result().is_some();
                 assert!(!row.done || has_result, "marked without a result after {calls} calls");
             }
-            if let Ok(ended) = life {
+            if let Ok(ended) = start {
                 ended.unwrap();
                 break;
             }
@@ -357,10 +358,10 @@ fn death_at_any_moment_loses_doubles_and_mismarks_nothing() {
 }
 
 #[test]
-fn a_result_that_nobody_can_judge_for_now_stays() {
+fn a_result_that_cannot_be_checked_yet_is_kept() {
     let study = Study::new("model,epochs,processes,overrides,run\nw,1,1,,N\n");
     study.run(&mut study.env(), RunnerOptions::default()).unwrap();
-    // As a runner leaves it that dies before it marks.
+    // The state that a runner leaves if it dies before it marks the row.
     study.edit(|csv| csv.replace(",Y\n", ",N\n"));
     let run_dir = study.folder.path().join("results").join(ALL[0]);
     fs::remove_file(run_dir.join("checked.json")).unwrap();
@@ -375,13 +376,13 @@ fn a_result_that_nobody_can_judge_for_now_stays() {
 }
 
 #[test]
-fn a_row_that_is_set_back_is_run_again_and_its_older_result_is_no_replicate() {
+fn a_row_that_is_set_back_runs_again_and_its_older_result_is_not_a_replicate() {
     let study = Study::new(STUDY);
     study.run(&mut study.env(), RunnerOptions::default()).unwrap();
     study.edit(|csv| csv.replacen("w,1,2,dataset.format=npy,Y", "w,1,2,dataset.format=npy,N", 1));
     let (report, state) = study.run(&mut study.env(), RunnerOptions::default()).unwrap();
     assert_eq!(report.finished, 1);
-    let is_superseded = |of: &&Attempt| of.outcome == Outcome::Superseded;
+    let is_superseded = |attempt: &&Attempt| attempt.outcome == Outcome::Superseded;
     assert_eq!(state.attempts.iter().filter(is_superseded).count(), 1);
     let experiment = study.folder.path().join("results/w/2_format_npy");
     assert!(experiment.join("superseded/2026-11-21-10-00-00/record").exists());
@@ -390,7 +391,7 @@ fn a_row_that_is_set_back_is_run_again_and_its_older_result_is_no_replicate() {
 }
 
 #[test]
-fn what_failed_stays_pending_with_its_reason_and_is_retried_on_request() {
+fn a_failed_row_stays_pending_with_its_reason_and_is_retried_on_request() {
     let study = Study::new(STUDY);
     let mut env = study.env();
     env.fails.insert("2".into());
@@ -410,7 +411,7 @@ fn what_failed_stays_pending_with_its_reason_and_is_retried_on_request() {
 }
 
 #[test]
-fn results_of_another_plan_are_set_back_where_one_plan_is_wanted() {
+fn results_of_another_plan_are_set_back_if_one_plan_is_required() {
     let study = Study::new("model,processes,run\nw,1,N\nw,2,N\n");
     let mut env = study.env();
     let options = RunnerOptions { same_plan: true, ..RunnerOptions::default() };
@@ -418,12 +419,13 @@ fn results_of_another_plan_are_set_back_where_one_plan_is_wanted() {
     assert_eq!(study.run(&mut study.env(), options.clone()).unwrap().0.finished, 0);
     env.plan = "another";
     let (report, state) = study.run(&mut env, options).unwrap();
-    let superseded = state.attempts.iter().filter(|of| of.outcome == Outcome::Superseded);
+    let is_superseded = |attempt: &&Attempt| attempt.outcome == Outcome::Superseded;
+    let superseded = state.attempts.iter().filter(is_superseded);
     assert_eq!((report.finished, superseded.count()), (2, 2));
 }
 
 #[test]
-fn edits_of_the_csv_while_a_run_goes_are_kept() {
+fn edits_of_the_csv_during_a_run_are_kept() {
     let check = |edit: Edit, expected: &str| {
         let study = Study::new(STUDY);
         let mut env = FakeEnv { edit: Some((study.files.csv.clone(), edit)), ..study.env() };
@@ -439,12 +441,12 @@ fn edits_of_the_csv_while_a_run_goes_are_kept() {
 }
 
 #[test]
-fn a_run_begins_only_where_it_fits_the_time_and_the_number() {
+fn a_run_starts_only_within_the_time_and_the_limit() {
     let study = Study::new(STUDY);
     let mut env = study.env();
     let limited = RunnerOptions { limit: Some(1), ..RunnerOptions::default() };
     assert_eq!(study.run(&mut env, limited).unwrap().0.finished, 1);
-    // One run took twice its plan, so the next two are taken for 40 s and 80 s; the first of them takes 20 in truth.
+    // The first run took twice its plan, so the next two are expected to take 40 s and 80 s. The first of them actually takes 20 s.
     let budget = RunnerOptions { time_budget_s: Some(70.0), ..RunnerOptions::default() };
     let mut env = study.env();
     assert_eq!(study.run(&mut env, budget).unwrap().0.finished, 1);
@@ -464,7 +466,7 @@ fn a_stop_leaves_its_row_pending() {
 }
 
 #[test]
-fn all_rows_are_looked_at_before_any_is_run() {
+fn all_rows_are_planned_before_any_is_run() {
     let study = Study::new(&format!("{STUDY}broken,1,1,,N\n"));
     let error = study.run(&mut study.env(), RunnerOptions::default()).unwrap_err();
     assert!(error.to_string().contains("row 5 (broken/1): there is no such workload"), "{error}");
@@ -472,7 +474,7 @@ fn all_rows_are_looked_at_before_any_is_run() {
 }
 
 #[test]
-fn two_runners_do_not_meet_and_a_wrong_csv_is_said() {
+fn a_second_runner_and_an_invalid_csv_are_refused() {
     let study = Study::new(STUDY);
     let lock = study.files.lock().unwrap();
     let error = study.run(&mut study.env(), RunnerOptions::default()).unwrap_err();
@@ -485,12 +487,12 @@ fn two_runners_do_not_meet_and_a_wrong_csv_is_said() {
 }
 
 #[test]
-fn what_was_done_and_set_back_meanwhile_is_not_done_again() {
+fn a_row_overwritten_during_the_run_is_not_run_again() {
     let study = Study::new(STUDY);
     let mut env =
         FakeEnv { edit: Some((study.files.csv.clone(), |_| STUDY.into())), ..study.env() };
     study.run(&mut env, RunnerOptions { limit: Some(1), ..RunnerOptions::default() }).unwrap();
-    // The older CSV is saved over the one that says so, once more.
+    // The older CSV is saved over the marked one again.
     study.edit(|_| STUDY.into());
     let mut env =
         FakeEnv { edit: Some((study.files.csv.clone(), |_| STUDY.into())), ..study.env() };
@@ -499,7 +501,7 @@ fn what_was_done_and_set_back_meanwhile_is_not_done_again() {
 }
 
 #[test]
-fn results_that_are_gone_are_not_marked() {
+fn deleted_results_are_not_marked() {
     let study = Study::new(STUDY);
     let first = RunnerOptions { limit: Some(1), ..RunnerOptions::default() };
     study.run(&mut study.env(), first).unwrap();
@@ -510,7 +512,7 @@ fn results_that_are_gone_are_not_marked() {
 }
 
 #[test]
-fn two_models_of_one_name_are_refused() {
+fn two_models_with_the_same_name_are_refused() {
     let study = Study::new("model,processes,run\na/w.yaml,1,N\nb/w.yaml,1,N\n");
     let error = study.run(&mut study.env(), RunnerOptions::default()).unwrap_err();
     assert!(error.to_string().contains("both called `w`"), "{error}");

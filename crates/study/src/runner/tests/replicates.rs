@@ -1,4 +1,4 @@
-//! Runs that replicate each other, and how many are made.
+//! Tests of replicates and their number.
 
 use super::*;
 use crate::chooser::{ChooserEvent, UntilKnown, WantedPrecision, groups};
@@ -6,7 +6,7 @@ use feedrate_analysis::precision::{self, NextStep};
 use feedrate_measure::metric::Metric;
 
 #[test]
-fn runs_by_another_plan_are_no_replicates_and_are_doubted() {
+fn runs_with_another_plan_are_doubted_and_do_not_count_as_replicates() {
     let study = Study::new(STUDY);
     let mut env = study.env();
     let first = RunnerOptions { limit: Some(1), ..RunnerOptions::default() };
@@ -29,7 +29,7 @@ fn runs_by_another_plan_are_no_replicates_and_are_doubted() {
 }
 
 #[test]
-fn replicates_are_added_until_the_response_is_known_or_out_of_reach() {
+fn replicates_are_added_until_the_response_is_precise_or_out_of_reach() {
     let study = Study::new("model,processes,overrides,run\nw,2,,N\nw,4,dataset.format=npy,N\n");
     let wanted = WantedPrecision {
         until: precision::PrecisionTarget::parse("ci=2%").unwrap(),
@@ -40,10 +40,10 @@ fn replicates_are_added_until_the_response_is_known_or_out_of_reach() {
     let mut env = study.env();
     study.choose(&mut env, RunnerOptions::default(), &mut until()).unwrap();
     let rows: Vec<Row> = study.files.table().unwrap().rows().cloned().collect();
-    let of = |processes| rows.iter().filter(move |row| row.accelerators == processes);
-    let replicates: Vec<Option<u32>> = of(2).map(|row| row.replicate).collect();
+    let rows_with = |processes| rows.iter().filter(move |row| row.accelerators == processes);
+    let replicates: Vec<Option<u32>> = rows_with(2).map(|row| row.replicate).collect();
     assert_eq!(replicates, [None, Some(2), Some(3), Some(4), Some(5)]);
-    assert!(rows.iter().all(|row| row.done) && of(4).count() < 8);
+    assert!(rows.iter().all(|row| row.done) && rows_with(4).count() < 8);
     let ends: Vec<NextStep> = env
         .events
         .iter()

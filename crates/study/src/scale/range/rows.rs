@@ -1,4 +1,4 @@
-//! The rows of a search: a number as a row, and the dataset of a row that was run before a restart.
+//! Converts numbers to rows and back, and restores the dataset of a search after a restart.
 
 use super::{FILES, SearchRange};
 use crate::chooser::NumberRange;
@@ -17,7 +17,7 @@ impl NumberRange for SearchRange<'_> {
     }
 
     fn row(&self, number: u64) -> Option<Row> {
-        let request = self.at(number).ok()?;
+        let request = self.request_at(number).ok()?;
         let accelerators = request.accelerators.unwrap_or(self.resolved.plan.accelerators);
         chosen::row(&request, accelerators).ok()
     }
@@ -34,12 +34,12 @@ impl NumberRange for SearchRange<'_> {
             return Some(row.accelerators.into());
         }
         let key = canonical_key(&self.options.key);
-        let own = row.settings.iter().find(|setting| canonical_key(&setting.key) == key)?;
-        own.value.as_ref()?.parse().ok()
+        let setting = row.settings.iter().find(|setting| canonical_key(&setting.key) == key)?;
+        setting.value.as_ref()?.parse().ok()
     }
 
-    fn client_leaves(&self, number: u64) -> Option<f64> {
-        self.client_leaves_too_little(number).ok().flatten()
+    fn client_limit(&self, number: u64) -> Option<f64> {
+        self.insufficient_client_limit(number).ok().flatten()
     }
 
     fn grow(&mut self, known: Option<&Row>) -> bool {
@@ -58,22 +58,23 @@ impl NumberRange for SearchRange<'_> {
 }
 
 impl SearchRange<'_> {
-    /// Go on with the dataset of the `first` row of a search, even if another would fit now. `made` are the folders of datasets that it made.
+    /// Resumes a search with the dataset of its `first` row, even if another one would be chosen now. `made` are the folders of datasets that it
+    /// generated.
     pub fn resume(&mut self, first: Option<&Row>, made: BTreeSet<PathBuf>) -> anyhow::Result<()> {
         self.made = made;
         let mut resumed = self.clone();
         resumed.notes.retain(|note| !note.starts_with("dataset: "));
-        if first.is_some_and(|row| resumed.take_dataset_of(row)) {
+        if first.is_some_and(|row| resumed.switch_to_dataset_of(row)) {
             *self = resumed;
         }
-        self.made_bytes = self.dataset_bytes_made()?;
+        self.generated_bytes = self.bytes_generated_for_search()?;
         Ok(())
     }
 
-    /// Take the dataset of a row that was chosen before a restart, even if another would fit now. False where it is the same.
-    fn take_dataset_of(&mut self, row: &Row) -> bool {
-        let files = row.settings.iter().find(|setting| setting.key == FILES);
-        let files = files.and_then(|setting| setting.value.as_ref()?.parse().ok());
+    /// Switches to the dataset of a row that was chosen before a restart, even if another one would be chosen now. Returns false if it is the same.
+    fn switch_to_dataset_of(&mut self, row: &Row) -> bool {
+        let setting = row.settings.iter().find(|setting| setting.key == FILES);
+        let files = setting.and_then(|setting| setting.value.as_ref()?.parse().ok());
         if files == self.files || !self.may_resize() {
             return false;
         }
@@ -88,13 +89,15 @@ impl SearchRange<'_> {
         true
     }
 
+    /// Switches to the larger dataset of a row. Returns false if that is not possible.
     fn grow_to_dataset_of(&mut self, row: &Row) -> bool {
         let mut larger = self.clone();
-        let is_larger = larger.take_dataset_of(row);
-        let Some(bytes) = is_larger.then(|| larger.dataset_bytes_made().ok()).flatten() else {
+        let is_larger = larger.switch_to_dataset_of(row);
+        let Some(bytes) = is_larger.then(|| larger.bytes_generated_for_search().ok()).flatten()
+        else {
             return false;
         };
-        larger.made_bytes += bytes;
+        larger.generated_bytes += bytes;
         *self = larger;
         true
     }
