@@ -266,7 +266,10 @@ impl ChosenStudy {
     }
 
     /// Folders of the datasets below `roots` that the study generated.
-    pub fn datasets_made(&mut self, roots: &BTreeSet<PathBuf>) -> anyhow::Result<Vec<PathBuf>> {
+    pub fn generated_datasets(
+        &mut self,
+        roots: &BTreeSet<PathBuf>,
+    ) -> anyhow::Result<Vec<PathBuf>> {
         let settings = StudyState::read(&self.files)?.settings;
         let generated = settings.map(|settings| self.machine.own_datasets(roots, &settings.id));
         Ok(generated.unwrap_or_default().into_keys().collect())
@@ -278,7 +281,7 @@ impl ChosenStudy {
         roots: &BTreeSet<PathBuf>,
         kept: &Path,
     ) -> anyhow::Result<()> {
-        for folder in self.datasets_made(roots)?.into_iter().filter(|folder| folder != kept) {
+        for folder in self.generated_datasets(roots)?.into_iter().filter(|folder| folder != kept) {
             let deleted = self.machine.delete_dataset(&folder);
             let listener = self.machine.listener();
             match deleted {

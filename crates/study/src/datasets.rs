@@ -20,7 +20,7 @@ names! {
 
 /// A dataset that the study generated and may delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owned {
+pub struct OwnedDataset {
     /// Its folder.
     pub folder: PathBuf,
     /// Bytes on the storage.
@@ -34,13 +34,13 @@ pub struct Owned {
 ///
 /// # Errors
 /// The space is too small even after all deletions: returns the missing bytes.
-pub fn to_delete(
+pub fn datasets_to_delete(
     policy: Policy,
-    owned: &[Owned],
+    owned: &[OwnedDataset],
     needed_bytes: u64,
     free_bytes: Option<u64>,
 ) -> Result<Vec<PathBuf>, u64> {
-    let mut candidates: Vec<&Owned> = owned.iter().collect();
+    let mut candidates: Vec<&OwnedDataset> = owned.iter().collect();
     // Datasets that no run needs come first, then those needed latest, and larger before smaller ones.
     candidates.sort_by_key(|dataset| {
         (dataset.next_use.map_or(0, |runs| usize::MAX - runs), u64::MAX - dataset.bytes)
@@ -119,7 +119,7 @@ impl Forecast {
         });
         let mut change = DiskChange { generate_bytes: needed_bytes, ..DiskChange::default() };
         let candidates = self.candidates(index, now.folder, &root);
-        match to_delete(self.policy, &candidates, needed_bytes, free_bytes) {
+        match datasets_to_delete(self.policy, &candidates, needed_bytes, free_bytes) {
             Ok(folders) => change.delete = folders,
             Err(short_bytes) => change.short_bytes = Some(short_bytes),
         }
@@ -138,12 +138,12 @@ impl Forecast {
     }
 
     /// Datasets in `root` that may be deleted before run `index`, whose own dataset is in `folder`.
-    fn candidates(&self, index: usize, folder: &Path, root: &Path) -> Vec<Owned> {
+    fn candidates(&self, index: usize, folder: &Path, root: &Path) -> Vec<OwnedDataset> {
         let others = self
             .owned
             .iter()
             .filter(|(other, _)| other.as_path() != folder && other.parent() == Some(root));
-        let candidates = others.map(|(other, bytes)| Owned {
+        let candidates = others.map(|(other, bytes)| OwnedDataset {
             folder: other.clone(),
             bytes: *bytes,
             next_use: self.uses[index..].iter().position(|used| used.as_ref() == Some(other)),
@@ -162,11 +162,15 @@ mod tests {
         (needed_bytes, free_bytes): (u64, Option<u64>),
         expected: Result<&[&str], u64>,
     ) {
-        let owned: Vec<Owned> = owned
+        let owned: Vec<OwnedDataset> = owned
             .iter()
-            .map(|&(folder, bytes, next_use)| Owned { folder: folder.into(), bytes, next_use })
+            .map(|&(folder, bytes, next_use)| OwnedDataset {
+                folder: folder.into(),
+                bytes,
+                next_use,
+            })
             .collect();
-        let found = to_delete(policy, &owned, needed_bytes, free_bytes);
+        let found = datasets_to_delete(policy, &owned, needed_bytes, free_bytes);
         let expected = expected.map(|names| names.iter().map(PathBuf::from).collect());
         assert_eq!(found, expected);
     }

@@ -43,7 +43,7 @@ impl StudyFactor {
     /// The number in the middle of the range; `None` without a range.
     pub fn centre(&self) -> Option<String> {
         let (low, high) = self.range()?;
-        Some(text(spaced(low, high, self.scale, 0.5), self.has_integer_levels()))
+        Some(text(interpolate(low, high, self.scale, 0.5), self.has_integer_levels()))
     }
 
     fn has_integer_levels(&self) -> bool {
@@ -71,11 +71,11 @@ pub(crate) fn steps(
     is_integer: bool,
 ) -> Vec<String> {
     let shares = (0..count).map(|i| f64::from(i) / f64::from(count - 1));
-    shares.map(|share| text(spaced(low, high, scale, share), is_integer)).collect()
+    shares.map(|share| text(interpolate(low, high, scale, share), is_integer)).collect()
 }
 
 /// The number at `share` of the way from `low` to `high`.
-fn spaced(low: f64, high: f64, scale: Spacing, share: f64) -> f64 {
+fn interpolate(low: f64, high: f64, scale: Spacing, share: f64) -> f64 {
     match scale {
         Spacing::Linear => low + (high - low) * share,
         Spacing::Log => low * (high / low).powf(share),
@@ -154,14 +154,14 @@ pub(crate) fn level_in(row: &Row, key: &str) -> Option<String> {
 }
 
 /// Formats a level as it is written in a row. Levels of workload keys are quoted like values of overrides, except for lists and maps.
-pub(crate) fn written(key: &str, level: &str) -> String {
+pub(crate) fn format_level(key: &str, level: &str) -> String {
     let is_bare =
         COLUMNS.contains(&key) || key.starts_with(STUDY_PREFIX) || level.starts_with(['[', '{']);
     if is_bare { level.to_string() } else { setting::quoted(level) }
 }
 
 /// Explains why a level cannot be written in a row; `None` if it can.
-pub(crate) fn unwritable(level: &str) -> Option<&'static str> {
+pub(crate) fn unwritable_reason(level: &str) -> Option<&'static str> {
     if level.chars().any(char::is_control) {
         return Some("it contains a control character");
     }

@@ -18,7 +18,7 @@ pub const DATA: &str = "study.data";
 
 /// Returns the problems and warnings of setting `key` to `level`.
 pub(crate) fn check(key: &str, level: &str, hooks: &BTreeMap<String, String>) -> Vec<Problem> {
-    if let Some(reason) = factor::unwritable(level) {
+    if let Some(reason) = factor::unwritable_reason(level) {
         let message = format!("`{}` cannot be written in a row", level.escape_debug());
         return vec![Problem::error(key, message).hint(format!("change it: {reason}"))];
     }
@@ -37,32 +37,34 @@ pub fn check_study_setting(
     level: &str,
     hooks: &BTreeMap<String, String>,
 ) -> Option<Problem> {
-    let wrong = |message: String, hint: String| Some(Problem::error(key, message).hint(hint));
+    let refusal = |message: String, hint: String| Some(Problem::error(key, message).hint(hint));
     if let Some(name) = key.strip_prefix(HOOK_PREFIX) {
         if hooks.contains_key(name) {
             return None;
         }
-        return wrong(
+        return refusal(
             format!("there is no hook `{name}`"),
             format!(
-                "give its command: `[hooks]` with `{name} = \"COMMAND $1\"` in a design, `# hook {name}: COMMAND` in a CSV"
+                "define its command: `[hooks]` with `{name} = \"COMMAND $1\"` in a design, `# hook {name}: COMMAND` in a CSV"
             ),
         );
     }
     match key {
         CACHE if CACHE_LEVELS.contains(&level) => None,
-        CACHE => wrong(
+        CACHE => refusal(
             format!("`{level}` is not a state of the cache"),
             format!("it may be `{}`", CACHE_LEVELS.join("`, `")),
         ),
         DATA if !level.trim().is_empty() => None,
-        DATA => wrong("an empty path".into(), "give a folder on the storage to be measured".into()),
+        DATA => {
+            refusal("an empty path".into(), "give a folder on the storage to be measured".into())
+        }
         _ => Some(unknown(key)),
     }
 }
 
 fn check_workload_key(key: &str, level: &str) -> Vec<Problem> {
-    let text = format!("{key}={}", factor::written(key, level));
+    let text = format!("{key}={}", factor::format_level(key, level));
     let parsed = match Override::parse(&text) {
         Ok(parsed) => parsed,
         Err(problem) => return vec![problem],
@@ -89,10 +91,7 @@ fn without_effect(key: &str, effect: Effect) -> Option<Problem> {
         Effect::NotYet { feature } => format!("belongs to {feature}, which is not built yet"),
         Effect::Nothing { reason } => format!("changes nothing: {reason}"),
     };
-    Some(
-        Problem::warning(key, message)
-            .hint("vary something that takes effect: `feedrate list keys`"),
-    )
+    Some(Problem::warning(key, message).hint("vary a key that has an effect: `feedrate list keys`"))
 }
 
 fn unknown(key: &str) -> Problem {

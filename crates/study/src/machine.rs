@@ -135,7 +135,7 @@ impl RunnerEnv for ThisMachine {
         self.plan_row(row, settings).is_ok_and(|planned| planned.is_complete)
     }
 
-    fn maker(&self, folder: &Path) -> Option<String> {
+    fn dataset_writer(&self, folder: &Path) -> Option<String> {
         DatasetLock::writer(folder)
     }
 
@@ -148,7 +148,7 @@ impl RunnerEnv for ThisMachine {
         roots: &BTreeSet<PathBuf>,
         study_id: &str,
     ) -> BTreeMap<PathBuf, u64> {
-        own_datasets::made_by(roots, study_id)
+        own_datasets::claimed_by(roots, study_id)
     }
 
     fn delete_dataset(&mut self, folder: &Path) -> io::Result<bool> {

@@ -29,7 +29,7 @@ pub fn claim(folder: &Path, study_id: &str) -> io::Result<()> {
 
 /// Returns the datasets below `roots` that the study claimed, with their bytes. A dataset whose name does not match its settings is a copy by the user
 /// and is left out.
-pub fn made_by(roots: &BTreeSet<PathBuf>, study_id: &str) -> BTreeMap<PathBuf, u64> {
+pub fn claimed_by(roots: &BTreeSet<PathBuf>, study_id: &str) -> BTreeMap<PathBuf, u64> {
     let mut found = BTreeMap::new();
     for entry in roots.iter().flat_map(fs::read_dir).flatten().flatten() {
         let folder = entry.path();
@@ -98,10 +98,10 @@ mod tests {
         let lock = DatasetLock::try_acquire(&folder, LockAccess::Exclusive, "a maker").unwrap();
         assert!(matches!(delete(&folder).unwrap(), Removal::InUse { .. }));
         drop(lock);
-        assert_eq!(made_by(&roots, "you"), BTreeMap::new());
-        assert_eq!(made_by(&roots, "me"), BTreeMap::from([(folder.clone(), 0)]));
+        assert_eq!(claimed_by(&roots, "you"), BTreeMap::new());
+        assert_eq!(claimed_by(&roots, "me"), BTreeMap::from([(folder.clone(), 0)]));
         fs::write(folder.join("thesis.txt"), "mine").unwrap();
-        assert_eq!(made_by(&roots, "me"), BTreeMap::new());
+        assert_eq!(claimed_by(&roots, "me"), BTreeMap::new());
         assert_eq!(delete(&folder).unwrap(), Removal::NotOurs);
         fs::remove_file(folder.join("thesis.txt")).unwrap();
         assert!(matches!(delete(&folder).unwrap(), Removal::Removed(_)));

@@ -93,10 +93,10 @@ impl RowCommand {
     /// # Errors
     /// The row cannot be planned, for this reason.
     pub fn plan(&self) -> Result<PlannedRow, String> {
-        self.planned().map_err(|error| failure::describe(&error))
+        self.try_plan().map_err(|error| failure::describe(&error))
     }
 
-    fn planned(&self) -> anyhow::Result<PlannedRow> {
+    fn try_plan(&self) -> anyhow::Result<PlannedRow> {
         let cache = match self.cache.as_str() {
             "cold" => Cache::Cold,
             "warm" => Cache::Warm,

@@ -107,10 +107,7 @@ pub fn resolve(
 pub fn enter(settings: &StudySettings) -> anyhow::Result<()> {
     let folder = &settings.folder;
     std::env::set_current_dir(folder).with_context(|| {
-        format!(
-            "cannot change to `{}`, where the study was started and which paths of its workloads are relative to",
-            folder.display()
-        )
+        format!("cannot change to `{}`, where the study was started", folder.display())
     })
 }
 

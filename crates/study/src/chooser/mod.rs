@@ -16,7 +16,7 @@ pub use design::FixedDesign;
 pub use history::{History, Measured, Observation, PastRun, RunState};
 pub use scale::{NumberRange, ScaleEnd, ScaleLimits, ScaleRuns, ScaleSearch, score};
 pub use trials::{BASELINE, Candidate, Trial, TrialResponse, Trials, UTILISATION};
-pub use until::{ReplicateGroup, UntilKnown, WantedPrecision, groups};
+pub use until::{ReplicateChooser, ReplicateGroup, WantedPrecision, groups};
 
 use feedrate_analysis::precision::PrecisionStatus;
 use feedrate_measure::metric::{AU_ALL_STEPS, Metric};

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 pub(super) static MEMBER: Member = Member {
     name: "scale",
-    summary: "`scale`: doubles and halves a number, and repeats the runs at the edge until they decide",
+    summary: "`scale`: doubles and halves a number, and repeats the runs at the edge until the result is certain",
     abilities: &[],
 };
 

@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 
 pub(super) static MEMBER: Member = Member {
     name: "trials",
-    summary: "`advise --try`: changes against the workload as it is, then the best two together",
+    summary: "`advise --try`: the unchanged workload and each change in turn, then the best two together",
     abilities: &[],
 };
 
@@ -127,7 +127,7 @@ impl<'a> Trials<'a> {
     }
 
     /// Sets the expected duration of the first run, in seconds.
-    pub fn expect(&mut self, run_s: f64) {
+    pub fn set_expected_run_s(&mut self, run_s: f64) {
         self.first_run_s = run_s;
     }
 
@@ -289,7 +289,7 @@ impl<'a> Trials<'a> {
     }
 
     /// The next place to run, regardless of the budget.
-    fn wanted(&mut self, history: &History) -> Option<usize> {
+    fn next_place(&mut self, history: &History) -> Option<usize> {
         let base = self.trial(history, BASELINE);
         if base.hindrance.is_some() {
             return None;
@@ -340,13 +340,13 @@ impl<'a> Trials<'a> {
 
     /// Whether the budget ended the trials. Call it after [`Chooser::next`] returned `None`.
     pub fn is_out_of_time(&mut self, history: &History) -> bool {
-        self.wanted(history).is_some()
+        self.next_place(history).is_some()
     }
 }
 
 impl Chooser for Trials<'_> {
     fn next(&mut self, history: &History) -> Option<Row> {
-        let place = self.wanted(history)?;
+        let place = self.next_place(history)?;
         if self.budget_s < self.seconds(history) + self.expected_s(history, place) {
             return None;
         }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) static MEMBER: Member = Member {
     name: "until",
-    summary: "`study run --until`: replicates of each experiment until its interval is narrow enough",
+    summary: "`study run --until`: replicates of each experiment until its confidence interval is narrow enough",
     abilities: &[],
 };
 
@@ -68,7 +68,7 @@ pub fn groups(history: &History, response: &Metric) -> Vec<ReplicateGroup> {
 
 /// Adds replicates until the response of each experiment is precise enough.
 #[derive(Debug)]
-pub struct UntilKnown {
+pub struct ReplicateChooser {
     wanted: WantedPrecision,
     only: Vec<String>,
     /// Labels of experiments whose end was reported.
@@ -76,10 +76,10 @@ pub struct UntilKnown {
     events: Vec<ChooserEvent>,
 }
 
-impl UntilKnown {
+impl ReplicateChooser {
     /// Creates the chooser. `only` has patterns of the rows that may be repeated; see [`is_wanted`].
     pub fn new(wanted: WantedPrecision, only: Vec<String>) -> Self {
-        UntilKnown { wanted, only, reported: BTreeSet::new(), events: Vec::new() }
+        ReplicateChooser { wanted, only, reported: BTreeSet::new(), events: Vec::new() }
     }
 
     /// Reports, once, that an experiment gets no more replicates.
@@ -93,7 +93,7 @@ impl UntilKnown {
     }
 }
 
-impl Chooser for UntilKnown {
+impl Chooser for ReplicateChooser {
     fn next(&mut self, history: &History) -> Option<Row> {
         if let Some(pending) = FixedDesign.next(history) {
             return Some(pending);

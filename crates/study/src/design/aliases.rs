@@ -166,7 +166,7 @@ impl Chain {
         let words: Vec<&str> = words.map(String::as_str).collect();
         let rest = match self.further {
             0 => String::new(),
-            further => format!(" and {further} of more factors"),
+            further => format!(" and {further} with more factors"),
         };
         format!("{}{rest}", words.join(" = "))
     }

@@ -8,7 +8,7 @@ use feedrate_spec::units::counted;
 
 pub(super) static DESIGN: DesignKind = DesignKind {
     name: "fractional",
-    summary: "2^(k-p): a fraction of 2^k, with the effects that it confounds.",
+    summary: "2^(k-p): a fraction of 2^k, with a table of the effects that it confounds.",
     estimates: "one estimate for each chain of the alias table; from resolution 5 on, all effects of up to two factors",
     options: &[
         DesignOption {
@@ -24,7 +24,7 @@ pub(super) static DESIGN: DesignKind = DesignKind {
             meaning: "The smallest standard fraction of at least this resolution, 3 to 8.",
         },
     ],
-    lay,
+    create_points,
 };
 
 /// Number of factors, and a generator of minimum aberration for each of the last p factors: Montgomery, "Design and Analysis of Experiments",
@@ -67,15 +67,15 @@ struct Generator {
     word: Word,
 }
 
-fn lay(request: &DesignRequest) -> Result<DesignPoints, Problem> {
+fn create_points(request: &DesignRequest) -> Result<DesignPoints, Problem> {
     levels::require_two(request.factors, DESIGN.name)?;
     let factors = request.factors.len();
     if factors > FACTORS_MAX {
         return Err(Problem::error(
             "factors",
-            format!("{factors} factors, there are letters for {FACTORS_MAX}"),
+            format!("{factors} factors, more than the maximum of {FACTORS_MAX}"),
         )
-        .hint("leave out those that matter least"));
+        .hint("leave out the least important ones"));
     }
     let generators = generators(request, factors)?;
     let defining = aliases::group(&defining_words(&generators));
@@ -107,6 +107,7 @@ fn high_factors(run: usize, base: &[usize], generators: &[Generator]) -> u32 {
     high_generated.fold(high, |bits, generator| bits | 1 << generator.factor)
 }
 
+/// The words that are equal to the mean, one for each generator.
 fn defining_words(generators: &[Generator]) -> Vec<Word> {
     let words = generators.iter();
     words.map(|generator| generator.word.times(Word::from_factors(1 << generator.factor))).collect()
@@ -125,6 +126,7 @@ fn refuse_constant_words(defining: &[Word]) -> Result<(), Problem> {
     }
 }
 
+/// The generators that the options of the design request.
 fn generators(request: &DesignRequest, factors: usize) -> Result<Vec<Generator>, Problem> {
     let given = request.options.words("generators");
     let p = request.options.count("p")?;
@@ -141,6 +143,7 @@ fn generators(request: &DesignRequest, factors: usize) -> Result<Vec<Generator>,
     }
 }
 
+/// The tabulated generators of 2^(factors-p).
 fn standard(factors: usize, p: usize) -> Result<Vec<Generator>, Problem> {
     table(factors, p).ok_or_else(|| {
         let known: Vec<String> = tabulated(factors).map(|p| p.to_string()).collect();
@@ -150,11 +153,14 @@ fn standard(factors: usize, p: usize) -> Result<Vec<Generator>, Problem> {
         );
         problem.hint(match known.as_slice() {
             [] => {
-                "a fraction needs at least three factors; of more than fifteen, give `generators`"
+                "a fraction needs at least three factors; for more than fifteen, give `generators`"
                     .into()
             }
             known => {
-                format!("of {factors} factors, p may be {}; or give `generators`", known.join(", "))
+                format!(
+                    "for {factors} factors, p may be {}; or give `generators`",
+                    known.join(", ")
+                )
             }
         })
     })
@@ -171,7 +177,7 @@ fn with_resolution(factors: usize, resolution: u32) -> Result<Vec<Generator>, Pr
         let message =
             format!("no standard fraction of {factors} factors has resolution {resolution}");
         Problem::error("design.resolution", message)
-            .hint("take a lower one, or `two_level` for all combinations")
+            .hint("use a lower one, or `two_level` for all combinations")
     })
 }
 
@@ -194,15 +200,16 @@ fn table(factors: usize, p: usize) -> Option<Vec<Generator>> {
         .collect()
 }
 
+/// Parses generators given by the user.
 fn parse_generators(given: &[String], factors: usize) -> Result<Vec<Generator>, Problem> {
-    let wrong = |message: String| {
+    let invalid = |message: String| {
         let last = aliases::letter(factors - 1);
         Problem::error("design.generators", message).hint(format!(
             "write `D=ABC`: letters A to {last} without I, in the order of the factors; each further factor once on the left"
         ))
     };
     if given.len() > GENERATORS_MAX.min(factors - 1) {
-        return Err(wrong(format!(
+        return Err(invalid(format!(
             "{} for {}",
             counted(given.len() as u64, "generator"),
             counted(factors as u64, "factor")
@@ -210,19 +217,19 @@ fn parse_generators(given: &[String], factors: usize) -> Result<Vec<Generator>, 
     }
     let mut generators: Vec<Generator> = Vec::new();
     for text in given {
-        let misread = |c: char| {
-            wrong(format!("`{text}`: `{c}` is not the letter of a factor, or occurs twice"))
+        let unknown_letter = |c: char| {
+            invalid(format!("`{text}`: `{c}` is not the letter of a factor, or occurs twice"))
         };
         let (factor_text, word_text) =
-            text.split_once('=').ok_or_else(|| wrong(format!("`{text}` has no `=`")))?;
-        let left = Word::parse(factor_text, factors).map_err(misread)?;
-        let word = Word::parse(word_text, factors).map_err(misread)?;
+            text.split_once('=').ok_or_else(|| invalid(format!("`{text}` has no `=`")))?;
+        let left = Word::parse(factor_text, factors).map_err(unknown_letter)?;
+        let word = Word::parse(word_text, factors).map_err(unknown_letter)?;
         if left.order() != 1 || left.is_negative {
-            return Err(wrong(format!("`{text}` needs exactly one letter on the left")));
+            return Err(invalid(format!("`{text}` needs exactly one letter on the left")));
         }
         let factor = left.factors.trailing_zeros() as usize;
         if generators.iter().any(|known| known.factor == factor) {
-            return Err(wrong(format!("`{}` is defined twice", aliases::letter(factor))));
+            return Err(invalid(format!("`{}` is defined twice", aliases::letter(factor))));
         }
         generators.push(Generator { factor, word });
     }
@@ -233,7 +240,7 @@ fn parse_generators(given: &[String], factors: usize) -> Result<Vec<Generator>, 
             "`{}` is the product of factors that are products themselves",
             aliases::letter(dependent.factor)
         );
-        return Err(wrong(message));
+        return Err(invalid(message));
     }
     Ok(generators)
 }

@@ -8,10 +8,10 @@ pub(super) static DESIGN: DesignKind = DesignKind {
     summary: "Every combination of all levels.",
     estimates: "all effects and all interactions",
     options: &[],
-    lay,
+    create_points,
 };
 
-fn lay(request: &DesignRequest) -> Result<DesignPoints, Problem> {
+fn create_points(request: &DesignRequest) -> Result<DesignPoints, Problem> {
     let counts = request.factors.iter().map(|factor| factor.levels.len());
     let count =
         counts.clone().try_fold(1_u64, |product, levels| product.checked_mul(levels as u64));

@@ -11,7 +11,7 @@ pub(super) fn require_two(factors: &[StudyFactor], design: &str) -> Result<(), P
     };
     let message = format!("has {} levels, `{design}` takes two: low and high", factor.levels.len());
     Err(Problem::error(format!("factors.{}", factor.name), message)
-        .hint("leave two levels, or take `full_factorial`"))
+        .hint("give two levels, or use `full_factorial`"))
 }
 
 /// Returns the point with each factor at its high or low level.

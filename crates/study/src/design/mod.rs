@@ -33,7 +33,7 @@ pub static DESIGNS: &[&DesignKind] = &[
 const REPLACEMENTS: [(&str, &str); 2] = [
     (
         "plackett_burman",
-        "screen with `fractional`: `resolution = 3` takes up to 15 factors, `resolution = 4` keeps main effects clear of interactions of two",
+        "screen with `fractional`: `resolution = 3` takes up to 15 factors, `resolution = 4` does not confound main effects with two-factor interactions",
     ),
     (
         "latin_hypercube",
@@ -55,7 +55,7 @@ pub struct DesignKind {
     /// Options besides the factors.
     pub options: &'static [DesignOption],
     /// Creates the points. The caller has checked that there is a factor, that each has a level, and that all options exist.
-    lay: fn(&DesignRequest) -> Result<DesignPoints, Problem>,
+    create_points: fn(&DesignRequest) -> Result<DesignPoints, Problem>,
 }
 
 /// An option of a kind of design.
@@ -132,7 +132,7 @@ impl DesignKind {
         if problems.has_errors() {
             return Err(problems);
         }
-        Ok((self.lay)(request)?)
+        Ok((self.create_points)(request)?)
     }
 
     fn unknown_option(&self, name: &str) -> Problem {
@@ -177,6 +177,6 @@ fn bounded(points: Option<u64>) -> Result<usize, Problem> {
         let count = points
             .map_or("more points than can be counted".into(), |points| format!("{points} points"));
         Problem::error("design", format!("{count}, the limit is {RUNS_MAX}"))
-            .hint("take fewer factors or levels, or `fractional`, which needs fewer")
+            .hint("use fewer factors or levels, or `fractional`, which needs fewer points")
     })
 }

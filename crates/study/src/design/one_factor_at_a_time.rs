@@ -7,12 +7,12 @@ use feedrate_spec::problem::Problem;
 pub(super) static DESIGN: DesignKind = DesignKind {
     name: "one_factor_at_a_time",
     summary: "The baseline, and each other level of each factor alone.",
-    estimates: "the effect of each factor beside the baseline; no interactions",
+    estimates: "the effect of each factor relative to the baseline; no interactions",
     options: &[],
-    lay,
+    create_points,
 };
 
-fn lay(request: &DesignRequest) -> Result<DesignPoints, Problem> {
+fn create_points(request: &DesignRequest) -> Result<DesignPoints, Problem> {
     let baseline: Point = vec![None; request.factors.len()];
     let mut points = vec![baseline.clone()];
     for (i, factor) in request.factors.iter().enumerate() {

@@ -9,10 +9,10 @@ pub(super) static DESIGN: DesignKind = DesignKind {
     summary: "2^k: every combination of factors at two levels; with r replicates, 2^k·r.",
     estimates: "all effects and all interactions of two levels; with replicates, their errors",
     options: &[],
-    lay,
+    create_points,
 };
 
-fn lay(request: &DesignRequest) -> Result<DesignPoints, Problem> {
+fn create_points(request: &DesignRequest) -> Result<DesignPoints, Problem> {
     levels::require_two(request.factors, DESIGN.name)?;
     let count = 1_u64.checked_shl(request.factors.len() as u32);
     let runs = 0..super::bounded(count)?;

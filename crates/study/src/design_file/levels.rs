@@ -19,13 +19,13 @@ pub(crate) fn factors(given: &Value, problems: &mut Problems) -> Vec<StudyFactor
     let mut found = Vec::new();
     match given {
         Value::Null => {}
-        Value::Object(entries) => section("", entries, &mut found, problems),
+        Value::Object(entries) => parse_section("", entries, &mut found, problems),
         Value::Array(items) => {
             for (i, item) in items.iter().enumerate() {
                 let place = format!("factors[{i}]");
                 match item {
                     Value::Object(entries) => {
-                        found.extend(described(&place, None, entries, problems))
+                        found.extend(parse_factor(&place, None, entries, problems))
                     }
                     other => problems.push(not_a_factor(&place, other)),
                 }
@@ -43,7 +43,7 @@ fn not_a_factor(place: &str, value: &Value) -> Problem {
 
 /// Parses a map of factors. A map inside it that has one of [`FACTOR_KEYS`] is a factor; any other map is part of a dotted key, as TOML nests
 /// `reader.batch_size = [1, 2]`.
-fn section(
+fn parse_section(
     above: &str,
     entries: &Map<String, Value>,
     found: &mut Vec<StudyFactor>,
@@ -54,12 +54,17 @@ fn section(
         let place = format!("factors.{key}");
         match value {
             Value::Object(inner) if FACTOR_KEYS.iter().any(|key| inner.contains_key(*key)) => {
-                found.extend(described(&place, Some(&key), inner, problems));
+                found.extend(parse_factor(&place, Some(&key), inner, problems));
             }
             Value::Object(inner) if inner.is_empty() => problems.push(no_levels(&place)),
-            Value::Object(inner) => section(&key, inner, found, problems),
+            Value::Object(inner) => parse_section(&key, inner, found, problems),
             Value::Array(_) => {
-                found.extend(problems.ok_or_push(listed(&place, None, &key, words(value))));
+                found.extend(problems.ok_or_push(factor_with_levels(
+                    &place,
+                    None,
+                    &key,
+                    words(value),
+                )));
             }
             _ => problems.push(not_a_factor(&place, value)),
         }
@@ -72,7 +77,7 @@ fn no_levels(place: &str) -> Problem {
 }
 
 /// Parses one factor from a map. `written` is its key in the parent map. If the map has a `key` itself, `written` is the name of the factor.
-fn described(
+fn parse_factor(
     place: &str,
     written: Option<&str>,
     entries: &Map<String, Value>,
@@ -95,7 +100,7 @@ fn described(
     let name = entries.get("name").map(text).or(outer_name);
     let scale = problems.ok_or_push(scale(place, entries.get("log")));
     let levels = match entries.get("levels") {
-        None => range(place, entries, scale?, problems)?,
+        None => parse_range(place, entries, scale?, problems)?,
         Some(levels) => {
             for key in ["low", "high", "steps"].iter().filter(|key| entries.contains_key(**key)) {
                 problems.push(
@@ -106,7 +111,7 @@ fn described(
             words(levels)
         }
     };
-    let factor = problems.ok_or_push(listed(place, name, &key, levels))?;
+    let factor = problems.ok_or_push(factor_with_levels(place, name, &key, levels))?;
     (problems.0.len() == before).then_some(StudyFactor { scale: scale?, ..factor })
 }
 
@@ -117,13 +122,13 @@ fn scale(place: &str, log: Option<&Value>) -> Result<Spacing, Problem> {
         Some(other) => {
             let problem =
                 Problem::error(format!("{place}.log"), format!("`{other}` is not true or false"));
-            Err(problem.hint("`true` spaces numbers by equal quotients"))
+            Err(problem.hint("`true` spaces levels by equal quotients"))
         }
     }
 }
 
 /// Creates a factor from its levels. Without `name`, the factor has the last part of its key as name.
-fn listed(
+fn factor_with_levels(
     place: &str,
     name: Option<String>,
     key: &str,
@@ -149,7 +154,7 @@ fn listed(
 }
 
 /// Parses a range. Its levels are the two ends, or as many as `steps` gives.
-fn range(
+fn parse_range(
     place: &str,
     entries: &Map<String, Value>,
     scale: Spacing,
@@ -167,14 +172,14 @@ fn range(
     if from >= to {
         problems.push(
             Problem::error(place, format!("`low` is `{low}`, not below `high`, `{high}`"))
-                .hint("exchange them, or set them apart"),
+                .hint("swap them, or choose different ones"),
         );
         return None;
     }
     if scale == Spacing::Log && from <= 0.0 {
         problems.push(
             Problem::error(place, format!("a logarithmic scale from `{low}`"))
-                .hint("begin above 0, or leave `log` out"),
+                .hint("start above 0, or leave `log` out"),
         );
         return None;
     }

@@ -6,7 +6,7 @@ use feedrate_spec::catalog::Member;
 pub(super) static LAUNCHER: Launcher = Launcher {
     member: Member {
         name: "mpirun",
-        summary: "A process for each accelerator by the MPI's own launcher: `mpirun`, or what the variable `MPIRUN` names.",
+        summary: "A process for each accelerator, started by the MPI's own launcher: `mpirun`, or the command in the variable `MPIRUN`.",
         abilities: &[],
     },
     scripts,

@@ -11,7 +11,7 @@ const JOB: &str = "job.sh";
 pub(super) static LAUNCHER: Launcher = Launcher {
     member: Member {
         name: "sbatch",
-        summary: "A Slurm job for each run, which is submitted and waited for; one process for each accelerator.",
+        summary: "A Slurm job for each run, with a process for each accelerator; the study waits for its end.",
         abilities: &[Ability::Elsewhere],
     },
     scripts,

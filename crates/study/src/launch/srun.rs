@@ -7,7 +7,7 @@ use feedrate_spec::escape::bash_word;
 pub(super) static LAUNCHER: Launcher = Launcher {
     member: Member {
         name: "srun",
-        summary: "A process for each accelerator, as a step of the Slurm job that the study runs in.",
+        summary: "A process for each accelerator, as a step of the Slurm job in which the study runs.",
         abilities: &[Ability::JobSteps],
     },
     scripts,
@@ -16,7 +16,7 @@ pub(super) static LAUNCHER: Launcher = Launcher {
 fn scripts(job: &LaunchJob<'_>) -> Result<Scripts, LaunchError> {
     if (job.variable)("SLURM_JOB_ID").is_none() {
         return Err(LaunchError {
-            message: "launch `srun` starts steps of a Slurm job, and this is not inside of one".into(),
+            message: "launch `srun` starts steps of a Slurm job, but no job is active".into(),
             hint: "start the study in a job (`feedrate slurm STUDY.csv`, `salloc`), or choose launch `sbatch`".into(),
         });
     }

@@ -94,7 +94,7 @@ fn unsupported_runs_and_options_are_refused() {
         options: &none,
         variable: &|_| None,
     };
-    check((find("srun").unwrap().scripts)(&job), "not inside of one");
+    check((find("srun").unwrap().scripts)(&job), "no job is active");
     check((find("sbatch").unwrap().scripts)(&job), "`/my results/job.sh` has a blank");
 }
 

@@ -121,7 +121,7 @@ fn refuse_too_many(
         return Ok(());
     }
     Err(Problem::error("design", format!("{runs} runs, the limit is {RUNS_MAX}"))
-        .hint("take fewer replicates, centre points or levels"))
+        .hint("use fewer replicates, centre points or levels"))
 }
 
 /// Returns the row of each point: the baseline with the levels of the point.
@@ -132,7 +132,7 @@ fn rows(baseline: &Row, factors: &[StudyFactor], points: &[Point]) -> Result<Vec
         let mut row = baseline.clone();
         for (factor, level) in factors.iter().zip(point) {
             let Some(level) = level else { continue };
-            let written = factor::written(&factor.key, level);
+            let written = factor::format_level(&factor.key, level);
             if let Err(problem) = factor::set(&mut row, &factor.key, &written)
                 && !problems.0.contains(&problem)
             {

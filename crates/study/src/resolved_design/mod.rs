@@ -184,7 +184,7 @@ fn baseline_row(
         let is_valid = found.iter().all(|problem| problem.severity == ProblemSeverity::Warning);
         problems.0.extend(found);
         if is_valid {
-            let level = factor::written(&key, &value);
+            let level = factor::format_level(&key, &value);
             problems.ok_or_push(factor::set(&mut row, &key, &level));
         }
     }
@@ -241,7 +241,8 @@ fn check_factors(
                 .push(Problem::error(place, message).hint("put all its levels into one factor"));
         } else if others.iter().any(|other| other.name == factor.name) {
             problems.push(
-                Problem::error(place, "is the name of two factors").hint("give one another `name`"),
+                Problem::error(place, "is the name of two factors")
+                    .hint("give one of them another `name`"),
             );
         }
         let mut reported: Vec<String> = Vec::new();
@@ -287,7 +288,7 @@ fn kind(given: &Value, problems: &mut Problems) -> Option<(&'static DesignKind, 
     let kind = match name {
         Some(name) => design::find(&name),
         None => Err(Problem::error("design.kind", "no kind of design is given")
-            .hint("`full_factorial` is every combination of all levels; `feedrate list designs` has the others")),
+            .hint("`full_factorial` has all combinations of all levels; for others, see `feedrate list designs`")),
     };
     Some((problems.ok_or_push(kind)?, DesignOptions(options)))
 }

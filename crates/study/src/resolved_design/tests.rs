@@ -149,7 +149,7 @@ fn a_design_that_sets_a_key_twice_is_refused() {
 fn the_comments_of_a_fraction_have_its_alias_table() {
     let drawn = drawn("screening.toml", &shipped("screening.toml"));
     insta::assert_snapshot!(drawn.comments.join("\n"), @"
-    design: fractional. 2^(k-p): a fraction of 2^k, with the effects that it confounds.
+    design: fractional. 2^(k-p): a fraction of 2^k, with a table of the effects that it confounds.
     estimates: one estimate for each chain of the alias table; from resolution 5 on, all effects of up to two factors
     baseline: unet3d_h100_custom, 5 epochs, 1 process
     factor processes: 1 (baseline), 8

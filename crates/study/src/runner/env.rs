@@ -156,7 +156,7 @@ pub trait RunnerEnv {
     fn has_complete_dataset(&mut self, row: &Row, settings: &StudySettings) -> bool;
 
     /// Describes the process that generates or removes the dataset in `folder`; `None` without one.
-    fn maker(&self, folder: &Path) -> Option<String>;
+    fn dataset_writer(&self, folder: &Path) -> Option<String>;
 
     /// Free bytes of the file system of `folder`, which may not exist yet; `None` if unknown.
     fn free_bytes(&self, folder: &Path) -> Option<u64>;

@@ -243,7 +243,7 @@ impl<'a> Runner<'a> {
                 extended
             }
         };
-        self.prefer_free(&current_rows, &mut pending);
+        self.prefer_available_dataset(&current_rows, &mut pending);
         let Some(&index) = pending.first() else { return Ok(false) };
         let next = RowRef { rows: &current_rows, index };
         let is_open_ended = known.is_none();

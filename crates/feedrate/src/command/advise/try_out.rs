@@ -115,7 +115,7 @@ impl TryOut<'_> {
         let combine = |change: &[String]| candidate(template, change);
         let mut trials = Trials::new(baseline, candidates, response, self.budget_s, combine);
         let run_s = Derived::new(self.record).value(&DURATION_S).unwrap_or_default();
-        trials.expect(run_s + START_S);
+        trials.set_expected_run_s(run_s + START_S);
         let ended = study.run(&mut trials, observe);
         remove_unneeded_datasets(template, study, trials.candidates())?;
         let end = ended?;

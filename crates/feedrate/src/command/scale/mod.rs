@@ -135,7 +135,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     let question = question(&options, &range);
     let mut study =
         ChosenStudy::open(&question, &root, range.user(), arguments.again, runner_host())?;
-    let made = study.datasets_made(&range.dataset_root()?.into_iter().collect())?;
+    let made = study.generated_datasets(&range.dataset_root()?.into_iter().collect())?;
     range.resume(study.files.table()?.rows().next(), made.into_iter().collect())?;
     range.notes.iter().for_each(|note| messages::note(format!("note: {note}")));
     let goal = range.goal(range.bound);

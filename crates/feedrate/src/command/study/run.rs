@@ -19,7 +19,7 @@ use feedrate_results::row::Row;
 use feedrate_results::state::{Status, StudyState};
 use feedrate_spec::escape::bash_word;
 use feedrate_spec::units;
-use feedrate_study::chooser::{Chooser, FixedDesign, UntilKnown, WantedPrecision};
+use feedrate_study::chooser::{Chooser, FixedDesign, ReplicateChooser, WantedPrecision};
 use feedrate_study::datasets::Policy;
 use feedrate_study::ledger::{Ledger, select_rows};
 use feedrate_study::machine::ThisMachine;
@@ -119,7 +119,7 @@ fn chooser(arguments: &StudyRunArguments) -> Box<dyn Chooser> {
     let StudyRunArguments { response, max_replicates: replicates_max, .. } = *arguments;
     let Some(until) = arguments.until else { return Box::new(FixedDesign) };
     let wanted = WantedPrecision { until, response, replicates_max };
-    Box::new(UntilKnown::new(wanted, arguments.only.clone()))
+    Box::new(ReplicateChooser::new(wanted, arguments.only.clone()))
 }
 
 /// Output of `study run --json`.

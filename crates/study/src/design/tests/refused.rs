@@ -34,7 +34,7 @@ fn fractions_that_confound_too_much_are_refused() {
         (5, vec![("p", "1"), ("resolution", "3")], "a fraction needs exactly one of"),
         (5, vec![("p", "3")], "p may be 1, 2"),
         (5, vec![("p", "x")], "`x` is not a whole number"),
-        (26, vec![("p", "1")], "26 factors, there are letters for 25"),
+        (26, vec![("p", "1")], "26 factors, more than the maximum of 25"),
         (5, vec![("resolution", "6")], "no standard fraction of 5 factors has resolution 6"),
         (4, vec![("generators", "D")], "`D` has no `=`"),
         (4, vec![("generators", "D=ABE")], "`E` is not the letter"),

@@ -8,7 +8,7 @@ fn datasets_are_deleted_to_make_room() {
     let mut env = FakeEnv { free_bytes: Some(99), ..study.env() };
     let (report, _) = study.run(&mut env, RunnerOptions::default()).unwrap();
     let reason = &report.failed[0].1;
-    assert!(reason.contains("needs 100 B, 1 B more than there is room"), "{reason}");
+    assert!(reason.contains("needs 100 B, 1 B more than fits"), "{reason}");
     let retry = RunnerOptions { retry: true, ..RunnerOptions::default() };
     let mut env = FakeEnv { free_bytes: Some(100), ..study.env() };
     assert_eq!(study.run(&mut env, retry).unwrap().0.finished, 4);

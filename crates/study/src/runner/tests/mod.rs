@@ -95,7 +95,7 @@ impl RunnerEnv for FakeEnv {
         self.free_bytes
     }
 
-    fn maker(&self, folder: &Path) -> Option<String> {
+    fn dataset_writer(&self, folder: &Path) -> Option<String> {
         fs::read_to_string(folder.join("maker")).ok()
     }
 

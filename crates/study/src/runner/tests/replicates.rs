@@ -1,7 +1,7 @@
 //! Tests of replicates and their number.
 
 use super::*;
-use crate::chooser::{ChooserEvent, UntilKnown, WantedPrecision, groups};
+use crate::chooser::{ChooserEvent, ReplicateChooser, WantedPrecision, groups};
 use feedrate_analysis::precision::{self, NextStep};
 use feedrate_measure::metric::Metric;
 
@@ -36,7 +36,7 @@ fn replicates_are_added_until_the_response_is_precise_or_out_of_reach() {
         response: Metric::find("au_all_steps").unwrap(),
         replicates_max: 8,
     };
-    let until = || UntilKnown::new(wanted, Vec::new());
+    let until = || ReplicateChooser::new(wanted, Vec::new());
     let mut env = study.env();
     study.choose(&mut env, RunnerOptions::default(), &mut until()).unwrap();
     let rows: Vec<Row> = study.files.table().unwrap().rows().cloned().collect();
