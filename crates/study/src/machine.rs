@@ -75,7 +75,7 @@ impl RunnerReporter for Silent {
     }
 }
 
-/// What the program provides for a runner.
+/// Services that the program provides to a runner.
 pub struct RunnerHost {
     /// Shows the progress.
     pub reporter: Box<dyn RunnerReporter>,

@@ -197,7 +197,7 @@ impl Search {
         self.values.keys().copied().filter(move |&number| self.certainty(number) == wanted)
     }
 
-    /// What the mean suggests, certain or not; `None` without values.
+    /// The decision that the mean suggests, certain or not; `None` without values.
     fn seems(&self, number: u64) -> Option<Certainty> {
         let mean = stats::mean(self.values_at(number))?;
         Some(if self.goal.least <= mean { Certainty::Holds } else { Certainty::Fails })

@@ -25,7 +25,7 @@ pub struct PastRun {
 }
 
 impl PastRun {
-    /// Whether the run is finished, but its result is not about the storage.
+    /// Whether the run is finished, but its result does not measure the storage.
     pub fn is_worthless(&self) -> bool {
         match &self.state {
             RunState::Done(measured) => measured.observation.worthless.is_some(),
@@ -66,7 +66,7 @@ pub struct Observation {
     values: BTreeMap<MetricId, f64>,
     /// Seconds that training waited for checkpoints; `None` without checkpoints.
     pub checkpoint_wait_s: Option<f64>,
-    /// Reason why the result is not about the storage.
+    /// Reason why the result does not measure the storage.
     pub worthless: Option<String>,
 }
 

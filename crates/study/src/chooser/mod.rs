@@ -53,7 +53,7 @@ pub trait Chooser {
         true
     }
 
-    /// Whether to repeat a finished run when the study is restarted, because its result is not about the storage.
+    /// Whether to repeat a finished run when the study is restarted, because its result does not measure the storage.
     fn is_worthless(&self, past: &PastRun) -> bool {
         past.is_worthless()
     }

@@ -21,7 +21,7 @@ pub trait NumberRange: Clone {
     fn max(&self) -> u64;
     /// The row that runs one number.
     fn row(&self, number: u64) -> Option<Row>;
-    /// Upper limit of the utilisation by the client's own work at a number, if it misses the target; then no run is needed.
+    /// Upper limit of the utilisation at a number by the client's own work, in percent. `None` if the target is possible, so that a run is needed.
     fn client_limit(&self, number: u64) -> Option<f64>;
     /// A number in words: `4 accelerators`.
     fn words(&self, number: u64) -> String;
@@ -38,7 +38,7 @@ pub trait NumberRange: Clone {
 pub struct ScaleLimits {
     /// Maximum number of runs.
     pub runs_max: u64,
-    /// Time of all runs, in seconds, without making datasets.
+    /// Time of all runs, in seconds, without generating datasets.
     pub budget_s: f64,
 }
 
@@ -51,7 +51,7 @@ pub enum ScaleEnd {
     OutOfRuns,
     /// Another run would probably end after the budget.
     OutOfTime,
-    /// The result of a run is not about the storage.
+    /// The result of a run does not measure the storage.
     Worthless {
         /// Number of the run in the search, from 1.
         run: usize,
@@ -84,7 +84,7 @@ pub struct ScaleSearch<R> {
     limits: ScaleLimits,
     /// The range of each dataset, the current one last.
     stages: Vec<R>,
-    /// Utilisations in percent to which the client limits numbers that therefore miss the target.
+    /// Upper limits of the utilisation by the client's own work, in percent, at numbers that miss the target because of it.
     client_limits: BTreeMap<u64, f64>,
     events: Vec<ChooserEvent>,
 }
@@ -156,7 +156,7 @@ impl<R: NumberRange> ScaleSearch<R> {
         &self.stages[self.stages.len() - 1]
     }
 
-    /// Utilisations in percent to which the client limits numbers that therefore miss the target.
+    /// Upper limits of the utilisation by the client's own work, in percent, at numbers that miss the target because of it.
     pub fn client_limits(&self) -> &BTreeMap<u64, f64> {
         &self.client_limits
     }

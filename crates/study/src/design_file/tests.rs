@@ -208,7 +208,7 @@ overrides = ["reader.batch_size=many", "nonsense"]
             "no workload is given",
             "`many`",
             "nonsense",
-            "hooks.a b: is no name",
+            "hooks.a b: is not a valid hook name",
         ],
     );
 }

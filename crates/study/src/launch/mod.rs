@@ -91,7 +91,7 @@ pub struct Scripts {
     pub files: Vec<(&'static str, String)>,
 }
 
-/// Why a launcher cannot start a run.
+/// The reason why a launcher cannot start a run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct LaunchError {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a runner has to know of the plan of a row.
+/// The parts of a row's plan that a runner needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowPlan {
     /// The dataset; `None` if the run reads no files.
@@ -55,7 +55,7 @@ pub struct RowJob<'a> {
     pub attempt: u64,
 }
 
-/// Why a task ended without a result.
+/// The reason why a task ended without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskEnd {
     /// The user wants to stop.

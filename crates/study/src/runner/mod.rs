@@ -1,7 +1,7 @@
 //! Runs the pending rows of a study, one after another. No result is lost, duplicated or marked wrongly if the runner is killed at any moment.
 //!
-//! The order of writes ensures that: the folder of a run names its row from the start; results are checked and synced before the CSV marks the row with
-//! `Y`; the check is written to the folder only after that.
+//! This depends on the order of writes. The folder of a run names its row from the start. Results are checked and synced before the CSV marks the row
+//! with `Y`, and only then is the check written to the folder.
 
 mod env;
 mod select;
@@ -45,7 +45,7 @@ pub struct RunnerOptions {
     pub datasets: Policy,
     /// Require results of the current plan: rows with results of another plan are set back at the start, and a run by another plan fails.
     pub same_plan: bool,
-    /// Set back rows at the start whose results are not about the storage.
+    /// Set back rows at the start whose results do not measure the storage, such as those that memory served.
     pub repeat_worthless: bool,
 }
 
@@ -139,7 +139,7 @@ impl<'r> RowRef<'r> {
     }
 }
 
-/// Why an attempt has no result: its task ended, or the runner cannot continue.
+/// The reason why an attempt has no result: its task ended, or the runner cannot continue.
 enum Broken {
     Run(TaskEnd),
     Runner(RunnerError),

@@ -33,7 +33,7 @@ const NUMBER_MAX: u64 = 1 << 20;
 const FILES_MAX: u64 = 1 << 40;
 /// Factor by which a larger dataset extends the range, if there is space.
 const GROWTH: u64 = 4;
-/// A larger dataset keeps one part in this number of the free space free.
+/// A larger dataset leaves 1 / `FREE_PARTS` of the free space unused.
 const FREE_PARTS: u64 = 10;
 
 const FILES: &str = "dataset.num_files_train";
@@ -151,7 +151,7 @@ impl<'a> SearchRange<'a> {
         Ok(range)
     }
 
-    /// Parent folder of the datasets of the search; `None` without files or folder.
+    /// Parent folder of the datasets of the search; `None` if they are not in a folder.
     pub fn dataset_root(&self) -> anyhow::Result<Option<PathBuf>> {
         let plan = self.plan(self.max)?;
         if !dataset::is_in_folder(&plan) {
@@ -201,7 +201,7 @@ impl<'a> SearchRange<'a> {
         resolve_named(&self.request_at(number)?)
     }
 
-    /// Upper limit of the utilisation at `number` by the client's own work, in percent, if it is below the target. Then a run is not needed.
+    /// Upper limit of the utilisation at `number` by the client's own work, in percent. `None` if it is not below the target, so that a run is needed.
     pub fn insufficient_client_limit(&self, number: u64) -> anyhow::Result<Option<f64>> {
         if !self.is_overall_or_sustained_au {
             return Ok(None);
