@@ -135,7 +135,7 @@ fn pipeline(bound: Bound, derived: &Derived) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedrate_analysis::advice::{self, Case, ranked_proposals as proposals};
+    use feedrate_analysis::advice::{Case, ranked_proposals as proposals};
     use feedrate_analysis::answer::AnsweredSummary;
     use feedrate_measure::example::{block, epoch, plan, record};
     use feedrate_measure::record::Record;
