@@ -286,13 +286,13 @@ def advised(arguments, run):
 
 
 def named(advice):
-    return [one["name"] for one in advice] or [None]
+    return [row["name"] for row in advice] or [None]
 
 
 def case_table(first_advice):
     lines = ["| emulated | right | first advice |", "|---|---|---|"] if first_advice else []
     for name, firsts in first_advice.items():
-        right = " or ".join(sorted(one or "nothing" for one in CASES[name].right))
+        right = " or ".join(sorted(advice or "nothing" for advice in CASES[name].right))
         counts = ", ".join(f"{first} × {count}" for first, count in collections.Counter(firsts).items())
         lines.append(f"| {name} | {right} | {counts} |")
     return "\n".join(lines)
@@ -314,7 +314,7 @@ def applications(arguments):
         are_right &= bool(application.found.intersection(named(advice)))
         are_right &= all(row["outcome"] == "helps" for row in helping)
         are_right &= all(row["outcome"] in ("no_effect", "hurts") for row in useless)
-        cells = [name, ", ".join(one or "nothing" for one in named(advice))]
+        cells = [name, ", ".join(key or "nothing" for key in named(advice))]
         cells += ["; ".join(outcome(trials["baseline"], row) for row in column) for column in (helping, useless)]
         lines.append("| " + " | ".join(cells) + " |")
     return lines, are_right

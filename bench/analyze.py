@@ -30,8 +30,8 @@ CONFIG = """workload:
 
 
 def stamp(seconds):
-    whole = int(seconds)
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{int((seconds - whole) * 1e6):06d}"
+    full_seconds = int(seconds)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(full_seconds)) + f".{int((seconds - full_seconds) * 1e6):06d}"
 
 
 def write(path, text):

@@ -211,9 +211,9 @@ def print_gaps(label, gaps):
         print(f"{label}: no cell")
         return True
     gaps = [abs(gap) for gap in gaps]
-    median, near = statistics.median(gaps), sum(gap <= NEAR for gap in gaps) / len(gaps)
-    print(f"{label}: {len(gaps)} cells; median gap {median:.1f} points of {MEDIAN_MAX:.0f}; {100 * near:.0f} % within {NEAR:.0f}, of {100 * NEAR_SHARE_MIN:.0f} %")
-    return median <= MEDIAN_MAX and near >= NEAR_SHARE_MIN
+    median, close_share = statistics.median(gaps), sum(gap <= NEAR for gap in gaps) / len(gaps)
+    print(f"{label}: {len(gaps)} cells; median gap {median:.1f} points of {MEDIAN_MAX:.0f}; {100 * close_share:.0f} % within {NEAR:.0f}, of {100 * NEAR_SHARE_MIN:.0f} %")
+    return median <= MEDIAN_MAX and close_share >= NEAR_SHARE_MIN
 
 
 def main():

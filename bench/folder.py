@@ -61,9 +61,9 @@ def make(root):
         place(f"flat jpg/{number}.jpg").write_bytes(data)
     each = PICTURES // SHARDS
     for shard in range(SHARDS):
-        own = pictures[shard * each : (shard + 1) * each]
+        shard_pictures = pictures[shard * each : (shard + 1) * each]
         with tarfile.open(place(f"tar shards/shard-{shard:06}.tar"), "w") as archive:
-            for number, data in enumerate(own):
+            for number, data in enumerate(shard_pictures):
                 for name, content in ((f"{number:06}.jpg", data), (f"{number:06}.cls", b"3")):
                     member = tarfile.TarInfo(name)
                     member.size = len(content)
@@ -216,9 +216,9 @@ def measured(kind, root, arguments):
     epochs = int(arguments.seconds * rate / samples) + 1
     rounds, before = [], library(kind, folder, arguments.seconds)
     for _ in range(arguments.rounds):
-        own = ours(folder, results, epochs)[0]
+        our_rate = ours(folder, results, epochs)[0]
         after = library(kind, folder, arguments.seconds)
-        rounds.append((own, (before + after) / 2))
+        rounds.append((our_rate, (before + after) / 2))
         before = after
     return rounds
 
@@ -250,13 +250,13 @@ def main():
         if arguments.only not in kind:
             continue
         rounds = measured(kind, root, arguments)
-        ratios = [own / other for own, other in rounds]
-        own, other = (statistics.median(rates) for rates in zip(*rounds))
+        ratios = [our_rate / library_rate for our_rate, library_rate in rounds]
+        our_rate, library_rate = (statistics.median(rates) for rates in zip(*rounds))
         ratio = statistics.median(ratios)
         slower += ratio < LEAST
         met = "**no**" if ratio < LEAST else "yes"
         span = f"{ratio:.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-        print(f"| {kind} | {own:,.0f} | {name}: {other:,.0f} | {span} | {met} |", flush=True)
+        print(f"| {kind} | {our_rate:,.0f} | {name}: {library_rate:,.0f} | {span} | {met} |", flush=True)
     return int(slower > 0)
 
 

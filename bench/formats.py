@@ -82,8 +82,8 @@ def hdf5(settings):
         what = f"warm 8 MiB hdf5, {workers_text(workers)}"
         rows.append(rate_row(what, rates["ours", workers], rates["npy", workers], 0.9, "our npy"))
         rows.append(rate_row(what, rates["ours", workers], rates["h5py", workers], 1, "h5py"))
-    gains = {name: [two / one for one, two in zip(rates[name, 1], rates[name, 2])] for name in ("ours", "fio")}
-    ratios = [own / other for own, other in zip(gains["ours"], gains["fio"])]
+    gains = {name: [double / single for single, double in zip(rates[name, 1], rates[name, 2])] for name in ("ours", "fio")}
+    ratios = [ours / theirs for ours, theirs in zip(gains["ours"], gains["fio"])]
     ours, fio = (f"× {median(gains[name]):.2f}" for name in ("ours", "fio"))
     rows.append(ratio_row("warm 8 MiB hdf5, gain from the second worker", ours, f"fio: {fio}", ratios, 0.9))
     return rows

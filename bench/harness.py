@@ -161,7 +161,7 @@ def peer_rate(kind, seconds, shares):
     if any(process.returncode for process in running):
         raise Failed(f"peers.py failed at {kind}")
     measured = [json.loads(output) for output in outputs]
-    return sum(one["bytes"] / one["seconds"] for one in measured)
+    return sum(worker["bytes"] / worker["seconds"] for worker in measured)
 
 
 def photographs(folder, count, dims):

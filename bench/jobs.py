@@ -90,7 +90,7 @@ class Job:
         for (tool, log), (way, by, files, own) in itertools.product(self.logs(), emulations):
             kind = f"{tool.lower()}-{way}"
             runs = self.emulated(log, kind, files, own)
-            aspects = {of["aspect"]: apart(of) for of in self.feedrate("compare", runs[0], log)["aspects"]}
+            aspects = {aspect["aspect"]: apart(aspect) for aspect in self.feedrate("compare", runs[0], log)["aspects"]}
             across = [word for key in ACROSS for word in ("--across", key)]
             found = self.feedrate("compare", watched, self.results / kind, *across, "--response", "au_all_steps_percent")["findings"]
             au = [f"{statistics.median(found[0][side]['values']):.1f} %" for side in "ab"] if found else ["not compared"]

@@ -255,10 +255,10 @@ def verdict(rows, at, label):
     errors = [abs(au - estimate) for au, estimate, _, _ in predicted]
     covered = sum(low <= au <= high for au, _, low, high in predicted)
     median = statistics.median(errors)
-    near = sum(error <= NEAR for error in errors) / len(errors)
-    print(f"\n{label}: {len(predicted)} of {len(rows)} predicted; median error {median:.1f} points; {100 * near:.0f} % within {NEAR:.0f}; "
+    close_share = sum(error <= NEAR for error in errors) / len(errors)
+    print(f"\n{label}: {len(predicted)} of {len(rows)} predicted; median error {median:.1f} points; {100 * close_share:.0f} % within {NEAR:.0f}; "
           f"the interval covers {covered} of {len(predicted)}")
-    return median <= MEDIAN_MAX and near >= NEAR_SHARE_MIN and covered >= COVERED_SHARE_MIN * len(predicted)
+    return median <= MEDIAN_MAX and close_share >= NEAR_SHARE_MIN and covered >= COVERED_SHARE_MIN * len(predicted)
 
 
 def parse_arguments():

@@ -40,7 +40,7 @@ class Row:
 
 def rate_row(what, ours, peers, least, peer="fio"):
     """Compares feedrate's rates with a peer's. The target is a share of `least`, if given."""
-    ratios = [own / other for own, other in zip(ours, peers)]
+    ratios = [our / peer for our, peer in zip(ours, peers)]
     return ratio_row(what, gb(median(ours)), f"{peer}: {gb(median(peers))}", ratios, least)
 
 
@@ -53,7 +53,7 @@ def ratio_row(what, ours, peer, ratios, least):
 def checked_row(what, ours, reads, checks, reader, check):
     """Compares rates of reading with checks with those of a reader followed by a checksum."""
     bounds = [1 / (1 / read + 1 / summed) for read, summed in zip(reads, checks)]
-    ratios = [own / bound for own, bound in zip(ours, bounds)]
+    ratios = [our / bound for our, bound in zip(ours, bounds)]
     beside = f"{reader} and {check} one after the other: {gb(median(bounds))} ({check} alone {gb(median(checks))})"
     return ratio_row(what, gb(median(ours)), beside, ratios, 0.9)
 

@@ -53,7 +53,7 @@ def keras_callback(
     """
     keras = needed("keras")
     if keras.backend.backend() == "tensorflow":
-        message = "on TensorFlow a step of Keras takes its batch itself, so that a callback cannot tell load from compute"
+        message = "on TensorFlow a step of Keras takes its batch itself, so a callback cannot distinguish load from compute"
         raise ValueError(f"{message}\n  hint: write the loop: `for x, y in feedrate.watch(dataset): model.train_on_batch(x, y)`")
     steps = _Steps(_log(name, _place(), results, batch, data, synchronise))
 
@@ -90,34 +90,34 @@ class _Steps:
     def __init__(self, log: _Log) -> None:
         self.log = log
         self.epoch: Optional[_Epoch] = None
-        self.asked = self.got = self.paused_at = 0
+        self.requested_at = self.received_at = self.paused_at = 0
 
     def begin(self, loader: Any) -> None:
         self.end()
         self.epoch = self.log.begin(loader)
         self.synchronise = self.log.synchronise()
-        self.epoch.start = self.asked = clock()
-        self.got = 0
+        self.epoch.start = self.requested_at = clock()
+        self.received_at = 0
 
     def loaded(self, batch: Any) -> None:
-        self.got = clock()
+        self.received_at = clock()
         if batch is not None:
             self.log.see(batch)
 
     def computed(self) -> None:
         epoch = self.epoch
-        if epoch is None or not self.got:
+        if epoch is None or not self.received_at:
             return
         if self.synchronise is not None:
             self.synchronise()
         now = clock()
-        epoch.load.append(self.got - self.asked)
-        epoch.compute.append(now - self.got - epoch.paused)
+        epoch.load.append(self.received_at - self.requested_at)
+        epoch.compute.append(now - self.received_at - epoch.paused)
         if epoch.paused:
             epoch.end_block(now)
-        self.asked, self.got = now, 0
+        self.requested_at, self.received_at = now, 0
         if self.log.due < now:
-            self.asked = self.log.flush_within(epoch, now)
+            self.requested_at = self.log.flush_within(epoch, now)
         if len(epoch.compute) == 1:
             self.synchronise = self.log.synchronise()
 
@@ -131,9 +131,9 @@ class _Steps:
         lasted, self.paused_at = clock() - self.paused_at, 0
         # A pause ends a block, like a checkpoint.
         self.epoch.blocks.append((len(self.epoch.compute), lasted))
-        self.asked += lasted
+        self.requested_at += lasted
 
     def end(self) -> None:
         if self.epoch is not None:
             epoch, self.epoch = self.epoch, None
-            self.log.end(epoch, self.asked, self.asked)
+            self.log.end(epoch, self.requested_at, self.requested_at)

@@ -61,9 +61,9 @@ def _ranks() -> tuple[int, int]:
         # A batch script without srun has a rank, but is the only process.
         names.append(("SLURM_PROCID", "SLURM_NTASKS"))
     for rank, ranks in names:
-        told = os.environ.get(rank, ""), os.environ.get(ranks, "")
-        if told[0].isdigit() and told[1].isdigit() and int(told[0]) < int(told[1]):
-            return int(told[0]), int(told[1])
+        rank_text, size_text = os.environ.get(rank, ""), os.environ.get(ranks, "")
+        if rank_text.isdigit() and size_text.isdigit() and int(rank_text) < int(size_text):
+            return int(rank_text), int(size_text)
     return 0, 1
 
 
@@ -169,10 +169,10 @@ def _watched(parts: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _epoch(told: list[tuple[dict[str, Any], int, int]], hosts: list[dict[str, Any]]) -> dict[str, Any]:
+def _epoch(parts: list[tuple[dict[str, Any], int, int]], hosts: list[dict[str, Any]]) -> dict[str, Any]:
     """Merges an epoch from the ranks that have it. Each comes with its clock offset and its machine."""
     accelerators, checkpoints = [], []
-    for epoch, offset, _ in told:
+    for epoch, offset, _ in parts:
         blocks = [
             {
                 "start_ns": block["start_ns"] + offset,
@@ -185,27 +185,28 @@ def _epoch(told: list[tuple[dict[str, Any], int, int]], hosts: list[dict[str, An
             for block in epoch["blocks"]
         ]
         accelerators.append({"blocks": blocks})
-        checkpoints += [{**one, "start_ns": one["start_ns"] + offset, "end_ns": one["end_ns"] + offset} for one in epoch["checkpoints"]]
-    machines = {node: epoch["host"] for epoch, _, node in reversed(told)}
-    every = [epoch["host"] for epoch, _, _ in told]
+        for saved in epoch["checkpoints"]:
+            checkpoints.append({**saved, "start_ns": saved["start_ns"] + offset, "end_ns": saved["end_ns"] + offset})
+    machines = {node: epoch["host"] for epoch, _, node in reversed(parts)}
+    rank_hosts = [epoch["host"] for epoch, _, _ in parts]
     cores = [hosts[node]["cpus_online"] for node in machines]
     busy = [host["cpu_busy_share"] for host in machines.values()]
     known = None not in busy and None not in cores
     host = {
-        "process_device_read_bytes": _sum([one["process_device_read_bytes"] for one in every]),
-        "device_read_bytes": _sum([one["device_read_bytes"] for one in machines.values()]),
-        "device_write_bytes": _sum([one["device_write_bytes"] for one in machines.values()]),
+        "process_device_read_bytes": _sum([rank_host["process_device_read_bytes"] for rank_host in rank_hosts]),
+        "device_read_bytes": _sum([machine["device_read_bytes"] for machine in machines.values()]),
+        "device_write_bytes": _sum([machine["device_write_bytes"] for machine in machines.values()]),
         "resident_sampled_share": 0.0,
-        "process_cpu_ns": _sum([one["process_cpu_ns"] for one in every]),
-        "cpu_busy_share": sum(b * c for b, c in zip(busy, cores)) / sum(cores) if known else None,
+        "process_cpu_ns": _sum([rank_host["process_cpu_ns"] for rank_host in rank_hosts]),
+        "cpu_busy_share": sum(share * count for share, count in zip(busy, cores)) / sum(cores) if known else None,
     }
-    first = told[0][0]
+    first = parts[0][0]
     return {
         "number": first["number"],
-        "start_ns": min(epoch["start_ns"] + offset for epoch, offset, _ in told),
-        "end_ns": max(epoch["end_ns"] + offset for epoch, offset, _ in told),
-        "started": min(epoch["started"] for epoch, _, _ in told),
-        "ended": max(epoch["ended"] for epoch, _, _ in told),
+        "start_ns": min(epoch["start_ns"] + offset for epoch, offset, _ in parts),
+        "end_ns": max(epoch["end_ns"] + offset for epoch, offset, _ in parts),
+        "started": min(epoch["started"] for epoch, _, _ in parts),
+        "ended": max(epoch["ended"] for epoch, _, _ in parts),
         "accelerators": accelerators,
         "host": host,
         **({"nodes": [{**machines[node], "resident_sampled_share": 0.0} for node in sorted(machines)]} if len(machines) > 1 else {}),

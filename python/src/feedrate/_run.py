@@ -14,13 +14,13 @@ from typing import Any, Mapping, Optional, Sequence, Union
 Value = Union[str, int, float, bool, None]
 
 DONE = (3, 4)
-"""The run is done, but not as `--fail-below-au` or `--fail-on` ask for, or that cannot be told."""
+"""Exit codes of a completed run that does not meet `--fail-below-au` or `--fail-on` (3), or for which that is unknown (4)."""
 
 
 class FeedrateError(RuntimeError):
     """The program ended with an exit code other than 0. `code` is the exit code; the text is the program's output.
 
-    `summary` is that of a run that was done, but not as `--fail-below-au` or `--fail-on` asked (3) or nobody can tell (4), else None.
+    `summary` is the summary of a completed run with exit code 3 or 4 (see `DONE`), else None.
     """
 
     def __init__(self, code: int, message: str, summary: Optional[dict[str, Any]] = None) -> None:
@@ -58,9 +58,9 @@ def run(
 
 def program(name: str) -> str:
     """The path of a program of this package, or else the one on PATH."""
-    own = Path(sysconfig.get_path("scripts")) / name
+    packaged = Path(sysconfig.get_path("scripts")) / name
     beside = Path(sys.executable).parent / name
-    for path in (own, beside):
+    for path in (packaged, beside):
         if path.is_file():
             return str(path)
     found = shutil.which(name)

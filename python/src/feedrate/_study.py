@@ -126,12 +126,12 @@ def findings(*sources: StrPath) -> "pandas.DataFrame":
     """
     pandas = needed("pandas")
     rows = []
-    for one in call("report", *sources)["findings"]:
-        number = one["numbers"][0] if one["numbers"] else {}
-        row = {"says": one["says"], "kind": one["kind"], "model": one["workload"], "response": one["response"]}
+    for finding in call("report", *sources)["findings"]:
+        number = finding["numbers"][0] if finding["numbers"] else {}
+        row = {"says": finding["says"], "kind": finding["kind"], "model": finding["workload"], "response": finding["response"]}
         row.update({name: number.get(name) for name in ["value", "low", "high", "unit", "p"]})
-        row.update(factors=", ".join(one["factors"]), runs=len(one["runs"]), doubts=", ".join(one["doubts"]))
-        rows.append({**row, "support": one["support"]})
+        row.update(factors=", ".join(finding["factors"]), runs=len(finding["runs"]), doubts=", ".join(finding["doubts"]))
+        rows.append({**row, "support": finding["support"]})
     columns = ["says", "kind", "model", "response", "factors", "value", "low", "high", "unit", "p", "support", "runs", "doubts"]
     types = {name: float for name in ["value", "low", "high", "p"]}
     return pandas.DataFrame(rows, columns=columns).astype(types)

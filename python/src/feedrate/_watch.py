@@ -149,7 +149,8 @@ class _Epoch:
             "ended": _machine.wall(),
             "blocks": blocks,
             "checkpoints": [
-                {**one, "start_ns": one["start_ns"] - origin, "end_ns": one["end_ns"] - origin} for one in self.checkpoints
+                {**saved, "start_ns": saved["start_ns"] - origin, "end_ns": saved["end_ns"] - origin}
+                for saved in self.checkpoints
             ],
             "host": host,
             "read_call_bytes": _machine.difference(after.read_call_bytes, before.read_call_bytes),
@@ -424,7 +425,7 @@ def _leading(batch: Any) -> Optional[int]:
         if isinstance(first, (list, tuple)):
             # A list contains samples; a tuple may contain anything.
             return len(batch) if is_list else None
-        shapes = [getattr(one, "shape", None) for one in batch]
+        shapes = [getattr(element, "shape", None) for element in batch]
         if is_list and len(batch) > 1 and shapes == shapes[:1] * len(batch):
             # Ambiguous: samples, or parts of a batch.
             return None
