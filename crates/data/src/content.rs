@@ -59,7 +59,7 @@ impl Content {
         content
     }
 
-    /// Switch to the content of dataset file number `file`.
+    /// Switches to the content of dataset file number `file`.
     pub fn start(&mut self, file: u64) {
         self.file = file;
         self.file_key = content_of_file(self.seed, file);
@@ -79,7 +79,7 @@ impl Content {
         }
     }
 
-    /// Fill `bytes` with the payload of `sample` from byte `offset` on. Floats are finite, integers take
+    /// Fills `bytes` with the payload of `sample` from byte `offset` on. Floats are finite, integers take
     /// every value.
     pub fn fill(&mut self, sample: u64, offset: u64, element: Element, bytes: &mut [u8]) {
         let stream = self.stream(sample, element);
@@ -99,7 +99,7 @@ impl Content {
         }
     }
 
-    /// Compare `bytes` with the output of [`Content::fill`].
+    /// Compares `bytes` with the output of [`Content::fill`].
     ///
     /// # Errors
     /// The offset in the sample of the first byte that differs.
@@ -144,7 +144,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// Write the first `bytes.len()` bytes of a block. The length is a multiple of 8.
+    /// Writes the first `bytes.len()` bytes of a block. The length is a multiple of 8.
     fn write(&self, block: u64, bytes: &mut [u8]) {
         let key = self.block_key(block);
         let mut random = Xoshiro256PlusPlus::seed_from_u64(key);
@@ -193,7 +193,7 @@ fn fill_random(random: &mut Xoshiro256PlusPlus, mask: u64, bytes: &mut [u8]) {
     }
 }
 
-/// Fill `bytes` with chunks that end in zeros. The pattern of zeros begins at word `start`, modulo the block length.
+/// Fills `bytes` with chunks that end in zeros. The pattern of zeros begins at word `start`, modulo the block length.
 fn fill_compressible(
     random: &mut Xoshiro256PlusPlus,
     mask: u64,

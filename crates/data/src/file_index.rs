@@ -23,35 +23,35 @@ const FIRST_READ_BYTES: usize = 256;
 /// Writes the names one after another.
 pub(crate) struct NameWriter {
     file: BufWriter<File>,
-    at: u64,
+    offset: u64,
 }
 
 impl NameWriter {
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
-        Ok(NameWriter { file: BufWriter::with_capacity(1 << 20, File::create(path)?), at: 0 })
+        Ok(NameWriter { file: BufWriter::with_capacity(1 << 20, File::create(path)?), offset: 0 })
     }
 
-    /// Append the path of a name in a folder, at most [`PATH_BYTES_MAX`] bytes, and return its offset in the index.
+    /// Appends the path of a name in a folder, at most [`PATH_BYTES_MAX`] bytes, and returns its offset in the index.
     pub(crate) fn push(&mut self, folder: &str, name: &str) -> io::Result<u64> {
-        let start = self.at;
+        let start = self.offset;
         let slash = if folder.is_empty() { "" } else { "/" };
         let len = folder.len() + slash.len() + name.len();
         self.file.write_all(&(len as u16).to_le_bytes())?;
         for part in [folder, slash, name] {
             self.file.write_all(part.as_bytes())?;
         }
-        self.at += 2 + len as u64;
+        self.offset += 2 + len as u64;
         Ok(start)
     }
 
-    /// Write the offsets of the names that are used, training files first. A later call replaces the selection.
+    /// Writes the offsets of the names that are used, training files first. A later call replaces the selection.
     pub(crate) fn write_selection(
         &mut self,
         offsets: impl Iterator<Item = u64>,
         [train, eval]: [u64; 2],
     ) -> io::Result<()> {
-        self.file.seek(SeekFrom::Start(self.at))?;
-        self.file.get_ref().set_len(self.at)?;
+        self.file.seek(SeekFrom::Start(self.offset))?;
+        self.file.get_ref().set_len(self.offset)?;
         for number in offsets.chain([train, eval, MAGIC]) {
             self.file.write_all(&number.to_le_bytes())?;
         }
@@ -70,7 +70,7 @@ pub struct FileIndex {
 }
 
 impl FileIndex {
-    /// Open the index at `path`.
+    /// Opens the index at `path`.
     ///
     /// # Errors
     /// The file cannot be read or is not an index.
@@ -97,7 +97,7 @@ impl FileIndex {
         }
     }
 
-    /// Call `act` with the path of file number `file`, followed by `suffix`. Does not allocate.
+    /// Calls `act` with the path of file number `file`, followed by `suffix`. Does not allocate.
     fn with_path<T>(
         &self,
         file: u64,
@@ -163,7 +163,7 @@ impl NamedFiles {
         (file < files).then_some((first + file, suffix))
     }
 
-    /// Call `act` with the real path of a file.
+    /// Calls `act` with the real path of a file.
     fn with_real_path<T>(
         &self,
         action: &'static str,

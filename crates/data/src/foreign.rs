@@ -43,7 +43,7 @@ pub struct Probed {
     pub shape: Option<FileShape>,
 }
 
-/// Open some files of a foreign dataset. `found_files` are the numbers of training and evaluation files in its folder.
+/// Opens some files of a foreign dataset. `found_files` are the numbers of training and evaluation files in its folder.
 ///
 /// # Errors
 /// There are too few files, or a file cannot be read, or has fewer samples than the plan.
@@ -207,7 +207,7 @@ impl UnfitFiles {
     }
 }
 
-/// Determine the shape and number of a foreign dataset's samples. Of the plan only the format and the number of files
+/// Determines the shape and number of a foreign dataset's samples. Of the plan only the format and the number of files
 /// are used. Some files are opened for the shape of their samples. In formats with several samples per file all files
 /// are opened to count them; files that cannot be read are then left out if they are the minority.
 ///
@@ -336,7 +336,7 @@ impl<'o> Opener<'o> {
         Opener { storage, names, cursor, piece, handles: Vec::new() }
     }
 
-    /// Read a file until the shape of a sample is known.
+    /// Reads a file until the shape of a sample is known.
     fn probe(
         &mut self,
         file: u64,
@@ -376,7 +376,7 @@ impl<'o> Opener<'o> {
         }
     }
 
-    /// Open all parts of a file and return their total length.
+    /// Opens all parts of a file and returns their total length.
     fn open(&mut self, path: &str) -> Result<u64, DatasetError> {
         let mut bytes = 0;
         for part in self.names.format.parts {
@@ -409,7 +409,7 @@ impl<'o> Opener<'o> {
         Ok(Ok(()))
     }
 
-    /// Read the needed bytes into the piece and return their number.
+    /// Reads the needed bytes into the piece and returns their number.
     fn fetch(&mut self, need: Need) -> Result<usize, StorageError> {
         match need {
             Need::Done | Need::Kept => Ok(0),

@@ -49,7 +49,7 @@ impl std::iter::Sum for Generated {
     }
 }
 
-/// Generate the missing files of the dataset of `plan`. `progress` is called with the files and bytes done so far, from
+/// Generates the missing files of the dataset of `plan`. `progress` is called with the files and bytes done so far, from
 /// any thread. Setting `cancel` ends the generation early.
 ///
 /// # Errors
@@ -107,7 +107,7 @@ impl<'g> Generation<'g> {
         Ok(has_files.then_some(Generation { names, storage }))
     }
 
-    /// Report which files of the dataset exist. Writes and removes nothing.
+    /// Reports which files of the dataset exist. Writes and removes nothing.
     ///
     /// # Errors
     /// The folder contains something other than this dataset; see [`DatasetError`].
@@ -135,7 +135,7 @@ impl<'g> Generation<'g> {
         }
     }
 
-    /// Check that the generation can succeed, then write the manifest and create the folders. Nothing is written or
+    /// Checks that the generation can succeed, then writes the manifest and creates the folders. Nothing is written or
     /// removed before the checks have passed. The caller holds the dataset's lock.
     ///
     /// # Errors
@@ -174,7 +174,7 @@ impl<'g> Generation<'g> {
         Ok(())
     }
 
-    /// Write the missing files of `share` and make them durable.
+    /// Writes the missing files of `share` and makes them durable.
     ///
     /// # Errors
     /// See [`DatasetError`]. Complete files stay and are kept by the next generation.
@@ -251,7 +251,7 @@ impl<'g> Generation<'g> {
         })
     }
 
-    /// Refuse to replace a link or a device. A dangling link looks like a missing file but belongs to the user.
+    /// Refuses to replace a link or a device. A dangling link looks like a missing file but belongs to the user.
     fn refuse_link(&self, path: &str) -> Result<(), DatasetError> {
         let mut part_path = String::new();
         for part in self.names.format.parts {
@@ -264,7 +264,7 @@ impl<'g> Generation<'g> {
         Ok(())
     }
 
-    /// Count the files of `share` as kept.
+    /// Counts the files of `share` as kept.
     fn keep_files(&self, share: FileShare) -> Result<Generated, DatasetError> {
         let Generation { names, storage } = *self;
         let files_kept = share.files(names.layout.files());
@@ -281,7 +281,7 @@ impl<'g> Generation<'g> {
         Ok(Generated { files_kept, bytes_kept, ..Generated::default() })
     }
 
-    /// Check the lengths of all files and mark the dataset as complete in the manifest. Called after all shares have been
+    /// Checks the lengths of all files and marks the dataset as complete in the manifest. Called after all shares have been
     /// written. `generated` is the sum over all shares, and `made_on` lists the machines that wrote them.
     ///
     /// # Errors

@@ -149,7 +149,7 @@ impl SelectedFiles {
         written.map_err(|error| StorageError::new("write", &self.index, error))
     }
 
-    /// Remove unfit files from the selection.
+    /// Removes unfit files from the selection.
     ///
     /// # Errors
     /// The index cannot be written.
@@ -224,7 +224,7 @@ impl Listing {
         self.left_out(None, false)
     }
 
-    /// Select the files of `format`. If all of them are in folders such as `train` and `val`, the folder names determine
+    /// Selects the files of `format`. If all of them are in folders such as `train` and `val`, the folder names determine
     /// their purposes. Otherwise all are training files.
     ///
     /// # Errors

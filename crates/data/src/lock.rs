@@ -50,7 +50,7 @@ pub enum LockAttempt {
 }
 
 impl DatasetLock {
-    /// Try to take the lock of the dataset in `folder`. Exclusive access creates the folder if it is missing. `holder`
+    /// Tries to take the lock of the dataset in `folder`. Exclusive access creates the folder if it is missing. `holder`
     /// describes this process and is shown to processes that wait for the lock.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl DatasetLock {
         }
     }
 
-    /// Remove the lock file, and the folder if it is empty then. Waiting processes notice that the file is gone and retry.
+    /// Removes the lock file, and the folder if it is empty then. Waiting processes notice that the file is gone and retry.
     ///
     /// # Errors
     /// The lock file cannot be removed.
@@ -128,7 +128,7 @@ impl Drop for DatasetLock {
     }
 }
 
-/// Open the lock file. Shared access also works without write permission.
+/// Opens the lock file. Shared access also works without write permission.
 fn open(folder: &Path, path: &Path, access: LockAccess) -> Result<File, Error> {
     if access == LockAccess::Exclusive {
         std::fs::create_dir_all(folder)?;
@@ -155,7 +155,7 @@ fn is_at_path(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Write the holder's description. With several readers, that of the last one stays.
+/// Writes the holder's description. With several readers, that of the last one stays.
 fn write_holder(file: &mut File, holder: &str) -> Result<(), Error> {
     file.set_len(0)?;
     file.rewind()?;

@@ -114,7 +114,7 @@ impl FileRun {
         runs.flat_map(|run| repeat_n(*run, run.files as usize))
     }
 
-    /// Append `next` to `runs`. Too many runs become `None`.
+    /// Appends `next` to `runs`. Too many runs become `None`.
     pub(crate) fn push(runs: &mut Option<Vec<FileRun>>, next: FileRun) {
         let Some(all) = runs else { return };
         let is_long = all.len() as u64 >= RUNS_MAX;
@@ -205,7 +205,7 @@ impl Manifest {
         }
     }
 
-    /// Write the manifest to the root of `storage`, durably, and replace an existing one.
+    /// Writes the manifest to the root of `storage`, durably, and replaces an existing one.
     ///
     /// # Errors
     /// The storage failed.
@@ -260,7 +260,7 @@ pub(crate) fn read_file(
     Ok(text)
 }
 
-/// Write a file durably and replace an existing one.
+/// Writes a file durably and replaces an existing one.
 pub(crate) fn write_file(
     storage: &dyn Storage,
     path: &str,

@@ -26,7 +26,7 @@ pub trait OwnFiles {
     /// The subfolders with these files, each before its own subfolders.
     fn folders(&self) -> Vec<String>;
 
-    /// Visit every file, whether it exists or not.
+    /// Visits every file, whether it exists or not.
     ///
     /// # Errors
     /// The first error of `visit`.
@@ -41,7 +41,7 @@ pub trait OwnFiles {
         final_name(name).is_some_and(|file_name| self.has(&join(folder, file_name)))
     }
 
-    /// Remove the temporary files of interrupted writes and nothing else. Links are not followed.
+    /// Removes the temporary files of interrupted writes and nothing else. Links are not followed.
     ///
     /// # Errors
     /// The storage failed.
@@ -105,7 +105,7 @@ impl<'n> FileNames<'n> {
         Ok(FileNames { plan, layout, format })
     }
 
-    /// Write dataset file number `file` to `sink`.
+    /// Writes dataset file number `file` to `sink`.
     pub(crate) fn encode(
         &self,
         file: u64,
@@ -116,7 +116,7 @@ impl<'n> FileNames<'n> {
         (self.format.encode)(&self.layout.shape(file), &self.plan.encoding, content, sink)
     }
 
-    /// Read the lengths of all files from the storage.
+    /// Reads the lengths of all files from the storage.
     pub(crate) fn file_lengths(&self, storage: &dyn Storage) -> Result<FileLengths, StorageError> {
         let mut found = FileLengths { bytes: 0, files: Some(Vec::new()) };
         self.each(&mut |parts, _| {

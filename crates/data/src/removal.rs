@@ -40,7 +40,7 @@ pub struct FolderContents {
     pub foreign_files: Vec<String>,
 }
 
-/// Report the contents of the dataset folder `folder`. `caller_files` are files that the caller keeps in it. `None` if
+/// Reports the contents of the dataset folder `folder`. `caller_files` are files that the caller keeps in it. `None` if
 /// there is no manifest of feedrate. A folder with only caller files counts as a dataset, because its generation may
 /// have ended before the manifest was written.
 ///
@@ -62,7 +62,7 @@ pub fn inspect_folder(
     }
 }
 
-/// Remove the dataset in `folder`, the caller's files `caller_files`, and `folder` itself if it is empty then. `holder`
+/// Removes the dataset in `folder`, the caller's files `caller_files`, and `folder` itself if it is empty then. `holder`
 /// describes this process to those that wait for the lock.
 ///
 /// # Errors
@@ -102,7 +102,7 @@ fn has_only_caller_files(
     Ok(!names.is_empty() && names.iter().all(|name| caller_files.contains(&&**name)))
 }
 
-/// Call `remove` under the lock of `folder`, then remove the lock file, and `folder` if it is empty.
+/// Calls `remove` under the lock of `folder`, then removes the lock file, and `folder` if it is empty.
 ///
 /// # Errors
 /// The errors of `remove`, or the lock cannot be taken.
@@ -134,7 +134,7 @@ fn read_valid_manifest(storage: &dyn Storage) -> Result<Option<Manifest>, Datase
     }
 }
 
-/// Remove a generated dataset, and folders that are empty afterwards. If the removal is interrupted at any moment, the
+/// Removes a generated dataset, and folders that are empty afterwards. If the removal is interrupted at any moment, the
 /// manifest does not claim that the dataset is complete, or is gone.
 ///
 /// # Errors
@@ -143,7 +143,7 @@ pub fn remove(manifest: &Manifest, storage: &dyn Storage) -> Result<FolderConten
     with_generated_files(manifest, &[], storage, |files| remove_generated_files(files, storage))
 }
 
-/// Check that the dataset of `plan` can replace the one that `manifest` describes.
+/// Checks that the dataset of `plan` can replace the one that `manifest` describes.
 ///
 /// # Errors
 /// The folder contains foreign files, or the device has too little space even after the removal; see [`DatasetError`].
@@ -199,7 +199,7 @@ pub(crate) fn first_incomplete_file(
     Ok(first)
 }
 
-/// Count `files` and the foreign files in the folder of `storage`.
+/// Counts `files` and the foreign files in the folder of `storage`.
 ///
 /// # Errors
 /// The storage failed.
@@ -212,7 +212,7 @@ pub fn inspect_files(
     Ok(found)
 }
 
-/// Remove `files` from the folder of `storage`, and subfolders that are empty afterwards.
+/// Removes `files` from the folder of `storage`, and subfolders that are empty afterwards.
 ///
 /// # Errors
 /// The storage failed.
@@ -236,7 +236,7 @@ fn with_root(mut folders: Vec<String>) -> Vec<String> {
     folders
 }
 
-/// Call `act` with each of `files` that has the length with which feedrate wrote it. Changed files, and folders or links
+/// Calls `act` with each of `files` that has the length with which feedrate wrote it. Changed files, and folders or links
 /// with the name of a file, are reported as foreign.
 fn visit_unchanged(
     files: &dyn OwnFiles,
@@ -279,14 +279,14 @@ fn visit_unchanged(
 }
 
 impl FolderContents {
-    /// Report a foreign file, unless enough are reported already.
+    /// Reports a foreign file, unless enough are reported already.
     fn add_foreign_file(&mut self, path: String) {
         if self.foreign_files.len() < REPORTED_MAX {
             self.foreign_files.push(path);
         }
     }
 
-    /// Report the files in `folders` whose names are not among `files`.
+    /// Reports the files in `folders` whose names are not among `files`.
     fn add_foreign_files(
         &mut self,
         files: &dyn OwnFiles,
@@ -328,7 +328,7 @@ struct GeneratedFiles<'m> {
     caller_files: &'m [&'m str],
 }
 
-/// Call `act` with the files that `manifest` describes.
+/// Calls `act` with the files that `manifest` describes.
 fn with_generated_files<T>(
     manifest: &Manifest,
     caller_files: &[&str],
@@ -363,7 +363,7 @@ impl OwnFiles for GeneratedFiles<'_> {
     }
 }
 
-/// Remove the dataset. The manifest is removed last, because it proves that feedrate generated the files.
+/// Removes the dataset. The manifest is removed last, because it proves that feedrate generated the files.
 fn remove_generated_files(
     files: &GeneratedFiles,
     storage: &dyn Storage,

@@ -33,7 +33,7 @@ impl<'w> WriteSink<'w> {
         WriteSink { storage, watch, path: String::new(), parts: parts.collect() }
     }
 
-    /// Write the file that `encode` produces. The file becomes visible when it is complete, the data part last.
+    /// Writes the file that `encode` produces. The file becomes visible when it is complete, the data part last.
     pub(crate) fn write_file(
         &mut self,
         path: &str,
@@ -163,7 +163,7 @@ struct PartReader {
     part: Part,
     file: Option<Handle>,
     len: u64,
-    at: u64,
+    offset: u64,
     /// Bytes that the encoder produced.
     expected: Piece,
     /// Bytes that were read from the storage.
@@ -182,7 +182,7 @@ impl<'w> CompareSink<'w> {
             part,
             file: None,
             len: 0,
-            at: 0,
+            offset: 0,
             expected: Piece::new(PIECE_BYTES),
             read: Piece::new(PIECE_BYTES),
         });
@@ -196,7 +196,7 @@ impl<'w> CompareSink<'w> {
         }
     }
 
-    /// Compare a file with the output of `encode` and return the first difference, if any.
+    /// Compares a file with the output of `encode` and returns the first difference, if any.
     pub(crate) fn compare(
         &mut self,
         path: &str,
@@ -230,13 +230,14 @@ impl<'w> CompareSink<'w> {
         self.parts.iter().map(|part| part.len).sum()
     }
 
-    /// Close all parts and return the first difference, if any.
+    /// Closes all parts and returns the first difference, if any.
     fn finish(&mut self) -> Option<FirstDifference> {
         for (i, part) in self.parts.iter_mut().enumerate() {
-            if part.at < part.len {
-                let description = format!("{} bytes more than expected", part.len - part.at);
+            if part.offset < part.len {
+                let description = format!("{} bytes more than expected", part.len - part.offset);
                 let difference = FirstDifference::in_whole_part(i, description);
-                self.found.get_or_insert(FirstDifference { offset: Some(part.at), ..difference });
+                self.found
+                    .get_or_insert(FirstDifference { offset: Some(part.offset), ..difference });
             }
             if let Some(file) = part.file.take() {
                 self.storage.close(file);
@@ -249,14 +250,14 @@ impl<'w> CompareSink<'w> {
         let part = &mut self.parts[part];
         let mut path = String::new();
         part.part.write_path(&self.path, &mut path);
-        part.at = 0;
+        part.offset = 0;
         part.len = 0;
         let file = part.file.insert(self.storage.open(&path)?);
         part.len = self.storage.len(file)?;
         Ok(())
     }
 
-    /// Compare `len` expected bytes, from `start` of the piece on, with those at `offset` of the file.
+    /// Compares `len` expected bytes, from `start` of the piece on, with those at `offset` of the file.
     fn compare_piece(
         &mut self,
         part: usize,
@@ -285,19 +286,19 @@ impl<'w> CompareSink<'w> {
 
 impl FileSink for CompareSink<'_> {
     fn space(&mut self, part: usize) -> &mut [u8] {
-        let PartReader { expected, at, .. } = &mut self.parts[part];
-        &mut expected[offset_in_piece(*at)..]
+        let PartReader { expected, offset, .. } = &mut self.parts[part];
+        &mut expected[offset_in_piece(*offset)..]
     }
 
     fn advance(&mut self, part: usize, len: usize) -> Result<(), SinkError> {
         if self.watch.is_over() {
             return Err(StorageError::new("verify", &self.path, ErrorKind::Interrupted));
         }
-        let at = self.parts[part].at;
+        let offset = self.parts[part].offset;
         if self.found.is_none() {
-            self.found = self.compare_piece(part, at, offset_in_piece(at), len);
+            self.found = self.compare_piece(part, offset, offset_in_piece(offset), len);
         }
-        self.parts[part].at += len as u64;
+        self.parts[part].offset += len as u64;
         if self.extent == Extent::Whole {
             self.watch.bytes_done(len as u64);
         }
@@ -305,7 +306,7 @@ impl FileSink for CompareSink<'_> {
     }
 
     fn reserve(&mut self, part: usize, len: usize) -> Result<(), SinkError> {
-        self.parts[part].at += len as u64;
+        self.parts[part].offset += len as u64;
         Ok(())
     }
 
@@ -325,12 +326,12 @@ impl FileSink for CompareSink<'_> {
 
     /// Skips everything after the first difference, and the middle of the file if only its ends are compared.
     fn skip(&mut self, part: usize, len: u64) -> bool {
-        let PartReader { at, len: file_bytes, .. } = self.parts[part];
-        let between =
-            at >= ENDS_BYTES && at.saturating_add(len).saturating_add(ENDS_BYTES) <= file_bytes;
+        let PartReader { offset, len: file_bytes, .. } = self.parts[part];
+        let between = offset >= ENDS_BYTES
+            && offset.saturating_add(len).saturating_add(ENDS_BYTES) <= file_bytes;
         let skips = self.found.is_some() || (self.extent == Extent::Ends && between);
         if skips {
-            self.parts[part].at += len;
+            self.parts[part].offset += len;
         }
         skips
     }

@@ -65,7 +65,7 @@ fn path_of(plan: &DatasetPlan, file: u64) -> String {
     path
 }
 
-/// Call `check` with every format that has files, on every storage that keeps them.
+/// Calls `check` with every format that has files, on every storage that keeps them.
 fn each(check: impl Fn(DatasetPlan, &Format, &dyn Storage)) {
     for kind in STORAGES.iter().filter(|kind| kind.member.has(Ability::Writable)) {
         for format in FORMATS.iter().filter(|format| !format.member().has(Ability::NoFiles)) {
@@ -76,7 +76,7 @@ fn each(check: impl Fn(DatasetPlan, &Format, &dyn Storage)) {
     }
 }
 
-/// Change a file.
+/// Changes a file.
 fn change(storage: &dyn Storage, path: &str, change: impl FnOnce(&mut Vec<u8>)) {
     let file = storage.open(path).unwrap();
     let mut bytes = vec![0; storage.len(&file).unwrap() as usize];
@@ -203,7 +203,7 @@ fn a_half_written_file_is_not_kept() {
     });
 }
 
-/// Write a file as a killed process leaves it.
+/// Writes a file as a killed process leaves it.
 fn change_or_make(storage: &dyn Storage, path: &str) {
     let mut file = storage.create(path).unwrap();
     file.write(b"half").unwrap();

@@ -41,7 +41,7 @@ pub struct BadFile {
     pub difference: String,
 }
 
-/// Compare every byte of the dataset of `plan`. `progress` is called with the files and bytes done so far, from any
+/// Compares every byte of the dataset of `plan`. `progress` is called with the files and bytes done so far, from any
 /// thread. Setting `cancel` ends the verification early; the result covers the files compared so far.
 ///
 /// # Errors
@@ -87,7 +87,7 @@ pub fn verify(
 }
 
 impl Verified {
-    /// Add a bad file. Threads find them in any order, so those with the lowest numbers are kept.
+    /// Adds a bad file. Threads find them in any order, so those with the lowest numbers are kept.
     fn add(&mut self, bad_file: BadFile) {
         self.bad_files += 1;
         let at = self.bad.partition_point(|other| other.file < bad_file.file);

@@ -25,13 +25,13 @@ impl<'w> Watch<'w> {
         }
     }
 
-    /// Add `bytes` to the bytes done.
+    /// Adds `bytes` to the bytes done.
     pub(crate) fn bytes_done(&self, bytes: u64) {
         let total_bytes = self.bytes.fetch_add(bytes, Relaxed) + bytes;
         (self.progress)(self.files.load(Relaxed), total_bytes);
     }
 
-    /// Add one file to the files done.
+    /// Adds one file to the files done.
     pub(crate) fn file_done(&self) {
         let files = self.files.fetch_add(1, Relaxed) + 1;
         (self.progress)(files, self.bytes.load(Relaxed));
@@ -82,7 +82,7 @@ impl FileShare {
     }
 }
 
-/// Call `work` with the number of each of `files` files. Each thread has a separate state, made by `state`. The first
+/// Calls `work` with the number of each of `files` files. Each thread has a separate state, made by `state`. The first
 /// error ends the walk.
 ///
 /// # Errors

@@ -37,7 +37,7 @@ pub struct ZipWriter {
 }
 
 impl ZipWriter {
-    /// Append a member's entry to a directory.
+    /// Appends a member's entry to a directory.
     pub fn push_entry(&self, member: &ZipMember, directory: &mut Vec<u8>) {
         let ZipMember { name, method, offset, bytes, packed_bytes, crc } = *member;
         let mut extra = Vec::new();
@@ -65,7 +65,7 @@ impl ZipWriter {
     }
 }
 
-/// Append the end records of the archive to the directory of `count` members, which begins at `start`.
+/// Appends the end records of the archive to the directory of `count` members, which begins at `start`.
 pub fn push_end(directory: &mut Vec<u8>, count: u64, start: u64, is_zip64: bool) {
     let bytes = directory.len() as u64;
     if is_zip64 {
@@ -91,17 +91,17 @@ pub fn saturated(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// Append 16-bit fields.
+/// Appends 16-bit fields.
 pub fn put16(bytes: &mut Vec<u8>, values: &[u16]) {
     values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
 }
 
-/// Append 32-bit fields.
+/// Appends 32-bit fields.
 pub fn put32(bytes: &mut Vec<u8>, values: &[u32]) {
     values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
 }
 
-/// Append 64-bit fields.
+/// Appends 64-bit fields.
 pub fn put64(bytes: &mut Vec<u8>, values: &[u64]) {
     values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
 }

@@ -56,7 +56,7 @@ fn plan(format: &Format, samples: u64, compression: Compression) -> DatasetPlan 
     }
 }
 
-/// Read the first and the last sample of each file, opening and closing the parts.
+/// Reads the first and the last sample of each file, opening and closing the parts.
 fn read_all(format: &Format, storage: &dyn Storage, layout: &Layout, memory: &mut Memory) {
     for file in 0..layout.files() {
         let shape = layout.shape(file);

@@ -46,14 +46,14 @@ impl WantedSample {
 
 /// Finds one sample in the bytes of a file.
 pub(super) trait Finder: Send {
-    /// Start the search for a sample.
+    /// Starts the search for a sample.
     fn begin(&mut self, wanted: &WantedSample, order: ReadOrder);
 
-    /// Take the length of the file. Called first for each file.
+    /// Sets the length of the file. Called first for each file.
     fn set_length(&mut self, bytes: u64) -> Result<(), FormatError>;
 
     /// Offset of the bytes needed next; `None` if the sample is complete.
-    fn at(&self) -> Option<u64>;
+    fn offset(&self) -> Option<u64>;
 
     /// End of the bytes that are needed; the largest number if unknown. After the sample is complete: start of the next
     /// record.
@@ -67,8 +67,8 @@ pub(super) trait Finder: Send {
         false
     }
 
-    /// Take bytes of the file from [`Finder::at`] on. There is at least one byte, unless the finder has kept some. The finder
-    /// may use only some of them; [`Finder::at`] then gives the new position.
+    /// Reads bytes of the file from [`Finder::offset`] on. There is at least one byte, unless the finder has kept some. The finder
+    /// may use only some of them; [`Finder::offset`] then gives the new position.
     fn take(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError>;
 
     /// Called at the end of the file. Returns an error, or moves to another position in the file.
@@ -92,13 +92,13 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Start to collect `wanted` bytes.
+    /// Starts to collect `wanted` bytes.
     pub(super) fn begin(&mut self, wanted: usize) {
         self.bytes.clear();
         self.wanted = wanted;
     }
 
-    /// Take the missing bytes and return how many were used.
+    /// Takes the missing bytes and returns how many were used.
     pub(super) fn take(&mut self, bytes: &[u8]) -> usize {
         let used = bytes.len().min(self.missing());
         self.bytes.extend_from_slice(&bytes[..used]);
@@ -142,8 +142,8 @@ pub(super) struct AheadCursor<S> {
 enum Request {
     Length,
     Kept,
-    Unused { at: u64 },
-    Piece { at: u64, len: usize },
+    Unused { offset: u64 },
+    Piece { offset: u64, len: usize },
 }
 
 impl<S: Finder> AheadCursor<S> {
@@ -159,15 +159,15 @@ impl<S: Finder> AheadCursor<S> {
         }
     }
 
-    /// Give the needed bytes of the piece at `start` to the finder.
+    /// Gives the needed bytes of the piece at `start` to the finder.
     fn take(
         &mut self,
         start: u64,
         piece: &[u8],
         sink: &mut dyn PayloadSink,
     ) -> Result<(), FormatError> {
-        while let Some(at) = self.finder.at() {
-            let rest = at.checked_sub(start).and_then(|skip| piece.get(skip as usize..));
+        while let Some(offset) = self.finder.offset() {
+            let rest = offset.checked_sub(start).and_then(|skip| piece.get(skip as usize..));
             match rest.filter(|rest| !rest.is_empty()) {
                 Some(rest) => self.finder.take(rest, sink)?,
                 None => break,
@@ -185,7 +185,7 @@ impl<S: Finder> AheadCursor<S> {
     ) -> Result<(), FormatError> {
         self.unused = 0..0;
         self.take(start, piece, sink)?;
-        if self.finder.at().is_some() {
+        if self.finder.offset().is_some() {
             let end = start + piece.len() as u64;
             return match requested - piece.len() {
                 0 => Ok(()),
@@ -228,24 +228,24 @@ impl<S: Finder> Cursor for AheadCursor<S> {
             self.request = Request::Length;
             return Ok(Need::Length { part: 0 });
         };
-        if self.finder.at().is_some() && self.finder.has_kept() {
+        if self.finder.offset().is_some() && self.finder.has_kept() {
             self.request = Request::Kept;
             return Ok(Need::Kept);
         }
-        if self.finder.at().is_some_and(|at| at >= length) {
+        if self.finder.offset().is_some_and(|offset| offset >= length) {
             self.finder.end_of_file()?;
         }
-        let Some(at) = self.finder.at() else { return Ok(Need::Done) };
-        if self.unused.contains(&at) {
-            self.request = Request::Unused { at };
-            return Ok(Need::Again { part: 0, offset: at, len: (self.unused.end - at) as usize });
+        let Some(offset) = self.finder.offset() else { return Ok(Need::Done) };
+        if self.unused.contains(&offset) {
+            self.request = Request::Unused { offset };
+            return Ok(Need::Again { part: 0, offset, len: (self.unused.end - offset) as usize });
         }
         let reads_ahead = self.in_order && self.finder.record_bytes() < self.piece_bytes as u64;
         let end = if reads_ahead { length } else { self.finder.end().min(length) };
         // At least one byte, so that a file that ends too early is noticed.
-        let len = piece_len(self.piece_bytes, at, end.saturating_sub(at).max(1));
-        self.request = Request::Piece { at, len };
-        Ok(Need::Bytes { part: 0, offset: at, len })
+        let len = piece_len(self.piece_bytes, offset, end.saturating_sub(offset).max(1));
+        self.request = Request::Piece { offset, len };
+        Ok(Need::Bytes { part: 0, offset, len })
     }
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
@@ -257,8 +257,8 @@ impl<S: Finder> Cursor for AheadCursor<S> {
                 Ok(())
             }
             Request::Kept => self.finder.take(&[], sink),
-            Request::Unused { at } => self.take(at, bytes, sink),
-            Request::Piece { at, len } => self.take_piece(at, len, bytes, sink),
+            Request::Unused { offset } => self.take(offset, bytes, sink),
+            Request::Piece { offset, len } => self.take_piece(offset, len, bytes, sink),
         }
     }
 

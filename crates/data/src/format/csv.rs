@@ -64,7 +64,7 @@ impl Syntax for Fields {
 }
 
 impl Fields {
-    /// Take the field that ends with `bytes`.
+    /// Takes the field that ends with `bytes`.
     fn field(&mut self, at: usize, bytes: &[u8], values: &mut Values) -> Result<(), FormatError> {
         let field = self.token.finish(bytes)?.trim_ascii();
         let bare = field.strip_prefix(b"\"").and_then(|field| field.strip_suffix(b"\""));

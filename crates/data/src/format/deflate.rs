@@ -66,7 +66,7 @@ impl<'s> DeflateSink<'s> {
         self.packed_bytes
     }
 
-    /// Begin another stream.
+    /// Begins another stream.
     pub(super) fn reset(&mut self) {
         if let Some(deflate) = &mut self.deflate {
             deflate.reset();
@@ -80,7 +80,7 @@ impl<'s> DeflateSink<'s> {
         self.pack(0, FlushCompress::Finish)
     }
 
-    /// Begin a stream in a gzip file.
+    /// Begins a stream in a gzip file.
     pub(super) fn begin_gzip(&mut self) -> Result<(), SinkError> {
         self.reset();
         self.pass_on(&GZIP_HEAD)
@@ -101,7 +101,7 @@ impl<'s> DeflateSink<'s> {
         self.inner.write(0, bytes)
     }
 
-    /// Compress the first `len` bytes of `space`.
+    /// Compresses the first `len` bytes of `space`.
     fn pack(&mut self, len: usize, flush: FlushCompress) -> Result<(), SinkError> {
         self.crc.update(&self.space[..len]);
         self.packed.resize(PIECE_BYTES, 0);
@@ -180,12 +180,12 @@ impl Inflate {
         Inflate { state: Decompress::new(is_zlib), is_zlib, window: vec![0; PIECE_BYTES] }
     }
 
-    /// Begin another stream.
+    /// Begins another stream.
     pub(super) fn reset(&mut self) {
         self.state.reset(self.is_zlib);
     }
 
-    /// Decompress `packed`, which begins at offset `at` of the file, up to its end or the end of the stream. `output`
+    /// Decompresses `packed`, which begins at offset `at` of the file, up to its end or the end of the stream. `output`
     /// receives the decompressed bytes with the offset reached in the file. Returns the number of bytes used, and whether
     /// the stream has ended.
     pub(super) fn run(

@@ -228,7 +228,7 @@ impl EncodedMember {
         Ok(())
     }
 
-    /// Recognise the member by its first bytes, or else by its extension. Only members with a signature are decoded.
+    /// Recognises the member by its first bytes, or else by its extension. Only members with a signature are decoded.
     fn recognise(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         let signed = KINDS.iter().find(|kind| kind.has_signature(&self.bytes));
         let named = KINDS.iter().find(|kind| kind.has_extension(&self.extension));
@@ -242,7 +242,7 @@ impl EncodedMember {
         }
     }
 
-    /// Report the kind of a member that is not decoded, and pass its bytes on.
+    /// Reports the kind of a member that is not decoded, and passes its bytes on.
     fn give_up(
         &mut self,
         kind: &EncodedKind,
@@ -252,13 +252,13 @@ impl EncodedMember {
         self.pass_on(sink)
     }
 
-    /// Pass on the collected bytes, and all further ones, unchanged.
+    /// Passes on the collected bytes, and all further ones, unchanged.
     fn pass_on(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         self.state = MemberState::PassThrough;
         if self.bytes.is_empty() { Ok(()) } else { sink.payload(0, &self.bytes) }
     }
 
-    /// Decode the member after all of its bytes have arrived.
+    /// Decodes the member after all of its bytes have arrived.
     fn decode(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         if matches!(self.state, MemberState::Head) {
             self.recognise(sink)?;

@@ -123,7 +123,7 @@ impl Tokens {
         Ok(())
     }
 
-    /// Read anything but a number, and return the number of bytes used.
+    /// Reads anything but a number, and returns the number of bytes used.
     fn punctuation(&mut self, text: &[u8]) -> Result<usize, String> {
         let byte = text[0];
         self.next = match (self.next, byte) {
@@ -154,7 +154,7 @@ impl Tokens {
         Ok(1)
     }
 
-    /// Read a key up to its end or the end of the text, and return the number of bytes used.
+    /// Reads a key up to its end or the end of the text, and returns the number of bytes used.
     fn key(&mut self, text: &[u8]) -> usize {
         let Some(end) = memchr::memchr3(b'"', b'\\', b'\n', text) else { return text.len() };
         match text[end] {

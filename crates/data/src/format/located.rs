@@ -18,13 +18,13 @@ pub(super) enum Lookup {
 
 /// Finds the positions of samples in a file.
 pub(super) trait Locator: Default + Send {
-    /// Find a sample, or report what is needed first.
+    /// Finds a sample, or reports what is needed first.
     fn locate(&mut self, wanted: &WantedSample) -> Result<Lookup, FormatError>;
 
-    /// Take the bytes requested last; a length is 8 little-endian bytes. The locator may swap the buffer for another one.
+    /// Takes the bytes requested last; a length is 8 little-endian bytes. The locator may swap the buffer for another one.
     fn learn(&mut self, wanted: &WantedSample, bytes: &mut Vec<u8>) -> Result<(), FormatError>;
 
-    /// Discard all knowledge, because another file or another plan follows.
+    /// Discards all knowledge, because another file or another plan follows.
     fn forget(&mut self);
 }
 
@@ -51,7 +51,7 @@ impl<L: Locator> LocatedCursor<L> {
         loop {
             self.loaded.clear();
             match self.locator.locate(&self.wanted)? {
-                Lookup::Bytes { range, .. } if range.left() == 0 => {
+                Lookup::Bytes { range, .. } if range.remaining() == 0 => {
                     self.locator.learn(&self.wanted, &mut self.loaded)?;
                 }
                 lookup => return Ok(lookup),
@@ -86,7 +86,7 @@ impl<L: Locator> Cursor for LocatedCursor<L> {
             Some(Lookup::Found { payload, .. }) => return payload.feed(bytes, sink),
             Some(Lookup::Bytes { range, .. }) => {
                 range.feed(bytes, &mut self.loaded)?;
-                if range.left() > 0 {
+                if range.remaining() > 0 {
                     return Ok(());
                 }
             }

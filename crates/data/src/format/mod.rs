@@ -94,16 +94,16 @@ pub struct Format {
     pub cursor: fn(&CursorOptions) -> Box<dyn Cursor>,
     /// Whether a file is of this format, given its first [`HEAD_BYTES`] bytes, or all bytes of a shorter file. Always false
     /// for formats without a signature.
-    pub begins: fn(&[u8]) -> bool,
+    pub is_recognised: fn(&[u8]) -> bool,
 }
 
 /// Number of bytes at the start of a file that are enough to recognise its format.
 pub const HEAD_BYTES: usize = 512;
 
-/// Recognise the format of a file by its first bytes, or else by its extension. Also returns whether the bytes were
+/// Recognises the format of a file by its first bytes, or else by its extension. Also returns whether the bytes were
 /// decisive.
 pub fn recognise(head: &[u8], extension: &str) -> Option<(&'static Format, bool)> {
-    let has_signature = |format: &&&Format| (format.begins)(head);
+    let has_signature = |format: &&&Format| (format.is_recognised)(head);
     let is_named = |format: &&&Format| {
         let has_extension = format.entry.extension.eq_ignore_ascii_case(extension);
         has_extension && format.member().has(Ability::Undescribed)
@@ -121,7 +121,7 @@ impl Format {
         encode: Encode,
         cursor: fn(&CursorOptions) -> Box<dyn Cursor>,
     ) -> Self {
-        Format { entry, parts: &[Part::DATA], version: 1, encode, cursor, begins: |_| false }
+        Format { entry, parts: &[Part::DATA], version: 1, encode, cursor, is_recognised: |_| false }
     }
 
     /// Name, summary, abilities.
@@ -129,7 +129,7 @@ impl Format {
         self.entry.member
     }
 
-    /// Create a reader of samples. If the options request it, the reader also decodes samples that are complete files
+    /// Creates a reader of samples. If the options request it, the reader also decodes samples that are complete files
     /// inside a container, such as pictures in a tar archive.
     pub fn reader(&self, options: &CursorOptions) -> Box<dyn Cursor> {
         let cursor = (self.cursor)(options);
@@ -167,7 +167,7 @@ impl Part {
         Part { folder: "", suffix, optional: false }
     }
 
-    /// Write the path of this part, given that of the data file.
+    /// Writes the path of this part, given that of the data file.
     pub fn write_path(&self, data: &str, path: &mut String) {
         path.clear();
         if self.folder.is_empty() {
@@ -200,7 +200,7 @@ pub struct CursorOptions {
 
 /// Reads one sample after another. Uses no clock and no files, and does not allocate after the first samples.
 pub trait Cursor: Send {
-    /// Start on sample `sample` of dataset file number `file`. `expected` is the planned shape of the file; `None` for a
+    /// Starts reading sample `sample` of dataset file number `file`. `expected` is the planned shape of the file; `None` for a
     /// foreign dataset.
     fn begin(&mut self, file: u64, sample: u64, expected: Option<&FileShape>);
 
@@ -210,7 +210,7 @@ pub trait Cursor: Send {
     /// The file is invalid.
     fn need(&mut self) -> Result<Need, FormatError>;
 
-    /// Take the bytes that the last [`Cursor::need`] requested; fewer only if the file ends before.
+    /// Takes the bytes that the last [`Cursor::need`] requested; fewer only if the file ends before.
     ///
     /// # Errors
     /// The file is invalid.
@@ -272,7 +272,7 @@ pub enum Need {
 
 /// Receives the payload of a sample in order, in pieces.
 pub trait PayloadSink {
-    /// Take the piece `bytes`, which begins at `offset` of the sample's payload.
+    /// Takes the piece `bytes`, which begins at `offset` of the sample's payload.
     ///
     /// # Errors
     /// A verifying sink refuses bytes that generation did not write.
@@ -299,13 +299,13 @@ pub trait FileSink {
     /// Memory for the next bytes of part `part`; never empty. The bytes are added to the part by [`FileSink::advance`].
     fn space(&mut self, part: usize) -> &mut [u8];
 
-    /// Append the first `len` bytes of [`FileSink::space`] to part `part`.
+    /// Appends the first `len` bytes of [`FileSink::space`] to part `part`.
     ///
     /// # Errors
     /// The storage failed.
     fn advance(&mut self, part: usize, len: usize) -> Result<(), SinkError>;
 
-    /// Append `bytes` to part `part`.
+    /// Appends `bytes` to part `part`.
     ///
     /// # Errors
     /// The storage failed.
@@ -321,7 +321,7 @@ pub trait FileSink {
         Ok(())
     }
 
-    /// Append `len` bytes to part `part` that a later [`FileSink::patch`] fills.
+    /// Appends `len` bytes to part `part` that a later [`FileSink::patch`] fills.
     ///
     /// # Errors
     /// The storage failed.
@@ -333,7 +333,7 @@ pub trait FileSink {
     /// The storage failed.
     fn patch(&mut self, part: usize, offset: u64, bytes: &[u8]) -> Result<(), SinkError>;
 
-    /// Skip the next `len` bytes if the sink does not need them, and return whether it did. Values that depend on skipped
+    /// Skips the next `len` bytes if the sink does not need them, and returns whether it did. Values that depend on skipped
     /// bytes, such as checksums, are reserved and never patched.
     fn skip(&mut self, _part: usize, _len: u64) -> bool {
         false
@@ -375,7 +375,7 @@ fn piece_len(piece_bytes: usize, offset: u64, left: u64) -> usize {
     left.min(piece - offset % piece) as usize
 }
 
-/// Decode the answer to [`Need::Length`].
+/// Decodes the answer to [`Need::Length`].
 fn length_of(bytes: &[u8]) -> u64 {
     bytes.first_chunk().copied().map_or(0, u64::from_le_bytes)
 }

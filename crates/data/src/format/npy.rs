@@ -12,7 +12,7 @@ static MEMBER: Member = Member {
 };
 
 pub(super) static FORMAT: Format = Format {
-    begins: |head| head.starts_with(npy_header::MAGIC),
+    is_recognised: |head| head.starts_with(npy_header::MAGIC),
     ..Format::new(
         FormatEntry::new(&MEMBER, |shape, _| npy_header::array_bytes(shape)),
         |shape, _, content, sink| {
@@ -24,7 +24,7 @@ pub(super) static FORMAT: Format = Format {
             Box::new(NpyCursor {
                 piece_bytes: options.piece_bytes,
                 array: ArrayStream::new(options.wants_payload),
-                at: 0,
+                offset: 0,
                 expected_bytes: None,
                 requested: 0,
             })
@@ -35,7 +35,7 @@ pub(super) static FORMAT: Format = Format {
 struct NpyCursor {
     piece_bytes: usize,
     array: ArrayStream,
-    at: u64,
+    offset: u64,
     expected_bytes: Option<u64>,
     requested: usize,
 }
@@ -43,7 +43,7 @@ struct NpyCursor {
 impl NpyCursor {
     /// End of the array, from its header or else from the plan. The largest number if both are unknown.
     fn end(&self) -> u64 {
-        let guess = self.expected_bytes.filter(|&end| end > self.at).unwrap_or(u64::MAX);
+        let guess = self.expected_bytes.filter(|&end| end > self.offset).unwrap_or(u64::MAX);
         self.array.bytes().unwrap_or(guess)
     }
 }
@@ -51,7 +51,7 @@ impl NpyCursor {
 impl Cursor for NpyCursor {
     fn begin(&mut self, _file: u64, sample: u64, expected: Option<&FileShape>) {
         self.array.begin(sample, expected);
-        self.at = 0;
+        self.offset = 0;
         self.expected_bytes = expected.map(npy_header::array_bytes);
     }
 
@@ -59,19 +59,19 @@ impl Cursor for NpyCursor {
         if self.array.is_done() {
             return Ok(Need::Done);
         }
-        self.requested = piece_len(self.piece_bytes, self.at, self.end() - self.at);
-        Ok(Need::Bytes { part: 0, offset: self.at, len: self.requested })
+        self.requested = piece_len(self.piece_bytes, self.offset, self.end() - self.offset);
+        Ok(Need::Bytes { part: 0, offset: self.offset, len: self.requested })
     }
 
     fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         self.array.feed(bytes, sink)?;
-        self.at += bytes.len() as u64;
+        self.offset += bytes.len() as u64;
         if bytes.len() < self.requested && !self.array.is_done() {
             let missing = match self.end() {
                 u64::MAX => self.array.missing(),
-                end => end - self.at,
+                end => end - self.offset,
             };
-            return Err(cut_off(self.at, missing));
+            return Err(cut_off(self.offset, missing));
         }
         Ok(())
     }

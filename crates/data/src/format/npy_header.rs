@@ -65,7 +65,7 @@ pub(super) enum HeaderProgress {
     Done(FileShape),
 }
 
-/// Read a header from the first bytes of an array.
+/// Reads a header from the first bytes of an array.
 pub(super) fn read(bytes: &[u8]) -> Result<HeaderProgress, FormatError> {
     let Some(start) = bytes.get(..8) else {
         return Ok(HeaderProgress::Needs(8));
@@ -213,7 +213,7 @@ impl<'t> Dictionary<'t> {
         Ok((axes, count))
     }
 
-    /// Read a comma or `end`, and return whether it was a comma.
+    /// Reads a comma or `end`, and returns whether it was a comma.
     fn comma_or_end(&mut self, end: &[u8]) -> Result<bool, FormatError> {
         match self.token() {
             b"," => Ok(true),

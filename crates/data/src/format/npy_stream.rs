@@ -7,72 +7,72 @@ use super::{Content, FileSink, FormatError, PayloadSink, SinkError, check_sample
 use crate::content::BLOCK_BYTES;
 use feedrate_spec::shape::FileShape;
 
-/// Memory for interleaving samples.
-const ROWS_BYTES: u64 = 8 << 20;
+/// Size of the buffer in which samples are interleaved.
+const INTERLEAVE_BYTES: u64 = 8 << 20;
 
-/// Write the payload of `shape` to part 0. `seen` is called with each generated piece.
+/// Writes the payload of `shape` to part 0 of the file. `on_piece` is called with each generated piece.
 pub(super) fn write_payload(
     shape: &FileShape,
     content: &mut Content,
     sink: &mut dyn FileSink,
-    seen: &mut dyn FnMut(&[u8]),
+    on_piece: &mut dyn FnMut(&[u8]),
 ) -> Result<Payload, SinkError> {
     if shape.samples == 1 {
-        packed::write_sample(0, 0, shape, content, sink, seen)
+        packed::write_sample(0, 0, shape, content, sink, on_piece)
     } else {
-        write_interleaved(shape, content, sink, seen)
+        write_interleaved(shape, content, sink, on_piece)
     }
 }
 
-/// Element `e` of sample `s` is element `e × samples + s` of the array.
+/// Writes several samples, interleaved by element: element `e` of sample `s` is element `e × samples + s` of the array.
 fn write_interleaved(
     shape: &FileShape,
     content: &mut Content,
     sink: &mut dyn FileSink,
-    seen: &mut dyn FnMut(&[u8]),
+    on_piece: &mut dyn FnMut(&[u8]),
 ) -> Result<Payload, SinkError> {
     let sample_bytes = shape.sample_bytes();
     let element_bytes = shape.element.bytes() as usize;
-    let run_bytes = run_bytes(shape);
+    let piece_bytes = piece_bytes(shape);
     // Number of samples that are interleaved at once.
-    let columns = ROWS_BYTES / run_bytes;
+    let columns = INTERLEAVE_BYTES / piece_bytes;
     let mut payload = Payload::Complete;
-    let mut memory = vec![0; run_bytes as usize];
+    let mut memory = vec![0; piece_bytes as usize];
     let mut rows = Vec::new();
-    for at in (0..sample_bytes).step_by(run_bytes as usize) {
-        let run = &mut memory[..run_bytes.min(sample_bytes - at) as usize];
-        if sink.skip(0, run.len() as u64 * shape.samples) {
+    for offset in (0..sample_bytes).step_by(piece_bytes as usize) {
+        let piece = &mut memory[..piece_bytes.min(sample_bytes - offset) as usize];
+        if sink.skip(0, piece.len() as u64 * shape.samples) {
             payload = Payload::Skipped;
             continue;
         }
         for first in (0..shape.samples).step_by(columns as usize) {
             let samples = first..shape.samples.min(first + columns);
             let row_bytes = (samples.end - samples.start) as usize * element_bytes;
-            rows.resize(row_bytes * (run.len() / element_bytes), 0);
+            rows.resize(row_bytes * (piece.len() / element_bytes), 0);
             for sample in samples {
-                content.fill(sample, at, shape.element, run);
+                content.fill(sample, offset, shape.element, piece);
                 let column = (sample - first) as usize * element_bytes;
-                scatter(run, element_bytes, &mut rows[column..], row_bytes);
+                scatter(piece, element_bytes, &mut rows[column..], row_bytes);
             }
-            seen(&rows);
+            on_piece(&rows);
             sink.write(0, &rows)?;
         }
     }
     Ok(payload)
 }
 
-/// Number of bytes of each sample that are generated together: whole blocks of content, or less if one block of every
-/// sample does not fit into memory.
-fn run_bytes(shape: &FileShape) -> u64 {
+/// Number of bytes of each sample that are generated together: a multiple of a content block, or less if the blocks of all samples
+/// do not fit into the buffer.
+fn piece_bytes(shape: &FileShape) -> u64 {
     let block = BLOCK_BYTES as u64;
     let element = shape.element.bytes();
-    let fit = (ROWS_BYTES / shape.samples.max(1)).min(16 * block);
+    let fit = (INTERLEAVE_BYTES / shape.samples.max(1)).min(16 * block);
     if fit < block { (fit / element * element).max(element) } else { fit / block * block }
 }
 
-/// Copy element `i` of `run` to byte `i × row_bytes` of `rows`.
-fn scatter(run: &[u8], element_bytes: usize, rows: &mut [u8], row_bytes: usize) {
-    for (element, row) in run.chunks_exact(element_bytes).zip(rows.chunks_mut(row_bytes)) {
+/// Copies element `i` of `piece` to byte `i × row_bytes` of `rows`.
+fn scatter(piece: &[u8], element_bytes: usize, rows: &mut [u8], row_bytes: usize) {
+    for (element, row) in piece.chunks_exact(element_bytes).zip(rows.chunks_mut(row_bytes)) {
         row[..element_bytes].copy_from_slice(element);
     }
 }
@@ -87,7 +87,7 @@ pub(super) struct ArrayStream {
     head_bytes: u64,
     shape: Option<FileShape>,
     total: u64,
-    at: u64,
+    payload_offset: u64,
     gathered: Vec<u8>,
 }
 
@@ -102,27 +102,28 @@ impl ArrayStream {
             head_bytes: 0,
             shape: None,
             total: 0,
-            at: 0,
+            payload_offset: 0,
             gathered: Vec::new(),
         }
     }
 
-    /// Start on an array.
+    /// Starts reading an array, of which sample `sample` is passed on.
     pub(super) fn begin(&mut self, sample: u64, expected: Option<&FileShape>) {
         self.expected = expected.copied();
         self.sample = sample;
         self.origin = 0;
         self.head.clear();
         self.shape = None;
-        self.at = 0;
+        self.payload_offset = 0;
     }
 
-    /// Set the offset of the array in its file, which is used in errors.
+    /// Sets the offset of the array in its file, which is used in errors.
     pub(super) fn set_origin(&mut self, offset: u64) {
         self.origin = offset;
     }
 
-    /// Take the next bytes of the array and return how many belong to it; fewer than all only at its end.
+    /// Reads the next bytes of the array. Returns the number of bytes that belong to it, which is less than their number only if the
+    /// array ends within them.
     pub(super) fn feed(
         &mut self,
         bytes: &[u8],
@@ -148,17 +149,17 @@ impl ArrayStream {
                 }
             }
         };
-        let len = (self.total - self.at).min((bytes.len() - used) as u64) as usize;
+        let len = (self.total - self.payload_offset).min((bytes.len() - used) as u64) as usize;
         if len > 0 {
             self.payload(&shape, &bytes[used..used + len], sink)?;
-            self.at += len as u64;
+            self.payload_offset += len as u64;
         }
         Ok(used + len)
     }
 
     /// Whether the whole array has been read.
     pub(super) fn is_done(&self) -> bool {
-        self.shape.is_some() && self.at == self.total
+        self.shape.is_some() && self.payload_offset == self.total
     }
 
     /// Length of the array with its header; `None` before the header has been read.
@@ -168,12 +169,12 @@ impl ArrayStream {
 
     /// Offset of the next byte in the file.
     pub(super) fn position(&self) -> u64 {
-        self.origin.saturating_add(self.head.len() as u64 + self.at)
+        self.origin.saturating_add(self.head.len() as u64 + self.payload_offset)
     }
 
     /// Number of bytes that are still missing; a header of unknown length counts as one byte.
     pub(super) fn missing(&self) -> u64 {
-        self.shape.map_or(1, |_| self.total - self.at)
+        self.shape.map_or(1, |_| self.total - self.payload_offset)
     }
 
     pub(super) fn shape(&self) -> Option<FileShape> {
@@ -185,7 +186,7 @@ impl ArrayStream {
         check_sample(&shape, self.sample)?;
         let total = shape.payload_bytes();
         if total > u64::MAX / 4 {
-            return Err(FormatError::new(0, "array of more bytes than a file can have"));
+            return Err(FormatError::new(0, "the array is larger than a file can be"));
         }
         self.head_bytes = self.head.len() as u64;
         self.total = total;
@@ -205,7 +206,7 @@ impl ArrayStream {
         sink: &mut dyn PayloadSink,
     ) -> Result<(), FormatError> {
         if shape.samples == 1 {
-            return sink.payload(self.at, bytes);
+            return sink.payload(self.payload_offset, bytes);
         }
         if !self.wants_payload {
             return Ok(());
@@ -215,11 +216,11 @@ impl ArrayStream {
         if self.gathered.is_empty() { Ok(()) } else { sink.payload(first, &self.gathered) }
     }
 
-    /// Collect the bytes of the sample in `bytes`, and return the offset in the sample's payload at which they begin.
+    /// Collects the bytes of the sample in `bytes`, and returns the offset in the sample's payload at which they begin.
     fn gather(&mut self, element_bytes: u64, row_bytes: u64, bytes: &[u8]) -> u64 {
         self.gathered.clear();
-        let from = self.at;
-        let to = self.at + bytes.len() as u64;
+        let from = self.payload_offset;
+        let to = self.payload_offset + bytes.len() as u64;
         let column = self.sample * element_bytes;
         let mut row_start = from / row_bytes * row_bytes;
         let mut first = 0;

@@ -21,7 +21,7 @@ pub(super) enum Payload {
     Skipped,
 }
 
-/// Write all samples of `shape` one after another.
+/// Writes all samples of `shape` one after another.
 pub(super) fn write_samples(
     shape: &FileShape,
     content: &mut Content,
@@ -33,7 +33,7 @@ pub(super) fn write_samples(
     Ok(())
 }
 
-/// Write sample `sample` of `shape` to part `part`. `seen` is called with each generated piece.
+/// Writes sample `sample` of `shape` to part `part`. `seen` is called with each generated piece.
 pub(super) fn write_sample(
     part: usize,
     sample: u64,
@@ -48,7 +48,7 @@ pub(super) fn write_sample(
     })
 }
 
-/// Write `bytes` bytes to part `part`. `generate` is called with an offset and the memory to fill with the bytes from
+/// Writes `bytes` bytes to part `part`. `generate` is called with an offset and the memory to fill with the bytes from
 /// there on.
 pub(super) fn write_generated(
     part: usize,

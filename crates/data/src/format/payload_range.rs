@@ -7,24 +7,24 @@ use super::{FormatError, Need, PayloadSink, cut_off, piece_len};
 pub(super) struct PayloadRange {
     start: u64,
     bytes: u64,
-    at: u64,
+    payload_offset: u64,
     requested: usize,
 }
 
 impl PayloadRange {
     /// The range of `bytes` bytes from `start` on. Its end must fit into 64 bits.
     pub(super) fn new(start: u64, bytes: u64) -> Self {
-        PayloadRange { start, bytes, at: 0, requested: 0 }
+        PayloadRange { start, bytes, payload_offset: 0, requested: 0 }
     }
 
     /// Offset of the next byte.
     pub(super) fn position(&self) -> u64 {
-        self.start + self.at
+        self.start + self.payload_offset
     }
 
     /// Number of bytes that are still missing.
-    pub(super) fn left(&self) -> u64 {
-        self.bytes - self.at
+    pub(super) fn remaining(&self) -> u64 {
+        self.bytes - self.payload_offset
     }
 
     /// Length of the range.
@@ -32,26 +32,29 @@ impl PayloadRange {
         self.bytes
     }
 
-    /// Request the next piece of `part`, of at most `piece_bytes` bytes.
+    /// Requests the next piece of `part`, of at most `piece_bytes` bytes.
     pub(super) fn need(&mut self, part: usize, piece_bytes: usize) -> Need {
-        if self.at == self.bytes {
+        if self.payload_offset == self.bytes {
             return Need::Done;
         }
-        let offset = self.start + self.at;
-        self.requested = piece_len(piece_bytes, offset, self.bytes - self.at);
+        let offset = self.start + self.payload_offset;
+        self.requested = piece_len(piece_bytes, offset, self.bytes - self.payload_offset);
         Need::Bytes { part, offset, len: self.requested }
     }
 
-    /// Pass on the requested piece.
+    /// Passes on the requested piece.
     pub(super) fn feed(
         &mut self,
         bytes: &[u8],
         sink: &mut dyn PayloadSink,
     ) -> Result<(), FormatError> {
-        sink.payload(self.at, bytes)?;
-        self.at += bytes.len() as u64;
+        sink.payload(self.payload_offset, bytes)?;
+        self.payload_offset += bytes.len() as u64;
         if bytes.len() < self.requested {
-            return Err(cut_off(self.start + self.at, self.bytes - self.at));
+            return Err(cut_off(
+                self.start + self.payload_offset,
+                self.bytes - self.payload_offset,
+            ));
         }
         Ok(())
     }

@@ -78,7 +78,7 @@ pub(super) fn options(piece_bytes: usize) -> CursorOptions {
     }
 }
 
-/// Read a sample of a file in memory, and check that the cursor fulfils its contract.
+/// Reads a sample of a file in memory, and checks that the cursor fulfils its contract.
 pub(super) fn read_with(
     cursor: &mut dyn Cursor,
     piece_bytes: usize,

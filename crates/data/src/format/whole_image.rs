@@ -23,29 +23,29 @@ pub(super) trait Picture: Sync + 'static {
     /// Error type of the encoder.
     type WriteError: Display;
 
-    /// First bytes of the files.
-    const BEGINS: &'static [u8];
+    /// The bytes that each file starts with.
+    const SIGNATURE: &'static [u8];
 
     /// Element types of pixels.
     const ELEMENTS: &'static [Element];
 
     /// Limits on the pictures that are written.
-    const FITS: Fits;
+    const LIMITS: PictureLimits;
 
     /// Upper limit on the bytes of pixels that one byte of a file can encode.
-    const PIXEL_BYTES_PER_BYTE: u64;
+    const PIXEL_BYTES_PER_BYTE_MAX: u64;
 
     /// Estimated length of a file. The exact length depends on the content.
     fn file_bytes(shape: &FileShape) -> u64;
 
-    /// Write a picture. Errors of the sink are returned as the encoder passes them on.
+    /// Writes a picture. Errors of the sink are returned as the encoder passes them on.
     fn write(
         shape: &FileShape,
         pixels: PixelSource,
         writer: &mut SinkWriter,
     ) -> Result<(), Self::WriteError>;
 
-    /// Decode a complete file into the memory that [`Pixels::claim`] returns. Of an incomplete file only the headers are
+    /// Decodes a complete file into the memory that [`Pixels::claim`] returns. Of an incomplete file only the headers are
     /// read, and truncated headers are no error.
     fn decode(file: &[u8], check_crc: bool, pixels: &mut Pixels) -> Result<(), FormatError>;
 }
@@ -55,13 +55,13 @@ pub(super) const fn format<P: Picture>() -> Format {
     let entry = FormatEntry {
         elements: P::ELEMENTS,
         dlio_dims_max: Some(2),
-        unfit: |shape, _| P::FITS.unfit(shape),
+        unfit: |shape, _| P::LIMITS.unfit(shape),
         ..FormatEntry::new(P::MEMBER, |shape, _| P::file_bytes(shape))
     };
     Format {
         // Version 2: files are encoded by libraries.
         version: 2,
-        begins: |head| head.starts_with(P::BEGINS),
+        is_recognised: |head| head.starts_with(P::SIGNATURE),
         ..Format::new(entry, encode::<P>, cursor::<P>)
     }
 }
@@ -73,7 +73,7 @@ fn encode<P: Picture>(
     sink: &mut dyn FileSink,
 ) -> Result<(), SinkError> {
     let mut writer = SinkWriter { sink, error: None };
-    let pixels = PixelSource { content: KeptContent::new(shape, 0, content), at: 0 };
+    let pixels = PixelSource { content: KeptContent::new(shape, 0, content), offset: 0 };
     let encoded = P::write(shape, pixels, &mut writer);
     match (writer.error, encoded) {
         (Some(error), _) => Err(error),
@@ -104,7 +104,7 @@ pub(super) struct Pixels {
     /// Length of the file, if known.
     length: Option<u64>,
     /// Upper limit on the bytes of pixels per byte of the file.
-    pixel_bytes_per_byte: u64,
+    pixel_bytes_per_byte_max: u64,
     /// Whether the complete file has been read.
     pub(super) is_complete: bool,
     found: Option<FileShape>,
@@ -126,7 +126,7 @@ impl Pixels {
         let found = FileShape { dims, element, samples: 1 };
         self.wanted.check(&found)?;
         let length = self.length.unwrap_or_default();
-        let limit = length.saturating_mul(self.pixel_bytes_per_byte);
+        let limit = length.saturating_mul(self.pixel_bytes_per_byte_max);
         let bytes = found.sample_bytes();
         if bytes > limit || (self.wanted.expected.is_none() && bytes > FOREIGN_PIXEL_BYTES_MAX) {
             let reason = if bytes > limit {
@@ -151,7 +151,7 @@ impl Pixels {
     }
 }
 
-/// Reserve `bytes` bytes in the empty vector `memory`.
+/// Reserves `bytes` bytes in the empty vector `memory`.
 fn reserve(memory: &mut Vec<u8>, bytes: u64) -> Result<(), FormatError> {
     let len = usize::try_from(bytes).unwrap_or(usize::MAX);
     memory
@@ -168,11 +168,12 @@ pub(super) struct PictureDecoder {
 
 impl PictureDecoder {
     pub(super) fn new<P: Picture>(check_crc: bool) -> Self {
-        let pixels = Pixels { pixel_bytes_per_byte: P::PIXEL_BYTES_PER_BYTE, ..Pixels::default() };
+        let pixels =
+            Pixels { pixel_bytes_per_byte_max: P::PIXEL_BYTES_PER_BYTE_MAX, ..Pixels::default() };
         PictureDecoder { decode: P::decode, check_crc, pixels }
     }
 
-    /// Decode a picture, and return its shape and its pixels.
+    /// Decodes a picture, and returns its shape and its pixels.
     pub(super) fn decode(&mut self, file: &[u8]) -> Result<(FileShape, &[u8]), FormatError> {
         self.pixels.length = Some(file.len() as u64);
         self.pixels.found = None;
@@ -198,7 +199,7 @@ struct ImageCursor {
 }
 
 impl ImageCursor {
-    /// Reserve memory for a file of this length.
+    /// Reserves memory for a file of this length.
     fn reserve_file(&mut self, length: u64) -> Result<(), FormatError> {
         let expected = self.decoder.pixels.wanted.expected.as_ref();
         let pixel_bytes = expected.map_or(FOREIGN_PIXEL_BYTES_MAX, FileShape::sample_bytes);
@@ -242,7 +243,7 @@ impl Cursor for ImageCursor {
             return self.reserve_file(length_of(bytes));
         }
         self.range.feed(bytes, &mut self.file)?;
-        if self.range.left() == 0 {
+        if self.range.remaining() == 0 {
             return sink.payload(0, self.decoder.decode(&self.file)?.1);
         }
         let pixels = &mut self.decoder.pixels;
@@ -263,14 +264,14 @@ impl Cursor for ImageCursor {
 pub(super) struct PixelSource<'c> {
     content: KeptContent<'c>,
     /// Offset of the next row in the sample.
-    at: u64,
+    offset: u64,
 }
 
 impl PixelSource<'_> {
-    /// Fill `row` with the next bytes of the sample.
+    /// Fills `row` with the next bytes of the sample.
     pub(super) fn next(&mut self, row: &mut [u8]) {
-        self.content.fill(0, self.at, row);
-        self.at += row.len() as u64;
+        self.content.fill(0, self.offset, row);
+        self.offset += row.len() as u64;
     }
 }
 
@@ -301,13 +302,13 @@ pub(super) fn sides(shape: &FileShape) -> [u64; 2] {
 }
 
 /// Limits on the pictures of a format.
-pub(super) struct Fits {
+pub(super) struct PictureLimits {
     /// Allowed numbers of colours in pictures of three dimensions. Pictures of two dimensions have one colour.
     pub(super) channels: &'static [u64],
     pub(super) side_max: u64,
 }
 
-impl Fits {
+impl PictureLimits {
     /// Reason why a file of this shape cannot be written; `None` if it can.
     pub(super) fn unfit(&self, shape: &FileShape) -> Option<Unfit> {
         let dims = shape.dims.as_slice();

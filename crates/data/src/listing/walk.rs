@@ -19,7 +19,7 @@ const HEADS_MAX: u8 = 16;
 /// Upper limit on the extensions that are remembered. Files of further extensions are opened one by one.
 const EXTENSIONS_MAX: usize = 1 << 16;
 
-/// List all files below `root` and write their names to a file at `index`. Links to files and folders are followed; each
+/// Lists all files below `root` and writes their names to a file at `index`. Links to files and folders are followed; each
 /// folder is listed once.
 ///
 /// # Errors
@@ -82,7 +82,7 @@ struct ListedName {
 }
 
 impl FolderWalk<'_> {
-    /// List the files of one folder and push its subfolders to `folders`.
+    /// Lists the files of one folder and pushes its subfolders to `folders`.
     fn list_folder(
         &mut self,
         folder: &str,
@@ -247,7 +247,7 @@ impl FolderWalk<'_> {
         group as u8
     }
 
-    /// Sort the collected names and write them to the index.
+    /// Sorts the collected names and writes them to the index.
     fn flush(&mut self, folder: &str) -> io::Result<()> {
         let text = &self.text;
         let text_of = |name: &ListedName| &text[name.start as usize..name.end as usize];

@@ -30,7 +30,7 @@ impl Stage {
         }))
     }
 
-    /// Count the copy's files and the foreign files in its folder.
+    /// Counts the copy's files and the foreign files in its folder.
     ///
     /// # Errors
     /// The storage failed.

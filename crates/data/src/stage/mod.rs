@@ -123,7 +123,7 @@ impl Stage {
         Ok(Stage { plan: plan.clone(), layout, source, dataset, folder, storage, limit_bytes })
     }
 
-    /// Use the real file names that `dataset` reports.
+    /// Uses the real file names that `dataset` reports.
     #[must_use]
     pub fn with_names_of(self, dataset: Arc<dyn Storage>) -> Self {
         Stage { dataset, ..self }
@@ -149,7 +149,7 @@ impl Stage {
         self.layout.files_train()
     }
 
-    /// Read the length and modification time of each file of the dataset.
+    /// Reads the length and modification time of each file of the dataset.
     ///
     /// # Errors
     /// A file is missing.
@@ -176,7 +176,7 @@ impl Stage {
         Ok(survey)
     }
 
-    /// Lock and prepare the copy's folder. Called by one process per machine; `holder` describes it to other processes. An
+    /// Locks and prepares the copy's folder. Called by one process per machine; `holder` describes it to other processes. An
     /// existing copy of the same dataset is kept; a copy of an earlier state of the dataset is removed.
     ///
     /// # Errors
@@ -272,7 +272,7 @@ impl Stage {
         }
     }
 
-    /// Copy the files of `share`. With `evict`, each file is dropped from the page cache of that storage before it is read.
+    /// Copies the files of `share`. With `evict`, each file is dropped from the page cache of that storage before it is read.
     ///
     /// # Errors
     /// A file cannot be read or written.
@@ -333,7 +333,7 @@ impl Stage {
         bytes.map_err(|error| StorageError::new("open", path, error))
     }
 
-    /// Copy one file and return its length. `on_piece` is called with the length of each copied piece; if it returns true,
+    /// Copies one file and returns its length. `on_piece` is called with the length of each copied piece; if it returns true,
     /// the copy is abandoned and the result is `None`.
     fn copy_file(
         &self,
@@ -368,7 +368,7 @@ impl Stage {
         copied
     }
 
-    /// Make the copy durable. Called after all files have been copied.
+    /// Makes the copy durable. Called after all files have been copied.
     ///
     /// # Errors
     /// The storage failed.
@@ -377,7 +377,7 @@ impl Stage {
         self.write_manifest(survey, None)
     }
 
-    /// Remove the copy, and its folder if it is empty then. Foreign files stay and are reported.
+    /// Removes the copy, and its folder if it is empty then. Foreign files stay and are reported.
     ///
     /// # Errors
     /// The storage failed.
@@ -392,7 +392,7 @@ impl Stage {
         Ok(found)
     }
 
-    /// Mark the copy as read by this process until the result is dropped.
+    /// Marks the copy as read by this process until the result is dropped.
     ///
     /// # Errors
     /// The copy's folder does not support locks.

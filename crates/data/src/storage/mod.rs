@@ -33,7 +33,7 @@ pub struct StorageKind {
 
 type Open = fn(&Path, &'static dyn Engine) -> Result<Box<dyn Storage>, StorageError>;
 
-/// Open the storage called `name`, rooted at `root`.
+/// Opens the storage called `name`, rooted at `root`.
 ///
 /// # Errors
 /// No storage has this name, or `root` cannot be used.
@@ -41,7 +41,7 @@ pub fn open(name: &str, root: &Path) -> Result<Box<dyn Storage>, StorageError> {
     open_with_engine(name, root, engine::ENGINES[0])
 }
 
-/// Open the storage called `name`, rooted at `root`, which reads files by `engine`.
+/// Opens the storage called `name`, rooted at `root`, which reads files by `engine`.
 ///
 /// # Errors
 /// No storage has this name, or `root` cannot be used.
@@ -108,7 +108,7 @@ impl Handle {
 
 /// The operations of a storage that read files. Storages that wrap another storage implement only these.
 pub trait ReadStorage: Send + Sync {
-    /// Open a file for reading. `path` is relative to the root. Does not allocate, except with the engines `mmap` and
+    /// Opens a file for reading. `path` is relative to the root. Does not allocate, except with the engines `mmap` and
     /// `libhdf5`.
     ///
     /// # Errors
@@ -130,7 +130,7 @@ pub trait ReadStorage: Send + Sync {
     /// The operation failed.
     fn len(&self, file: &Handle) -> Result<u64, StorageError>;
 
-    /// Fill `buffer` with the bytes from `offset` on and return their number, which is smaller only at the end of the file.
+    /// Fills `buffer` with the bytes from `offset` on and returns their number, which is smaller only at the end of the file.
     /// Does not allocate, except with the engine `direct` if buffer and offset are not aligned to blocks.
     ///
     /// # Errors
@@ -138,7 +138,7 @@ pub trait ReadStorage: Send + Sync {
     fn read_at(&self, file: &Handle, offset: u64, buffer: &mut [u8])
     -> Result<usize, StorageError>;
 
-    /// Close a file.
+    /// Closes a file.
     fn close(&self, file: Handle);
 }
 
@@ -167,7 +167,7 @@ pub trait Storage: ReadStorage {
         Ok(self.stat(path)?.map(|bytes| NameKind::File { bytes }))
     }
 
-    /// Create a folder and its parents; `""` is the root. Storages without folders do nothing.
+    /// Creates a folder and its parents; `""` is the root. Storages without folders do nothing.
     ///
     /// # Errors
     /// The operation failed.
@@ -175,19 +175,19 @@ pub trait Storage: ReadStorage {
         Ok(())
     }
 
-    /// Create a file that becomes visible under `path` only at [`WriteFile::commit`].
+    /// Creates a file that becomes visible under `path` only at [`WriteFile::commit`].
     ///
     /// # Errors
     /// The operation failed.
     fn create(&self, path: &str) -> Result<Box<dyn WriteFile>, StorageError>;
 
-    /// Remove a file. A missing file is no error.
+    /// Removes a file. A missing file is no error.
     ///
     /// # Errors
     /// The operation failed.
     fn remove(&self, path: &str) -> Result<(), StorageError>;
 
-    /// Remove a folder if it is empty and not a mount point. A missing folder is no error. Storages without folders do
+    /// Removes a folder if it is empty and not a mount point. A missing folder is no error. Storages without folders do
     /// nothing.
     ///
     /// # Errors
@@ -202,7 +202,7 @@ pub trait Storage: ReadStorage {
     /// The operation failed.
     fn list(&self, path: &str) -> Result<Vec<String>, StorageError>;
 
-    /// Make all committed files durable. Storages that do not outlive the process do nothing.
+    /// Makes all committed files durable. Storages that do not outlive the process do nothing.
     ///
     /// # Errors
     /// The operation failed.
@@ -218,7 +218,7 @@ pub trait Storage: ReadStorage {
         Ok(None)
     }
 
-    /// Drop a file from the page cache. Storages without the ability `page_cache` do nothing.
+    /// Drops a file from the page cache. Storages without the ability `page_cache` do nothing.
     ///
     /// # Errors
     /// The operation failed.
@@ -226,7 +226,7 @@ pub trait Storage: ReadStorage {
         Ok(())
     }
 
-    /// Read a file into the page cache. Storages without the ability `page_cache` do nothing.
+    /// Reads a file into the page cache. Storages without the ability `page_cache` do nothing.
     ///
     /// # Errors
     /// The operation failed.
@@ -275,7 +275,7 @@ impl NameKind {
 
 /// A file being written.
 pub trait WriteFile: Send {
-    /// Append bytes.
+    /// Appends bytes.
     ///
     /// # Errors
     /// The device is full, or the operation failed.
@@ -287,7 +287,7 @@ pub trait WriteFile: Send {
     /// The operation failed.
     fn patch(&mut self, offset: u64, bytes: &[u8]) -> Result<(), StorageError>;
 
-    /// Make the written bytes durable.
+    /// Makes the written bytes durable.
     ///
     /// # Errors
     /// The operation failed.
@@ -295,7 +295,7 @@ pub trait WriteFile: Send {
         Ok(())
     }
 
-    /// Make the file visible under its name. A file that is dropped before this never becomes visible.
+    /// Makes the file visible under its name. A file that is dropped before this never becomes visible.
     ///
     /// # Errors
     /// The operation failed.

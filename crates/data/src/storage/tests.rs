@@ -5,7 +5,7 @@ use feedrate_spec::catalog::Ability;
 use feedrate_spec::part::final_name;
 use std::io::{Error, ErrorKind};
 
-/// Call `check` with each storage, on a folder that does not exist yet.
+/// Calls `check` with each storage, on a folder that does not exist yet.
 fn each(check: impl Fn(&dyn Storage, &Path)) {
     for kind in STORAGES {
         let folder = tempfile::tempdir().unwrap();

@@ -20,7 +20,7 @@ const PAYLOAD_BYTES_MAX: u64 = 1 << 20;
 /// A piece that most files of a corpus fit into.
 const WHOLE_BYTES: usize = 16 << 10;
 
-/// Read what `input` stands for in all ways: by the file's own word and by plans, in pieces of several lengths,
+/// Reads what `input` stands for in all ways: by the file's own word and by plans, in pieces of several lengths,
 /// samples in order and not.
 ///
 /// # Panics
@@ -88,7 +88,7 @@ struct Outcome {
     read: Option<(Collect, Option<FileShape>)>,
 }
 
-/// Read some samples in several ways, which must agree. What the file says it holds.
+/// Reads some samples in several ways, which must agree. What the file says it holds.
 fn compare_ways(format: &Format, file: &File, expected: Option<&FileShape>) -> Option<FileShape> {
     let mut found = None;
     let mut samples: Vec<u64> = (0..SAMPLES_MAX).collect();
@@ -153,7 +153,7 @@ fn read_all(
     outcomes
 }
 
-/// Read one sample as a driver does.
+/// Reads one sample as a driver does.
 fn read(
     cursor: &mut dyn Cursor,
     file: &File,

@@ -41,7 +41,7 @@ fn pillow_reads_what_we_write() {
     check_written("check_images.py", folder.path(), cases);
 }
 
-/// Write the decoded pixels beside the file, because those of a lossy file differ from the content.
+/// Writes the decoded pixels beside the file, because those of a lossy file differ from the content.
 fn decode_beside(case: &Value) {
     let path = case["path"].as_str().unwrap();
     let format = format::find(case["format"].as_str().unwrap()).unwrap();

@@ -106,7 +106,7 @@ fn write_dataset(
     (0..2).map(case).collect()
 }
 
-/// Let a script look at what we wrote; it prints how many cases it checked.
+/// Lets a script look at what we wrote; it prints how many cases it checked.
 fn check_written(script: &str, folder: &Path, cases: Vec<Value>) {
     let count = cases.len().to_string();
     let list = folder.join("cases.json");
@@ -114,7 +114,7 @@ fn check_written(script: &str, folder: &Path, cases: Vec<Value>) {
     assert_eq!(python(script, &list), count);
 }
 
-/// Let a script write files, and read each sample of each: `cases.json` has `path`, `format`, `samples`, and for a
+/// Lets a script write files, and reads each sample of each: `cases.json` has `path`, `format`, `samples`, and for a
 /// file that must be `refused` the reason; the sample's bytes lie in `<path>.sample<i>`, decoded
 /// where it `decodes`. Of files that do not say what
 /// they hold, the `plan` does. There may be the `dims` that the file tells, for pixels with loss a `tolerance`, and of

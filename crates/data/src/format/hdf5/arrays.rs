@@ -21,7 +21,7 @@ struct ChunkArray<'b> {
 }
 
 impl<'b> ChunkArray<'b> {
-    /// Read the start of an array's header, which has `header_bytes` bytes at address `header`, including the checksum. Also
+    /// Reads the start of an array's header, which has `header_bytes` bytes at address `header`, including the checksum. Also
     /// returns the remaining fields of the header.
     fn read(
         blocks: &'b FileBlocks,
@@ -106,7 +106,7 @@ impl<'b> ChunkArray<'b> {
         self.nth(self.blocks.checked(start, bytes, "")?, i % self.page)
     }
 
-    /// Read element `i` of `fields`; `None` if the chunk was never written.
+    /// Reads element `i` of `fields`; `None` if the chunk was never written.
     fn nth(&self, mut fields: FieldReader, i: u64) -> Parsed<Option<ChunkPlace>> {
         fields.skip((i * self.element_bytes) as usize)?;
         fields.truncate(self.element_bytes as usize)?;
@@ -114,7 +114,7 @@ impl<'b> ChunkArray<'b> {
         let mut stored = None;
         let mut skipped = 0;
         if self.is_filtered {
-            stored = Some(fields.number(fields.left().saturating_sub(4))?);
+            stored = Some(fields.number(fields.remaining().saturating_sub(4))?);
             skipped = fields.u32()?;
         }
         Ok(offset.map(|offset| ChunkPlace { offset, stored, skipped }))

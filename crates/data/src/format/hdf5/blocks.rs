@@ -58,7 +58,7 @@ struct MetadataWindow {
 }
 
 impl FileBlocks {
-    /// Start on another file, of `file_bytes` bytes.
+    /// Starts reading another file, of `file_bytes` bytes.
     pub(super) fn begin(&mut self, file_bytes: u64) {
         self.memory.clear();
         self.windows.clear();
@@ -67,7 +67,7 @@ impl FileBlocks {
         self.base = 0;
     }
 
-    /// Prepare to parse the same file again with the metadata fetched so far. Returns false if it is so much that it should
+    /// Prepares to parse the same file again with the metadata fetched so far. Returns false if it is so much that it should
     /// be discarded.
     pub(super) fn restart(&mut self) -> bool {
         self.range = PayloadRange::default();
@@ -135,7 +135,7 @@ impl FileBlocks {
     pub(super) fn fields_of<'b>(&self, bytes: &'b [u8], origin: u64) -> FieldReader<'b> {
         FieldReader {
             bytes,
-            at: 0,
+            offset: 0,
             origin,
             base: self.base,
             address_bytes: self.address_bytes,
@@ -143,7 +143,7 @@ impl FileBlocks {
         }
     }
 
-    /// Request the range that a parser found missing.
+    /// Requests the range that a parser found missing.
     pub(super) fn want(&mut self, offset: u64, bytes: u64) -> Result<(), FormatError> {
         let start = offset - offset % WINDOW_BYTES;
         let end = (offset + bytes).checked_next_multiple_of(WINDOW_BYTES);
@@ -168,10 +168,10 @@ impl FileBlocks {
         self.range.need(0, piece_bytes)
     }
 
-    /// Take the requested bytes.
+    /// Takes the requested bytes.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
         self.range.feed(bytes, &mut self.memory)?;
-        if self.range.left() == 0 {
+        if self.range.remaining() == 0 {
             let window = self.filling;
             match self.windows.binary_search_by_key(&window.offset, |window| window.offset) {
                 Ok(i) => self.windows[i] = window,
@@ -186,7 +186,7 @@ impl FileBlocks {
 #[derive(Clone)]
 pub(super) struct FieldReader<'b> {
     bytes: &'b [u8],
-    at: usize,
+    offset: usize,
     /// Offset of the first byte in the file.
     origin: u64,
     base: u64,
@@ -197,27 +197,27 @@ pub(super) struct FieldReader<'b> {
 impl<'b> FieldReader<'b> {
     /// Offset of the next field in the file.
     pub(super) fn offset(&self) -> u64 {
-        self.origin + self.at as u64
+        self.origin + self.offset as u64
     }
 
-    pub(super) fn left(&self) -> usize {
-        self.bytes.len() - self.at
+    pub(super) fn remaining(&self) -> usize {
+        self.bytes.len() - self.offset
     }
 
-    /// Keep only the next `bytes` bytes.
+    /// Keeps only the next `bytes` bytes.
     pub(super) fn truncate(&mut self, bytes: usize) -> Parsed<()> {
         let taken = self.clone().take(bytes)?;
         self.origin = self.offset();
         self.bytes = taken;
-        self.at = 0;
+        self.offset = 0;
         Ok(())
     }
 
     pub(super) fn take(&mut self, bytes: usize) -> Parsed<&'b [u8]> {
-        let end = self.at.checked_add(bytes);
-        match end.and_then(|end| self.bytes.get(self.at..end)) {
+        let end = self.offset.checked_add(bytes);
+        match end.and_then(|end| self.bytes.get(self.offset..end)) {
             Some(taken) => {
-                self.at += bytes;
+                self.offset += bytes;
                 Ok(taken)
             }
             None => bad(self.offset(), "the metadata ends within a field"),
@@ -239,7 +239,7 @@ impl<'b> FieldReader<'b> {
         Ok(u64::from_le_bytes(word))
     }
 
-    /// Read `count` numbers of 8 bytes. The remaining elements of the result are 0.
+    /// Reads `count` numbers of 8 bytes. The remaining elements of the result are 0.
     pub(super) fn numbers(&mut self, count: usize) -> Parsed<[u64; RANK_MAX]> {
         let mut numbers = [0; RANK_MAX];
         for number in &mut numbers[..count] {

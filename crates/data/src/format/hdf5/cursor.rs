@@ -104,7 +104,7 @@ impl Hdf5Cursor {
         Ok(())
     }
 
-    /// Find the piece at the current position of the walk.
+    /// Finds the piece at the current position of the walk.
     fn find(&mut self) -> Parsed<()> {
         let Some(dataset) = self.contents.datasets.get(self.walk.dataset) else {
             self.phase = SamplePhase::Done;
@@ -197,7 +197,7 @@ impl Hdf5Cursor {
             }
         }
         self.range.feed(bytes, &mut Discard)?;
-        if self.range.left() == 0 { self.finish_piece(sink) } else { Ok(()) }
+        if self.range.remaining() == 0 { self.finish_piece(sink) } else { Ok(()) }
     }
 
     fn finish_piece(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
@@ -220,7 +220,7 @@ impl Hdf5Cursor {
         Ok(())
     }
 
-    /// Copy the sample's share of the current chunk into its band, and pass the band on when it is complete. The share
+    /// Copies the sample's share of the current chunk into its band, and passes the band on when it is complete. The share
     /// begins at `first` of the unfiltered chunk.
     fn gather(&mut self, first: usize, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         let cut = &self.piece.cut;
@@ -242,7 +242,7 @@ impl Hdf5Cursor {
         Ok(())
     }
 
-    /// Parse until metadata is missing, and request it.
+    /// Parses until metadata is missing, and requests it.
     fn parse(&mut self) -> Result<(), FormatError> {
         let parsed = if self.phase == SamplePhase::Open { self.open() } else { self.find() };
         match parsed {

@@ -24,7 +24,7 @@ impl ChunkInflate {
         self.has_ended = false;
     }
 
-    /// Inflate `bytes`, which begin at `offset` of the file. `output` receives the result with its offset in the chunk. The
+    /// Inflates `bytes`, which begin at `offset` of the file. `output` receives the result with its offset in the chunk. The
     /// chunk must have `total` bytes.
     pub(super) fn feed(
         &mut self,
@@ -46,7 +46,7 @@ impl ChunkInflate {
         Ok(())
     }
 
-    /// Check the length after all bytes of the chunk have been fed.
+    /// Checks the length after all bytes of the chunk have been fed.
     pub(super) fn finish(&self, offset: u64, total: u64) -> Result<(), FormatError> {
         if !self.has_ended || self.inflated != total {
             return Err(wrong_length(offset, total));

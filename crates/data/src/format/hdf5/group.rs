@@ -8,7 +8,7 @@ use super::index::TreeNode;
 const NODES_MAX: usize = 1024;
 const NAME_BYTES_MAX: u64 = 256;
 
-/// Call `take` with the name and the address of the object header of each object in the group at `address`.
+/// Calls `take` with the name and the address of the object header of each object in the group at `address`.
 pub(super) fn links(
     blocks: &FileBlocks,
     address: u64,
@@ -96,7 +96,7 @@ impl TableWalk<'_> {
         Ok(())
     }
 
-    /// Walk the tree below a node. `above` is the level of the node's parent.
+    /// Walks the tree below a node. `above` is the level of the node's parent.
     fn node(&mut self, address: u64, above: Option<u8>) -> Parsed<()> {
         self.count_node(address)?;
         let key_bytes = self.blocks.length_bytes;

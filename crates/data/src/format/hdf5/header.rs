@@ -15,7 +15,7 @@ pub(super) struct HeaderMessage<'b> {
     pub(super) body: FieldReader<'b>,
 }
 
-/// Call `take` with each message of the object at `address`.
+/// Calls `take` with each message of the object at `address`.
 pub(super) fn walk<'b>(
     blocks: &'b FileBlocks,
     address: u64,
@@ -70,7 +70,7 @@ impl<'b> HeaderWalk<'_, 'b> {
     fn block(&mut self, mut fields: FieldReader<'b>) -> Parsed<()> {
         let is_old = self.head_bytes == OLD_HEAD_BYTES;
         // A rest that is shorter than a message header is a gap.
-        while fields.left() >= self.head_bytes {
+        while fields.remaining() >= self.head_bytes {
             let kind = if is_old { fields.u16()? } else { fields.u8()?.into() };
             let bytes = fields.u16()?;
             let flags = fields.u8()?;
@@ -86,7 +86,7 @@ impl<'b> HeaderWalk<'_, 'b> {
         Ok(())
     }
 
-    /// Walk over the block that a continuation message points to.
+    /// Walks over the block that a continuation message points to.
     fn continuation(&mut self, mut body: FieldReader) -> Parsed<()> {
         let offset = body.offset();
         let (Some(start), bytes) = (body.address()?, body.length()?) else {

@@ -62,7 +62,7 @@ pub(super) struct TreeNode<'b> {
 }
 
 impl<'b> TreeNode<'b> {
-    /// Read the node at `address` of a tree of type `kind`, called `name` in errors. `above` is the level of its parent.
+    /// Reads the node at `address` of a tree of type `kind`, called `name` in errors. `above` is the level of its parent.
     pub(super) fn read(
         blocks: &'b FileBlocks,
         address: u64,

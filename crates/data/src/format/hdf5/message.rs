@@ -101,7 +101,7 @@ const KINDS: [u16; 4] = [0x01, 0x03, 0x08, 0x0b];
 /// Type of the message that lists external data files.
 const EXTERNAL: u16 = 0x07;
 
-/// Read the dataset whose object header is at `address`.
+/// Reads the dataset whose object header is at `address`.
 pub(super) fn dataset(blocks: &FileBlocks, address: u64) -> Parsed<RecordDataset> {
     let mut bodies = [const { None }; 4];
     header::walk(blocks, address, &mut |HeaderMessage { kind, is_shared, body }| {
@@ -164,7 +164,7 @@ pub(super) fn array_bytes(blocks: &FileBlocks, address: u64) -> Parsed<Option<u6
     }
 }
 
-/// Read the rank and the flags of a dataspace message.
+/// Reads the rank and the flags of a dataspace message.
 fn dataspace_head(body: &mut FieldReader) -> Parsed<(usize, u8)> {
     let offset = body.offset();
     let version = body.u8()?;
@@ -178,7 +178,7 @@ fn dataspace_head(body: &mut FieldReader) -> Parsed<(usize, u8)> {
     Ok((rank, flags))
 }
 
-/// Read a dataspace message into a dataset without layout.
+/// Reads a dataspace message into a dataset without layout.
 fn dataspace(mut body: FieldReader, element: Element) -> Parsed<RecordDataset> {
     let offset = body.offset();
     let (rank, flags) = dataspace_head(&mut body)?;
@@ -263,7 +263,7 @@ impl RecordDataset {
         }
     }
 
-    /// Set the layout of a dataset whose data is contiguous and has `stored` bytes.
+    /// Sets the layout of a dataset whose data is contiguous and has `stored` bytes.
     fn set_contiguous(&mut self, address: Option<u64>, stored: u64) {
         self.contiguous = address.map(|address| (address, stored));
         self.index = address
@@ -294,7 +294,7 @@ impl RecordDataset {
     }
 }
 
-/// Read the dimensions of a chunk, `width` bytes each. The last of the `rank` dimensions is the length of an element and
+/// Reads the dimensions of a chunk, `width` bytes each. The last of the `rank` dimensions is the length of an element and
 /// is skipped.
 fn chunk_dims(body: &mut FieldReader, rank: usize, width: usize) -> Parsed<[u64; RANK_MAX]> {
     let mut dims = [1; RANK_MAX];
@@ -309,7 +309,7 @@ fn chunk_dims(body: &mut FieldReader, rank: usize, width: usize) -> Parsed<[u64;
     Ok(dims)
 }
 
-/// Read the chunk index of a layout of version 4 or 5.
+/// Reads the chunk index of a layout of version 4 or 5.
 fn new_index(mut body: FieldReader, is_filtered: bool) -> Parsed<ChunkIndex> {
     let offset = body.offset();
     let kind = body.u8()?;

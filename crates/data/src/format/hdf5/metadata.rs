@@ -198,7 +198,7 @@ fn node_bytes(rank: usize) -> u64 {
     NODE_HEAD_BYTES + NODE_CHILDREN * (key_bytes + 8) + key_bytes
 }
 
-/// Write the B-tree of a dataset's chunks to the reserved bytes at `start`, the root first. `placed` contains the address
+/// Writes the B-tree of a dataset's chunks to the reserved bytes at `start`, the root first. `placed` contains the address
 /// and length of each chunk.
 pub(super) fn write_tree(
     start: u64,
@@ -242,7 +242,7 @@ pub(super) fn write_tree(
     Ok(())
 }
 
-/// Append the key of a chunk: length, skipped filters and offsets. The key after the last chunk is beyond it along every
+/// Appends the key of a chunk: length, skipped filters and offsets. The key after the last chunk is beyond it along every
 /// dimension.
 fn put_key(node: &mut Vec<u8>, ordinal: u64, chunks: &ChunkPlan, placed: &[(u64, u64)]) {
     let placed_chunk = placed.get(ordinal as usize);
@@ -258,7 +258,7 @@ fn put_key(node: &mut Vec<u8>, ordinal: u64, chunks: &ChunkPlan, placed: &[(u64,
     node.extend([0; 8]);
 }
 
-/// Write the position of chunk number `ordinal` to `grid`. There are `counts` chunks along each dimension; the last one
+/// Writes the position of chunk number `ordinal` to `grid`. There are `counts` chunks along each dimension; the last one
 /// varies fastest.
 pub(super) fn grid_position(ordinal: u64, counts: &[u64], grid: &mut [u64]) {
     let mut rest = ordinal;

@@ -54,7 +54,7 @@ const DEFLATE: u16 = 1;
 // Version 2: sizes as in DLIO; a part's first dimension is left out if it is 1.
 pub(super) static FORMAT: Format = Format {
     version: 2,
-    begins: |head| head.starts_with(SIGNATURE),
+    is_recognised: |head| head.starts_with(SIGNATURE),
     ..Format::new(
         FormatEntry {
             compressions: &[Compression::Gzip],

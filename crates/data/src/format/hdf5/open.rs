@@ -43,7 +43,7 @@ impl Contents {
         }
     }
 
-    /// Find the datasets and return the shape of the file.
+    /// Finds the datasets and returns the shape of the file.
     pub(super) fn open(&mut self, blocks: &mut FileBlocks) -> Parsed<FileShape> {
         self.datasets.clear();
         self.records.clear();
@@ -147,7 +147,7 @@ impl Contents {
         Ok(FileShape { dims: sample, element: first.element, samples: dims[0] })
     }
 
-    /// Check the found shape against the plan, and return it. Equivalent dimensions are replaced by those of the plan.
+    /// Checks the found shape against the plan, and returns it. Equivalent dimensions are replaced by those of the plan.
     pub(super) fn check_plan(
         &self,
         found: FileShape,

@@ -87,7 +87,7 @@ impl Cut {
         false
     }
 
-    /// Copy a sample's share of the chunk at `grid` to its positions in the band.
+    /// Copies a sample's share of the chunk at `grid` to its positions in the band.
     pub(super) fn scatter(&self, grid: &[u64], slab: &[u8], band: &mut [u8]) {
         let last = self.count - 1;
         let run_bytes = (self.extent(grid, last) * self.element_bytes) as usize;

@@ -8,7 +8,7 @@ const OFFSET_MAX: u64 = 1 << 20;
 /// Upper limit on the length of a superblock.
 const BYTES_MAX: u64 = 128;
 
-/// Read the superblock, store its properties in `blocks`, and return the address of the root group's object header.
+/// Reads the superblock, stores its properties in `blocks`, and returns the address of the root group's object header.
 pub(super) fn root(blocks: &mut FileBlocks) -> Parsed<u64> {
     let offset = find(blocks)?;
     let block = blocks.peek(offset, BYTES_MAX)?;

@@ -119,7 +119,7 @@ fn sums_of(file: &[u8]) -> Vec<(usize, usize)> {
     blocks_of(file).into_iter().filter_map(sum_of).collect()
 }
 
-/// Write `bytes` at `at`, correct the checksums, read a few samples, and undo the change.
+/// Writes `bytes` at `at`, corrects the checksums, reads a few samples, and undoes the change.
 fn read_changed(
     cursor: &mut dyn Cursor,
     file: &mut Vec<u8>,
@@ -216,7 +216,7 @@ impl Builder {
         self.read_linked(&[("records_0", dataset)])
     }
 
-    /// Add a dataset and return its address.
+    /// Adds a dataset and returns its address.
     fn dataset(&mut self, dims: &[u64], layout: Vec<u8>, filters: &[u8]) -> u64 {
         let space = [&[2, dims.len() as u8, 0, 1][..], &words(dims)].concat();
         let kind = vec![0x10, 0, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0];
@@ -233,7 +233,7 @@ impl Builder {
         self.read(root)
     }
 
-    /// Add a root group with these datasets and return its address.
+    /// Adds a root group with these datasets and returns its address.
     fn root(&mut self, links: &[(&str, u64)]) -> u64 {
         let link = |(name, address): &(&str, u64)| {
             let link = [&[1, 0, name.len() as u8], name.as_bytes(), &address.to_le_bytes()];

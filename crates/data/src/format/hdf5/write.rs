@@ -12,7 +12,7 @@ const STEP_BYTES: u64 = 64 << 10;
 /// Memory for generated content that is reused, if samples consist of several chunks.
 const KEPT_BYTES: u64 = 8 << 20;
 
-/// Write the file to part 0. Superblock, headers and indexes are reserved and patched, because the lengths of compressed
+/// Writes the file to part 0. Superblock, headers and indexes are reserved and patched, because the lengths of compressed
 /// chunks are not known in advance.
 pub(super) fn file(
     plan: &FilePlan,
@@ -49,7 +49,7 @@ pub(super) fn file(
     sink.patch(0, 0, &head)
 }
 
-/// Write a dataset's chunks from `start` on, and return the address and length of each.
+/// Writes a dataset's chunks from `start` on, and returns the address and length of each.
 fn write_chunks(
     chunks: &ChunkPlan,
     records: &mut RecordWriter,
@@ -91,7 +91,7 @@ struct RecordWriter<'w, 'c> {
 }
 
 impl RecordWriter<'_, '_> {
-    /// Write `bytes` bytes of the dataset's part of `sample`, from `offset` in the part on.
+    /// Writes `bytes` bytes of the dataset's part of `sample`, from `offset` in the part on.
     fn write(
         &mut self,
         sample: u64,
@@ -106,7 +106,7 @@ impl RecordWriter<'_, '_> {
         written.map(|_| ())
     }
 
-    /// Write the chunk at position `grid`, with zeros beyond the edge of the dataset.
+    /// Writes the chunk at position `grid`, with zeros beyond the edge of the dataset.
     fn write_chunk(
         &mut self,
         chunks: &ChunkPlan,

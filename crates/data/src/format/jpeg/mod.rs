@@ -9,7 +9,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use super::whole_image::{Fits, Picture, PixelSource, Pixels, SinkWriter, format, sides};
+use super::whole_image::{Picture, PictureLimits, PixelSource, Pixels, SinkWriter, format, sides};
 use super::{Format, FormatError};
 use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::shape::{Element, FileShape};
@@ -26,7 +26,7 @@ pub(super) struct Jpeg;
 
 static MEMBER: Member = Member {
     name: "jpeg",
-    summary: "One picture per file, with loss; a sample is read by reading and decoding the file.",
+    summary: "One picture per file, lossy; a sample is read by reading and decoding the file.",
     abilities: &[Ability::Lossy, Ability::EstimatedSize, Ability::DecoderAllocates],
 };
 
@@ -47,15 +47,15 @@ impl Picture for Jpeg {
 
     type WriteError = EncodingError;
 
-    const BEGINS: &'static [u8] = b"\xff\xd8\xff";
+    const SIGNATURE: &'static [u8] = b"\xff\xd8\xff";
 
     const ELEMENTS: &'static [Element] = &[Element::Uint8];
 
-    const FITS: Fits = Fits { channels: &[3], side_max: SIDE_MAX };
+    const LIMITS: PictureLimits = PictureLimits { channels: &[3], side_max: SIDE_MAX };
 
     /// Each block of 64 values takes at least one bit for its mean. If colours have a sixteenth of the resolution, 1024
     /// pixels of three colours take 18 bits, which is 1366 bytes per byte.
-    const PIXEL_BYTES_PER_BYTE: u64 = 1536;
+    const PIXEL_BYTES_PER_BYTE_MAX: u64 = 1536;
 
     fn file_bytes(shape: &FileShape) -> u64 {
         let (head, noise) = match shape.dims.as_slice() {

@@ -65,7 +65,7 @@ impl DirectoryReader {
         }
     }
 
-    /// Start on a file. A file that fits into a piece is read at once.
+    /// Starts reading a file. A file that fits into a piece is read at once.
     pub(super) fn begin(&mut self, file_bytes: u64, is_foreign: bool) {
         self.is_foreign = is_foreign;
         let fits = file_bytes <= self.piece_bytes as u64;
@@ -93,7 +93,7 @@ impl DirectoryReader {
         Ok((at, self.requested))
     }
 
-    /// Take the requested bytes. Returns the member, once it is found, and the offset of `bytes` in the file.
+    /// Takes the requested bytes. Returns the member, once it is found, and the offset of `bytes` in the file.
     ///
     /// # Errors
     /// The file is not an archive, or has no such member.
@@ -120,7 +120,7 @@ impl DirectoryReader {
         Ok(found.map(|entry| (entry, at)))
     }
 
-    /// Read one structure after another from `bytes`, which begin at `start` of the file. `None` if other bytes are needed.
+    /// Reads one structure after another from `bytes`, which begin at `start` of the file. `None` if other bytes are needed.
     fn search(&mut self, bytes: &[u8], start: u64) -> Result<Option<ArrayEntry>, FormatError> {
         loop {
             let Some(part) = bytes_in_range(bytes, start, &self.range) else { return Ok(None) };
@@ -134,7 +134,7 @@ impl DirectoryReader {
         }
     }
 
-    /// Find the end record, searching backwards, and return the structure that it points to.
+    /// Finds the end record, searching backwards, and returns the structure that it points to.
     fn read_end(&self, tail: &[u8], start: u64) -> Result<Next, FormatError> {
         let last = tail.len().saturating_sub(END_BYTES);
         let first = last.saturating_sub(COMMENT_BYTES_MAX);
@@ -157,7 +157,7 @@ impl DirectoryReader {
         Ok((Sought::Zip64End, range))
     }
 
-    /// Continue with a longer tail, because a comment may follow the end record.
+    /// Continues with a longer tail, because a comment may follow the end record.
     fn longer_tail(&self, start: u64) -> Result<Next, FormatError> {
         let most = END_BYTES + COMMENT_BYTES_MAX + ZIP64_LOCATOR_BYTES;
         let earliest = self.file_bytes.saturating_sub(most as u64);
@@ -169,7 +169,7 @@ impl DirectoryReader {
     }
 }
 
-/// Read the zip64 end record, and return the range of the directory.
+/// Reads the zip64 end record, and returns the range of the directory.
 fn zip64_end(record: &[u8], start: u64) -> Result<Next, FormatError> {
     if !record.starts_with(b"PK\x06\x06") {
         return Err(FormatError::new(start, "no zip64 end record where its locator points"));
@@ -218,7 +218,7 @@ fn inside(name: &str, start: u64, bytes: u64, limit: u64) -> Result<Range<u64>, 
     }
 }
 
-/// Find the last entry called `x.npy`, which is the one that Python uses. In a foreign archive without it, find the
+/// Finds the last entry called `x.npy`, which is the one that Python uses. In a foreign archive without it, finds the
 /// largest array. It is an error if that one cannot be read, because a smaller one, such as labels, must not be read
 /// instead.
 fn find_member(directory: &[u8], start: u64, is_foreign: bool) -> Result<ArrayEntry, FormatError> {

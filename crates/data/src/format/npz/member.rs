@@ -32,7 +32,7 @@ impl MemberStream {
         }
     }
 
-    /// Start on a member.
+    /// Starts reading a member.
     ///
     /// # Errors
     /// Its lengths contradict each other.
@@ -55,7 +55,7 @@ impl MemberStream {
     }
 
     /// Number of bytes that are still missing. An upper estimate before the local header has been read.
-    pub(super) fn left(&self, at: u64) -> u64 {
+    pub(super) fn remaining(&self, at: u64) -> u64 {
         if self.header.missing() == 0 {
             return self.to_skip as u64 + self.packed_left;
         }
@@ -69,7 +69,7 @@ impl MemberStream {
         self.header.missing() == 0 && self.to_skip == 0 && self.packed_left == 0
     }
 
-    /// Take the next bytes of the file, which begin at offset `at`. Bytes after the member are ignored.
+    /// Takes the next bytes of the file, which begin at offset `at`. Bytes after the member are ignored.
     ///
     /// # Errors
     /// The member is invalid.
@@ -155,7 +155,7 @@ impl MemberStream {
     }
 }
 
-/// Pass on uncompressed bytes, and check that the array has the length of its member.
+/// Passes on uncompressed bytes, and checks that the array has the length of its member.
 fn take(
     entry: &ArrayEntry,
     crc: &mut Option<crc32fast::Hasher>,

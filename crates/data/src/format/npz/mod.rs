@@ -28,7 +28,7 @@ static MEMBER: Member = Member {
 };
 
 pub(super) static FORMAT: Format = Format {
-    begins: is_archive_of_arrays,
+    is_recognised: is_archive_of_arrays,
     ..Format::new(
         FormatEntry {
             compressions: &[Compression::Zip, Compression::Gzip],

@@ -26,7 +26,7 @@ pub(super) fn archive_bytes(shape: &FileShape) -> u64 {
     end_of(&y).saturating_add(directory.len() as u64)
 }
 
-/// Write the archive to part 0.
+/// Writes the archive to part 0.
 pub(super) fn archive(
     shape: &FileShape,
     encoding: &Encoding,
@@ -69,7 +69,7 @@ fn end_of(member: &ZipMember) -> u64 {
     member.offset.saturating_add(LOCAL_HEADER_BYTES).saturating_add(member.packed_bytes)
 }
 
-/// Write a member. Its checksum and compressed length precede the data, so they are reserved and patched.
+/// Writes a member. Its checksum and compressed length precede the data, so they are reserved and patched.
 fn write(
     mut member: ZipMember<'static>,
     shape: &FileShape,

@@ -64,7 +64,7 @@ struct PlainPage {
 }
 
 impl ChunkStream {
-    /// Start on a chunk.
+    /// Starts reading a chunk.
     pub(super) fn start(
         &mut self,
         column: SampleColumn,
@@ -92,7 +92,7 @@ impl ChunkStream {
         self.row <= row && !is_in_value
     }
 
-    /// Start on a sample.
+    /// Starts reading a sample.
     pub(super) fn begin_sample(&mut self) {
         self.found_bytes = None;
     }
@@ -113,11 +113,11 @@ impl ChunkStream {
     }
 
     /// Offset in the file of the bytes needed next.
-    pub(super) fn at(&self) -> u64 {
+    pub(super) fn offset(&self) -> u64 {
         self.offset + self.partial.len() as u64
     }
 
-    /// Take the next bytes of the chunk and process them up to the end of row `row`.
+    /// Takes the next bytes of the chunk and processes them up to the end of row `row`.
     pub(super) fn feed(
         &mut self,
         bytes: &[u8],
@@ -154,7 +154,7 @@ impl ChunkStream {
         Ok(())
     }
 
-    /// Make one step, and return how many of `bytes` it used.
+    /// Makes one step, and returns how many of `bytes` it used.
     fn advance(
         &mut self,
         bytes: &[u8],
@@ -275,7 +275,7 @@ impl ChunkStream {
         Ok(())
     }
 
-    /// Read row `row` from the page in memory, or skip the page if it does not contain the row.
+    /// Reads row `row` from the page in memory, or skips the page if it does not contain the row.
     fn held(&mut self, row: u64, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         let offset = self.offset;
         let placed = |message| FormatError::new(offset, message);
@@ -337,7 +337,7 @@ impl ChunkStream {
         Ok(used as usize)
     }
 
-    /// Read the length of the next value of a plain page.
+    /// Reads the length of the next value of a plain page.
     fn begin_value(
         &mut self,
         mut page: PlainPage,
@@ -370,7 +370,7 @@ impl ChunkStream {
     }
 }
 
-/// Announce to the sink that the following sample may be an encoded file. Samples of known length are arrays.
+/// Announces to the sink that the following sample may be an encoded file. Samples of known length are arrays.
 fn announce_encoded(expected: Option<u64>, sink: &mut dyn PayloadSink) {
     if expected.is_none() {
         sink.encoded(&[]);

@@ -66,7 +66,7 @@ impl RowGroup {
 }
 
 impl Footer {
-    /// Read a footer that begins at `start` of its file. The samples are in the largest column, or in files of feedrate in
+    /// Reads a footer that begins at `start` of its file. The samples are in the largest column, or in files of feedrate in
     /// the first column of bytes.
     pub(super) fn read(&mut self, bytes: &[u8], start: u64) -> Result<(), FormatError> {
         let mut parsed = self.parse(bytes, start, None);
@@ -267,7 +267,7 @@ impl<'b> Parse<'b> {
         }
     }
 
-    /// Check the footer after all of it has been parsed.
+    /// Checks the footer after all of it has been parsed.
     fn finish(&mut self) -> Result<(), ThriftError> {
         let Parse { footer, dims, element, .. } = self;
         let Some(column) = self.column else {

@@ -8,7 +8,7 @@ const WIDTH_MAX: u32 = 32;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hybrid {
     width: u32,
-    at: usize,
+    offset: usize,
     run: NumberRun,
 }
 
@@ -25,12 +25,12 @@ impl Default for NumberRun {
 }
 
 impl Hybrid {
-    /// The sequence of numbers of `width` bits that begins at offset `at` of the bytes; `None` if they are too wide.
-    pub(super) fn new(width: u32, at: usize) -> Option<Self> {
+    /// The sequence of numbers of `width` bits that begins at `offset` of the bytes; `None` if they are too wide.
+    pub(super) fn new(width: u32, offset: usize) -> Option<Self> {
         // Numbers of 0 bits are all 0 and take no bytes.
         let left = if width == 0 { u64::MAX } else { 0 };
         let run = NumberRun::Same { value: 0, left };
-        (width <= WIDTH_MAX).then_some(Hybrid { width, at, run })
+        (width <= WIDTH_MAX).then_some(Hybrid { width, offset, run })
     }
 
     /// The next number, and how many times it is repeated at least. `None` at the end of the bytes.
@@ -46,7 +46,7 @@ impl Hybrid {
         }
     }
 
-    /// Skip `count` numbers, at most as many as [`Hybrid::run`] returned.
+    /// Skips `count` numbers, at most as many as [`Hybrid::run`] returned.
     pub(super) fn skip(&mut self, count: u64) {
         match &mut self.run {
             NumberRun::Same { left, .. } => *left = left.saturating_sub(count),
@@ -60,8 +60,8 @@ impl Hybrid {
     fn next_run(&mut self, bytes: &[u8]) -> Option<NumberRun> {
         let mut head = 0u64;
         for shift in (0..35).step_by(7) {
-            let byte = *bytes.get(self.at)?;
-            self.at += 1;
+            let byte = *bytes.get(self.offset)?;
+            self.offset += 1;
             head |= u64::from(byte & 127) << shift;
             if byte < 128 {
                 return self.run_from_head(head, bytes);
@@ -72,16 +72,16 @@ impl Hybrid {
 
     fn run_from_head(&mut self, head: u64, bytes: &[u8]) -> Option<NumberRun> {
         let count = head >> 1;
-        let start = self.at;
+        let start = self.offset;
         if head & 1 == 0 {
-            self.at += self.width.div_ceil(8) as usize;
-            let field = bytes.get(start..self.at)?;
+            self.offset += self.width.div_ceil(8) as usize;
+            let field = bytes.get(start..self.offset)?;
             let value = field.iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte));
             return Some(NumberRun::Same { value, left: count });
         }
         // Groups of 8 numbers. The last group may be truncated after its last number.
         let packed_bytes = usize::try_from(count).ok()?.checked_mul(self.width as usize)?;
-        self.at = start.checked_add(packed_bytes)?.min(bytes.len());
+        self.offset = start.checked_add(packed_bytes)?.min(bytes.len());
         Some(NumberRun::Packed { bit: start * 8, left: count * 8 })
     }
 

@@ -63,7 +63,7 @@ const PLAIN: i64 = 0;
 const RLE: i64 = 3;
 
 pub(super) static FORMAT: Format = Format {
-    begins: |head| head.starts_with(MAGIC),
+    is_recognised: |head| head.starts_with(MAGIC),
     ..Format::new(
         FormatEntry {
             compressions: &[Compression::Gzip],

@@ -33,7 +33,7 @@ pub(super) struct PageHeader {
 }
 
 impl PageHeader {
-    /// Read the header at the start of `bytes`, and return it with its length.
+    /// Reads the header at the start of `bytes`, and returns it with its length.
     pub(super) fn read(bytes: &[u8]) -> Result<(PageHeader, usize), ThriftError> {
         let mut header = PageHeader::default();
         let len = thrift::read(bytes, &mut |path, value| {

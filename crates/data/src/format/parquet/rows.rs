@@ -84,7 +84,7 @@ impl RowFinder {
         Err(FormatError::new(start, message))
     }
 
-    /// Find the sample by the footer.
+    /// Finds the sample by the footer.
     fn look_up(&mut self) -> Result<(), FormatError> {
         let samples = self.footer.samples;
         let found = self.described();
@@ -148,19 +148,19 @@ impl Finder for RowFinder {
         Ok(())
     }
 
-    fn at(&self) -> Option<u64> {
+    fn offset(&self) -> Option<u64> {
         match self.phase {
             FooterPhase::Tail | FooterPhase::Footer => {
                 Some(self.start + self.gathered.bytes.len() as u64)
             }
             FooterPhase::Chunk if self.stream.is_past(self.row) => None,
-            FooterPhase::Known | FooterPhase::Chunk => Some(self.stream.at()),
+            FooterPhase::Known | FooterPhase::Chunk => Some(self.stream.offset()),
         }
     }
 
     fn end(&self) -> u64 {
         match self.phase {
-            FooterPhase::Chunk if self.stream.is_past(self.row) => self.stream.at(),
+            FooterPhase::Chunk if self.stream.is_past(self.row) => self.stream.offset(),
             FooterPhase::Chunk => self.group.end(),
             _ => self.start + self.gathered.wanted as u64,
         }
@@ -176,7 +176,7 @@ impl Finder for RowFinder {
         match self.phase {
             FooterPhase::Tail | FooterPhase::Footer => false,
             FooterPhase::Known => true,
-            FooterPhase::Chunk => self.stream.is_held() || self.stream.at() == self.group.end(),
+            FooterPhase::Chunk => self.stream.is_held() || self.stream.offset() == self.group.end(),
         }
     }
 

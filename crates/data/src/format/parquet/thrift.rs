@@ -49,21 +49,21 @@ impl Read<'_> {
 /// Receives values with the ids of the fields that contain them. Elements of a list have the ids of the list.
 type Take<'t, 'b> = dyn FnMut(&[i16], Read<'b>) -> Result<(), ThriftError> + 't;
 
-/// Read the struct at the start of `bytes`, pass its values to `take`, and return its length.
+/// Reads the struct at the start of `bytes`, passes its values to `take`, and returns its length.
 pub(super) fn read<'b>(bytes: &'b [u8], take: &mut Take<'_, 'b>) -> Result<usize, ThriftError> {
-    let mut reader = ThriftReader { bytes, at: 0, path: [0; DEPTH_MAX] };
+    let mut reader = ThriftReader { bytes, offset: 0, path: [0; DEPTH_MAX] };
     reader.fields(0, take)?;
-    Ok(reader.at)
+    Ok(reader.offset)
 }
 
 struct ThriftReader<'b> {
     bytes: &'b [u8],
-    at: usize,
+    offset: usize,
     path: [i16; DEPTH_MAX],
 }
 
 impl<'b> ThriftReader<'b> {
-    /// Read a struct inside of `depth` fields.
+    /// Reads a struct inside of `depth` fields.
     fn fields(&mut self, depth: usize, take: &mut Take<'_, 'b>) -> Result<(), ThriftError> {
         let mut id = 0i16;
         loop {
@@ -83,7 +83,7 @@ impl<'b> ThriftReader<'b> {
         }
     }
 
-    /// Read a value inside of `depth` fields and `nested` values.
+    /// Reads a value inside of `depth` fields and `nested` values.
     fn value(
         &mut self,
         code: u8,
@@ -136,9 +136,9 @@ impl<'b> ThriftReader<'b> {
 
     fn bytes(&mut self, len: u64) -> Result<&'b [u8], ThriftError> {
         let len = usize::try_from(len).map_err(|_| Broken)?;
-        let end = self.at.checked_add(len).ok_or(Broken)?;
-        let bytes = self.bytes.get(self.at..end).ok_or(Ends)?;
-        self.at = end;
+        let end = self.offset.checked_add(len).ok_or(Broken)?;
+        let bytes = self.bytes.get(self.offset..end).ok_or(Ends)?;
+        self.offset = end;
         Ok(bytes)
     }
 
@@ -168,7 +168,7 @@ pub(super) struct ThriftWriter {
 }
 
 impl ThriftWriter {
-    /// Begin a struct that is not a field: the outermost one, or an element of a list.
+    /// Begins a struct that is not a field: the outermost one, or an element of a list.
     pub(super) fn begin(&mut self) {
         self.last.push(0);
     }
@@ -188,7 +188,7 @@ impl ThriftWriter {
         self.zigzag(value);
     }
 
-    /// Write a number in 5 bytes, regardless of its value. The last groups of 7 bits may be 0.
+    /// Writes a number in 5 bytes, regardless of its value. The last groups of 7 bits may be 0.
     pub(super) fn wide_i32(&mut self, id: i16, value: i64) {
         self.field(id, I32);
         let zigzag = (value << 1 ^ value >> 63) as u32;
@@ -206,7 +206,7 @@ impl ThriftWriter {
         self.binary(value);
     }
 
-    /// Write the head of a list of `count` values, which the caller writes next.
+    /// Writes the head of a list of `count` values, which the caller writes next.
     pub(super) fn list(&mut self, id: i16, code: u8, count: u64) {
         self.field(id, LIST);
         if count < 15 {
@@ -217,7 +217,7 @@ impl ThriftWriter {
         }
     }
 
-    /// Write the head of a field. Fields must have ascending ids, at most 15 apart.
+    /// Writes the head of a field. Fields must have ascending ids, at most 15 apart.
     fn field(&mut self, id: i16, code: u8) {
         if let Some(last) = self.last.last_mut() {
             self.bytes.push(((id - *last) as u8) << 4 | code);

@@ -44,7 +44,7 @@ pub(super) struct Unpacker {
 }
 
 impl Unpacker {
-    /// Decompress `packed`, and append the result of `bytes` bytes to `output`. An error is a lowercase fragment.
+    /// Decompresses `packed`, and appends the result of `bytes` bytes to `output`. An error is a lowercase fragment.
     pub(super) fn unpack(
         &mut self,
         codec: Codec,

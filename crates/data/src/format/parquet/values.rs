@@ -41,7 +41,7 @@ impl Default for Coded {
 }
 
 impl PageValues {
-    /// Start on a column chunk, without a dictionary.
+    /// Starts reading a column chunk, without a dictionary.
     pub(super) fn start(&mut self, column: SampleColumn) {
         self.column = column;
         self.rows_left = 0;
@@ -54,7 +54,7 @@ impl PageValues {
         self.rows_left
     }
 
-    /// Check that a page has a supported encoding.
+    /// Checks that a page has a supported encoding.
     pub(super) fn check(header: &PageHeader) -> Result<(), String> {
         let code = header.encoding.unwrap_or(-1);
         if header.kind == PageKind::Other
@@ -66,7 +66,7 @@ impl PageValues {
         Err(format!("values are encoded by `{name}`, not PLAIN or by a dictionary"))
     }
 
-    /// Load a data page.
+    /// Loads a data page.
     pub(super) fn load(
         &mut self,
         header: &PageHeader,
@@ -89,7 +89,7 @@ impl PageValues {
         Ok(())
     }
 
-    /// Decompress a page of version 1, and return the offsets of its levels and values.
+    /// Decompresses a page of version 1, and returns the offsets of its levels and values.
     fn load_v1(
         &mut self,
         header: &PageHeader,
@@ -109,7 +109,7 @@ impl PageValues {
         Ok((4, values_at.ok_or("levels are longer than their page")?))
     }
 
-    /// Decompress a page of version 2, and return the offsets of its levels and values.
+    /// Decompresses a page of version 2, and returns the offsets of its levels and values.
     fn load_v2(
         &mut self,
         header: &PageHeader,
@@ -142,7 +142,7 @@ impl PageValues {
         Hybrid::new(width, at + 1).ok_or(format!("dictionary indexes of {width} bits"))
     }
 
-    /// Load the dictionary of the chunk.
+    /// Loads the dictionary of the chunk.
     pub(super) fn load_dictionary(
         &mut self,
         header: &PageHeader,
@@ -161,7 +161,7 @@ impl PageValues {
         Ok(())
     }
 
-    /// Skip `count` rows of the page.
+    /// Skips `count` rows of the page.
     pub(super) fn skip(&mut self, count: u64) -> Result<(), String> {
         let mut left = count;
         while left > 0 {

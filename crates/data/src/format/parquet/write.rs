@@ -8,7 +8,7 @@ use super::layout::{ChunkBytes, ColumnLayout, FileLayout, GroupLayout, LABEL_BYT
 use super::unpack::Codec;
 use super::{Content, Encoding, FileShape, FileSink, MAGIC, SinkError, packed};
 
-/// Write a file of this shape.
+/// Writes a file of this shape.
 pub(super) fn file(
     shape: &FileShape,
     encoding: &Encoding,
@@ -20,11 +20,11 @@ pub(super) fn file(
     let mut pages = Pages {
         codec: layout.codec,
         deflate: DeflateSink::new(encoding.compression_level, sink),
-        at: MAGIC.len() as u64,
+        offset: MAGIC.len() as u64,
     };
     let mut groups = Vec::new();
     for plain in layout.groups() {
-        let start = pages.at;
+        let start = pages.offset;
         let mut sample = plain.first;
         let images = pages.chunk(&layout.images, plain.rows, &mut |sink| {
             sink.write(0, &layout.image_prefix())?;
@@ -48,11 +48,11 @@ struct Pages<'s> {
     codec: Codec,
     deflate: DeflateSink<'s>,
     /// Offset of the next page in the file.
-    at: u64,
+    offset: u64,
 }
 
 impl Pages<'_> {
-    /// Write the pages of a column chunk. `value` writes the next value.
+    /// Writes the pages of a column chunk. `value` writes the next value.
     fn chunk(
         &mut self,
         column: &ColumnLayout,
@@ -70,7 +70,7 @@ impl Pages<'_> {
                 self.deflate.finish_gzip()?;
                 let packed_bytes = self.deflate.packed_bytes();
                 let header = column.header(rows, Some(packed_bytes));
-                self.deflate.inner().patch(0, self.at, &header)?;
+                self.deflate.inner().patch(0, self.offset, &header)?;
                 (header_bytes as u64, packed_bytes)
             } else {
                 let header = column.header(rows, None);
@@ -78,7 +78,7 @@ impl Pages<'_> {
                 (0..rows).try_for_each(|_| value(self.deflate.inner()))?;
                 (header.len() as u64, page_bytes)
             };
-            self.at += header_bytes + packed_bytes;
+            self.offset += header_bytes + packed_bytes;
             chunk.bytes += header_bytes + packed_bytes;
             chunk.unpacked_bytes += header_bytes + page_bytes;
         }

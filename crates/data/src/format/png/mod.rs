@@ -7,12 +7,12 @@
 #[cfg(test)]
 mod tests;
 
-use super::whole_image::{Fits, Picture, PixelSource, Pixels, SinkWriter, format, sides};
+use super::whole_image::{Picture, PictureLimits, PixelSource, Pixels, SinkWriter, format, sides};
 use super::{Format, FormatError};
 use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::shape::{Element, FileShape};
 use png::{BitDepth, ColorType, Compression, DecodingError, EncodingError, Filter};
-use std::io::{Cursor as Reading, Write};
+use std::io::{Cursor, Write};
 
 pub(super) static FORMAT: Format = format::<Png>();
 
@@ -20,7 +20,7 @@ pub(super) struct Png;
 
 static MEMBER: Member = Member {
     name: "png",
-    summary: "One picture per file, without loss; a sample is read by reading and decoding the file.",
+    summary: "One picture per file, lossless; a sample is read by reading and decoding the file.",
     abilities: &[Ability::ChecksContent, Ability::EstimatedSize, Ability::DecoderAllocates],
 };
 
@@ -39,15 +39,15 @@ impl Picture for Png {
 
     type WriteError = EncodingError;
 
-    const BEGINS: &'static [u8] = b"\x89PNG\r\n\x1a\n";
+    const SIGNATURE: &'static [u8] = b"\x89PNG\r\n\x1a\n";
 
     const ELEMENTS: &'static [Element] = &[Element::Uint8, Element::Uint16];
 
-    const FITS: Fits = Fits { channels: &[3, 4], side_max: (1 << 31) - 1 };
+    const LIMITS: PictureLimits = PictureLimits { channels: &[3, 4], side_max: (1 << 31) - 1 };
 
-    /// Deflate packs up to 258 bytes into 2 bits. Each of these bytes can be 8 pixels of one bit, which are expanded to three
-    /// colours and alpha.
-    const PIXEL_BYTES_PER_BYTE: u64 = 1032 * 8 * 4;
+    /// Deflate packs up to 258 bytes into 2 bits, which is a ratio of 1032. Each of these bytes can be 8 pixels of one bit,
+    /// which are expanded to three colours and alpha.
+    const PIXEL_BYTES_PER_BYTE_MAX: u64 = 1032 * 8 * 4;
 
     fn file_bytes(shape: &FileShape) -> u64 {
         let height = shape.dims.as_slice().first().copied().unwrap_or(1);
@@ -94,7 +94,7 @@ impl Picture for Png {
         options.set_ignore_checksums(!check_crc);
         options.set_ignore_text_chunk(true);
         options.set_ignore_iccp_chunk(true);
-        let mut decoder = png::Decoder::new_with_options(Reading::new(file), options);
+        let mut decoder = png::Decoder::new_with_options(Cursor::new(file), options);
         // No limit is needed: the decoder's memory grows with its input, and memory for pixels is allocated only after
         // the picture's size has been checked.
         decoder.set_limits(png::Limits { bytes: usize::MAX });
@@ -122,7 +122,7 @@ fn invalid_png(error: DecodingError) -> FormatError {
     FormatError::new(0, format!("not a complete png: {error}"))
 }
 
-/// Swap the bytes of 16-bit values: files are big-endian, payload is little-endian.
+/// Swaps the bytes of 16-bit values: files are big-endian, payload is little-endian.
 fn swap_pairs(bytes: &mut [u8]) {
     for pair in bytes.as_chunks_mut::<2>().0 {
         pair.swap(0, 1);

@@ -11,15 +11,20 @@ const UNREAD: [(&[u8], &str); 4] =
 
 /// A cursor for text files.
 pub(in super::super) fn cursor<S: Syntax>(options: &CursorOptions) -> Box<dyn Cursor> {
-    let text =
-        Text::<S> { length: 0, at: 0, packing: Packing::Unknown, gunzip: None, rows: Rows::new() };
+    let text = Text::<S> {
+        length: 0,
+        offset: 0,
+        packing: Packing::Unknown,
+        gunzip: None,
+        rows: Rows::new(),
+    };
     Box::new(AheadCursor::new(options.piece_bytes, text))
 }
 
 struct Text<S> {
     length: u64,
     /// Offset of the next byte.
-    at: u64,
+    offset: u64,
     packing: Packing,
     /// Created for the first compressed file.
     gunzip: Option<Gunzip>,
@@ -35,7 +40,7 @@ enum Packing {
 }
 
 impl<S: Syntax> Text<S> {
-    /// Recognise the compression by the first bytes, because compressed files have no suffix.
+    /// Recognises the compression by the first bytes, because compressed files have no suffix.
     fn recognise(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
         if let Some((_, name)) = UNREAD.iter().find(|(magic, _)| bytes.starts_with(magic)) {
             let message = format!("compressed by `{name}`; only gzip is read");
@@ -49,7 +54,7 @@ impl<S: Syntax> Text<S> {
         Ok(())
     }
 
-    /// Pass bytes of the file to the rows, after decompression. Returns the number of bytes used: all, unless the sample is
+    /// Passes bytes of the file to the rows, after decompression. Returns the number of bytes used: all, unless the sample is
     /// complete.
     fn unpack(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<usize, FormatError> {
         let gunzip = match (self.packing, &mut self.gunzip) {
@@ -63,7 +68,7 @@ impl<S: Syntax> Text<S> {
             if self.rows.is_done() {
                 return Ok(used);
             }
-            if !gunzip.unpack(self.at + used as u64)? {
+            if !gunzip.unpack(self.offset + used as u64)? {
                 if used == bytes.len() {
                     return Ok(used);
                 }
@@ -77,12 +82,12 @@ impl<S: Syntax> Text<S> {
         if self.packing == Packing::Unknown {
             self.recognise(bytes)?;
         }
-        self.at += self.unpack(bytes, sink)? as u64;
-        if self.at < self.length || self.has_kept() || self.rows.is_done() {
+        self.offset += self.unpack(bytes, sink)? as u64;
+        if self.offset < self.length || self.has_kept() || self.rows.is_done() {
             return Ok(());
         }
         if self.packing == Packing::Gzip && !self.gunzip.as_ref().is_some_and(Gunzip::is_complete) {
-            return Err(FormatError::new(self.at, "the file ends within a gzip stream"));
+            return Err(FormatError::new(self.offset, "the file ends within a gzip stream"));
         }
         self.rows.end(sink)
     }
@@ -92,7 +97,7 @@ impl<S: Syntax> Finder for Text<S> {
     fn begin(&mut self, wanted: &WantedSample, order: ReadOrder) {
         let is_same_file = order != ReadOrder::NewFile;
         if !self.rows.begin(wanted.sample, wanted.expected.as_ref(), is_same_file) {
-            self.at = 0;
+            self.offset = 0;
             self.packing = Packing::Unknown;
         }
     }
@@ -102,12 +107,12 @@ impl<S: Syntax> Finder for Text<S> {
         Ok(())
     }
 
-    fn at(&self) -> Option<u64> {
-        (!self.rows.is_done()).then_some(self.at)
+    fn offset(&self) -> Option<u64> {
+        (!self.rows.is_done()).then_some(self.offset)
     }
 
     fn end(&self) -> u64 {
-        if self.rows.is_done() { self.at } else { u64::MAX }
+        if self.rows.is_done() { self.offset } else { u64::MAX }
     }
 
     fn record_bytes(&self) -> u64 {

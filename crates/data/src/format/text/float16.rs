@@ -66,7 +66,7 @@ pub(super) fn shortest(bits: u16) -> f64 {
     found.unwrap_or(size).copysign(value)
 }
 
-/// Round `size` to `places` decimal places. Products of 11 bits and a small power of ten are exact, and quotients are
+/// Rounds `size` to `places` decimal places. Products of 11 bits and a small power of ten are exact, and quotients are
 /// rounded only once.
 fn rounded(size: f64, places: i32) -> f64 {
     let power = POWERS_OF_TEN[places.unsigned_abs() as usize];

@@ -29,7 +29,7 @@ impl Gunzip {
         }
     }
 
-    /// Start on a file.
+    /// Starts reading a file.
     pub(super) fn begin(&mut self) {
         self.feed(&[]);
         self.begin_member();
@@ -37,7 +37,7 @@ impl Gunzip {
         self.is_between_members = true;
     }
 
-    /// Start on a member. Its first bytes may have been fed already.
+    /// Starts reading a member. Its first bytes may have been fed already.
     fn begin_member(&mut self) {
         let packed = std::mem::take(self.decoder.get_mut());
         self.decoder.reset(packed);
@@ -48,14 +48,14 @@ impl Gunzip {
         &self.window[self.text.clone()]
     }
 
-    /// Mark the first `len` bytes of [`Gunzip::text`] as taken.
+    /// Marks the first `len` bytes of [`Gunzip::text`] as taken.
     pub(super) fn take(&mut self, len: usize) {
         self.text.start += len;
     }
 
     /// Whether more text may follow without further bytes of the file.
     pub(super) fn has_more(&self) -> bool {
-        !self.text.is_empty() || !self.decoder.get_ref().left().is_empty()
+        !self.text.is_empty() || !self.decoder.get_ref().remaining().is_empty()
     }
 
     /// Whether all members have ended and all text was taken.
@@ -63,7 +63,7 @@ impl Gunzip {
         self.is_between_members && !self.has_more()
     }
 
-    /// Take the next bytes of the file, up to a limit, and return their number. Call only after [`Gunzip::unpack`] has
+    /// Takes the next bytes of the file, up to a limit, and returns their number. Must only be called after [`Gunzip::unpack`] has
     /// returned false.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> usize {
         let fed = &bytes[..bytes.len().min(WINDOW_BYTES)];
@@ -74,12 +74,12 @@ impl Gunzip {
         fed.len()
     }
 
-    /// Decompress more text after all text has been taken. Returns false if bytes of the file must be fed first.
+    /// Decompresses more text after all text has been taken. Returns false if bytes of the file must be fed first.
     /// `file_offset` is the offset of the next byte to feed and is used in errors.
     pub(super) fn unpack(&mut self, file_offset: u64) -> Result<bool, FormatError> {
         loop {
             if self.is_between_members {
-                if self.decoder.get_ref().left().is_empty() {
+                if self.decoder.get_ref().remaining().is_empty() {
                     return Ok(false);
                 }
                 self.begin_member();
@@ -93,7 +93,7 @@ impl Gunzip {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(error) => {
-                    let offset = file_offset - self.decoder.get_ref().left().len() as u64;
+                    let offset = file_offset - self.decoder.get_ref().remaining().len() as u64;
                     return Err(FormatError::new(offset, format!("broken gzip: {error}")));
                 }
             }
@@ -109,7 +109,7 @@ struct PackedBytes {
 }
 
 impl PackedBytes {
-    fn left(&self) -> &[u8] {
+    fn remaining(&self) -> &[u8] {
         &self.bytes[self.used..]
     }
 }
@@ -124,9 +124,9 @@ impl Read for PackedBytes {
 
 impl BufRead for PackedBytes {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        match self.left() {
+        match self.remaining() {
             [] => Err(ErrorKind::WouldBlock.into()),
-            left => Ok(left),
+            remaining => Ok(remaining),
         }
     }
 

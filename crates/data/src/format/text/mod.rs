@@ -39,7 +39,7 @@ pub(super) const fn entry(
 
 /// Syntax of the numbers in a line.
 pub(super) trait Syntax: Default + Send + 'static {
-    /// Start on a text, at the beginning of a row.
+    /// Resets the state to the beginning of a row, at the start of a text.
     fn begin(&mut self);
 
     /// Whether a text with this start has a line of column names before its rows.
@@ -47,7 +47,7 @@ pub(super) trait Syntax: Default + Send + 'static {
         false
     }
 
-    /// Continue to read a row. Returns the number of bytes used, and why reading stopped.
+    /// Continues to read a row. Returns the number of bytes used, and why reading stopped.
     ///
     /// # Errors
     /// The text is not a valid row.

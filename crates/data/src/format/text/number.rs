@@ -8,7 +8,7 @@ use std::str::FromStr;
 /// Upper limit on the length of a written number; generous.
 pub(super) const TEXT_BYTES_MAX: usize = 32;
 
-/// Parse the number in `field` and write it to `slot`, which has the length of an element. `None` if it is not a number.
+/// Parses the number in `field` and writes it to `slot`, which has the length of an element. `None` if it is not a number.
 pub(super) fn read(element: Element, field: &[u8], slot: &mut [u8]) -> Option<()> {
     match element {
         Element::Uint8 => slot.copy_from_slice(&integer::<u8>(field)?.to_le_bytes()),
@@ -37,7 +37,7 @@ fn integer<Integer: FromStr>(field: &[u8]) -> Option<Integer> {
     std::str::from_utf8(field).ok()?.parse().ok()
 }
 
-/// Append the numbers in `payload` as text, each followed by a comma.
+/// Appends the numbers in `payload` as text, each followed by a comma.
 pub(super) fn write(element: Element, payload: &[u8], text: &mut Vec<u8>) {
     match element {
         Element::Uint8 => integers(payload, text, u8::from_le_bytes),

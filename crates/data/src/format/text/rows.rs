@@ -45,7 +45,7 @@ impl NumberText {
         self.partial.clear();
     }
 
-    /// Add a piece that is not the last one.
+    /// Adds a piece that is not the last one.
     ///
     /// # Errors
     /// The text is too long for a number.
@@ -109,7 +109,7 @@ impl Values {
         self.filled == GATHERED_BYTES
     }
 
-    /// Add the number in `field`, at offset `at`. Must not be called when the memory is full.
+    /// Adds the number in `field`, at offset `at`. Must not be called when the memory is full.
     ///
     /// # Errors
     /// The text is not a number, or the row has too many numbers.
@@ -129,7 +129,7 @@ impl Values {
         Ok(())
     }
 
-    /// Add a missing number at offset `at`, which is written as `field`. It is NaN for floats.
+    /// Adds a missing number at offset `at`, which is written as `field`. It is NaN for floats.
     ///
     /// # Errors
     /// The element type is an integer, which has no value for missing numbers.
@@ -191,7 +191,7 @@ impl<S: Syntax> Rows<S> {
         Rows { syntax: S::default(), values, place: Place::Between, offset: 0, row: 0, wanted: 0 }
     }
 
-    /// Start on a row. Returns false if the text must be read again from its start, because the row is before the current
+    /// Starts reading a row. Returns false if the text must be read again from its start, because the row is before the current
     /// position or in another file.
     pub(super) fn begin(
         &mut self,
@@ -211,7 +211,7 @@ impl<S: Syntax> Rows<S> {
         continues
     }
 
-    /// Discard the position after an error, so that the text is read again from its start.
+    /// Discards the position after an error, so that the text is read again from its start.
     pub(super) fn invalidate(&mut self) {
         self.place = Place::Between;
     }
@@ -221,12 +221,12 @@ impl<S: Syntax> Rows<S> {
         self.place == Place::Done
     }
 
-    /// Check that the requested row exists in the plan.
+    /// Checks that the requested row exists in the plan.
     pub(super) fn check(&self) -> Result<(), FormatError> {
         self.values.expected.map_or(Ok(()), |expected| check_sample(&expected, self.wanted))
     }
 
-    /// Take the next bytes of the text and return how many were used: all, unless the requested row is complete.
+    /// Takes the next bytes of the text and returns how many were used: all, unless the requested row is complete.
     pub(super) fn take(
         &mut self,
         text: &[u8],
@@ -338,7 +338,7 @@ impl<S: Syntax> Rows<S> {
         FormatError::no_sample(self.offset, rows, contents, self.wanted)
     }
 
-    /// Add the row and the offset in the text to an error of the syntax, whose offset counts from the last bytes given.
+    /// Adds the row and the offset in the text to an error of the syntax, whose offset counts from the last bytes given.
     fn in_row(&self, error: &FormatError) -> FormatError {
         let message = match &self.values.expected {
             Some(expected) => {

@@ -4,7 +4,7 @@ use super::super::deflate::DeflateSink;
 use super::number::{self, TEXT_BYTES_MAX};
 use super::{Compression, Content, Element, Encoding, FileShape, FileSink, SinkError};
 
-/// Bytes of payload generated at once; a multiple of every element's length, and a block of content.
+/// Bytes of payload generated at once: the size of a content block, and a multiple of the size of every element type.
 const PAYLOAD_BYTES: usize = 4096;
 
 /// Text before and after the numbers of a line.
@@ -14,7 +14,7 @@ pub(in super::super) struct LineMarks {
     pub(in super::super) close: &'static [u8],
 }
 
-/// Write a file with one line per sample.
+/// Writes a file with one line per sample.
 pub(in super::super) fn encode(
     line: LineMarks,
     shape: &FileShape,
@@ -48,7 +48,7 @@ fn lines(
             content.fill(sample, at, shape.element, piece);
             number::write(shape.element, piece, &mut text);
             if at + PAYLOAD_BYTES as u64 >= total {
-                // Replace the last comma by the end of the line.
+                // Replaces the last comma with the end of the line.
                 text.pop();
                 text.extend_from_slice(line.close);
             }
@@ -63,20 +63,20 @@ fn lines(
 pub(in super::super) fn file_bytes(line: LineMarks, shape: &FileShape, encoding: &Encoding) -> u64 {
     // The last number of a line has no comma.
     let marks_bytes = (line.open.len() + line.close.len() - 1) as u128;
-    let (plain_mean, packed_mean) = mean_text(shape.element);
+    let (plain_mean, compressed_mean) = mean_number_bytes(shape.element);
     let numbers = u128::from(shape.dims.elements()) * u128::from(shape.samples);
     let bytes = match (encoding.compression, encoding.compression_level) {
         (Compression::Gzip, 0) | (Compression::None, _) => {
             numbers * plain_mean / 1000 + marks_bytes * u128::from(shape.samples)
         }
-        _ => numbers * packed_mean / 1000 + 20,
+        _ => numbers * compressed_mean / 1000 + 20,
     };
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 /// Mean length of a number with its comma, in thousandths of a byte, without compression and at compression level 4.
 /// Measured over a million numbers. Levels 1 to 9 differ by up to a tenth.
-fn mean_text(element: Element) -> (u128, u128) {
+fn mean_number_bytes(element: Element) -> (u128, u128) {
     match element {
         Element::Uint8 => (3570, 1375),
         Element::Int8 => (3649, 1394),

@@ -62,7 +62,7 @@ pub(super) struct Scanner {
     /// Offset of the message in the file.
     origin: u64,
     /// Offset in the message.
-    at: u64,
+    offset: u64,
     next: Expects,
     /// End of each open level.
     ends: [u64; LEVELS.len()],
@@ -91,7 +91,7 @@ impl Scanner {
             other: Vec::with_capacity(NAME_BYTES_MAX),
             other_bytes: 0,
             origin: 0,
-            at: 0,
+            offset: 0,
             next: Expects::Tag,
             ends: [0; LEVELS.len()],
             depth: 0,
@@ -106,16 +106,16 @@ impl Scanner {
         }
     }
 
-    /// Request the feature called `name` instead of one found in an earlier file.
+    /// Requests the feature called `name` instead of one found in an earlier file.
     pub(super) fn request(&mut self, name: &str) {
         self.wanted.clear();
         self.wanted.extend_from_slice(name.as_bytes());
     }
 
-    /// Start on a message of `bytes` bytes at offset `origin` of the file.
+    /// Starts reading a message of `bytes` bytes at offset `origin` of the file.
     pub(super) fn begin(&mut self, origin: u64, bytes: u64, expected: Option<u64>) {
         self.origin = origin;
-        self.at = 0;
+        self.offset = 0;
         self.next = Expects::Tag;
         self.ends[0] = bytes;
         self.depth = 0;
@@ -135,7 +135,7 @@ impl Scanner {
         self.total
     }
 
-    /// Take the next bytes of the message. They must not extend beyond its end.
+    /// Takes the next bytes of the message. They must not extend beyond its end.
     pub(super) fn scan(
         &mut self,
         bytes: &[u8],
@@ -157,7 +157,7 @@ impl Scanner {
                     FieldContent::Unknown => {}
                 }
                 let missing = left - piece.len() as u64;
-                self.at += piece.len() as u64;
+                self.offset += piece.len() as u64;
                 self.next =
                     if missing == 0 { Expects::Tag } else { Expects::Bytes(content, missing) };
                 rest = remainder;
@@ -190,7 +190,7 @@ impl Scanner {
         Ok(ScanEnd::Missing(String::from_utf8_lossy(&self.names).into_owned()))
     }
 
-    /// Read a variable-length number with 7 bits per byte; `None` if it is incomplete.
+    /// Reads a variable-length number with 7 bits per byte; `None` if it is incomplete.
     fn varint(&mut self, rest: &mut &[u8]) -> Result<Option<u64>, FormatError> {
         while let Some((&byte, remainder)) = rest.split_first() {
             let bits = u64::from(byte & 0x7f);
@@ -199,7 +199,7 @@ impl Scanner {
             }
             self.varint |= bits << self.shift;
             self.shift += 7;
-            self.at += 1;
+            self.offset += 1;
             *rest = remainder;
             if byte < 0x80 {
                 self.shift = 0;
@@ -224,10 +224,10 @@ impl Scanner {
         Ok(())
     }
 
-    /// Check that a field of `len` bytes fits into the enclosing one, and expect to skip it.
+    /// Checks that a field of `len` bytes fits into the enclosing one, and expects to skip it.
     fn skip(&self, len: u64) -> Result<Expects, FormatError> {
         // A number can begin inside of the enclosing field and end after it.
-        let Some(left) = self.ends[self.depth].checked_sub(self.at) else {
+        let Some(left) = self.ends[self.depth].checked_sub(self.offset) else {
             return Err(self.error("a field extends beyond the field that contains it"));
         };
         if len > left {
@@ -239,7 +239,7 @@ impl Scanner {
         Ok(if len == 0 { Expects::Tag } else { Expects::Bytes(FieldContent::Unknown, len) })
     }
 
-    /// Begin field number `field`, which has `len` bytes.
+    /// Begins field number `field`, which has `len` bytes.
     fn field(&mut self, field: u64, len: u64) -> Result<(), FormatError> {
         self.next = self.skip(len)?;
         match (LEVELS[self.depth], field) {
@@ -253,7 +253,7 @@ impl Scanner {
             (Nested::BytesList, 1) => {
                 let total = self.sent + len;
                 // The last element of the list.
-                if self.at + len == self.ends[self.depth] {
+                if self.offset + len == self.ends[self.depth] {
                     self.check_payload(total)?;
                     self.total = Some(total);
                 }
@@ -268,17 +268,17 @@ impl Scanner {
 
     fn open(&mut self, len: u64) {
         self.depth += 1;
-        self.ends[self.depth] = self.at + len;
+        self.ends[self.depth] = self.offset + len;
         self.next = Expects::Tag;
         if LEVELS[self.depth] == Nested::Entry {
             self.name.clear();
         }
     }
 
-    /// Leave the levels that end here.
+    /// Leaves the levels that end here.
     fn close(&mut self) -> Result<(), FormatError> {
-        while self.depth > 0 && self.at >= self.ends[self.depth] {
-            let is_beyond = self.at > self.ends[self.depth];
+        while self.depth > 0 && self.offset >= self.ends[self.depth] {
+            let is_beyond = self.offset > self.ends[self.depth];
             if is_beyond || self.next != Expects::Tag || self.shift > 0 {
                 return Err(self.error("a field extends beyond the field that contains it"));
             }
@@ -340,6 +340,6 @@ impl Scanner {
     }
 
     fn error(&self, message: impl Into<String>) -> FormatError {
-        FormatError::new(self.origin + self.at, message)
+        FormatError::new(self.origin + self.offset, message)
     }
 }

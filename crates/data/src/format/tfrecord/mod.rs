@@ -50,7 +50,7 @@ const VALUE: u8 = 0x12;
 const INTEGERS: u8 = 0x1a;
 
 pub(super) static FORMAT: Format = Format {
-    begins: has_frame,
+    is_recognised: has_frame,
     parts: &[Part::DATA, Part { folder: "index", suffix: ".idx", optional: true }],
     ..Format::new(
         FormatEntry {

@@ -20,7 +20,7 @@ pub(super) struct Records {
     start: u64,
     /// Length of the current record with its frame; 0 before the first.
     record_bytes: u64,
-    at: u64,
+    offset: u64,
     phase: RecordPhase,
     frame: Gathered,
     scanner: Scanner,
@@ -47,7 +47,7 @@ impl Records {
             record: 0,
             start: 0,
             record_bytes: 0,
-            at: 0,
+            offset: 0,
             phase: RecordPhase::Frame,
             frame: Gathered::default(),
             scanner: Scanner::new(IMAGE),
@@ -56,9 +56,9 @@ impl Records {
         }
     }
 
-    /// Go to the frame of a record.
+    /// Goes to the frame of a record.
     fn go_to(&mut self, record: u64, start: u64) {
-        (self.record, self.start, self.at) = (record, start, start);
+        (self.record, self.start, self.offset) = (record, start, start);
         self.phase = RecordPhase::Frame;
         self.frame.begin(FRAME_BYTES);
     }
@@ -94,7 +94,7 @@ impl Records {
             return Ok(());
         }
         let planned = self.expected.map(|shape| shape.sample_bytes());
-        self.scanner.begin(self.at, self.message_end() - self.at, planned);
+        self.scanner.begin(self.offset, self.message_end() - self.offset, planned);
         self.crc = 0;
         self.phase = RecordPhase::Message;
         self.check_end()
@@ -115,19 +115,19 @@ impl Records {
     }
 
     fn message(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
-        let len = (self.message_end() - self.at).min(bytes.len() as u64);
+        let len = (self.message_end() - self.offset).min(bytes.len() as u64);
         let piece = &bytes[..len as usize];
         if self.check_crc {
             self.crc = crc32c::crc32c_append(self.crc, piece);
         }
         self.scanner.scan(piece, sink)?;
-        self.at += len;
+        self.offset += len;
         self.check_end()
     }
 
     /// At the end of the message, check whether the sample was found.
     fn check_end(&mut self) -> Result<(), FormatError> {
-        if self.at < self.message_end() {
+        if self.offset < self.message_end() {
             return Ok(());
         }
         match self.scanner.end()? {
@@ -164,7 +164,7 @@ impl Records {
             return Err(FormatError::new(self.start, message));
         }
         self.record += 1;
-        self.start = self.at;
+        self.start = self.offset;
         self.phase = RecordPhase::Done;
         Ok(())
     }
@@ -200,13 +200,13 @@ impl Finder for Records {
         check_sample(shape, self.wanted)
     }
 
-    fn at(&self) -> Option<u64> {
-        (self.phase != RecordPhase::Done).then_some(self.at)
+    fn offset(&self) -> Option<u64> {
+        (self.phase != RecordPhase::Done).then_some(self.offset)
     }
 
     fn end(&self) -> u64 {
         match self.phase {
-            RecordPhase::Done => self.at,
+            RecordPhase::Done => self.offset,
             RecordPhase::Frame if self.expected.is_none() => {
                 let passes_by = self.record < self.wanted && self.record_bytes >= self.piece_bytes;
                 if passes_by { self.start + FRAME_BYTES as u64 } else { u64::MAX }
@@ -223,7 +223,7 @@ impl Finder for Records {
         if self.phase == RecordPhase::Message {
             return self.message(bytes, sink);
         }
-        self.at += self.frame.take(bytes) as u64;
+        self.offset += self.frame.take(bytes) as u64;
         match self.phase {
             RecordPhase::Frame if self.frame.missing() == 0 => self.frame(),
             RecordPhase::Crc if self.frame.missing() == 0 => self.crc(),
@@ -232,19 +232,19 @@ impl Finder for Records {
     }
 
     fn end_of_file(&mut self) -> Result<(), FormatError> {
-        if self.phase == RecordPhase::Frame && self.at == self.start {
+        if self.phase == RecordPhase::Frame && self.offset == self.start {
             let contents = format!("{} records", self.record);
-            return Err(FormatError::no_sample(self.at, self.record, contents, self.wanted));
+            return Err(FormatError::no_sample(self.offset, self.record, contents, self.wanted));
         }
         let end = self.start + self.record_bytes.max(FRAME_BYTES as u64);
-        Err(cut_off(self.at, end.saturating_sub(self.at).max(1)))
+        Err(cut_off(self.offset, end.saturating_sub(self.offset).max(1)))
     }
 
     /// Samples of foreign files are bytes. The number of records is known only at the last one.
     fn found(&self) -> Option<FileShape> {
         let (end, samples) = match self.phase {
             RecordPhase::Frame => return None,
-            RecordPhase::Done => (self.at, self.record),
+            RecordPhase::Done => (self.offset, self.record),
             _ => (self.start + self.record_bytes, self.record + 1),
         };
         if self.expected.is_some() {

@@ -51,7 +51,7 @@ pub(super) struct Header {
     pub(super) bytes: u64,
 }
 
-/// Read the header at offset `at`; `None` for the empty block after the last member.
+/// Reads the header at offset `at`; `None` for the empty block after the last member.
 pub(super) fn read(block: &Block, at: u64) -> Result<Option<Header>, FormatError> {
     parse(block, at).map_err(|message| FormatError::new(at, message))
 }
@@ -95,7 +95,7 @@ fn parse(block: &Block, at: u64) -> Result<Option<Header>, &'static str> {
     }
 }
 
-/// Append the member's path to `path`.
+/// Appends the member's path to `path`.
 pub(super) fn push_path(block: &Block, path: &mut Vec<u8>) {
     path.extend_from_slice(&TarHeader::from_byte_slice(block).path_bytes());
 }

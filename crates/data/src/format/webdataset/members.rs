@@ -24,7 +24,7 @@ pub(super) struct Members {
     piece_bytes: u64,
     wanted: WantedSample,
     length: u64,
-    at: u64,
+    offset: u64,
     phase: MemberPhase,
     /// The structure that is being read: a member's header, a long name, an extended header, or an array's header.
     head: Gathered,
@@ -111,7 +111,7 @@ struct PayloadPlace {
     shape: FileShape,
 }
 
-/// Split a path into the key of its sample and the rest of the name; `None` if it is not part of a sample.
+/// Splits a path into the key of its sample and the rest of the name; `None` if it is not part of a sample.
 fn split_path(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let name = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
     let dot = name + path[name..].iter().position(|&byte| byte == b'.')?;
@@ -131,7 +131,7 @@ impl Members {
             piece_bytes: options.piece_bytes as u64,
             wanted: WantedSample::default(),
             length: 0,
-            at: 0,
+            offset: 0,
             phase: MemberPhase::Header,
             head: Gathered { bytes: Vec::with_capacity(BLOCK_BYTES as usize), wanted: 0 },
             path: Vec::with_capacity(256),
@@ -147,7 +147,7 @@ impl Members {
         }
     }
 
-    /// Move to a header between samples, after the start of `begun` samples.
+    /// Moves to a header between samples, after the start of `begun` samples.
     fn start_at(&mut self, at: u64, begun: u64) {
         self.go_to(at);
         self.begun = begun;
@@ -157,7 +157,7 @@ impl Members {
     }
 
     fn go_to(&mut self, header: u64) {
-        self.at = header;
+        self.offset = header;
         self.phase = MemberPhase::Header;
         self.head.begin(BLOCK_BYTES as usize);
     }
@@ -167,7 +167,7 @@ impl Members {
     }
 
     fn header(&mut self) -> Result<(), FormatError> {
-        let start = self.at - BLOCK_BYTES;
+        let start = self.offset - BLOCK_BYTES;
         let Some(header) = block::read(self.block(), start)? else {
             return self.end_archive(start);
         };
@@ -177,12 +177,12 @@ impl Members {
             MemberKind::File => self.meta_bytes.take().unwrap_or(header.bytes),
             _ => header.bytes,
         };
-        let left = self.length.saturating_sub(self.at);
+        let left = self.length.saturating_sub(self.offset);
         if bytes > left {
             let message = format!("a member of {bytes} bytes, but the file ends after {left}");
             return Err(FormatError::new(start, message));
         }
-        let span = MemberSpan { start: self.at, bytes, ..MemberSpan::default() };
+        let span = MemberSpan { start: self.offset, bytes, ..MemberSpan::default() };
         match kind {
             MemberKind::File => return self.file(span),
             MemberKind::LongName | MemberKind::Extended => {
@@ -209,7 +209,7 @@ impl Members {
         Ok(())
     }
 
-    /// Use a long name or extended header after it has been read.
+    /// Uses a long name or extended header after it has been read.
     fn meta(&mut self, kind: MemberKind) -> Result<(), FormatError> {
         let start = self.member.start;
         let path = match kind {
@@ -233,7 +233,7 @@ impl Members {
         Ok(())
     }
 
-    /// Begin a member that is a file.
+    /// Begins a member that is a file.
     fn file(&mut self, span: MemberSpan) -> Result<(), FormatError> {
         self.member = span;
         let mut path = std::mem::take(&mut self.path);
@@ -246,7 +246,7 @@ impl Members {
         used
     }
 
-    /// Open the file if it is the requested payload, or skip it.
+    /// Opens the file if it is the requested payload, or skips it.
     fn use_or_skip(&mut self, path: &[u8], span: MemberSpan) -> Result<(), FormatError> {
         let Some((key, name)) = split_path(path) else {
             self.go_to(span.end());
@@ -321,10 +321,10 @@ impl Members {
         sample_bytes(shape).saturating_mul(self.wanted.sample.saturating_add(1))
     }
 
-    /// Read this member as the payload.
+    /// Reads this member as the payload.
     fn open(&mut self, span: MemberSpan) -> Result<(), FormatError> {
         self.member = span;
-        self.at = span.start;
+        self.offset = span.start;
         if span.is_array {
             self.head.begin(0);
             self.phase = MemberPhase::ArrayHead;
@@ -340,12 +340,12 @@ impl Members {
     }
 
     fn open_payload(&mut self, shape: FileShape) {
-        self.payload = Some(PayloadPlace { start: self.at, shape });
+        self.payload = Some(PayloadPlace { start: self.offset, shape });
         self.phase = MemberPhase::Payload;
         self.check_end();
     }
 
-    /// Continue to read the header of an array.
+    /// Continues to read the header of an array.
     fn array_head(&mut self) -> Result<(), FormatError> {
         let start = self.member.start;
         let array = match npy_header::read(&self.head.bytes) {
@@ -377,8 +377,8 @@ impl Members {
     }
 
     fn check_end(&mut self) {
-        if self.at == self.member.start + self.member.bytes {
-            self.at = self.member.end();
+        if self.offset == self.member.start + self.member.bytes {
+            self.offset = self.member.end();
             self.phase = MemberPhase::Done;
         }
     }
@@ -413,7 +413,7 @@ impl Finder for Members {
                 write_key(&mut self.planned_key, wanted.file, wanted.sample);
                 self.start_at(sample_bytes(shape).saturating_mul(wanted.sample), wanted.sample);
             }
-            None if continues => self.go_to(self.at),
+            None if continues => self.go_to(self.offset),
             None => {
                 self.member = MemberSpan::default();
                 self.start_at(0, 0);
@@ -427,19 +427,19 @@ impl Finder for Members {
         check_length(bytes, shape, archive_bytes(shape))
     }
 
-    fn at(&self) -> Option<u64> {
-        (self.phase != MemberPhase::Done).then_some(self.at)
+    fn offset(&self) -> Option<u64> {
+        (self.phase != MemberPhase::Done).then_some(self.offset)
     }
 
     fn end(&self) -> u64 {
         match (self.phase, &self.wanted.expected) {
-            (MemberPhase::Done, _) => self.at,
+            (MemberPhase::Done, _) => self.offset,
             (_, Some(shape)) => self.planned_end(shape),
             (MemberPhase::Header, None) => {
                 let is_unknown = self.begun == 1 && !self.payload_name_is_known;
                 let passes_by = self.begun < self.wanted.sample || is_unknown;
                 let is_long = self.member.bytes >= self.piece_bytes;
-                let header_end = self.at + self.head.missing() as u64;
+                let header_end = self.offset + self.head.missing() as u64;
                 if passes_by && is_long { header_end } else { u64::MAX }
             }
             _ => self.member.end(),
@@ -452,18 +452,18 @@ impl Finder for Members {
 
     fn take(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         if self.phase == MemberPhase::Payload {
-            let left = self.member.start + self.member.bytes - self.at;
+            let left = self.member.start + self.member.bytes - self.offset;
             let piece = &bytes[..left.min(bytes.len() as u64) as usize];
-            let start = self.payload.map_or(self.at, |payload| payload.start);
-            if self.at == start && !self.member.is_array {
+            let start = self.payload.map_or(self.offset, |payload| payload.start);
+            if self.offset == start && !self.member.is_array {
                 sink.encoded(self.member.extension.as_bytes());
             }
-            sink.payload(self.at - start, piece)?;
-            self.at += piece.len() as u64;
+            sink.payload(self.offset - start, piece)?;
+            self.offset += piece.len() as u64;
             self.check_end();
             return Ok(());
         }
-        self.at += self.head.take(bytes) as u64;
+        self.offset += self.head.take(bytes) as u64;
         match self.phase {
             _ if self.head.missing() > 0 => Ok(()),
             MemberPhase::Header => self.header(),
@@ -475,13 +475,13 @@ impl Finder for Members {
 
     fn end_of_file(&mut self) -> Result<(), FormatError> {
         if self.phase == MemberPhase::Header && self.head.bytes.is_empty() {
-            return self.end_archive(self.at);
+            return self.end_archive(self.offset);
         }
         let end = match self.phase {
-            MemberPhase::Header => self.at + self.head.missing() as u64,
+            MemberPhase::Header => self.offset + self.head.missing() as u64,
             _ => self.member.end(),
         };
-        Err(cut_off(self.at, end.saturating_sub(self.at).max(1)))
+        Err(cut_off(self.offset, end.saturating_sub(self.offset).max(1)))
     }
 
     /// The number of samples is known only at the last one, which is followed by the end of the archive.

@@ -36,7 +36,7 @@ const END_BYTES: u64 = 2 * BLOCK_BYTES;
 pub(super) static FORMAT: Format = Format {
     // Version 2: headers are written by the crate `tar`.
     version: 2,
-    begins: |head| head.get(257..262) == Some(b"ustar"),
+    is_recognised: |head| head.get(257..262) == Some(b"ustar"),
     ..Format::new(
         FormatEntry {
             extension: "tar",
@@ -70,7 +70,7 @@ fn encode(
     sink.write(0, &[0; END_BYTES as usize])
 }
 
-/// Fill the last block of a member of `bytes` bytes.
+/// Fills the last block of a member of `bytes` bytes.
 fn pad(bytes: u64, sink: &mut dyn FileSink) -> Result<(), SinkError> {
     sink.write(0, &[0; BLOCK_BYTES as usize][..(padded(bytes) - bytes) as usize])
 }
@@ -97,7 +97,7 @@ fn array_of(shape: &FileShape) -> FileShape {
     FileShape { dims, element: shape.element, samples: *last }
 }
 
-/// Write the key of a sample. It contains no dot, because keys end at the first dot.
+/// Writes the key of a sample. It contains no dot, because keys end at the first dot.
 fn write_key(key: &mut String, file: u64, sample: u64) {
     key.clear();
     // Writing to a string cannot fail.

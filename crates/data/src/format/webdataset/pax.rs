@@ -10,7 +10,7 @@ pub(super) struct Extended<'h> {
     pub(super) is_sparse: bool,
 }
 
-/// Read all records; `None` if they are invalid.
+/// Reads all records; `None` if they are invalid.
 pub(super) fn read(header: &[u8]) -> Option<Extended<'_>> {
     let mut extended = Extended::default();
     let mut rest = header;

@@ -71,7 +71,7 @@ impl OpenedFile {
         self.samples.saturating_mul(self.sample_bytes)
     }
 
-    /// Fill `buffer` with payload from `offset` on, up to the end of the payload, and return the number of bytes read.
+    /// Fills `buffer` with payload from `offset` on, up to the end of the payload, and returns the number of bytes read.
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
         let mut last = self.last_sample.lock().unwrap_or_else(PoisonError::into_inner);
         let mut filled = 0;
@@ -118,7 +118,7 @@ impl Records {
         Ok(Records { dataset, datatype, dims, sample_bytes })
     }
 
-    /// Read one sample into `memory`, which has the length of a sample.
+    /// Reads one sample into `memory`, which has the length of a sample.
     fn read(&self, sample: u64, memory: &mut [u8]) -> hdf5_metno::Result<()> {
         assert_eq!(memory.len() as u64, self.sample_bytes);
         let in_file = self.dataset.space()?;

@@ -45,7 +45,7 @@ impl Mapping {
         Ok(Mapping { fd, start: NonNull::new(start.cast()).ok_or(Errno::NOMEM)?, len })
     }
 
-    /// Copy bytes from `start` of the mapping on into `buffer` and return their number. The range must be inside the
+    /// Copies bytes from `start` of the mapping on into `buffer` and returns their number. The range must be inside the
     /// mapping.
     fn copy(&self, start: usize, buffer: &mut [u8]) -> Result<usize, Errno> {
         let source = self.start.as_ptr().wrapping_add(start);

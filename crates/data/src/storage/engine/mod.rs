@@ -69,7 +69,7 @@ pub trait Engine: Send + Sync {
     fn read_at(&self, file: &Handle, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno>;
 }
 
-/// Call `pread` until `buffer` is full or the file ends. A number of bytes that is not a multiple of `block` also marks
+/// Calls `pread` until `buffer` is full or the file ends. A number of bytes that is not a multiple of `block` also marks
 /// the end of the file.
 fn pread_all(
     fd: BorrowedFd<'_>,

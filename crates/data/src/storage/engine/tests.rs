@@ -5,7 +5,7 @@ use crate::storage::{Storage, open_with_engine};
 use feedrate_spec::catalog::Ability;
 use std::io::Write as _;
 
-/// Call `check` with each engine, on a folder with the file `a` of 100,000 bytes and the empty file `b`.
+/// Calls `check` with each engine, on a folder with the file `a` of 100,000 bytes and the empty file `b`.
 fn each(check: impl Fn(&dyn Storage, &[u8])) {
     let bytes: Vec<u8> = (0..100_000u32).map(|i| (i % 251) as u8).collect();
     let folder = tempfile::tempdir().unwrap();
