@@ -2,7 +2,7 @@
 
 use super::child::{DONE_WITHIN, Ended, Running, STOPS_WITHIN, processes_in};
 use super::random::Random;
-use super::strangers::Strangers;
+use super::user_files::UserFiles;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -25,7 +25,7 @@ pub(super) fn workload(files: u32, bytes: u32, batch: u32, more: &str) -> String
 pub(super) struct Case<'a> {
     pub(super) seed: u64,
     pub(super) random: Random,
-    pub(super) strangers: Strangers,
+    pub(super) user_files: UserFiles,
     folder: PathBuf,
     programs: &'a Path,
     outputs: AtomicUsize,
@@ -40,7 +40,7 @@ impl<'a> Case<'a> {
         Ok(Case {
             seed,
             random: Random::new(seed),
-            strangers: Strangers::default(),
+            user_files: UserFiles::default(),
             folder,
             programs,
             outputs: AtomicUsize::new(0),
@@ -60,9 +60,9 @@ impl<'a> Case<'a> {
     }
 
     /// Creates files of users in a folder of the case.
-    pub(super) fn plant(&mut self, folder: &str) -> Result<()> {
+    pub(super) fn create_user_files(&mut self, folder: &str) -> Result<()> {
         let path = self.path(folder);
-        self.strangers.plant(&path, &mut self.random)
+        self.user_files.create(&path, &mut self.random)
     }
 
     /// Path of one of our programs.
@@ -138,7 +138,7 @@ impl<'a> Case<'a> {
 
     /// Checks the end of a case: files of users are unchanged, no process is left, and complete results have no incomplete files.
     pub(super) fn check_clean(&self) -> Result<()> {
-        self.strangers.check_unchanged()?;
+        self.user_files.check_unchanged()?;
         let start = Instant::now();
         loop {
             let left = processes_in(&self.path(""));
@@ -151,7 +151,7 @@ impl<'a> Case<'a> {
         for path in self.files("") {
             let is_part = path.extension().is_some_and(|extension| extension == "part");
             let is_leftover =
-                is_part && !self.strangers.has(&path) && !belongs_to_something_incomplete(&path);
+                is_part && !self.user_files.has(&path) && !belongs_to_something_incomplete(&path);
             ensure!(!is_leftover, "left behind: {}", path.display());
         }
         Ok(())

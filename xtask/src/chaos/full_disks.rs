@@ -9,8 +9,8 @@ pub(super) static CLASS: Class = Class {
     name: "full_disks",
     noun: "sizes of a full disk",
     cases: 150,
-    short: 10,
-    at_once: 2,
+    short_cases: 10,
+    parallel_cases: 2,
     run,
 };
 
@@ -46,12 +46,12 @@ fn run(case: &mut Case) -> Result<u32> {
     let size_kb = step_kb * (1 + turn / PLACES.len() as u64);
     let workload = workload(8, 20_000, 2, "train:\n  epochs: 1\n");
     case.write("workload.yaml", &workload)?;
-    case.plant("")?;
+    case.create_user_files("")?;
     if place == Place::Shared {
         return shared_memory(case, size_kb);
     }
     case.mount("full", OTHER_FILES_KB + size_kb)?;
-    case.plant("full/mine")?;
+    case.create_user_files("full/mine")?;
     if place == Place::Study {
         case.write("full/study.csv", STUDY)?;
         case.write("full/workload.yaml", &workload)?;
@@ -70,7 +70,7 @@ fn run(case: &mut Case) -> Result<u32> {
     let is_reported =
         ended.stdout.contains("Results: ") || ended.stderr.contains("nothing was measured");
     ensure!(place != Place::Results || is_reported, "lost: the results: {}", ended.summary());
-    case.strangers.check_unchanged()?;
+    case.user_files.check_unchanged()?;
     case.enlarge("full")?;
     attempt(case, place)?.with_code(&[0]).context("with enough space")?;
     let data = if place == Place::Data { "full" } else { "data" };

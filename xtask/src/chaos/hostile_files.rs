@@ -12,8 +12,8 @@ pub(super) static CLASS: Class = Class {
     name: "hostile_files",
     noun: "corrupt files of data and checkpoints",
     cases: 310,
-    short: 17,
-    at_once: 2,
+    short_cases: 17,
+    parallel_cases: 2,
     run,
 };
 
@@ -42,8 +42,8 @@ const FILES_OF_A_CASE: u32 = 10;
 fn run(case: &mut Case) -> Result<u32> {
     let more = "train:\n  epochs: 1\ncheckpoint:\n  checkpoint_folder: data\n";
     case.write("workload.yaml", workload(4, 900, 2, more))?;
-    case.plant("")?;
-    case.plant("results")?;
+    case.create_user_files("")?;
+    case.create_user_files("results")?;
     let member = (case.seed - 1) as usize % (FORMATS.len() + CHECKPOINTS.len());
     if let Some((format, samples)) = FORMATS.get(member) {
         datasets(case, format, samples)?;

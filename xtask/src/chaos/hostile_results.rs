@@ -14,8 +14,8 @@ pub(super) static CLASS: Class = Class {
     name: "hostile_results",
     noun: "corrupt result folders",
     cases: 60,
-    short: 4,
-    at_once: 2,
+    short_cases: 4,
+    parallel_cases: 2,
     run,
 };
 
@@ -61,7 +61,7 @@ fn run(case: &mut Case) -> Result<u32> {
     fs::remove_file(case.path("results/dlio/b/record.json"))?;
     copy_tree(&case.path("results"), &case.path("original"))?;
     for folder in ["results", "study.study", ""] {
-        case.plant(folder)?;
+        case.create_user_files(folder)?;
     }
     for round in 0..FOLDERS_OF_A_CASE {
         read_corrupt_file(case).with_context(|| format!("round {round}"))?;
@@ -87,7 +87,7 @@ fn run(case: &mut Case) -> Result<u32> {
 fn shown_fields(case: &Case) -> Result<Vec<(PathBuf, usize)>> {
     let mut fields = Vec::new();
     let mut seen = BTreeSet::new();
-    for path in case.files("results").into_iter().filter(|path| !case.strangers.has(path)) {
+    for path in case.files("results").into_iter().filter(|path| !case.user_files.has(path)) {
         let text = fs::read_to_string(&path)?;
         let name = path.file_name().unwrap_or_default().to_owned();
         let is_json = path.to_string_lossy().ends_with(".json");
@@ -119,7 +119,7 @@ fn run_folder(path: &Path) -> String {
 /// Makes one file corrupt, reads the results with several commands, and restores the file.
 fn read_corrupt_file(case: &mut Case) -> Result<()> {
     let mut files = case.files("results");
-    files.retain(|path| !case.strangers.has(path));
+    files.retain(|path| !case.user_files.has(path));
     files.push(case.path("study.csv"));
     files.push(case.path("study.study/settings.json"));
     let i = case.random.below(files.len());

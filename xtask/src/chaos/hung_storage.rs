@@ -11,8 +11,8 @@ pub(super) static CLASS: Class = Class {
     name: "hung_storage",
     noun: "signals during hanging reads",
     cases: 32,
-    short: 4,
-    at_once: 4,
+    short_cases: 4,
+    parallel_cases: 4,
     run,
 };
 
@@ -33,7 +33,7 @@ fn run(case: &mut Case) -> Result<u32> {
     case.write("conf/workload/tiny.yaml", workload)?;
     case.write("study.csv", STUDY)?;
     for folder in ["", "data", "results"] {
-        case.plant(folder)?;
+        case.create_user_files(folder)?;
     }
     let command = COMMANDS.get(case.random.below(COMMANDS.len() + 1));
     let generation = match command {

@@ -11,8 +11,8 @@ pub(super) static CLASS: Class = Class {
     name: "kill_checkpoints",
     noun: "kills of checkpoint writes",
     cases: 40,
-    short: 4,
-    at_once: 2,
+    short_cases: 4,
+    parallel_cases: 2,
     run,
 };
 
@@ -48,19 +48,19 @@ fn run(case: &mut Case) -> Result<u32> {
     for folder in
         ["", "checkpoints", "checkpoints/global_epoch1_step2", "checkpoints/global_epoch7_step7"]
     {
-        case.plant(folder)?;
+        case.create_user_files(folder)?;
     }
     let format = case.random.pick(&["pt", "safetensors", "raw"]);
     let format_setting = format!("checkpoint.format={format}");
     let first = ["run", "workload.yaml", "-n", "2", &format_setting];
     let trains = case.random.chance(50);
     let settings: Vec<&str> = if trains {
-        let more = case.random.pick(&[
+        let option = case.random.pick(&[
             "checkpoint.keep_last=2",
             "checkpoint.asynchronous=true",
             "checkpoint.fsync=true",
         ]);
-        vec!["workflow.checkpoint=true", "train.epochs=1000", more]
+        vec!["workflow.checkpoint=true", "train.epochs=1000", option]
     } else {
         [
             &WITHOUT_TRAINING[..],
@@ -90,7 +90,7 @@ fn run(case: &mut Case) -> Result<u32> {
     Ok(KILLS)
 }
 
-/// Checks the files of all checkpoints that are complete by their manifest.
+/// Checks the files of all checkpoints that are complete according to their manifests.
 fn check_complete_checkpoints(case: &Case) -> Result<()> {
     for entry in fs::read_dir(case.path("checkpoints"))? {
         let folder = entry?.path();
@@ -104,7 +104,7 @@ fn check_complete_checkpoints(case: &Case) -> Result<()> {
 /// Checks that the files of a checkpoint have the length and checksum of the manifest.
 fn check_files(folder: &Path) -> Result<()> {
     let manifest = json(&checkpoint_manifest(folder))?;
-    for (name, file) in manifest["files"].as_object().context("a manifest names files")? {
+    for (name, file) in manifest["files"].as_object().context("the manifest has no `files`")? {
         let content = fs::read(folder.join(name)).with_context(|| format!("lost: {name}"))?;
         let is_intact =
             file["bytes"] == content.len() && file["crc32"] == crc32fast::hash(&content);

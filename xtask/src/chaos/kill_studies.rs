@@ -14,8 +14,8 @@ pub(super) static CLASS: Class = Class {
     name: "kill_studies",
     noun: "kills of runners, supervisors and runs",
     cases: 60,
-    short: 3,
-    at_once: 2,
+    short_cases: 3,
+    parallel_cases: 2,
     run,
 };
 
@@ -50,7 +50,7 @@ fn run(case: &mut Case) -> Result<u32> {
     )?;
     case.write("study.csv", STUDY)?;
     for folder in ["", "data", "results", "results/workload/2"] {
-        case.plant(folder)?;
+        case.create_user_files(folder)?;
     }
     let datasets = case.random.pick(&["keep", "make-room"]);
     let arguments = ["study", "run", "study.csv", "--retry", "--datasets", datasets];
@@ -88,7 +88,7 @@ fn plant_in_datasets(case: &mut Case, subfolder: &str) -> Result<()> {
     for path in case.files("data") {
         if path.ends_with("manifest.json") {
             let folder = path.with_file_name(subfolder);
-            case.strangers.plant(&folder, &mut case.random)?;
+            case.user_files.create(&folder, &mut case.random)?;
         }
     }
     Ok(())
@@ -133,7 +133,7 @@ fn check_results(case: &Case) -> Result<()> {
     let mut found: BTreeMap<String, (PathBuf, Value)> = BTreeMap::new();
     for path in case.files("results") {
         let text = path.to_string_lossy();
-        let is_ours = !case.strangers.has(&path) && !text.contains("/incomplete/");
+        let is_ours = !case.user_files.has(&path) && !text.contains("/incomplete/");
         if !is_ours || !text.ends_with(".json") {
             continue;
         }

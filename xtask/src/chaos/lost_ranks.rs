@@ -13,8 +13,8 @@ pub(super) static CLASS: Class = Class {
     name: "lost_ranks",
     noun: "ranks killed or stopped",
     cases: 36,
-    short: 3,
-    at_once: 1,
+    short_cases: 3,
+    parallel_cases: 1,
     run,
 };
 
@@ -31,7 +31,7 @@ fn run(case: &mut Case) -> Result<u32> {
     )?;
     case.feedrate(&["generate", "workload.yaml"])?.with_code(&[0])?;
     for folder in ["", "results/tiny"] {
-        case.plant(folder)?;
+        case.create_user_files(folder)?;
     }
     let launcher = LAUNCHERS[case.seed as usize % 2];
     let count = 2 + case.random.below(3);

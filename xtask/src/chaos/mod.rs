@@ -6,7 +6,7 @@
 
 mod random;
 mod child;
-mod strangers;
+mod user_files;
 mod case;
 mod kill_studies;
 mod kill_checkpoints;
@@ -39,12 +39,12 @@ struct Class {
     name: &'static str,
     /// Plural noun for the faults, used in the summary.
     noun: &'static str,
-    /// Number of cases of the campaign, with seeds from 1 on.
+    /// Number of cases of the full campaign, with seeds from 1.
     cases: u64,
-    /// Number of cases of the short form.
-    short: u64,
-    /// Number of cases at the same time: 1 if they load the machine.
-    at_once: usize,
+    /// Number of cases of the short campaign.
+    short_cases: u64,
+    /// Number of cases that run at the same time: 1 if a case loads the machine.
+    parallel_cases: usize,
     /// Runs a case, and returns the number of faults tried.
     run: fn(&mut Case) -> Result<u32>,
 }
@@ -164,7 +164,7 @@ fn campaign(options: &Options, programs: &Path) -> Result<()> {
 
 /// Runs the cases of a class. Returns the number of faults tried and the number of failed cases.
 fn run(class: &Class, options: &Options, programs: &Path, folder: &Path) -> (u64, usize) {
-    let count = if options.short { class.short } else { class.cases };
+    let count = if options.short { class.short_cases } else { class.cases };
     let seeds = match options.seed {
         Some(seed) => seed..seed + 1,
         None => options.first..options.first + count,
@@ -187,7 +187,7 @@ fn run(class: &Class, options: &Options, programs: &Path, folder: &Path) -> (u64
         }
     };
     thread::scope(|scope| {
-        for _ in 0..class.at_once {
+        for _ in 0..class.parallel_cases {
             scope.spawn(work);
         }
     });

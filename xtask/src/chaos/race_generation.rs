@@ -10,8 +10,8 @@ pub(super) static CLASS: Class = Class {
     name: "race_generation",
     noun: "races of generating processes",
     cases: 60,
-    short: 6,
-    at_once: 1,
+    short_cases: 6,
+    parallel_cases: 1,
     run,
 };
 
@@ -26,7 +26,7 @@ fn run(case: &mut Case) -> Result<u32> {
     let dlio_workload = workload.replace("format: npz", &format!("format: {format}"));
     case.write("conf/workload/tiny.yaml", dlio_workload)?;
     for folder in ["", "data", "results"] {
-        case.plant(folder)?;
+        case.create_user_files(folder)?;
     }
     let is_dlio = case.random.chance(25);
     let count = 2 + case.random.below(2);

@@ -11,8 +11,8 @@ pub(super) static CLASS: Class = Class {
     name: "runs_at_once",
     noun: "groups of simultaneous runs",
     cases: 48,
-    short: 5,
-    at_once: 1,
+    short_cases: 5,
+    parallel_cases: 1,
     run,
 };
 
@@ -40,7 +40,7 @@ fn run(case: &mut Case) -> Result<u32> {
         case.start_dlio_generation("generated")?.wait()?.with_code(&[0])?;
     }
     for folder in ["", "results/tiny", "hydra_log/tiny"] {
-        case.plant(folder)?;
+        case.create_user_files(folder)?;
     }
     let count = case.random.pick(&[2, 6]);
     let runs: Vec<Running> =

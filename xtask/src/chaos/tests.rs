@@ -48,7 +48,7 @@ fn changed_files_of_users_and_leftovers_are_found() {
         let folder = Folder::new(name);
         let mut case = Case::new(7, folder.0.clone(), Path::new("")).unwrap();
         let mine = case.path("data/mine.part");
-        case.strangers.plant_file(mine, &mut case.random).unwrap();
+        case.user_files.create_file(mine, &mut case.random).unwrap();
         spoil(&case);
         let message = case.check_clean().err().map(|error| format!("{error:#}"));
         let same = match (&message, expected) {

@@ -21,42 +21,42 @@ const NAMES: &[&str] = &[
 
 /// The files of users in a case.
 #[derive(Default)]
-pub(super) struct Strangers(Vec<Stranger>);
+pub(super) struct UserFiles(Vec<UserFile>);
 
-struct Stranger {
+struct UserFile {
     path: PathBuf,
     content: Vec<u8>,
     modified: SystemTime,
 }
 
-impl Strangers {
+impl UserFiles {
     /// Creates some of [`NAMES`] in a folder, which is created if necessary.
-    pub(super) fn plant(&mut self, folder: &Path, random: &mut Random) -> Result<()> {
+    pub(super) fn create(&mut self, folder: &Path, random: &mut Random) -> Result<()> {
         for _ in 0..3 {
             let path = folder.join(random.pick(NAMES));
             if !path.exists() {
-                self.plant_file(path, random)?;
+                self.create_file(path, random)?;
             }
         }
         Ok(())
     }
 
-    pub(super) fn plant_file(&mut self, path: PathBuf, random: &mut Random) -> Result<()> {
+    pub(super) fn create_file(&mut self, path: PathBuf, random: &mut Random) -> Result<()> {
         fs::create_dir_all(path.parent().context("the path has no folder")?)?;
         let content = format!("mine: {}\n", random.draw()).into_bytes();
         fs::write(&path, &content)?;
         let modified = path.metadata()?.modified()?;
-        self.0.push(Stranger { path, content, modified });
+        self.0.push(UserFile { path, content, modified });
         Ok(())
     }
 
     pub(super) fn has(&self, path: &Path) -> bool {
-        self.0.iter().any(|stranger| stranger.path == path)
+        self.0.iter().any(|file| file.path == path)
     }
 
     /// Checks that all files are unchanged.
     pub(super) fn check_unchanged(&self) -> Result<()> {
-        for Stranger { path, content, modified } in &self.0 {
+        for UserFile { path, content, modified } in &self.0 {
             let current = fs::read(path)
                 .with_context(|| format!("gone: a file of a user, {}", path.display()))?;
             let is_unchanged = current == *content && path.metadata()?.modified()? == *modified;
