@@ -8,9 +8,9 @@ pub struct ClientWork {
 }
 
 impl ClientWork {
-    /// Begins a task, when the thread has run for `ran_ns`.
-    pub fn begin(&mut self, ran_ns: u64) {
-        self.owed_ns = ran_ns as f64;
+    /// Begins a task. `cpu_ns` is the processor time of the thread so far.
+    pub fn begin(&mut self, cpu_ns: u64) {
+        self.owed_ns = cpu_ns as f64;
     }
 
     /// Excludes time that the thread spent on other work than the client's.

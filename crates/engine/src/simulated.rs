@@ -73,7 +73,7 @@ struct SimulatedWorker {
     /// Whether the samples of its task are finished and only the task's share of the batch's client work is left.
     hands_over: bool,
     /// Processor time used so far.
-    ran_ns: u64,
+    cpu_ns: u64,
     /// Processor time up to which it has to do the client's work; 0 for none.
     work_until_ns: u64,
 }
@@ -104,7 +104,7 @@ impl SimulatedDriver {
                 preprocessed: false,
                 client: ClientWork::default(),
                 hands_over: false,
-                ran_ns: 0,
+                cpu_ns: 0,
                 work_until_ns: 0,
             })
             .collect();
@@ -344,7 +344,7 @@ impl SimulatedDriver {
         let decode_ns = (bytes as f64 * 1e9 / rate) as u64;
         let ends_ns = self.time.work_on_core(admitted_ns, decode_ns);
         decoders.leave(ends_ns);
-        worker.ran_ns += decode_ns;
+        worker.cpu_ns += decode_ns;
         if self.job.plan.loader.client.is_some() {
             worker.counters.client_own_ns += decode_ns;
         }
@@ -356,7 +356,7 @@ impl SimulatedDriver {
     /// Does the pending work of the client and returns when that is done; `None` if there is none. Waiting for a core is part of it.
     fn do_client_work(&mut self, place: usize) -> Option<u64> {
         let worker = &mut self.workers[place];
-        let work_ns = std::mem::take(&mut worker.work_until_ns).saturating_sub(worker.ran_ns);
+        let work_ns = std::mem::take(&mut worker.work_until_ns).saturating_sub(worker.cpu_ns);
         if work_ns == 0 {
             return None;
         }
@@ -368,7 +368,7 @@ impl SimulatedDriver {
         if !worker.hands_over {
             decoders.leave(ends_ns);
         }
-        worker.ran_ns += work_ns;
+        worker.cpu_ns += work_ns;
         worker.counters.client_burnt_ns += work_ns;
         worker.counters.client_ns += ends_ns - admitted_ns;
         worker.times.client_ns += ends_ns - admitted_ns;
@@ -388,7 +388,7 @@ impl SimulatedDriver {
         queue.claimed(self.time.now_ns, self.job.claims_of_epoch(queue, reading.epoch));
         worker.times = ReadTimes { begun_ns: self.time.now_ns, ..ReadTimes::default() };
         worker.shard.select_epoch(&self.job.plan, reading.epoch);
-        worker.client.begin(worker.ran_ns);
+        worker.client.begin(worker.cpu_ns);
         let first = reading.task.samples.start;
         worker.begin_sample(&self.job, reading, first, self.time.now_ns);
         true

@@ -35,12 +35,13 @@ pub(crate) fn signals_of_runner() -> Signals {
 
 fn signals_until(last_words: Duration) -> Signals {
     let signals = Signals::default();
-    let (interrupted, leave) = (Arc::clone(&signals.interrupted), Arc::clone(&signals.leave));
+    let interrupted = Arc::clone(&signals.interrupted);
+    let abandon = Arc::clone(&signals.abandon);
     listen(
         Arc::clone(&interrupted),
         move |_| interrupted.store(true, Relaxed),
         move |is_signalled| {
-            leave.store(true, Relaxed);
+            abandon.store(true, Relaxed);
             thread::sleep(last_words);
             let why =
                 if is_signalled { "interrupted" } else { "the work of other ranks has ended" };

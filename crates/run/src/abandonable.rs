@@ -9,32 +9,32 @@ use std::time::Duration;
 /// Interval at which a waiter checks whether to give up.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Work that runs on a thread of its own and can be abandoned.
-pub(crate) struct Aside<T> {
+/// Work that runs on a separate thread and can be abandoned.
+pub(crate) struct AbandonableTask<T> {
     thread: JoinHandle<T>,
     /// Disconnected when the work has ended; carries no messages.
     ended: Receiver<()>,
 }
 
-impl<T: Send + 'static> Aside<T> {
+impl<T: Send + 'static> AbandonableTask<T> {
     /// Starts `work` on a new thread.
     ///
     /// # Errors
     /// The thread could not be started.
-    pub(crate) fn begin(work: impl FnOnce() -> T + Send + 'static) -> io::Result<Self> {
+    pub(crate) fn start(work: impl FnOnce() -> T + Send + 'static) -> io::Result<Self> {
         let (sender, ended) = mpsc::channel();
         let thread = Builder::new().name("aside".into()).spawn(move || {
             // Dropped when the work ends or panics.
             let _sender: mpsc::Sender<()> = sender;
             work()
         })?;
-        Ok(Aside { thread, ended })
+        Ok(AbandonableTask { thread, ended })
     }
 
-    /// Waits for the result. Returns `None` once `leave` is set; the thread is then abandoned until the process exits.
-    pub(crate) fn wait(self, leave: &AtomicBool) -> Option<T> {
+    /// Waits for the result. Returns `None` once `abandon` is set; the thread is then abandoned until the process exits.
+    pub(crate) fn wait(self, abandon: &AtomicBool) -> Option<T> {
         while self.ended.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
-            if leave.load(Relaxed) {
+            if abandon.load(Relaxed) {
                 return None;
             }
         }
@@ -48,15 +48,15 @@ impl<T: Send + 'static> Aside<T> {
     }
 }
 
-/// Runs `work` on a thread of its own and waits for it as [`Aside::wait`] does.
+/// Runs `work` on a separate thread and waits for it as [`AbandonableTask::wait`] does.
 ///
 /// # Errors
 /// The thread could not be started.
-pub(crate) fn aside<T: Send + 'static>(
-    leave: &AtomicBool,
+pub(crate) fn run_abandonable<T: Send + 'static>(
+    abandon: &AtomicBool,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<Option<T>> {
-    Ok(Aside::begin(work)?.wait(leave))
+    Ok(AbandonableTask::start(work)?.wait(abandon))
 }
 
 #[cfg(test)]
@@ -65,10 +65,10 @@ mod tests {
 
     #[test]
     fn hanging_work_is_abandoned_when_leave_is_set() {
-        let leave = AtomicBool::new(false);
-        assert_eq!(aside(&leave, || 7).unwrap(), Some(7));
+        let abandon = AtomicBool::new(false);
+        assert_eq!(run_abandonable(&abandon, || 7).unwrap(), Some(7));
         let (_never, hangs) = mpsc::channel::<()>();
-        leave.store(true, Relaxed);
-        assert_eq!(aside(&leave, move || hangs.recv().is_ok()).unwrap(), None);
+        abandon.store(true, Relaxed);
+        assert_eq!(run_abandonable(&abandon, move || hangs.recv().is_ok()).unwrap(), None);
     }
 }

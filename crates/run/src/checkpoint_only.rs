@@ -106,7 +106,7 @@ impl Session<'_> {
         if self.plan.train.cache == Cache::Cold && self.ranks.is_first_of_node() {
             let path = checkpoint::folder(plan, EPOCH, number);
             let folder = path.clone();
-            let evicted = self.aside(move || evict(&folder))?;
+            let evicted = self.run_abandonable(move || evict(&folder))?;
             evicted.map_err(|source| CheckpointError::Read { path, source })?;
         }
         self.ranks.comm.barrier()?;

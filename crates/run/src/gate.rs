@@ -16,17 +16,17 @@ struct Tickets {
     served: u64,
 }
 
-/// A place in the gate, given back on drop.
+/// A permit of the gate, returned on drop.
 pub(crate) struct Permit<'g>(&'g Gate);
 
 impl Gate {
-    /// Creates a gate with `places` places, at least one.
-    pub(crate) fn new(places: u32) -> Self {
-        let tickets = Tickets { next: 0, served: places.max(1).into() };
+    /// Creates a gate with `permits` permits, at least one.
+    pub(crate) fn new(permits: u32) -> Self {
+        let tickets = Tickets { next: 0, served: permits.max(1).into() };
         Gate { tickets: Mutex::new(tickets), released: Condvar::new() }
     }
 
-    /// Waits for a place and takes it.
+    /// Waits for a permit and takes it.
     pub(crate) fn enter(&self) -> Permit<'_> {
         let mut tickets = self.tickets();
         let ticket = tickets.next;
@@ -44,7 +44,7 @@ impl Gate {
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         self.0.tickets().served += 1;
-        // The place belongs to one particular waiter, so all have to check.
+        // The permit is for one particular waiter, so all waiters have to check.
         self.0.released.notify_all();
     }
 }
@@ -55,7 +55,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
     #[test]
-    fn no_more_permits_than_places() {
+    fn concurrent_permits_are_limited() {
         let gate = Gate::new(2);
         let inside = AtomicU32::new(0);
         let most = AtomicU32::new(0);

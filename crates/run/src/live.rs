@@ -65,7 +65,7 @@ pub struct Signals {
     /// Set by the caller to request the end of the run.
     pub interrupted: Arc<AtomicBool>,
     /// Set by the caller to end the run even if storage calls hang; they are abandoned.
-    pub leave: Arc<AtomicBool>,
+    pub abandon: Arc<AtomicBool>,
     /// Set by the driver when no more work may begin; it ends the waits of emulated storages.
     pub stop: Arc<AtomicBool>,
     /// Live figures.

@@ -38,7 +38,7 @@ impl Ranks {
         self.comm.rank() == 0
     }
 
-    /// Whether this process acts for its machine.
+    /// Whether this is the first process on its machine, which does the work that is needed once per machine.
     pub fn is_first_of_node(&self) -> bool {
         self.comm.node().local_rank == 0
     }
@@ -49,27 +49,27 @@ impl Ranks {
     }
 
     /// Whether the run has more than one process.
-    pub fn are_many(&self) -> bool {
+    pub fn is_distributed(&self) -> bool {
         self.comm.size() > 1
     }
 
-    /// Returns the storage plan of this process if it reads for the accelerators `read_for`. Throughput and concurrency limits apply
+    /// Returns the storage plan of this process if it reads for the accelerators `served`. Throughput and concurrency limits apply
     /// to the whole run and are divided by accelerators; every process that reads has a concurrency of at least one.
-    pub fn storage(&self, plan: &StoragePlan, read_for: &Range<u64>) -> StoragePlan {
+    pub fn storage(&self, plan: &StoragePlan, served: &Range<u64>) -> StoragePlan {
         let mut local_plan = plan.clone();
-        if read_for.is_empty() {
+        if served.is_empty() {
             local_plan.throttle_bytes_per_second = None;
             local_plan.throttle_concurrency = None;
             return local_plan;
         }
         let accelerators = u64::from(self.accelerators.max(1));
-        let share = (read_for.end - read_for.start) as f64 / accelerators as f64;
+        let share = (served.end - served.start) as f64 / accelerators as f64;
         local_plan.throttle_bytes_per_second =
             plan.throttle_bytes_per_second.map(|rate| rate * share);
-        local_plan.throttle_concurrency = plan.throttle_concurrency.map(|places| {
-            let places_before =
-                |accelerator: u64| (u64::from(places) * accelerator).div_ceil(accelerators);
-            (places_before(read_for.end) - places_before(read_for.start)).max(1) as u32
+        local_plan.throttle_concurrency = plan.throttle_concurrency.map(|concurrency| {
+            let slots_before =
+                |accelerator: u64| (u64::from(concurrency) * accelerator).div_ceil(accelerators);
+            (slots_before(served.end) - slots_before(served.start)).max(1) as u32
         });
         local_plan
     }
@@ -82,7 +82,7 @@ impl Ranks {
         &self,
         value: &T,
     ) -> Result<Vec<T>, CommError> {
-        if !self.are_many() {
+        if !self.is_distributed() {
             return Ok(vec![value.clone()]);
         }
         let all = self.comm.gather(&encoded(value)?)?;
@@ -95,7 +95,7 @@ impl Ranks {
     /// # Errors
     /// See [`CommError`].
     pub fn processes(&self, clock: &mut Clock) -> Result<Vec<Process>, CommError> {
-        if !self.are_many() {
+        if !self.is_distributed() {
             return Ok(Vec::new());
         }
         let unshifted = *clock;
@@ -136,7 +136,7 @@ fn decoded<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CommError> {
     serde_json::from_slice(bytes).map_err(unreadable)
 }
 
-/// Reports a message that cannot be encoded or decoded, as between ranks of different versions.
+/// Creates the error for a message that cannot be encoded or decoded, such as between ranks of different versions.
 fn unreadable(error: serde_json::Error) -> CommError {
     CommError::Library { call: "a message between ranks", reason: error.to_string() }
 }
@@ -144,25 +144,30 @@ fn unreadable(error: serde_json::Error) -> CommError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layers::read_for;
+    use crate::layers::served_accelerators;
 
     /// Returns the concurrency of each process under a limit of `reads` for the run.
-    fn places(reads: u32, accelerators: u32, processes: u32, group: u32) -> Vec<Option<u32>> {
+    fn concurrencies(
+        reads: u32,
+        accelerators: u32,
+        processes: u32,
+        group: u32,
+    ) -> Vec<Option<u32>> {
         let ranks = Ranks::alone(accelerators);
         let plan = StoragePlan { throttle_concurrency: Some(reads), ..StoragePlan::default() };
-        let places_of_rank = |rank| {
-            let read_for = read_for(rank, processes, accelerators, group);
-            ranks.storage(&plan, &read_for).throttle_concurrency
+        let concurrency_of_rank = |rank| {
+            let served = served_accelerators(rank, processes, accelerators, group);
+            ranks.storage(&plan, &served).throttle_concurrency
         };
-        (0..processes).map(places_of_rank).collect()
+        (0..processes).map(concurrency_of_rank).collect()
     }
 
     #[test]
-    fn processes_share_out_all_places() {
-        assert_eq!(places(7, 2, 2, 1), [Some(4), Some(3)]);
-        assert_eq!(places(5, 4, 4, 1), [2, 1, 1, 1].map(Some));
-        assert_eq!(places(8, 3, 2, 1), [3, 5].map(Some));
-        assert_eq!(places(2, 4, 4, 1), [Some(1); 4], "each has one");
-        assert_eq!(places(3, 4, 4, 2), [Some(2), None, Some(1), None]);
+    fn processes_divide_the_concurrency() {
+        assert_eq!(concurrencies(7, 2, 2, 1), [Some(4), Some(3)]);
+        assert_eq!(concurrencies(5, 4, 4, 1), [2, 1, 1, 1].map(Some));
+        assert_eq!(concurrencies(8, 3, 2, 1), [3, 5].map(Some));
+        assert_eq!(concurrencies(2, 4, 4, 1), [Some(1); 4], "each has at least one");
+        assert_eq!(concurrencies(3, 4, 4, 2), [Some(2), None, Some(1), None]);
     }
 }

@@ -3,7 +3,7 @@
 
 pub use crate::page_cache::Preparation;
 
-use crate::aside::aside;
+use crate::abandonable::run_abandonable;
 use crate::checkpoint::{CheckpointDue, SavedCheckpoint, Saver};
 use crate::clock::Clock;
 use crate::comm::{CommError, End};
@@ -176,7 +176,7 @@ impl Session<'_> {
         let Copying { folder, begun_ns, work } = copying;
         let interrupted = Arc::clone(&self.signals.interrupted);
         let copied = TimelineSampler::sample_separately(self.timeline, || {
-            self.aside(move || work(&interrupted))
+            self.run_abandonable(move || work(&interrupted))
         })??;
         let mut parts = vec![copied];
         if !self.is_interrupted() {
@@ -256,19 +256,16 @@ impl Session<'_> {
         act: impl FnOnce(&mut PageCache) -> T + Send + 'static,
     ) -> Result<T, RunError> {
         let cache = Arc::clone(cache);
-        self.aside(move || act(&mut cache.lock().unwrap_or_else(PoisonError::into_inner)))
+        self.run_abandonable(move || act(&mut cache.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// Runs `work` on a thread of its own; fails if the run is ended before the work is finished.
-    pub(crate) fn aside<T: Send + 'static>(
+    /// Runs `work` on a separate thread. Fails if the run is stopped before the work is finished.
+    pub(crate) fn run_abandonable<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, RunError> {
-        let result = aside(&self.signals.leave, work).map_err(|source| RunError::Thread {
-            worker: 0,
-            workers: 1,
-            source,
-        })?;
+        let result = run_abandonable(&self.signals.abandon, work)
+            .map_err(|source| RunError::Thread { worker: 0, workers: 1, source })?;
         Ok(result.ok_or(CommError::Stopped)?)
     }
 
@@ -330,7 +327,7 @@ impl Session<'_> {
         }
         let (merged, outcome) = match epoch.failure {
             Some(failure) => (local, Err(failure)),
-            None if !self.ranks.are_many() => {
+            None if !self.ranks.is_distributed() => {
                 let files_read = driver.reads.add(vec![epoch.ranges]);
                 (EpochRecord { files_read, ..local }, Ok(()))
             }

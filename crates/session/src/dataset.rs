@@ -340,7 +340,7 @@ fn generate_files(
     };
     let comm = &*ranks.comm;
     // Without a folder, each process has a separate storage with all files.
-    let shares = ranks.are_many() && is_in_folder(plan);
+    let shares = ranks.is_distributed() && is_in_folder(plan);
     let prepare = || Ok(generation.prepare()?);
     let (existing, share) = if shares {
         let share = FileShare { index: comm.rank().into(), count: comm.size().into() };

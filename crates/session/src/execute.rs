@@ -154,7 +154,7 @@ impl Execution<'_> {
             evidence: format!("shared memory was refused: {reason}"),
             advice: "free or enlarge /dev/shm (`--shm-size` of a container)".into(),
         }));
-        if self.ranks.are_many() {
+        if self.ranks.is_distributed() {
             let own_machine = self.ranks.is_first_of_node().then(|| self.record.system.clone());
             let nodes: Vec<System> =
                 self.ranks.gather(&own_machine)?.into_iter().flatten().collect();

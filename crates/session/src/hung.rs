@@ -17,7 +17,7 @@ const NAMED_MAX: usize = 3;
 /// the `known` ones.
 pub fn report(signals: &Signals, known: impl Iterator<Item = PathBuf>, listener: &dyn Listener) {
     let mut files =
-        if signals.leave.load(Relaxed) { system::blocked_files() } else { BTreeSet::new() };
+        if signals.abandon.load(Relaxed) { system::blocked_files() } else { BTreeSet::new() };
     if files.is_empty() {
         files = known.filter_map(|file| std::path::absolute(file).ok()).collect();
     }

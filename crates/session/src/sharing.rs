@@ -41,10 +41,10 @@ impl<'a> Sharing<'a> {
         let rank = ranks.comm.rank();
         let size = ranks.comm.size();
         let LoaderPlan { group_accelerators: group, file_access, .. } = plan.loader;
-        let read_for = layers::read_for(rank, size, plan.accelerators, group);
+        let served = layers::served_accelerators(rank, size, plan.accelerators, group);
         let collective = Collective::begin(ranks, plan, &signals.stop)
             .context("one accelerator of a group cannot read for those of other processes")?;
-        let storage_plan = ranks.storage(&plan.storage, &read_for);
+        let storage_plan = ranks.storage(&plan.storage, &served);
         let storage = (file_access != FileAccess::Mpio).then(|| match staging {
             Some(staging) => staging.storage(),
             None => layers::emulated(&storage_plan, dataset.storage.clone(), clock, &signals.stop),

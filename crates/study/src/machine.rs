@@ -379,9 +379,9 @@ impl ThisMachine {
             grace: supervise::GRACE,
         };
         let ended = loop {
-            let Signals { interrupted, leave, .. } = &self.host.signals;
+            let Signals { interrupted, abandon, .. } = &self.host.signals;
             let started = Supervised::start(&self.program, &order);
-            let waited = started.and_then(|mut run| run.wait_for_end(interrupted, leave));
+            let waited = started.and_then(|mut run| run.wait_for_end(interrupted, abandon));
             let ended = waited.map_err(failed)?;
             // The supervisor of a killed runner may have taken the lock since the last check.
             if ended != supervise::ScriptEnd::Busy || !self.wait_until_alone().map_err(failed)? {

@@ -7,7 +7,7 @@ use super::manifest::{CheckpointFile, CheckpointManifest, MANIFEST_BYTES_MAX, te
 use super::sink::{Length, PIECE_BYTES, Pieces};
 use super::step::{self, StepFolder};
 use super::{CheckpointError, find};
-use crate::aside::aside;
+use crate::abandonable::run_abandonable;
 use crate::buffer::AlignedBuffer;
 use crate::clock::Clock;
 use crate::comm::CommError;
@@ -84,12 +84,12 @@ pub fn load(
     let path = folder(plan, epoch, step);
     let local = local_ranks(plan, ranks);
     let live = &signals.live;
-    live.bytes.begin((!ranks.are_many()).then_some(plan.total_bytes), clock.now_ns());
+    live.bytes.begin((!ranks.is_distributed()).then_some(plan.total_bytes), clock.now_ns());
     let folder = CheckpointFolder::new(&Arc::new(plan.clone()), clock, live, epoch, step);
-    let loaded = aside(&signals.leave, move || folder.load(local))
+    let loaded = run_abandonable(&signals.abandon, move || folder.load(local))
         .map_err(|source| CheckpointError::Read { path, source })?;
     let part = loaded.ok_or(CommError::Stopped)??;
-    if !ranks.are_many() {
+    if !ranks.is_distributed() {
         return Ok(part);
     }
     let all: Vec<_> = ranks.gather(&part.ranks)?.into_iter().flatten().collect();

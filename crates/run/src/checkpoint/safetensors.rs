@@ -7,11 +7,14 @@ use feedrate_spec::plan::state::{StateFile, StateType};
 use serde_json::{Map, Value, json};
 use std::io;
 
-static MEMBER: Member =
-    Member { name: "safetensors", summary: "as safetensors writes and loads it", abilities: &[] };
+static MEMBER: Member = Member {
+    name: "safetensors",
+    summary: "the format of the safetensors library",
+    abilities: &[],
+};
 
-/// The header's length is a multiple of this.
-const ALIGN: usize = 8;
+/// The length of the header is padded to a multiple of this.
+const ALIGN_BYTES: usize = 8;
 
 /// The `safetensors` format.
 #[derive(Debug)]
@@ -36,15 +39,15 @@ fn header(state: &StateFile) -> Vec<u8> {
     let tensors = state.tensors.iter().map(|tensor| {
         let start = end;
         end += tensor.bytes();
-        let place = json!({
+        let entry = json!({
             "dtype": dtype(tensor.element),
             "shape": [tensor.elements],
             "data_offsets": [start, end],
         });
-        (tensor.name.clone(), place)
+        (tensor.name.clone(), entry)
     });
     let mut header = Value::Object(tensors.collect::<Map<_, _>>()).to_string().into_bytes();
-    header.resize(header.len().next_multiple_of(ALIGN), b' ');
+    header.resize(header.len().next_multiple_of(ALIGN_BYTES), b' ');
     header
 }
 

@@ -3,7 +3,7 @@
 use super::CheckpointError;
 use super::folder::{CheckpointFolder, WrittenPart, local_ranks};
 use super::manifest::CheckpointFile;
-use crate::aside::Aside;
+use crate::abandonable::AbandonableTask;
 use crate::clock::Clock;
 use crate::comm::CommError;
 use crate::live::{LivePhase, Signals};
@@ -56,7 +56,7 @@ struct BackgroundSave {
     work: FolderWork<WrittenPart>,
 }
 
-type FolderWork<T> = Aside<Result<T, CheckpointError>>;
+type FolderWork<T> = AbandonableTask<Result<T, CheckpointError>>;
 
 impl Saver {
     /// Creates a saver for the checkpoints of `plan`, which all processes write together.
@@ -72,8 +72,8 @@ impl Saver {
         }
     }
 
-    /// Writes a checkpoint. In the background mode it waits for the previous checkpoint and starts this one; with several processes
-    /// that checkpoint is complete only after [`Saver::finish`].
+    /// Writes a checkpoint. In the background mode, waits until the previous checkpoint is complete and starts this one; with
+    /// several processes, [`Saver::finish`] completes it.
     ///
     /// # Errors
     /// This checkpoint or the previous one could not be written.
@@ -87,7 +87,7 @@ impl Saver {
         let clock = self.clock;
         let start_ns = clock.now_ns();
         let live = &self.signals.live;
-        let is_alone = !self.ranks.are_many();
+        let is_alone = !self.ranks.is_distributed();
         live.bytes.begin(is_alone.then_some(self.plan.total_bytes), start_ns);
         let folder = Arc::new(CheckpointFolder::new(&self.plan, clock, live, due.epoch, due.step));
         if self.ranks.is_first() {
@@ -115,9 +115,9 @@ impl Saver {
         Ok(())
     }
 
-    /// Waits for `work`; fails if the run is ended meanwhile.
+    /// Waits for `work`. Fails if the run is stopped first.
     fn wait<T: Send + 'static>(&self, work: FolderWork<T>) -> Result<T, CheckpointError> {
-        work.wait(&self.signals.leave).ok_or(CommError::Stopped)?
+        work.wait(&self.signals.abandon).ok_or(CommError::Stopped)?
     }
 
     /// Waits for the checkpoint that is written in the background, if any.
@@ -148,7 +148,8 @@ impl Saver {
         stall_ns: Option<u64>,
         part: WrittenPart,
     ) -> Result<(), CheckpointError> {
-        let part = if self.ranks.are_many() { self.complete_jointly(folder, part)? } else { part };
+        let part =
+            if self.ranks.is_distributed() { self.complete_jointly(folder, part)? } else { part };
         // In the background mode, training may have continued after the last file was written.
         let end_ns = if stall_ns.is_some() { part.end_ns } else { self.clock.now_ns() };
         let record = CheckpointRecord {
@@ -195,13 +196,13 @@ impl Saver {
     }
 }
 
-/// Starts `act` on the folder of a checkpoint, on a thread of its own.
+/// Starts `act` on the folder of a checkpoint, on a separate thread.
 fn start_work<T: Send + 'static>(
     folder: &Arc<CheckpointFolder>,
     act: impl FnOnce(&CheckpointFolder) -> Result<T, CheckpointError> + Send + 'static,
 ) -> Result<FolderWork<T>, CheckpointError> {
     let shared_folder = Arc::clone(folder);
-    Aside::begin(move || act(&shared_folder))
+    AbandonableTask::start(move || act(&shared_folder))
         .map_err(|source| CheckpointError::Write { path: folder.step.path.clone(), source })
 }
 

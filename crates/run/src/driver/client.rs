@@ -1,5 +1,5 @@
-//! The emulated client's work on real threads. Processor time is burnt on the thread whose work it stands for, so that cores are as
-//! contended as in the real job.
+//! Emulates the client's work on real threads. Each thread burns the processor time of the thread that it represents, so that cores are
+//! as contended as in the real job.
 
 use crate::clock::thread_cpu_ns;
 use std::hint::black_box;
@@ -11,14 +11,14 @@ use std::thread::Thread;
 /// Multiplications between two readings of the clock, which is a system call: about a microsecond.
 const CLOCK_INTERVAL: u64 = 1 << 10;
 
-/// Burns processor time until the calling thread has run for `until_ns` in all, or until `is_stopped`. Returns the thread's
+/// Burns processor time until the processor time of the calling thread reaches `until_ns`, or until `is_stopped`. Returns the thread's
 /// processor time.
 pub(super) fn burn(until_ns: u64, is_stopped: impl Fn() -> bool) -> u64 {
     let mut number = until_ns;
     loop {
-        let ran_ns = thread_cpu_ns();
-        if until_ns <= ran_ns || is_stopped() {
-            return ran_ns;
+        let cpu_ns = thread_cpu_ns();
+        if until_ns <= cpu_ns || is_stopped() {
+            return cpu_ns;
         }
         for step in 0..CLOCK_INTERVAL {
             number = black_box(number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step));
@@ -26,7 +26,7 @@ pub(super) fn burn(until_ns: u64, is_stopped: impl Fn() -> bool) -> u64 {
     }
 }
 
-/// Requests to the thread that stands for one accelerator's training process: to start the workers, and to receive their batches.
+/// Requests to the thread that emulates the training process of one accelerator. It starts the workers and receives their batches.
 #[derive(Default)]
 pub(super) struct Receiver {
     /// Request to start workers for an epoch of this many steps; 0 is no request.
@@ -37,8 +37,8 @@ pub(super) struct Receiver {
     pub(super) batch_bytes: AtomicU64,
     /// When the latest request was made.
     pub(super) requested_ns: AtomicU64,
-    /// When the latest batch has been received.
-    pub(super) ends_ns: AtomicU64,
+    /// End of receiving the latest batch.
+    pub(super) receive_end_ns: AtomicU64,
     pub(super) thread: OnceLock<Thread>,
 }
 
@@ -50,7 +50,7 @@ impl Receiver {
         self.unpark();
     }
 
-    /// Requests that a batch be received. The conductor is notified when the receiver knows how long that takes.
+    /// Requests that a batch be received. The receiver notifies the conductor once it has set `receive_end_ns`.
     pub(super) fn receive(&self, bytes: u64, now_ns: u64) {
         self.requested_ns.store(now_ns, Relaxed);
         self.batch_bytes.store(bytes + 1, Release);

@@ -122,7 +122,7 @@ impl Effects for RealEffects {
             receiver.receive(bytes, now_ns);
             return None;
         }
-        let ends_ns = receiver.ends_ns.load(Acquire);
+        let ends_ns = receiver.receive_end_ns.load(Acquire);
         if ends_ns <= now_ns {
             return Some(receiver.durations_ns(now_ns));
         }

@@ -9,7 +9,7 @@ use rustix::io::{pread, write};
 const BYTES: usize = 16 << 20;
 const PIECES: [usize; 2] = [4 << 10, 256 << 10];
 
-/// Factor by which a read may exceed the measured cost and still count as one from memory; repeated measurements vary that much.
+/// Factor by which a read may exceed the measured cost without an excess, since repeated measurements vary by as much.
 const MARGIN: f64 = 1.25;
 
 /// Processor time of a read from memory: a part for each call and a part for each byte, in nanoseconds.
@@ -40,9 +40,9 @@ impl MemoryRead {
         Some(MemoryRead { call_ns, byte_ns: times_ns[1] / BYTES as f64 })
     }
 
-    /// Returns the part of `ran_ns`, the processor time of a read of `bytes` bytes, that exceeds a read from memory.
-    pub(super) fn beyond_ns(&self, ran_ns: u64, bytes: usize) -> u64 {
-        ran_ns.saturating_sub((MARGIN * (self.call_ns + self.byte_ns * bytes as f64)) as u64)
+    /// Returns the part of `cpu_ns`, the processor time of a read of `bytes` bytes, that exceeds a read from memory.
+    pub(super) fn excess_ns(&self, cpu_ns: u64, bytes: usize) -> u64 {
+        cpu_ns.saturating_sub((MARGIN * (self.call_ns + self.byte_ns * bytes as f64)) as u64)
     }
 }
 
@@ -51,9 +51,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_time_beyond_a_read_from_memory_is_the_storages() {
+    fn only_excess_processor_time_is_charged_to_the_storage() {
         let read = MemoryRead { call_ns: 200.0, byte_ns: 0.1 };
-        assert_eq!([1000, 1500, 4000].map(|ran| read.beyond_ns(ran, 10_000)), [0, 0, 2500]);
+        assert_eq!([1000, 1500, 4000].map(|cpu_ns| read.excess_ns(cpu_ns, 10_000)), [0, 0, 2500]);
         let here = MemoryRead::measure().unwrap();
         assert!(here.byte_ns > 0.0 && here.byte_ns < 100.0, "{here:?}");
     }

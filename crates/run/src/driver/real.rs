@@ -384,7 +384,7 @@ impl RealDriver {
         for (place, thread) in self.threads.drain(..).enumerate() {
             while !thread.is_finished()
                 && self.shared.clock.now_ns() < deadline_ns
-                && !self.signals.leave.load(Relaxed)
+                && !self.signals.abandon.load(Relaxed)
             {
                 std::thread::park_timeout(pause);
                 pause = (2 * pause).min(END_INTERVAL_MAX);

@@ -39,7 +39,7 @@ pub(super) fn serve(shared: &Shared, accelerator: u32, is_stopped: impl Fn() -> 
         // If cores are contended, the work takes longer and the wait gets shorter.
         let start_ns = receiver.requested_ns.load(Relaxed);
         let ends_ns = start_ns.saturating_add(((cpu_s + wait_s) * 1e9) as u64);
-        receiver.ends_ns.store(ends_ns.max(shared.clock.now_ns()), Release);
+        receiver.receive_end_ns.store(ends_ns.max(shared.clock.now_ns()), Release);
         shared.notify_ready(accelerator);
     }
     bytes > 0

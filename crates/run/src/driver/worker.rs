@@ -47,7 +47,7 @@ pub(super) struct Worker<'s> {
     preprocessing: Durations,
     client: ClientWork,
     /// Processor time of the thread when it was last read.
-    ran_ns: u64,
+    cpu_ns: u64,
     /// Bytes read for which the client's work has not been done yet.
     unpaid_bytes: u64,
     /// Buffer of payloads that are to be kept in memory.
@@ -96,7 +96,7 @@ impl<'s> Worker<'s> {
                 loader.worker_preprocess_seed(place as u64),
             ),
             client: ClientWork::default(),
-            ran_ns: 0,
+            cpu_ns: 0,
             unpaid_bytes: 0,
             scratch: Vec::new(),
             flushed: 0,
@@ -171,8 +171,8 @@ impl<'s> Worker<'s> {
         let queue = self.lanes[lane].queue;
         let client = plan.loader.client.as_ref();
         if client.is_some() {
-            self.ran_ns = thread_cpu_ns();
-            self.client.begin(self.ran_ns);
+            self.cpu_ns = thread_cpu_ns();
+            self.client.begin(self.cpu_ns);
         }
         for sample in reading.task.samples.clone() {
             let id = self.lanes[lane].shard.sample(reading, sample);
@@ -271,7 +271,9 @@ impl<'s> Worker<'s> {
         let io = &mut self.lanes[lane].io;
         let wait_ns = self.preprocessing.next_ns();
         if wait_ns > 0 {
-            self.shared.clock.wait_until(io.at_ns().saturating_add(wait_ns), &self.shared.stop);
+            self.shared
+                .clock
+                .wait_until(io.activity_end_ns().saturating_add(wait_ns), &self.shared.stop);
             io.decoded();
         }
         if let Some(client) = &self.shared.job.plan.loader.client {
@@ -294,9 +296,9 @@ impl<'s> Worker<'s> {
         self.lanes[lane].io.task.bytes += bytes;
         let until_ns = self.client.add_work(seconds + client.per_byte_s * bytes as f64);
         let before_burn_ns = thread_cpu_ns();
-        let worked_ns = before_burn_ns - self.ran_ns;
-        self.ran_ns = burn(until_ns, || self.shared.stop.load(Relaxed));
-        self.lanes[lane].io.client_worked(worked_ns, self.ran_ns - before_burn_ns);
+        let worked_ns = before_burn_ns - self.cpu_ns;
+        self.cpu_ns = burn(until_ns, || self.shared.stop.load(Relaxed));
+        self.lanes[lane].io.client_worked(worked_ns, self.cpu_ns - before_burn_ns);
     }
 
     /// Reads the whole blocks that contain a range into the buffer. Returns how many bytes of the range were read.
@@ -318,14 +320,14 @@ impl<'s> Worker<'s> {
         let read_bytes = io.read_at(self.reader.handle(), part, start, buffer)?;
         if let (Some(memory_read), Some(begun_ns)) = (self.shared.memory_read, begun_ns) {
             handle.reads.store(false, Relaxed);
-            let beyond_ns = memory_read.beyond_ns(thread_cpu_ns() - begun_ns, read_bytes);
-            self.client.exclude(beyond_ns);
-            self.ran_ns += beyond_ns;
+            let excess_ns = memory_read.excess_ns(thread_cpu_ns() - begun_ns, read_bytes);
+            self.client.exclude(excess_ns);
+            self.cpu_ns += excess_ns;
         }
         if let Some(file) = self.reader.file() {
             self.shared.touched.mark(*accelerator, file);
         }
-        io.followed(read_bytes, self.reader.has_read(start, read_bytes as u64));
+        io.count_access(read_bytes, self.reader.has_read(start, read_bytes as u64));
         if io.reads_itself {
             queue.add_read_bytes(read_bytes as u64);
             log.add(part, start, read_bytes as u64);

@@ -7,7 +7,7 @@ mod once;
 mod collective;
 mod shared_files;
 
-pub use collective::{Collective, GroupStorages, read_for};
+pub use collective::{Collective, GroupStorages, served_accelerators};
 pub use recorded::Recorded;
 pub use shared_files::SharedFileStorage;
 

@@ -16,12 +16,12 @@ const PATH_BYTES: usize = 4096;
 pub struct Recorded {
     storage: Arc<dyn ReadStorage>,
     clock: Clock,
-    /// Buffer of the real name of a file whose name has to be looked up.
+    /// Buffer for the real name of a file, if names have to be looked up.
     name: String,
-    /// When the latest operation or other activity ended.
-    at_ns: u64,
+    /// End of the latest operation or other activity.
+    activity_end_ns: u64,
     sample_began_ns: u64,
-    /// Whether the accelerator reads for itself. If another member of its group reads, the data counts as coming from memory.
+    /// Whether this accelerator does the reading for its group. For the other accelerators of the group, the data comes from memory.
     pub reads_itself: bool,
     /// Times of the current task.
     pub task: ReadTimes,
@@ -43,7 +43,7 @@ impl Recorded {
             storage,
             clock,
             name: String::with_capacity(PATH_BYTES),
-            at_ns: 0,
+            activity_end_ns: 0,
             sample_began_ns: 0,
             reads_itself,
             task: ReadTimes::default(),
@@ -54,23 +54,23 @@ impl Recorded {
 
     /// Begins a task and returns the current time. `idle_since_ns` is set if the worker was idle before.
     pub fn begin_task(&mut self, idle_since_ns: Option<u64>) -> u64 {
-        self.at_ns = self.clock.now_ns();
+        self.activity_end_ns = self.clock.now_ns();
         if let Some(since_ns) = idle_since_ns {
-            self.counters.idle_ns += self.at_ns - since_ns;
+            self.counters.idle_ns += self.activity_end_ns - since_ns;
         }
-        self.task = ReadTimes { begun_ns: self.at_ns, ..ReadTimes::default() };
-        self.at_ns
+        self.task = ReadTimes { begun_ns: self.activity_end_ns, ..ReadTimes::default() };
+        self.activity_end_ns
     }
 
     /// Begins a sample, at the end of the previous activity.
     pub fn begin_sample(&mut self) {
-        self.sample_began_ns = self.at_ns;
+        self.sample_began_ns = self.activity_end_ns;
     }
 
     /// Ends and counts a sample.
     pub fn end_sample(&mut self) {
         self.counters.samples += 1;
-        self.counters.sample_latency.record(self.at_ns - self.sample_began_ns);
+        self.counters.sample_latency.record(self.activity_end_ns - self.sample_began_ns);
     }
 
     /// Opens a file; `part` is its number in the log.
@@ -80,7 +80,7 @@ impl Recorded {
     pub fn open(&mut self, path: &str, part: u64) -> Result<Handle, StorageError> {
         let is_found = self.storage.look_up(path, &mut self.name)?;
         if is_found {
-            self.at_ns = self.clock.now_ns();
+            self.activity_end_ns = self.clock.now_ns();
         }
         let result = self.storage.open(if is_found { &self.name } else { path });
         let ns = self.lap();
@@ -133,14 +133,15 @@ impl Recorded {
         result
     }
 
-    /// Counts the access pattern: the latest read returned `bytes`, and `follows` is its relation to the read before.
-    pub fn followed(&mut self, bytes: usize, follows: Follows) {
+    /// Counts the latest read in the access pattern. It returned `bytes`, and `follows` is its relation to the previous read.
+    pub fn count_access(&mut self, bytes: usize, follows: Follows) {
         if self.reads_itself {
             self.counters.access.read(bytes as u64, follows);
         }
     }
 
-    /// Counts a sample that was read from the storage. `undecoded` is its kind if it should have been decoded but cannot be.
+    /// Counts a sample that was read from the storage. `undecoded` is the kind of a sample that should have been
+    /// decoded but is of an unsupported kind.
     pub fn sample_read(&mut self, payload_bytes: Option<u64>, undecoded: Option<&str>) {
         if self.reads_itself {
             self.counters.access.sample(payload_bytes);
@@ -156,9 +157,9 @@ impl Recorded {
         self.log(OpKind::Close, part, 0, Some(0), ns);
     }
 
-    /// Returns when the latest activity ended.
-    pub fn at_ns(&self) -> u64 {
-        self.at_ns
+    /// Returns the end of the latest activity.
+    pub fn activity_end_ns(&self) -> u64 {
+        self.activity_end_ns
     }
 
     /// Counts a sample that was taken from memory.
@@ -198,19 +199,19 @@ impl Recorded {
         if !self.reads_itself {
             return;
         }
-        let start_ns = self.at_ns - ns;
-        let end_ns = self.at_ns;
+        let start_ns = self.activity_end_ns - ns;
+        let end_ns = self.activity_end_ns;
         self.counters.extend_span([start_ns, end_ns]);
         if let Some(ops) = &mut self.ops {
             ops.add(LoggedOp { kind, part, start_ns, end_ns, offset, bytes });
         }
     }
 
-    /// Returns the time since the previous activity ended, and starts anew from now.
+    /// Returns the time since the previous activity ended. The current activity ends now.
     fn lap(&mut self) -> u64 {
         let now_ns = self.clock.now_ns();
-        let ns = now_ns - self.at_ns;
-        self.at_ns = now_ns;
+        let ns = now_ns - self.activity_end_ns;
+        self.activity_end_ns = now_ns;
         ns
     }
 }

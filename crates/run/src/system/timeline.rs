@@ -109,7 +109,7 @@ impl TimelineSampler {
         if let Some(sampler) = sampler {
             sampler.copy_to(timeline);
         }
-        if !ranks.are_many() {
+        if !ranks.is_distributed() {
             return Ok(());
         }
         let RankNode { node, local_rank, .. } = ranks.comm.node();

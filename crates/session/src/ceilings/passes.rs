@@ -102,7 +102,7 @@ pub(super) fn run(
     signals: &Signals,
     listener: &dyn Listener,
 ) -> anyhow::Result<(Record, Duration)> {
-    let run_signals = Signals { leave: Arc::clone(&signals.leave), ..Signals::default() };
+    let run_signals = Signals { abandon: Arc::clone(&signals.abandon), ..Signals::default() };
     let ranks = Ranks::alone(plan.accelerators);
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -73,7 +73,7 @@ impl Neighbours {
 }
 
 /// Returns the accelerators of the run that process `rank` reads for.
-pub fn read_for(rank: u32, processes: u32, accelerators: u32, group: u32) -> Range<u64> {
+pub fn served_accelerators(rank: u32, processes: u32, accelerators: u32, group: u32) -> Range<u64> {
     let accelerators = u64::from(accelerators);
     let group = u64::from(group.max(1));
     let local = shard(accelerators, processes, rank);

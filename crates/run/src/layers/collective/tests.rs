@@ -30,7 +30,9 @@ fn groups_that_extend_over_processes_have_a_reader_and_members() {
 #[test]
 fn readers_have_the_storage_share_of_their_members() {
     let all = |accelerators, processes, group| -> Vec<Range<u64>> {
-        (0..processes).map(|rank| read_for(rank, processes, accelerators, group)).collect()
+        (0..processes)
+            .map(|rank| served_accelerators(rank, processes, accelerators, group))
+            .collect()
     };
     assert_eq!(all(4, 4, 1), [0..1, 1..2, 2..3, 3..4]);
     assert_eq!(all(4, 4, 2), [0..2, 2..2, 2..4, 4..4]);
