@@ -1,4 +1,5 @@
-//! Decides whether a change has an effect, from a response of runs with and without it. The decision may be checked after each run.
+//! Decides whether a change has an effect, from the values of a response in runs with and without it. The test is sequential:
+//! it may be repeated after each run, until it decides.
 
 use crate::precision::sequential_difference;
 use feedrate_measure::stats::Interval;

@@ -1,4 +1,4 @@
-//! Finds how throughput grows with the number of processes: the share of linear growth, and growth that is more than linear.
+//! Finds how throughput grows with the number of processes: its efficiency relative to linear growth, and superlinear growth.
 
 use super::MARGIN;
 use super::design_matrix::DesignMatrix;
@@ -7,15 +7,15 @@ use crate::finding::{EffectSize, EffectUnit, Finding, FindingKind, Subject};
 use crate::precision::{ALPHA, CONFIDENCE};
 use feedrate_measure::stats::{Combination, Difference, Interval};
 
-/// The test whether throughput at one number of processes is more than linear.
+/// Test of whether throughput at one number of processes is superlinear.
 pub(super) struct SuperlinearTest {
     level: usize,
-    /// Logarithm of the ratio to linear growth.
+    /// Logarithm of throughput relative to linear growth.
     excess: Difference,
     pub(super) p: f64,
 }
 
-/// The factor that counts processes.
+/// The factor "number of processes" of a design.
 struct ProcessLevels {
     factor: usize,
     /// Levels that can be compared, ascending; at least two.
@@ -40,8 +40,8 @@ impl ProcessLevels {
         self.levels[0]
     }
 
-    /// The logarithm of the ratio to linear growth, from the smallest number of processes to that of `level`, with the combination
-    /// of cells that it is estimated from.
+    /// Estimates growth from the smallest number of processes to that of `level`. Returns the combination of cells of the estimate, and
+    /// the logarithm of the growth relative to linear growth.
     fn excess(&self, matrix: &DesignMatrix, level: usize) -> Option<(Combination, f64)> {
         let combination = matrix.difference(self.factor, self.first(), level)?.combination;
         let linear = self.numbers[level] / self.numbers[self.first()];
@@ -84,7 +84,7 @@ pub(super) fn test_superlinear(matrix: &DesignMatrix) -> Vec<SuperlinearTest> {
     tests.collect()
 }
 
-/// The finding of the largest superlinear growth; if there is none, that of the efficiency at the largest number of processes.
+/// Reports the largest superlinear growth or, if there is none, the efficiency at the largest number of processes.
 pub(super) fn scaling(
     matrix: &DesignMatrix,
     tests: Vec<SuperlinearTest>,

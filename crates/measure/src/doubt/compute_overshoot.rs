@@ -12,15 +12,15 @@ use feedrate_spec::workload::TimeSpec;
 
 /// Largest overshoot without a doubt, as a share of the configured time.
 const OVERSHOOT_MAX: f64 = 0.01;
-/// Time by which a sleeping training process wakes up late; an emulated process behaves the same.
-const WAKES_LATE_S: f64 = 1e-4;
+/// Delay with which a sleeping process wakes up. The real and the emulated training process both have it.
+const WAKE_UP_DELAY_S: f64 = 1e-4;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "compute_overshoot",
         severity: Severity::Warning,
-        meaning: "Compute steps took more than one percent longer than configured (with a client, 0.1 ms more than that): the accelerators requested data at a lower rate than they should have.",
-        evidence: "a step's compute took {step_compute_s} in the mean, {configured_s} is configured",
+        meaning: "Compute steps took more than one percent longer than configured (if a client is emulated, by an additional 0.1 ms): the accelerators requested data at a lower rate than they should have.",
+        evidence: "a step's compute took {step_compute_s} on average, but {configured_s} is configured",
         advice: "[on {device}, a step lasts at least as long as the copy of its batch: use smaller batches, longer steps, or a device for each accelerator\
                  |leave a core idle: use fewer accelerators or workers on this machine, or stop other programs]",
     },
@@ -28,7 +28,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     check: Some(check),
     #[cfg(test)]
     cases: &[
-        super::tests::fires("took 500 ms in the mean, 490 ms is configured", |r| {
+        super::tests::fires("took 500 ms on average, but 490 ms is configured", |r| {
             r.plan.train.compute = TimeSpec::Constant { mean: 0.49 };
         }),
         super::tests::silent(|r| r.plan.train.compute = TimeSpec::Constant { mean: 0.496 }),
@@ -58,8 +58,8 @@ fn check(derived: &Derived) -> Option<Facts> {
     }
     let step_s = derived.value(&COMPUTE_S)? / steps as f64;
     let sleeps = derived.record.plan.loader.client.is_some() && train.on_devices.is_none();
-    let wakes_late_s = if sleeps { WAKES_LATE_S } else { 0.0 };
-    if step_s <= configured_s * (1.0 + OVERSHOOT_MAX) + wakes_late_s {
+    let wake_up_delay_s = if sleeps { WAKE_UP_DELAY_S } else { 0.0 };
+    if step_s <= configured_s * (1.0 + OVERSHOOT_MAX) + wake_up_delay_s {
         return None;
     }
     let facts = Facts::new()

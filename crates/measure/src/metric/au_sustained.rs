@@ -62,7 +62,7 @@ pub fn sustained(scope: Scope) -> Result<f64, NotMeasurable> {
     }
 }
 
-/// Batches read per second × mean compute time. Not capped at 1, as fast loaders compensate for slow ones in the mean over accelerators.
+/// Batches read per second × mean compute time. Not capped at 1, since fast loaders make up for slow ones in the mean over accelerators.
 fn utilisation(scope: Scope, accelerator: &AcceleratorEpoch) -> Result<f64, NotMeasurable> {
     let steps = accelerator.steps();
     if steps < sustained_needs_steps(scope.plan) {

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 
-/// Number of sizes with a counter. If no more different sizes occur, counts are exact.
+/// Number of sizes with a counter. Counts are exact if at most this many different sizes occur.
 const SIZES: usize = 64;
 
 /// Sizes with their counts. The true number of reads of a size is between `count` and `count + missed`, and at most `missed` for a size

@@ -14,7 +14,7 @@ pub struct Mount {
     pub source: String,
     /// Mount options.
     pub options: String,
-    /// Options of the file system itself, which all of its mounts share. NFS, Lustre and BeeGFS have theirs here.
+    /// Options of the file system itself, which all of its mounts share. NFS, Lustre and BeeGFS report their options here.
     #[serde(default)]
     pub super_options: String,
     /// Lustre's striping of new files in the folder, as printed by `lfs getstripe`.

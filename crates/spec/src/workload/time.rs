@@ -5,7 +5,7 @@ use super::value::{ValueKind, number, wrong};
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
 
-/// A time in seconds, constant or drawn from a distribution. As in DLIO, the absolute value of a draw counts.
+/// A time in seconds, constant or drawn from a distribution. As in DLIO, negative draws lose their sign.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "numpy's parameter names, all in seconds but `shape` and `lam`")]
@@ -96,7 +96,7 @@ impl ValueKind for Time {
 }
 
 impl TimeSpec {
-    /// Adds a deviation that has a key of its own, such as `train.computation_time_stdev`.
+    /// Adds a deviation that was configured by a separate key, such as `train.computation_time_stdev`.
     pub(super) fn with_stdev(self, stdev: f64) -> Result<Self, Problem> {
         match self {
             _ if stdev == 0.0 => Ok(self),

@@ -8,7 +8,7 @@ use crate::plan::{DRAWN_FILES_MAX, DatasetPlan, FILES_MAX, Plan};
 use crate::shape::{Compression, DIMS_MAX, Element, Encoding, Redundancy};
 use crate::units;
 
-/// Maximum number of samples, so that floating-point numbers count them exactly too.
+/// Maximum number of samples. Up to this number, `f64` represents every integer exactly.
 const SAMPLES_MAX: u64 = 1 << 53;
 
 impl Builder<'_> {
@@ -229,7 +229,7 @@ impl Builder<'_> {
         is_supported
     }
 
-    /// Refuses shapes of files that the format does not support.
+    /// Refuses file shapes that the format does not support.
     fn check_shapes(&mut self, dataset: &DatasetPlan, layout: &Layout) {
         let Some(format) = self.catalog.format(&dataset.format).copied() else { return };
         let dims = &dataset.record_dims;
@@ -238,7 +238,7 @@ impl Builder<'_> {
             && dims.len() > dims_max
         {
             let message = format!(
-                "format `{}` has at most {dims_max} dimensions in DLIO, and `{dims:?}` are {}",
+                "format `{}` has at most {dims_max} dimensions in DLIO, but `{dims:?}` has {}",
                 dataset.format,
                 dims.len()
             );
@@ -283,7 +283,7 @@ impl Builder<'_> {
     /// Refuses a share that is not above 0 and at most 1.
     fn check_share(&mut self, flag: &str, share: f64) {
         if !(share > 0.0 && share <= 1.0) {
-            let message = format!("`{flag} {share}` is not a share");
+            let message = format!("`{flag} {share}` is out of range");
             self.error("", message, "give a number above 0 and at most 1");
         }
     }
@@ -293,14 +293,14 @@ impl Builder<'_> {
         scaled_by(self.options.scale, files, samples_per_file)
     }
 
-    /// Whether there are few enough files to draw their sizes, if they vary.
+    /// Refuses datasets whose files vary in size and are too many to draw each size. Returns false if it refused one.
     pub(super) fn can_draw_sizes(&mut self, dataset: &DatasetPlan) -> bool {
         if dataset.record_stdev_bytes > 0.0
             && dataset.files_train + dataset.files_eval > DRAWN_FILES_MAX
         {
             self.error(
                 "dataset.record_length_bytes_stdev",
-                "the sizes of this number of files cannot be drawn one by one".into(),
+                "there are too many files to draw their sizes one by one".into(),
                 &format!("set it to 0, or use at most {DRAWN_FILES_MAX} files"),
             );
             return false;
@@ -339,7 +339,8 @@ impl Builder<'_> {
     }
 }
 
-/// Scales the number of files, or below one file the number of its samples. Returns files and samples per file.
+/// Scales the number of files. If less than one file would remain, keeps one file and scales its number of samples. Returns the number of
+/// files and of samples per file.
 pub(super) fn scaled_by(scale: f64, files: u64, samples_per_file: u64) -> (u64, u64) {
     if files == 0 || !(scale > 0.0 && scale < 1.0) {
         return (files, samples_per_file);
