@@ -115,11 +115,11 @@ impl Conductor {
             let (read_times, opened) = queue.take(batch);
             let times = ReadTimes { start_ns, receive_ns, ..read_times };
             if let Some(opened) = opened {
-                effects.wake(accelerator, queue.wakes(self.loader, opened));
+                effects.wake(accelerator, queue.workers_to_wake(self.loader, opened));
             }
             self.push(StepEvent::BatchReady(accelerator, times));
         } else if queue.reads_on_request() {
-            effects.wake(accelerator, queue.wakes(self.loader, batch));
+            effects.wake(accelerator, queue.workers_to_wake(self.loader, batch));
         }
     }
 

@@ -54,7 +54,7 @@ enum Pending {
 /// The next operation of a sample.
 #[derive(Debug)]
 pub enum Op {
-    /// Open [`SampleReader::path`], then call [`SampleReader::opened`].
+    /// Open [`SampleReader::path`], then call [`SampleReader::set_handle`].
     Open,
     /// Get the length of [`SampleReader::handle`], then [`SampleReader::feed`] it as 8 little-endian bytes.
     Length,
@@ -192,7 +192,7 @@ impl SampleReader {
     }
 
     /// Reports that [`Op::Open`] was executed.
-    pub fn opened(&mut self, handle: Handle) {
+    pub fn set_handle(&mut self, handle: Handle) {
         if let Pending::Open(part) = self.pending {
             self.handles[part] = Some(handle);
             self.ends[part] = None;

@@ -63,7 +63,7 @@ struct SimulatedWorker {
     reading: Option<(Reading, u64)>,
     arriving_bytes: u64,
     undecoded_bytes: u64,
-    sample_began_ns: u64,
+    sample_start_ns: u64,
     times: ReadTimes,
     counters: IoCounters,
     preprocess: Durations,
@@ -94,7 +94,7 @@ impl SimulatedDriver {
                 reading: None,
                 arriving_bytes: 0,
                 undecoded_bytes: 0,
-                sample_began_ns: 0,
+                sample_start_ns: 0,
                 times: ReadTimes::default(),
                 counters: IoCounters::default(),
                 preprocess: Durations::new(
@@ -289,7 +289,7 @@ impl SimulatedDriver {
     fn open(&mut self, place: usize) -> Result<u64, ReadError> {
         let worker = &mut self.workers[place];
         let handle = self.job.storage.open(worker.reader.path())?;
-        worker.reader.opened(handle);
+        worker.reader.set_handle(handle);
         let open_ns = self.opens.next_ns();
         worker.counters.opens += 1;
         worker.counters.open_ns += open_ns;
@@ -386,7 +386,7 @@ impl SimulatedDriver {
         self.time.idle[place] = false;
         let reading = Reading::new(task, queue);
         queue.claimed(self.time.now_ns, self.job.claims_of_epoch(queue, reading.epoch));
-        worker.times = ReadTimes { begun_ns: self.time.now_ns, ..ReadTimes::default() };
+        worker.times = ReadTimes { task_start_ns: self.time.now_ns, ..ReadTimes::default() };
         worker.shard.select_epoch(&self.job.plan, reading.epoch);
         worker.client.begin(worker.cpu_ns);
         let first = reading.task.samples.start;
@@ -400,7 +400,7 @@ impl SimulatedDriver {
         let Some((reading, sample)) = worker.reading.take() else { return };
         if !std::mem::take(&mut worker.hands_over) {
             worker.counters.samples += 1;
-            worker.counters.sample_latency.record(self.time.now_ns - worker.sample_began_ns);
+            worker.counters.sample_latency.record(self.time.now_ns - worker.sample_start_ns);
             if sample + 1 < reading.task.samples.end {
                 return worker.begin_sample(&self.job, reading, sample + 1, self.time.now_ns);
             }
@@ -427,7 +427,7 @@ impl SimulatedWorker {
         let id = self.shard.sample(&reading, sample);
         self.sink.begin(id, None);
         self.reader.begin(id, &job.layout);
-        self.sample_began_ns = now_ns;
+        self.sample_start_ns = now_ns;
         self.reading = Some((reading, sample));
     }
 

@@ -31,7 +31,7 @@ pub struct Live {
     /// Number of the epoch, from 1; 0 before the first.
     pub epoch: AtomicU32,
     /// Start of the first epoch, on the clock of the run.
-    pub begun_ns: AtomicU64,
+    pub start_ns: AtomicU64,
     /// Steps finished.
     pub step: AtomicU64,
     /// Number of steps in this epoch.
@@ -52,7 +52,7 @@ pub struct Live {
 #[derive(Debug, Default)]
 pub struct LiveBytes {
     /// Start, on the clock of the run.
-    pub begun_ns: AtomicU64,
+    pub start_ns: AtomicU64,
     /// Bytes to write; 0 if unknown.
     pub total: AtomicU64,
     /// Bytes written.
@@ -99,6 +99,6 @@ impl LiveBytes {
     pub fn begin(&self, total: Option<u64>, now_ns: u64) {
         self.total.store(total.unwrap_or(0), Relaxed);
         self.done.store(0, Relaxed);
-        self.begun_ns.store(now_ns, Relaxed);
+        self.start_ns.store(now_ns, Relaxed);
     }
 }

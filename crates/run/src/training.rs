@@ -66,7 +66,7 @@ pub struct Copying {
     /// Folder of the copy.
     pub folder: String,
     /// When copying began.
-    pub begun_ns: u64,
+    pub start_ns: u64,
     /// Copies the files until the flag is set.
     pub work: CopyWork,
 }
@@ -173,7 +173,7 @@ impl Session<'_> {
 
     /// Copies the dataset together with the other processes and records the sum.
     fn copy(&self, copying: Copying, record: &mut Record) -> Result<(), RunError> {
-        let Copying { folder, begun_ns, work } = copying;
+        let Copying { folder, start_ns, work } = copying;
         let interrupted = Arc::clone(&self.signals.interrupted);
         let copied = TimelineSampler::sample_separately(self.timeline, || {
             self.run_abandonable(move || work(&interrupted))
@@ -183,7 +183,7 @@ impl Session<'_> {
             self.ranks.comm.barrier()?;
             parts = self.ranks.gather(&parts[0])?;
         }
-        let span = StagingSpan { start_ns: begun_ns, end_ns: self.clock.now_ns() };
+        let span = StagingSpan { start_ns, end_ns: self.clock.now_ns() };
         let empty =
             StagingRecord { folder, before_training: Some(span), ..StagingRecord::default() };
         record.staging = Some(parts.iter().fold(empty, |sum, part| {

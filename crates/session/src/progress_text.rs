@@ -109,13 +109,13 @@ impl LiveRun {
             LivePhase::Evaluates => self.plan.steps_per_epoch,
             _ => live.step.load(Relaxed),
         };
-        let elapsed_ns = now_ns.saturating_sub(live.begun_ns.load(Relaxed));
+        let elapsed_ns = now_ns.saturating_sub(live.start_ns.load(Relaxed));
         left(done, self.plan.steps(), elapsed_ns as f64 / 1e9)
     }
 }
 
 fn live_bytes(live: &LiveBytes, about: &str, now_ns: u64) -> String {
-    let elapsed_ns = now_ns.saturating_sub(live.begun_ns.load(Relaxed));
+    let elapsed_ns = now_ns.saturating_sub(live.start_ns.load(Relaxed));
     let total = Some(live.total.load(Relaxed)).filter(|&total| total > 0);
     bytes(live.done.load(Relaxed), total, about, elapsed_ns as f64 / 1e9)
 }
@@ -176,7 +176,7 @@ mod tests {
         let live = Live::default();
         live.enter(phase);
         live.epoch.store(3, Relaxed);
-        live.begun_ns.store(7 * S, Relaxed);
+        live.start_ns.store(7 * S, Relaxed);
         live.step.store(50, Relaxed);
         live.steps.store(100, Relaxed);
         for (counter, seconds) in

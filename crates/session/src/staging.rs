@@ -39,7 +39,7 @@ pub(crate) struct Staging<'a> {
     clock: Clock,
     signals: &'a Signals,
     listener: &'a dyn Listener,
-    begun_ns: u64,
+    start_ns: u64,
     stage: Arc<Stage>,
     /// The folder of the copy, in the process that creates and removes it for its machine.
     owned: Option<OwnedCopy>,
@@ -80,7 +80,7 @@ impl<'a> Staging<'a> {
         listener: &'a dyn Listener,
     ) -> anyhow::Result<Option<Self>> {
         let Some(stage_plan) = &plan.stage else { return Ok(None) };
-        let begun_ns = clock.now_ns();
+        let start_ns = clock.now_ns();
         let begun = begin_copy(plan, stage_plan, dataset, ranks)
             .with_context(|| format!("cannot copy the dataset into `{}`", stage_plan.folder));
         let (begun, refused) = match begun {
@@ -109,7 +109,7 @@ impl<'a> Staging<'a> {
             clock,
             signals,
             listener,
-            begun_ns,
+            start_ns,
             stage,
             owned,
             reader,
@@ -143,7 +143,7 @@ impl<'a> Staging<'a> {
         let total_bytes = catalog::estimate(plan).file_bytes / share.count;
         Ok(Copying {
             folder: stage.folder().display().to_string(),
-            begun_ns: self.begun_ns,
+            start_ns: self.start_ns,
             work: Box::new(move |interrupted| {
                 live.bytes.begin(Some(total_bytes), clock.now_ns());
                 let show = |_files: u64, bytes: u64| live.bytes.done.store(bytes, Relaxed);

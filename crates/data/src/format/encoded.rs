@@ -305,7 +305,7 @@ impl PayloadSink for MemberSink<'_> {
         self.member.take(offset, bytes, self.sink)
     }
 
-    fn encoded(&mut self, extension: &[u8]) {
+    fn begin_encoded(&mut self, extension: &[u8]) {
         self.member.begin(extension);
     }
 }

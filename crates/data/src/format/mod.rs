@@ -280,7 +280,7 @@ pub trait PayloadSink {
 
     /// Announces that the following payload is a complete foreign file, such as a picture. `extension` is that of its
     /// name, or empty.
-    fn encoded(&mut self, _extension: &[u8]) {}
+    fn begin_encoded(&mut self, _extension: &[u8]) {}
 }
 
 /// A sink that drops the payload.

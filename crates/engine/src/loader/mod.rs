@@ -28,7 +28,7 @@ pub trait Loader: Sync {
     fn claim(&self, queue: &Queue, worker: &mut WorkerState) -> Option<Task>;
 
     /// Returns the workers that may have work when `batch` may be begun.
-    fn wakes(&self, _queue: &Queue, _batch: u64) -> Wakes {
+    fn workers_to_wake(&self, _queue: &Queue, _batch: u64) -> Wakes {
         Wakes::Any
     }
 

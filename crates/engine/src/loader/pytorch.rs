@@ -32,7 +32,7 @@ impl Loader for PyTorch {
         Some(Task { batch, samples: 0..queue.batch_size(), position: None })
     }
 
-    fn wakes(&self, queue: &Queue, batch: u64) -> Wakes {
+    fn workers_to_wake(&self, queue: &Queue, batch: u64) -> Wakes {
         Wakes::One((queue.step_of(batch) % u64::from(queue.workers())) as u32)
     }
 

@@ -61,7 +61,7 @@ struct Slot {
 /// The sum of [`ReadTimes`] since the last reset.
 #[derive(Debug, Default)]
 struct SlotTimes {
-    begun_ns: AtomicU64,
+    task_start_ns: AtomicU64,
     open_ns: AtomicU64,
     read_ns: AtomicU64,
     decode_ns: AtomicU64,
@@ -84,7 +84,7 @@ pub enum Finished {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadTimes {
     /// When the task, or the first sample of the batch, was claimed.
-    pub begun_ns: u64,
+    pub task_start_ns: u64,
     /// Time in open, length and close calls.
     pub open_ns: u64,
     /// Time in read calls.
@@ -353,7 +353,7 @@ impl Slot {
 
 impl SlotTimes {
     fn add(&self, times: ReadTimes) {
-        self.begun_ns.fetch_min(times.begun_ns, Relaxed);
+        self.task_start_ns.fetch_min(times.task_start_ns, Relaxed);
         self.open_ns.fetch_add(times.open_ns, Relaxed);
         self.read_ns.fetch_add(times.read_ns, Relaxed);
         self.decode_ns.fetch_add(times.decode_ns, Relaxed);
@@ -363,7 +363,7 @@ impl SlotTimes {
 
     fn get(&self) -> ReadTimes {
         ReadTimes {
-            begun_ns: self.begun_ns.load(Relaxed),
+            task_start_ns: self.task_start_ns.load(Relaxed),
             open_ns: self.open_ns.load(Relaxed),
             read_ns: self.read_ns.load(Relaxed),
             decode_ns: self.decode_ns.load(Relaxed),
@@ -375,7 +375,7 @@ impl SlotTimes {
     }
 
     fn reset(&self) {
-        self.begun_ns.store(u64::MAX, Relaxed);
+        self.task_start_ns.store(u64::MAX, Relaxed);
         self.open_ns.store(0, Relaxed);
         self.read_ns.store(0, Relaxed);
         self.decode_ns.store(0, Relaxed);

@@ -22,8 +22,8 @@ impl Queue {
     }
 
     /// Returns the workers that may have work when `batch` may be begun.
-    pub fn wakes(&self, loader: &dyn Loader, batch: u64) -> Wakes {
-        if self.split.is_some() { Wakes::Any } else { loader.wakes(self, batch) }
+    pub fn workers_to_wake(&self, loader: &dyn Loader, batch: u64) -> Wakes {
+        if self.split.is_some() { Wakes::Any } else { loader.workers_to_wake(self, batch) }
     }
 
     /// Returns the number of claims of all workers in the first `steps` steps of an epoch.

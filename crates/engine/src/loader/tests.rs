@@ -153,5 +153,5 @@ fn prefetch_factor_is_dlios() {
 fn batches_of_a_worker_wake_that_worker() {
     let loader = super::find("pytorch").unwrap();
     let queue = Queue::new(4, 1, 10, 20, 4, [0, 0]);
-    assert_eq!(loader.wakes(&queue, 13), Wakes::One(3));
+    assert_eq!(loader.workers_to_wake(&queue, 13), Wakes::One(3));
 }

@@ -101,13 +101,13 @@ impl Stepper {
                 self.request_all(actions);
             }
             StepEvent::BatchReady(accelerator, times) => {
-                self.recorder.loaded(accelerator, now_ns, times);
+                self.recorder.end_load(accelerator, now_ns, times);
                 let wait_ns = self.computes[accelerator as usize].next_ns();
                 let until_ns = now_ns.saturating_add(wait_ns);
                 actions.push_back(StepAction::ComputeUntil(accelerator, until_ns));
             }
             StepEvent::ComputeDone(accelerator) => {
-                self.recorder.computed(accelerator, now_ns);
+                self.recorder.end_compute(accelerator, now_ns);
                 if self.continues_alone(accelerator) {
                     self.release(accelerator, now_ns, queues);
                     let step = self.steps_alone[accelerator as usize];
@@ -126,7 +126,7 @@ impl Stepper {
                     Barrier::EachStep => self.step + 1,
                     Barrier::AtEnd => self.steps,
                 };
-                self.recorder.met(now_ns);
+                self.recorder.end_barrier(now_ns);
                 for accelerator in 0..self.accelerators() {
                     self.release(accelerator, now_ns, queues);
                 }
@@ -184,7 +184,7 @@ impl Stepper {
     }
 
     fn release(&mut self, accelerator: u32, now_ns: u64, queues: &[Queue]) {
-        self.recorder.released(accelerator, now_ns, queues[accelerator as usize].read_bytes());
+        self.recorder.resume(accelerator, now_ns, queues[accelerator as usize].read_bytes());
     }
 
     fn request_all(&self, actions: &mut VecDeque<StepAction>) {

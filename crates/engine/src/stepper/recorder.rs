@@ -72,7 +72,7 @@ impl Recorder {
     }
 
     /// Records that a batch was received. The wait for it is split by what its workers did.
-    pub fn loaded(&mut self, accelerator: u32, now_ns: u64, times: ReadTimes) {
+    pub fn end_load(&mut self, accelerator: u32, now_ns: u64, times: ReadTimes) {
         let lane = &mut self.accelerators[accelerator as usize];
         let requested_ns = lane.since_ns;
         let load_ns = lane.lap(now_ns);
@@ -84,7 +84,7 @@ impl Recorder {
     }
 
     /// Records that compute has ended.
-    pub fn computed(&mut self, accelerator: u32, now_ns: u64) {
+    pub fn end_compute(&mut self, accelerator: u32, now_ns: u64) {
         let lane = &mut self.accelerators[accelerator as usize];
         let compute_ns = lane.lap(now_ns);
         self.totals.compute_ns += compute_ns;
@@ -92,7 +92,7 @@ impl Recorder {
     }
 
     /// Records that all accelerators have arrived at a barrier. The waits are charged to what the last one waited for.
-    pub fn met(&mut self, now_ns: u64) {
+    pub fn end_barrier(&mut self, now_ns: u64) {
         let lanes = &self.accelerators;
         let Some(last) = (0..lanes.len()).rev().max_by_key(|lane| lanes[*lane].since_ns) else {
             return;
@@ -105,7 +105,7 @@ impl Recorder {
     }
 
     /// Records that an accelerator continues after a barrier.
-    pub fn released(&mut self, accelerator: u32, now_ns: u64, read_bytes: u64) {
+    pub fn resume(&mut self, accelerator: u32, now_ns: u64, read_bytes: u64) {
         let lane = &mut self.accelerators[accelerator as usize];
         let barrier_ns = lane.lap(now_ns);
         self.totals.barrier_ns += barrier_ns;
@@ -179,7 +179,7 @@ fn split_stall(requested_ns: u64, load_ns: u64, times: ReadTimes) -> Stall {
     };
     let training_ns = (times.start_ns + times.receive_ns).min(load_ns);
     let wait_ns = load_ns - training_ns;
-    let queued_ns = times.begun_ns.saturating_sub(requested_ns + times.start_ns).min(wait_ns);
+    let queued_ns = times.task_start_ns.saturating_sub(requested_ns + times.start_ns).min(wait_ns);
     let worked_ns = (wait_ns - queued_ns).min(worked.total_ns());
     let mut stall = worked.scaled_to(worked_ns);
     stall.queue_ns += wait_ns - worked_ns;
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn a_stall_is_split_by_what_the_worker_did() {
         let times = ReadTimes {
-            begun_ns: 150,
+            task_start_ns: 150,
             open_ns: 10,
             read_ns: 30,
             decode_ns: 10,
@@ -211,7 +211,7 @@ mod tests {
         // The workers were busy with it only for a part of the wait.
         check(100, 150, times, [10, 30, 10, 100]);
         check(100, 0, times, [0, 0, 0, 0]);
-        check(100, 70, ReadTimes { begun_ns: 500, ..ReadTimes::default() }, [0, 0, 0, 70]);
+        check(100, 70, ReadTimes { task_start_ns: 500, ..ReadTimes::default() }, [0, 0, 0, 70]);
         // The batch was complete before it was requested, so the wait is for the training process.
         let handed = ReadTimes { receive_ns: 20, ..times };
         check(200, 20, handed, [0, 0, 0, 0]);

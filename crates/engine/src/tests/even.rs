@@ -48,7 +48,7 @@ fn add_sample_calls(job: &ReadJob, reader: &mut SampleReader, calls: &mut Vec<St
             Op::Done => return,
             Op::Open => {
                 calls.push(format!("open {}", reader.path()));
-                reader.opened(storage.open(reader.path()).unwrap());
+                reader.set_handle(storage.open(reader.path()).unwrap());
                 continue;
             }
             Op::Length => {

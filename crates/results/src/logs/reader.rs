@@ -72,7 +72,7 @@ struct Group {
 }
 
 impl ReaderLog {
-    pub(super) fn opened(&mut self, name: &str) {
+    pub(super) fn count_open(&mut self, name: &str) {
         match natural_order(name, &self.last_name) {
             _ if self.last_name.is_empty() => {}
             Ordering::Greater => self.ascending += 1,
@@ -279,7 +279,7 @@ mod tests {
         let mut now = 0;
         for batch in 0..batches {
             for file in 0..4 {
-                log.opened(&format!("img_{}", batch * 4 + file));
+                log.count_open(&format!("img_{}", batch * 4 + file));
                 for _ in 0..2 {
                     let op = Op {
                         start_ns: now,

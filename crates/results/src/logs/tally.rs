@@ -231,7 +231,7 @@ impl Tally {
         }
         self.add_opens(call.file, 1);
         if let Some(reader) = self.reader(call) {
-            reader.opened(name);
+            reader.count_open(name);
         }
     }
 

@@ -29,11 +29,11 @@ impl MemoryRead {
         }
         let mut times_ns = [0.0; 2];
         for (time_ns, length) in times_ns.iter_mut().zip(PIECES) {
-            let begun_ns = thread_cpu_ns();
+            let start_ns = thread_cpu_ns();
             for offset in (0..BYTES).step_by(length) {
                 pread(&file, &mut piece[..length], offset as u64).ok()?;
             }
-            *time_ns = (thread_cpu_ns() - begun_ns) as f64;
+            *time_ns = (thread_cpu_ns() - start_ns) as f64;
         }
         let calls = PIECES.map(|length| (BYTES / length) as f64);
         let call_ns = ((times_ns[0] - times_ns[1]) / (calls[0] - calls[1])).max(0.0);

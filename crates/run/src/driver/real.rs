@@ -215,7 +215,7 @@ impl RealDriver {
         let evaluates = self.evaluates();
         live.enter(if evaluates { LivePhase::Evaluates } else { LivePhase::Trains });
         if live.epoch.fetch_add(u32::from(!evaluates), Relaxed) == 0 {
-            live.begun_ns.store(self.now_ns(), Relaxed);
+            live.start_ns.store(self.now_ns(), Relaxed);
         }
         live.steps.store(steps, Relaxed);
         live.step.store(0, Relaxed);

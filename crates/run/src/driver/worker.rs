@@ -212,7 +212,7 @@ impl<'s> Worker<'s> {
             self.lanes[lane].io.begin_sample();
             let taken = self.sink.payload(0, &bytes);
             taken.map_err(|source| self.unreadable(source))?;
-            self.lanes[lane].io.from_memory(bytes.len() as u64);
+            self.lanes[lane].io.count_memory_sample(bytes.len() as u64);
             return Ok(self.preprocess(lane));
         }
         self.sink.keep(std::mem::take(&mut self.scratch));
@@ -220,7 +220,7 @@ impl<'s> Worker<'s> {
         if is_complete {
             memory.keep(group, id, self.sink.kept());
             // Counts the copy as decoding; otherwise it would count as part of the next operation.
-            self.lanes[lane].io.decoded();
+            self.lanes[lane].io.end_decoding();
         }
         Ok(is_complete)
     }
@@ -237,7 +237,7 @@ impl<'s> Worker<'s> {
             match op {
                 Op::Open => {
                     let handle = io.open(self.reader.path(), self.reader.part())?;
-                    self.reader.opened(handle);
+                    self.reader.set_handle(handle);
                 }
                 Op::Length => {
                     let length = io.len(self.reader.handle(), self.reader.part())?;
@@ -258,7 +258,7 @@ impl<'s> Worker<'s> {
                 Op::Kept => self.feed(lane, self.buffered.start, 0)?,
                 Op::Close(handle) => io.close(handle, self.reader.part()),
                 Op::Done => {
-                    io.sample_read(self.reader.payload_bytes(), self.reader.undecoded());
+                    io.count_sample_read(self.reader.payload_bytes(), self.reader.undecoded());
                     return Ok(self.preprocess(lane));
                 }
             }
@@ -274,12 +274,12 @@ impl<'s> Worker<'s> {
             self.shared
                 .clock
                 .wait_until(io.activity_end_ns().saturating_add(wait_ns), &self.shared.stop);
-            io.decoded();
+            io.end_decoding();
         }
         if let Some(client) = &self.shared.job.plan.loader.client {
             let permit = self.shared.decoders(self.place).map(Gate::enter);
             if permit.is_some() {
-                io.waited();
+                io.end_wait();
             }
             self.burn(lane, client.per_sample_s);
             drop(permit);
@@ -298,7 +298,7 @@ impl<'s> Worker<'s> {
         let before_burn_ns = thread_cpu_ns();
         let worked_ns = before_burn_ns - self.cpu_ns;
         self.cpu_ns = burn(until_ns, || self.shared.stop.load(Relaxed));
-        self.lanes[lane].io.client_worked(worked_ns, self.cpu_ns - before_burn_ns);
+        self.lanes[lane].io.count_client_work(worked_ns, self.cpu_ns - before_burn_ns);
     }
 
     /// Reads the whole blocks that contain a range into the buffer. Returns how many bytes of the range were read.
@@ -313,14 +313,14 @@ impl<'s> Worker<'s> {
         let part = self.reader.part();
         let buffer = self.buffer.aligned_like(start, block_len);
         let handle = &self.shared.workers[self.place];
-        let begun_ns = self.shared.memory_read.map(|_| {
+        let cpu_start_ns = self.shared.memory_read.map(|_| {
             handle.reads.store(true, Relaxed);
             thread_cpu_ns()
         });
         let read_bytes = io.read_at(self.reader.handle(), part, start, buffer)?;
-        if let (Some(memory_read), Some(begun_ns)) = (self.shared.memory_read, begun_ns) {
+        if let (Some(memory_read), Some(cpu_start_ns)) = (self.shared.memory_read, cpu_start_ns) {
             handle.reads.store(false, Relaxed);
-            let excess_ns = memory_read.excess_ns(thread_cpu_ns() - begun_ns, read_bytes);
+            let excess_ns = memory_read.excess_ns(thread_cpu_ns() - cpu_start_ns, read_bytes);
             self.client.exclude(excess_ns);
             self.cpu_ns += excess_ns;
         }
@@ -346,10 +346,10 @@ impl<'s> Worker<'s> {
         let io = &mut self.lanes[lane].io;
         let permit = self.shared.decoders(self.place).map(Gate::enter);
         if permit.is_some() {
-            io.waited();
+            io.end_wait();
         }
         let fed = self.reader.feed(bytes, &mut self.sink);
-        io.decoded();
+        io.end_decoding();
         self.burn(lane, 0.0);
         drop(permit);
         fed.map_err(|source| self.unreadable(source))

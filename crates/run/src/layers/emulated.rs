@@ -138,13 +138,13 @@ mod tests {
         assert_eq!((emulated.open_delay_ns, emulated.read_delay_ns), (5_000_000, 6_000_000));
         let storage = crate::layers::emulated(&plan, null(), clock, &stop);
         let file = storage.open("a").unwrap();
-        let began_ns = clock.now_ns();
+        let start_ns = clock.now_ns();
         std::thread::scope(|scope| {
             for _ in 0..6 {
                 scope.spawn(|| storage.read_at(&file, 0, &mut [0; 8]).unwrap());
             }
         });
-        assert!(clock.now_ns() - began_ns >= 3 * 6_000_000, "two at a time");
+        assert!(clock.now_ns() - start_ns >= 3 * 6_000_000, "two at a time");
     }
 
     #[test]

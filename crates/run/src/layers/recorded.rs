@@ -20,7 +20,7 @@ pub struct Recorded {
     name: String,
     /// End of the latest operation or other activity.
     activity_end_ns: u64,
-    sample_began_ns: u64,
+    sample_start_ns: u64,
     /// Whether this accelerator does the reading for its group. For the other accelerators of the group, the data comes from memory.
     pub reads_itself: bool,
     /// Times of the current task.
@@ -44,7 +44,7 @@ impl Recorded {
             clock,
             name: String::with_capacity(PATH_BYTES),
             activity_end_ns: 0,
-            sample_began_ns: 0,
+            sample_start_ns: 0,
             reads_itself,
             task: ReadTimes::default(),
             counters: IoCounters::new(),
@@ -58,19 +58,19 @@ impl Recorded {
         if let Some(since_ns) = idle_since_ns {
             self.counters.idle_ns += self.activity_end_ns - since_ns;
         }
-        self.task = ReadTimes { begun_ns: self.activity_end_ns, ..ReadTimes::default() };
+        self.task = ReadTimes { task_start_ns: self.activity_end_ns, ..ReadTimes::default() };
         self.activity_end_ns
     }
 
     /// Begins a sample, at the end of the previous activity.
     pub fn begin_sample(&mut self) {
-        self.sample_began_ns = self.activity_end_ns;
+        self.sample_start_ns = self.activity_end_ns;
     }
 
     /// Ends and counts a sample.
     pub fn end_sample(&mut self) {
         self.counters.samples += 1;
-        self.counters.sample_latency.record(self.activity_end_ns - self.sample_began_ns);
+        self.counters.sample_latency.record(self.activity_end_ns - self.sample_start_ns);
     }
 
     /// Opens a file; `part` is its number in the log.
@@ -142,7 +142,7 @@ impl Recorded {
 
     /// Counts a sample that was read from the storage. `undecoded` is the kind of a sample that should have been
     /// decoded but is of an unsupported kind.
-    pub fn sample_read(&mut self, payload_bytes: Option<u64>, undecoded: Option<&str>) {
+    pub fn count_sample_read(&mut self, payload_bytes: Option<u64>, undecoded: Option<&str>) {
         if self.reads_itself {
             self.counters.access.sample(payload_bytes);
             self.counters.count_undecoded(undecoded);
@@ -163,18 +163,18 @@ impl Recorded {
     }
 
     /// Counts a sample that was taken from memory.
-    pub fn from_memory(&mut self, bytes: u64) {
+    pub fn count_memory_sample(&mut self, bytes: u64) {
         self.counters.memory_bytes += bytes;
-        self.decoded();
+        self.end_decoding();
     }
 
     /// Ends a wait for a decoding permit. It delays the task as decoding does, but is not decoding time of this worker.
-    pub fn waited(&mut self) {
+    pub fn end_wait(&mut self) {
         self.task.decode_ns += self.lap();
     }
 
     /// Counts emulated work of the client: the thread itself ran for `worked_ns` since the last call, then burnt `burnt_ns`.
-    pub fn client_worked(&mut self, worked_ns: u64, burnt_ns: u64) {
+    pub fn count_client_work(&mut self, worked_ns: u64, burnt_ns: u64) {
         let ns = self.lap();
         self.task.client_ns += ns;
         self.counters.client_ns += ns;
@@ -183,7 +183,7 @@ impl Recorded {
     }
 
     /// Ends decoding and checking of bytes that were read.
-    pub fn decoded(&mut self) {
+    pub fn end_decoding(&mut self) {
         let ns = self.lap();
         self.task.decode_ns += ns;
         self.counters.decode_ns += ns;
@@ -231,8 +231,8 @@ mod tests {
 
     impl ReadStorage for Indexed {
         fn look_up(&self, path: &str, name: &mut String) -> Result<bool, StorageError> {
-            let begun_ns = self.clock.now_ns();
-            while self.clock.now_ns() < begun_ns + 1000 {}
+            let start_ns = self.clock.now_ns();
+            while self.clock.now_ns() < start_ns + 1000 {}
             name.clear();
             name.push_str(&path.replace("plan", "real"));
             self.looked_up_ns.store(self.clock.now_ns(), Relaxed);

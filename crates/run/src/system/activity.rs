@@ -44,10 +44,10 @@ pub fn activity(
     let (name, device) = disk.unzip();
     let mut proc = Proc::open(device.as_deref(), DeviceReads::Counted);
     let before = proc.totals();
-    let begun_ns = clock.now_ns();
-    clock.sleep_until(begun_ns + duration.as_nanos() as u64, stop);
+    let start_ns = clock.now_ns();
+    clock.sleep_until(start_ns + duration.as_nanos() as u64, stop);
     let added = proc.totals().since(before);
-    let duration_s = (clock.now_ns() - begun_ns) as f64 / 1e9;
+    let duration_s = (clock.now_ns() - start_ns) as f64 / 1e9;
     MachineActivity { device: name, ..MachineActivity::new(added, duration_s) }
 }
 

@@ -306,13 +306,13 @@ mod tests {
             TimelineSampler::start(clock, None, DeviceReads::Counted, Vec::new(), no_gpus).unwrap();
         let folder = tempfile::tempdir().unwrap();
         sampler.mark();
-        let begun_ns = clock.now_ns();
+        let start_ns = clock.now_ns();
         std::fs::write(folder.path().join("a"), vec![1; 300_000]).unwrap();
         sampler.mark();
         let mut copy = None;
         sampler.copy_to(&mut copy);
         let timeline = copy.unwrap();
-        assert!(begun_ns <= *timeline.ends_ns().last().unwrap());
+        assert!(start_ns <= *timeline.ends_ns().last().unwrap());
         let written = timeline.written_bytes.as_ref().unwrap();
         assert!(300_000 <= written.iter().sum::<u64>(), "{written:?}");
         assert_eq!(timeline.read_bytes, Some(vec![0; timeline.len()]));

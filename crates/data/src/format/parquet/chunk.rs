@@ -373,7 +373,7 @@ impl ChunkStream {
 /// Announces to the sink that the following sample may be an encoded file. Samples of known length are arrays.
 fn announce_encoded(expected: Option<u64>, sink: &mut dyn PayloadSink) {
     if expected.is_none() {
-        sink.encoded(&[]);
+        sink.begin_encoded(&[]);
     }
 }
 

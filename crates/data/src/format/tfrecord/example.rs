@@ -149,7 +149,7 @@ impl Scanner {
                     FieldContent::Name => self.name.extend_from_slice(piece),
                     FieldContent::Payload => {
                         if self.sent == 0 && self.expected.is_none() {
-                            sink.encoded(&[]);
+                            sink.begin_encoded(&[]);
                         }
                         sink.payload(self.sent, piece)?;
                         self.sent += piece.len() as u64;

@@ -456,7 +456,7 @@ impl Finder for Members {
             let piece = &bytes[..left.min(bytes.len() as u64) as usize];
             let start = self.payload.map_or(self.offset, |payload| payload.start);
             if self.offset == start && !self.member.is_array {
-                sink.encoded(self.member.extension.as_bytes());
+                sink.begin_encoded(self.member.extension.as_bytes());
             }
             sink.payload(self.offset - start, piece)?;
             self.offset += piece.len() as u64;
