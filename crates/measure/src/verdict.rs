@@ -472,7 +472,7 @@ mod tests {
 
     #[test]
     fn without_a_result_there_is_no_bound() {
-        check(Bound::Invalid, "1 of 1 epochs are there: interrupted.", |r| {
+        check(Bound::Invalid, "1 of 1 epochs are complete: interrupted.", |r| {
             (r.complete, r.stopped_because) = (false, Some("interrupted".into()));
         });
         check(Bound::Invalid, "No step was finished.", |r| r.epochs.clear());

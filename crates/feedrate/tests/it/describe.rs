@@ -111,7 +111,7 @@ fn what_must_be_read_is_of_files_as_they_are_stored() {
         let text = test.feedrate(&plan).stdout;
         assert!(text.contains("4.1 kB decoded, about "), "{text}");
         assert!(text.contains("required rate     about "), "{text}");
-        let [doubt] = ["dataset is "].map(|words| text.split_once(words).unwrap().1);
+        let [doubt] = ["dataset has "].map(|words| text.split_once(words).unwrap().1);
         let told = text.split_once("about ").unwrap().1.split_once(" on storage").unwrap().0;
         assert!(doubt.starts_with(told), "{text}");
     }

@@ -280,7 +280,7 @@ fn files_that_cannot_be_read_are_refused_with_what_helps() {
     parquet.truncate(parquet.len() / 2);
     fs::create_dir(test.path("theirs")).unwrap();
     test.write("theirs/cut.parquet", &parquet);
-    let hint = "remove the file if it is broken, else convert the files; supported for parquet: One row a sample";
+    let hint = "remove the file if it is broken, else convert the files; supported for parquet: One row per sample";
     test.feedrate(&["scan", "theirs"]).refuses(2, &["`cut.parquet`", hint]);
     fs::remove_file(test.path("theirs/cut.parquet")).unwrap();
     for command in [&["scan", "theirs"][..], &["run", "--data", "theirs"]] {

@@ -186,7 +186,7 @@ fn no_trial_removes_a_copy_that_is_kept() {
     let advice = report["advice"].as_array().unwrap();
     let of = advice.iter().find(|of| of["name"] == "asked").unwrap_or_else(|| panic!("{report}"));
     assert_eq!(of["outcome"], "not_tried", "{of}");
-    assert!(of["reason"].as_str().unwrap().contains("is there already, and a run would"), "{of}");
+    assert!(of["reason"].as_str().unwrap().contains("already exists, and a run would"), "{of}");
     assert!(kept.join("stage.json").exists() && kept.join("train").exists());
 }
 

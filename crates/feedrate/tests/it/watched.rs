@@ -88,7 +88,7 @@ fn what_watching_does_not_know_is_said_of_no_run() {
 
     let run = folder(&test, "starved");
     let predicted = test.feedrate(&["advise", &run, "--table", "-n", "4"]);
-    predicted.refuses(2, &["a loop was watched", "hint: a run"]);
+    predicted.refuses(2, &["a loop was watched", "hint: run a similar workload"]);
     let advice = test.feedrate(&["advise", &run]);
     assert_eq!(advice.code, 0, "{}", advice.stderr);
     assert!(advice.stdout.contains("Nothing is advised: a loop was watched"), "{}", advice.stdout);
@@ -144,10 +144,10 @@ fn what_was_broken_off_is_told_as_incomplete() {
     for (name, head, why) in [
         (
             "killed",
-            "UNKNOWN: incomplete, steps of 1 epoch are there",
+            "UNKNOWN: incomplete, steps of 1 epoch are recorded",
             "it was killed, or is still going on",
         ),
-        ("interrupted", "UNKNOWN: interrupted, steps of 1 epoch are there", "interrupted"),
+        ("interrupted", "UNKNOWN: interrupted, steps of 1 epoch are recorded", "interrupted"),
     ] {
         assert!(!script(&test, &[name]).status.success());
         let (page, json) = show(&test, name);

@@ -10,18 +10,18 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
         name: "incomplete_run",
         severity: Severity::Invalid,
         meaning: "The run was interrupted or failed: its measurements are kept, but they are no result.",
-        evidence: "[{checkpoints} were written and read|{epochs_done} of {epochs_planned} epochs are there|steps of {begun_epochs} are there]: {why}",
+        evidence: "[{checkpoints} were written and read|{epochs_done} of {epochs_planned} epochs are complete|steps of {begun_epochs} are recorded]: {why}",
         advice: "run again to the end",
     },
     needs_loader: false,
     check: Some(check),
     #[cfg(test)]
     cases: &[
-        super::tests::fires("3 of 5 epochs are there: interrupted", |r| {
+        super::tests::fires("3 of 5 epochs are complete: interrupted", |r| {
             (r.complete, r.plan.train.epochs, r.stopped_because) =
                 (false, 5, Some("interrupted".into()));
         }),
-        super::tests::fires("steps of 3 epochs are there: it was killed", |r| {
+        super::tests::fires("steps of 3 epochs are complete: it was killed", |r| {
             (r.complete, r.watched) = (false, Some(crate::record::Watched::default()));
         }),
         super::tests::silent(|r| r.stopped_because = Some("interrupted".into())),

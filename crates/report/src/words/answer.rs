@@ -374,7 +374,7 @@ mod tests {
         let measured = "Needs 20 MB/s, gets 10 MB/s (50 %); measured 50 % AU, target 90 %";
         check(&stopped, &["UNKNOWN: interrupted, 1 of 3 epochs are complete", measured]);
         stopped.stopped_because = None;
-        let why = "1 of 3 epochs are there: it was killed, or is still going on";
+        let why = "1 of 3 epochs are complete: it was killed, or is still going on";
         check(&stopped, &[&format!("UNKNOWN: incomplete, {why}"), measured]);
         let mut cached = starved(1);
         cached.epochs[0].host.process_device_read_bytes = Some(0);
