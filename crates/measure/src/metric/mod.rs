@@ -1,6 +1,6 @@
 //! Metrics, each with a row in [`METRICS`]. The variants of a metric share a file. A metric is computed from a record and nothing else.
 //!
-//! To add one, write its file with a `pub static` [`Metric`], add its `mod` line and row here, and its entry in docs/guide/numbers.md.
+//! To add one, write its file with a `pub static` [`Metric`], and add its `mod` line and row here.
 //! It then appears in `run`, `show`, `--json`, DLIO's `summary.json`, `list`, the CSV of reports, `--response` and on the axes of plots.
 
 mod au_windowed;
