@@ -161,7 +161,11 @@ fn names_of_folders_forge_nothing() {
         let answer = test.feedrate(words);
         assert_eq!(answer.code, 0, "{}", answer.stderr);
         is_harmless(&answer, "names");
-        assert!(answer.stdout.contains("its name contains control characters"), "{}", answer.stdout);
+        assert!(
+            answer.stdout.contains("its name contains control characters"),
+            "{}",
+            answer.stdout
+        );
     }
 }
 

@@ -188,7 +188,8 @@ fn a_checkpoint_of_others_is_neither_written_over_nor_removed() {
         [&format!("{first}/model_states-0.pt"), &format!("checkpoints/{}", theirs[0]), second]
             .map(|path| format!("`./{path}`"))
             .join(", ");
-    answer.refuses(1, &[&told, "exist where", "no manifest says that feedrate wrote them", "hint:"]);
+    answer
+        .refuses(1, &[&told, "exist where", "no manifest says that feedrate wrote them", "hint:"]);
     assert!(answer.stderr.contains("nothing was measured"), "{}", answer.stderr);
     are_there(&test.path("checkpoints"), &theirs);
     are_there(&test.path(first), &["model_states-0.pt"]);

@@ -1,7 +1,6 @@
 //! Metrics, each with a row in [`METRICS`]. The variants of a metric share a file. A metric is computed from a record and nothing else.
 //!
-//! To add one, write its file with a `pub static` [`Metric`], and add its `mod` line and row here.
-//! It then appears in `run`, `show`, `--json`, DLIO's `summary.json`, `list`, the CSV of reports, `--response` and on the axes of plots.
+//! To add one, write its file with a `pub static` [`Metric`], and add its `mod` line and row here. Every output then shows it.
 
 mod au_windowed;
 mod au_all_steps;
@@ -39,9 +38,8 @@ pub use stall::{
 };
 pub use time::{BARRIER_S, COMPUTE_S, LOAD_S};
 
-pub use crate::stats::mean;
-
 use crate::record::{AcceleratorEpoch, IoCounters, Record};
+pub use crate::stats::mean;
 use crate::stats::{self, Interval};
 use crate::window::Scope;
 use feedrate_spec::names;
