@@ -1,4 +1,4 @@
-//! Arguments that several commands share. Nothing is checked here that clap does not check.
+//! Arguments that several commands share. Values are checked here only as far as clap checks them; the libraries do the rest.
 
 use crate::messages::{self, Verbosity};
 use crate::progress::{Progress, Terminal};
@@ -17,7 +17,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 /// Headings of options in the help.
-pub(crate) const WHAT: &str = "What";
+pub(crate) const WORKLOAD: &str = "Workload";
 pub(crate) const STORAGE: &str = "Storage";
 pub(crate) const OUTPUT: &str = "Output";
 
@@ -25,13 +25,13 @@ pub(crate) const OUTPUT: &str = "Output";
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "General")]
 pub(crate) struct GeneralArguments {
-    /// Tell the plan too, and the command of each run that starts.
+    /// Also print the plan, and the command of each run that starts.
     #[arg(short, long, global = true, conflicts_with = "quiet")]
     verbose: bool,
-    /// Leave out progress and notes; warnings and errors stay.
+    /// Print only warnings and errors on stderr, no progress or notes.
     #[arg(short, long, global = true)]
     quiet: bool,
-    /// Colour the output: auto (heeds `NO_COLOR`), always, never.
+    /// Colour the output: auto (respects `NO_COLOR`), always or never.
     #[arg(
         long,
         global = true,
@@ -59,12 +59,12 @@ impl GeneralArguments {
     }
 }
 
-/// The value of `--color` on a command line: help and complaints need it, which come before the line is understood.
-pub(crate) fn color_of(words: impl Iterator<Item = OsString>) -> ColorChoice {
+/// Finds the value of `--color` without parsing the command line, since help and usage errors need it before that.
+pub(crate) fn color_choice(words: impl Iterator<Item = OsString>) -> ColorChoice {
     let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     let value =
-        words.iter().enumerate().find_map(|(at, word)| match word.strip_prefix("--color")? {
-            "" => words.get(at + 1).map(String::as_str),
+        words.iter().enumerate().find_map(|(index, word)| match word.strip_prefix("--color")? {
+            "" => words.get(index + 1).map(String::as_str),
             rest => rest.strip_prefix('='),
         });
     value.and_then(|value| ColorChoice::from_str(value, false).ok()).unwrap_or_default()
@@ -74,16 +74,16 @@ pub(crate) fn color_of(words: impl Iterator<Item = OsString>) -> ColorChoice {
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Cache")]
 pub(crate) struct CacheArguments {
-    /// Drop the dataset from the page cache before each epoch (metadata too where that is allowed), and check that it is gone.
+    /// Drop the dataset from the page cache before each epoch (metadata too, if permitted), and verify that it is gone.
     #[arg(long)]
     pub(crate) cold: bool,
-    /// Read the dataset into the page cache before the first epoch, and check that it is there.
+    /// Read the dataset into the page cache before the first epoch, and verify that it is there.
     #[arg(long, conflicts_with = "cold")]
     pub(crate) warm: bool,
 }
 
 impl CacheArguments {
-    /// As a plan has it.
+    /// The cache policy for a plan.
     pub(crate) fn cache(self) -> Cache {
         match (self.cold, self.warm) {
             (true, _) => Cache::Cold,
@@ -93,17 +93,18 @@ impl CacheArguments {
     }
 }
 
-fn workload_word(text: &str) -> Result<String, Infallible> {
-    text.strip_prefix(HYDRA_WORKLOAD).map_or_else(|| override_word(text), |name| Ok(name.into()))
+/// Accepts a workload, also as Hydra's `workload=NAME`, or an override.
+fn parse_workload(text: &str) -> Result<String, Infallible> {
+    text.strip_prefix(HYDRA_WORKLOAD).map_or_else(|| parse_override(text), |name| Ok(name.into()))
 }
 
-/// With the whole key, where its last word or another program's was typed.
-fn override_word(text: &str) -> Result<String, Infallible> {
-    Ok(with_full_key(text).map_or_else(|| text.into(), |(whole, _)| whole))
+/// Completes the key of an override, if it was given without its section or by another program's name.
+fn parse_override(text: &str) -> Result<String, Infallible> {
+    Ok(with_full_key(text).map_or_else(|| text.into(), |(completed, _)| completed))
 }
 
-/// Say which keys were meant by other words.
-pub(crate) fn tell_whole_keys(matches: &ArgMatches) {
+/// Prints a note for each override whose key was completed.
+pub(crate) fn note_completed_keys(matches: &ArgMatches) {
     let typed = ["workload", "overrides"].map(|id| matches.try_get_raw(id).ok().flatten());
     let typed = typed.into_iter().flatten().flatten().map(|text| text.to_string_lossy());
     let known = typed.filter_map(|text| Some((with_full_key(&text)?.1, text)));
@@ -112,40 +113,40 @@ pub(crate) fn tell_whole_keys(matches: &ArgMatches) {
     }
 }
 
-/// The workload, the folder of its data, its scale.
+/// The workload, its overrides and scale, and the folder of its data.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DataArguments {
     /// A bundled workload (`feedrate list`), a YAML file, or the folder of a run.
-    #[arg(required_unless_present = "data", default_value = "", hide_default_value = true, value_parser = workload_word)]
+    #[arg(required_unless_present = "data", default_value = "", hide_default_value = true, value_parser = parse_workload)]
     pub(crate) workload: String,
-    /// Settings that override the workload's: `reader.batch_size=4 train.epochs=2`.
-    #[arg(value_name = "KEY=VALUE", allow_hyphen_values = false, value_parser = override_word)]
+    /// Override settings of the workload: `reader.batch_size=4 train.epochs=2`.
+    #[arg(value_name = "KEY=VALUE", allow_hyphen_values = false, value_parser = parse_override)]
     pub(crate) overrides: Vec<String>,
     /// Emulated accelerators [default: the workload's number, else 1].
-    #[arg(short = 'n', long, value_name = "N", help_heading = WHAT)]
+    #[arg(short = 'n', long, value_name = "N", help_heading = WORKLOAD)]
     pub(crate) accelerators: Option<u32>,
-    /// Use this share of the files and samples, and of a layered model's checkpoint: above 0, at most 1.
-    #[arg(long, value_name = "F", default_value_t = 1.0, help_heading = WHAT)]
+    /// Use this fraction of the files and samples, and of a layered model's checkpoint.
+    #[arg(long, value_name = "F", default_value_t = 1.0, help_heading = WORKLOAD)]
     pub(crate) scale: f64,
-    /// Use this share of each sample's bytes. It changes the workload, so results are doubted.
-    #[arg(long, value_name = "F", default_value_t = 1.0, help_heading = WHAT)]
+    /// Use this fraction of each sample's bytes; a doubt in the results says so.
+    #[arg(long, value_name = "F", default_value_t = 1.0, help_heading = WORKLOAD)]
     pub(crate) shrink_records: f64,
-    /// Folder of the datasets, on the storage to be tested [default: the workload's `dataset.data_folder`].
+    /// Folder of the datasets, on the storage to test [default: the workload's `dataset.data_folder`].
     #[arg(long, value_name = "DIR", help_heading = STORAGE)]
     pub(crate) data: Option<PathBuf>,
-    /// Read the files in the data folder as they are, whoever made them; a few are checked first.
+    /// Read files in the data folder that feedrate did not generate; a few are checked first.
     #[arg(long, help_heading = STORAGE)]
     pub(crate) foreign: bool,
     /// Print one JSON object on stdout.
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
-    /// Leave the line of progress in this file, for the process that shows it.
+    /// Write the progress line to this file, for the parent process.
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) live_file: Option<PathBuf>,
 }
 
 impl DataArguments {
-    /// The request.
+    /// Converts the arguments into a request.
     pub(crate) fn request(&self) -> Request {
         Request {
             workload: self.workload.clone(),
@@ -168,54 +169,54 @@ impl DataArguments {
         }
     }
 
-    /// Receives messages and progress.
+    /// Listener that prints messages and shows progress.
     pub(crate) fn listener(&self) -> Terminal {
         Terminal { progress: self.progress() }
     }
 }
 
-/// Plain words for what a training's script says of its loop.
+/// Short options for settings of the training loop, as training scripts have them.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct StepArguments {
-    /// Compute time of a step, such as `50ms`: `train.computation_time`.
-    #[arg(long, value_name = "TIME", value_parser = time::seconds, help_heading = WHAT)]
+    /// Compute time per step, such as `50ms` (`train.computation_time`).
+    #[arg(long, value_name = "TIME", value_parser = time::seconds, help_heading = WORKLOAD)]
     compute: Option<f64>,
-    /// Samples in a batch: `reader.batch_size`.
-    #[arg(long, value_name = "N", help_heading = WHAT)]
+    /// Samples per batch (`reader.batch_size`).
+    #[arg(long, value_name = "N", help_heading = WORKLOAD)]
     pub(crate) batch: Option<u64>,
-    /// Reading threads of an accelerator, PyTorch's `num_workers`: `reader.read_threads`.
-    #[arg(long, value_name = "N", help_heading = WHAT)]
+    /// Reading threads per accelerator, PyTorch's `num_workers` (`reader.read_threads`).
+    #[arg(long, value_name = "N", help_heading = WORKLOAD)]
     pub(crate) workers: Option<u64>,
 }
 
 impl StepArguments {
-    /// The same as settings, once.
-    pub(crate) fn take(&mut self) -> impl Iterator<Item = String> {
-        let own = std::mem::take(self);
-        let compute = own.compute.map(|seconds| format!("train.computation_time={seconds}"));
-        let batch = own.batch.map(|batch| format!("reader.batch_size={batch}"));
-        let workers = own.workers.map(|workers| format!("reader.read_threads={workers}"));
+    /// Turns the options into overrides, and clears them.
+    pub(crate) fn take_overrides(&mut self) -> impl Iterator<Item = String> {
+        let given = std::mem::take(self);
+        let compute = given.compute.map(|seconds| format!("train.computation_time={seconds}"));
+        let batch = given.batch.map(|batch| format!("reader.batch_size={batch}"));
+        let workers = given.workers.map(|workers| format!("reader.read_threads={workers}"));
         [compute, batch, workers].into_iter().flatten()
     }
 }
 
-/// How the processes of a run find each other; without a launcher there is one.
+/// Options for runs of several processes, which a launcher starts.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "MPI")]
 pub(crate) struct LaunchArguments {
-    /// Emulated accelerators in each process that mpirun, srun or the like starts [default: 1].
+    /// Emulated accelerators per process under a launcher such as mpirun or srun [default: 1].
     #[arg(long, value_name = "K", conflicts_with = "accelerators")]
     pub(crate) accelerators_per_rank: Option<u32>,
-    /// The MPI library to load under a launcher [default: the one that is found].
+    /// MPI library to load under a launcher [default: search for one].
     #[arg(long, value_name = "PATH")]
     pub(crate) mpi_library: Option<PathBuf>,
-    /// Time that a process waits for the others in a step before it names those that are missing.
+    /// Time to wait for other processes in a step before reporting which are missing.
     #[arg(long, value_name = "TIME", value_parser = time::seconds, default_value = "600s")]
     pub(crate) rank_timeout: f64,
 }
 
 impl LaunchArguments {
-    /// The options, with what the launcher says of this process.
+    /// Converts the arguments into options, with the launcher's description of this process.
     pub(crate) fn options(&self) -> LaunchOptions {
         LaunchOptions {
             launched: crate::launched(),
@@ -226,8 +227,8 @@ impl LaunchArguments {
     }
 }
 
-/// The options of the arguments `A` that the user gave and that are no defaults, as `--name` and the value, for another command line that takes them.
-pub(crate) fn given<A: Args>(matches: &ArgMatches) -> Vec<(String, Option<String>)> {
+/// Options of `A` that the user gave and that differ from the defaults, as `--name` and value. They are passed on to another command.
+pub(crate) fn given_options<A: Args>(matches: &ArgMatches) -> Vec<(String, Option<String>)> {
     let mut given = Vec::new();
     for argument in A::augment_args(clap::Command::default()).get_opts() {
         let id = argument.get_id().as_str();
@@ -242,7 +243,7 @@ pub(crate) fn given<A: Args>(matches: &ArgMatches) -> Vec<(String, Option<String
         }
         let defaults = argument.get_default_values();
         for value in matches.get_raw(id).into_iter().flatten() {
-            if defaults.iter().any(|default| is_same(value, default)) {
+            if defaults.iter().any(|default| is_equal(value, default)) {
                 continue;
             }
             given.push((name.clone(), Some(value.to_string_lossy().into_owned())));
@@ -251,18 +252,18 @@ pub(crate) fn given<A: Args>(matches: &ArgMatches) -> Vec<(String, Option<String
     given
 }
 
-/// Equal as text or as a number.
-fn is_same(one: &OsStr, other: &OsStr) -> bool {
-    let [number, other_number] = [one, other].map(|text| text.to_str()?.parse::<f64>().ok());
-    one == other || (number.is_some() && number == other_number)
+/// Whether two values are equal as text or as numbers.
+fn is_equal(value: &OsStr, default: &OsStr) -> bool {
+    let number = |text: &OsStr| text.to_str()?.parse::<f64>().ok();
+    value == default || (number(value).is_some() && number(value) == number(default))
 }
 
-/// The metric of this name.
+/// Finds a metric by its name.
 pub(crate) fn metric(name: &str) -> Result<&'static Metric, String> {
     Metric::find(name).map_err(|error| format!("{error}: {}", error.hint()))
 }
 
-/// Parses the name of one of `all`; the help lists each with its meaning.
+/// Parser for the name of one of `all`. The help lists each name with its meaning.
 pub(crate) fn names_parser<T: Copy + Send + Sync + 'static, const N: usize>(
     all: [T; N],
     name: fn(T) -> &'static str,
@@ -275,7 +276,7 @@ pub(crate) fn names_parser<T: Copy + Send + Sync + 'static, const N: usize>(
     })
 }
 
-/// A value as the command line has it.
+/// Name of an enum's value on the command line.
 pub(crate) fn name_of(value: impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_string())
 }

@@ -1,4 +1,4 @@
-//! Exit codes, as the README states them.
+//! Exit codes of the programs, and which error leads to which code.
 
 use feedrate_session::failure::FailureKind;
 use std::process::ExitCode;
@@ -18,7 +18,7 @@ pub(crate) enum Exit {
     Undecided = 4,
     /// Interrupted.
     Interrupted = 130,
-    /// More steps are wanted than the data has: `dlio_benchmark` ends so, as DLIO does.
+    /// More steps are configured than the data has. Only `dlio_benchmark` uses it, as DLIO does.
     TooManySteps = 255,
 }
 
@@ -28,7 +28,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The code that belongs to an error.
+/// Exit code of an error.
 pub(crate) fn code_of(error: &anyhow::Error) -> Exit {
     match FailureKind::from_error(error) {
         FailureKind::Failed => Exit::Failed,

@@ -1,4 +1,4 @@
-//! Gates: what a run must come to, so that a script can go by the exit code. Every command that has them has these.
+//! The options `--fail-below-au` and `--fail-on`: conditions that a run must meet, so that scripts can test the exit code.
 
 use crate::cli::OUTPUT;
 use crate::exit::Exit;
@@ -11,33 +11,33 @@ use feedrate_report::words::answer::percent_beside;
 use feedrate_spec::refusal::alternatives;
 use feedrate_spec::workload::similar_names;
 
-/// Reasons to exit with 3, or with 4 where nobody can tell.
+/// Conditions on a run. Exit code 3 means not met, 4 not decided.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct GateArguments {
-    /// Exit with 3 if the accelerator utilisation is below these percent, with 4 if it is unknown or memory served most of the bytes.
+    /// Exit with 3 if the accelerator utilisation is below this percentage, with 4 if it is unknown or mostly served from memory.
     #[arg(long, value_name = "AU", value_parser = percentage, allow_negative_numbers = true, help_heading = OUTPUT)]
     fail_below_au: Option<f64>,
-    /// Exit with 3 on any of these verdicts, doubts or severities, with commas between; a severity stands for itself and worse.
+    /// Exit with 3 on any of these verdicts, doubts or severities (comma-separated); a severity includes worse ones.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = outcome, help_heading = OUTPUT)]
     fail_on: Vec<String>,
 }
 
-/// A utilisation in percent; a share, as DLIO writes it, would be a bar that everything passes.
+/// Parses a utilisation in percent. A fraction such as 0.9 is refused: as a percentage, every run would pass it.
 ///
 /// # Errors
-/// It is none: a hint.
+/// A hint for the user.
 pub(crate) fn percentage(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(share) if 0.0 < share && share <= 1.0 => {
             Err(format!("it is in percent: write `{}`", 100.0 * share))
         }
         Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
-        Ok(_) => Err("utilisations lie between 0 and 100".into()),
+        Ok(_) => Err("a utilisation is between 0 and 100".into()),
         Err(_) => Err("it is no number".into()),
     }
 }
 
-/// A verdict, doubt or severity.
+/// Checks that `text` is the name of a verdict, doubt or severity.
 fn outcome(text: &str) -> Result<String, String> {
     if names().any(|name| name == text) {
         return Ok(text.into());
@@ -49,12 +49,12 @@ fn outcome(text: &str) -> Result<String, String> {
 }
 
 impl GateArguments {
-    /// Say what does not hold.
+    /// Prints the conditions that are not met, and returns the exit code.
     pub(crate) fn exit(&self, run: &AnsweredSummary) -> Exit {
         let below = self.below(&run.answer);
         let seen = self.seen(run.summary.verdict.name, &run.summary.doubts);
-        let unmet = seen.into_iter().map(|why| (Exit::Unmet, why));
-        let unmet: Vec<(Exit, String)> = below.into_iter().chain(unmet).collect();
+        let seen = seen.into_iter().map(|why| (Exit::Unmet, why));
+        let unmet: Vec<(Exit, String)> = below.into_iter().chain(seen).collect();
         for (exit, why) in &unmet {
             let word = if *exit == Exit::Undecided { "not decided" } else { "unmet" };
             messages::say(format!("{word}: {why}"));
@@ -63,46 +63,47 @@ impl GateArguments {
         exits().find(|exit| *exit == Exit::Unmet).or_else(|| exits().next()).unwrap_or(Exit::Fine)
     }
 
-    /// Reason for which the utilisation is not known to reach the bar: it does not, or nobody can tell.
+    /// Reason that `--fail-below-au` is not met or not decided; `None` if it is met or not given.
     fn below(&self, answer: &Answer) -> Option<(Exit, String)> {
-        let least = self.fail_below_au?;
-        let asks = format!("and `--fail-below-au` asks for {least} %");
+        let required = self.fail_below_au?;
+        let condition = format!("`--fail-below-au` requires {required} %");
         match answer.au_percent {
             _ if answer.kind == AnswerKind::Unknown => {
-                Some((Exit::Undecided, format!("the utilisation is unknown, {asks}")))
+                Some((Exit::Undecided, format!("the utilisation is unknown, {condition}")))
             }
-            None => Some((Exit::Undecided, format!("there is no utilisation, {asks}"))),
-            Some(au) if au < least => {
-                let says = format!("the utilisation is {} %, {asks}", percent_beside(au, least));
-                Some((Exit::Unmet, says))
+            None => Some((Exit::Undecided, format!("there is no utilisation, {condition}"))),
+            Some(au) if au < required => {
+                let shown = percent_beside(au, required);
+                Some((Exit::Unmet, format!("the utilisation is {shown} %, {condition}")))
             }
             Some(_) => answer.is_memory_served.then(|| {
-                let says =
-                    "memory served the bytes, or may have, which says nothing of the storage";
-                (Exit::Undecided, format!("{says}, {asks}"))
+                let reason = "the bytes came or may have come from memory, not from the storage";
+                (Exit::Undecided, format!("{reason}, {condition}"))
             }),
         }
     }
 
+    /// Verdict and doubts of the run that `--fail-on` lists.
     fn seen(&self, bound: Bound, doubts: &[Doubt]) -> Vec<String> {
-        let is_asked = |name: &str| self.fail_on.iter().any(|asked| asked == name);
+        let is_listed = |name: &str| self.fail_on.iter().any(|listed| listed == name);
         let severities = self.fail_on.iter().filter_map(|name| Severity::named(name));
         let least = severities.max();
         let is_seen = |doubt: &&Doubt| {
-            is_asked(&doubt.name) || Some(doubt.severity) <= least && least.is_some()
+            is_listed(&doubt.name) || Some(doubt.severity) <= least && least.is_some()
         };
-        let verdict = is_asked(bound.name()).then(|| format!("the verdict is {}", bound.name()));
-        let doubts = doubts.iter().filter(is_seen);
-        let doubts =
-            doubts.map(|one| format!("[{}] {}: {}", one.severity.name(), one.name, one.evidence));
+        let verdict = is_listed(bound.name()).then(|| format!("the verdict is {}", bound.name()));
+        let doubts = doubts
+            .iter()
+            .filter(is_seen)
+            .map(|doubt| format!("[{}] {}: {}", doubt.severity.name(), doubt.name, doubt.evidence));
         verdict.into_iter().chain(doubts).collect()
     }
 }
 
-/// All that `--fail-on` knows.
+/// Names that `--fail-on` accepts.
 fn names() -> impl Iterator<Item = &'static str> {
     let doubts = doubt::DOUBTS.iter().map(|row| row.kind.name);
-    // `invalid` is both.
+    // `invalid` is both a verdict and a severity.
     let verdicts = Bound::ALL.into_iter().map(Bound::name);
     let verdicts = verdicts.filter(|name| Severity::named(name).is_none());
     Severity::ALL.into_iter().map(Severity::name).chain(verdicts).chain(doubts)
@@ -114,7 +115,7 @@ mod tests {
     use feedrate_measure::example::{simple, wait_alone};
     use feedrate_measure::record::{Record, Stall};
 
-    /// Half of the time is waited for the storage; the doubts are warnings and notes.
+    /// A run that waits for the storage half of the time and has warnings and notes.
     fn record() -> Record {
         let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
         record.plan.storage.throttle_bytes_per_second = Some(2e6);
@@ -154,16 +155,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_just_below_is_told_apart() {
+    fn a_utilisation_just_below_has_more_decimals() {
         let mut close = AnsweredSummary::new(&record()).answer;
         close.au_percent = Some(89.997);
         let gates = GateArguments { fail_below_au: Some(90.0), fail_on: Vec::new() };
-        let (_, told) = gates.below(&close).unwrap();
-        assert!(told.starts_with("the utilisation is 89.997 %, "), "{told}");
+        let (_, reason) = gates.below(&close).unwrap();
+        assert!(reason.starts_with("the utilisation is 89.997 %, "), "{reason}");
     }
 
     #[test]
-    fn what_is_named_must_not_be_seen() {
+    fn a_listed_verdict_or_doubt_fails() {
         check(&record(), None, &[], Exit::Fine);
         check(&record(), None, &["storage-bound"], Exit::Unmet);
         check(&record(), None, &["decode-bound", "cache-fed"], Exit::Fine);
@@ -174,22 +175,22 @@ mod tests {
     }
 
     #[test]
-    fn a_severity_stands_for_worse_ones_too() {
-        let mut of = record();
-        of.doubts.clear();
-        check(&of, None, &["note"], Exit::Fine);
-        of.plan.doubts = vec![feedrate_spec::plan::PlanDoubt {
+    fn a_severity_includes_worse_ones() {
+        let mut record = record();
+        record.doubts.clear();
+        check(&record, None, &["note"], Exit::Fine);
+        record.plan.doubts = vec![feedrate_spec::plan::PlanDoubt {
             name: "records_shrunk".into(),
             evidence: "by half".into(),
             advice: String::new(),
         }];
-        check(&of, None, &["invalid"], Exit::Fine);
-        check(&of, None, &["warning"], Exit::Unmet);
-        check(&of, None, &["note"], Exit::Unmet);
+        check(&record, None, &["invalid"], Exit::Fine);
+        check(&record, None, &["warning"], Exit::Unmet);
+        check(&record, None, &["note"], Exit::Unmet);
     }
 
     #[test]
-    fn gates_that_mean_nothing_are_refused() {
+    fn senseless_conditions_are_refused() {
         for (least, hint) in [
             ("900", "between 0 and 100"),
             ("-1", "between 0 and 100"),
@@ -211,12 +212,12 @@ mod tests {
     }
 
     #[test]
-    fn each_name_of_the_hint_is_accepted_and_told_once() {
+    fn each_name_of_the_hint_is_accepted_and_listed_once() {
         let hint = outcome("").unwrap_err();
-        let told = Vec::from_iter(hint.trim_start_matches("one of ").split(", "));
-        assert!(told.contains(&"invalid") && told.contains(&"page_cache"), "{hint}");
-        let names = std::collections::BTreeSet::from_iter(&told);
-        assert_eq!(names.len(), told.len(), "{hint}");
-        told.iter().for_each(|name| assert_eq!(outcome(name).as_deref(), Ok(*name)));
+        let listed = Vec::from_iter(hint.trim_start_matches("one of ").split(", "));
+        assert!(listed.contains(&"invalid") && listed.contains(&"page_cache"), "{hint}");
+        let names = std::collections::BTreeSet::from_iter(&listed);
+        assert_eq!(names.len(), listed.len(), "{hint}");
+        listed.iter().for_each(|name| assert_eq!(outcome(name).as_deref(), Ok(*name)));
     }
 }

@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM. The first sets a flag that the work checks; the second, or some seconds without an end, stops waiting for operations
-//! that hang. A process that does not end then is ended.
+//! Handles Ctrl-C and SIGTERM. The first signal sets a flag that the work checks. A second signal, or ten seconds without an end, stops
+//! the waiting for operations that hang. Two seconds later the process exits in any case.
 
 use crate::exit::Exit;
 use crate::messages;
@@ -11,29 +11,30 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Signals that end the work.
+/// Signals that interrupt the work.
 const END_SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM];
-/// A launcher passes on signals that the terminal has sent too: a second one within this time is the same request.
-const SAME: Duration = Duration::from_secs(1);
-/// Time that an operation of a storage may take after the first request.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Further time to save what was measured, and then for each process that waits for that one.
-const LAST_WORDS: Duration = Duration::from_secs(2);
-const LAST_WORDS_BEHIND: Duration = Duration::from_secs(1);
+/// A second signal within this time is a duplicate: the terminal and the launcher both send the same request.
+const DUPLICATE_WINDOW: Duration = Duration::from_secs(1);
+/// Time that storage operations have to finish after the first signal.
+const STORAGE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Further time to save the results.
+const SAVE_TIME: Duration = Duration::from_secs(2);
+/// Extra time of each parent process, so that it outlives the child that saves.
+const PARENT_EXTRA_TIME: Duration = Duration::from_secs(1);
 /// Interval between checks for signals.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Listens to signals from now on.
+/// Starts to listen for signals, in a process that does the work itself.
 pub(crate) fn signals() -> Signals {
-    signals_until(LAST_WORDS)
+    signals_with(SAVE_TIME)
 }
 
-/// The same in a process whose work is done by another, which saves its own results.
+/// Starts to listen for signals, in a process whose child does the work and saves its own results.
 pub(crate) fn signals_of_runner() -> Signals {
-    signals_until(LAST_WORDS + LAST_WORDS_BEHIND)
+    signals_with(SAVE_TIME + PARENT_EXTRA_TIME)
 }
 
-fn signals_until(last_words: Duration) -> Signals {
+fn signals_with(save_time: Duration) -> Signals {
     let signals = Signals::default();
     let interrupted = Arc::clone(&signals.interrupted);
     let abandon = Arc::clone(&signals.abandon);
@@ -42,7 +43,7 @@ fn signals_until(last_words: Duration) -> Signals {
         move |_| interrupted.store(true, Relaxed),
         move |is_signalled| {
             abandon.store(true, Relaxed);
-            thread::sleep(last_words);
+            thread::sleep(save_time);
             let why =
                 if is_signalled { "interrupted" } else { "the work of other ranks has ended" };
             match hung::waiting_now() {
@@ -54,78 +55,78 @@ fn signals_until(last_words: Duration) -> Signals {
     signals
 }
 
-/// Passes signals on to another process, and ends somewhat later than that one must.
-pub(crate) fn pass_on(hand_on: impl Fn(i32) + Send + 'static) {
-    let wanted = Arc::new(AtomicBool::new(false));
-    let set_wanted = Arc::clone(&wanted);
+/// Forwards each signal to a child process through `forward`. This process exits shortly after the child has to.
+pub(crate) fn pass_on(forward: impl Fn(i32) + Send + 'static) {
+    let is_requested = Arc::new(AtomicBool::new(false));
+    let request = Arc::clone(&is_requested);
     listen(
-        wanted,
+        is_requested,
         move |signal| {
-            set_wanted.store(true, Relaxed);
-            hand_on(signal);
+            request.store(true, Relaxed);
+            forward(signal);
         },
-        |_| thread::sleep(LAST_WORDS + 2 * LAST_WORDS_BEHIND),
+        |_| thread::sleep(SAVE_TIME + 2 * PARENT_EXTRA_TIME),
     );
 }
 
-/// Calls `on_signal` with each signal, and `leave` with whether there was one when the process must end; then ends it. `wanted` may be set
-/// elsewhere too.
+/// Starts a thread that calls `on_signal` with each signal. When the process has to end, it calls `leave` with whether a signal was the
+/// cause, then exits. Other code may set `is_requested` too.
 fn listen(
-    wanted: Arc<AtomicBool>,
+    is_requested: Arc<AtomicBool>,
     on_signal: impl Fn(i32) + Send + 'static,
     leave: impl FnOnce(bool) + Send + 'static,
 ) {
     let set = set_of(END_SIGNALS);
     mask(libc::SIG_BLOCK, &set);
-    let (runs, is_running) = mpsc::channel();
+    let (started, wait_for_start) = mpsc::channel();
     let listener = thread::Builder::new().name("signals".into()).spawn(move || {
-        drop(runs);
-        let mut first: Option<Instant> = None;
+        drop(started);
+        let mut requested_at: Option<Instant> = None;
         let mut is_signalled = false;
         loop {
-            let came = next(&set);
-            is_signalled |= came.is_some();
-            came.iter().for_each(|signal| on_signal(*signal));
-            if wanted.load(Relaxed) {
-                let since = first.get_or_insert_with(Instant::now).elapsed();
-                if since > PATIENCE || since > SAME && came.is_some() {
+            let signal = next_signal(&set);
+            is_signalled |= signal.is_some();
+            signal.iter().for_each(|signal| on_signal(*signal));
+            if is_requested.load(Relaxed) {
+                let elapsed = requested_at.get_or_insert_with(Instant::now).elapsed();
+                if elapsed > STORAGE_TIMEOUT || elapsed > DUPLICATE_WINDOW && signal.is_some() {
                     break;
                 }
             }
         }
         leave(is_signalled);
         let code = if is_signalled { Exit::Interrupted } else { Exit::Failed };
-        #[expect(clippy::exit, reason = "who interrupts twice waits for nothing")]
+        #[expect(clippy::exit, reason = "a second signal ends the process without waiting")]
         std::process::exit(code as i32);
     });
-    // A thread maps memory as it starts. Wait for that: MPI libraries, which are opened next, patch the calls for it while they run.
-    let _: Result<(), _> = is_running.recv();
+    // A starting thread maps memory. MPI libraries, which are loaded next, patch those calls, so wait until it has started.
+    let _: Result<(), _> = wait_for_start.recv();
     if listener.is_err() {
         // Without the thread, signals have their default action.
         mask(libc::SIG_UNBLOCK, &set);
     }
 }
 
-/// Receives signals that the parent process blocked: a process inherits what is blocked.
-pub(crate) fn hear() {
+/// Unblocks the signals that the parent process blocked: a process inherits the mask.
+pub(crate) fn unblock() {
     mask(libc::SIG_UNBLOCK, &set_of(END_SIGNALS));
 }
 
-/// Leaves signals to other threads than this one. Otherwise the kernel may deliver a signal to it, which ends the process.
-pub(crate) fn leave_to_others() {
+/// Blocks the signals in this thread. Otherwise the kernel may deliver a signal to it, which ends the process.
+pub(crate) fn block_in_thread() {
     mask(libc::SIG_BLOCK, &set_of(END_SIGNALS));
 }
 
-/// Ends as a process does that does not handle `signal`.
+/// Ends this process by the default action of `signal`.
 pub(crate) fn end_by(signal: i32) {
     mask(libc::SIG_UNBLOCK, &set_of(&[signal]));
-    // SAFETY: a number.
+    // SAFETY: it takes a number and accesses no memory of ours.
     let _ = unsafe { libc::raise(signal) };
 }
 
 fn set_of(signals: &[i32]) -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: the first call fills the set in, the others change it.
+    // SAFETY: `sigemptyset` initialises the set before the other calls use it.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         for signal in signals {
@@ -135,26 +136,26 @@ fn set_of(signals: &[i32]) -> libc::sigset_t {
     }
 }
 
-/// Makes writes beyond the file size limit (`ulimit -f`) fail with EFBIG instead of ending this process with SIGXFSZ. It is a handler because
-/// programs that this process starts would inherit an ignored signal.
+/// Makes writes beyond the file size limit (`ulimit -f`) fail with EFBIG instead of ending this process with SIGXFSZ. The signal is
+/// handled rather than ignored, because child processes inherit ignored signals.
 pub(crate) fn survive_file_size_limit() {
     extern "C" fn do_nothing(_: libc::c_int) {}
-    // SAFETY: the handler touches nothing.
+    // SAFETY: the handler accesses nothing.
     let _ = unsafe { libc::signal(libc::SIGXFSZ, do_nothing as *const () as libc::sighandler_t) };
 }
 
-/// Changes the signals that this thread, and those it starts, leave to others. The kernel may deliver a signal to any other thread, also to
-/// one that hangs, where it would be lost.
+/// Changes the signal mask of this thread and of the threads that it starts. The kernel may deliver a signal to any thread that does not
+/// block it, even to one that hangs, where the signal would be lost.
 fn mask(how: i32, set: &libc::sigset_t) {
-    // SAFETY: the set is whole, and the one before is not asked for.
+    // SAFETY: the set is initialised; a null pointer is allowed for the old mask.
     let _ = unsafe { libc::pthread_sigmask(how, set, std::ptr::null_mut()) };
 }
 
-/// The next signal of `set`, if one comes soon.
-fn next(set: &libc::sigset_t) -> Option<i32> {
-    let look = libc::timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
-    // SAFETY: the set and the time are whole, and nothing but the number is asked for.
-    let signal = unsafe { libc::sigtimedwait(set, std::ptr::null_mut(), &look) };
+/// Next signal of `set`, if one arrives within the poll interval.
+fn next_signal(set: &libc::sigset_t) -> Option<i32> {
+    let timeout = libc::timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL.subsec_nanos().into() };
+    // SAFETY: the set and the time are initialised; a null pointer is allowed for the details.
+    let signal = unsafe { libc::sigtimedwait(set, std::ptr::null_mut(), &timeout) };
     (signal > 0).then_some(signal)
 }
 
@@ -162,9 +163,9 @@ fn next(set: &libc::sigset_t) -> Option<i32> {
 mod tests {
     use super::*;
 
-    /// A thread has no name of its own before it runs.
+    /// A thread has its name only once it runs.
     #[test]
-    fn who_listens_has_started() {
+    fn the_listening_thread_has_started() {
         signals();
         let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
         let names = tasks.map(|task| std::fs::read_to_string(task.path().join("comm")).unwrap());
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_are_started_have_the_default_action_of_sigxfsz() {
+    fn child_processes_have_the_default_action_of_sigxfsz() {
         survive_file_size_limit();
         let status = std::process::Command::new("cat").arg("/proc/self/status").output().unwrap();
         let status = String::from_utf8(status.stdout).unwrap();

@@ -1,6 +1,7 @@
-//! The programs `feedrate` and `dlio_benchmark`: arguments, commands, messages, exit codes.
+//! The programs `feedrate`, `dlio_benchmark`, `dlio_benchmark_query` and `dlio_postprocessor`: arguments, commands, messages and
+//! exit codes.
 //!
-//! Only this crate prints, reads arguments and the environment, and exits.
+//! Only this crate reads arguments and the environment, prints, and exits. The work is done by the libraries.
 
 mod exit;
 pub(crate) use feedrate_report::text;
@@ -9,7 +10,7 @@ mod interrupt;
 mod progress;
 mod time;
 mod cli;
-mod front;
+mod child_process;
 mod gate;
 mod summary;
 mod dlio;
@@ -23,7 +24,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Acts as the program whose name it was started under.
+/// Runs the program whose name is in `argv[0]`.
 pub fn main() -> ExitCode {
     interrupt::survive_file_size_limit();
     let path = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
@@ -36,7 +37,7 @@ pub fn main() -> ExitCode {
 }
 
 fn feedrate() -> ExitCode {
-    messages::set_color(cli::color_of(std::env::args_os()));
+    messages::set_color(cli::color_choice(std::env::args_os()));
     let parsed = Arguments::program().try_get_matches();
     let parsed = parsed.and_then(|matches| Ok((Arguments::from_arg_matches(&matches)?, matches)));
     let (arguments, matches) = match parsed {
@@ -44,27 +45,28 @@ fn feedrate() -> ExitCode {
         Err(usage) => {
             let words: Vec<OsString> = std::env::args_os().collect();
             let refused = command::refuse_usage(&usage, &words);
-            return ended(refused.and_then(|()| messages::print_usage(&usage))).into();
+            return exit_of(refused.and_then(|()| messages::print_usage(&usage))).into();
         }
     };
     messages::set_verbosity(arguments.general.verbosity());
-    let work = || ended(command::dispatch(&arguments, &matches));
-    if arguments.waits_for_storage() { front::before(work) } else { work().into() }
+    let work = || exit_of(command::dispatch(&arguments, &matches));
+    if arguments.waits_for_storage() { child_process::run_in_child(work) } else { work().into() }
 }
 
-fn ended(outcome: anyhow::Result<Exit>) -> Exit {
+/// Exit code of a command's outcome. An error is printed.
+fn exit_of(outcome: anyhow::Result<Exit>) -> Exit {
     outcome.unwrap_or_else(|error| {
         messages::print_error(&error);
         exit::code_of(&error)
     })
 }
 
-/// A variable of the environment.
-fn variable(name: &str) -> Option<String> {
+/// Value of an environment variable.
+fn environment_variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// This process as its launcher describes it; `None` without a launcher.
+/// Rank and size that a launcher (mpirun, srun) gave this process; `None` without a launcher.
 fn launched() -> Option<Launched> {
-    mpi::launched(variable)
+    mpi::launched(environment_variable)
 }

@@ -1,5 +1,5 @@
-//! The one place that writes to stdout, and the one that writes to stderr. Data that cannot be written is an error; talk that
-//! nobody can hear is none. Text shows what steers a terminal as escapes, whoever wrote it.
+//! Writes to stdout and stderr; nothing else in the program does. A failed write to stdout is an error, a failed write to stderr is
+//! ignored. Control characters are printed as escapes, since text may come from hostile input.
 
 use crate::exit::Exit;
 use crate::text;
@@ -24,22 +24,22 @@ pub(crate) fn print_error(error: &anyhow::Error) {
     }
 }
 
-/// How much is said beside errors, warnings and what is waited for.
+/// Amount of output on stderr in addition to errors and warnings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verbosity {
-    /// Nothing.
+    /// None.
     Quiet,
     /// Progress and notes.
     #[default]
     Normal,
-    /// Plans and commands that are started too.
+    /// Progress, notes, plans, and the commands that are started.
     Verbose,
 }
 
-/// Set before anything is said, and never again.
+/// Set once, before the first message.
 static VERBOSITY: OnceLock<Verbosity> = OnceLock::new();
 
-/// Colours as the user wants them, from now on.
+/// Sets when output is coloured.
 pub(crate) fn set_color(choice: clap::ColorChoice) {
     match choice {
         clap::ColorChoice::Auto => ColorChoice::Auto,
@@ -49,7 +49,7 @@ pub(crate) fn set_color(choice: clap::ColorChoice) {
     .write_global();
 }
 
-/// As the user wants it, from now on.
+/// Sets the verbosity; only the first call has an effect.
 pub(crate) fn set_verbosity(verbosity: Verbosity) {
     VERBOSITY.get_or_init(|| verbosity);
 }
@@ -58,45 +58,45 @@ pub(crate) fn verbosity() -> Verbosity {
     VERBOSITY.get().copied().unwrap_or_default()
 }
 
-/// Progress, or a note, which `--quiet` leaves out.
+/// Prints progress or a note on stderr, except with `--quiet`.
 pub(crate) fn note(text: impl Display) {
     if Verbosity::Normal <= verbosity() {
         say(text);
     }
 }
 
-/// Shown with `--verbose` alone.
+/// Prints a detail on stderr, only with `--verbose`.
 pub(crate) fn detail<T: Display>(text: impl FnOnce() -> T) {
     if verbosity() == Verbosity::Verbose {
         say(text());
     }
 }
 
-/// Something the user should know that stops nothing.
+/// Prints an error, a warning or another important message on stderr.
 pub(crate) fn say(text: impl Display) {
     let stderr = io::stderr();
     let text = escape::lines(&text::coloured(&text.to_string(), false)).into_owned();
     let text = text::wrapped(&text, terminal_width(&stderr));
-    // Work goes on where nobody listens.
+    // The work goes on if stderr is closed.
     let _ = writeln!(stderr.lock(), "{text}");
 }
 
-/// Whether somebody may look at a live line, which nothing else runs into.
+/// Whether stderr is a terminal in which a progress line may be redrawn.
 pub(crate) fn is_live() -> bool {
     verbosity() == Verbosity::Normal && io::stderr().is_terminal()
 }
 
-/// Help that was asked for, or a complaint about arguments.
+/// Prints the help or version on stdout, or a usage error on stderr.
 pub(crate) fn print_usage(usage: &clap::Error) -> anyhow::Result<Exit> {
     let printed = usage.print().and_then(|()| io::stdout().flush());
     if usage.use_stderr() {
         return Ok(Exit::Usage);
     }
-    whole(printed)?;
+    ignore_broken_pipe(printed)?;
     Ok(Exit::Fine)
 }
 
-/// Data that was to be printed is not.
+/// Failure to write to stdout.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write to stdout: {error}{}", hint(error))]
 pub(crate) struct StdoutError {
@@ -107,14 +107,14 @@ pub(crate) struct StdoutError {
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "\n  hint: what was printed is cut short: free some space, or print elsewhere"
+            "\n  hint: the output is incomplete: free some space, or write to another file system"
         }
         _ => "",
     }
 }
 
-/// A reader that has gone away (`| head`) has what it wanted.
-fn whole(printed: io::Result<()>) -> Result<(), StdoutError> {
+/// Turns a closed pipe into success: its reader (`| head`) has read enough.
+fn ignore_broken_pipe(printed: io::Result<()>) -> Result<(), StdoutError> {
     printed.or_else(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Ok(()),
         _ => Err(StdoutError { error }),
@@ -123,21 +123,21 @@ fn whole(printed: io::Result<()>) -> Result<(), StdoutError> {
 
 fn write_line(text: &str) -> Result<(), StdoutError> {
     let mut stdout = io::stdout().lock();
-    whole(writeln!(stdout, "{text}").and_then(|()| stdout.flush()))
+    ignore_broken_pipe(writeln!(stdout, "{text}").and_then(|()| stdout.flush()))
 }
 
-/// Data: the answer to the command, in its own lines.
+/// Prints text on stdout, with its line breaks unchanged.
 pub(crate) fn print(text: &str) -> Result<(), StdoutError> {
     write_line(&escape::lines(text))
 }
 
-/// Data as one JSON object.
+/// Prints one JSON object on stdout.
 pub(crate) fn print_json(schema: Schema, object: &impl Serialize) -> Result<(), StdoutError> {
     let text = schema.text(object).map_err(|error| StdoutError { error: error.into() })?;
     write_line(&text)
 }
 
-/// Writes a text to a file, which `force` may replace, else to stdout.
+/// Writes text to `file`, or to stdout without one. `force` replaces an existing file.
 pub(crate) fn write_or_print(file: Option<&Path>, text: &str, force: bool) -> anyhow::Result<()> {
     match file {
         Some(file) => write_output(file, text.as_bytes(), Some(force)),
@@ -145,7 +145,7 @@ pub(crate) fn write_or_print(file: Option<&Path>, text: &str, force: bool) -> an
     }
 }
 
-/// Data for people: lines as wide as the terminal, colours where they are wanted.
+/// Prints text on stdout, wrapped at the width of the terminal, with colours if enabled.
 pub(crate) fn print_page(text: &str) -> Result<(), StdoutError> {
     let stdout = io::stdout();
     let is_coloured = AutoStream::choice(&stdout) != ColorChoice::Never;
@@ -153,16 +153,12 @@ pub(crate) fn print_page(text: &str) -> Result<(), StdoutError> {
     write_line(&text::coloured(&text, is_coloured))
 }
 
-/// The same, no longer than the screen of a terminal: lines that do not fit are left out. `last` ends it in any case, and says where they are.
+/// Prints a page that fits the rows of the terminal: surplus lines are left out. `last` is always printed, and says where to find them.
 pub(crate) fn print_screen(text: &str, last: &str) -> Result<(), StdoutError> {
-    print_page(&text::fitted(
-        &as_wide_as_the_terminal(text),
-        &as_wide_as_the_terminal(last),
-        rows(),
-    ))
+    print_page(&text::fitted(&wrapped_to_terminal(text), &wrapped_to_terminal(last), rows()))
 }
 
-/// A document. Without folded parts it is no longer than the screen, but for `is_whole`.
+/// Prints a document. Unless `is_whole`, folded parts are left out and the page is cut to the rows of the terminal.
 pub(crate) fn print_document(document: &Document, is_whole: bool) -> Result<(), StdoutError> {
     let (page, last) = terminal::write(document, Screen { columns: page_width(), is_whole });
     if last.is_empty() {
@@ -174,29 +170,29 @@ pub(crate) fn print_document(document: &Document, is_whole: bool) -> Result<(), 
     }
 }
 
-/// A document in full. Where a terminal has too few rows for it, the answer that it begins with also ends it.
+/// Prints a whole document. If it is longer than the terminal, its first paragraph, the answer, is repeated at the end.
 pub(crate) fn print_answered(document: &Document) -> Result<(), StdoutError> {
     let screen = Screen { columns: page_width(), is_whole: true };
-    let page = as_wide_as_the_terminal(&terminal::write(document, screen).0);
+    let page = wrapped_to_terminal(&terminal::write(document, screen).0);
     let answer = page.split("\n\n").next().unwrap_or_default();
     print_page(&text::with_begin_repeated(&page, answer, rows()))
 }
 
-fn as_wide_as_the_terminal(text: &str) -> String {
+fn wrapped_to_terminal(text: &str) -> String {
     text::wrapped(&escape::lines(text), terminal_width(io::stdout()))
 }
 
-/// Rows of the terminal that data goes to.
+/// Rows of the terminal on stdout; `None` if stdout is no terminal.
 fn rows() -> Option<usize> {
     terminal_size::terminal_size_of(io::stdout()).map(|(_, height)| usize::from(height.0))
 }
 
-/// Columns of the terminal that data goes to; `None` of a file or program.
+/// Columns of the terminal on stdout; `None` if stdout is no terminal.
 pub(crate) fn page_width() -> Option<usize> {
     terminal_width(io::stdout())
 }
 
-/// `None` where there is no terminal.
+/// Columns of the terminal on `stream`; `None` if it is no terminal.
 fn terminal_width(stream: impl AsFd) -> Option<usize> {
     terminal_size::terminal_size_of(stream).map(|size| usize::from(size.0.0))
 }

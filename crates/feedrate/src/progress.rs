@@ -1,5 +1,5 @@
-//! The progress line on stderr: redrawn in a terminal, elsewhere a plain line at intervals. A run that another process of ours started
-//! writes it to a file, which that process shows.
+//! Shows progress on stderr: one redrawn line in a terminal, plain lines at intervals elsewhere. A run that was started by a study writes
+//! its line to a file, which the study's process shows.
 
 use crate::messages::{self, Verbosity};
 use crate::{interrupt, text};
@@ -13,32 +13,32 @@ use std::time::{Duration, Instant};
 
 /// Interval at which the line is redrawn in a terminal.
 const TICK: Duration = Duration::from_millis(200);
-/// Interval at which it is written to a file.
+/// Interval at which the line is written to a file.
 const FILE_PERIOD: Duration = Duration::from_secs(1);
-/// Default interval between plain lines.
+/// Default interval between plain lines, in seconds.
 const PLAIN_S: f64 = 10.0;
-/// The user's interval between plain lines; 0 for none.
+/// Environment variable with the interval between plain lines, in seconds; 0 for none.
 const PLAIN_VARIABLE: &str = "FEEDRATE_PROGRESS_S";
-/// Columns of the line: 80, but for the last, since a line that fills it up wraps in some terminals.
+/// Columns of the line. The 80th is left free, since a full line wraps in some terminals.
 const COLUMNS: usize = 79;
 
 /// Where progress lines go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// To the user.
+    /// To stderr.
     Shown,
     /// To this file, which the parent process reads.
     File(PathBuf),
 }
 
-/// The listener of this program: messages go to stderr, progress where it is wanted.
+/// Prints messages on stderr, and shows progress there or writes it to a file.
 #[derive(Clone, Debug)]
 pub(crate) struct Terminal {
     /// Where progress lines go.
     pub(crate) progress: Progress,
 }
 
-/// Messages and progress for the user.
+/// Shows messages and progress on stderr.
 pub(crate) const TERMINAL: Terminal = Terminal { progress: Progress::Shown };
 
 impl Listener for Terminal {
@@ -68,7 +68,7 @@ impl Listener for Terminal {
     }
 }
 
-/// A line that is kept up to date until it is dropped.
+/// A progress line that is updated until it is dropped.
 pub(crate) struct LiveLine {
     bar: ProgressBar,
     /// The drawing thread ends when the sender is dropped.
@@ -78,7 +78,7 @@ pub(crate) struct LiveLine {
 impl ProgressLine for LiveLine {}
 
 impl LiveLine {
-    /// Shows the text until it is dropped.
+    /// Starts a thread that shows `text` at intervals.
     pub(crate) fn start(progress: Progress, mut text: ProgressText) -> Self {
         let is_live = messages::is_live();
         let period = match progress {
@@ -89,15 +89,16 @@ impl LiveLine {
         let is_drawn = progress == Progress::Shown && is_live;
         let bar = if is_drawn { bar() } else { ProgressBar::hidden() };
         let Some(period) = period else { return LiveLine { bar, drawer: None } };
-        let (drawn_bar, begun) = (bar.clone(), Instant::now());
+        let drawn_bar = bar.clone();
+        let start = Instant::now();
         let (stop, stopped) = mpsc::channel();
         let draw = move || {
-            interrupt::leave_to_others();
+            interrupt::block_in_thread();
             while stopped.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
-                let line = fitted(&text(begun.elapsed()));
+                let line = fitted(&text(start.elapsed()));
                 match &progress {
                     _ if line.is_empty() => {}
-                    // A failure is ignored: the next line says the same.
+                    // A failed write is ignored: the next one replaces it.
                     Progress::File(file) => drop(std::fs::write(file, &line)),
                     _ if is_drawn => drawn_bar.set_message(line),
                     _ => messages::note(&line),
@@ -107,17 +108,17 @@ impl LiveLine {
                 let _ = std::fs::remove_file(file);
             }
         };
-        // Without a thread there is no line, and all else works.
+        // If no thread can be started, no line is shown.
         let thread = std::thread::Builder::new().name("progress".into()).spawn(draw).ok();
         LiveLine { bar, drawer: thread.map(|thread| (stop, thread)) }
     }
 
-    /// Whether it is drawn in a terminal, where no other message reports progress.
+    /// Whether the line is drawn in a terminal. If so, no other message reports progress.
     pub(crate) fn is_drawn(&self) -> bool {
         !self.bar.is_hidden()
     }
 
-    /// Prints a line above it that stays.
+    /// Prints a permanent line above the progress line.
     pub(crate) fn say(&self, text: &str) {
         self.bar.suspend(|| messages::note(text));
     }
@@ -139,20 +140,20 @@ fn bar() -> ProgressBar {
     ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style)
 }
 
-/// `None` if the user wants no plain lines.
+/// Interval between plain lines; `None` if they are disabled.
 fn plain_period() -> Option<Duration> {
     let given = std::env::var(PLAIN_VARIABLE).ok().and_then(|text| text.parse().ok());
     let period = Duration::try_from_secs_f64(given.unwrap_or(PLAIN_S)).ok();
     period.filter(|period| !period.is_zero())
 }
 
-/// The line that a run wrote to `file`, else the time since it began.
+/// Progress line that a run wrote to `file`, or the elapsed time if there is none.
 pub(crate) fn line_in_file(file: Option<&Path>, elapsed: Duration) -> String {
     let line = file.and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
     if line.is_empty() { whole_seconds(elapsed) } else { line }
 }
 
-/// The line without its last parts, as far as there is no room for them.
+/// Drops trailing parts of the line until it fits into the columns.
 fn fitted(line: &str) -> String {
     let mut line = line;
     while line.chars().count() > COLUMNS

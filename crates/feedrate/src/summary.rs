@@ -1,4 +1,4 @@
-//! The end of a run: its answer in a few lines, all that was measured, or one JSON object.
+//! Prints the result of a run: its answer in a few lines, all measurements, or one JSON object.
 
 use crate::messages;
 use feedrate_analysis::answer::AnsweredSummary;
@@ -21,7 +21,7 @@ pub(crate) enum OutputMode {
     Json,
     /// At most six lines.
     Answer,
-    /// All that was measured.
+    /// All measurements.
     Details,
 }
 
@@ -32,12 +32,12 @@ pub(crate) struct RunOutput<'a> {
     summary: &'a Summary,
     /// Whether the accelerators were fed.
     answer: AnswerOutput<'a>,
-    /// The folder of files that was run.
+    /// The folder of existing files that the run read, with `--foreign` or without a workload.
     #[serde(skip_serializing_if = "Option::is_none")]
     found: Option<&'a FoundFolder>,
 }
 
-/// Prints a run. `next`: a question that it leaves open.
+/// Prints a run. `next` is a suggested next command.
 pub(crate) fn print(
     answered: &AnsweredSummary,
     record: &Record,

@@ -1,8 +1,8 @@
-//! Times on the command line, each with its unit: of a bare number nobody knows whether seconds or milliseconds are meant.
+//! Parses times on the command line. A unit is required, since a bare number could mean seconds or milliseconds.
 
 use jiff::SignedDuration;
 
-/// `50ms`, `30m`, `1h 30m` as seconds; of bare numbers only 0 is a time.
+/// Parses `50ms`, `30m` or `1h 30m` into seconds. The only bare number that is accepted is 0.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
         Ok(0.0) => Ok(0.0),

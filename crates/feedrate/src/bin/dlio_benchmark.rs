@@ -1,4 +1,4 @@
-//! `dlio_benchmark`, in the place of DLIO's program of that name.
+//! `dlio_benchmark`: replaces DLIO's program of that name.
 
 mod launcher;
 

@@ -1,4 +1,4 @@
-//! `dlio_benchmark_query`, in the place of DLIO's program of that name.
+//! `dlio_benchmark_query`: replaces DLIO's program of that name.
 
 mod launcher;
 

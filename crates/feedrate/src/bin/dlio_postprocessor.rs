@@ -1,4 +1,4 @@
-//! `dlio_postprocessor`, in the place of DLIO's program of that name.
+//! `dlio_postprocessor`: replaces DLIO's program of that name.
 
 mod launcher;
 

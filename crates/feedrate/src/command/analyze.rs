@@ -1,4 +1,4 @@
-//! `feedrate analyze`: result folders, ours or others', with the numbers that follow from their steps and what is wrong with them.
+//! `feedrate analyze`: recomputes the metrics of result folders, from feedrate or other programs, and reports doubts about them.
 
 use crate::exit::Exit;
 use crate::gate::percentage;
@@ -38,10 +38,10 @@ pub(super) struct AnalyzeArguments {
     /// Folders of runs (feedrate's, DLIO's or MLPerf Storage's), folders above them, or CSVs of studies.
     #[arg(required = true, value_name = "DIR")]
     sources: Vec<PathBuf>,
-    /// Hold runs to this utilisation in percent, not to that of their configs and of MLPerf Storage.
+    /// Require this utilisation in percent, instead of the one in each run's config or in MLPerf Storage's rules.
     #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     bar: Option<f64>,
-    /// Print all findings, all runs, and each doubt with its evidence and advice.
+    /// Print all findings and runs, and each doubt with its evidence and advice.
     #[arg(long)]
     all: bool,
     /// Print one JSON object on stdout.
@@ -49,12 +49,12 @@ pub(super) struct AnalyzeArguments {
     json: bool,
 }
 
-/// Analyse, and print.
+/// Analyses the runs, and prints the result.
 pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
     let options = ReadOptions { threads: threads(), ..ReadOptions::default() };
     let mut found = RunIndex::read(&arguments.sources, &options).map_err(Refusal::from)?;
     if !arguments.json {
-        // Runs have the numbers that they have in a report.
+        // The same order as in a report, so that runs get the same numbers.
         found.runs.sort_by(|a, b| a.start_key().cmp(&b.start_key()));
     }
     if arguments.bar.is_some() {
@@ -63,8 +63,8 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
     if arguments.json {
         let sources = arguments.sources.iter().map(|source| shown_path(source));
         let left_out = found.unread.iter();
-        let left_out =
-            left_out.map(|one| LeftOutFolder { path: shown_path(&one.path), why: &one.why });
+        let left_out = left_out
+            .map(|folder| LeftOutFolder { path: shown_path(&folder.path), why: &folder.why });
         let output = AnalyzeOutput {
             sources: sources.collect(),
             runs: found.runs.iter().map(AnalyzedRun::new).collect(),
@@ -75,16 +75,16 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
         messages::print_json(Schema::Analyze, &output)?;
         return Ok(Exit::Fine);
     }
-    let beside = runs_beside(&arguments.sources, &found);
+    let siblings = sibling_runs(&arguments.sources, &found);
     let report = index_report(found, &arguments.sources).map_err(Refusal::from)?;
     let mut document = report.document(FigureUse::Nothing);
-    document.glance = beside.into_iter().chain([document.glance]).collect::<Vec<_>>().join("\n");
+    document.glance = siblings.into_iter().chain([document.glance]).collect::<Vec<_>>().join("\n");
     messages::print_document(&document, arguments.all)?;
     Ok(Exit::Fine)
 }
 
-/// Sentences on runs beside those that were given by themselves: some doubts need several runs.
-fn runs_beside(sources: &[PathBuf], found: &RunIndex) -> Vec<String> {
+/// Sentences that point out further runs in the folders of single runs: some doubts can be found only by comparing runs.
+fn sibling_runs(sources: &[PathBuf], found: &RunIndex) -> Vec<String> {
     let is_run = |source: &&PathBuf| found.runs.iter().any(|run| run.path == **source);
     let parents: BTreeSet<&Path> =
         sources.iter().filter(is_run).filter_map(|source| source.parent()).collect();
@@ -92,13 +92,13 @@ fn runs_beside(sources: &[PathBuf], found: &RunIndex) -> Vec<String> {
         let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         let (all, _) = find_within(folder, 1).ok()?;
         let is_other = |other: &&FoundRun| {
-            let is_beside = other.path.parent() == Some(folder);
-            is_beside && found.runs.iter().all(|run| run.path.file_name() != other.path.file_name())
+            let is_sibling = other.path.parent() == Some(folder);
+            is_sibling && found.runs.iter().all(|run| run.path.file_name() != other.path.file_name())
         };
         let others = all.iter().filter(is_other).count() as u64;
         let others = (others > 0).then(|| units::counted(others, "more run"))?;
         Some(format!(
-            "{others} in the same folder: only `feedrate analyze {}` finds copies, stale data and noise between runs",
+            "{others} in the same folder; to check for copied runs, stale data and noise between runs: `feedrate analyze {}`",
             bash_word(&shown_path(folder))
         ))
     });
@@ -110,17 +110,17 @@ fn runs_beside(sources: &[PathBuf], found: &RunIndex) -> Vec<String> {
 pub(super) struct AnalyzeOutput<'a> {
     /// Folders that were searched.
     sources: Vec<String>,
-    /// Each run: numbers with provenance, settings, doubts.
+    /// Each run with its metrics, settings and doubts.
     runs: Vec<AnalyzedRun<'a>>,
-    /// Runs of the same experiment, together.
+    /// Groups of runs of the same experiment.
     groups: Vec<ResultGroup>,
-    /// Runs of checkpoints alone.
+    /// Groups of runs that only save or load checkpoints.
     checkpoints: Vec<CheckpointGroup>,
-    /// Folders that are no usable run, and why.
+    /// Folders without a usable run, and the reasons.
     left_out: Vec<LeftOutFolder<'a>>,
 }
 
-/// A folder that is no usable run.
+/// A folder without a usable run.
 #[derive(Serialize, JsonSchema)]
 struct LeftOutFolder<'a> {
     /// The folder.
@@ -129,142 +129,142 @@ struct LeftOutFolder<'a> {
     why: &'a str,
 }
 
-/// One run; what is not known is `null`.
+/// One run. Unknown values are `null`.
 #[derive(Serialize, JsonSchema)]
 struct AnalyzedRun<'a> {
-    /// Its folder.
+    /// Folder of the run.
     path: String,
-    /// The argument it was found under.
+    /// The argument under which the run was found.
     source: &'a str,
-    /// The program that made it.
+    /// The program that made the run.
     kind: RunOrigin,
-    /// Training, or something else.
+    /// What was run: training, checkpoints and so on.
     activity: Activity,
-    /// `incomplete` or `superseded`, if a study put it aside.
+    /// `incomplete` or `superseded`, if a study moved the run aside.
     put_aside: Option<&'a str>,
-    /// The system whose results they are, in a tree of MLPerf Storage's results.
+    /// The submitted system, in a folder tree of MLPerf Storage results.
     submission: Option<&'a Submission>,
     /// The workload's name.
     workload: &'a str,
-    /// The source of that name.
+    /// Where the workload's name was found.
     workload_from: Option<WorkloadSource>,
-    /// The least utilisation that the workload requires.
+    /// Minimum utilisation that the workload requires, in percent.
     bar_percent: Option<f64>,
-    /// Emulated accelerators; DLIO's ranks.
+    /// Emulated accelerators. In DLIO each rank is one.
     accelerators: Option<u32>,
-    /// The parameter that was varied.
+    /// The parameter that the experiment varies.
     parameter: &'a str,
-    /// Its value.
+    /// Value of the varied parameter.
     value: &'a str,
-    /// Number among the runs of its experiment.
+    /// Number of the run within its experiment.
     replicate: Option<u32>,
-    /// Overrides as they were given.
+    /// Overrides on the command line.
     overrides: &'a [String],
     /// Local wall-clock start.
     started: Option<&'a str>,
     /// Local wall-clock end.
     ended: Option<&'a str>,
-    /// The machine of rank 0.
+    /// Name of the machine of rank 0.
     hostname: Option<&'a str>,
     /// Number of machines.
     hosts: Option<u64>,
-    /// Epochs with steps.
+    /// Number of epochs that have steps.
     epochs: u64,
-    /// Steps of the longest epoch.
+    /// Number of steps in the longest epoch.
     steps: u64,
     /// File format.
     format: Option<&'a str>,
-    /// Bytes of a sample as configured.
+    /// Configured bytes per sample.
     record_length_bytes: Option<f64>,
-    /// Bytes of a sample in the mean.
+    /// Mean bytes per sample.
     mean_sample_bytes: Option<f64>,
-    /// Training files.
+    /// Number of training files.
     files: Option<u64>,
-    /// Samples in each.
+    /// Samples per file.
     samples_per_file: Option<u64>,
-    /// Samples in a batch.
+    /// Samples per batch.
     batch_size: Option<u64>,
-    /// Reading threads of each accelerator.
+    /// Reading threads per accelerator.
     read_threads: Option<u32>,
-    /// Compute time of a step, in the mean.
+    /// Mean compute time per step, in seconds.
     compute_s_per_step: Option<f64>,
-    /// Load and compute time of the first step of a block, in the mean.
+    /// Mean load and compute time of the first step of a block, in seconds.
     first_step_s: Option<f64>,
     /// Utilisations.
     au: AnalyzedAu,
     /// Rates.
     throughput: AnalyzedThroughput,
-    /// Numbers of DLIO's `summary.json`, by DLIO's names.
+    /// Numbers in DLIO's `summary.json`, by DLIO's names.
     reported: &'a BTreeMap<String, f64>,
-    /// Waits.
+    /// Waits for data.
     stall: AnalyzedStall,
-    /// How far accelerators differ.
+    /// Differences between accelerators.
     skew: AnalyzedSkew,
-    /// Whether it keeps the rules of MLPerf Storage; `null` for a workload without rules.
+    /// Whether the run follows the rules of MLPerf Storage; `null` for a workload without rules.
     mlperf: Option<MlperfCheck>,
-    /// Reasons not to believe its numbers, the worst first.
+    /// Reasons not to trust the numbers, worst first.
     doubts: &'a [Doubt],
 }
 
 /// Utilisations in percent.
 #[derive(Serialize, JsonSchema)]
 struct AnalyzedAu {
-    /// As `summary.json` reports it.
+    /// Utilisation in `summary.json`.
     reported_percent: Option<f64>,
-    /// DLIO's formula over the steps.
+    /// Utilisation recomputed from the steps by DLIO's formula.
     windowed_percent: Option<f64>,
-    /// Over all steps.
+    /// Utilisation over all steps.
     all_steps_percent: Option<f64>,
-    /// The side of the true value on which that lies, if it is a bound.
+    /// Whether `all_steps_percent` is a lower or upper bound; `null` if it is a value.
     all_steps_bound: Option<Bound>,
-    /// How it is known.
+    /// Provenance of `all_steps_percent`.
     all_steps_provenance: Option<Provenance>,
-    /// The sustained utilisation.
+    /// Sustained utilisation.
     sustained_percent: Option<f64>,
 }
 
 /// Rates of samples and bytes.
 #[derive(Serialize, JsonSchema)]
 struct AnalyzedThroughput {
-    /// As `summary.json` reports it.
+    /// Sample rate in `summary.json`.
     reported_samples_per_second: Option<f64>,
-    /// As `summary.json` reports it.
+    /// Byte rate in `summary.json`.
     reported_mib_per_second: Option<f64>,
-    /// In DLIO's window.
+    /// Sample rate in DLIO's window.
     windowed_samples_per_second: Option<f64>,
-    /// In DLIO's window, by the nominal size of a sample.
+    /// Byte rate in DLIO's window, by the nominal sample size.
     windowed_mib_per_second: Option<f64>,
-    /// Over whole epochs.
+    /// Sample rate over whole epochs.
     whole_samples_per_second: Option<f64>,
-    /// Over whole epochs, by the nominal size of a sample.
+    /// Byte rate over whole epochs, by the nominal sample size.
     whole_mib_per_second: Option<f64>,
-    /// Bytes that were read, over whole epochs.
+    /// Byte rate over whole epochs, by the bytes that were read.
     whole_read_mib_per_second: Option<f64>,
-    /// How these are known.
+    /// Provenance of `whole_read_mib_per_second`.
     whole_read_provenance: Option<Provenance>,
 }
 
 /// Waits for data.
 #[derive(Serialize, JsonSchema)]
 struct AnalyzedStall {
-    /// Wait for the data of a step, in the mean.
+    /// Mean wait for data per step, in seconds.
     load_s_per_step: Option<f64>,
-    /// Wait for data, of the time of the blocks.
+    /// Wait for data as a percentage of the time of all blocks.
     load_percent: Option<f64>,
-    /// Part of the wait in steps that `au_windowed` leaves out.
+    /// Percentage of the wait for data that falls into steps outside DLIO's window.
     excluded_percent: Option<f64>,
-    /// Neither loading nor computing, of the time of the blocks.
+    /// Time neither loading nor computing, as a percentage of the time of all blocks.
     barrier_percent: Option<f64>,
 }
 
 /// Differences between accelerators.
 #[derive(Serialize, JsonSchema)]
 struct AnalyzedSkew {
-    /// The lowest `au_windowed` of an accelerator.
+    /// Lowest `au_windowed` of an accelerator.
     windowed_lowest_percent: Option<f64>,
-    /// The highest.
+    /// Highest `au_windowed` of an accelerator.
     windowed_highest_percent: Option<f64>,
-    /// Longest ÷ shortest time of an accelerator without waits for others, less 1.
+    /// Spread of the accelerators' own times (without waits for others): longest ÷ shortest − 1.
     own_time_percent: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! `feedrate bench-crc`: the rate of a checksum alone, in cache, for the benchmarks' arithmetic.
+//! `feedrate bench-crc`: measures the rate of a checksum on cached data. The benchmarks subtract its cost.
 
 use crate::exit::Exit;
 use crate::messages;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// `feedrate bench-crc`.
 #[derive(Debug, Args)]
 pub(super) struct BenchArguments {
-    /// How long to measure.
+    /// Duration of the measurement in seconds.
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
     /// Checksum to measure.
@@ -19,19 +19,19 @@ pub(super) struct BenchArguments {
     checksum: Checksum,
 }
 
-/// Checksums that formats use.
+/// Checksums used by file formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Checksum {
-    /// CRC-32, of zip and so of npz.
+    /// CRC-32, used by zip and npz.
     Crc32,
-    /// CRC-32C, of tfrecord.
+    /// CRC-32C, used by TFRecord.
     Crc32c,
 }
 
-/// The piece that readers check at once.
+/// Bytes that a reader checks at a time.
 const PIECE_BYTES: usize = feedrate_spec::plan::PIECE_BYTES as usize;
 
-/// Measure, and print one JSON object.
+/// Measures the checksum's rate and prints one JSON object.
 pub(crate) fn crc(arguments: &BenchArguments) -> anyhow::Result<Exit> {
     let piece: Vec<u8> = (0..PIECE_BYTES).map(|i| (i * 31) as u8).collect();
     let limit = Duration::from_secs_f64(arguments.seconds.clamp(0.01, 3600.0));
@@ -54,13 +54,13 @@ pub(crate) fn crc(arguments: &BenchArguments) -> anyhow::Result<Exit> {
 /// Output of `bench-crc`.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct BenchOutput {
-    /// Rate of the checksum alone.
+    /// Rate of the checksum.
     bytes_per_second: f64,
-    /// The checksum, printed so that it has to be computed.
+    /// The checksum. It is printed so that the compiler cannot drop its computation.
     crc: u32,
 }
 
-/// The rate at which `check` takes one piece after another.
+/// Rate of `check`, which processes one piece per call.
 fn bytes_per_second(limit: Duration, mut check: impl FnMut()) -> f64 {
     let mut bytes: u64 = 0;
     let start = Instant::now();

@@ -1,5 +1,6 @@
-"""Times what a PyTorch DataLoader costs its processes on cached data, for `feedrate calibrate`; run by the user's Python. Costs go as JSON to the file that is named. Costs of workers are processor time, so that others on the
-machine hardly change them; what the main process waits for a batch that is there is time on the clock.
+"""Measures the costs of a PyTorch DataLoader on cached data, for `feedrate calibrate`. It runs in the user's Python and writes the costs as JSON
+to the named file. Costs of workers are processor time, so that other load on the machine hardly changes them. The main process's wait for a
+finished batch is wall-clock time.
 """
 
 import importlib
@@ -15,29 +16,29 @@ from functools import partial
 try:
     from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate, get_worker_info
 except ImportError as error:
-    sys.exit(f"{sys.executable} has no PyTorch: {error}\n  hint: name the Python of your training with --python")
+    sys.exit(f"{sys.executable} has no PyTorch: {error}\n  hint: give the Python of your training by --python")
 
 VARIED = 0.1
-"""Sizes differ from here on, as their standard deviation over their mean: a cost by the byte can be told from one by the sample."""
+"""Ratio of standard deviation to mean of the sample sizes, above which costs per sample and per byte can be separated."""
 LARGE_BYTES = 256 << 10
-"""Samples of one size cost by the byte from here on, else by the sample."""
+"""If all samples have one size, the cost is per byte from this size on, otherwise per sample."""
 FIRST = 3
-"""Batches of each worker that begin a pass: its memory has yet to grow."""
+"""Batches of each worker that are left out at the start of a pass, while its memory grows."""
 ENOUGH = 5
-"""Batches of each worker that a mean is of, at least."""
+"""Minimum number of batches of each worker for a mean."""
 
 BUSY, IDLE = 1.2, 1.5
-"""Pauses between two batches: as multiples of what all workers together take for one, so that some are at work on others when one is asked for,
-and of what one worker takes, so that none is."""
+"""Pauses between two batches. BUSY is a multiple of the time in which all workers together finish one batch, so that some workers are busy when
+the next batch is requested. IDLE is a multiple of the time of one worker, so that none is."""
 PAUSES = 3
-"""Longer pauses that are tried, until batches are there before they are asked for."""
+"""Maximum number of longer pauses that are tried until batches are ready before they are requested."""
 
 HEAD_BYTES = 64
-"""Enough of /proc/self/io for its first number, and less than all of it."""
+"""Bytes to read of /proc/self/io: enough for its first number, less than the whole file."""
 
 
 class Probe:
-    """Writes what each sample and each batch took in its worker. A row: samples, bytes read, in `__getitem__`, in all."""
+    """Writes a row per batch of a worker: samples, bytes read, processor time in `__getitem__`, processor time in total (ns)."""
 
     def __init__(self, folder, batch):
         self.folder, self.batch = folder, batch
@@ -47,40 +48,40 @@ class Probe:
         self.file = open(os.path.join(self.folder, str(os.getpid())), "w", buffering=1)
         self.io = os.open("/proc/self/io", os.O_RDONLY)
         self.before = time.process_time_ns()
-        self.samples, self.read, self.get, self.own = 0, 0, 0, 0
+        self.samples, self.read, self.get, self.overhead = 0, 0, 0, 0
 
     def read_bytes(self):
-        """Of this process so far, this reading itself not yet among them."""
+        """Bytes that this process has read so far, without this read."""
         return int(os.pread(self.io, HEAD_BYTES, 0).split(None, 2)[1])
 
     def sample(self, get):
         if self.file is None:
             self.start()
         if self.samples == self.batch:
-            # Behind the batch before: it has been handed over, or is being so by another thread.
+            # The previous batch has been handed over, or another thread is doing so.
             self.end_batch()
-        asked = time.thread_time_ns()
+        before = time.thread_time_ns()
         read = self.read_bytes()
-        begun = time.thread_time_ns()
+        start = time.thread_time_ns()
         try:
             return get()
         finally:
-            ended = time.thread_time_ns()
+            end = time.thread_time_ns()
             self.samples += 1
-            self.get += ended - begun
+            self.get += end - start
             self.read += self.read_bytes() - read - HEAD_BYTES
-            self.own += begun - asked + time.thread_time_ns() - ended
+            self.overhead += start - before + time.thread_time_ns() - end
 
     def end_batch(self):
         now = time.process_time_ns()
-        row = [self.samples, self.read, self.get, now - self.before - self.own]
+        row = [self.samples, self.read, self.get, now - self.before - self.overhead]
         self.file.write(json.dumps(row) + "\n")
         self.before = time.process_time_ns()
-        self.samples, self.read, self.get, self.own = 0, 0, 0, 0
+        self.samples, self.read, self.get, self.overhead = 0, 0, 0, 0
 
 
 class Watched(Dataset):
-    """The samples of some indices of a dataset, over and over."""
+    """Repeats the samples at some indices of a dataset."""
 
     def __init__(self, dataset, indices, count, probe):
         self.dataset, self.indices, self.count, self.probe = dataset, indices, count, probe
@@ -93,7 +94,7 @@ class Watched(Dataset):
 
 
 class WatchedStream(IterableDataset):
-    """The samples of a dataset that is iterated, again where it ends."""
+    """Repeats the samples of an iterable dataset."""
 
     def __init__(self, dataset, count, probe):
         self.dataset, self.count, self.probe = dataset, count, probe
@@ -114,7 +115,7 @@ class WatchedStream(IterableDataset):
 
 
 class Measured:
-    """What one pass over a loader showed."""
+    """Measurements of one pass over a loader."""
 
     def __init__(self, rows, batches, waits, start, late=0):
         self.rows, self.batches, self.waits, self.start, self.late = rows, batches, waits, start, late
@@ -126,7 +127,7 @@ class Measured:
         return middle(row[3] for row in self.rows) / 1e9
 
     def get(self):
-        """Its share of all: middles of parts are not together the middle of the whole."""
+        """Time in `__getitem__`, scaled so that it and the rest add up to the total: trimmed means of parts do not."""
         get, rest = middle(row[2] for row in self.rows), middle(row[3] - row[2] for row in self.rows)
         return self.all() * get / (get + rest) if get else 0.0
 
@@ -138,32 +139,32 @@ class Measured:
 
 
 def middle(values):
-    """Mean without the tenth at either end: a loop takes as long as its batches do in the mean, and a few of them others disturb."""
+    """Mean without the lowest and highest tenth. A mean, since it determines the time of a loop; trimmed, since other load disturbs a few batches."""
     values = sorted(enough(values))
     ends = len(values) // 10
     return statistics.fmean(values[ends : len(values) - ends])
 
 
 def enough(values):
-    """As they are, if there are any."""
+    """The values as a list. Exits if there are none."""
     values = list(values)
-    return values or sys.exit("the dataset is too short to be timed\n  hint: it needs some ten batches; take a smaller --batch")
+    return values or sys.exit("the dataset is too short to be measured\n  hint: it needs about ten batches; give a smaller --batch")
 
 
 class Job:
     """The user's loader, or a plain one around the user's dataset."""
 
     def __init__(self, made, batch, workers):
-        told = made if isinstance(made, DataLoader) else None
-        self.dataset = told.dataset if told else made
-        self.batch = batch or (told and told.batch_size) or 32
-        # A part of what starting takes does not grow with the workers: two are near to few and to several.
-        self.workers = workers or (told and told.num_workers) or 2
-        self.persistent = bool(told and told.persistent_workers)
+        loader = made if isinstance(made, DataLoader) else None
+        self.dataset = loader.dataset if loader else made
+        self.batch = batch or (loader and loader.batch_size) or 32
+        # Starting has a fixed cost and one per worker: two workers are representative of few and of several.
+        self.workers = workers or (loader and loader.num_workers) or 2
+        self.persistent = bool(loader and loader.persistent_workers)
         self.options = {"collate_fn": default_collate}
-        if told:
-            self.options = {"collate_fn": told.collate_fn, "pin_memory": told.pin_memory, "worker_init_fn": told.worker_init_fn}
-            self.options["multiprocessing_context"] = told.multiprocessing_context
+        if loader:
+            self.options = {"collate_fn": loader.collate_fn, "pin_memory": loader.pin_memory, "worker_init_fn": loader.worker_init_fn}
+            self.options["multiprocessing_context"] = loader.multiprocessing_context
         self.streams = isinstance(self.dataset, IterableDataset)
         self.indices = None if self.streams else list(range(min(len(self.dataset), 1 << 20)))
         if self.indices == []:
@@ -175,26 +176,26 @@ class Job:
         return DataLoader(watched, batch_size=batch, num_workers=workers, **self.options)
 
     def measure(self, batch, workers, seconds, pause=0.0, batches=1 << 20):
-        """A pass of `seconds`, or of so many batches; `pause` seconds lie between two."""
+        """Makes a pass of `seconds`, or of `batches` if these end first, with `pause` seconds between two batches."""
         with tempfile.TemporaryDirectory() as folder:
             loader = self.loader(folder, batch, workers, batches)
-            asked = time.perf_counter()
+            created = time.perf_counter()
             iterator = iter(loader)
-            waits, late, begun, held = [], [], None, None
-            # Where torch keeps what workers have handed over.
+            waits, late, first, held = [], [], None, None
+            # PyTorch's queue of finished batches.
             handed_over = getattr(iterator, "_data_queue", None)
             least = min(batches, (FIRST + ENOUGH) * workers)
-            while len(waits) < least or time.perf_counter() - begun < seconds:
+            while len(waits) < least or time.perf_counter() - first < seconds:
                 late.append(handed_over is not None and handed_over.empty())
                 before = time.perf_counter()
                 got = next(iterator, None)
                 if got is None:
                     break
-                # The batch before is let go here, as in a loop.
+                # The previous batch is freed here, as in a training loop.
                 held = got
                 del got
                 waits.append(time.perf_counter() - before)
-                begun = begun or time.perf_counter()
+                first = first or time.perf_counter()
                 if pause:
                     time.sleep(pause)
             del held, iterator
@@ -204,25 +205,25 @@ class Job:
                     lines = [line for line in file if line.endswith("\n")]
                 rows += [json.loads(line) for line in lines[FIRST:] or lines[1:]]
             measured = slice(FIRST * workers, None)
-            return Measured(rows, len(waits), waits[measured], begun - asked if begun else None, sum(late[measured]))
+            return Measured(rows, len(waits), waits[measured], first - created if first else None, sum(late[measured]))
 
     def warm(self, seconds):
-        """Read what a pass of that time gets through once, and keep to it: how many samples."""
+        """Reads samples for `seconds` to bring them into memory, uses only these from now on, and returns their number."""
         with tempfile.TemporaryDirectory() as folder:
-            begun, samples = time.perf_counter(), 0
+            start, samples = time.perf_counter(), 0
             rounds = -(-len(self.indices) // self.batch) if self.indices else 1 << 20
             for _ in self.loader(folder, self.batch, 1, rounds):
                 samples += self.batch
-                if time.perf_counter() - begun > seconds and samples >= 4 * self.batch:
+                if time.perf_counter() - start > seconds and samples >= 4 * self.batch:
                     break
         if self.indices:
             self.indices = self.indices[:samples]
         return min(samples, len(self.indices or range(samples)))
 
 
-def line(one, other):
-    """Through two points (bytes, seconds): a cost of the whole and one by the byte, neither below 0."""
-    (few, small), (many, large) = sorted([one, other])
+def line(first, second):
+    """Line through two points (bytes, seconds): a fixed cost and a cost per byte, neither below 0."""
+    (few, small), (many, large) = sorted([first, second])
     if many <= 0:
         return large, 0.0
     slope = (large - small) / (many - few) if many > few else 0.0
@@ -231,12 +232,12 @@ def line(one, other):
     return (large - slope * many, slope) if large > slope * many else (0.0, large / many)
 
 
-def by_sample_and_byte(own, batch):
-    """Of `__getitem__`: seconds by the sample, by the byte, and whether the sizes told the two apart. Together what it takes for a batch."""
-    read = [row[1] / row[0] for row in own.rows]
-    mean, seconds = statistics.fmean(read), own.get() / batch
+def by_sample_and_byte(measured, batch):
+    """Costs of `__getitem__`: seconds per sample, seconds per byte, and whether the two were separated. They add up to its time per batch."""
+    read = [row[1] / row[0] for row in measured.rows]
+    mean, seconds = statistics.fmean(read), measured.get() / batch
     if mean > 0 and statistics.pstdev(read) * batch**0.5 > VARIED * mean:
-        slope, fixed = statistics.linear_regression(read, [row[2] / row[0] for row in own.rows])
+        slope, fixed = statistics.linear_regression(read, [row[2] / row[0] for row in measured.rows])
         if slope > 0 and fixed >= 0:
             scale = seconds / (fixed + slope * mean)
             return fixed * scale, slope * scale, True
@@ -244,7 +245,7 @@ def by_sample_and_byte(own, batch):
 
 
 def paced(measure, pause):
-    """A pass with pauses after which batches are there. On a machine that has become slower they are not there at first."""
+    """Makes a pass with pauses that are long enough for batches to be ready. If the machine has become slower, the pauses are made longer."""
     found = measure(pause)
     for _ in range(PAUSES):
         if found.late <= len(found.waits) / 10:
@@ -257,20 +258,20 @@ def paced(measure, pause):
 def calibrated(job, seconds):
     share = seconds / 9
     samples = job.warm(2 * share)
-    own = job.measure(job.batch, job.workers, 2 * share)
+    full = job.measure(job.batch, job.workers, 2 * share)
     few = max(1, job.batch // 4)
     small = job.measure(few, job.workers, share)
     others = 1 if job.workers > 1 else 2
     other = job.measure(job.batch, others, share)
-    # Batches are there before they are asked for. First workers are at work on others, as in a loop that they nearly hold up: cores, memory and
-    # the interpreter's lock are contended. Then none is.
-    busy = paced(partial(job.measure, job.batch, job.workers, share), BUSY * own.wait())
+    # Batches are ready before they are requested. In `busy`, workers prepare further batches at the same time, so that cores, memory and the
+    # interpreter's lock are contended, as in a loop that the loader almost limits. In `idle`, they do not.
+    busy = paced(partial(job.measure, job.batch, job.workers, share), BUSY * full.wait())
     busy_small = paced(partial(job.measure, few, job.workers, share), BUSY * small.wait())
-    idle = paced(partial(job.measure, job.batch, job.workers, share), IDLE * job.workers * own.wait())
-    start = starts(job, own) if not job.persistent else None
-    per_sample, per_byte, told_apart = by_sample_and_byte(own, job.batch)
-    per_batch, hand_over = line((own.bytes(), own.rest()), (small.bytes(), small.rest()))
-    # Whoever has slept for long takes longer.
+    idle = paced(partial(job.measure, job.batch, job.workers, share), IDLE * job.workers * full.wait())
+    start = starts(job, full) if not job.persistent else None
+    per_sample, per_byte, separated = by_sample_and_byte(full, job.batch)
+    per_batch, hand_over = line((full.bytes(), full.rest()), (small.bytes(), small.rest()))
+    # A process takes longer after a long sleep.
     idle_share = idle.wait() / busy.wait()
     receive, receive_byte = line((busy.bytes(), busy.wait()), (busy_small.bytes(), busy_small.wait()))
     return {
@@ -284,44 +285,44 @@ def calibrated(job, seconds):
             "receive_wait_share": max(0.0, 1 - idle_share),
             "start_per_epoch": start,
         },
-        "told_apart": told_apart,
+        "told_apart": separated,
         "samples": samples,
-        "sample_bytes": own.bytes() / job.batch,
+        "sample_bytes": full.bytes() / job.batch,
         "batch_size": job.batch,
         "workers": job.workers,
-        "batches": own.batches,
-        "batch_cpu_seconds": {str(job.workers): own.all(), str(others): other.all()},
+        "batches": full.batches,
+        "batch_cpu_seconds": {str(job.workers): full.all(), str(others): other.all()},
     }
 
 
-def starts(job, own):
-    """From the start of an epoch to its first batch, beyond what a batch takes; shared out among the workers."""
+def starts(job, measured):
+    """Time from the start of an epoch to its first batch, without the time of that batch, per worker."""
     several = [job.measure(job.batch, job.workers, 0.0, batches=2 * job.workers).start for _ in range(9)]
-    return max(0.0, statistics.median(several) - own.all()) / job.workers
+    return max(0.0, statistics.median(several) - measured.all()) / job.workers
 
 
 def main():
     script, function, batch, workers, seconds, out = sys.argv[1:]
-    # The training's own words are no answer.
+    # The script's own output goes to stderr.
     os.dup2(2, 1)
     sys.argv = [script]
     sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
     module = importlib.import_module(os.path.splitext(os.path.basename(script))[0])
     make = getattr(module, function, None)
     if not callable(make):
-        own = [name for name, of in vars(module).items() if inspect.isfunction(of) and of.__module__ == module.__name__]
-        there = f"name one of {', '.join(own)}" if own else "write one"
-        sys.exit(f"`{script}` has no function `{function}`\n  hint: {there}; it takes no arguments and returns your Dataset or DataLoader")
+        names = [name for name, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__]
+        choice = f"give one of {', '.join(names)}" if names else "write one"
+        sys.exit(f"`{script}` has no function `{function}`\n  hint: {choice}; it takes no arguments and returns your Dataset or DataLoader")
     made = make()
     if not isinstance(made, DataLoader) and not hasattr(made, "__getitem__") and not isinstance(made, IterableDataset):
-        sys.exit(f"`{function}` returned {type(made).__name__}\n  hint: let it return a Dataset or a DataLoader of PyTorch")
-    told = calibrated(Job(made, int(batch), int(workers)), float(seconds))
+        sys.exit(f"`{function}` returned {type(made).__name__}\n  hint: return a Dataset or a DataLoader of PyTorch")
+    result = calibrated(Job(made, int(batch), int(workers)), float(seconds))
     with open(out, "w") as file:
-        json.dump(told, file)
+        json.dump(result, file)
 
 
 if __name__ == "__main__":
     try:
         main()
     except ModuleNotFoundError as error:
-        sys.exit(f"`{sys.argv[0]}` needs `{error.name}`, which {sys.executable} has not\n  hint: name the Python of your training with --python, or install it there")
+        sys.exit(f"`{sys.argv[0]}` needs `{error.name}`, which is not installed in {sys.executable}\n  hint: give the Python of your training by --python, or install the module")

@@ -1,4 +1,4 @@
-//! `feedrate clean`: datasets and their copies, results and checkpoints of feedrate, shown first and removed with `--yes`.
+//! `feedrate clean`: lists datasets, their copies, results and checkpoints that feedrate wrote, and removes them with `--yes`.
 
 use crate::cli::names_parser;
 use crate::exit::Exit;
@@ -17,17 +17,17 @@ use std::path::PathBuf;
 /// `feedrate clean`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Files are removed that the manifest of a dataset, copy or checkpoint names, or the record of a run, and folders that are empty then. \
-All other files stay, and are named. Links are not followed.
+Removes files that are listed in the manifest of a dataset, copy or checkpoint or in the record of a run, then empty folders. \
+Other files are kept and listed. Links are not followed.
 
 Examples:
   feedrate clean data results checkpoints
   feedrate clean data --only datasets --yes")]
 pub(super) struct CleanArguments {
-    /// Folders of datasets, copies, runs or checkpoints, or any folder above them.
+    /// Folders of datasets, copies, runs or checkpoints, or parent folders.
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
-    /// Remove what is shown; without it nothing is removed.
+    /// Remove the files; without this option they are only listed.
     #[arg(long)]
     yes: bool,
     /// Only this kind.
@@ -38,7 +38,7 @@ pub(super) struct CleanArguments {
     json: bool,
 }
 
-/// Shows what there is, and removes it with `--yes`.
+/// Finds and lists items, and removes them with `--yes`.
 pub(super) fn clean(arguments: &CleanArguments) -> anyhow::Result<Exit> {
     let mut folders = Vec::new();
     for folder in &arguments.folders {
@@ -46,7 +46,7 @@ pub(super) fn clean(arguments: &CleanArguments) -> anyhow::Result<Exit> {
             let message = format!("there is no folder `{}`", folder.display());
             return refuse(
                 message,
-                "give folders of datasets, results or checkpoints, or any above them",
+                "give folders of datasets, results or checkpoints, or parent folders",
             );
         }
         folders.push(folder.canonicalize()?);
@@ -62,7 +62,7 @@ pub(super) fn clean(arguments: &CleanArguments) -> anyhow::Result<Exit> {
             Err(error) => errors.push(error),
         }
     }
-    tell(&items, arguments)?;
+    print_items(&items, arguments)?;
     errors.iter().for_each(messages::print_error);
     if !errors.is_empty() {
         return Ok(Exit::Failed);
@@ -73,15 +73,15 @@ pub(super) fn clean(arguments: &CleanArguments) -> anyhow::Result<Exit> {
 /// Output of `clean --json`.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct CleanOutput<'a> {
-    /// Whether the items were removed, as `--yes` requests.
+    /// Whether the items were removed (`--yes`).
     removed: bool,
     /// Bytes of all items.
     bytes: u64,
-    /// Everything that is removed, or would be.
+    /// Items that were or would be removed.
     items: &'a [CleanItem],
 }
 
-fn tell(items: &[CleanItem], arguments: &CleanArguments) -> Result<(), StdoutError> {
+fn print_items(items: &[CleanItem], arguments: &CleanArguments) -> Result<(), StdoutError> {
     let removed = || items.iter().filter(|item| !item.in_use);
     let bytes = removed().map(|item| item.bytes).sum();
     if arguments.json {
@@ -89,11 +89,11 @@ fn tell(items: &[CleanItem], arguments: &CleanArguments) -> Result<(), StdoutErr
         return messages::print_json(Schema::Clean, &output);
     }
     if items.is_empty() {
-        return messages::print_page("nothing of feedrate lies there");
+        return messages::print_page("nothing from feedrate found");
     }
     let rows = items.iter().map(|item| {
         let stays = item.stays.iter().map(|path| format!("`{path}`"));
-        let in_use = item.in_use.then(|| "all of it: in use".to_string());
+        let in_use = item.in_use.then(|| "everything: in use".to_string());
         [
             match item.kind {
                 CleanKind::Datasets => "dataset".to_string(),
@@ -107,14 +107,14 @@ fn tell(items: &[CleanItem], arguments: &CleanArguments) -> Result<(), StdoutErr
             in_use.into_iter().chain(stays).collect::<Vec<_>>().join(", "),
         ]
     });
-    let header = ["", "Folder", "Files", "Size", "Stays"];
+    let header = ["", "Folder", "Files", "Size", "Kept"];
     messages::print_page(&text::table_with_numbers(header, rows, &[2, 3]))?;
     let files = units::counted(removed().map(|item| item.files).sum(), "file");
     let bytes = units::bytes(bytes);
     messages::note(if arguments.yes {
-        format!("{files} removed, {bytes}")
+        format!("removed {files}, {bytes}")
     } else {
-        format!("{files} would be removed, {bytes}; `--yes` removes them")
+        format!("would remove {files}, {bytes}; to remove them, add `--yes`")
     });
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `feedrate compare`: two results or two studies side by side, with an exit code for CI.
+//! `feedrate compare`: tests whether two results or two studies are equivalent, with an exit code for CI.
 
 use super::compare_logs::compare_logs;
 use crate::exit::Exit;
@@ -29,38 +29,37 @@ use std::path::{Path, PathBuf};
 /// `feedrate compare`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Experiments are matched by what was run. Settings in which all of A differ from all of B are what is compared, and are printed. \
-Intervals are 95 % confidence intervals; each run is one value, however many epochs it has.
+Experiments of A and B are matched by their settings. Settings in which all of A differ from all of B are printed as the difference under test. \
+Intervals are 95 % confidence intervals over runs, not epochs.
 
-If A or B is a log that `feedrate import` reads, a table of both access patterns is printed instead: sizes, order, files, concurrency and \
-rates. The exit code is then 0, however far apart they are.
+If A or B is a log that `feedrate import` reads, a table of both access patterns is printed instead (sizes, order, files, concurrency, rates), \
+and the exit code is 0.
 
 Examples:
   feedrate compare results/nfs results/lustre
   feedrate compare before.csv after.csv --no-worse-than 2%     a gate for CI
   feedrate compare job.darshan results/unet3d/RUN
 
-Exit codes: 0 shown for every experiment; 2 bad usage, nothing to compare, or the same run on both sides; 3 they differ, \
-or a side lacks an experiment; 4 not decided.")]
+Exit codes: 0 equivalent in every experiment; 2 bad usage, nothing to compare, or the same run on both sides; 3 different, \
+or an experiment is missing on one side; 4 not decided.")]
 pub(super) struct CompareArguments {
-    /// Folder of a run (feedrate's or DLIO's), a folder above several, the CSV of a study, or the I/O log of a real job.
+    /// Folder of one or several runs (feedrate's or DLIO's), CSV of a study, or I/O log of a real job.
     a: PathBuf,
-    /// The same, compared with A.
+    /// The results to compare with A.
     b: PathBuf,
     /// Metric to compare; may be repeated [default: au_all_steps_percent and samples_per_second].
     #[arg(long = "response", value_name = "NAME")]
     responses: Vec<String>,
-    /// Test that A and B are the same within this share [default: 2%].
+    /// Test that A and B differ by at most this fraction [default: 2%].
     #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "no_worse_than")]
     within: Option<f64>,
-    /// Test that B is not worse than A by more than this share.
+    /// Test that B is at most this fraction worse than A.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     no_worse_than: Option<f64>,
-    /// Pair the runs of A and B: those of the same block and replicate of a study, else in the order of their start.
+    /// Pair the runs of A and B by block and replicate of a study, otherwise by their start times.
     #[arg(long)]
     paired: bool,
-    /// Compare across this difference, which otherwise prevents a verdict: workload, processes, batch_size, record_length_bytes or
-    /// computation_time. May be repeated.
+    /// Allow A and B to differ in workload, processes, batch_size, record_length_bytes or computation_time. May be repeated.
     #[arg(long, value_name = "KEY")]
     across: Vec<String>,
     /// Print one JSON object on stdout.
@@ -69,8 +68,8 @@ pub(super) struct CompareArguments {
 }
 
 impl CompareArguments {
-    /// Patterns have a distance, and no response that is shown to be the same.
-    fn refuse_questions(&self) -> Result<(), Refusal> {
+    /// Refuses options that apply only to runs, when a log is compared.
+    fn refuse_run_options(&self) -> Result<(), Refusal> {
         let options = [
             ("--response", !self.responses.is_empty()),
             ("--within", self.within.is_some()),
@@ -84,35 +83,35 @@ impl CompareArguments {
             return Ok(());
         }
         refuse(
-            format!("{}: with a log access patterns are compared", given.join(", ")),
-            "leave out what asks for responses of runs; `--json` has the distances",
+            format!("{}: not available when a log is compared", given.join(", ")),
+            "leave these options out; `--json` has the distances between the access patterns",
         )
     }
 }
 
-/// The margin, where none is given.
-const WITHIN: f64 = 0.02;
+/// Default equivalence margin, as a fraction.
+const DEFAULT_MARGIN: f64 = 0.02;
 
-/// Compare, and say what can be said.
+/// Compares two sides, and prints the verdict on each experiment.
 pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
     if logs::is_log(&arguments.a) || logs::is_log(&arguments.b) {
-        arguments.refuse_questions()?;
+        arguments.refuse_run_options()?;
         return compare_logs(&arguments.a, &arguments.b, arguments.json);
     }
     let named = arguments.responses.iter().map(|name| Metric::find(name));
     let responses: Vec<&Metric> = named.collect::<Result<_, _>>().map_err(Refusal::from)?;
     let question = match arguments.no_worse_than {
         Some(margin) => Question::NoWorseThan(margin),
-        None => Question::Within(arguments.within.unwrap_or(WITHIN)),
+        None => Question::Within(arguments.within.unwrap_or(DEFAULT_MARGIN)),
     };
     let pairing = if arguments.paired { Pairing::ByReplicate } else { Pairing::None };
     let across: Vec<&str> = arguments.across.iter().map(String::as_str).collect();
     check_across(&across)?;
     let (a, b) = read_sides(&arguments.a, &arguments.b, threads()).map_err(Refusal::from)?;
-    if let Some((one, other)) = find_shared_run(&a, &b) {
+    if let Some((in_a, in_b)) = find_shared_run(&a, &b) {
         return refuse(
-            format!("`{}` and `{}` are one and the same run", one.display(), other.display()),
-            "give runs that were made apart: a run differs from itself in nothing",
+            format!("`{}` and `{}` are the same run", in_a.display(), in_b.display()),
+            "give different runs",
         );
     }
     let responses = if responses.is_empty() { &MAIN_RESPONSES[..] } else { &responses };
@@ -124,7 +123,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Exit> {
             findings: found.findings.iter().map(says).collect(),
             a: &arguments.a,
             b: &arguments.b,
-            asked: asked(question),
+            question: question_text(question),
             met: found.is_met(),
             notes: found.notes.iter().map(note).collect(),
         };
@@ -145,11 +144,12 @@ pub(super) struct CompareOutput<'a> {
     findings: Vec<CompareFinding<'a>>,
     /// The first argument.
     a: &'a Path,
-    /// The second.
+    /// The second argument.
     b: &'a Path,
-    /// The question in words.
-    asked: String,
-    /// Whether it holds for every experiment.
+    /// The tested question in words.
+    #[serde(rename = "asked")]
+    question: String,
+    /// Whether the answer is yes for every experiment.
     met: bool,
     /// Circumstances that may explain a difference.
     notes: Vec<String>,
@@ -168,7 +168,7 @@ fn check_across(across: &[&str]) -> Result<(), Refusal> {
     match across.iter().find(|name| !KEYS.iter().any(|key| key.is_named(&[name]))) {
         None => Ok(()),
         Some(name) => Err(Refusal::unknown_name(
-            format!("`--across {name}`: all other settings are compared anyway"),
+            format!("`--across {name}`: other settings may always differ"),
             name,
             KEYS.iter().map(|key| key.name),
             "give one of workload, processes, batch_size, record_length_bytes, computation_time",
@@ -177,10 +177,10 @@ fn check_across(across: &[&str]) -> Result<(), Refusal> {
 }
 
 fn share(text: &str) -> Result<f64, &'static str> {
-    precision::share(text).ok_or("write a share above 0 and below 1 as `2%` or `0.02`")
+    precision::share(text).ok_or("write a value above 0 and below 1 as `2%` or `0.02`")
 }
 
-fn asked(question: Question) -> String {
+fn question_text(question: Question) -> String {
     let (words, margin) = match question {
         Question::Within(margin) => ("the same within", margin),
         Question::NoWorseThan(margin) => ("B is not worse by more than", margin),
@@ -193,14 +193,14 @@ fn document(arguments: &CompareArguments, found: &Comparison, question: Question
     let sides = [("A", &arguments.a), ("B", &arguments.b)];
     let mut head = Vec::from(sides.map(|(name, path)| fact(name, path.display().to_string())));
     head.extend(found.differs_in.iter().map(differing).map(|says| fact("Differs in", says)));
-    head.extend(found.notes.iter().map(|of| fact("Note", note(of))));
+    head.extend(found.notes.iter().map(|circumstance| fact("Note", note(circumstance))));
     for (name, left_out) in [("A", &found.left_out_of_a), ("B", &found.left_out_of_b)] {
         head.extend(left_out.iter().map(|LeftOut { path, why }| {
             fact(&format!("Left out of {name}"), format!("`{}`: {why}", path.display()))
         }));
     }
     for (name, doubts) in [("A", &found.doubts_of_a), ("B", &found.doubts_of_b)] {
-        head.extend(doubts_of(doubts).map(|says| fact(&format!("Doubts of {name}"), says)));
+        head.extend(doubts_text(doubts).map(|says| fact(&format!("Doubts of {name}"), says)));
     }
     let mut blocks = vec![Block::Facts(head)];
     for experiment in found.findings.chunk_by(|a, b| a.experiment == b.experiment) {
@@ -213,7 +213,7 @@ fn document(arguments: &CompareArguments, found: &Comparison, question: Question
             .extend((!only.is_empty()).then(|| format!("Only in {name}: {}", only.join("; "))));
     }
     if found.findings.is_empty() && sentences.is_empty() {
-        sentences.push("Nothing was compared: neither has a run that may be used.".into());
+        sentences.push("Nothing was compared: neither side has a usable run.".into());
     }
     let tested = found.findings.iter().filter(|finding| finding.p.is_some());
     if 1 < tested.map(|finding| &finding.experiment).collect::<BTreeSet<_>>().len() {
@@ -222,13 +222,13 @@ fn document(arguments: &CompareArguments, found: &Comparison, question: Question
         );
     }
     let verdict = if found.is_met() { "shown" } else { "not shown" };
-    sentences.push(format!("Question: {}: {verdict}", asked(question)));
+    sentences.push(format!("Question: {}: {verdict}", question_text(question)));
     blocks.extend(sentences.into_iter().map(Block::Sentence));
     Document::from(blocks)
 }
 
-/// Each that is more than a note, and the number of notes; `None` without any.
-fn doubts_of(doubts: &[SideDoubt]) -> Option<String> {
+/// Lists doubts that are warnings or worse, and counts the notes; `None` if there are no doubts.
+fn doubts_text(doubts: &[SideDoubt]) -> Option<String> {
     let (notes, serious): (Vec<_>, Vec<_>) =
         doubts.iter().partition(|doubt| doubt.severity == Severity::Note);
     let mut parts: Vec<String> = serious
@@ -242,49 +242,53 @@ fn doubts_of(doubts: &[SideDoubt]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-fn differing(one: &Differing) -> String {
-    let [a, b] = [&one.a, &one.b].map(|value| value.as_deref().unwrap_or("none"));
-    format!("{}: `{a}` in A, `{b}` in B", one.setting)
+fn differing(difference: &Differing) -> String {
+    let a = difference.a.as_deref().unwrap_or("none");
+    let b = difference.b.as_deref().unwrap_or("none");
+    format!("{}: `{a}` in A, `{b}` in B", difference.setting)
 }
 
-/// The values of a response on either side, and how far they are apart.
+/// Values of a response on both sides, their difference and ratio.
 fn response(finding: &ComparedResponse) -> Vec<FindingFigure> {
     let unit = Metric::find(finding.response).map_or(Unit::Percent, |response| response.unit);
     let p = finding.p.map_or(String::new(), |p| format!(", {}", chance(p, 1)));
-    let [of_difference, of_ratio] =
+    // The test is on the difference for percentages, otherwise on the ratio.
+    let [difference_p, ratio_p] =
         if unit == Unit::Percent { [p, String::new()] } else { [String::new(), p] };
-    let difference = with_interval(finding.difference, |value| apart(unit, value));
+    let difference = with_interval(finding.difference, |value| difference_text(unit, value));
     let ratio = finding.ratio;
     let ratio = ratio.map_or("-".into(), |ratio| with_interval(ratio, |v| format!("{v:.4}")));
     let rows = [
         (finding.response, verdict(finding)),
         ("  A", side(unit, &finding.a)),
         ("  B", side(unit, &finding.b)),
-        ("  B - A", difference + &of_difference),
-        ("  B / A", ratio + &of_ratio),
+        ("  B - A", difference + &difference_p),
+        ("  B / A", ratio + &ratio_p),
     ];
     rows.map(|(name, value)| FindingFigure { name: name.into(), value }).into()
 }
 
 fn side(unit: Unit, side: &Side) -> String {
-    let missing = side.runs - side.values.len();
-    let missing = match missing {
+    let missing = match side.runs - side.values.len() {
         0 => String::new(),
         n => format!(", {} without a value", units::counted(n as u64, "run")),
     };
     let middle = with_interval(side.middle, |value| unit.text(value));
-    let provenance = side.provenance.filter(|of| *of != Provenance::Measured);
-    let provenance = provenance.map_or(String::new(), |of| format!(", {}", of.name()));
+    let provenance = match side.provenance {
+        None | Some(Provenance::Measured) => String::new(),
+        Some(provenance) => format!(", {}", provenance.name()),
+    };
     format!("{middle}{provenance}, n = {}{missing}", side.values.len())
 }
 
-/// `96.9 % [95.5 %, 98.2 %]`, without ends where there are none.
-fn with_interval(of: IntervalEstimate, text: impl Fn(f64) -> String) -> String {
-    of.estimate.map_or("-".into(), |middle| with_ends(middle, of.low.zip(of.high), text))
+/// An estimate with its interval, such as `96.9 % [95.5 %, 98.2 %]`; without one, only the estimate.
+fn with_interval(value: IntervalEstimate, text: impl Fn(f64) -> String) -> String {
+    let ends = value.low.zip(value.high);
+    value.estimate.map_or("-".into(), |middle| with_ends(middle, ends, text))
 }
 
-/// A difference; that of percentages is in points.
-fn apart(unit: Unit, value: f64) -> String {
+/// A difference with its sign; between percentages in points.
+fn difference_text(unit: Unit, value: f64) -> String {
     let sign = if value < 0.0 { "-" } else { "+" };
     match unit {
         Unit::Percent => format!("{value:+.2} points"),

@@ -1,4 +1,4 @@
-//! `feedrate compare` where a side is a log of a real job: a table of both access patterns.
+//! `feedrate compare` with the I/O log of a real job on one side: prints a table of both access patterns.
 
 use crate::exit::Exit;
 use crate::{messages, text};
@@ -13,20 +13,24 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;
 
-/// Compare the reads of two runs or logs, of which one is a log.
+/// Compares the reads of two logs, or of a log and a run.
 pub(super) fn compare_logs(a: &Path, b: &Path, as_json: bool) -> anyhow::Result<Exit> {
     let (a_kind, a_record) = side(a)?;
     let (b_kind, b_record) = side(b)?;
     let aspects = compare_patterns(&a_record, &b_record);
     if as_json {
-        let [a, b] = [(a, a_kind), (b, b_kind)].map(|(path, kind)| ComparedLog { path, kind });
+        let a = ComparedLog { path: a, kind: a_kind };
+        let b = ComparedLog { path: b, kind: b_kind };
         messages::print_json(Schema::CompareLogs, &CompareLogsOutput { aspects, a, b })?;
     } else {
         let head = [("A", a, a_kind), ("B", b, b_kind)]
             .map(|(name, path, kind)| format!("{name}  {}, {kind}", path.display()));
         let rows = aspects.into_iter().map(|compared| {
-            let [a, b] = [compared.a, compared.b].map(|side| figures(compared.aspect, side));
-            [aspect(compared.aspect).to_string(), a, b]
+            [
+                aspect(compared.aspect).to_string(),
+                figures(compared.aspect, compared.a),
+                figures(compared.aspect, compared.b),
+            ]
         });
         let table = text::table(["", "A", "B"], rows);
         messages::print_page(&format!("{}\n\n{table}", head.join("\n")))?;
@@ -34,7 +38,7 @@ pub(super) fn compare_logs(a: &Path, b: &Path, as_json: bool) -> anyhow::Result<
     Ok(Exit::Fine)
 }
 
-/// The record of a run, or one that is made of a log.
+/// Loads the record of a run, or converts a log into a record.
 fn side(path: &Path) -> anyhow::Result<(&'static str, Record)> {
     if logs::is_log(path) {
         let log = logs::import(path)?;
@@ -42,14 +46,15 @@ fn side(path: &Path) -> anyhow::Result<(&'static str, Record)> {
     }
     let Ok(record) = load_run(path) else {
         return refuse(
-            format!("`{}` is neither a log nor the folder of a run of ours", path.display()),
-            "compare a log with one run, the folder that holds its `record.json`, or with another log",
+            format!("`{}` is neither a log nor the folder of a feedrate run", path.display()),
+            "compare a log with another log, or with the folder of one run (it contains `record.json`)",
         );
     };
-    if record.epochs.iter().flat_map(|epoch| &epoch.accelerators).all(|own| own.io.reads == 0) {
+    let mut accelerators = record.epochs.iter().flat_map(|epoch| &epoch.accelerators);
+    if accelerators.all(|accelerator| accelerator.io.reads == 0) {
         return refuse(
-            format!("`{}` has counted no reads", path.display()),
-            "give a run that read files, or a log of the loop that was watched",
+            format!("`{}` has no reads", path.display()),
+            "give a run that read files; for a loop under `feedrate.watch`, give an I/O log of it",
         );
     }
     Ok(("run", record))
@@ -62,14 +67,14 @@ pub(super) struct CompareLogsOutput<'a> {
     aspects: Vec<ComparedAspect>,
     /// The first log or run.
     a: ComparedLog<'a>,
-    /// The second.
+    /// The second log or run.
     b: ComparedLog<'a>,
 }
 
 /// A log or run.
 #[derive(Serialize, JsonSchema)]
 struct ComparedLog<'a> {
-    /// Where it is.
+    /// Path of the log or run.
     path: &'a Path,
     /// `strace`, `darshan`, `dftracer` or `feedrate`.
     kind: &'static str,

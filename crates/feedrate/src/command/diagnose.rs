@@ -1,4 +1,5 @@
-//! `feedrate diagnose`: the ceilings of a workload side by side, what is needed, and the part that loses the most of it.
+//! `feedrate diagnose`: measures the ceilings of a workload's parts one by one, compares them with the required rate, and names the
+//! bottleneck.
 
 use super::calibrate;
 use crate::cli::{DataArguments, OUTPUT, StepArguments};
@@ -21,9 +22,9 @@ use std::path::{Path, PathBuf};
 /// `feedrate diagnose`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each part is measured while all others cost nothing, once, in five slices that give its interval: by plain reads and opens of the \
-workload's files, by runs of one worker, and by a run of the whole loader. Only the first files of the dataset are read, and dropped from the page cache. Without a workload the files of the folder are \
-read as they are.
+Each part is measured while the others cost nothing: by plain reads and opens of the workload's files, by runs of one worker, and by a run \
+of the whole loader. Five slices of the measurement give an interval. Only the first files of the dataset are read, and dropped from the \
+page cache. Without a workload, the files of the `--data` folder are read.
 
 Examples:
   feedrate diagnose --data ~/photos --batch 64 --workers 4 --compute 50ms
@@ -34,37 +35,37 @@ pub(super) struct DiagnoseArguments {
     data: DataArguments,
     #[command(flatten)]
     step: StepArguments,
-    /// Drop dentries and inodes of the whole machine too before files are opened, where that is allowed.
+    /// Also drop the cached metadata (dentries and inodes) of the whole machine before files are opened, if permitted.
     #[arg(long, help_heading = "Cache")]
     cold: bool,
     /// Folder of all results [default: the workload's `output.folder`, else `results`].
     #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     results: Option<PathBuf>,
-    /// Time for all measurements together, without making the dataset: `90s`, `1m`.
+    /// Total time of the measurements, such as `90s` or `1m`; generating the dataset does not count.
     #[arg(long, value_name = "TIME", value_parser = time::seconds, default_value = "30s")]
     budget: f64,
-    /// Write the workload as it is measured, with every override, to this file.
+    /// Write the workload with all overrides to this file.
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     write_yaml: Option<PathBuf>,
-    /// Write the picture to this file too, as SVG.
+    /// Also write the plot to this file, as SVG.
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     out: Option<PathBuf>,
-    /// Replace the picture if it exists.
+    /// Replace the plot if it exists.
     #[arg(long, help_heading = OUTPUT)]
     force: bool,
 }
 
-/// From this share of a sample's bytes on it is told that the page cache gives them again.
-const AGAIN_SHARE: f64 = 0.05;
+/// Fraction of a sample's bytes from the page cache above which a note reports it.
+const CACHED_FRACTION: f64 = 0.05;
 
 /// Measures the ceilings, and prints them.
 pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
     let json = arguments.data.json;
     if let Some(out) = &arguments.out {
-        refuse_picture(out, arguments.force)?;
+        check_plot_file(out, arguments.force)?;
     }
     let mut request = Request { processes: Some(1), ..arguments.data.request() };
-    request.overrides.extend(arguments.step.clone().take());
+    request.overrides.extend(arguments.step.clone().take_overrides());
     let request = DiagnosisRequest {
         request,
         budget_s: arguments.budget,
@@ -78,10 +79,10 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
         if json {
             print_diagnosis(diagnosis, None, true)?;
         } else {
-            let answer = "interrupted: the largest drop is not known";
+            let answer = "interrupted, so the bottleneck is not known";
             messages::print_page(&page(diagnosis, answer, None))?;
         }
-        messages::say("interrupted: the diagnosis is not kept");
+        messages::say("interrupted: the diagnosis is not saved");
         return Ok(Exit::Interrupted);
     }
     let picture = picture::figure(&[diagnosis]).map(|figure| draw(&figure, &Look::default()).svg);
@@ -89,7 +90,10 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
     print_diagnosis(diagnosis, folder.as_deref(), json)?;
     if workload.dataset_foreign && plan.loader.client.is_none() {
         let name = Path::new(&request.request.workload);
-        messages::note(own_code(&plan.loader, arguments.write_yaml.as_deref().unwrap_or(name)));
+        messages::note(calibrate_note(
+            &plan.loader,
+            arguments.write_yaml.as_deref().unwrap_or(name),
+        ));
     }
     if let (Some(out), Some(svg)) = (&arguments.out, &picture) {
         write_output(out, svg.as_bytes(), Some(arguments.force))?;
@@ -97,21 +101,22 @@ pub(super) fn diagnose(arguments: &DiagnoseArguments) -> anyhow::Result<Exit> {
     unsaved.map_or(Ok(Exit::Fine), |unsaved| Err(unsaved.into()))
 }
 
-/// The next question, of files that others made.
-fn own_code(loader: &LoaderPlan, file: &Path) -> String {
+/// Suggests measuring the user's code, for a diagnosis of the user's files.
+fn calibrate_note(loader: &LoaderPlan, file: &Path) -> String {
     let command = calibrate::command(loader, &file.display().to_string());
-    format!("Your own code takes no time here. Measure it:\n  {command}")
+    format!("The time of your own code is not included. Measure it by:\n  {command}")
 }
 
-fn refuse_picture(out: &Path, force: bool) -> Result<(), Refusal> {
+/// Refuses a plot file that is not SVG or that exists.
+fn check_plot_file(out: &Path, force: bool) -> Result<(), Refusal> {
     if out.extension().is_none_or(|ending| !ending.eq_ignore_ascii_case("svg")) {
-        let hint = "`feedrate plot ceilings` draws PNG, of the folder of a run beside it";
-        return refuse(format!("`--out {}` is no `.svg`", out.display()), hint);
+        let hint = "`feedrate plot ceilings DIR -o FILE.png` draws a PNG from the saved results";
+        return refuse(format!("`--out {}` is not an `.svg` file", out.display()), hint);
     }
     refuse_existing(out, Some(force))
 }
 
-/// Print a diagnosis.
+/// Prints a diagnosis as JSON or text.
 pub(super) fn print_diagnosis(
     diagnosis: &Diagnosis,
     folder: Option<&Path>,
@@ -125,48 +130,60 @@ pub(super) fn print_diagnosis(
     Ok(())
 }
 
-fn answer(of: &Diagnosis) -> String {
-    let meaning = words::meaning(of).map_or(String::new(), |says| format!("\nThat is: {says}"));
-    format!("{}{meaning}", words::answer(of))
+fn answer(diagnosis: &Diagnosis) -> String {
+    let meaning = words::meaning(diagnosis);
+    let meaning = meaning.map_or(String::new(), |says| format!("\nThat is: {says}"));
+    format!("{}{meaning}", words::answer(diagnosis))
 }
 
-fn page(of: &Diagnosis, answer: &str, folder: Option<&Path>) -> String {
-    let answer = format!("{}: {answer}", of.workload);
-    let known = |rate: Option<f64>| text::known(rate, |rate| units::per_second(rate, ""));
-    let known = |rate| known(rate).trim_end_matches(" /s").to_string();
-    let bytes = |rate| text::known(rate, units::bytes_per_second_rounded);
+fn page(diagnosis: &Diagnosis, answer: &str, folder: Option<&Path>) -> String {
+    let answer = format!("{}: {answer}", diagnosis.workload);
+    let samples_text = |rate: Option<f64>| {
+        let text = text::known(rate, |rate| units::per_second(rate, ""));
+        text.trim_end_matches(" /s").to_string()
+    };
+    let bytes_text = |rate| text::known(rate, units::bytes_per_second_rounded);
     let mut rows: Vec<[String; 5]> = Vec::new();
-    for one in &of.ceilings {
-        let within = one.interval().and_then(|own| own.relative_half_width());
+    for ceiling in &diagnosis.ceilings {
+        let half_width = ceiling.interval().and_then(|interval| interval.relative_half_width());
         rows.push([
-            one.name.title().into(),
-            known(one.samples_per_second),
-            text::known(within, |share| format!("{:.0} %", 100.0 * share)),
-            bytes(one.bytes_per_second),
-            words::how(one),
+            ceiling.name.title().into(),
+            samples_text(ceiling.samples_per_second),
+            text::known(half_width, |share| format!("{:.0} %", 100.0 * share)),
+            bytes_text(ceiling.bytes_per_second),
+            words::how(ceiling),
         ]);
     }
-    let (samples, rate) = (of.needed_samples_per_second, of.needed_bytes_per_second);
-    let who = if samples.is_some() { "no accelerator waits" } else { "nothing is computed" };
-    rows.push(["needed".into(), known(samples), "-".into(), bytes(rate), who.into()]);
+    let needed = diagnosis.needed_samples_per_second;
+    let how = if needed.is_some() { "no accelerator waits" } else { "nothing is computed" };
+    rows.push([
+        "needed".into(),
+        samples_text(needed),
+        "-".into(),
+        bytes_text(diagnosis.needed_bytes_per_second),
+        how.into(),
+    ]);
     let table =
         text::table_with_numbers(["ceiling", "samples/s", "±", "bytes/s", "how"], rows, &[1, 2, 3]);
     let read = format!(
         "Read: {} of {}, by {}, in {}",
-        units::counted(of.files, "file"),
-        units::bytes(of.file_bytes),
-        units::counted(of.accelerators.into(), "accelerator"),
-        units::seconds(of.took_s)
+        units::counted(diagnosis.files, "file"),
+        units::bytes(diagnosis.file_bytes),
+        units::counted(diagnosis.accelerators.into(), "accelerator"),
+        units::seconds(diagnosis.took_s)
     );
-    let again = of.bytes_per_sample.zip(of.device_bytes_per_sample);
-    let again = again.filter(|of| of.1 < (1.0 - AGAIN_SHARE) * of.0).map(|of| {
-        let [all, device] = [of.0, of.1].map(|bytes| units::bytes(bytes as u64));
-        format!(
-            "A sample reads {all}, of which the device gives {device} and the page cache the rest"
-        )
-    });
+    let sample_bytes = diagnosis.bytes_per_sample.zip(diagnosis.device_bytes_per_sample);
+    let cached = sample_bytes
+        .filter(|(read, device)| *device < (1.0 - CACHED_FRACTION) * read)
+        .map(|(read, device)| {
+            let read = units::bytes(read as u64);
+            let device = units::bytes(device as u64);
+            format!(
+                "Each sample reads {read}: {device} from the device, the rest from the page cache"
+            )
+        });
     let results = folder.map(|folder| format!("Results: {}", folder.display()));
-    let notes = [Some(read), again, words::passed(of), results];
+    let notes = [Some(read), cached, words::passed(diagnosis), results];
     let notes: Vec<String> = notes.into_iter().flatten().collect();
     format!("{answer}\n\n{table}\n\n{}", notes.join("\n"))
 }

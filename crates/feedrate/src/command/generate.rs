@@ -1,7 +1,7 @@
-//! `feedrate generate`: make the dataset of a workload, or check every byte of it.
+//! `feedrate generate`: generates the dataset of a workload, or verifies every byte of it.
 
 use super::plan;
-use crate::cli::{DataArguments, LaunchArguments, WHAT};
+use crate::cli::{DataArguments, LaunchArguments, WORKLOAD};
 use crate::exit::Exit;
 use crate::{interrupt, messages};
 use clap::Args;
@@ -18,15 +18,15 @@ use std::sync::Arc;
 #[command(after_help = "\
 Examples:
   feedrate generate unet3d_h100 --data /mnt/fs
-  mpirun -n 4 feedrate generate unet3d_h100     each process makes a share
+  mpirun -n 4 feedrate generate unet3d_h100     in four processes
   feedrate generate unet3d_h100 --data /mnt/fs --verify
 
 Exit codes: 0 fine; 1 failed, or a file differs; 2 bad usage or workload.")]
 pub(super) struct GenerateArguments {
     #[command(flatten)]
     data: DataArguments,
-    /// Generate nothing: read the dataset that is there, and compare every byte.
-    #[arg(long, help_heading = WHAT)]
+    /// Generate nothing; read the existing dataset and compare every byte.
+    #[arg(long, help_heading = WORKLOAD)]
     verify: bool,
     #[command(flatten)]
     launch: LaunchArguments,
@@ -58,7 +58,7 @@ fn print_generated(generated: &GenerateOutput, json: bool) -> anyhow::Result<()>
     let folder = folder.display();
     let files = units::counted(*files, "file");
     messages::print_page(&match files_written {
-        0 => format!("{folder} is whole already: {files}, {}", units::bytes(*file_bytes)),
+        0 => format!("{folder} is already complete: {files}, {}", units::bytes(*file_bytes)),
         written => format!(
             "{folder}: {written} of {files} written, {} in {} ({})",
             units::bytes(*bytes_written),
@@ -77,7 +77,7 @@ fn print_verified(verified: &VerifyOutput, json: bool) -> anyhow::Result<Exit> {
             messages::say(format!("error: {bad}"));
         }
         messages::print_page(&format!(
-            "{}: {} of {} files are as they were generated, {} compared",
+            "{}: {} of {} files are correct, {} compared",
             verified.folder.display(),
             verified.files - verified.bad_files.min(verified.files),
             units::count(verified.planned_files),

@@ -1,4 +1,4 @@
-//! `feedrate import`: the access pattern of a log, and the workload that emulates it.
+//! `feedrate import`: reads the I/O log of a real job, prints its access pattern, and writes a workload that emulates it.
 
 use crate::exit::Exit;
 use crate::{messages, text};
@@ -20,20 +20,20 @@ use std::path::{Path, PathBuf};
 /// `feedrate import`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Logs are what `strace -f -ttt -T -y -o LOG COMMAND` writes (with `-ff`, give the LOG that the names of its files begin with), DFTracer's \
-`.pfw` and `.pfw.gz`, Darshan's `.darshan` (needs `darshan-parser` and `darshan-dxt-parser`, or Python's `darshan`), or a folder with \
-those of one job. Of the files that were read, those with the most common ending by bytes are taken for the data.
+Logs may come from `strace -f -ttt -T -y -o LOG COMMAND` (with `-ff`, give the common prefix LOG of the files), DFTracer (`.pfw`, `.pfw.gz`) \
+or Darshan (`.darshan`; needs `darshan-parser` and `darshan-dxt-parser`, or Python's `darshan`). A folder may hold the logs of one job. \
+The dataset is assumed to be the files of the extension with the most bytes read.
 
 Examples:
   feedrate import train.strace -o job.yaml
   feedrate import job.darshan --data /mnt/fs/images -o job.yaml")]
 pub(super) struct ImportArguments {
-    /// The I/O log of a job.
+    /// I/O log of a job.
     log: PathBuf,
     /// Write the workload that emulates the job to this file.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Folder of the job's files: the workload then reads these.
+    /// Folder of the job's files, for a workload that reads them instead of generated files.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Replace the file if it exists.
@@ -44,18 +44,19 @@ pub(super) struct ImportArguments {
     json: bool,
 }
 
-/// A file is so many times as long as what was read of those of a log, if parts of them are missing there.
-const LONGER: f64 = 2.0;
-/// Files that are not taken, of so many endings told.
-const LEFT_OUT_MAX: usize = 4;
+/// Ratio of a file's size to the bytes that a log reports per file, above which the log probably misses reads.
+const MISSING_READS_RATIO: f64 = 2.0;
+/// Maximum number of other file extensions that are listed.
+const OTHER_EXTENSIONS_MAX: usize = 4;
 
-/// Read a log, and say what it tells.
+/// Reads a log, and prints its access pattern.
 pub(super) fn import(arguments: &ImportArguments) -> anyhow::Result<Exit> {
     let log = logs::import(&arguments.log)?;
     let names = tempfile::tempdir()?;
     let found = arguments.data.as_ref();
     let found = found.map(|folder| folder::scan(folder, &names.path().join(NAMES_FILE)));
-    let emulation = Emulation::new(&name_of(&arguments.log), &log, found.transpose()?.as_ref())?;
+    let emulation =
+        Emulation::new(&workload_name(&arguments.log), &log, found.transpose()?.as_ref())?;
     if let Some(file) = &arguments.output {
         write_output(file, emulation.yaml.as_bytes(), Some(arguments.force))?;
     }
@@ -83,8 +84,8 @@ pub(super) fn import(arguments: &ImportArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-/// A name for the workload.
-fn name_of(log: &Path) -> String {
+/// Name for the workload, from the file name of the log.
+fn workload_name(log: &Path) -> String {
     let stem = log.file_stem().map_or("", |stem| stem.to_str().unwrap_or_default());
     let kept = |char: char| char.is_alphanumeric() || "-_.".contains(char);
     let name: String =
@@ -96,34 +97,34 @@ fn name_of(log: &Path) -> String {
 /// Output of `import --json`.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ImportOutput<'a> {
-    /// The log.
+    /// Path of the log.
     log: &'a Path,
-    /// Its kind: `strace`, `darshan`, `dftracer`.
+    /// Kind of the log: `strace`, `darshan` or `dftracer`.
     kind: &'static str,
     /// The job, as far as the log shows it.
     job: &'a LogJob,
-    /// Time between its first and its last call.
+    /// Time between the first and the last call, in seconds.
     duration_s: f64,
-    /// Sizes and order of reads.
+    /// Sizes and order of the reads.
     access: Option<OpenObject>,
     /// Bytes that were read.
     bytes: Option<u64>,
-    /// Latencies.
+    /// Latencies of calls.
     latency: ImportedLatency,
     /// The workload as YAML.
     workload: &'a str,
-    /// Values that the log does not show.
+    /// Values that are assumed, since the log does not show them.
     assumed: &'a [String],
     /// Facts of the log that no workload can express.
     lost: Vec<String>,
 }
 
-/// Latencies of calls; `null` where they were not timed.
+/// Latencies of calls; `null` if the log has no times.
 #[derive(Serialize, JsonSchema)]
 struct ImportedLatency {
-    /// Opens.
+    /// Latencies of opens.
     open: Option<Quantiles>,
-    /// Reads.
+    /// Latencies of reads.
     read: Option<Quantiles>,
 }
 
@@ -134,14 +135,14 @@ fn page(
     figures: &Figures,
 ) -> String {
     let mut parts = vec![head(log), text::rows(&run_page::read_rows(figures))];
-    let lists = [("Taken", &emulation.assumed), ("Lost", &lost(log))];
-    for (title, lines) in lists.into_iter().filter(|of| !of.1.is_empty()) {
-        let lines = lines.iter().map(|line| format!("\n  {line}"));
-        parts.push(format!("{title}:{}", lines.collect::<String>()));
+    let lists = [("Assumed", &emulation.assumed), ("Lost", &lost(log))];
+    for (title, lines) in lists.into_iter().filter(|(_, lines)| !lines.is_empty()) {
+        let indented: String = lines.iter().map(|line| format!("\n  {line}")).collect();
+        parts.push(format!("{title}:{indented}"));
     }
     parts.push(match &arguments.output {
         Some(file) => format!("Workload: {0}, run it by `feedrate run {0}`", file.display()),
-        None => "The workload that emulates it: `-o FILE`".into(),
+        None => "To write a workload that emulates the job, add `-o FILE`".into(),
     });
     parts.join("\n")
 }
@@ -149,7 +150,7 @@ fn page(
 fn head(log: &ImportedLog) -> String {
     let LogJob { extension, files, file_bytes, ranks, readers, epochs, folder, .. } = &log.job;
     let mut words = vec![format!(
-        "{} {} of {} in the mean, in {}",
+        "{} {} of {} on average, in {}",
         units::count(*files),
         if extension.is_empty() { "files" } else { extension },
         units::bytes(*file_bytes as u64),
@@ -158,13 +159,13 @@ fn head(log: &ImportedLog) -> String {
     let readers = match (log.job.trains_and_reads, readers) {
         (Some(true), _) => "by the thread that trains".to_string(),
         (_, Some(readers)) => format!("{} at a time", units::counted(*readers, "reader")),
-        (_, None) => "readers not told apart".into(),
+        (_, None) => "number of readers unknown".into(),
     };
     words.push(format!(
         "{}, {readers}; read {} in {}",
         units::counted(*ranks, "rank"),
         match epochs {
-            None => "how often is not told,".into(),
+            None => "an unknown number of times".into(),
             Some(1) => "once".into(),
             Some(epochs) => units::counted(*epochs, "time"),
         },
@@ -181,27 +182,28 @@ fn head(log: &ImportedLog) -> String {
     let compute = log.job.compute_ns.map(|ns| units::seconds(ns as f64 / 1e9));
     words.push(match compute {
         Some(compute) => {
-            format!("compute at most about {compute} a step (estimated from gaps between reads)")
+            format!("compute at most about {compute} per step (estimated from gaps between reads)")
         }
         None => "compute time unknown".into(),
     });
     format!("{}: {}", log.kind, words.join("\n  "))
 }
 
+/// Facts of the log that the workload cannot express.
 fn lost(log: &ImportedLog) -> Vec<String> {
-    let of = |lost: &Lost| format!("{} {}", units::counted(lost.count, lost.noun), lost.why);
-    let mut lines: Vec<String> = log.lost.iter().map(of).collect();
+    let text = |lost: &Lost| format!("{} {}", units::counted(lost.count, lost.noun), lost.why);
+    let mut lines: Vec<String> = log.lost.iter().map(text).collect();
     if log.job.mapped_bytes > 0 {
         lines.push(format!(
-            "{} mapped into memory: which of them were read is not in the log",
+            "{} mapped into memory: the log does not show which of them were read",
             units::bytes(log.job.mapped_bytes)
         ));
     }
-    lines.extend(unseen(log));
+    lines.extend(missing_reads(log));
     let others = log.job.left_out.iter().filter(|other| other.bytes > 0);
     let others: Vec<String> = others
         .map(|other| {
-            let name = if other.extension.is_empty() { "no ending" } else { &other.extension };
+            let name = if other.extension.is_empty() { "none" } else { &other.extension };
             format!(
                 "{} ({}, {})",
                 name,
@@ -211,22 +213,25 @@ fn lost(log: &ImportedLog) -> Vec<String> {
         })
         .collect();
     if !others.is_empty() {
-        let more = others.len().saturating_sub(LEFT_OUT_MAX);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let told = others[..others.len().min(LEFT_OUT_MAX)].join(", ");
-        lines.push(format!("files of other endings: {told}{more}"));
+        let shown = others.len().min(OTHER_EXTENSIONS_MAX);
+        let more = match others.len() - shown {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let shown = others[..shown].join(", ");
+        lines.push(format!("files with other extensions: {shown}{more}"));
     }
     lines
 }
 
-/// A file that is there, where it is longer than what a log of Darshan, which knows no lengths, has of it.
-fn unseen(log: &ImportedLog) -> Option<String> {
+/// Reports that a Darshan log probably misses reads: Darshan does not log file sizes, and an existing file is longer than its reads.
+fn missing_reads(log: &ImportedLog) -> Option<String> {
     let LogJob { folder, example, file_bytes, .. } = &log.job;
-    let there = std::fs::metadata(Path::new(folder).join(example)).ok()?.len();
-    (log.kind == "darshan" && there as f64 > LONGER * file_bytes).then(|| {
+    let size = std::fs::metadata(Path::new(folder).join(example)).ok()?.len();
+    (log.kind == "darshan" && size as f64 > MISSING_READS_RATIO * file_bytes).then(|| {
         format!(
-            "`{example}` has {}, the log {} a file: if all was read, as numpy does by a copy of the descriptor, only strace tells",
-            units::bytes(there),
+            "`{example}` has {}, but the log has {} per file: Darshan misses reads through a duplicated descriptor, as in numpy; use strace",
+            units::bytes(size),
             units::bytes(*file_bytes as u64)
         )
     })

@@ -1,4 +1,5 @@
-//! `feedrate list`: the members of a family, a line each, or all that is known of a member. Long because each family has its page here.
+//! `feedrate list`: lists the members of a family with a line each, or prints the page of a member. Long because every family is handled
+//! here.
 
 use super::mlperf;
 use crate::cli::name_of;
@@ -36,8 +37,8 @@ use serde::Serialize;
 #[command(after_help = "\
 Examples:
   feedrate list keys
-  feedrate list read_threads           a key; its section may be left out
-  feedrate list mlperf au_all_steps    several: MLPerf's rules, and a metric")]
+  feedrate list read_threads           a key, also without its section
+  feedrate list mlperf au_all_steps    MLPerf's rules, and a metric")]
 pub(super) struct ListArguments {
     #[arg(value_name = "FAMILY|NAME", help = families_help())]
     words: Vec<String>,
@@ -50,13 +51,13 @@ fn families_help() -> String {
     let families: Vec<String> =
         ListedFamily::value_variants().iter().copied().map(name_of).collect();
     format!(
-        "A family, to list its members, or names to explain; a family before names says which are meant. Families: {} [default: {}]",
+        "A family to list, or names to explain; a family before names restricts the search. Families: {} [default: {}]",
         families.join(", "),
         families[0]
     )
 }
 
-/// Things that can be listed.
+/// Families whose members can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ListedFamily {
     /// Bundled workloads.
@@ -65,23 +66,23 @@ pub(super) enum ListedFamily {
     Formats,
     /// Storages.
     Storages,
-    /// Engines that read files.
+    /// I/O engines.
     Engines,
-    /// Loaders.
+    /// Data loaders.
     Loaders,
-    /// Clients that were measured.
+    /// Client profiles: measured costs of data loaders.
     Clients,
-    /// Formats of checkpoints.
+    /// Checkpoint formats.
     Checkpoints,
-    /// Ways of computing.
+    /// Ways to emulate compute.
     Computes,
-    /// Ways of communicating.
+    /// Ways to communicate between ranks.
     Comms,
-    /// Ways of starting the runs of a study.
+    /// Ways to start the runs of a study.
     Launches,
-    /// Designs of studies.
+    /// Experimental designs of studies.
     Designs,
-    /// Choosers of the next row of a study.
+    /// Choosers, which select the next row of a study.
     Choosers,
     /// Plots of runs and studies.
     Plots,
@@ -91,42 +92,42 @@ pub(super) enum ListedFamily {
     Metrics,
     /// Doubts.
     Doubts,
-    /// Verdicts: what bounds a run.
+    /// Verdicts: the part that limits a run.
     Verdicts,
     /// Rules of advice.
     Advice,
-    /// Topics: rules of other benchmarks.
+    /// Topics, such as the rules of MLPerf Storage.
     Topics,
 }
 
 /// A line of a list.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Listed {
-    /// Name as users write it.
+    /// Name of the member.
     pub(super) name: String,
-    /// One sentence.
+    /// Summary in one sentence.
     pub(super) summary: String,
-    /// Abilities, unit, or why it cannot run.
+    /// Abilities, unit, or the reason that a workload cannot run.
     pub(super) notes: String,
 }
 
 /// Output of `list FAMILY --json`.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ListOutput<T> {
-    /// All of the family, or all that have the name.
+    /// Members of the family, or members with the name.
     members: Vec<T>,
 }
 
 /// Output of `list NAME --json`.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DescribeOutput<'a> {
-    /// Family: `workloads`, `keys`, `metrics` and so on.
+    /// Family, such as `workloads`, `keys` or `metrics`.
     family: String,
     #[serde(flatten)]
     listed: &'a Listed,
 }
 
-/// List a family, or explain names. The name of a family alone lists it.
+/// Lists a family, if its name is the only argument, or explains names.
 pub(super) fn list(arguments: &ListArguments) -> anyhow::Result<Exit> {
     let family = match arguments.words.as_slice() {
         [] => Some(ListedFamily::Workloads),
@@ -151,15 +152,15 @@ pub(super) fn list(arguments: &ListArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-const BEGINNING: &str = "To begin with";
+const BEGINNING: &str = "Start here";
 const MLPERF: &str = "MLPerf Storage v3.0";
-const WHATIF: &str = "MLPerf Storage, `whatif` in v3.0: can be run, not submitted";
+const WHATIF: &str = "MLPerf Storage, `whatif` in v3.0: not accepted for submission";
 const DLIO: &str = "DLIO";
 const STUDY: &str = "A study of DLIO (perf_2025)";
-const APPLICATIONS: &str = "Applications, as their I/O was analysed";
+const APPLICATIONS: &str = "Applications whose I/O was analysed";
 const HEADINGS: [&str; 6] = [BEGINNING, MLPERF, WHATIF, DLIO, STUDY, APPLICATIONS];
 
-/// The heading that a workload is listed below: by its status, else by the beginning of its summary.
+/// Heading of a workload, from its status or from the beginning of its summary.
 fn heading_of(workload: &Bundled) -> &'static str {
     match (workload.status, workload.summary()) {
         (Some(MlperfStatus::WhatIf), _) => WHATIF,
@@ -171,14 +172,14 @@ fn heading_of(workload: &Bundled) -> &'static str {
     }
 }
 
-/// Workloads below their headings, a line each.
+/// Lists workloads by heading, with a line each.
 fn grouped(listed: &[Listed]) -> String {
     let group = |heading: &str| {
         let below =
             WORKLOADS.iter().zip(listed).filter(|(workload, _)| heading_of(workload) == heading);
         let rows = below.map(|(workload, Listed { name, summary, notes })| {
-            let (_, what) = summary.split_once(": ").unwrap_or(("", summary));
-            // The heading says it.
+            let (_, description) = summary.split_once(": ").unwrap_or(("", summary));
+            // The status is in the heading.
             let notes = match workload.status {
                 Some(status @ (MlperfStatus::Official | MlperfStatus::WhatIf)) => {
                     notes.strip_prefix(&*status.note()).unwrap_or(notes)
@@ -186,7 +187,7 @@ fn grouped(listed: &[Listed]) -> String {
                 _ => notes,
             };
             let notes = if notes.is_empty() { String::new() } else { format!(" [{notes}]") };
-            (name.as_str(), format!("{what}{notes}"))
+            (name.as_str(), format!("{description}{notes}"))
         });
         let rows = text::rows(&rows.collect::<Vec<_>>());
         let rows: String = rows.lines().map(|row| format!("\n  {row}")).collect();
@@ -229,11 +230,12 @@ pub(super) fn listed(family: ListedFamily) -> Vec<Listed> {
             metric::METRICS.iter().map(|m| line(m.label(), &m.meaning(), m.unit.name())).collect()
         }
         ListedFamily::Doubts => {
-            let of_results = feedrate_results::doubt::DOUBTS.iter().map(|row| &row.kind);
-            // Of the same name, the meaning is that of a record's.
-            let own = of_results.filter(|kind| doubt::find(kind.name).is_none());
-            let all = doubt::DOUBTS.iter().map(|doubt| &doubt.kind).chain(own);
-            all.map(|kind| line(kind.name, kind.meaning, kind.severity.name())).collect()
+            let records = doubt::DOUBTS.iter().map(|doubt| &doubt.kind);
+            // Doubts on both records and results are described as on records.
+            let results = feedrate_results::doubt::DOUBTS.iter().map(|doubt| &doubt.kind);
+            let results_only = results.filter(|kind| doubt::find(kind.name).is_none());
+            let kinds = records.chain(results_only);
+            kinds.map(|kind| line(kind.name, kind.meaning, kind.severity.name())).collect()
         }
         ListedFamily::Verdicts => {
             Bound::ALL.iter().map(|bound| line(bound.name(), bound.meaning(), "")).collect()
@@ -255,11 +257,11 @@ fn member(member: &Member) -> Listed {
     line(member.name, member.summary, &abilities.join(", "))
 }
 
-/// Costs, and the machine they were measured on.
+/// A client profile's costs, and the machine on which they were measured.
 fn client(profile: &ClientProfile) -> Listed {
     let [sample, byte, batch, handover, receive, receive_byte, waits, start] = costs(profile);
     let summary = format!(
-        "A worker takes {sample} for a sample, {byte} for a byte, {batch} for a batch, and hands over {handover}; the training's process {receive} for a batch and {receive_byte} for a byte ({waits} of it waiting), {start} to start a worker"
+        "A worker takes {sample} per sample, {byte} per byte and {batch} per batch, and hands over {handover}; the training process takes {receive} per batch and {receive_byte} per byte ({waits} of it waiting), and {start} to start a worker"
     );
     line(profile.name, &summary, &format!("measured on {MEASURED_ON}"))
 }
@@ -288,7 +290,7 @@ fn plot(plot: &Plot) -> Listed {
     line(plot.name, plot.summary, &notes)
 }
 
-/// A bundled workload, its status, and why it cannot run as it stands, if it cannot.
+/// A bundled workload, its status, and the reason if it cannot run unchanged.
 fn workload(bundled: &Bundled) -> Listed {
     let options = PlanOptions { name: bundled.name.into(), ..PlanOptions::default() };
     let planned = workload::parse(&bundled.file(), bundled.yaml, &[], Strictness::Error)
@@ -302,7 +304,7 @@ fn workload(bundled: &Bundled) -> Listed {
     line(bundled.name, &bundled.summary(), &notes.join("; "))
 }
 
-/// Print all that is known of members of any family.
+/// Prints the pages of members of any family.
 fn explain(arguments: &ListArguments) -> anyhow::Result<Exit> {
     let (members, names) = searched(&arguments.words);
     let found: Vec<Vec<&FamilyMember>> =
@@ -327,7 +329,7 @@ fn explain(arguments: &ListArguments) -> anyhow::Result<Exit> {
 /// A member and its family.
 type FamilyMember = (ListedFamily, Listed);
 
-/// The members to search, and the names to search for. A first word that is no name itself may restrict the search to a family.
+/// Members to search, and names to search for. If the first word is a family that has the other names, only this family is searched.
 fn searched(words: &[String]) -> (Vec<FamilyMember>, &[String]) {
     if let [family, names @ ..] = words
         && !names.is_empty()
@@ -341,14 +343,14 @@ fn searched(words: &[String]) -> (Vec<FamilyMember>, &[String]) {
     (ListedFamily::value_variants().iter().flat_map(|&family| members(family)).collect(), words)
 }
 
-/// Members of this name; keys too whose section is left out, where no other family has it.
+/// Members with this name. If only rules of advice or nothing has it, keys are searched without their section.
 fn members_named<'a>(name: &str, members: &'a [FamilyMember]) -> Vec<&'a FamilyMember> {
     let is_named = |(family, member): &&FamilyMember| {
         let is_metric = || Metric::find(name).is_ok_and(|metric| metric.label() == member.name);
         member.name == name || *family == ListedFamily::Metrics && is_metric()
     };
     let found: Vec<&FamilyMember> = members.iter().filter(is_named).collect();
-    // Rules of advice are named after what they change.
+    // Rules of advice may have the same name as the key that they change.
     let has_other_families = members.iter().any(|(family, _)| *family != ListedFamily::Advice);
     if has_other_families && found.iter().all(|(family, _)| *family == ListedFamily::Advice) {
         let is_key = |(family, member): &&FamilyMember| {
@@ -360,7 +362,7 @@ fn members_named<'a>(name: &str, members: &'a [FamilyMember]) -> Vec<&'a FamilyM
     found
 }
 
-/// The members of a family. Workloads are not planned, which takes long: their notes do not say whether they can run.
+/// The members of a family. To be fast, workloads are not planned, so their notes do not say whether they can run.
 fn members(family: ListedFamily) -> impl Iterator<Item = FamilyMember> {
     let members = match family {
         ListedFamily::Workloads => {
@@ -376,7 +378,7 @@ fn members(family: ListedFamily) -> impl Iterator<Item = FamilyMember> {
     members.into_iter().map(move |member| (family, member))
 }
 
-/// Whether `name` is the last word of the key, or of a second name of it.
+/// Whether `name` is the last part of the key or of one of its aliases.
 fn is_short_for(name: &str, key: &str) -> bool {
     let aliases = KEYS.iter().filter(|known| known.path == key).flat_map(|known| known.aliases);
     let mut paths = aliases.copied().chain([key]);
@@ -388,10 +390,10 @@ fn unknown(name: &str, members: &[FamilyMember]) -> Refusal {
         ListedFamily::value_variants().iter().copied().map(name_of).collect();
     let members = members.iter().map(|(_, member)| member.name.as_str());
     Refusal::unknown_name(
-        format!("nothing is called `{name}`"),
+        format!("nothing is named `{name}`"),
         name,
         families.iter().map(String::as_str).chain(members),
-        "`feedrate list --help` has the families of names",
+        "`feedrate list --help` shows the families of names",
     )
 }
 
@@ -399,7 +401,7 @@ fn described((family, listed): &FamilyMember) -> DescribeOutput<'_> {
     DescribeOutput { family: name_of(*family), listed }
 }
 
-/// All that is known of one member, or the names of several.
+/// The page of one member, or a list of several members.
 fn page_of(found: &[&FamilyMember]) -> String {
     if let [(family, member)] = found {
         return page(*family, member);
@@ -442,7 +444,7 @@ fn key_page(key: &KeyInfo) -> String {
     let effect = match key.effect {
         Effect::Now => "takes effect".to_string(),
         Effect::NotYet { feature } => format!("belongs to {feature}, which is not built yet"),
-        Effect::Nothing { reason } => format!("accepted, changes nothing: {reason}"),
+        Effect::Nothing { reason } => format!("accepted, but has no effect: {reason}"),
     };
     let unit = if key.unit.is_empty() { String::new() } else { format!(", in {}", key.unit) };
     let mut rows = vec![
@@ -469,7 +471,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workloads_take_a_line_of_80_columns_each_below_whose_they_are() {
+    fn workloads_have_one_line_of_80_columns_below_their_heading() {
         let text = grouped(&listed(ListedFamily::Workloads));
         let long = text.lines().find(|line| 80 < line.chars().count());
         assert_eq!(long, None);
@@ -481,9 +483,9 @@ mod tests {
         assert!(!text.contains(" 1 accelerators"));
     }
 
-    /// Else `list NAME` could not explain it.
+    /// Otherwise `list NAME` could not explain it.
     #[test]
-    fn nothing_is_called_like_a_family() {
+    fn no_member_has_the_name_of_a_family() {
         for &family in ListedFamily::value_variants() {
             let name = name_of(family);
             let all = ListedFamily::value_variants().iter().flat_map(|&family| members(family));
@@ -492,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_cost_what_the_guide_says() {
+    fn the_guide_has_the_clients_costs() {
         let guide = include_str!("../../../../docs/guide/client.md");
         let (_, machine) = MEASURED_ON.split_once("; ").unwrap();
         assert!(guide.contains(machine), "{machine}");

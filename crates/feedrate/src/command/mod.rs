@@ -1,4 +1,4 @@
-//! The commands: one file each with its arguments, dispatched here.
+//! The commands. Each has a file with its arguments; this one holds the table of commands, the program's help and the dispatch.
 
 mod mlperf;
 mod plan;
@@ -26,11 +26,11 @@ mod schema;
 mod shell;
 mod supervise;
 mod bench;
-mod meant;
+mod suggestions;
 #[cfg(test)]
 mod reference;
 
-use crate::cli::{DataArguments, GeneralArguments, tell_whole_keys};
+use crate::cli::{DataArguments, GeneralArguments, note_completed_keys};
 use crate::exit::Exit;
 use clap::builder::Styles;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -54,18 +54,18 @@ pub(crate) struct Arguments {
 const GENERAL_OPTIONS: &str = "Options of every command: -v, --verbose; -q, --quiet; --color WHEN; -h, --help; -V, --version.";
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 fine; 1 the run failed; 2 bad usage or workload; 3 done, but what was asked for does not hold; 4 not decided; 130 interrupted.";
+Exit codes: 0 fine; 1 the run failed; 2 bad usage or workload; 3 done, but a condition was not met; 4 not decided; 130 interrupted.";
 
 const EXAMPLES: &str = "
-  feedrate run quickstart                         a first answer, in a minute
-  feedrate run unet3d_h100 -n 4 --data /mnt/fs    does it feed 4 accelerators?
-  feedrate advise results/unet3d/RUN              what would help that run?";
+  feedrate run quickstart                         a first answer in a minute
+  feedrate run unet3d_h100 -n 4 --data /mnt/fs    enough for 4 accelerators?
+  feedrate advise results/unet3d/RUN              what would help this run?";
 
-/// Commands with a line each in the program's help.
-const FIRST: [&str; 6] = ["run", "scale", "plan", "advise", "study", "report"];
+/// Commands that have a line each in the program's help.
+const MAIN_COMMANDS: [&str; 6] = ["run", "scale", "plan", "advise", "study", "report"];
 
-/// All other commands, by heading.
-const OTHERS: [(&str, &[&str]); 3] = [
+/// All other visible commands, by group.
+const MORE_COMMANDS: [(&str, &[&str]); 3] = [
     ("Measure", &["diagnose", "generate", "scan", "import", "calibrate"]),
     ("Results", &["show", "analyze", "compare", "plot"]),
     ("Other", &["list", "system", "slurm", "clean"]),
@@ -74,69 +74,69 @@ const OTHERS: [(&str, &[&str]); 3] = [
 /// The command.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a workload and say whether the storage kept up.
+    /// Run a workload and report whether the storage kept up.
     Run(run::RunArguments),
-    /// Find how many accelerators the storage feeds, and what limits it.
+    /// Find how many accelerators the storage can feed, and what limits it.
     Scale(scale::ScaleArguments),
-    /// Measure storage, loader and decoding apart, and name the bottleneck.
+    /// Measure storage, loader and decoding separately, and name the bottleneck.
     Diagnose(diagnose::DiagnoseArguments),
-    /// Say what would help, the best first, or what a change would bring.
+    /// Recommend changes, best first, or predict the effect of a change.
     Advise(advise::AdviseArguments),
-    /// Show what would run: required rate, files, bytes, MLPerf's rules.
+    /// Show what a run would do: required rate, files, bytes, MLPerf's rules.
     #[command(after_help = "\
 Examples:
   feedrate plan unet3d_h100 -n 4
   feedrate plan unet3d_h100 --memory 256GiB --hosts 2   MLPerf's dataset
   feedrate plan my.yaml --json | jq .estimate")]
     Plan(plan::PlanArguments),
-    /// Generate the dataset of a workload, or compare every byte of it.
+    /// Generate the dataset of a workload, or verify every byte of it.
     Generate(generate::GenerateArguments),
-    /// Say what a folder of files holds, and in which format.
+    /// Report the number, size and format of the files in a folder.
     Scan(scan::ScanArguments),
-    /// Make a workload from the I/O log of a real job.
+    /// Create a workload from the I/O log of a real job.
     Import(import::ImportArguments),
-    /// Measure the processor time that a PyTorch data loader takes.
+    /// Measure the processor time of a PyTorch data loader.
     Calibrate(calibrate::CalibrateArguments),
-    /// Make a study, many runs of one design, and run it.
+    /// Create and run a study: many runs of one experimental design.
     #[command(subcommand)]
     Study(study::StudyCommand),
-    /// Summarise a finished run from its record.
+    /// Summarise a finished run.
     Show(show::ShowArguments),
-    /// Recompute the numbers of result folders, and check them.
+    /// Recompute and check the numbers in result folders.
     Analyze(analyze::AnalyzeArguments),
-    /// Test whether two results, or two studies, are the same.
+    /// Test whether two results or two studies are equivalent.
     Compare(compare::CompareArguments),
-    /// Write a report of results: a page, a document or tables.
+    /// Write a report on results: HTML, Markdown, LaTeX, CSV or JSON.
     Report(report::ReportArguments),
-    /// Draw a plot of runs or of a study, as SVG or PNG.
+    /// Plot runs or a study as SVG or PNG.
     Plot(plot::PlotArguments),
     /// List workloads, formats, keys, metrics, doubts and more, or explain one.
     List(list::ListArguments),
-    /// Show this machine: processors, memory, storage, GPUs.
+    /// Describe this machine: processors, memory, storage, GPUs.
     System(system::SystemArguments),
     /// Write a Slurm batch script that runs a workload or a study.
     Slurm(Box<slurm::SlurmArguments>),
-    /// Show what feedrate left in folders, and remove it on request.
+    /// List datasets and results of feedrate in folders, and remove them on request.
     Clean(clean::CleanArguments),
-    /// Print the JSON Schema of what `--json` prints.
+    /// Print the JSON Schema of the `--json` output.
     #[command(hide = true)]
     Schema(schema::SchemaArguments),
-    /// Print a script that completes commands and options in a shell.
+    /// Print the completion script for a shell.
     #[command(hide = true)]
     Completions(shell::CompletionsArguments),
-    /// Write the manual pages, one for each command.
+    /// Write a manual page for each command.
     #[command(hide = true)]
     Man(shell::ManArguments),
-    /// Run a script and end all that it started with it; the end of stdin is the word to stop.
+    /// Run a script and end all processes that it started; closing stdin stops it.
     #[command(hide = true)]
     Supervise(supervise::SuperviseArguments),
-    /// Measure a checksum on this machine, for the benchmarks.
+    /// Measure the rate of a checksum, for the benchmarks.
     #[command(hide = true)]
     BenchCrc(bench::BenchArguments),
 }
 
 impl Arguments {
-    /// The program's command line. Its help is written here: clap knows no groups of commands.
+    /// The command line with the program's own help page, since clap cannot group commands.
     pub(crate) fn program() -> clap::Command {
         let program = Self::command();
         let help = overview(&program);
@@ -146,7 +146,7 @@ impl Arguments {
             .before_help(help)
     }
 
-    /// Whether the command is done with storage that is tested, which may not answer.
+    /// Whether the command accesses the storage under test, which may hang.
     pub(crate) fn waits_for_storage(&self) -> bool {
         matches!(
             &self.command,
@@ -160,11 +160,11 @@ impl Arguments {
         )
     }
 
-    /// Refuse a folder of data that is not there, which may be a misspelt name or a storage that is not mounted: on another disk nothing is
-    /// made. Of several processes one says so.
+    /// Refuses a missing data folder instead of creating it: its name may be misspelt, or the storage not mounted. Of several processes,
+    /// only the first prints the message.
     fn refuse_missing_data(&self, matches: &ArgMatches) -> anyhow::Result<Option<Exit>> {
         let data = matches.try_get_one::<PathBuf>("data").ok().flatten();
-        let is_plan = matches.try_get_one("dry_run").is_ok_and(|of| of == Some(&true));
+        let is_plan = matches.try_get_one("dry_run").is_ok_and(|value| value == Some(&true));
         let is_read = self.waits_for_storage() && !is_plan;
         let Some(data) = data.filter(|data| is_read && !data.is_dir()) else { return Ok(None) };
         let has_workload = matches.try_contains_id("workload").is_ok();
@@ -176,36 +176,39 @@ impl Arguments {
         if !is_first_process() {
             return Ok(Some(Exit::Usage));
         }
-        let (folder, words) = (data.display(), ["mkdir", "-p", &data.to_string_lossy()]);
+        let folder = data.display();
         if data.exists() {
             return refuse(
-                format!("`--data {folder}` is no folder"),
-                "name the folder that holds it",
+                format!("`--data {folder}` is not a folder"),
+                "give the folder that contains it",
             );
         }
+        let mkdir = bash_command(&["mkdir", "-p", &data.to_string_lossy()]);
         refuse(
-            format!("`--data {folder}` is not there"),
-            format!("is the storage mounted? A new folder: `{}`", bash_command(&words)),
+            format!("`--data {folder}` does not exist"),
+            format!("is the storage mounted? To create the folder: `{mkdir}`"),
         )
     }
 }
 
-/// Whether this process reports for all that a launcher started.
+/// Whether this process prints messages on behalf of all processes that a launcher started.
 fn is_first_process() -> bool {
     crate::launched().is_none_or(|launched| launched.rank == 0)
 }
 
-/// Commands that make their runs by themselves, one at a time.
-const LONE: [&str; 3] = ["scale", "diagnose", "advise"];
+/// Commands that cannot run under a launcher, since they start their runs themselves.
+const SINGLE_PROCESS_COMMANDS: [&str; 3] = ["scale", "diagnose", "advise"];
 
-/// Do what was asked; `matches` tell what of it the user gave, and what is a default.
+/// Runs the command. `matches` show which arguments the user gave and which are defaults.
 pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
-    if let Some(command) = matches.subcommand_name().filter(|name| LONE.contains(name)) {
+    if let Some(command) =
+        matches.subcommand_name().filter(|name| SINGLE_PROCESS_COMMANDS.contains(name))
+    {
         launch::refuse_several_processes(crate::launched().as_ref(), command)?;
     }
     refuse_stdin(&arguments.command, matches)?;
     if is_first_process() {
-        tell_whole_keys(innermost(matches));
+        note_completed_keys(innermost(matches));
     }
     if let Some(exit) = arguments.refuse_missing_data(innermost(matches))? {
         return Ok(exit);
@@ -241,17 +244,17 @@ pub(crate) fn dispatch(arguments: &Arguments, matches: &ArgMatches) -> anyhow::R
     }
 }
 
-/// Refuses a command line that clap does not understand, in our words; `None` for help.
+/// Refuses a command line that clap rejects, with a suggestion; does nothing if clap shows help.
 pub(crate) fn refuse_usage(usage: &clap::Error, words: &[OsString]) -> anyhow::Result<()> {
     let program = Arguments::command();
     sweep::refuse_numbers(usage, words, &program)?;
-    match meant::complaint(usage, words, &program) {
-        Some(complaint) if usage.use_stderr() => Err(complaint.into()),
+    match suggestions::usage_refusal(usage, words, &program) {
+        Some(refusal) if usage.use_stderr() => Err(refusal.into()),
         _ => Ok(()),
     }
 }
 
-/// Refuse stdin for a workload that runs which are started, or a job, ask for again.
+/// Refuses a workload from stdin for commands that read it several times.
 fn refuse_stdin(command: &Command, matches: &ArgMatches) -> anyhow::Result<()> {
     let matches = innermost(matches);
     let is_stdin = matches
@@ -262,24 +265,25 @@ fn refuse_stdin(command: &Command, matches: &ArgMatches) -> anyhow::Result<()> {
         return Ok(());
     }
     refuse(
-        "stdin can be read once, and this command needs the workload more often",
-        "save it to a file, and name that",
+        "this command reads the workload several times, which is not possible from stdin",
+        "save the workload to a file",
     )
 }
 
-/// A heading in clap's style, on a new line.
+/// Formats a heading in clap's style, on a new line.
 fn heading(text: &str) -> String {
     let header = *Styles::default().get_header();
     format!("{header}\n{text}:{header:#}")
 }
 
-/// The commands, those to begin with in a line each, and examples. It fits on a screen.
+/// The program's help: the main commands with a line each, the other commands by group, and examples. It fits on a screen.
 fn overview(program: &clap::Command) -> String {
-    let lines = FIRST.map(|name| {
+    let lines = MAIN_COMMANDS.map(|name| {
         let about = program.find_subcommand(name).and_then(clap::Command::get_about);
         format!("  {name:8} {}\n", about.map(ToString::to_string).unwrap_or_default())
     });
-    let groups = OTHERS.map(|(name, commands)| format!("  {name:8} {}\n", commands.join(", ")));
+    let groups =
+        MORE_COMMANDS.map(|(name, commands)| format!("  {name:8} {}\n", commands.join(", ")));
     format!(
         "{}\n{}{}\n{}{}{EXAMPLES}\n\n`feedrate COMMAND --help` explains a command and its options.",
         heading("Commands"),
@@ -290,7 +294,7 @@ fn overview(program: &clap::Command) -> String {
     )
 }
 
-/// Those of the command, below the names of the commands that it is one of.
+/// Matches of the innermost subcommand.
 fn innermost(matches: &ArgMatches) -> &ArgMatches {
     matches.subcommand().map_or(matches, |(_, inner)| innermost(inner))
 }
@@ -303,12 +307,16 @@ mod tests {
     /// Width of a small terminal.
     const HELP_COLUMNS: usize = 79;
 
-    /// All commands that help shows, and the words that call each.
-    fn shown(command: &clap::Command, name: &str, all: &mut Vec<(String, clap::Command)>) {
+    /// Collects all visible commands with their names.
+    fn collect_visible(
+        command: &clap::Command,
+        name: &str,
+        all: &mut Vec<(String, clap::Command)>,
+    ) {
         for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
             let name = format!("{name} {}", inner.get_name());
             if inner.has_subcommands() {
-                shown(inner, &name, all);
+                collect_visible(inner, &name, all);
             } else {
                 all.push((name, inner.clone()));
             }
@@ -316,15 +324,16 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_run_alone_are_commands() {
+    fn single_process_commands_are_commands() {
         let program = Arguments::program();
-        assert!(LONE.iter().all(|name| program.find_subcommand(name).is_some()));
+        let names = SINGLE_PROCESS_COMMANDS;
+        assert!(names.iter().all(|name| program.find_subcommand(name).is_some()));
     }
 
     #[test]
-    fn every_example_is_a_command_that_is_understood() {
+    fn every_example_is_a_valid_command() {
         let mut all = Vec::new();
-        shown(&Arguments::program(), "feedrate", &mut all);
+        collect_visible(&Arguments::program(), "feedrate", &mut all);
         for (name, command) in &all {
             let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             let (_, examples) = text.split_once("Examples:\n").unwrap_or_default();
@@ -333,14 +342,14 @@ mod tests {
             let lines = lines.collect::<Vec<_>>().join("\n").replace("\\\n", "");
             let examples: Vec<&str> = lines.lines().map(str::trim).collect();
             assert!((1..=3).contains(&examples.len()), "{name}: {text}");
-            examples.into_iter().for_each(understood);
+            examples.into_iter().for_each(check_example);
         }
-        EXAMPLES.lines().skip(1).map(str::trim).for_each(understood);
+        EXAMPLES.lines().skip(1).map(str::trim).for_each(check_example);
     }
 
-    /// Each command of an example, without what it is for, where its output goes, and who starts it.
+    /// Parses each command of an example, without its comment, redirection and launcher.
     #[track_caller]
-    fn understood(example: &str) {
+    fn check_example(example: &str) {
         for call in example.split(" && ") {
             let ends = ["   ", " > ", " | "].iter().filter_map(|end| call.find(end));
             let call = &call[..ends.min().unwrap_or(call.len())];
@@ -352,11 +361,12 @@ mod tests {
     }
 
     #[test]
-    fn options_of_a_run_stand_below_their_headings() {
+    fn options_of_run_are_grouped_by_headings() {
         let program = Arguments::program().term_width(80);
         let help = program.try_get_matches_from(["feedrate", "run", "--help"]);
         let help = help.unwrap_err().to_string();
-        let headings = ["What:", "Storage:", "Output:", "Cache:", "MPI:", "General:", "Examples:"];
+        let headings =
+            ["Workload:", "Storage:", "Output:", "Cache:", "MPI:", "General:", "Examples:"];
         let found: Vec<&str> = help.lines().filter(|line| headings.contains(line)).collect();
         assert_eq!(found, headings, "{help}");
         assert!(!help.contains("\nOptions:"), "each has a heading: {help}");
@@ -364,16 +374,16 @@ mod tests {
     }
 
     #[test]
-    fn the_overview_has_every_visible_command_once_and_they_are_few() {
+    fn the_overview_lists_every_visible_command_once() {
         let program = Arguments::program();
         let visible = program.get_subcommands().filter(|command| !command.is_hide_set());
         let visible: BTreeSet<&str> = visible.map(clap::Command::get_name).collect();
-        let others = OTHERS.iter().flat_map(|(_, commands)| commands.iter().copied());
-        let listed: Vec<&str> = FIRST.into_iter().chain(others).collect();
+        let others = MORE_COMMANDS.iter().flat_map(|(_, commands)| commands.iter().copied());
+        let listed: Vec<&str> = MAIN_COMMANDS.into_iter().chain(others).collect();
         assert_eq!(BTreeSet::from_iter(listed.iter().copied()), visible);
         assert_eq!(listed.len(), visible.len(), "each once");
         let mut all = Vec::new();
-        shown(&program, "feedrate", &mut all);
+        collect_visible(&program, "feedrate", &mut all);
         assert!(all.len() <= 25, "{}", all.len());
     }
 }

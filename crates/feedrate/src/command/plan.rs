@@ -1,4 +1,4 @@
-//! `feedrate plan`: what would run, before it runs.
+//! `feedrate plan`: prints the plan of a run and what it requires, without running it.
 
 use super::mlperf;
 use crate::cli::DataArguments;
@@ -28,10 +28,10 @@ use serde::Serialize;
 pub(crate) struct PlanArguments {
     #[command(flatten)]
     data: DataArguments,
-    /// Memory of a client host, for the size of an MLPerf dataset [default: this machine's].
+    /// Memory of each client host, which determines the size of an MLPerf dataset [default: this machine's].
     #[arg(long, value_name = "SIZE", value_parser = bytes, help_heading = HEADING)]
     memory: Option<u64>,
-    /// Client hosts of such memory.
+    /// Number of client hosts.
     #[arg(long, value_name = "H", default_value_t = 1, value_parser = value_parser!(u32).range(1..), help_heading = HEADING)]
     hosts: u32,
 }
@@ -43,14 +43,14 @@ fn bytes(text: &str) -> Result<u64, String> {
     found.map(|bytes| bytes as u64).ok_or_else(|| "write a size, as in `256GiB`".into())
 }
 
-/// Print the plan.
+/// Prints the plan.
 pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Exit> {
     let hosts = Hosts { memory_bytes: arguments.memory, count: arguments.hosts };
     let request = &arguments.data.request();
     let json = arguments.data.json;
     match folder::resolve(request, &TERMINAL) {
         Ok(resolved) => show(resolved, request, hosts, None, json),
-        // How many files the accelerators need is what a plan is to say.
+        // With too few files, a plan reports how many MLPerf's rules require.
         Err(refusal) => match with_enough_files(request, hosts) {
             Some((enough, own_files)) => {
                 let resolved = folder::resolve(&enough, &TERMINAL)?;
@@ -61,7 +61,7 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Exit> {
     }
 }
 
-/// The same as a command with such a request would make it.
+/// Prints the plan of another command's request.
 pub(super) fn dry_run(request: &Request, json: bool) -> anyhow::Result<Exit> {
     let resolved = folder::resolve(request, &TERMINAL)?;
     show(resolved, request, Hosts { memory_bytes: None, count: 1 }, None, json)
@@ -70,26 +70,26 @@ pub(super) fn dry_run(request: &Request, json: bool) -> anyhow::Result<Exit> {
 /// Output of `plan --json`.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct PlanOutput<'a> {
-    /// All that is decided before the run.
+    /// All decisions that are made before the run.
     #[schemars(with = "OpenObject")]
     plan: &'a Plan,
-    /// Consequences: bytes, memory, times, the required rate.
+    /// Estimated bytes, memory, times and required rate.
     #[schemars(with = "OpenObject")]
     estimate: Estimate,
-    /// Free bytes of the file system of the data.
+    /// Free bytes on the data folder's file system.
     free_bytes: Option<u64>,
-    /// Checkpoints; `null` for none.
+    /// Plan of checkpoints; `null` without checkpoints.
     #[schemars(with = "Option<OpenObject>")]
     checkpoint: Option<&'a CheckpointPlan>,
-    /// MLPerf Storage's rules for the workload: the least files, and utilisation; `null` if it has none.
+    /// MLPerf Storage's requirements on files and utilisation; `null` if it has none for the workload.
     mlperf: Option<MlperfOutput>,
-    /// Keys that are given and change nothing.
+    /// Given keys that have no effect.
     without_effect: Vec<IneffectiveKey>,
-    /// The workload with every override, as YAML.
+    /// The workload with all overrides, as YAML.
     config: String,
 }
 
-/// Print it. `own_files` is the workload's number of files where the plan has another one.
+/// Prints a plan. `own_files` is the workload's number of files, if the plan uses another number.
 fn show(
     resolved: Resolved,
     request: &Request,
@@ -104,12 +104,12 @@ fn show(
     }
     let Resolved { plan, data_root, .. } = &resolved;
     let is_ours = !plan.is_checkpoint_only() && !resolved.workload.dataset_foreign;
-    // A plan needs no storage, until one is named or it is that of a run.
+    // Free space matters only if the user named the storage, or for the dry run of a run.
     let has_storage = request.data.is_some() || request.processes.is_some();
     let short = (is_ours && has_storage)
         .then(|| room::shortage(plan, data_root, &room::Reserved::default()))
         .flatten();
-    // A folder's name makes no workload of MLPerf's.
+    // A workload of the user's own files is not one of MLPerf's, even if its name is the same.
     let is_foreign = resolved.workload.dataset_foreign;
     let requirement =
         if is_foreign { None } else { Requirement::new(plan, request, hosts, own_files) };
@@ -132,16 +132,17 @@ fn show(
         );
         if let Some(short) = short {
             let hint = room::hint(request, &short);
-            page += &format!("\nno room: {short}\n  {hint}");
+            page += &format!("\nnot enough space: {short}\n  {hint}");
         }
         messages::print_page(&page)?;
     }
     Ok(Exit::Fine)
 }
 
-/// All that is decided, a line each.
+/// The plan as text, with a line for each decision.
 pub(super) fn page(resolved: &Resolved, request: &Request) -> String {
-    let (plan, estimate) = (&resolved.plan, catalog::estimate(&resolved.plan));
+    let plan = &resolved.plan;
+    let estimate = catalog::estimate(plan);
     let mut rows: Vec<(&str, String)> = vec![
         ("workload", format!("{} (model {})", plan.workload, plan.model)),
         ("accelerators", units::count(plan.accelerators.into())),
@@ -163,10 +164,10 @@ pub(super) fn page(resolved: &Resolved, request: &Request) -> String {
     out
 }
 
-/// The data to be read, and the rate at which it must come.
+/// Rows on the dataset, loader and schedule, and the required rate.
 fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, String)> {
     let Plan { dataset, loader, train, .. } = &resolved.plan;
-    // How much is saved by packing depends on the content.
+    // The effect of compression depends on the content.
     let about = if estimate.packs { "about " } else { "" };
     let dataset = format!(
         "{} of {} ({} to evaluate), {about}{} on storage, under {}",
@@ -186,14 +187,14 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
         sample += &format!(" decoded, about {stored} on storage");
     }
     let loader = format!(
-        "{}, batches of {}, {} each, at most {} in flight",
+        "{}, batches of {}, {} per accelerator, at most {} in flight",
         loader.kind,
         loader.batch_size,
         units::counted(loader.workers.into(), "worker"),
         units::counted(loader.batches_in_flight.into(), "batch"),
     );
     let mut schedule = format!(
-        "{} of {}, {} in all, {} of compute a step",
+        "{} of {}, {} in total, {} of compute per step",
         units::counted(train.epochs_run().into(), "epoch"),
         units::counted(estimate.steps_per_epoch, "step"),
         units::counted(estimate.steps, "step"),
@@ -201,60 +202,66 @@ fn training(resolved: &Resolved, estimate: &Estimate) -> Vec<(&'static str, Stri
     );
     if estimate.dropped_samples > 0 {
         let dropped = units::counted(estimate.dropped_samples, "sample");
-        schedule += &format!("; dropped, as too few for a step: {dropped}");
+        schedule += &format!("; dropped, too few for a step: {dropped}");
     }
     let each = units::bytes(estimate.accelerator_epoch_bytes as u64);
     let epoch = units::seconds(estimate.epoch_least_s);
-    let of_storage = if estimate.client.is_some() { " for storage" } else { "" };
+    let for_storage = if estimate.client.is_some() { " for storage" } else { "" };
     let mut rows = vec![
         ("dataset", dataset),
         ("sample", sample),
         ("loader", loader),
         ("schedule", schedule),
-        ("each accelerator", format!("reads {about}{each} in an epoch")),
+        ("each accelerator", format!("reads {about}{each} per epoch")),
     ];
     rows.extend(client(&resolved.plan.loader, estimate).map(|client| ("client", client)));
     rows.push((
         "an epoch takes",
-        format!("at least {epoch}, if no accelerator ever waits{of_storage}"),
+        format!("at least {epoch}, if no accelerator ever waits{for_storage}"),
     ));
     rows.extend(estimate.needed_bytes_per_second.map(|needed| {
-        let each = needed / f64::from(resolved.plan.accelerators);
-        let [all, each] = [needed, each].map(units::bytes_per_second);
-        let each = match resolved.plan.accelerators {
+        let total = units::bytes_per_second(needed);
+        let accelerators = resolved.plan.accelerators;
+        let share = match accelerators {
             1 => String::new(),
-            _ => format!(", {each} for each accelerator"),
+            _ => {
+                let each = units::bytes_per_second(needed / f64::from(accelerators));
+                format!(", {each} for each accelerator")
+            }
         };
-        ("required rate", format!("{about}{all} from the storage{each}"))
+        ("required rate", format!("{about}{total} from the storage{share}"))
     }));
     if let Some(rate) = resolved.plan.storage.throttle_bytes_per_second {
-        rows.push(("throttle", format!("reads are held to {}", units::bytes_per_second(rate))));
-        let all = estimate.accelerator_epoch_bytes * f64::from(resolved.plan.accelerators);
-        let least = units::seconds((all / rate).max(estimate.epoch_least_s));
-        rows.push(("so an epoch takes", format!("at least {least}")));
+        let limit = units::bytes_per_second(rate);
+        rows.push(("throttle", format!("reads are limited to {limit}")));
+        let bytes = estimate.accelerator_epoch_bytes * f64::from(resolved.plan.accelerators);
+        let least = units::seconds((bytes / rate).max(estimate.epoch_least_s));
+        rows.push(("throttled epoch", format!("at least {least}")));
     }
     let memory = units::bytes(estimate.loader_memory_bytes as u64);
     rows.push(("own buffers", format!("about {memory}")));
     rows
 }
 
-/// Its name, and the processor time that it needs.
+/// The emulated client's name and processor time; `None` without one.
 fn client(loader: &LoaderPlan, estimate: &Estimate) -> Option<String> {
-    let (client, times) = (loader.client.as_ref()?, estimate.client?);
+    let client = loader.client.as_ref()?;
+    let times = estimate.client?;
     let name = client.name.as_deref().unwrap_or("calibrated");
-    let [worker, receive, start] =
-        [times.worker_batch_s, times.receive_batch_s, times.start_s].map(units::seconds);
-    Some(match loader.workers {
-        0 => format!("{name}: the training's process needs {worker} for a batch"),
-        _ => format!(
-            "{name}: for a batch workers need {worker}, the training's process {receive}; {start} to start an epoch"
-        ),
-    })
+    let worker = units::seconds(times.worker_batch_s);
+    if loader.workers == 0 {
+        return Some(format!("{name}: the training process needs {worker} per batch"));
+    }
+    let receive = units::seconds(times.receive_batch_s);
+    let start = units::seconds(times.start_s);
+    Some(format!(
+        "{name}: a worker needs {worker} per batch, the training process {receive}; {start} to start an epoch"
+    ))
 }
 
 fn evaluation(plan: &EvaluationPlan) -> String {
     format!(
-        "{} of {} with batches of {}, {} of compute a step, the first after epoch {}",
+        "{} of {} with batches of {}, {} of compute per step, the first after epoch {}",
         units::counted(plan.train.epochs.into(), "evaluation"),
         units::counted(plan.train.steps_per_epoch, "step"),
         plan.loader.batch_size,
@@ -265,19 +272,19 @@ fn evaluation(plan: &EvaluationPlan) -> String {
 
 fn checkpoint(plan: &CheckpointPlan) -> String {
     let times = plan.alone.as_ref().map_or(String::new(), |alone| {
-        let [writes, reads] =
-            [alone.writes, alone.reads].map(|times| units::counted(times, "time"));
+        let writes = units::counted(alone.writes, "time");
+        let reads = units::counted(alone.reads, "time");
         format!(", {writes} written and {reads} read")
     });
-    let all = units::bytes_binary(plan.total_bytes);
+    let total = units::bytes_binary(plan.total_bytes);
     let files = units::counted(plan.total_files, "file");
     let writers = match plan.state.writers() {
         1 => String::new(),
         ranks => format!(
-            " of {}, at most {} of one",
+            " of {}, at most {} per rank",
             units::counted(ranks, "rank"),
             units::bytes_binary(plan.rank_bytes_max)
         ),
     };
-    format!("{all} in {files}{writers}{times}")
+    format!("{total} in {files}{writers}{times}")
 }

@@ -1,11 +1,11 @@
-//! Pages of docs/reference, made from the tables that the program itself reads. Nothing on them is typed.
+//! Generates the pages of docs/reference from the tables of the program, and tests that they are up to date.
 //!
-//! To add one: a function that makes its text, its row in [`PAGES`], its line in docs/SUMMARY.md.
+//! To add a page: a function that returns its text, a row in [`PAGES`], a line in docs/SUMMARY.md.
 
 use super::list::{ListedFamily, listed};
 use super::schema::schema_of;
 use super::{Arguments, EXIT_CODES};
-use clap::Command;
+use clap::{Arg, Command};
 use feedrate_measure::doubt::{self, DoubtKind};
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{Better, METRICS};
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// A page: its file, and the function that makes its text.
+/// A page: its file name, and the function that returns its text.
 type Page = (&'static str, fn() -> String);
 
 const PAGES: &[Page] = &[
@@ -33,13 +33,13 @@ const PAGES: &[Page] = &[
 ];
 
 const MADE: &str = "<!-- Made by the program: UPDATE_DOCS=1 cargo test -p feedrate reference -->";
-/// Documented commands that the program's help leaves out: packages and other programs call them.
+/// Commands that are documented but hidden in the program's help, since packages and other programs call them.
 const NOT_IN_HELP: [&str; 3] = ["schema", "completions", "man"];
-/// Columns of help.
+/// Width of the help texts in columns.
 const HELP_WIDTH: usize = 100;
 
 #[test]
-fn reference_pages_are_those_of_the_program() {
+fn reference_pages_are_up_to_date() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
     let mut stale = Vec::new();
     for (name, make) in PAGES {
@@ -53,43 +53,72 @@ fn reference_pages_are_those_of_the_program() {
     assert!(stale.is_empty(), "{stale:?}: run UPDATE_DOCS=1 cargo test -p feedrate reference");
 }
 
+const COMMANDS_INTRODUCTION: &str = "Options that a command shares with `feedrate run` are described only there. All commands have the options below `General`.";
+
 /// Each command with its help.
 fn commands() -> String {
-    let mut page = format!("# Commands\n\n{MADE}\n");
+    let mut page = format!("# Commands\n\n{MADE}\n\n{COMMANDS_INTRODUCTION}\n");
     let mut program = Arguments::program().term_width(HELP_WIDTH);
     program.build();
-    write_command(&mut page, &program, "feedrate");
+    let run = program.find_subcommand("run").unwrap().clone();
+    write_command(&mut page, &program, "feedrate", &run);
     page
 }
 
-fn write_command(page: &mut String, command: &Command, name: &str) {
-    // Exit codes are in the long help of the program; no other command has one.
-    let mut command = command.clone().bin_name(name);
-    let help = if name == "feedrate" { command.render_long_help() } else { command.render_help() };
+/// Writes the help of a command and its subcommands, without the options that are described at `run`.
+fn write_command(page: &mut String, command: &Command, name: &str, run: &Command) {
+    let is_shared = |argument: &Arg| {
+        let is_option = argument.get_long().is_some() && !argument.is_hide_set();
+        let mut known = run.get_arguments().filter(|known| known.get_id() == argument.get_id());
+        let text = |argument: &Arg| argument.get_help().map(ToString::to_string);
+        is_option && known.any(|known| text(known) == text(argument))
+    };
+    let mut shown = command.clone().bin_name(name);
+    let mut note = String::new();
+    if !["feedrate", "feedrate run"].contains(&name) {
+        let shared = command.get_arguments().filter(|argument| is_shared(argument));
+        let named = shared.filter(|argument| argument.get_help_heading() != Some("General"));
+        let names: Vec<String> =
+            named.filter_map(Arg::get_long).map(|long| format!("`--{long}`")).collect();
+        if !names.is_empty() {
+            note = format!("\nAs for `feedrate run`: {}.\n", names.join(", "));
+        }
+        // Without an override, `[OPTIONS]` disappears if all options are hidden.
+        let usage = shown.render_usage().to_string();
+        let usage = usage.trim_start_matches("Usage: ").to_string();
+        shown = shown
+            .override_usage(usage)
+            .mut_args(|argument| if is_shared(&argument) { argument.hide(true) } else { argument });
+    }
+    // Exit codes are in the long help of the program; no other command has a long help.
+    let help = if name == "feedrate" { shown.render_long_help() } else { shown.render_help() };
     let help = help.to_string();
     let help: Vec<&str> = help.lines().map(str::trim_end).collect();
-    writeln!(page, "\n## {name}\n\n```text\n{}\n```", help.join("\n").trim_end()).unwrap();
+    writeln!(page, "\n## {name}\n\n```text\n{}\n```\n{note}", help.join("\n").trim_end()).unwrap();
+    while page.ends_with("\n\n") {
+        page.pop();
+    }
     for inner in command.get_subcommands() {
         let is_documented = !inner.is_hide_set() || NOT_IN_HELP.contains(&inner.get_name());
         if is_documented && inner.get_name() != "help" {
-            write_command(page, inner, &format!("{name} {}", inner.get_name()));
+            write_command(page, inner, &format!("{name} {}", inner.get_name()), run);
         }
     }
 }
 
 fn workloads() -> String {
-    let introduction = "Each is a YAML file in the program; `feedrate list NAME` prints it.";
+    let introduction = "YAML files that are part of the program; `feedrate list NAME` prints one.";
     table("Bundled workloads", introduction, ["workload", "stands for", "note"], {
         listed(ListedFamily::Workloads)
             .into_iter()
-            .map(|one| [code(&one.name), one.summary, one.notes])
+            .map(|workload| [code(&workload.name), workload.summary, workload.notes])
     })
 }
 
-/// Formats, storages, engines, loaders: families with few members, and those of studies.
+/// The families with few members, such as formats, storages and loaders.
 fn members() -> String {
     let mut page = format!(
-        "# What is built in\n\n{MADE}\n\n`feedrate list FAMILY` prints the same. The last column has a member's abilities or options.\n"
+        "# Built-in formats, storages, loaders and more\n\n{MADE}\n\n`feedrate list FAMILY` prints the same. The last column lists abilities or options.\n"
     );
     for (title, key, family) in [
         ("Formats", "`dataset.format`", ListedFamily::Formats),
@@ -107,15 +136,15 @@ fn members() -> String {
         ("Rules of advice", "`advise`", ListedFamily::Advice),
     ] {
         writeln!(page, "\n## {title}\n\n| {key} | | |\n|---|---|---|").unwrap();
-        for one in listed(family) {
-            row(&mut page, &[code(&one.name), one.summary, one.notes]);
+        for member in listed(family) {
+            row(&mut page, &[code(&member.name), member.summary, member.notes]);
         }
     }
     page
 }
 
 fn metrics() -> String {
-    let introduction = "Numbers of a run, in `run`, `show`, `--json` (at the path given), `summary.json`, `--response` and on axes. [Numbers](../guide/numbers.md) explains the important ones.";
+    let introduction = "Metrics of a run, as in `run`, `show`, `--json` (at the given path), `summary.json`, `--response` and on axes. [Numbers](../guide/numbers.md) explains the important ones.";
     let columns = ["metric", "definition", "unit", "good", "in JSON", "DLIO's name"];
     table("Metrics", introduction, columns, {
         METRICS.iter().map(|metric| {
@@ -124,14 +153,20 @@ fn metrics() -> String {
                 Better::Lower => "low",
             };
             let reported = metric.reported_as.map_or_else(String::new, |(name, _)| code(name));
-            let [name, path] = [metric.label(), metric.path].map(code);
-            [name, metric.meaning(), metric.unit.name().into(), good.into(), path, reported]
+            [
+                code(metric.label()),
+                metric.meaning(),
+                metric.unit.name().into(),
+                good.into(),
+                code(metric.path),
+                reported,
+            ]
         })
     })
 }
 
 fn doubts() -> String {
-    let introduction = "Named reasons not to believe a number. `invalid`: the run must not be used; `warning`: look before you use it; `note`: good to know.";
+    let introduction = "Named reasons not to trust a number. `invalid`: the run must not be used; `warning`: the answer could change; `note`: context.";
     let mut page = format!("# Doubts\n\n{MADE}\n\n{introduction}\n");
     let records: Vec<&DoubtKind> = doubt::DOUBTS.iter().map(|doubt| &doubt.kind).collect();
     let results = feedrate_results::doubt::DOUBTS.iter().map(|doubt| &doubt.kind).collect();
@@ -153,7 +188,8 @@ fn doubts() -> String {
 }
 
 fn plots() -> String {
-    let introduction = "`feedrate plot NAME PATH… -o FILE`; [Plots](../guide/plots.md) shows how.";
+    let introduction =
+        "Draw one by `feedrate plot NAME PATH… -o FILE` (see [Plots](../guide/plots.md)).";
     table("Plots", introduction, ["plot", "shows", "other response"], {
         let responses = PLOTS.iter().map(|plot| {
             let names = plot.responses.iter().map(|metric| code(metric.id.name()));
@@ -162,27 +198,27 @@ fn plots() -> String {
         listed(ListedFamily::Plots)
             .into_iter()
             .zip(responses)
-            .map(|(one, response)| [code(&one.name), one.summary, response])
+            .map(|(plot, response)| [code(&plot.name), plot.summary, response])
     })
 }
 
-/// The line below the program's help, as a table.
+/// The exit codes in the program's help, as a table.
 fn exit_codes() -> String {
     let (_, codes) = EXIT_CODES.split_once(": ").unwrap();
     table(
         "Exit codes",
-        "`dlio_benchmark` has 255 too: more steps are wanted than the data has.",
+        "`dlio_benchmark` also uses 255: more steps are configured than the data has.",
         ["code", "means"],
         {
-            codes.trim_end_matches('.').split("; ").map(|one| {
-                let (code, means) = one.split_once(' ').unwrap();
+            codes.trim_end_matches('.').split("; ").map(|entry| {
+                let (code, means) = entry.split_once(' ').unwrap();
                 [code.to_string(), means.to_string()]
             })
         },
     )
 }
 
-/// A command for each object that `--json` prints, but for that of a hidden command.
+/// An example command for each object that `--json` prints, except in hidden commands.
 const PRINTED_BY: [(&str, &str); 27] = [
     ("run", "feedrate run quickstart --json"),
     ("plan", "feedrate plan quickstart --json"),
@@ -214,8 +250,8 @@ const PRINTED_BY: [(&str, &str); 27] = [
 ];
 
 const JSON_INTRODUCTION: &str = "`--json` prints one object on stdout, on one line; notes and errors go to stderr. Each object begins with `feedrate`, the version of the
-program, and `schema`, its name and version, which is raised when a key goes or changes its meaning; keys may be added. What is not known is `null`
-or has no key. `feedrate schema NAME` prints the whole JSON Schema, the keys of inner objects too; [schemas.json](schemas.json) has all.";
+program, and `schema`, its name and version. The version is raised when a key is removed or changes its meaning; keys may be added. Unknown values
+are `null` or left out. `feedrate schema NAME` prints a JSON Schema, including inner objects; [schemas.json](schemas.json) has all of them.";
 
 /// Each object that `--json` prints, with a command that prints it and its keys.
 fn json() -> String {
@@ -227,55 +263,55 @@ fn json() -> String {
         let schema = Schema::named(name).unwrap();
         writeln!(page, "\n## {name}\n\n`{command}` prints `{}`:\n", schema.versioned()).unwrap();
         page += "| key | value | meaning |\n|---|---|---|\n";
-        let whole = schema_of(schema);
-        for (key, of) in whole["properties"].as_object().unwrap() {
+        let root = schema_of(schema);
+        for (key, property) in root["properties"].as_object().unwrap() {
             if ["feedrate", "schema"].contains(&key.as_str()) {
                 continue;
             }
-            let meaning = of["description"].as_str().unwrap_or_default();
+            let meaning = property["description"].as_str().unwrap_or_default();
             let meaning = meaning.split("\n\n").next().unwrap_or_default().replace('\n', " ");
-            row(&mut page, &[code(key), kind_of(of, &whole).join(" or "), meaning]);
+            row(&mut page, &[code(key), kinds(property, &root).join(" or "), meaning]);
         }
     }
     page
 }
 
-/// Kinds of values that a schema allows, in words.
-fn kind_of(of: &Value, whole: &Value) -> Vec<String> {
-    if let Some(inner) = of["$ref"].as_str().and_then(|path| path.strip_prefix('#')) {
-        return kind_of(whole.pointer(inner).unwrap(), whole);
+/// Types of values that a schema allows, in words. References are resolved in `root`.
+fn kinds(schema: &Value, root: &Value) -> Vec<String> {
+    if let Some(inner) = schema["$ref"].as_str().and_then(|path| path.strip_prefix('#')) {
+        return kinds(root.pointer(inner).unwrap(), root);
     }
-    if let Some(one) = ["anyOf", "oneOf"].iter().find_map(|key| of[key].as_array()) {
-        let mut kinds: Vec<String> = one.iter().flat_map(|of| kind_of(of, whole)).collect();
-        kinds.dedup();
-        return kinds;
+    if let Some(choices) = ["anyOf", "oneOf"].iter().find_map(|key| schema[key].as_array()) {
+        let mut names: Vec<String> = choices.iter().flat_map(|inner| kinds(inner, root)).collect();
+        names.dedup();
+        return names;
     }
-    let types = match &of["type"] {
+    let types = match &schema["type"] {
         Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
-        Value::String(one) => vec![one.as_str()],
-        _ if of["const"].is_string() => vec!["string"],
+        Value::String(name) => vec![name.as_str()],
+        _ if schema["const"].is_string() => vec!["string"],
         _ => vec!["any"],
     };
-    types.into_iter().map(|one| if one == "string" { "text" } else { one }.to_string()).collect()
+    types.into_iter().map(|name| if name == "string" { "text" } else { name }.into()).collect()
 }
 
 fn keys() -> String {
     let mut page = format!("# Keys of a workload\n\n{MADE}\n\n{KEYS_INTRODUCTION}\n");
     for (alias, section) in SECTION_ALIASES {
-        writeln!(page, "The section `{section}` may also be called `{alias}`; where both give a key, `{alias}` wins.").unwrap();
+        writeln!(page, "The section `{section}` may also be called `{alias}`; if both set a key, `{alias}` wins.").unwrap();
     }
     let (ignored, keys): (Vec<&KeyInfo>, Vec<_>) =
         KEYS.iter().partition(|key| key.origin == Origin::Ignored);
     let mut section = None;
     for key in keys {
-        let own = key.path.split_once('.').map_or("top level", |(section, _)| section);
-        if section != Some(own) {
+        let key_section = key.path.split_once('.').map_or("top level", |(section, _)| section);
+        if section != Some(key_section) {
             writeln!(
                 page,
-                "\n## {own}\n\n| key | value | default | meaning | effect |\n|---|---|---|---|---|"
+                "\n## {key_section}\n\n| key | value | default | meaning | effect |\n|---|---|---|---|---|"
             )
             .unwrap();
-            section = Some(own);
+            section = Some(key_section);
         }
         write_key(&mut page, key);
     }
@@ -287,24 +323,24 @@ fn keys() -> String {
 }
 
 const KEYS_INTRODUCTION: &str = "A workload is a YAML file of these keys. Each can be overridden on the command line, as `reader.batch_size=4` or in
-Hydra's ways: `++workload.reader.batch_size=4`, `+key=value`, `~key`, lists `[64,64]`, dictionaries `{mean:1.0,stdev:0.1}`.
+Hydra's forms: `++workload.reader.batch_size=4`, `+key=value`, `~key`, lists `[64,64]`, dictionaries `{mean:1.0,stdev:0.1}`.
 
-Keys marked * are feedrate's own; the others are DLIO's. Keys whose effect is \"not built yet\" are accepted, and refused only where the
-plan would reach them. Bytes may be written with a unit, `8MiB` or `1.5GB`. A time is a number of seconds or a distribution:
+Keys marked * are feedrate's own; the others are DLIO's. Keys whose effect is \"not built yet\" are accepted, and refused only if the
+plan would use them. Bytes may be written with a unit, `8MiB` or `1.5GB`. A time is a number of seconds or a distribution:
 `{mean: 0.3, stdev: 0.01}`, or with `type`: `normal` (`mean`, `stdev`), `uniform` (`min`, `max`), `gamma` (`shape`, `scale`),
 `exponential` (`scale`), `poisson` (`lam`).
 ";
 
 const KEYS_IGNORED: &str = "\n## without effect
 
-Files in use carry these keys; DLIO ignores them, and so does feedrate, with a warning.
+Existing workload files contain these keys. DLIO ignores them; feedrate does too, with a warning.
 
 | key | why it exists |
 |---|---|
 ";
 
 fn write_key(page: &mut String, key: &KeyInfo) {
-    let own = if key.origin == Origin::Feedrate { " *" } else { "" };
+    let mark = if key.origin == Origin::Feedrate { " *" } else { "" };
     let alias: String = key.aliases.iter().map(|alias| format!(", also `{alias}`")).collect();
     let is_in_kind = key.unit.is_empty() || key.kind.contains(key.unit);
     let unit = if is_in_kind { String::new() } else { format!(", {}", key.unit) };
@@ -313,7 +349,7 @@ fn write_key(page: &mut String, key: &KeyInfo) {
         Effect::NotYet { feature } => format!("not built yet: {feature}"),
         Effect::Nothing { reason } => format!("none: {reason}"),
     };
-    let name = format!("`{}`{own}{alias}", key.path);
+    let name = format!("`{}`{mark}{alias}", key.path);
     row(
         page,
         &[name, format!("{}{unit}", key.kind), code(key.default), key.meaning.into(), effect],

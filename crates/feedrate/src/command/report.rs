@@ -1,4 +1,4 @@
-//! `feedrate report`: what results say, as a page, a document or tables.
+//! `feedrate report`: writes a report on results, as a page, a document or tables.
 
 use crate::exit::Exit;
 use crate::messages;
@@ -21,16 +21,16 @@ Examples:
   feedrate report study.csv -o table.tex
   feedrate report results/nfs results/lustre -o both.html")]
 pub(super) struct ReportArguments {
-    /// Folders of runs (feedrate's, DLIO's or MLPerf Storage's), folders above several, or CSVs of studies; several are told apart.
+    /// Folders of one or several runs (feedrate's, DLIO's or MLPerf Storage's), or CSVs of studies.
     #[arg(required = true, value_name = "DIR")]
     results: Vec<PathBuf>,
-    /// Write to this file, in the format of its ending: html, md, csv, tex or json [default: Markdown on stdout].
+    /// File to write; its extension selects the format: html, md, csv, tex or json [default: Markdown on stdout].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// html, markdown, csv, csv-std, tidy, latex or json [default: by the ending of FILE].
+    /// Format: html, markdown, csv, csv-std, tidy, latex or json [default: by the extension of FILE].
     #[arg(long, value_name = "NAME")]
     format: Option<String>,
-    /// Title of the report [default: `Report on` and what was given].
+    /// Title of the report [default: `Report on` with the folders' names].
     #[arg(long)]
     title: Option<String>,
     /// Replace the file if it exists.
@@ -41,15 +41,15 @@ pub(super) struct ReportArguments {
     json: bool,
 }
 
-/// Write it.
+/// Writes the report.
 pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
     let ReportArguments { results, output: target, title, .. } = arguments;
     let output = output(arguments)?;
-    // A name alone is in this folder.
+    // The parent of a bare file name is the empty path.
     let folder = target.as_deref().and_then(Path::parent).map(|folder| Path::new(".").join(folder));
     if let Some(folder) = folder.as_ref().filter(|folder| !folder.is_dir()) {
         let message = format!("there is no folder `{}`", folder.display());
-        return refuse(message, "make it first");
+        return refuse(message, "create it first");
     }
     if let Some(target) = target {
         refuse_existing(target, Some(arguments.force))?;
@@ -78,11 +78,10 @@ pub(super) fn report(arguments: &ReportArguments) -> anyhow::Result<Exit> {
 fn output(arguments: &ReportArguments) -> Result<&'static ReportOutput, Refusal> {
     let (found, message) = match (&arguments.format, &arguments.output) {
         _ if arguments.json => (find("json"), String::new()),
-        (Some(name), _) => (find(name), format!("there is no format `{name}`")),
-        (None, Some(file)) => (
-            for_file(file),
-            format!("the ending of `{}` names no format of reports", file.display()),
-        ),
+        (Some(name), _) => (find(name), format!("unknown report format: `{name}`")),
+        (None, Some(file)) => {
+            (for_file(file), format!("unknown report format: `{}`", file.display()))
+        }
         (None, None) => (find("markdown"), String::new()),
     };
     found.ok_or_else(|| {

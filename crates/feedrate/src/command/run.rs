@@ -1,7 +1,7 @@
-//! `feedrate run`: generate what is missing, train, say whether the storage kept up.
+//! `feedrate run`: generates missing files, runs the workload, and reports whether the storage kept up.
 
 use super::{calibrate, plan};
-use crate::cli::{CacheArguments, DataArguments, LaunchArguments, OUTPUT, StepArguments, WHAT};
+use crate::cli::{CacheArguments, DataArguments, LaunchArguments, OUTPUT, StepArguments, WORKLOAD};
 use crate::exit::Exit;
 use crate::gate::GateArguments;
 use crate::summary::{self, OutputMode};
@@ -25,7 +25,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Examples:
-  feedrate run unet3d_h100 -n 4 --data /mnt/fs    does it feed 4 accelerators?
+  feedrate run unet3d_h100 -n 4 --data /mnt/fs    enough for 4 accelerators?
   feedrate run my.yaml reader.read_threads=8 --scale 0.1    a tenth of the data
   feedrate run --data DIR --batch 64 --compute 50ms    your own files")]
 pub(super) struct RunArguments {
@@ -33,40 +33,40 @@ pub(super) struct RunArguments {
     pub(super) data: DataArguments,
     #[command(flatten)]
     pub(super) step: StepArguments,
-    /// Compare every byte that is read with what was generated.
-    #[arg(long, help_heading = WHAT)]
+    /// Verify every byte that is read against the generated content.
+    #[arg(long, help_heading = WORKLOAD)]
     pub(super) verify: bool,
     #[command(flatten)]
     pub(super) cache: CacheArguments,
     /// Folder of all results [default: the workload's `output.folder`, else `results`].
     #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     pub(super) results: Option<PathBuf>,
-    /// Folder of this run's results, new or empty [default: one named by the time, in the folder of all results].
+    /// Folder of this run's results, new or empty [default: a folder named by the time, in the folder of all results].
     #[arg(long, value_name = "DIR", conflicts_with = "results", help_heading = OUTPUT)]
     pub(super) run_dir: Option<PathBuf>,
-    /// Write DLIO's two files of each accelerator even if there are more than 1,024.
+    /// Write DLIO's two files per accelerator even for more than 1,024 accelerators.
     #[arg(long, help_heading = OUTPUT)]
     pub(super) rank_files: bool,
-    /// Print all that is known of the run, as `feedrate show` does, not the answer alone.
+    /// Print all measurements, like `feedrate show`, instead of the answer only.
     #[arg(long, help_heading = OUTPUT)]
     pub(super) details: bool,
-    /// Only say what would run, as `feedrate plan` does.
-    #[arg(long, help_heading = WHAT)]
+    /// Print the plan, like `feedrate plan`, and run nothing.
+    #[arg(long, help_heading = WORKLOAD)]
     pub(super) dry_run: bool,
-    /// Write the workload as it is run, with every override, to this file.
+    /// Write the workload with all overrides to this file.
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(super) write_yaml: Option<PathBuf>,
-    /// Write each I/O operation and step to a trace, `NAME.pfw.gz`, for Perfetto or dfanalyzer; each of several ranks writes its own.
+    /// Write a trace of every I/O operation and step, `NAME.pfw.gz`, for Perfetto or dfanalyzer; one file per rank.
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(super) trace: Option<PathBuf>,
     #[command(flatten)]
     pub(super) gates: GateArguments,
     #[command(flatten)]
     pub(super) launch: LaunchArguments,
-    /// Hydra's flag for several runs, answered with the study that makes them.
+    /// Hydra's flag for several runs. It is refused with a hint on the equivalent study.
     #[arg(short, long, hide = true)]
     pub(super) multirun: bool,
-    /// The run's place in its study, as JSON, for its record.
+    /// JSON file with the run's place in its study, copied into the record.
     #[arg(long, value_name = "FILE", hide = true)]
     pub(super) study: Option<PathBuf>,
 }
@@ -75,7 +75,7 @@ impl RunArguments {
     /// The request for a run of `processes` processes.
     pub(super) fn request(&self, processes: u32) -> Request {
         let mut request = self.data.request();
-        request.overrides.extend(self.step.clone().take());
+        request.overrides.extend(self.step.clone().take_overrides());
         let cache = self.cache.cache();
         Request { processes: Some(processes), cache, verify: self.verify, ..request }
     }
@@ -93,7 +93,7 @@ impl RunArguments {
         }
     }
 
-    /// Prints what a run measured.
+    /// Prints the result of a run, and tests the conditions on it.
     fn report(&self, outcome: &RunOutcome) -> anyhow::Result<Exit> {
         let RunOutcome { record, folder, found, .. } = outcome;
         let mut summary = AnsweredSummary::new(record);
@@ -123,7 +123,7 @@ pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<Exit> {
     Ok(exit.unwrap_or(Exit::Fine))
 }
 
-/// The command that measures the job with its own code, for a run of a user's files, which measures the storage only.
+/// Next command after a run on the user's own files: such a run measures only the storage, the next one includes the user's code.
 fn follow_up(arguments: &RunArguments, record: &Record) -> Option<String> {
     let plan = &record.plan;
     let is_foreign = record.data_request.as_ref().is_some_and(|request| request.foreign);
@@ -136,22 +136,20 @@ fn follow_up(arguments: &RunArguments, record: &Record) -> Option<String> {
         let workload = file.display().to_string();
         request = Request { workload, accelerators, cache, ..Request::default() };
     }
-    let (whose, command) = match ClientProfile::find_for(plan) {
+    let (code, command) = match ClientProfile::find_for(plan) {
         Some(profile) => {
             request.overrides.push(format!("client={}", profile.name));
             let words = request.run_arguments().into_iter();
             let words =
                 ["feedrate".into()].into_iter().chain(words.filter(|word| !word.is_empty()));
-            ("plain PyTorch's code", bash_command(&words.collect::<Vec<_>>()))
+            ("the costs of plain PyTorch code", bash_command(&words.collect::<Vec<_>>()))
         }
-        None => {
-            ("your own code, measured once", calibrate::command(&plan.loader, &request.workload))
-        }
+        None => ("the costs of your own code", calibrate::command(&plan.loader, &request.workload)),
     };
-    Some(format!("Your job's question, with {whose}:\n  {command}"))
+    Some(format!("To include {code}:\n  {command}"))
 }
 
-/// Prints a line for each epoch and checkpoint.
+/// Prints a line per epoch and checkpoint.
 struct EpochLines {
     is_shown: bool,
 }

@@ -1,4 +1,4 @@
-//! `feedrate scan`: what a folder of files holds.
+//! `feedrate scan`: reports the number, size and format of the files in a folder.
 
 use crate::exit::Exit;
 use crate::messages;
@@ -14,14 +14,14 @@ use std::path::PathBuf;
 Examples:
   feedrate scan /mnt/fs/imagenet")]
 pub(super) struct ScanArguments {
-    /// Folder of the files; folders in it are searched too.
+    /// Folder of the files, searched recursively.
     folder: PathBuf,
     /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
 }
 
-/// Describe the files of a folder.
+/// Prints a description of the files in a folder.
 pub(super) fn scan(arguments: &ScanArguments) -> anyhow::Result<Exit> {
     let names = tempfile::tempdir()?;
     let found = folder::scan(&arguments.folder, &names.path().join(NAMES_FILE))?;

@@ -1,4 +1,4 @@
-//! `feedrate schema`: the JSON Schema of each object that `--json` prints, made from the type that is serialised.
+//! `feedrate schema`: prints the JSON Schema of each object that `--json` prints, derived from the type that is serialised.
 
 use super::advise::{AdviseOutput, WhatifOutput};
 use super::analyze::AnalyzeOutput;
@@ -36,14 +36,14 @@ use serde_json::Value;
 #[command(after_help = "\
 Examples:
   feedrate schema              names of all schemas
-  feedrate schema run          of `run --json` and `show --json`")]
+  feedrate schema run          schema of `run --json` and `show --json`")]
 pub(super) struct SchemaArguments {
-    /// The schema, as `schema` in the object names it, without its version.
+    /// Name of the schema: the value of the key `schema`, without the version.
     #[arg(value_parser = PossibleValuesParser::new(Schema::ALL.map(Schema::name)), hide_possible_values = true)]
     name: Option<String>,
 }
 
-/// Print the schema, or the names.
+/// Prints a schema, or the names of all schemas.
 pub(super) fn schema(arguments: &SchemaArguments) -> anyhow::Result<Exit> {
     match arguments.name.as_deref().and_then(Schema::named) {
         Some(schema) => messages::print(&serde_json::to_string_pretty(&schema_of(schema))?)?,
@@ -52,49 +52,51 @@ pub(super) fn schema(arguments: &SchemaArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-pub(super) fn schema_of(of: Schema) -> Value {
-    let mut schema = root(of, SchemaSettings::draft2020_12().for_serialize().into_generator());
-    schema.insert("title".into(), of.versioned().into());
-    let version = schema.pointer_mut("/properties/schema").and_then(Value::as_object_mut);
+/// The JSON Schema of an object, with its name and version.
+pub(super) fn schema_of(schema: Schema) -> Value {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut json_schema = root(schema, generator);
+    json_schema.insert("title".into(), schema.versioned().into());
+    let version = json_schema.pointer_mut("/properties/schema").and_then(Value::as_object_mut);
     version.into_iter().for_each(|version| {
-        version.insert("const".into(), of.versioned().into());
+        version.insert("const".into(), schema.versioned().into());
     });
-    schema.to_value()
+    json_schema.to_value()
 }
 
-/// The type of each object, with the version before it.
+/// The table of schemas and the types that are serialised.
 fn root(schema: Schema, generator: SchemaGenerator) -> schemars::Schema {
-    fn of<T: JsonSchema>(generator: SchemaGenerator) -> schemars::Schema {
+    fn schema_for<T: JsonSchema>(generator: SchemaGenerator) -> schemars::Schema {
         generator.into_root_schema_for::<Versioned<T>>()
     }
     match schema {
-        Schema::Advise => of::<AdviseOutput<'_>>(generator),
-        Schema::Analyze => of::<AnalyzeOutput<'_>>(generator),
-        Schema::Bench => of::<BenchOutput>(generator),
-        Schema::Calibrate => of::<CalibrateOutput>(generator),
-        Schema::Clean => of::<CleanOutput<'_>>(generator),
-        Schema::Compare => of::<CompareOutput<'_>>(generator),
-        Schema::CompareLogs => of::<CompareLogsOutput<'_>>(generator),
-        Schema::Describe => of::<DescribeOutput<'_>>(generator),
-        Schema::Diagnose => of::<Diagnosis>(generator),
-        Schema::Generate => of::<GenerateOutput>(generator),
-        Schema::Import => of::<ImportOutput<'_>>(generator),
-        Schema::List => of::<ListOutput<Listed>>(generator),
-        Schema::Plan => of::<PlanOutput<'_>>(generator),
-        Schema::Plot => of::<PlotOutput<'_>>(generator),
-        Schema::Report => of::<ReportObject<'_>>(generator),
-        Schema::Run => of::<RunOutput<'_>>(generator),
-        Schema::Scale => of::<SearchResult>(generator),
-        Schema::ScaleDryRun => of::<ScaleForecast>(generator),
-        Schema::Scan => of::<FoundFolder>(generator),
-        Schema::StudyDryRun => of::<StudyDryRunOutput<'_>>(generator),
-        Schema::StudyNew => of::<StudyNewOutput<'_>>(generator),
-        Schema::StudyRun => of::<StudyRunOutput<'_>>(generator),
-        Schema::StudyShow => of::<StudyShowOutput<'_>>(generator),
-        Schema::StudyStatus => of::<StudyStatusOutput<'_>>(generator),
-        Schema::System => of::<System>(generator),
-        Schema::Trials => of::<TrialsResult>(generator),
-        Schema::Verify => of::<VerifyOutput>(generator),
-        Schema::Whatif => of::<WhatifOutput<'_>>(generator),
+        Schema::Advise => schema_for::<AdviseOutput<'_>>(generator),
+        Schema::Analyze => schema_for::<AnalyzeOutput<'_>>(generator),
+        Schema::Bench => schema_for::<BenchOutput>(generator),
+        Schema::Calibrate => schema_for::<CalibrateOutput>(generator),
+        Schema::Clean => schema_for::<CleanOutput<'_>>(generator),
+        Schema::Compare => schema_for::<CompareOutput<'_>>(generator),
+        Schema::CompareLogs => schema_for::<CompareLogsOutput<'_>>(generator),
+        Schema::Describe => schema_for::<DescribeOutput<'_>>(generator),
+        Schema::Diagnose => schema_for::<Diagnosis>(generator),
+        Schema::Generate => schema_for::<GenerateOutput>(generator),
+        Schema::Import => schema_for::<ImportOutput<'_>>(generator),
+        Schema::List => schema_for::<ListOutput<Listed>>(generator),
+        Schema::Plan => schema_for::<PlanOutput<'_>>(generator),
+        Schema::Plot => schema_for::<PlotOutput<'_>>(generator),
+        Schema::Report => schema_for::<ReportObject<'_>>(generator),
+        Schema::Run => schema_for::<RunOutput<'_>>(generator),
+        Schema::Scale => schema_for::<SearchResult>(generator),
+        Schema::ScaleDryRun => schema_for::<ScaleForecast>(generator),
+        Schema::Scan => schema_for::<FoundFolder>(generator),
+        Schema::StudyDryRun => schema_for::<StudyDryRunOutput<'_>>(generator),
+        Schema::StudyNew => schema_for::<StudyNewOutput<'_>>(generator),
+        Schema::StudyRun => schema_for::<StudyRunOutput<'_>>(generator),
+        Schema::StudyShow => schema_for::<StudyShowOutput<'_>>(generator),
+        Schema::StudyStatus => schema_for::<StudyStatusOutput<'_>>(generator),
+        Schema::System => schema_for::<System>(generator),
+        Schema::Trials => schema_for::<TrialsResult>(generator),
+        Schema::Verify => schema_for::<VerifyOutput>(generator),
+        Schema::Whatif => schema_for::<WhatifOutput<'_>>(generator),
     }
 }

@@ -1,4 +1,4 @@
-//! `feedrate completions` and `feedrate man`: what a shell and `man` know of the commands, made from their help.
+//! `feedrate completions` and `feedrate man`: shell completions and manual pages, generated from the commands' help.
 
 use crate::exit::Exit;
 use crate::messages::write_or_print;
@@ -28,14 +28,14 @@ pub(super) struct CompletionsArguments {
 Examples:
   feedrate man /usr/local/share/man/man1")]
 pub(super) struct ManArguments {
-    /// Folder of the pages; it is made if it does not exist.
+    /// Folder of the pages, created if necessary.
     dir: PathBuf,
-    /// Replace pages that exist.
+    /// Replace existing pages.
     #[arg(long)]
     force: bool,
 }
 
-/// Print the script that the shell sources.
+/// Prints the completion script.
 pub(super) fn completions(
     arguments: &CompletionsArguments,
     mut program: clap::Command,
@@ -47,7 +47,7 @@ pub(super) fn completions(
     Ok(Exit::Fine)
 }
 
-/// Write a page for the program and one for each command.
+/// Writes a page for the program and one for each command.
 pub(super) fn man(arguments: &ManArguments, mut program: clap::Command) -> anyhow::Result<Exit> {
     let dir = &arguments.dir;
     fs::create_dir_all(dir).with_context(|| format!("cannot make `{}`", dir.display()))?;

@@ -1,4 +1,4 @@
-//! `feedrate show`: the summary of a run again, from its record alone.
+//! `feedrate show`: prints the summary of a finished run from its record, or the saved answer of a search, trials or a diagnosis.
 
 use super::diagnose;
 use super::scale::SearchResult;
@@ -26,7 +26,7 @@ Examples:
   feedrate show results/unet3d/RUN
   feedrate show results/unet3d/RUN --fail-below-au 90 --fail-on warning")]
 pub(super) struct ShowArguments {
-    /// Folder of a run, a search or a diagnosis, or one above several runs, of which the newest is taken.
+    /// Folder of a run, search or diagnosis, or of several runs, of which the newest is shown.
     run: PathBuf,
     /// Print one JSON object on stdout.
     #[arg(long)]
@@ -35,10 +35,10 @@ pub(super) struct ShowArguments {
     gates: GateArguments,
 }
 
-/// Recompute and print.
+/// Recomputes the summary, and prints it.
 pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
-    if let Some(found) = Diagnosis::read(&arguments.run) {
-        diagnose::print_diagnosis(&found, Some(&arguments.run), arguments.json)?;
+    if let Some(diagnosis) = Diagnosis::read(&arguments.run) {
+        diagnose::print_diagnosis(&diagnosis, Some(&arguments.run), arguments.json)?;
         return Ok(Exit::Fine);
     }
     if let Some(conclusion) = read_conclusion(&arguments.run)? {
@@ -51,27 +51,27 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
         refuse_other(&run)?;
     }
     let record = feedrate_results::load_run(&run)?;
-    let mut found = AnsweredSummary::new(&record);
-    found.summary.run_dir = Some(shown_path(&run));
+    let mut answered = AnsweredSummary::new(&record);
+    answered.summary.run_dir = Some(shown_path(&run));
     let output_mode = if arguments.json { OutputMode::Json } else { OutputMode::Details };
-    summary::print(&found, &record, output_mode, None, None)?;
-    Ok(arguments.gates.exit(&found))
+    summary::print(&answered, &record, output_mode, None, None)?;
+    Ok(arguments.gates.exit(&answered))
 }
 
-/// The conclusion in a folder; `None` where there is none.
+/// Reads the saved conclusion of a search or of trials; `None` if the folder has none.
 fn read_conclusion(folder: &Path) -> anyhow::Result<Option<Conclusion>> {
     let Some(conclusion) = Conclusion::read(folder) else { return Ok(None) };
     let Conclusion { schema, object, .. } = &conclusion;
     let problem = match schema.as_str() {
         SCALE => SearchResult::deserialize(object).err(),
         TRIALS => TrialsResult::deserialize(object).err(),
-        _ => Some(serde::de::Error::custom(format!("`{schema}` is no schema of a conclusion"))),
+        _ => Some(serde::de::Error::custom(format!("unknown schema `{schema}`"))),
     };
     match problem {
         None => Ok(Some(conclusion)),
         Some(problem) => refuse(
             format!("the conclusion in `{}` cannot be read: {problem}", folder.display()),
-            "the command of the study writes it again",
+            "run the command of the search again to write it anew",
         ),
     }
 }

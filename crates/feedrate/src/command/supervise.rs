@@ -1,4 +1,4 @@
-//! `feedrate supervise`: a run of a study, with all that it starts. For the runner of a study, which reads how it ended.
+//! `feedrate supervise`: supervises one run of a study and all processes that it starts. The study's runner calls it and reads the outcome.
 
 use crate::exit::Exit;
 use crate::{interrupt, messages};
@@ -13,11 +13,11 @@ pub(super) struct SuperviseArguments {
     order: String,
 }
 
-/// Supervise one run, and print how it ended.
+/// Supervises one run, and prints its outcome.
 pub(super) fn supervise(arguments: &SuperviseArguments) -> anyhow::Result<Exit> {
     let order: Supervision = serde_json::from_str(&arguments.order)?;
-    // So does all that it starts.
-    interrupt::hear();
+    // Child processes inherit the mask.
+    interrupt::unblock();
     let clock = Clock::new();
     let ended = supervise::supervise(&order, &|| clock.now_ns());
     messages::print(&serde_json::to_string(&ended)?)?;

@@ -1,8 +1,8 @@
-//! Several runs that are asked of `feedrate run`, as Hydra's users do: answered with the study that makes them. Runs nothing.
+//! Refuses several runs in one `feedrate run`, as Hydra's users write them, with the commands of the equivalent study as a hint.
 
 use super::run::RunArguments;
-use super::study::StudyHow;
-use crate::cli::{CacheArguments, given};
+use super::study::StudyRunSettings;
+use crate::cli::{CacheArguments, given_options};
 use clap::error::{ContextKind, ContextValue};
 use clap::{ArgMatches, FromArgMatches};
 use feedrate_spec::escape::bash_command;
@@ -11,7 +11,7 @@ use feedrate_spec::workload::Override;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Refuse values of a key, or workloads, with commas between them, and `--multirun`.
+/// Refuses comma-separated workloads or values of a key, and `--multirun`.
 pub(super) fn refuse_several(arguments: &RunArguments, matches: &ArgMatches) -> anyhow::Result<()> {
     let data = &arguments.request(1);
     let are_workloads = data.workload.contains(',') && !Path::new(&data.workload).exists();
@@ -21,13 +21,13 @@ pub(super) fn refuse_several(arguments: &RunArguments, matches: &ArgMatches) -> 
     match several.as_slice() {
         [] if !arguments.multirun => Ok(()),
         [] => refuse(
-            "`--multirun` makes several runs, and nothing here has several values",
-            "leave it out, or give the values: `reader.read_threads=1,2,4`",
+            "`--multirun` was given, but no key has several values",
+            "leave it out, or give several values: `reader.read_threads=1,2,4`",
         ),
         several => refuse(
-            format!("`{}` asks for several runs, and `feedrate run` makes one", several.join(" ")),
+            format!("`{}` means several runs, but `feedrate run` makes one", several.join(" ")),
             format!(
-                "several runs are a study:\n    {}\n    {}",
+                "create a study for several runs:\n    {}\n    {}",
                 bash_command(&design(arguments, are_workloads)),
                 bash_command(&runs(arguments, matches)),
             ),
@@ -35,21 +35,23 @@ pub(super) fn refuse_several(arguments: &RunArguments, matches: &ArgMatches) -> 
     }
 }
 
-/// The same of `-n 1,2,4`, `--batch 1,2,4` and `--workers 1,2,4`, which take one number, so that `usage` complains of them.
+/// Does the same for `-n 1,2,4`, `--batch 1,2,4` and `--workers 1,2,4`. These take one number, so clap reports them in `usage`.
 pub(super) fn refuse_numbers(
     usage: &clap::Error,
     words: &[OsString],
     program: &clap::Command,
 ) -> anyhow::Result<()> {
-    let [option, values] = [ContextKind::InvalidArg, ContextKind::InvalidValue].map(|kind| {
-        let Some(ContextValue::String(text)) = usage.get(kind) else { return "" };
-        text.as_str()
-    });
+    let text = |kind| match usage.get(kind) {
+        Some(ContextValue::String(text)) => text.as_str(),
+        _ => "",
+    };
+    let option = text(ContextKind::InvalidArg);
+    let values = text(ContextKind::InvalidValue);
     let Some((first, _)) = values.split_once(',') else { return Ok(()) };
     let words = words.iter().map(|word| word.to_string_lossy().replace(values, first));
     let Ok(matches) = program.clone().try_get_matches_from(words) else { return Ok(()) };
-    let Some(matches) = matches.subcommand_matches("run") else { return Ok(()) };
-    let mut run = RunArguments::from_arg_matches(matches)?;
+    let Some(run_matches) = matches.subcommand_matches("run") else { return Ok(()) };
+    let mut run = RunArguments::from_arg_matches(run_matches)?;
     let key = match option.split(' ').next() {
         Some("--accelerators") if run.data.accelerators.take().is_some() => "accelerators",
         Some("--batch") if run.step.batch.take().is_some() => "reader.batch_size",
@@ -57,10 +59,10 @@ pub(super) fn refuse_numbers(
         _ => return Ok(()),
     };
     run.data.overrides.push(format!("{key}={values}"));
-    refuse_several(&run, matches)
+    refuse_several(&run, run_matches)
 }
 
-/// `feedrate study new` with what is asked for: all combinations.
+/// The `feedrate study new` command that creates all combinations.
 fn design(arguments: &RunArguments, are_workloads: bool) -> Vec<String> {
     let data = &arguments.request(1);
     let words = ["feedrate", "study", "new", "--design", "full_factorial"];
@@ -73,38 +75,38 @@ fn design(arguments: &RunArguments, are_workloads: bool) -> Vec<String> {
     }
     words.extend(data.accelerators.iter().flat_map(|n| ["-n".into(), n.to_string()]));
     for text in &data.overrides {
-        let text = text.trim_start_matches('+');
-        let text = text.strip_prefix("workload.").unwrap_or(text);
-        // A study has columns of its own for these.
-        let (key, value) = match text.split_once('=').unwrap_or((text, "")) {
+        let prefixed = text.trim_start_matches('+');
+        let setting = prefixed.strip_prefix("workload.").unwrap_or(prefixed);
+        // A study has separate columns for these.
+        let (key, value) = match setting.split_once('=').unwrap_or((setting, "")) {
             ("train.epochs", value) => ("epochs", value),
             ("accelerators", value) => ("processes", value),
             other => other,
         };
-        words.extend(match (Override::sweep(text), key) {
+        words.extend(match (Override::sweep(setting), key) {
             (Some(_), _) => ["--factor".into(), format!("{key}={value}")],
             (None, "epochs" | "processes") => [format!("--{key}"), value.into()],
-            (None, _) => ["--set".into(), text.into()],
+            (None, _) => ["--set".into(), setting.into()],
         });
     }
-    for (is_asked, setting) in
+    for (is_given, setting) in
         [(data.foreign, "dataset.foreign=true"), (arguments.verify, "reader.verify=true")]
     {
-        words.extend(is_asked.then(|| ["--set".into(), setting.into()]).into_iter().flatten());
+        words.extend(is_given.then(|| ["--set".into(), setting.into()]).into_iter().flatten());
     }
     words
 }
 
-/// `feedrate study run` with what is the same for all.
+/// The `feedrate study run` command with the options that hold for all runs.
 fn runs(arguments: &RunArguments, matches: &ArgMatches) -> Vec<String> {
     let mut words: Vec<String> =
         ["feedrate", "study", "run", "study.csv"].map(str::to_string).into();
-    for (name, value) in given::<StudyHow>(matches) {
+    for (name, value) in given_options::<StudyRunSettings>(matches) {
         words.push(name);
         words.extend(value);
     }
     let CacheArguments { cold, warm } = arguments.cache;
-    let cache = [(cold, "cold"), (warm, "warm")].into_iter().filter(|(is_asked, _)| *is_asked);
+    let cache = [(cold, "cold"), (warm, "warm")].into_iter().filter(|(is_given, _)| *is_given);
     words.extend(cache.flat_map(|(_, cache)| ["--cache".into(), cache.into()]));
     words
 }

@@ -1,4 +1,4 @@
-//! `feedrate system`: this machine as the table of component and specification that studies print.
+//! `feedrate system`: prints a table of this machine's components and specifications.
 
 use crate::exit::Exit;
 use crate::messages;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 Examples:
   feedrate system --data /mnt/fs")]
 pub(super) struct SystemArguments {
-    /// Describe the storage that this folder lies on.
+    /// Folder on the storage to describe.
     #[arg(long, value_name = "DIR", default_value = ".")]
     data: PathBuf,
     /// Print one JSON object on stdout.
@@ -21,7 +21,7 @@ pub(super) struct SystemArguments {
     json: bool,
 }
 
-/// Print the table.
+/// Prints the table.
 pub(crate) fn system(arguments: &SystemArguments) -> anyhow::Result<Exit> {
     let system = feedrate_run::system::system(Some(&arguments.data), None);
     if arguments.json {

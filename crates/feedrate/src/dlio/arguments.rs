@@ -1,4 +1,4 @@
-//! Hydra 1.3's command line, as far as DLIO's users type it. Reads nothing but its arguments.
+//! Parses the part of Hydra 1.3's command line that DLIO's users need.
 
 use feedrate_session::dlio::DlioRequest;
 use feedrate_session::launch::{LaunchOptions, rank_timeout};
@@ -7,15 +7,15 @@ use std::iter::Peekable;
 /// A parsed command line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct HydraArguments {
-    /// What is printed instead of running.
+    /// Text to print instead of running.
     pub(super) show: Option<Show>,
     /// `--mpi-library`, `--rank-timeout`, `--accelerators-per-rank`.
     pub(super) launch: LaunchOptions,
-    /// All else.
+    /// Everything else.
     pub(super) request: DlioRequest,
 }
 
-/// Text that is printed instead of running.
+/// Text to print instead of running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Show {
     /// `--help`.
@@ -33,10 +33,10 @@ pub(super) enum Show {
 }
 
 impl HydraArguments {
-    /// Read a command line without the program's name.
+    /// Parses a command line without the program's name.
     ///
     /// # Errors
-    /// The problem, and its remedy.
+    /// A message with a hint.
     pub(super) fn parse(words: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let mut arguments = HydraArguments::default();
         let mut words = words.into_iter().peekable();
@@ -52,7 +52,7 @@ impl HydraArguments {
         Ok(arguments)
     }
 
-    /// A flag, whose value comes first of `words` if it has one.
+    /// Parses a flag. If it takes a value, that is the first of `words`.
     fn flag(
         &mut self,
         name: &str,
@@ -68,37 +68,39 @@ impl HydraArguments {
             }
             "--run" | "-r" | "--resolve" => {}
             "--multirun" | "-m" => {
-                return Err("a sweep (`--multirun`) is no single run\n  hint: DLIO writes the results of all its jobs into the first one's folder; start each run by itself".into());
+                return Err("a sweep (`--multirun`) is not supported\n  hint: start each run separately; DLIO would write the results of all jobs into one folder".into());
             }
             "--shell-completion" | "-sc" => {
                 return Err("`--shell-completion` is not supported".into());
             }
             "--cfg" | "-c" => {
-                self.show = Some(match &*valued(name, words)? {
+                self.show = Some(match &*value_of(name, words)? {
                     "job" => Show::Job,
                     "hydra" => Show::Hydra,
                     "all" => Show::All,
-                    other => return bad(name, other, "choose from `job`, `hydra`, `all`"),
+                    other => return invalid(name, other, "choose from `job`, `hydra`, `all`"),
                 });
             }
-            "--config-path" | "-cp" => self.request.config_path = Some(valued(name, words)?.into()),
-            "--config-dir" | "-cd" => self.request.config_dir = Some(valued(name, words)?.into()),
-            "--config-name" | "-cn" => match &*valued(name, words)? {
+            "--config-path" | "-cp" => {
+                self.request.config_path = Some(value_of(name, words)?.into())
+            }
+            "--config-dir" | "-cd" => self.request.config_dir = Some(value_of(name, words)?.into()),
+            "--config-name" | "-cn" => match &*value_of(name, words)? {
                 "config" | "config.yaml" => {}
                 _ => return Err(unsupported(name)),
             },
             "--package" | "-p" | "--experimental-rerun" => return Err(unsupported(name)),
-            "--mpi-library" => self.launch.mpi_library = Some(valued(name, words)?.into()),
+            "--mpi-library" => self.launch.mpi_library = Some(value_of(name, words)?.into()),
             "--rank-timeout" => {
-                let value = valued(name, words)?;
+                let value = value_of(name, words)?;
                 let seconds = value.parse().ok().filter(|&seconds| rank_timeout(seconds).is_ok());
-                let Some(seconds) = seconds else { return bad(name, &value, "give seconds") };
+                let Some(seconds) = seconds else { return invalid(name, &value, "give seconds") };
                 self.launch.rank_timeout_s = seconds;
             }
             "--accelerators-per-rank" => {
-                let value = valued(name, words)?;
+                let value = value_of(name, words)?;
                 let count = value.parse().ok().filter(|&count| 0 < count);
-                let Some(count) = count else { return bad(name, &value, "give a number") };
+                let Some(count) = count else { return invalid(name, &value, "give a number") };
                 self.launch.accelerators_per_rank = Some(count);
             }
             _ => {
@@ -121,18 +123,19 @@ impl HydraArguments {
             match word.split_once('=') {
                 Some(("workload", value)) if value.contains(',') => {
                     return Err(format!(
-                        "`{word}` is a sweep over several workloads\n  hint: start each run by itself"
+                        "`{word}` is a sweep over several workloads\n  hint: start each run separately"
                     ));
                 }
                 Some(("workload", value)) if !value.trim().is_empty() => {
                     self.request.workload = Some(value.trim().to_string());
                 }
-                _ => return Err(format!("`{word}`: the workload is chosen by `workload=NAME`")),
+                _ => return Err(format!("`{word}`: choose the workload by `workload=NAME`")),
             }
         } else if bare.starts_with("workload.") {
             self.request.overrides.push(word.clone());
         } else if key.starts_with('+') {
-            self.request.warnings.push(format!("`{word}` is outside the workload and is ignored"));
+            let warning = format!("`{word}` is ignored, since it is outside the workload");
+            self.request.warnings.push(warning);
         } else {
             return Err(format!(
                 "Could not override '{bare}': it is not in the config\n  hint: keys of the workload begin with `workload.`, as in `workload.reader.batch_size=4`"
@@ -143,22 +146,22 @@ impl HydraArguments {
     }
 }
 
-/// The value of a flag that has one.
-fn valued(name: &str, words: &mut impl Iterator<Item = String>) -> Result<String, String> {
+/// The value of the flag `name`.
+fn value_of(name: &str, words: &mut impl Iterator<Item = String>) -> Result<String, String> {
     words.next().ok_or_else(|| format!("argument {name}: expected one argument"))
 }
 
 fn unsupported(name: &str) -> String {
     format!(
-        "`{name}` is not supported\n  hint: put the workload into `workload/NAME.yaml` of a folder, and give `--config-dir FOLDER workload=NAME`"
+        "`{name}` is not supported\n  hint: write the workload to `FOLDER/workload/NAME.yaml`, and give `--config-dir FOLDER workload=NAME`"
     )
 }
 
-fn bad(name: &str, value: &str, wanted: &str) -> Result<(), String> {
-    Err(format!("argument {name}: {wanted}, not `{value}`"))
+fn invalid(name: &str, value: &str, expected: &str) -> Result<(), String> {
+    Err(format!("argument {name}: {expected}, not `{value}`"))
 }
 
-/// Topics of `--info`; all are shown whichever is asked for.
+/// Topics of `--info`. The configuration is printed for each of them.
 const INFO: &[&str] = &["all", "config", "defaults", "defaults-tree", "plugins", "searchpath"];
 
 #[cfg(test)]
@@ -189,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_instead_of_a_run() {
+    fn some_flags_print_text_instead_of_running() {
         for (line, show) in [
             ("-h", Show::Help),
             ("--cfg job workload=u", Show::Job),
@@ -203,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn unknown_arguments_are_refused() {
         for (line, words) in [
             ("--nonsense", "unrecognized arguments: --nonsense"),
             ("-m workload=a,b", "sweep"),
@@ -211,11 +214,11 @@ mod tests {
             ("train.epochs=5", "Could not override 'train.epochs'"),
             ("--cfg nonsense", "choose from"),
             ("--config-dir", "expected one argument"),
-            ("~workload", "chosen by"),
+            ("~workload", "choose the workload"),
             ("--rank-timeout 0", "seconds"),
         ] {
-            let told = parse(line).unwrap_err();
-            assert!(told.contains(words), "{line}: {told}");
+            let message = parse(line).unwrap_err();
+            assert!(message.contains(words), "{line}: {message}");
         }
         let ignored = parse("++train.epochs=5").unwrap();
         assert_eq!((ignored.request.warnings.len(), ignored.request.overrides.len()), (1, 0));

@@ -1,4 +1,5 @@
-//! `dlio_benchmark`: what DLIO's users, their scripts and MLPerf Storage's wrapper call, in DLIO's place.
+//! `dlio_benchmark`, `dlio_benchmark_query` and `dlio_postprocessor`: replacements of DLIO's programs, for DLIO's users, their scripts and
+//! MLPerf Storage's wrapper.
 
 mod arguments;
 mod text;
@@ -7,7 +8,7 @@ mod postprocessor;
 use crate::exit::{Exit, code_of};
 use crate::messages::{self, Verbosity};
 use crate::progress::TERMINAL;
-use crate::{front, interrupt, variable};
+use crate::{child_process, environment_variable, interrupt};
 use arguments::{HydraArguments, Show};
 use feedrate_report::document::Document;
 use feedrate_report::output::terminal::{self, Screen};
@@ -19,25 +20,25 @@ use feedrate_spec::workload::yaml_at;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Run `dlio_benchmark` with the arguments of this process.
+/// Runs `dlio_benchmark` with the arguments of this process.
 pub(crate) fn main() -> ExitCode {
     let arguments = match arguments() {
         Ok(arguments) => arguments,
-        Err(error) => return ended(Err(error)).into(),
+        Err(error) => return exit_of(Err(error)).into(),
     };
     match arguments.show {
-        Some(show) => ended(print(show, &arguments)).into(),
+        Some(show) => exit_of(print(show, &arguments)).into(),
         None => {
-            // The lines are DLIO's, and no others.
+            // Only DLIO's lines are printed.
             messages::set_verbosity(Verbosity::Quiet);
-            front::before(|| ended(start(&arguments)))
+            child_process::run_in_child(|| exit_of(start(&arguments)))
         }
     }
 }
 
-/// Run `dlio_benchmark_query`: print the value of the key that `workflow.query` names.
+/// Runs `dlio_benchmark_query`: prints the value of the key in `workflow.query`.
 pub(crate) fn query() -> ExitCode {
-    ended(arguments().and_then(|arguments| {
+    exit_of(arguments().and_then(|arguments| {
         if arguments.show == Some(Show::Help) {
             messages::print(text::QUERY_HELP)?;
             return Ok(Exit::Fine);
@@ -45,7 +46,7 @@ pub(crate) fn query() -> ExitCode {
         if let Some(show) = arguments.show {
             return print(show, &arguments);
         }
-        let composed = compose(&arguments.request, variable)?;
+        let composed = compose(&arguments.request, environment_variable)?;
         let key = composed.workload.workflow_query.clone().unwrap_or_default();
         let value = yaml_at(&composed.workload, &key);
         messages::print(value.as_deref().unwrap_or("None").trim_end())?;
@@ -54,9 +55,9 @@ pub(crate) fn query() -> ExitCode {
     .into()
 }
 
-/// Run `dlio_postprocessor`.
+/// Runs `dlio_postprocessor`.
 pub(crate) fn postprocessor() -> ExitCode {
-    ended(postprocessor::postprocess()).into()
+    exit_of(postprocessor::postprocess()).into()
 }
 
 fn arguments() -> anyhow::Result<HydraArguments> {
@@ -66,8 +67,8 @@ fn arguments() -> anyhow::Result<HydraArguments> {
     Ok(arguments)
 }
 
-/// DLIO knows success and failure.
-fn ended(outcome: anyhow::Result<Exit>) -> Exit {
+/// Exit code of an outcome. DLIO distinguishes only success and failure.
+fn exit_of(outcome: anyhow::Result<Exit>) -> Exit {
     let code = outcome.unwrap_or_else(|error| {
         messages::print_error(&error);
         code_of(&error)
@@ -88,7 +89,7 @@ fn print(show: Show, arguments: &HydraArguments) -> anyhow::Result<Exit> {
         }
         Show::Job | Show::Hydra | Show::All => {
             let request = &arguments.request;
-            let hydra = compose(request, variable)?.hydra_text(request);
+            let hydra = compose(request, environment_variable)?.hydra_text(request);
             if show != Show::Hydra {
                 messages::print(hydra.config.trim_end())?;
             }
@@ -106,7 +107,14 @@ fn start(arguments: &HydraArguments) -> anyhow::Result<Exit> {
     let HydraArguments { request, launch, .. } = arguments;
     let signals = &interrupt::signals();
     let listener = &(Arc::new(TERMINAL) as Arc<dyn Listener>);
-    let session = DlioSession { request, launch, log_level, signals, variable, listener };
+    let session = DlioSession {
+        request,
+        launch,
+        log_level,
+        signals,
+        variable: environment_variable,
+        listener,
+    };
     if let Some(summary) = session.run()?.filter(|summary| !summary.doubts.is_empty()) {
         let doubts = Document::from(run_page::blocks_of_doubts(&summary.doubts));
         let screen = Screen { columns: None, is_whole: true };

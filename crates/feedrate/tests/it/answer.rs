@@ -129,7 +129,7 @@ fn a_report_of_one_run_opens_with_its_answer() {
 fn gates_exit_with_3() {
     let test = Test::with(TINY);
     for (gate, words) in [
-        (["--fail-below-au", "99"], "`--fail-below-au` asks for 99 %"),
+        (["--fail-below-au", "99"], "`--fail-below-au` requires 99 %"),
         (["--fail-on", "cache-fed,storage-bound"], "the verdict is storage-bound"),
         (["--fail-on", "note"], "[note] "),
     ] {

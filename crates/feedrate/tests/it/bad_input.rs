@@ -203,7 +203,7 @@ fn a_disk_that_is_too_small_is_refused_before_writing() {
     let (answer, dry) =
         (&["run", "workload.yaml", "--data", &data], "dataset.record_length_bytes=1000000");
     let page = test.feedrate(&[&answer[..], &[dry, "--dry-run"]].concat()).stdout;
-    assert!(page.contains("no room: the dataset needs 8 MB"), "{page}");
+    assert!(page.contains("not enough space: the dataset needs 8 MB"), "{page}");
     let two = ["run", "workload.yaml", "--data", &data, "dataset.record_length_bytes=240000"];
     // Four of the eight files fit.
     let answer = test.feedrate(&two);

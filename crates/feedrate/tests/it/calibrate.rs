@@ -34,7 +34,7 @@ fn costs_are_a_section_of_a_workload() {
     let (words, section) = told.stdout.split_at(told.stdout.find("client:").unwrap());
     assert!(words.contains("400 samples of 1.1 MB, batches of 4, 1 worker.\n"), "{words}");
     assert!(words.contains("8.7 ms with 1 worker, 9.2 ms with 2 workers.\n"), "{words}");
-    assert!(words.contains("Of one size"), "{words}");
+    assert!(words.contains("All samples have the same size"), "{words}");
     let keys = "\
 client:
   per_sample: 1.466e-4
@@ -89,7 +89,7 @@ fn what_cannot_be_timed_is_said() {
     test.feedrate(&[CALIBRATE, &["-o", "gone.yaml"]].concat())
         .refuses(2, &["cannot read workload"]);
     test.write("python", "#!/bin/sh\nexit 1\n");
-    test.feedrate(CALIBRATE).refuses(1, &["could not be timed"]);
+    test.feedrate(CALIBRATE).refuses(1, &["could not be measured"]);
 }
 
 #[test]

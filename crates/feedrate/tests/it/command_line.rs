@@ -31,12 +31,12 @@ fn the_help_of_the_program_fits_on_a_screen() {
     Usage: feedrate [OPTIONS] <COMMAND>
 
     Commands:
-      run      Run a workload and say whether the storage kept up
-      scale    Find how many accelerators the storage feeds, and what limits it
-      plan     Show what would run: required rate, files, bytes, MLPerf's rules
-      advise   Say what would help, the best first, or what a change would bring
-      study    Make a study, many runs of one design, and run it
-      report   Write a report of results: a page, a document or tables
+      run      Run a workload and report whether the storage kept up
+      scale    Find how many accelerators the storage can feed, and what limits it
+      plan     Show what a run would do: required rate, files, bytes, MLPerf's rules
+      advise   Recommend changes, best first, or predict the effect of a change
+      study    Create and run a study: many runs of one experimental design
+      report   Write a report on results: HTML, Markdown, LaTeX, CSV or JSON
 
     More commands:
       Measure  diagnose, generate, scan, import, calibrate
@@ -44,15 +44,15 @@ fn the_help_of_the_program_fits_on_a_screen() {
       Other    list, system, slurm, clean
 
     Examples:
-      feedrate run quickstart                         a first answer, in a minute
-      feedrate run unet3d_h100 -n 4 --data /mnt/fs    does it feed 4 accelerators?
-      feedrate advise results/unet3d/RUN              what would help that run?
+      feedrate run quickstart                         a first answer in a minute
+      feedrate run unet3d_h100 -n 4 --data /mnt/fs    enough for 4 accelerators?
+      feedrate advise results/unet3d/RUN              what would help this run?
 
     `feedrate COMMAND --help` explains a command and its options.
 
     Options of every command: -v, --verbose; -q, --quiet; --color WHEN; -h, --help; -V, --version.
-    Exit codes: 0 fine; 1 the run failed; 2 bad usage or workload; 3 done, but what was asked for does
-    not hold; 4 not decided; 130 interrupted.
+    Exit codes: 0 fine; 1 the run failed; 2 bad usage or workload; 3 done, but a condition was not
+    met; 4 not decided; 130 interrupted.
     "#);
 }
 
@@ -182,7 +182,7 @@ fn several_values_are_answered_with_the_study_that_makes_the_runs() {
         ),
     ] {
         let answer = test.feedrate(&[&["run", "workload.yaml"], words].concat());
-        answer.refuses(2, &["asks for several runs", "hint: several runs are a study"]);
+        answer.refuses(2, &["means several runs", "hint: create a study for several runs"]);
         let [new, run] = <[String; 2]>::try_from(commands(&answer)).unwrap();
         let made = pasted(&test, &new);
         assert_eq!(made.code, 0, "{new}: {}", made.stderr);
@@ -193,8 +193,7 @@ fn several_values_are_answered_with_the_study_that_makes_the_runs() {
         std::fs::remove_file(test.path("study.csv")).unwrap();
     }
     assert!(!test.path("results").exists(), "nothing is run");
-    test.feedrate(&["run", "workload.yaml", "-m"])
-        .refuses(2, &["nothing here has several", "hint:"]);
+    test.feedrate(&["run", "workload.yaml", "-m"]).refuses(2, &["no key has several", "hint:"]);
 }
 
 #[test]

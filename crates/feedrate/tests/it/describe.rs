@@ -27,8 +27,8 @@ fn a_plan_says_files_bytes_and_steps() {
     assert_eq!(estimate["needed_bytes_per_second"], 4.0 * 4096.0 / 0.5);
     assert!(!test.path("data").exists(), "a plan writes nothing");
     // Two steps of four samples, which one worker works on for 2 s, or the training's process takes over in 0.5 s.
-    let worker = "calibrated: for a batch workers need 2 s, the training's process 0 s; 0 s to";
-    let training = "calibrated: for a batch workers need 0 s, the training's process 500 ms; 0 s";
+    let worker = "calibrated: a worker needs 2 s per batch, the training process 0 s; 0 s to";
+    let training = "calibrated: a worker needs 0 s per batch, the training process 500 ms; 0 s";
     for (client, least_s, says) in
         [("client.per_sample=0.5", 4.0, worker), ("client.receive_per_batch=0.5", 2.0, training)]
     {
@@ -77,7 +77,7 @@ fn a_plan_says_how_many_files_accelerators_need_where_the_workload_has_too_few()
     assert_eq!(answer["plan"]["dataset"]["files_train"], 87_500);
     assert_eq!(answer["estimate"]["steps_per_epoch"], 500);
     let page = test.feedrate(&plan).stdout;
-    let told = "the workload has 168, too few for one step, so this plan has more";
+    let told = "the workload has 168, too few for one step, so this plan uses more";
     assert!(page.contains(told), "{page}");
     // The user's own number, and a run of it, are refused with the number that is enough.
     let hint = "`dataset.num_files_train=175` or more";
@@ -265,7 +265,7 @@ fn a_name_alone_is_enough_and_one_of_several_is_listed() {
     assert_eq!(members.as_array().unwrap().len(), 2);
     test.feedrate(&["list", "threads"]).refuses(
         2,
-        &["nothing is called `threads`", "`reader.read_threads`", "`reader.computation_threads`"],
+        &["nothing is named `threads`", "`reader.read_threads`", "`reader.computation_threads`"],
     );
     test.feedrate(&["list", "colour"]).refuses(2, &["hint: `feedrate list --help`"]);
 }

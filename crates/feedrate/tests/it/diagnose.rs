@@ -266,7 +266,7 @@ fn a_diagnosis_that_is_interrupted_tells_what_it_has_and_no_drop() {
     until("a dataset", || test.files_below("data", "manifest.json").iter().any(is_made));
     signal("-INT", child.id());
     let answer = Answer::of(&child.wait_with_output().unwrap());
-    answer.refuses(130, &["interrupted: the diagnosis is not kept"]);
-    assert!(answer.stdout.contains(": interrupted: the largest drop is not known"));
+    answer.refuses(130, &["interrupted: the diagnosis is not saved"]);
+    assert!(answer.stdout.contains(": interrupted, so the bottleneck is not known"));
     assert!(answer.stdout.contains(" loader ") && !test.path("results").exists());
 }

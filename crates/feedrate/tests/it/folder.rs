@@ -208,19 +208,18 @@ fn what_is_not_taken_is_told() {
     assert_eq!(told[0], format!("{first}; compute time unknown: the loader's ceiling"));
     assert!(told[1].contains(" samples/s, ") && told[1].contains(" on "), "{}", told[1]);
     assert!(told.last().unwrap().starts_with("Results: "), "{told:?}");
-    let at =
-        told.iter().position(|line| line.starts_with("Your job's question, with plain PyTorch"));
+    let at = told.iter().position(|line| line.starts_with("To include the costs of plain PyTorch"));
     let next = told[at.unwrap() + 1].trim();
     assert_eq!(next, "feedrate run mine.yaml client=pytorch-jpeg");
     let words: Vec<&str> = next.split(' ').skip(1).collect();
     let job = test.feedrate(&words);
     assert!(job.stdout.contains("Client: pytorch-jpeg (tests the job)"), "{job:?}");
-    assert!(!job.stdout.contains("Your job's question"), "{job:?}");
+    assert!(!job.stdout.contains("To include"), "{job:?}");
     let again = test.feedrate(&["run", "mine.yaml", "--foreign", "--json", "--compute", "1ms"]);
     assert_eq!(again.json()["latency"]["sample"]["count"], 50 * 9, "{}", again.stderr);
     test.feedrate(&["run", "--data", "theirs", "--results", "theirs/results"])
         .refuses(2, &["--results"]);
-    test.feedrate(&["run", "--data", "nowhere"]).refuses(2, &["`--data nowhere` is not there"]);
+    test.feedrate(&["run", "--data", "nowhere"]).refuses(2, &["`--data nowhere` does not exist"]);
     test.feedrate(&["run"]).refuses(2, &["WORKLOAD"]);
     let taken = test.feedrate(&["run", "--data", "theirs", "--write-yaml", "mine.yaml"]);
     taken.refuses(2, &["`mine.yaml` is there already", "hint: give another name"]);

@@ -58,8 +58,8 @@ fn data_that_are_not_there_are_refused_and_nothing_is_left() {
         &["study", "run", "study.csv"],
     ] {
         let of = |folder| test.feedrate(&[words, &["--data", folder]].concat());
-        of("gone/data").refuses(2, &["`--data gone/data` is not there", "mounted?", "mkdir -p"]);
-        of("file").refuses(2, &["`--data file` is no folder"]);
+        of("gone/data").refuses(2, &["`--data gone/data` does not exist", "mounted?", "mkdir -p"]);
+        of("file").refuses(2, &["`--data file` is not a folder"]);
         assert_eq!(everything(&test), before, "{words:?}");
     }
     // Where no file is made or read, the folder is of no account.

@@ -354,7 +354,7 @@ fn clean_shows_what_it_would_remove_and_removes_that_alone() {
     are_there(&test.path("results"), &["theirs/record.json", "theirs/0_output.json"]);
     assert_eq!((contents(&dataset).len(), contents(&run_dir).len()), (EVERYWHERE.len(), 2));
     let answer = test.feedrate(&["clean", "data", "results"]);
-    assert!(answer.stdout.contains("nothing of feedrate"), "{}", answer.stdout);
+    assert!(answer.stdout.contains("nothing from feedrate"), "{}", answer.stdout);
     test.feedrate(&["clean", "nowhere"]).refuses(2, &["no folder `nowhere`"]);
     // Without others nothing is left.
     let test = Test::with(TINY);

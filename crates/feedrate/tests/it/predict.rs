@@ -71,7 +71,7 @@ fn what_the_record_cannot_tell_is_refused_with_the_run_that_would() {
         (&["--set", "dataset.format=npz"][..], "hint: run it with this change"),
         (
             &["--set", "storage.latency=3y"],
-            "`storage.latency=3y` is no change of `storage.latency`",
+            "`storage.latency=3y` is not a valid change of `storage.latency`",
         ),
         (&["--set", "storage.latency=0.002"], "it has no unit: write `0.002s`, or `0.002ms`"),
         (&["--set", "decode.time=1"], "it has no unit: write `1s`, or `1ms`"),
@@ -98,7 +98,7 @@ fn a_change_of_what_does_not_bind_names_what_does() {
     let folder = "results";
     let vain = test.feedrate(&["advise", folder, "--set", "storage.bandwidth=1TB/s"]);
     let binds = |text: &str| {
-        let at = text.find("this would change it: ").unwrap_or_else(|| panic!("{text}"));
+        let at = text.find("alternatives: ").unwrap_or_else(|| panic!("{text}"));
         text[at..].contains("storage.latency=0.5x (")
             && text[at..].contains("reader.read_threads=2 (")
     };

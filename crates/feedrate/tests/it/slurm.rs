@@ -50,8 +50,8 @@ fn a_job_of_several_nodes() {
     );
     insta::assert_snapshot!(text, @r##"
     #!/usr/bin/env bash
-    # Runs the workload workload with 4 accelerators in 4 processes, written by feedrate 0.1.0: `sbatch THIS_FILE`.
-    # Time: generation 73.5 µs, training 2 s, on a storage that moves 500 MB/s; twice that, and 10 min more.
+    # Runs the workload workload with 4 accelerators in 4 processes. Written by feedrate 0.1.0; submit it by `sbatch THIS_FILE`.
+    # Estimated time: generation 73.5 µs, training 2 s, at a storage rate of 500 MB/s. The limit is twice that plus 10 min.
     #SBATCH --job-name=feedrate-workload
     #SBATCH --partition=main
     #SBATCH --account=science
@@ -59,12 +59,12 @@ fn a_job_of_several_nodes() {
     #SBATCH --ntasks-per-node=2
     #SBATCH --cpus-per-task=8
     #SBATCH --time=0-00:11:00
-    # One after another: side by side they would take the storage from each other.
+    # One after another, since parallel jobs would compete for the storage.
     #SBATCH --array=1-5%1
-    # A job that is requeued goes on in its output file, finds the files that it made, and puts its results beside the earlier ones.
+    # A requeued job appends to its output file, reuses generated files, and writes its results next to the earlier ones.
     #SBATCH --requeue
     #SBATCH --open-mode=append
-    # A minute before its time is over the run is told to stop, and still writes down what it measured.
+    # One minute before the time limit, a signal makes the run stop and save its results.
     #SBATCH --signal=TERM@60
 
     set -euo pipefail
@@ -88,7 +88,7 @@ fn a_job_of_several_nodes() {
     mkdir "$results"
 
     feedrate=${FEEDRATE:-feedrate}
-    # Files that an earlier start of the job has made are kept.
+    # Files from an earlier start of the job are kept.
     launch "$feedrate" generate workload.yaml train.computation_time=0.5 ++reader.batch_size=1 --data '/scratch/my data'
     launch "$feedrate" run workload.yaml train.computation_time=0.5 ++reader.batch_size=1 --data '/scratch/my data' --results "$results" --cold
     "##);
@@ -105,21 +105,21 @@ fn a_job_of_dlio_under_mpirun() {
     );
     insta::assert_snapshot!(text, @r##"
     #!/usr/bin/env bash
-    # Runs the workload workload with 4 accelerators in 4 processes, written by feedrate 0.1.0: `sbatch THIS_FILE`.
-    # The time limit was given.
+    # Runs the workload workload with 4 accelerators in 4 processes. Written by feedrate 0.1.0; submit it by `sbatch THIS_FILE`.
+    # The time limit was given by `--time`.
     #SBATCH --job-name=feedrate-workload
     #SBATCH --nodes=1
     #SBATCH --ntasks-per-node=4
     #SBATCH --time=1:00:00
-    # A job that is requeued goes on in its output file, finds the files that it made, and puts its results beside the earlier ones.
+    # A requeued job appends to its output file, reuses generated files, and writes its results next to the earlier ones.
     #SBATCH --requeue
     #SBATCH --open-mode=append
-    # A minute before its time is over the run is told to stop, and still writes down what it measured.
+    # One minute before the time limit, a signal makes the run stop and save its results.
     #SBATCH --signal=B:TERM@60
 
     set -euo pipefail
 
-    # What mpirun started is no step of Slurm's: the signal comes here, and is handed on.
+    # Processes of mpirun are not steps of the job, so the script receives the signal and forwards it.
     launch() {
         mpirun -n 4 "$@" &
         local pid=$! code=0
@@ -143,10 +143,10 @@ fn a_job_of_dlio_under_mpirun() {
     mkdir "$results"
 
     dlio_benchmark=${DLIO_BENCHMARK:-dlio_benchmark}
-    # DLIO finds workloads of others in a folder called `workload`.
+    # DLIO looks for user workloads in a folder named `workload`.
     mkdir -p "$results/config/workload"
     cp workload.yaml "$results"/config/workload/workload.yaml
-    # Files that an earlier start of the job has made are kept.
+    # Files from an earlier start of the job are kept.
     launch "$dlio_benchmark" --config-dir "$results/config" workload=workload ++workload.train.epochs=3 ++workload.reader.batch_size=2 ++workload.output.folder=there ++hydra.run.dir="$results/generate" ++workload.output.folder="$results/generate" ++workload.workflow.generate_data=True ++workload.workflow.train=False ++workload.workflow.checkpoint=False
     launch "$dlio_benchmark" --config-dir "$results/config" workload=workload ++workload.train.epochs=3 ++workload.reader.batch_size=2 ++workload.output.folder=there ++hydra.run.dir="$results/run" ++workload.output.folder="$results/run" ++workload.workflow.generate_data=False
     "##);
@@ -204,7 +204,7 @@ fn what_a_script_cannot_hold_is_refused() {
     check(&["workload.yaml", "--dlio", "--scale=0.5"], &["--scale", "leave"]);
     check(&["./unet3d_h100.yaml", "--dlio"], &["its own workload", "another name"]);
     check(&["workload.yaml", "reader.batch_size=0"], &["batch_size"]);
-    check(&["workload.yaml", "--retry"], &["`--retry` is for the job of a study"]);
+    check(&["workload.yaml", "--retry"], &["`--retry` is only for the job of a study"]);
 }
 
 pub(crate) const STUDY: &str = "\
@@ -228,17 +228,17 @@ fn a_job_of_a_study() {
     let how = ["--cache=cold", "--prologue=export A=1", "--launcher-argument=--exclusive"];
     insta::assert_snapshot!(study(&[&more[..], &how].concat()), @r##"
     #!/usr/bin/env bash
-    # Runs the study my study.csv, written by feedrate 0.1.0: `sbatch THIS_FILE`.
-    # It begins no run that would not end in time; submit it again for what is left.
+    # Runs the study my study.csv. Written by feedrate 0.1.0; submit it by `sbatch THIS_FILE`.
+    # No run starts that would exceed the time limit; submit again for the remaining ones.
     #SBATCH --job-name=feedrate-mystudy
     #SBATCH --nodes=1
     #SBATCH --ntasks-per-node=2
     #SBATCH --cpus-per-task=4
     #SBATCH --time=2:00:00
-    # A job that is requeued goes on in its output file, and with the runs that are pending.
+    # A requeued job appends to its output file, and continues with the pending runs.
     #SBATCH --requeue
     #SBATCH --open-mode=append
-    # A minute before its time is over the run is told to stop, and still writes down what it measured.
+    # One minute before the time limit, a signal makes the run stop and save its results.
     #SBATCH --signal=B:TERM@60
 
     set -euo pipefail
@@ -248,7 +248,7 @@ fn a_job_of_a_study() {
     set -u
 
     export SLURM_MPI_TYPE=pmix
-    # Steps do not take it from the job.
+    # Steps do not inherit it from the job.
     export SRUN_CPUS_PER_TASK=4
     exec "${FEEDRATE:-feedrate}" study run 'my study.csv' --launch srun --cache=cold --prologue='export A=1' --launcher-argument=--exclusive --time-budget 7080s
     "##);
@@ -263,14 +263,14 @@ fn a_job_of_a_study() {
     assert!(!text.contains("MPI"), "{text}");
     for (more, words) in [
         (&["--time=soon"][..], &["--time soon", "HH:MM:SS"][..]),
-        (&["--time=2"], &["`--time 2`", "no run could begin", "more than 2 min"]),
-        (&["--time=0"], &["`--time 0`", "no run could begin"]),
-        (&["--time=10"], &["needs `2` processes", "--tasks-per-node"]),
+        (&["--time=2"], &["`--time 2`", "too short for any run", "more than 2 min"]),
+        (&["--time=0"], &["`--time 0`", "too short for any run"]),
+        (&["--time=10"], &["needs 2 processes", "--tasks-per-node"]),
         (&["--time=10", "--launch=rsh"], &["'rsh' for '--launch", "srun"]),
         (&[], &["needs `--time`", "`feedrate study run 'my study.csv' --dry-run`"]),
-        (&["--time=10", "--dlio"], &["takes no `--dlio`"]),
-        (&["--time=10", "-n=2"], &["takes no `--accelerators`"]),
-        (&["--time=10", "train.epochs=2"], &["takes no `train.epochs=2`"]),
+        (&["--time=10", "--dlio"], &["`--dlio` cannot be used"]),
+        (&["--time=10", "-n=2"], &["`--accelerators` cannot be used"]),
+        (&["--time=10", "train.epochs=2"], &["`train.epochs=2` cannot be used"]),
     ] {
         let answer = test.feedrate(&[&["slurm", "my study.csv"], more].concat());
         answer.refuses(2, words);

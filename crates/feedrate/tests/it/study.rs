@@ -370,7 +370,7 @@ fn generation_counts_for_the_time_and_what_is_half_made_is_gone_on_with() {
     );
     let answer = run(&test, &["--time-budget", "1s"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    assert!(answer.stderr.contains("more than is left of the time"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("more than is left of the time budget"), "{}", answer.stderr);
     assert!(!test.path("data").exists());
 }
 

@@ -314,5 +314,5 @@ fn a_run_is_like_the_log_of_its_own_calls() {
     assert!(page.lines().all(|line| line.len() <= 80), "{page}");
     test.feedrate(&["compare", "run", "log", "--within", "2%"]).refuses(2, &["access patterns"]);
     test.feedrate(&["compare", "log", "data"])
-        .refuses(2, &["neither a log nor the folder of a run"]);
+        .refuses(2, &["neither a log nor the folder of a feedrate run"]);
 }

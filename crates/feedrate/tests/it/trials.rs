@@ -106,12 +106,12 @@ fn what_cannot_be_tried_says_why() {
     holds("trials", &report);
     // The run that the advice is from.
     assert_eq!((&report["runs"], &report["baseline"]["n"]), (&1.into(), &1.into()), "{report}");
-    assert_eq!(report["stopped"], "the budget is spent", "{report}");
+    assert_eq!(report["stopped"], "the budget is used up", "{report}");
     for of in report["advice"].as_array().unwrap() {
         let why = match of["name"].as_str().unwrap() {
             "asked" => "not generated for a foreign dataset",
             "storage" => "the storage lacks ",
-            _ => "the budget is spent",
+            _ => "the budget is used up",
         };
         let reason = of["reason"].as_str().unwrap();
         assert!(of["outcome"] == "not_tried" && reason.contains(why), "{of}");
@@ -154,7 +154,7 @@ fn runs_that_are_interrupted_leave_a_table_of_what_is_known() {
     let advise = ["advise", "workload.yaml", "--try", "--results", "out"];
     let scale = ["scale", "workload.yaml", "--results", "out", "--au", "5"];
     for (command, known, why) in [
-        (&advise[..], "as it is", "Stopped: the trials were interrupted"),
+        (&advise[..], "unchanged", "Stopped: the trials were interrupted"),
         (&scale, "one run", "the search was interrupted"),
     ] {
         let test = Test::with(LATENCY);

@@ -1,11 +1,11 @@
-//! A program under another name: replaces itself by the `feedrate` beside it, which acts by the name it is started under.
-//! It links nothing of feedrate, so that the release build links one large program instead of four.
+//! Starts the `feedrate` in the same folder under another name, on which its behaviour depends. It links nothing of feedrate, so that
+//! the release build links one large program instead of four.
 
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-/// Returns only where `feedrate` cannot be started.
+/// Replaces this process by `feedrate`; returns only if that fails.
 #[expect(clippy::print_stderr, reason = "the messages of the library are not linked here")]
 pub(crate) fn start_feedrate_as(name: &str) -> ExitCode {
     let beside = std::env::current_exe().map(|path| path.with_file_name("feedrate"));

@@ -1,4 +1,4 @@
-//! `feedrate advise`: what would help a run, the best first, each with its evidence, what it is predicted to bring, and a command.
+//! `feedrate advise`: lists changes that would help a run, best first, each with its evidence, its predicted effect and a command.
 
 mod predict;
 mod try_out;
@@ -43,14 +43,14 @@ const TRIALS: &str = "Try";
 /// `feedrate advise`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Given the folder of a run, or one above several, of which it takes the newest, it reads the record and runs nothing. Given a workload, it runs that once, as `feedrate run` would.
+Given the folder of a run (or a folder of several runs, of which the newest is used), the advice is computed from its record and nothing is run. Given a workload, it is run once first, as by `feedrate run`.
 
 Examples:
   feedrate advise results/unet3d/RUN
   feedrate advise results/unet3d/RUN --set storage.bandwidth=2x -n 64
   feedrate advise my.yaml --try --also reader.prefetch_size=16
 
-Exit codes: 0 done; 1 a run failed; 2 bad usage or workload; 4 tried, and something is not decided; 130 interrupted, with the table so far.")]
+Exit codes: 0 done; 1 a run failed; 2 bad usage or workload; 4 an effect is not decided; 130 interrupted, the table so far is printed.")]
 pub(super) struct AdviseArguments {
     #[command(flatten)]
     data: DataArguments,
@@ -61,33 +61,33 @@ pub(super) struct AdviseArguments {
     cache: CacheArguments,
     #[command(flatten)]
     predict: PredictArguments,
-    /// Run the workload and each change in turn until it is decided what each brings, then the best two together.
+    /// Run the workload with each change in turn until its effect is decided, then with the best two changes together.
     #[arg(long = "try", help_heading = TRIALS)]
     try_out: bool,
-    /// Try this change too, advised or not; several keys go in quotes. May be repeated.
+    /// Also try this change; put several keys in quotes. May be repeated.
     #[arg(long, value_name = "KEY=VALUE", requires = "try_out", help_heading = TRIALS)]
     also: Vec<String>,
-    /// Try settings of the reader too, those that are predicted to be the best for this goal, and answer with the cheapest change within 2 % of the best.
+    /// Also try the reader settings with the best predictions for this goal. The answer is the cheapest change within 2 % of the best.
     #[arg(long, value_enum, requires = "try_out", help_heading = TRIALS)]
     goal: Option<Goal>,
-    /// Start no run that would probably end later than this, counted over all finished runs, without the making of datasets: `90s`, `10m`, `2h`.
+    /// Limit the total time of the runs, such as `90s`, `10m` or `2h`. Generating datasets does not count.
     #[arg(long, value_name = "TIME", value_parser = time::seconds, default_value = "10m", help_heading = TRIALS)]
     budget: f64,
-    /// Measure anew what was measured before; the older results are put aside.
+    /// Repeat runs that exist from before; their results are moved aside.
     #[arg(long, help_heading = TRIALS)]
     again: bool,
 }
 
-/// A piece of advice, and the command that follows it: none where it is no change of the workload.
+/// A piece of advice and the command that applies it; `None` if the advice does not change the workload.
 struct Advised {
     advice: Advice,
     command: Option<String>,
 }
 
-/// Look at a run, or run a workload and look at that.
+/// Advises on a run, or runs a workload and advises on that.
 pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
     let cache = arguments.cache.cache();
-    let data = &newest(Request { cache, ..arguments.data.request() });
+    let data = &with_newest_run(Request { cache, ..arguments.data.request() });
     let json = arguments.data.json;
     let run = resolve::is_run(&data.workload).then(|| load_run(Path::new(&data.workload)));
     let predict = &arguments.predict;
@@ -96,8 +96,11 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
         accelerators = data.accelerators;
         if !data.overrides.is_empty() || accelerators.is_some() && !predict.are_given() {
             let folder = &data.workload;
-            let message = format!("the run in `{folder}` is over, and is advised as it was");
-            return refuse(message, "`--set KEY=VALUE` predicts a change; `feedrate run` makes it");
+            let message = format!("settings of the finished run in `{folder}` cannot be changed");
+            return refuse(
+                message,
+                "predict a change by `--set KEY=VALUE`, or try it by `feedrate run`",
+            );
         }
         match record.watched {
             Some(_) if predict.are_given() => {
@@ -126,11 +129,19 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
     let has_candidates = !rows.is_empty() || !also.is_empty() || arguments.goal.is_some();
     if arguments.try_out && has_candidates {
         let advice = rows.into_iter().map(|row| row.advice).collect();
-        let (template, record, opening, goal) = (&template, &record, &opening, arguments.goal);
-        let trials = TryOut { template, record, opening, advice, also, goal, budget_s, json };
+        let trials = TryOut {
+            template: &template,
+            record: &record,
+            opening: &opening,
+            advice,
+            also,
+            goal: arguments.goal,
+            budget_s,
+            json,
+        };
         let study = match study {
             Some(mut study) => return trials.run(&mut study),
-            None => &mut open(arguments, template)?,
+            None => &mut open(arguments, &template)?,
         };
         return trials.run(study);
     }
@@ -140,7 +151,7 @@ pub(super) fn advise(arguments: &AdviseArguments) -> anyhow::Result<Exit> {
     print_advice(json, &run_dir, &answered, opening, &rows, blocks(&answered, &rows))
 }
 
-/// Prints the answer of a run and what is advised; `blocks` say that for people.
+/// Prints the answer of a run and the advice: as JSON, or as text from `blocks`.
 fn print_advice(
     json: bool,
     run_dir: &str,
@@ -168,9 +179,9 @@ fn print_advice(
     Ok(Exit::Fine)
 }
 
-/// The request, for the newest run where it names a folder of runs.
-fn newest(data: Request) -> Request {
-    // A folder of results may have the name of a bundled workload, which comes first.
+/// Replaces a folder of several runs by its newest run.
+fn with_newest_run(data: Request) -> Request {
+    // A bundled workload takes precedence over a folder of the same name.
     let is_bundled = !resolve::is_file(&data.workload) && bundled::find(&data.workload).is_some();
     if is_bundled {
         return data;
@@ -179,7 +190,7 @@ fn newest(data: Request) -> Request {
     Request { workload, ..data }
 }
 
-/// No rule applies, and there is no workload to run again.
+/// Prints the answer for a loop that `feedrate.watch` recorded. No rule applies, and there is no workload to run again.
 fn print_watched(data: &Request, json: bool, record: &Record) -> anyhow::Result<Exit> {
     let answered = AnsweredSummary::new(record);
     let opening = words::opening(&answered.answer, &Derived::new(record));
@@ -190,12 +201,12 @@ fn print_watched(data: &Request, json: bool, record: &Record) -> anyhow::Result<
     print_advice(json, &data.workload, &answered, opening, &[], blocks.into())
 }
 
-/// Changes of `--also`, each of which can be planned.
+/// Splits the changes of `--also` into overrides, and refuses those that cannot be planned.
 fn changes_to_try(template: &RunTemplate, also: &[String]) -> anyhow::Result<Vec<Vec<String>>> {
     let changes = also.iter().map(|text| {
         let overrides: Vec<String> = text.split_whitespace().map(str::to_string).collect();
         if overrides.is_empty() {
-            return refuse("`--also` names no change", "give it as `--also KEY=VALUE`");
+            return refuse("`--also` is empty", "write `--also KEY=VALUE`");
         }
         template.resolve(&overrides)?;
         Ok(overrides)
@@ -203,7 +214,7 @@ fn changes_to_try(template: &RunTemplate, also: &[String]) -> anyhow::Result<Vec
     changes.collect()
 }
 
-/// The study of the trials of a workload or run.
+/// Opens the study in which the trials are kept.
 fn open(arguments: &AdviseArguments, template: &RunTemplate) -> anyhow::Result<ChosenStudy> {
     let goal = arguments.goal.map(|goal| format!("goal {}", name_of(goal)));
     let more = goal.into_iter().chain(arguments.also.iter().map(|change| format!("also {change}")));
@@ -213,7 +224,7 @@ fn open(arguments: &AdviseArguments, template: &RunTemplate) -> anyhow::Result<C
     ChosenStudy::open(&question, &root, &template.request, arguments.again, runner_host())
 }
 
-/// Run the workload as it is: the folder of the run, and its record.
+/// Runs the unchanged workload; returns the folder of the run and its record.
 fn baseline(study: &mut ChosenStudy, template: &RunTemplate) -> anyhow::Result<(String, Record)> {
     template.refuse_processes()?;
     let row = chosen::row(&template.request, template.unchanged.plan.accelerators)?;
@@ -224,10 +235,11 @@ fn baseline(study: &mut ChosenStudy, template: &RunTemplate) -> anyhow::Result<(
     match (trial.runs.first(), trial.hindrance) {
         _ if end.report.is_stopped => Err(Interrupted(study.folder.display().to_string()).into()),
         (Some(run), _) => Ok((run.run_dir.display().to_string(), load_run(&run.run_dir)?)),
-        (None, why) => anyhow::bail!("the workload as it is failed: {}", why.unwrap_or_default()),
+        (None, why) => anyhow::bail!("the unchanged workload failed: {}", why.unwrap_or_default()),
     }
 }
 
+/// Advice for a run, with the command that applies each change.
 fn advised(template: &RunTemplate, case: &Case) -> Vec<Advised> {
     let plan_of = |overrides: &[String]| template.plan(overrides);
     let found = advice::advise(case, &plan_of).into_iter();
@@ -246,17 +258,17 @@ fn advised(template: &RunTemplate, case: &Case) -> Vec<Advised> {
 pub(super) struct AdviseOutput<'a> {
     /// The folder of the run.
     run_dir: &'a str,
-    /// Its workload.
+    /// The run's workload.
     workload: &'a str,
-    /// Whether the storage kept up; `null` is unknown.
+    /// Whether the accelerators were fed; `null` if unknown.
     fed: Option<bool>,
-    /// The utilisation that decides.
+    /// The utilisation that `fed` is based on.
     au_percent: Option<f64>,
     /// The bound on the run's speed.
     verdict: Bound,
     /// The answer in one sentence.
     says: String,
-    /// Each rule that applies, the best first: its change, its evidence, its prediction.
+    /// Each rule that applies, best first, with its change, evidence and prediction.
     advice: Vec<AdviceOutput<'a>>,
 }
 
@@ -267,21 +279,21 @@ struct AdviceOutput<'a> {
     proposal: &'a Proposal,
     /// The change in words.
     change: String,
-    /// Utilisation that it would bring; `null` if it cannot be predicted.
+    /// Predicted utilisation with the change; `null` if it cannot be predicted.
     predicted_percent: Option<f64>,
-    /// Least and most of it that the record leaves open.
+    /// Lower and upper bound of the prediction.
     interval: Option<[f64; 2]>,
     /// The reason in words.
     why: String,
-    /// Paper, program or measurement that the rule is from.
+    /// Paper, program or measurement that the rule is based on.
     source: Option<&'static str>,
-    /// The command that makes the change; `null` if it is no change of the workload.
+    /// The command that runs the changed workload; `null` if the advice does not change the workload.
     command: Option<&'a str>,
-    /// Runs that tried it; always `null` here.
+    /// Utilisation of the runs with the change; always `null` without `--try`.
     tried: Option<()>,
-    /// Its outcome: `not_tried` here.
+    /// Outcome of the trial; always `not_tried` without `--try`.
     outcome: Outcome,
-    /// Why it was not tried; always `null` here.
+    /// Reason that the change was not tried; always `null` without `--try`.
     reason: Option<()>,
 }
 
@@ -309,9 +321,9 @@ fn blocks(run: &AnsweredSummary, rows: &[Advised]) -> Vec<Block> {
         let says = match run.answer.fed {
             Some(true) => "Nothing is advised: the accelerators were fed.",
             _ if run.summary.verdict.name == Bound::ClientBound => {
-                "No rule finds what would help: the job's own code takes the time, and no storage gives it back. Measure what it costs here: `feedrate calibrate SCRIPT.py:make_dataset`."
+                "No rule finds a change that would help: the time is spent in the job's own code, which faster storage does not speed up. Measure it by `feedrate calibrate SCRIPT.py:make_dataset`."
             }
-            _ => "No rule finds what would help.",
+            _ => "No rule finds a change that would help.",
         };
         return vec![Block::Sentence(says.into())];
     }

@@ -1,4 +1,4 @@
-//! `feedrate advise RUN --set KEY=VALUE`: the utilisation of a changed run, predicted from the record of the run. Runs nothing.
+//! `feedrate advise RUN --set KEY=VALUE`: predicts the utilisation of a changed run from the record of the run. Nothing is run.
 
 use crate::exit::Exit;
 use crate::{messages, text, time};
@@ -24,24 +24,24 @@ use serde::Serialize;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Predict")]
 pub(super) struct PredictArguments {
-    /// Predict the run with these changes together: keys of the workload, or, by a factor (`2x`) or to a value, storage.bandwidth, storage.latency, storage.open_latency, storage.concurrency, decode.time.
+    /// Predict the run with all of these changes: keys of the workload, or storage.bandwidth, storage.latency, storage.open_latency, storage.concurrency and decode.time as a value or a factor (`2x`).
     #[arg(long, value_name = "KEY=VALUE", num_args = 1.., conflicts_with = "try_out")]
     set: Vec<String>,
-    /// Predict the usual changes, each by itself, on top of those of `--set`.
+    /// Predict a list of usual changes, each added to those of `--set`.
     #[arg(long, conflicts_with = "try_out")]
     table: bool,
 }
 
-/// Changes that are made together.
+/// Settings that are changed together.
 #[derive(Clone, Debug, Default)]
 struct Change {
     /// Name in the table instead of the settings.
     label: Option<&'static str>,
-    /// As they are typed.
+    /// All settings, as the user typed them.
     settings: Vec<String>,
-    /// Those of the workload.
+    /// Settings of the workload.
     overrides: Vec<String>,
-    /// Those of storage and decoding.
+    /// Settings of storage and decoding.
     pipeline: Vec<PipelineChange>,
 }
 
@@ -51,19 +51,19 @@ struct Row {
     prediction: Result<Prediction, NotPredicted>,
 }
 
-/// The reason why there is no prediction.
+/// Reason that a change cannot be predicted.
 #[derive(Serialize, JsonSchema)]
 struct NotPredicted {
     /// The reason.
     why: String,
-    /// A run that would show it.
+    /// A run that would give the evidence.
     hint: String,
-    /// The record has no evidence on what is changed.
+    /// Whether the record has no evidence on the changed setting.
     #[serde(skip)]
     is_unseen: bool,
 }
 
-/// A run that can be planned again with changes, and the model made of its record.
+/// Predicts changes of one run.
 pub(super) struct Predictor<'a> {
     pub(super) run_dir: &'a str,
     pub(super) record: &'a Record,
@@ -72,7 +72,7 @@ pub(super) struct Predictor<'a> {
 
 /// Gain in points of utilisation below which a change has no effect.
 const GAIN_MIN_POINTS: f64 = 1.0;
-/// Alternatives to a change without effect, at most.
+/// Maximum number of alternatives that are shown for a change without effect.
 const ALTERNATIVES_MAX: usize = 3;
 
 impl PredictArguments {
@@ -83,7 +83,7 @@ impl PredictArguments {
 }
 
 impl Predictor<'_> {
-    /// Print predictions; `accelerators` is a change too.
+    /// Prints the predictions. `accelerators` is one of the changes.
     pub(super) fn predict(
         &self,
         arguments: &PredictArguments,
@@ -107,9 +107,9 @@ impl Predictor<'_> {
         if arguments.table {
             rows.extend(usual_changes(&change, &plan)?.into_iter().map(row));
         }
-        let helps = alternatives_text(&alternatives);
+        let suggestion = alternatives_text(&alternatives);
         if let [Row { prediction: Err(why), .. }] = &mut rows[..] {
-            why.hint += &helps.map_or(String::new(), |helps| format!("; {helps}"));
+            why.hint += &suggestion.map_or(String::new(), |text| format!("; {text}"));
             return Err(why.refusal(self.run_dir).into());
         }
         if json {
@@ -123,8 +123,8 @@ impl Predictor<'_> {
             };
             messages::print_json(Schema::Whatif, &output)?;
         } else {
-            let note =
-                helps.map(|helps| format!("{} has no effect; {helps}", change.settings.join(" ")));
+            let settings = change.settings.join(" ");
+            let note = suggestion.map(|text| format!("{settings} has no effect; {text}"));
             messages::print_document(&document(record, unchanged, &rows, note), true)?;
         }
         Ok(Exit::Fine)
@@ -137,37 +137,38 @@ impl Predictor<'_> {
                     pipeline.predict(&plan, &change.pipeline).map_err(|why| NotPredicted::new(&why))
                 }
                 Err(error) => {
-                    let hint = "no such run can be made".to_string();
+                    let hint = "this run cannot be made".to_string();
                     Err(NotPredicted { why: on_one_line(&error), hint, is_unseen: false })
                 }
             };
         Row { change, prediction }
     }
 
-    /// The usual changes with the largest gain for as many accelerators, where the change of `row` has no effect or no evidence.
+    /// The usual changes with the largest predicted gain for the same number of accelerators, if the change of `row` has no effect or no
+    /// evidence.
     fn alternatives(
         &self,
         row: &Row,
         plan: &Plan,
         pipeline: &Pipeline,
     ) -> anyhow::Result<Vec<Row>> {
-        let is_number = |text: &&String| text.starts_with(ACCELERATORS_KEY);
+        let is_accelerators = |text: &&String| text.starts_with(ACCELERATORS_KEY);
         let settings = &row.change.settings;
-        let base = Change::parse(settings.iter().filter(is_number).cloned().collect())?;
-        let base = self.row(base, pipeline);
+        let number = settings.iter().filter(is_accelerators).cloned().collect();
+        let base = self.row(Change::parse(number)?, pipeline);
         let Ok(without) = &base.prediction else { return Ok(Vec::new()) };
         let gains =
             |prediction: &Prediction| without.au_percent + GAIN_MIN_POINTS <= prediction.au_percent;
-        let is_in_vain = match &row.prediction {
+        let needs_alternatives = match &row.prediction {
             Ok(prediction) => !gains(prediction),
             Err(why) => why.is_unseen,
         };
-        if base.change.settings == *settings || !is_in_vain {
+        if base.change.settings == *settings || !needs_alternatives {
             return Ok(Vec::new());
         }
         let usual = usual_changes(&base.change, plan).unwrap_or_default().into_iter();
         let usual = usual.filter(|change| {
-            let numbers = change.settings.iter().filter(is_number);
+            let numbers = change.settings.iter().filter(is_accelerators);
             change.label.is_none() && numbers.eq(&base.change.settings)
         });
         let au = |row: &Row| row.prediction.as_ref().map_or(0.0, |known| known.au_percent);
@@ -179,12 +180,12 @@ impl Predictor<'_> {
     }
 }
 
-/// The refusal to predict a watched loop, which has no workload to run again.
+/// Refusal to predict a loop that `feedrate.watch` recorded: it has no workload to plan again.
 pub(super) fn refusal_of_watched(run_dir: &str) -> Refusal {
     NotPredicted::new(&NotPredictable::OnlyWatched).refusal(run_dir)
 }
 
-/// `this would change it: storage.latency=0.5x (96.3 % AU), reader.read_threads=2 (95.1 % AU)`; `None` without any.
+/// Lists alternatives, such as `alternatives: storage.latency=0.5x (96.3 % AU)`; `None` if there are none.
 fn alternatives_text(rows: &[Row]) -> Option<String> {
     let each: Vec<String> = rows
         .iter()
@@ -193,7 +194,7 @@ fn alternatives_text(rows: &[Row]) -> Option<String> {
             Some(format!("{} ({au} AU)", row.change.settings.join(" ")))
         })
         .collect();
-    (!each.is_empty()).then(|| format!("this would change it: {}", each.join(", ")))
+    (!each.is_empty()).then(|| format!("alternatives: {}", each.join(", ")))
 }
 
 impl NotPredicted {
@@ -212,20 +213,20 @@ impl NotPredicted {
 }
 
 impl Change {
-    /// Keys of the workload are not checked here: a plan with them says what is wrong.
+    /// Sorts settings into those of the workload and those of the pipeline. Keys of the workload are checked when the change is planned.
     fn parse(settings: Vec<String>) -> Result<Self, Refusal> {
         let mut change = Change::default();
         for text in &settings {
             match pipeline_change(text)? {
-                Some(of_pipeline) => change.pipeline.push(of_pipeline),
+                Some(pipeline_change) => change.pipeline.push(pipeline_change),
                 None => change.overrides.push(text.clone()),
             }
         }
         Ok(Change { settings, ..change })
     }
 
-    /// The change with another one behind it; a number of accelerators replaces the one before.
-    fn and(&self, more: &[&str]) -> Result<Self, Refusal> {
+    /// Adds settings to the change. A new number of accelerators replaces an earlier one.
+    fn with(&self, more: &[&str]) -> Result<Self, Refusal> {
         let is_replaced = more.iter().any(|text| text.starts_with(ACCELERATORS_KEY));
         let kept = self.settings.iter();
         let kept = kept.filter(|text| !(is_replaced && text.starts_with(ACCELERATORS_KEY)));
@@ -233,7 +234,7 @@ impl Change {
     }
 }
 
-/// Changes that are usually of interest for a run of this plan, each on top of `change`.
+/// Changes that are usually of interest for a run of this plan, each added to `change`.
 fn usual_changes(change: &Change, plan: &Plan) -> Result<Vec<Change>, Refusal> {
     let threads = format!("reader.read_threads={}", (2 * plan.loader.workers).max(1));
     let times = [2, 4, 8].map(|times| plan.accelerators.saturating_mul(times));
@@ -248,13 +249,13 @@ fn usual_changes(change: &Change, plan: &Plan) -> Result<Vec<Change>, Refusal> {
     ];
     let single = settings.into_iter().chain(more.iter().map(String::as_str));
     let memory = ["storage.bandwidth=1TB/s", "storage.latency=0", "storage.open_latency=0"];
-    let mut from_memory = Change { label: Some("all from memory"), ..change.and(&memory)? };
-    // Without a limit of requests.
+    let mut from_memory = Change { label: Some("all from memory"), ..change.with(&memory)? };
+    // No limit on the request rate either.
     from_memory.pipeline.push(PipelineChange::Bandwidth(Scale::Times(f64::INFINITY)));
-    single.map(|setting| change.and(&[setting])).chain([Ok(from_memory)]).collect()
+    single.map(|setting| change.with(&[setting])).chain([Ok(from_memory)]).collect()
 }
 
-/// A change of storage or decoding; `None` for a key of the workload.
+/// Parses a change of storage or decoding; `None` for a key of the workload.
 fn pipeline_change(text: &str) -> Result<Option<PipelineChange>, Refusal> {
     let (key, value) = text.split_once('=').unwrap_or((text, ""));
     let (make, example): (fn(Scale) -> PipelineChange, _) = match key {
@@ -283,7 +284,7 @@ fn pipeline_change(text: &str) -> Result<Option<PipelineChange>, Refusal> {
     let number = number.map_err(|why| {
         Refusal::new(format!("`{text}`: {why}"), format!("or a factor: `{key}=2x`"))
     })?;
-    // A rate or a number of reads of 0 would read nothing; beyond these limits no run would end.
+    // With a rate or concurrency of 0 nothing would be read, and beyond these limits no run would end.
     let possible = match (factor, key) {
         (Some(_), "storage.bandwidth" | "storage.concurrency") => 1e-6..=1e6,
         (Some(_), _) => 0.0..=1e6,
@@ -294,8 +295,8 @@ fn pipeline_change(text: &str) -> Result<Option<PipelineChange>, Refusal> {
     match number.filter(|number| possible.contains(number)) {
         Some(number) => Ok(Some(make(scale(number)))),
         None => refuse(
-            format!("`{text}` is no change of `{key}`"),
-            format!("write a factor or a value: `{key}=2x`, `{key}={example}`"),
+            format!("`{text}` is not a valid change of `{key}`"),
+            format!("write a factor or a value, such as `{key}=2x` or `{key}={example}`"),
         ),
     }
 }
@@ -305,13 +306,13 @@ fn pipeline_change(text: &str) -> Result<Option<PipelineChange>, Refusal> {
 pub(in crate::command) struct WhatifOutput<'a> {
     /// The folder of the run.
     run_dir: &'a str,
-    /// Utilisation as measured.
+    /// Measured utilisation over all steps.
     measured_au_percent: Option<f64>,
-    /// Prediction without a change, which shows how good predictions are.
+    /// Prediction for the unchanged run; its difference from the measured value shows the accuracy.
     as_it_was: Option<&'a Prediction>,
     /// Each change and its prediction.
     whatif: Vec<PredictedChange<'a>>,
-    /// Changes that would bring something, where one has no effect.
+    /// Other changes that would have an effect, if the requested one has none.
     binds: Vec<PredictedChange<'a>>,
 }
 
@@ -320,16 +321,17 @@ pub(in crate::command) struct WhatifOutput<'a> {
 struct PredictedChange<'a> {
     /// Keys with their values.
     changes: &'a [String],
-    /// Utilisation over all steps; `null` if it cannot be predicted.
+    /// Predicted utilisation over all steps; `null` if it cannot be predicted.
     au_percent: Option<f64>,
-    /// Least and most of it that the record leaves open.
+    /// Lower and upper bound of the prediction.
     interval: Option<[f64; 2]>,
-    /// The stage that would take the time.
+    /// The stage that would limit the run.
     bottleneck: Option<Bound>,
-    /// Read by all accelerators, over the run.
+    /// Predicted rate at which all accelerators together read.
     bytes_per_second: Option<f64>,
-    /// Why it cannot be predicted; `null` if it can.
-    untold: Option<&'a NotPredicted>,
+    /// Reason that the change cannot be predicted; `null` if it can.
+    #[serde(rename = "untold")]
+    not_predicted: Option<&'a NotPredicted>,
 }
 
 impl<'a> PredictedChange<'a> {
@@ -341,7 +343,7 @@ impl<'a> PredictedChange<'a> {
             interval: known.map(|prediction| prediction.interval),
             bottleneck: known.map(|prediction| prediction.bottleneck),
             bytes_per_second: known.map(|prediction| prediction.bytes_per_second),
-            untold: row.prediction.as_ref().err(),
+            not_predicted: row.prediction.as_ref().err(),
         }
     }
 }
@@ -374,7 +376,7 @@ fn document(
     };
     let unchanged = unchanged.as_ref().map_err(unpredicted::why);
     let mut lines = vec![cells("no change".into(), unchanged)];
-    // One setting a line keeps the table narrow.
+    // One setting per line keeps the table narrow.
     lines.extend(rows.iter().map(|Row { change, prediction }| {
         let name = change.label.map_or_else(|| change.settings.join("\n"), str::to_string);
         cells(name, prediction.as_ref().map_err(|_| "unknown".into()))
@@ -426,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_changes_come_on_top_of_the_given_ones() {
+    fn usual_changes_are_added_to_the_given_ones() {
         let given = Change::parse(vec!["decode.time=1ms".into(), "accelerators=3".into()]).unwrap();
         let mut plan = Plan { accelerators: 3, ..Plan::default() };
         plan.loader.workers = 2;

@@ -1,4 +1,5 @@
-//! `feedrate advise --try`: the candidates of the trials, and their outcomes as a table and as JSON. Which run is next, the chooser decides.
+//! `feedrate advise --try`: selects the changes to try and shows their outcomes as a table and as JSON. The chooser decides the order of
+//! the runs.
 
 use crate::command::study::conclusion::{TRIALS, conclude, lines_of};
 use crate::exit::Exit;
@@ -35,11 +36,11 @@ use feedrate_study::chosen::{self, ChosenStudy};
 use feedrate_study::reader_settings::{ChangeCost, promising_settings};
 use feedrate_study::trial_candidates::{candidate, remove_unneeded_datasets};
 
-/// Time that a process takes beside its run, in seconds.
+/// Time that starting a process adds to its run, in seconds.
 const START_S: f64 = 1.0;
-/// With a goal, the cheapest change within this share of the best is the answer.
-const SHARE: f64 = 0.02;
-/// Name of a setting of the reader that is tried for a goal.
+/// Fraction of the best result within which the cheapest change is the answer to a goal.
+const EQUIVALENCE_FRACTION: f64 = 0.02;
+/// Name in the results of a reader setting that is tried for a goal.
 const SETTING: &str = "setting";
 
 /// A goal of `--try`.
@@ -57,10 +58,10 @@ impl Goal {
             Goal::Au => &AU_ALL_STEPS,
             Goal::Throughput => &SAMPLES_WHOLE,
         };
-        TrialResponse { metric, margin: |mean| SHARE * mean }
+        TrialResponse { metric, margin: |mean| EQUIVALENCE_FRACTION * mean }
     }
 
-    fn promise(self) -> fn(&Prediction) -> f64 {
+    fn predicted_value(self) -> fn(&Prediction) -> f64 {
         match self {
             Goal::Au => |predicted| predicted.au_percent,
             Goal::Throughput => |predicted| predicted.samples_per_second,
@@ -68,43 +69,43 @@ impl Goal {
     }
 }
 
-/// Advice to be tried, and for how long.
+/// The advice to try, and the time limit.
 pub(super) struct TryOut<'a> {
     pub(super) template: &'a RunTemplate,
     pub(super) record: &'a Record,
     pub(super) opening: &'a str,
     pub(super) advice: Vec<Advice>,
-    /// Changes that the user named.
+    /// Changes that the user requested.
     pub(super) also: Vec<Vec<String>>,
     pub(super) goal: Option<Goal>,
     pub(super) budget_s: f64,
-    /// Print JSON.
+    /// Whether to print JSON.
     pub(super) json: bool,
 }
 
-/// A change as the user sees it.
+/// A change as it is shown.
 struct Change {
     name: String,
     text: String,
     prediction: Option<Prediction>,
 }
 
-/// What the trials see of a record.
+/// Extracts from a record the values by which trials are judged.
 pub(super) fn observe(record: &Record) -> Observation {
     let saves = CheckpointSummary::new(record).and_then(|checkpoint| checkpoint.save);
     let checkpoint_wait_s = saves.map(|saves| saves.stall_s);
     let mut observation = Observation::new(record);
     observation.checkpoint_wait_s = checkpoint_wait_s;
-    let found = AnsweredSummary::new(record);
-    if found.answer.kind == AnswerKind::Unknown {
-        let lines = answer::lines(&found.answer, &found.summary.doubts);
+    let answered = AnsweredSummary::new(record);
+    if answered.answer.kind == AnswerKind::Unknown {
+        let lines = answer::lines(&answered.answer, &answered.summary.doubts);
         observation.worthless = Some(lines.join("; "));
     }
     observation
 }
 
 impl TryOut<'_> {
-    /// Try, print the outcome, and keep it in the study.
+    /// Runs the trials, prints the outcomes and writes them to the study.
     pub(super) fn run(&self, study: &mut ChosenStudy) -> anyhow::Result<Exit> {
         let template = self.template;
         template.refuse_processes()?;
@@ -131,9 +132,9 @@ impl TryOut<'_> {
             Some(why) => Some(why.clone()),
             None if is_out_of_time && trials.count(history) == 0 => {
                 let run = units::seconds(trials.expected_s(history, BASELINE));
-                Some(format!("a run takes about {run}, which is more than the budget"))
+                Some(format!("a run takes about {run}, more than the budget"))
             }
-            None => is_out_of_time.then(|| "the budget is spent".into()),
+            None => is_out_of_time.then(|| "the budget is used up".into()),
         };
         let outcomes = Outcomes { template, goal: self.goal, trials: &trials, history, response };
         let result = outcomes.result(self.record, &changes, stopped, study);
@@ -142,7 +143,7 @@ impl TryOut<'_> {
             serde_json::to_string(&result)?.as_bytes(),
         );
         let conclusion = Conclusion {
-            // A report reads the outcomes themselves.
+            // Reports read the outcomes from the trials' file.
             lines: Vec::new(),
             schema: TRIALS.into(),
             answer: lines_of(self.opening),
@@ -155,14 +156,14 @@ impl TryOut<'_> {
             return Err(Interrupted(study.folder.display().to_string()).into());
         }
         if let Some(why) = failed {
-            anyhow::bail!("the workload as it is failed: {why}");
+            anyhow::bail!("the unchanged workload failed: {why}");
         }
         let is_open = |row: &TriedAdvice| row.outcome == Outcome::NotDecided;
         let is_open = result.stopped.is_some() || result.advice.iter().any(is_open);
         Ok(if is_open { Exit::Undecided } else { Exit::Fine })
     }
 
-    /// Advised changes, changes that the user named, and for a goal settings of the reader, the cheapest first.
+    /// Changes to try: advised ones, those that the user requested and, for a goal, reader settings. With a goal, the cheapest come first.
     fn candidates(&self) -> Vec<(Change, Candidate)> {
         let template = self.template;
         let mut all: Vec<(Change, Candidate)> = Vec::new();
@@ -174,14 +175,14 @@ impl TryOut<'_> {
             };
             all.push(match &proposal.overrides[..] {
                 [] => {
-                    let hindrance = Some(untried(proposal));
+                    let hindrance = Some(reason_not_tried(proposal));
                     (change, Candidate { hindrance, ..Candidate::default() })
                 }
                 overrides => (change, candidate(template, overrides)),
             });
         }
         let settings = self.goal.map_or_else(Vec::new, |goal| {
-            promising_settings(template, self.record, goal.promise())
+            promising_settings(template, self.record, goal.predicted_value())
         });
         let named = settings.iter().map(|overrides| (SETTING, overrides));
         for (name, overrides) in
@@ -192,7 +193,7 @@ impl TryOut<'_> {
             }
         }
         if self.goal.is_some() {
-            // Each key plans the run anew.
+            // Cached, since each sort key requires planning the run again.
             all.sort_by_cached_key(|(_, candidate)| {
                 let plan = template.plan(&candidate.change);
                 let cost = |plan: Plan| {
@@ -204,7 +205,7 @@ impl TryOut<'_> {
         all
     }
 
-    /// A change that no rule advises as it is.
+    /// A change that does not come from a rule.
     fn change(&self, name: &str, overrides: &[String]) -> Change {
         let plan = self.template.plan(overrides);
         let prediction =
@@ -213,12 +214,13 @@ impl TryOut<'_> {
     }
 }
 
-/// The reason why advice is not tried that no key of the workload follows.
-fn untried(proposal: &Proposal) -> String {
-    let (why, change) = (words::why(proposal), words::change(proposal));
+/// Reason that advice without a change of the workload is not tried.
+fn reason_not_tried(proposal: &Proposal) -> String {
+    let why = words::why(proposal);
+    let change = words::change(proposal);
     match change.split_once("=DIR") {
-        Some((key, _)) => format!("{why}; `--also {key}=DIR` tries it, with a folder of yours"),
-        None => format!("{why}; no key of the workload does that"),
+        Some((key, _)) => format!("{why}; try it by `--also {key}=DIR`, with a folder of yours"),
+        None => format!("{why}; no workload key makes this change"),
     }
 }
 
@@ -239,9 +241,11 @@ impl Outcomes<'_> {
         stopped: Option<String>,
         study: &ChosenStudy,
     ) -> TrialsResult {
-        let (trials, history) = (self.trials, self.history);
-        let rows = changes.iter().enumerate();
-        let rows = rows.map(|(rank, change)| self.advised(1 + rank, change, stopped.as_deref()));
+        let trials = self.trials;
+        let history = self.history;
+        // Place 0 is the baseline.
+        let places = (1..).zip(changes);
+        let rows = places.map(|(place, change)| self.advised(place, change, stopped.as_deref()));
         let best = trials.best(history);
         TrialsResult {
             workload: record.plan.workload.clone(),
@@ -260,10 +264,13 @@ impl Outcomes<'_> {
     }
 
     fn advised(&self, place: usize, change: &Change, stopped: Option<&str>) -> TriedAdvice {
-        let (trials, history) = (self.trials, self.history);
-        let [baseline, trial] = [BASELINE, place].map(|place| trials.trial(history, place));
+        let trials = self.trials;
+        let history = self.history;
+        let baseline = trials.trial(history, BASELINE);
+        let trial = trials.trial(history, place);
         let candidate = &trials.candidates()[place];
-        let (tried, hindrance) = (reached(&trial), trial.hindrance.clone());
+        let tried = reached(&trial);
+        let hindrance = trial.hindrance.clone();
         let outcome = if hindrance.is_some() && tried.is_some() {
             Outcome::NotDecided
         } else {
@@ -272,7 +279,7 @@ impl Outcomes<'_> {
         let reason = match outcome {
             _ if hindrance.is_some() => hindrance,
             Outcome::NotTried => Some(stopped.unwrap_or("no time was left").into()),
-            Outcome::NotDecided => Some("the runs differ too much, or are too few".into()),
+            Outcome::NotDecided => Some("the runs vary too much or are too few".into()),
             _ if candidate.changes_only_checkpoints() => checkpoint_waits(&baseline, &trial),
             _ => None,
         };
@@ -291,7 +298,7 @@ impl Outcomes<'_> {
         }
     }
 
-    /// Mean of the response at a place with its interval, in its unit.
+    /// Mean and interval of the response of one candidate, with its unit.
     fn reached(&self, place: usize) -> String {
         let metric = self.response.metric;
         let values = self.trials.trial(self.history, place).values(metric);
@@ -314,7 +321,7 @@ impl Outcomes<'_> {
     fn page(&self, result: &TrialsResult) -> String {
         let best = self.trials.best(self.history).map(|place| place - 1);
         let no_change = [
-            "as it is".into(),
+            "unchanged".into(),
             "-".into(),
             self.reached(BASELINE),
             self.runs(BASELINE),
@@ -323,9 +330,9 @@ impl Outcomes<'_> {
         let mut rows = vec![no_change];
         let mut notes = Vec::new();
         let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
-        for (at, row) in result.advice.iter().enumerate() {
+        for (index, row) in result.advice.iter().enumerate() {
             let description = tried_change(row);
-            let outcome = if best == Some(at) { "best" } else { row.outcome.name() };
+            let outcome = if best == Some(index) { "best" } else { row.outcome.name() };
             if let Some(why) = &row.reason {
                 let why = format!("{}: {why}", row.outcome.name());
                 match reasons.iter_mut().find(|(reason, _)| *reason == why) {
@@ -334,12 +341,13 @@ impl Outcomes<'_> {
                 }
             }
             notes.extend(row.break_even_epochs.map(|epochs| {
-                format!("{description}: the copy is worth its time from {epochs:.1} epochs on")
+                format!("{description}: the copy saves time from {epochs:.1} epochs on")
             }));
             let predicted = text::known(row.predicted_percent, |percent| format!("{percent:.0} %"));
             let is_described = row.name == COMBINATION || row.overrides.is_empty();
             let change = if is_described { description } else { row.overrides.join("\n") };
-            rows.push([change, predicted, self.reached(at + 1), self.runs(at + 1), outcome.into()]);
+            let place = index + 1;
+            rows.push([change, predicted, self.reached(place), self.runs(place), outcome.into()]);
         }
         notes.extend(reasons.iter().map(|(why, changes)| format!("{} {why}", changes.join(", "))));
         let withdrawn =
@@ -355,15 +363,16 @@ impl Outcomes<'_> {
         if !notes.is_empty() {
             parts.push(notes.join("\n"));
         }
-        parts.extend(best.and_then(|at| result.advice[at].command.clone()));
-        let (counted, took) = (units::counted(result.runs, "run"), units::seconds(result.took_s));
-        let ran = if result.runs == 0 { String::new() } else { format!("{counted} in {took}\n") };
+        parts.extend(best.and_then(|index| result.advice[index].command.clone()));
+        let count = units::counted(result.runs, "run");
+        let took = units::seconds(result.took_s);
+        let ran = if result.runs == 0 { String::new() } else { format!("{count} in {took}\n") };
         parts.push(format!("{ran}Results: {}", result.results));
         parts.join("\n\n")
     }
 }
 
-/// Utilisation over the runs of a trial.
+/// Mean utilisation of the runs of a trial; `None` without runs.
 fn reached(trial: &Trial<'_>) -> Option<Tried> {
     let values = trial.values(&AU_ALL_STEPS);
     let interval = stats::percent_interval(&values, CONFIDENCE);
@@ -374,14 +383,15 @@ fn reached(trial: &Trial<'_>) -> Option<Tried> {
     })
 }
 
-/// The waits by which a change of checkpoints is judged.
+/// Compares the waits for checkpoints, by which a change of checkpoints is judged.
 fn checkpoint_waits(without: &Trial<'_>, with: &Trial<'_>) -> Option<String> {
     let mean = |trial: &Trial<'_>| stats::mean(&trial.checkpoint_waits());
-    let [without, with] = [mean(without)?, mean(with)?].map(units::seconds);
-    Some(format!("training waits {with} for checkpoints instead of {without}, which AU leaves out"))
+    let without = units::seconds(mean(without)?);
+    let with = units::seconds(mean(with)?);
+    Some(format!("training waits {with} for checkpoints instead of {without} (not part of AU)"))
 }
 
-/// Epochs from which on a copy is worth its time, by the epochs without and with it.
+/// Number of epochs after which staging (copying the dataset first) has saved more time than it took.
 fn break_even(without: &Trial<'_>, with: &Trial<'_>) -> Option<f64> {
     let records = with.runs.iter().filter_map(|run| load_run(&run.run_dir).ok());
     let staged = records.map(|record| (record.epochs.len(), record.staging));

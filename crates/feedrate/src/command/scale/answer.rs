@@ -1,4 +1,4 @@
-//! The answer of a search: its runs summed up by number, why it ends there, and its JSON.
+//! Computes the answer of a search from its runs, and the reason for it. The answer is also its JSON.
 
 use feedrate_analysis::answer::{AnswerKind, AnsweredSummary};
 use feedrate_analysis::precision::sequential_mean;
@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A search that is over.
+/// Result of a finished search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(in crate::command) struct SearchResult {
     /// The workload's name.
@@ -26,38 +26,38 @@ pub(in crate::command) struct SearchResult {
     pub(super) key: String,
     /// Name of the metric.
     pub(super) response: String,
-    /// To be reached, or where low is good not to be exceeded.
+    /// The target: a lower limit of the metric, or an upper limit if low values are good.
     pub(super) bound: f64,
-    /// The number that was looked for.
+    /// Whether the largest or smallest number was searched.
     pub(super) find: SearchTarget,
-    /// The answer.
+    /// The numbers that reach and miss the target.
     #[serde(flatten)]
     pub(super) found: SearchBounds,
-    /// Bytes per second that a run at the number that fails needs beyond what it gets, where that is what it lacks.
+    /// Bytes per second that the storage lacks at the number that misses the target; `null` if the rate is not the cause.
     pub(super) lacks_bytes_per_second: Option<f64>,
-    /// Reason why it fails there, or why there is nothing beyond.
+    /// Reason that the target is missed there, or that no larger number was tried.
     pub(super) why: String,
-    /// Reason why something is not decided; `null` where all is.
+    /// Reason that the search stopped early; `null` if everything is decided.
     pub(super) stopped: Option<String>,
-    /// Runs that were made.
+    /// Number of runs.
     pub(super) runs: u64,
-    /// How long they took.
+    /// Total time of the runs, in seconds.
     pub(super) took_s: f64,
-    /// Local start of the oldest of them.
+    /// Local start time of the oldest run.
     pub(super) oldest_run: Option<String>,
-    /// The smallest number that could be tried.
+    /// Smallest number that could be tried.
     pub(super) from: u64,
-    /// The largest.
+    /// Largest number that could be tried.
     pub(super) max: u64,
-    /// Each number that was tried.
+    /// Results at each number that was tried.
     pub(super) numbers: Vec<SearchedNumber>,
-    /// Numbers above the edge that are on the lower side of it again.
+    /// Numbers that contradict the answer: above the limit, they are on the lower side of it again.
     pub(super) again: Vec<u64>,
-    /// The dataset of the last runs; `null` where it is in no folder, or others made it.
+    /// Dataset of the last runs; `null` if it is in no folder, or feedrate did not generate it.
     pub(super) dataset: Option<SearchedDataset>,
-    /// Overrides beside the user's, in every run; that of the dataset's files grows in the course of the search.
+    /// Overrides that the search added to the user's in every run. The number of files grows during the search.
     pub(super) overrides: Vec<String>,
-    /// Remarks on these for the user.
+    /// Remarks on these overrides.
     pub(super) notes: Vec<String>,
     /// The folder of the runs.
     pub(super) results: String,
@@ -68,31 +68,31 @@ pub(in crate::command) struct SearchResult {
 pub(super) struct SearchedNumber {
     /// The number.
     pub(super) number: u64,
-    /// Conclusion from them.
+    /// Whether the target is reached.
     pub(super) state: Certainty,
-    /// The response of each.
+    /// Metric of each run.
     pub(super) values: Vec<f64>,
-    /// Their mean.
+    /// Mean of the values.
     pub(super) mean: Option<f64>,
-    /// The interval that decides; `null` of one run.
+    /// Confidence interval of the mean; `null` for a single run.
     pub(super) interval: Option<Interval>,
-    /// Verdict of the run that is nearest to the mean.
+    /// Verdict of the run closest to the mean.
     pub(super) verdict: String,
-    /// Its evidence.
+    /// Evidence of the verdict.
     pub(super) evidence: String,
-    /// Names of the doubts of any of its runs that are more than notes.
+    /// Names of the runs' doubts that are warnings or worse.
     pub(super) doubts: Vec<String>,
     /// Folders of the runs.
     pub(super) run_dirs: Vec<String>,
 }
 
 impl SearchResult {
-    /// Whether it ends where the cores of the machine were busy, so that the storage may do for more.
+    /// Whether the search ended because the cores of this machine were busy. The storage might then feed more.
     pub(super) fn ends_at_busy_cores(&self) -> bool {
         self.at(self.found.fails).any(|number| number.verdict == Bound::CpuSaturated.name())
     }
 
-    /// Doubts beside the runs that decide, with the numbers of these.
+    /// Doubts about the runs that decide the answer, with the numbers of these runs.
     pub(super) fn doubts_at_edge(&self) -> BTreeMap<&str, Vec<u64>> {
         let mut doubts: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
         for searched in self.at(self.found.certain).chain(self.at(self.found.fails)) {
@@ -108,7 +108,7 @@ impl SearchResult {
     }
 }
 
-/// The finished runs of a search, summed up.
+/// The finished runs of a search and their summaries.
 pub(super) struct SearchAnswer<'a> {
     options: &'a ScaleOptions,
     search: &'a ScaleSearch<SearchRange<'a>>,
@@ -133,25 +133,25 @@ impl<'a> SearchAnswer<'a> {
         Ok(SearchAnswer { options, search, runs, summaries })
     }
 
-    /// As JSON has it. `stopped`: why something is not decided.
+    /// The result of the search. `stopped` is the reason that it stopped early.
     pub(super) fn result(&self, stopped: Option<String>, study: &ChosenStudy) -> SearchResult {
-        let (found, range) = (self.runs.search.found(), self.search.range());
+        let found = self.runs.search.found();
+        let range = self.search.range();
         let left_by_client = self.search.client_limits();
         let failing = found.fails.and_then(|number| self.summaries.get(&number));
-        let is_most =
-            found.certain == Some(range.max) && self.options.find == SearchTarget::Largest;
+        let is_max = found.certain == Some(range.max) && self.options.find == SearchTarget::Largest;
         let by_client = found.fails.and_then(|number| left_by_client.get(&number));
         let why = match failing {
             Some(runs) => self.why(runs).unwrap_or_default(),
             None if let Some(percent) = by_client => client::leaves(*percent, range.bound),
-            None if is_most => range.max_reason.clone(),
+            None if is_max => range.max_reason.clone(),
             None => String::new(),
         };
-        let lacks = failing.and_then(|runs| {
-            let lacks = runs.iter().filter(|run| is_of_storage(run)).map(|run| {
+        let missing = failing.and_then(|runs| {
+            let rates = runs.iter().filter(|run| shows_storage(run)).map(|run| {
                 if self.is_judged(run) { run.answer.missing_bytes_per_second() } else { None }
             });
-            stats::mean(&lacks.collect::<Option<Vec<f64>>>()?)
+            stats::mean(&rates.collect::<Option<Vec<f64>>>()?)
         });
         let left = left_by_client.keys().map(|&number| (number, &[][..]));
         let tried = self.summaries.iter().map(|(&number, runs)| (number, &runs[..]));
@@ -165,7 +165,7 @@ impl<'a> SearchAnswer<'a> {
             bound: range.bound,
             find: self.options.find,
             found,
-            lacks_bytes_per_second: lacks,
+            lacks_bytes_per_second: missing,
             why,
             stopped,
             runs: self.runs.count(),
@@ -182,7 +182,7 @@ impl<'a> SearchAnswer<'a> {
         }
     }
 
-    /// Why the response does not hold, from the typical run in which it does not.
+    /// Reason that the target is missed, from a typical run that misses it.
     fn why(&self, runs: &[AnsweredSummary]) -> Option<String> {
         let least = score(self.options.response, self.search.range().bound);
         let run = self.typical(runs, |run| {
@@ -196,13 +196,14 @@ impl<'a> SearchAnswer<'a> {
             return Some(lines.take(1).fold(first, |why, line| format!("{why}. {line}")));
         }
         if self.options.response.id.name().starts_with("au_") {
-            let (name, au) = (self.options.response.id.name(), self.value(run)?);
+            let name = self.options.response.id.name();
+            let au = self.value(run)?;
             return Some(answer::falls_short(name, au, self.search.range().bound, &run.answer));
         }
         Some(format!("{}: {}", run.summary.verdict.name.name(), run.summary.verdict.evidence))
     }
 
-    /// Whether the answer of a run is that of the search.
+    /// Whether the run's own answer is about the metric and target of the search.
     fn is_judged(&self, run: &AnsweredSummary) -> bool {
         let answer = &run.answer;
         answer.fed == Some(false)
@@ -210,22 +211,22 @@ impl<'a> SearchAnswer<'a> {
             && answer.required_percent == self.search.range().bound
     }
 
-    /// The run among some whose response is nearest to the mean.
+    /// The run whose metric is closest to the mean, among those that `is_wanted` accepts.
     fn typical<'r>(
         &self,
         runs: &'r [AnsweredSummary],
         is_wanted: impl Fn(&&'r AnsweredSummary) -> bool,
     ) -> Option<&'r AnsweredSummary> {
         let mean = stats::mean(&self.values(runs))?;
-        let away = |run: &AnsweredSummary| {
+        let distance = |run: &AnsweredSummary| {
             self.value(run).map_or(f64::INFINITY, |value| (value - mean).abs())
         };
-        let runs = runs.iter().filter(|run| is_of_storage(run)).filter(is_wanted);
-        runs.min_by(|a, b| away(a).total_cmp(&away(b)))
+        let candidates = runs.iter().filter(|run| shows_storage(run)).filter(is_wanted);
+        candidates.min_by(|a, b| distance(a).total_cmp(&distance(b)))
     }
 
     fn values(&self, runs: &[AnsweredSummary]) -> Vec<f64> {
-        runs.iter().filter(|run| is_of_storage(run)).filter_map(|run| self.value(run)).collect()
+        runs.iter().filter(|run| shows_storage(run)).filter_map(|run| self.value(run)).collect()
     }
 
     fn value(&self, run: &AnsweredSummary) -> Option<f64> {
@@ -234,28 +235,31 @@ impl<'a> SearchAnswer<'a> {
 
     fn at_number(&self, number: u64, runs: &[AnsweredSummary]) -> SearchedNumber {
         let values = self.values(runs);
-        let doubts = runs.iter().flat_map(|run| &run.summary.doubts);
-        let doubts = doubts.filter(|doubt| doubt.severity < Severity::Note);
-        let doubts: BTreeSet<String> = doubts.map(|doubt| doubt.name.clone()).collect();
+        let all_doubts = runs.iter().flat_map(|run| &run.summary.doubts);
+        let serious = all_doubts.filter(|doubt| doubt.severity < Severity::Note);
+        let doubts: BTreeSet<String> = serious.map(|doubt| doubt.name.clone()).collect();
         let verdict = self.typical(runs, |_| true).or(runs.last()).map(|run| &run.summary.verdict);
-        // Without a run it is the client that leaves too little.
-        let left = self.search.client_limits().get(&number);
-        let left = left.map(|percent| client::leaves(*percent, self.search.range().bound));
+        // Numbers without a run were skipped because of the client's costs.
+        let percent = self.search.client_limits().get(&number);
+        let skipped = percent.map(|percent| client::leaves(*percent, self.search.range().bound));
         SearchedNumber {
             number,
             state: self.runs.search.certainty(number),
             mean: stats::mean(&values),
-            interval: sequential_mean(&values).map(|interval| self.possible(interval)),
+            interval: sequential_mean(&values).map(|interval| self.clipped(interval)),
             verdict: verdict.map_or(Bound::ClientBound, |verdict| verdict.name).name().into(),
-            evidence: verdict.map(|verdict| verdict.evidence.clone()).or(left).unwrap_or_default(),
+            evidence: verdict
+                .map(|verdict| verdict.evidence.clone())
+                .or(skipped)
+                .unwrap_or_default(),
             doubts: Vec::from_iter(doubts),
             run_dirs: runs.iter().filter_map(|run| run.summary.run_dir.clone()).collect(),
             values,
         }
     }
 
-    /// The part of an interval where a mean can be: from 0 to 100 for percentages.
-    fn possible(&self, interval: Interval) -> Interval {
+    /// Clips the interval of a percentage to 0 to 100.
+    fn clipped(&self, interval: Interval) -> Interval {
         let Interval { low, high, .. } = interval;
         match self.options.response.unit {
             Unit::Percent => Interval { low: low.max(0.0), high: high.min(100.0), ..interval },
@@ -264,25 +268,25 @@ impl<'a> SearchAnswer<'a> {
     }
 }
 
-/// What a search sees of a record: whether it shows what the storage feeds on this machine, and not what memory does.
+/// Extracts from a record the values that a search needs, and whether it shows the storage's speed rather than that of memory.
 pub(super) fn observe(record: &Record) -> Observation {
     let summary = AnsweredSummary::new(record);
     let mut observation = Observation::new(record);
-    if !is_of_storage(&summary) {
+    if !shows_storage(&summary) {
         let mut lines = answer::lines(&summary.answer, &summary.summary.doubts);
         let page_cache = summary.summary.doubts.iter().find(|doubt| doubt.name == PAGE_CACHE);
         lines.extend(page_cache.map(|doubt| doubt.advice.clone()));
         let memory = match summary.answer.kind {
             AnswerKind::Unknown => "",
-            _ => "memory served it, or may have; ",
+            _ => "the bytes came or may have come from memory; ",
         };
         observation.worthless = Some(format!("{memory}{}", lines.join("; ")));
     }
     observation
 }
 
-/// Whether a run shows what the storage feeds on this machine.
-fn is_of_storage(run: &AnsweredSummary) -> bool {
+/// Whether a run shows how many accelerators the storage feeds on this machine.
+fn shows_storage(run: &AnsweredSummary) -> bool {
     match run.summary.verdict.name {
         Bound::CpuSaturated => true,
         Bound::ClientBound => run.answer.kind != AnswerKind::Unknown,
@@ -298,20 +302,20 @@ mod tests {
     use feedrate_spec::plan::ClientPlan;
 
     #[test]
-    fn what_memory_served_is_worthless_whatever_bounds_it() {
+    fn runs_served_from_memory_are_worthless_with_any_verdict() {
         let mut record = simple(&[(500, 500, 0, 1_000_000); 20]);
         wait_alone(&mut record, Stall { decode_ns: 10_000_000_000, ..Stall::default() });
-        assert!(is_of_storage(&AnsweredSummary::new(&record)));
+        assert!(shows_storage(&AnsweredSummary::new(&record)));
         record.epochs[0].host.process_device_read_bytes = Some(0);
         record.epochs[0].host.resident_before_bytes = Some(20_000_000);
-        assert!(!is_of_storage(&AnsweredSummary::new(&record)));
-        // A client is as slow whatever storage is behind it.
+        assert!(!shows_storage(&AnsweredSummary::new(&record)));
+        // A client-bound run is valid: the client is equally slow with any storage.
         record.plan.loader.client = Some(ClientPlan { per_sample_s: 1.0, ..ClientPlan::default() });
         wait_alone(&mut record, Stall { client_ns: 10_000_000_000, ..Stall::default() });
-        assert!(is_of_storage(&AnsweredSummary::new(&record)));
-        // Neither is a machine whose cores are busy.
+        assert!(shows_storage(&AnsweredSummary::new(&record)));
+        // So is a run on a machine whose cores are busy.
         let mut busy = simple(&[(500, 500, 0, 1_000_000); 20]);
         busy.epochs[0].host.cpu_busy_share = Some(0.97);
-        assert!(is_of_storage(&AnsweredSummary::new(&busy)));
+        assert!(shows_storage(&AnsweredSummary::new(&busy)));
     }
 }

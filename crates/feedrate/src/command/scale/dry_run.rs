@@ -24,14 +24,14 @@ pub(super) fn print(
     let mut rows = vec![("numbers", numbers), ("data", forecast.place.clone())];
     let status = mlperf_status(&options.request);
     rows.extend(status.map(|status| ("MLPerf status", status.sentence())));
-    for (at, dataset) in forecast.datasets.iter().enumerate() {
-        let name = if at == 0 { "dataset" } else { "if all are fed" };
+    for (index, dataset) in forecast.datasets.iter().enumerate() {
+        let name = if index == 0 { "dataset" } else { "if all are fed" };
         let DatasetForecast { max, files, bytes } = *dataset;
         let files = units::counted(files, "file");
         let bytes = units::bytes(bytes);
         rows.push((name, format!("{files}, {bytes}: enough for {}", range.words(max))));
     }
-    rows.push(("no more", forecast.max_reason.clone()));
+    rows.push(("limit", forecast.max_reason.clone()));
     let runs = forecast.runs_without_noise;
     let budget = units::seconds(forecast.budget_s);
     rows.push((
@@ -41,24 +41,25 @@ pub(super) fn print(
             forecast.max_runs
         ),
     ));
-    let foreseen = &forecast.if_storage_delivers;
-    if foreseen.is_empty() {
-        let [first, last] = forecast.read_bytes_per_run.map(units::bytes);
+    let forecasts = &forecast.if_storage_delivers;
+    if forecasts.is_empty() {
+        let [first, last] = &forecast.read_bytes_per_run.map(units::bytes);
         let least = units::seconds(forecast.seconds_least);
         rows.push(("each run reads", format!("{first} to {last}")));
         rows.push(("time", format!("at least {least} for {}", units::counted(runs, "run"))));
     }
     rows.push(("set by the search", forecast.overrides.join(" ")));
     messages::print_page(&text::rows(&rows))?;
-    if !foreseen.is_empty() {
-        messages::print_page(&format!("\n{}", table(foreseen, range)))?;
+    if !forecasts.is_empty() {
+        messages::print_page(&format!("\n{}", table(forecasts, range)))?;
     }
     Ok(())
 }
 
-fn table(foreseen: &[ForecastAtRate], range: &SearchRange<'_>) -> String {
-    let header = ["If it delivers", "It feeds", "Runs", "Generated", "Read", "At least"];
-    let rows = foreseen.iter().map(|forecast| {
+/// Forecasts for storages of several speeds.
+fn table(forecasts: &[ForecastAtRate], range: &SearchRange<'_>) -> String {
+    let header = ["Storage rate", "Feeds", "Runs", "Generated", "Read", "Time at least"];
+    let rows = forecasts.iter().map(|forecast| {
         let feeds = match (forecast.found.certain, forecast.found.not_decided) {
             (_, Some(_)) => "not decided".into(),
             (None, None) => "none".into(),

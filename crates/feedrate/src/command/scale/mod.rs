@@ -1,4 +1,5 @@
-//! `feedrate scale`: the largest or smallest number of accelerators, or of anything else, at which a response holds for certain, and why it ends there.
+//! `feedrate scale`: searches for the largest or smallest number of accelerators, or value of a numeric key, at which a metric reaches its
+//! target, and explains the limit.
 
 mod answer;
 mod words;
@@ -29,60 +30,59 @@ use feedrate_study::search::{ACCELERATORS, Certainty, SearchBounds, SearchTarget
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
-/// Heading of its own options.
+/// Help heading of the search's options.
 const SEARCH: &str = "Search";
 
 /// `feedrate scale`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The number is doubled until the target is missed, then the gap is halved, and the runs at the edge are repeated until they decide \
-or the budget is spent. Each run is a process of its own, and a row of a study in the folder of the search: the same command goes on \
-with what was measured, such as after a kill or with a larger budget. The dataset grows with the number, unless `--scale` or \
-`dataset.num_files_train` says how large it is.
+The number is doubled until the target is missed, then the gap is halved. The runs next to the limit are repeated until the answer is certain or \
+the budget is used up. The same command resumes an interrupted search, also with a larger budget. The dataset grows with the number, unless \
+`--scale` or `dataset.num_files_train` is given.
 
 Examples:
   feedrate scale unet3d_h100 --data /mnt/fs --cold
   feedrate scale my.yaml --au 95 --budget 1h --dry-run
   feedrate scale my.yaml --key reader.read_threads --find smallest
 
-Exit codes: 0 a number was found; 1 a run failed; 2 bad usage or workload; 3 it holds at no number; 4 not decided; 130 interrupted.")]
+Exit codes: 0 a number was found; 1 a run failed; 2 bad usage or workload; 3 no number reaches the target; 4 not decided; 130 interrupted.")]
 pub(super) struct ScaleArguments {
     #[command(flatten)]
     data: DataArguments,
-    /// Target that must be reached; a percentage for utilisations [default for these: the workload's `metric.au`].
+    /// Target of the metric, in percent for utilisations [default for these: the workload's `metric.au`].
     #[arg(long, help_heading = SEARCH, visible_alias = "at-least", value_name = "VALUE")]
     au: Option<f64>,
-    /// Metric that the target is of; `--au` is its upper limit if low is good.
+    /// Metric that must reach the target. If low values are good, the target is an upper limit.
     #[arg(long, help_heading = SEARCH, value_name = "NAME", value_parser = metric, default_value = "au_sustained_percent")]
     response: &'static Metric,
     /// Number to increase: `accelerators`, or a numeric key such as `reader.read_threads`.
     #[arg(long, help_heading = SEARCH, value_name = "KEY", default_value = ACCELERATORS)]
     key: String,
-    /// Find the largest number that reaches the target, or the smallest.
+    /// Whether to find the largest or the smallest number that reaches the target.
     #[arg(long, help_heading = SEARCH, value_parser = find(), default_value = "largest")]
     find: SearchTarget,
-    /// Start from this number.
+    /// Smallest number to try.
     #[arg(long, help_heading = SEARCH, value_name = "N", default_value_t = NonZeroU64::MIN)]
     from: NonZeroU64,
-    /// Stop at this number [default: go on as long as a dataset that is large enough has room; of a given one, as long as it has samples].
+    /// Largest number to try [default: limited by the space for a dataset, or by the samples of a given one].
     #[arg(long, help_heading = SEARCH, value_name = "N")]
     max: Option<NonZeroU64>,
-    /// Make datasets of at most this size in all, such as `200GB`: larger numbers are not tried.
+    /// Limit the total size of generated datasets, such as `200GB`, and thereby the number.
     #[arg(long, help_heading = SEARCH, value_name = "SIZE", value_parser = bytes)]
     max_data: Option<u64>,
-    /// Make at most so many runs.
+    /// Maximum number of runs.
     #[arg(long, help_heading = SEARCH, value_name = "N", default_value_t = 20)]
     max_runs: u64,
-    /// Start no run that would probably end later than this, counted from when the dataset is there: `90s`, `30m`, `2h`.
+    /// Limit the total time of the runs, such as `90s`, `30m` or `2h`. Generating datasets does not count.
     #[arg(long, help_heading = SEARCH, value_name = "TIME", value_parser = time::seconds, default_value = "30m")]
     budget: f64,
-    /// Only say how many runs it takes, what they read and how long they last.
+    /// Print a forecast of the number of runs, their reads and time, and run nothing.
     #[arg(long, help_heading = SEARCH)]
     dry_run: bool,
     /// Folder of all results [default: the workload's `output.folder`, else `results`].
     #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     results: Option<PathBuf>,
-    /// Measure anew what was measured before; the older results are put aside.
+    /// Repeat runs that exist from before; their results are moved aside.
     #[arg(long, help_heading = SEARCH)]
     again: bool,
     #[command(flatten)]
@@ -117,7 +117,7 @@ fn find() -> impl TypedValueParser<Value = SearchTarget> {
     })
 }
 
-/// Searches, and reports what was found.
+/// Runs the search, and prints its result.
 pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     let options = arguments.options();
     let mut range = SearchRange::find(&options, &TERMINAL)?;
@@ -126,9 +126,10 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
         return Ok(Exit::Fine);
     }
     if let Some(dataset) = range.dataset()? {
-        let [files, bytes] = [units::counted(dataset.files, "file"), units::bytes(dataset.bytes)];
-        let (enough, root) = (range.words(range.max), &range.resolved.data_root);
-        let place = room::place(&range.plan(range.max)?, root);
+        let files = units::counted(dataset.files, "file");
+        let bytes = units::bytes(dataset.bytes);
+        let enough = range.words(range.max);
+        let place = room::place(&range.plan(range.max)?, &range.resolved.data_root);
         messages::note(format!("data: {files}, {bytes}, enough for {enough}, in {place}"));
     }
     let root = result_folder::root(arguments.results.as_deref(), &range.resolved.workload)?;
@@ -166,7 +167,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
     })
 }
 
-/// Why something is not decided; `None` where all is.
+/// Reason that the search stopped early; `None` if everything is decided.
 fn stopped(
     options: &ScaleOptions,
     search: &ScaleSearch<SearchRange<'_>>,
@@ -175,24 +176,24 @@ fn stopped(
     let words = |number: u64| search.range().words(number);
     Ok(Some(match end {
         ScaleEnd::Decided => return Ok(None),
-        ScaleEnd::OutOfRuns => format!("`--max-runs {}` are spent", options.limits.runs_max),
+        ScaleEnd::OutOfRuns => format!("`--max-runs {}` is reached", options.limits.runs_max),
         ScaleEnd::OutOfTime => {
             let budget = units::seconds(options.limits.budget_s);
-            format!("another run would probably end after the `--budget` of {budget}")
+            format!("another run would probably exceed the `--budget` of {budget}")
         }
         ScaleEnd::Worthless { run, number, reason } => {
-            format!("run {run}: {} says nothing of the storage: {reason}", words(*number))
+            format!("run {run}, {}, does not show the storage's speed: {reason}", words(*number))
         }
         ScaleEnd::NoValue { number } => {
-            let (name, words) = (options.response.id.name(), words(*number));
-            let message = format!("the run of {words} has no {name}");
+            let name = options.response.id.name();
+            let message = format!("the run of {} has no {name}", words(*number));
             return refuse(message, "try `--response au_all_steps`");
         }
         ScaleEnd::Failed { run, reason, .. } => format!("run {run} failed: {reason}"),
     }))
 }
 
-/// All that decides which runs answer the question; limits of the search do not.
+/// Everything that identifies the search, so that it can be resumed. The limits on runs and time are not part of it.
 fn question<'a>(options: &ScaleOptions, range: &'a SearchRange<'_>) -> StudyIdentity<'a> {
     let ScaleOptions { key, find, from, max, max_data_bytes, .. } = options;
     let more = vec![
@@ -215,9 +216,9 @@ fn conclusion(result: &SearchResult, response: &Metric) -> anyhow::Result<Conclu
 
 fn answer(result: &SearchResult) -> String {
     let mut lines = Vec::new();
-    for (at, line) in words::lines(result).into_iter().enumerate() {
+    for (index, line) in words::lines(result).into_iter().enumerate() {
         let named = format!("{}: {}", line.name, line.value);
-        lines.push(if at == 0 { line.value } else { named });
+        lines.push(if index == 0 { line.value } else { named });
     }
     lines.join("\n")
 }

@@ -1,4 +1,4 @@
-//! The answer of a search for the largest or smallest number, the same for terminals and reports. Decides nothing.
+//! Words for the result of a search, the same in terminals and reports. Nothing is decided here.
 
 use super::answer::SearchResult;
 use feedrate_measure::metric::{Better, Metric, Unit};
@@ -8,18 +8,18 @@ use feedrate_study::scale::SearchedDataset;
 use feedrate_study::search::{ACCELERATORS, SearchTarget};
 use std::cmp::Ordering;
 
-/// The doubt of runs whose samples are smaller than the workload's.
+/// Name of the doubt on runs whose samples are smaller than the workload's.
 const SHRUNK: &str = "records_shrunk";
 
-/// The answer, why it ends there, and what stopped it.
+/// The answer, the reason for it, doubts, and why the search stopped early.
 pub(super) fn lines(search: &SearchResult) -> Vec<ConclusionLine> {
     let line = |name: String, value: String| ConclusionLine { name, value };
-    let mut lines = vec![line("Answer".into(), format!("{}{}", answer(search), beside(search)))];
+    let mut lines = vec![line("Answer".into(), format!("{}{}", answer(search), limit(search)))];
     if let Some(fails) = search.found.fails {
         lines
             .push(line(format!("Why {fails} {}", verb(search, fails, "fail")), search.why.clone()));
     } else if !search.why.is_empty() {
-        lines.push(line("Why no more".into(), search.why.clone()));
+        lines.push(line("Limit".into(), search.why.clone()));
     }
     lines.extend(doubts(search));
     lines.extend(search.stopped.iter().map(|why| line("Not decided".into(), why.clone())));
@@ -29,27 +29,27 @@ pub(super) fn lines(search: &SearchResult) -> Vec<ConclusionLine> {
             SearchTarget::Largest => "holds",
             SearchTarget::Smallest => "fails",
         };
-        let why = format!("the response rises and falls as {} grows", search.key);
+        let why = format!("the metric does not change monotonically with {}", search.key);
         lines.push(line(format!("But {number} {again}"), why));
     }
     lines
 }
 
-/// `au_disagrees at 4 and 5, other_io at 5; …`: beside the runs that decide, of which the answer is then not certain.
+/// Doubts about the runs that decide the answer, such as `au_disagrees at 4 and 5, other_io at 5`. They make the answer uncertain.
 fn doubts(search: &SearchResult) -> Option<ConclusionLine> {
     let doubts = search.doubts_at_edge();
-    let each = doubts.iter().map(|(name, at)| {
-        let at: Vec<String> = at.iter().map(|number| units::count(*number)).collect();
-        format!("{name} at {}", at.join(" and "))
+    let texts = doubts.iter().map(|(name, numbers)| {
+        let numbers: Vec<String> = numbers.iter().map(|number| units::count(*number)).collect();
+        format!("{name} at {}", numbers.join(" and "))
     });
-    let each: Vec<String> = each.collect();
-    (!each.is_empty()).then(|| ConclusionLine {
+    let texts: Vec<String> = texts.collect();
+    (!texts.is_empty()).then(|| ConclusionLine {
         name: "Doubts".into(),
-        value: format!("{}; `feedrate list NAME` explains", each.join(", ")),
+        value: format!("{}; `feedrate list NAME` explains", texts.join(", ")),
     })
 }
 
-/// `168 files, 25.3 GB; …`.
+/// The dataset, such as `168 files, 25.3 GB; …`.
 fn dataset(used: SearchedDataset) -> String {
     let files = match used.files.cmp(&used.workload_files) {
         Ordering::Equal => units::counted(used.files, "file"),
@@ -62,26 +62,28 @@ fn dataset(used: SearchedDataset) -> String {
         }
     };
     let bytes = units::bytes(used.bytes);
-    format!("{files}, {bytes}: a cache inside the storage that holds them would flatter the answer")
+    format!("{files}, {bytes}; if a cache inside the storage holds them, the answer is too good")
 }
 
-/// `4 H100s (resnet50) at ≥ 90 % AU for certain`; of samples that were shrunk it is none of the workload, and beside warnings not certain.
+/// The answer, such as `4 H100s (resnet50) at ≥ 90 % AU for certain`. With shrunk samples it says so.
 fn answer(search: &SearchResult) -> String {
     let mut doubts = search.numbers.iter().flat_map(|number| &number.doubts);
-    let of_shrunk = if doubts.any(|doubt| doubt == SHRUNK) { "With shrunk samples: " } else { "" };
-    format!("{of_shrunk}{}", found(search))
+    let prefix = if doubts.any(|doubt| doubt == SHRUNK) { "With shrunk samples: " } else { "" };
+    format!("{prefix}{}", found(search))
 }
 
 fn found(search: &SearchResult) -> String {
-    let (from, max) = (search.from, search.max);
+    let from = search.from;
+    let max = search.max;
     let condition = condition(search);
     let is_doubted = !search.doubts_at_edge().is_empty();
-    let (probably, certain) = if is_doubted { ("PROBABLY ", "") } else { ("", " for certain") };
+    let probably = if is_doubted { "PROBABLY " } else { "" };
+    let certain = if is_doubted { "" } else { " for certain" };
     let not_even = if is_doubted { "PROBABLY not even" } else { "Not even" };
     match (search.find, search.found.certain, search.found.not_decided) {
         (SearchTarget::Largest, Some(number), None) if number == max => {
             let subject = subject(search, number, "");
-            format!("{probably}{subject} {condition}{certain}, the most that was tried")
+            format!("{probably}{subject} {condition}{certain}, the largest number tried")
         }
         (SearchTarget::Largest, Some(number), _) => {
             format!("{probably}{} {condition}{certain}", subject(search, number, ""))
@@ -99,8 +101,8 @@ fn found(search: &SearchResult) -> String {
     }
 }
 
-/// `; 5 and 6 not decided; 7 lack 230 MB/s for that`.
-fn beside(search: &SearchResult) -> String {
+/// Numbers beyond the answer, such as `; 5 and 6 not decided; 7 lack 230 MB/s`.
+fn limit(search: &SearchResult) -> String {
     let mut text = match search.found.not_decided {
         None => String::new(),
         Some((low, high)) if low == high => format!("; {low} not decided"),
@@ -113,8 +115,8 @@ fn beside(search: &SearchResult) -> String {
                 format!("; {fails} {} the cores of this machine", verb(search, fails, "saturate"))
             }
             Some(lacks) => {
-                let lacks = units::bytes_per_second_rounded(lacks);
-                format!("; {fails} {} {lacks} for that", verb(search, fails, "lack"))
+                let rate = units::bytes_per_second_rounded(lacks);
+                format!("; {fails} {} {rate}", verb(search, fails, "lack"))
             }
             None => format!("; {fails} {}", verb(search, fails, "fail")),
         };
@@ -122,7 +124,7 @@ fn beside(search: &SearchResult) -> String {
     text
 }
 
-/// `4 H100s (resnet50)`, `reader.batch_size=4 (my)`.
+/// The number with its meaning, such as `4 H100s (resnet50)` or `reader.batch_size=4 (my)`.
 fn subject(search: &SearchResult, number: u64, more: &str) -> String {
     let count = format!("{}{more}", units::count(number));
     if search.key != ACCELERATORS {
@@ -135,15 +137,17 @@ fn subject(search: &SearchResult, number: u64, more: &str) -> String {
     }
 }
 
-/// `resnet50_h100` names its accelerator: letters and three digits.
+/// Splits a workload's name such as `resnet50_h100` into model and accelerator. An accelerator is one or two letters and three digits.
 fn accelerator(workload: &str) -> Option<(&str, &str)> {
     let (model, name) = workload.rsplit_once('_')?;
     let digits = name.trim_start_matches(|c: char| c.is_ascii_lowercase());
     let letters = name.len() - digits.len();
-    let is_one = (1..=2).contains(&letters) && digits.len() == 3 && digits.parse::<u16>().is_ok();
-    is_one.then_some((model, name))
+    let is_accelerator =
+        (1..=2).contains(&letters) && digits.len() == 3 && digits.parse::<u16>().is_ok();
+    is_accelerator.then_some((model, name))
 }
 
+/// The condition, such as `at ≥ 90 % AU`.
 fn condition(search: &SearchResult) -> String {
     let Ok(metric) = Metric::find(&search.response) else {
         return format!("at {} of {}", search.response, search.bound);
@@ -159,7 +163,7 @@ fn condition(search: &SearchResult) -> String {
     }
 }
 
-/// Several accelerators, or one number of them.
+/// The verb in plural for several accelerators, otherwise in singular.
 fn verb(search: &SearchResult, number: u64, verb: &str) -> String {
     let is_plural = search.key == ACCELERATORS && number != 1;
     format!("{verb}{}", if is_plural { "" } else { "s" })
@@ -215,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn shrunk_samples_are_no_answer_of_the_workload() {
+    fn shrunk_samples_are_named_in_the_answer() {
         check(
             |search| {
                 search.found.certain = Some(4);
@@ -243,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_at_the_edge_are_named_and_leave_nothing_certain() {
+    fn warnings_about_deciding_runs_are_named_and_make_the_answer_uncertain() {
         let edge = |search: &mut SearchResult, doubts: &[&str]| {
             search.found = SearchBounds { certain: Some(4), not_decided: None, fails: Some(5) };
             search.why = "82 % AU, target 90 %, storage-bound".into();
@@ -266,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn busy_cores_are_no_answer_of_the_storage() {
+    fn busy_cores_are_named_as_the_limit() {
         check(
             |search| {
                 search.found.fails = Some(1);
@@ -281,19 +285,19 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_says_what_is_certain_what_is_open_and_what_is_lacking() {
+    fn the_answer_names_certain_undecided_and_failing_numbers() {
         check(
             |search| {
                 search.found =
                     SearchBounds { certain: Some(4), not_decided: Some((5, 6)), fails: Some(7) };
                 search.lacks_bytes_per_second = Some(230e6);
                 search.why = "82 % AU, target 90 %, storage-bound".into();
-                search.stopped = Some("`--max-runs 20` are spent".into());
+                search.stopped = Some("`--max-runs 20` is reached".into());
             },
             &[
-                "4 H100s (resnet50) at ≥ 90 % AU for certain; 5 and 6 not decided; 7 lack 230 MB/s for that",
+                "4 H100s (resnet50) at ≥ 90 % AU for certain; 5 and 6 not decided; 7 lack 230 MB/s",
                 "Why 7 fail: 82 % AU, target 90 %, storage-bound",
-                "Not decided: `--max-runs 20` are spent",
+                "Not decided: `--max-runs 20` is reached",
             ],
         );
         check(
@@ -311,22 +315,27 @@ mod tests {
             |search| {
                 search.found.certain = Some(16);
                 search.why = "`--max` is reached".into();
-                let (files, bytes) = (448, 67_400_000_000);
-                search.dataset = Some(SearchedDataset { files, bytes, workload_files: 168 });
+                search.dataset = Some(SearchedDataset {
+                    files: 448,
+                    bytes: 67_400_000_000,
+                    workload_files: 168,
+                });
             },
             &[
-                "16 H100s (resnet50) at ≥ 90 % AU for certain, the most that was tried",
-                "Why no more: `--max` is reached",
-                "Dataset: 448 files (the workload has 168), 67.4 GB: a cache inside the storage that holds them would flatter the answer",
+                "16 H100s (resnet50) at ≥ 90 % AU for certain, the largest number tried",
+                "Limit: `--max` is reached",
+                "Dataset: 448 files (the workload has 168), 67.4 GB; if a cache inside the storage holds them, the answer is too good",
             ],
         );
         check(
             |search| {
-                (search.found.fails, search.workload) = (Some(1), "my_own".into());
-                (search.lacks_bytes_per_second, search.why) = (Some(5e6), "storage-bound".into());
+                search.found.fails = Some(1);
+                search.workload = "my_own".into();
+                search.lacks_bytes_per_second = Some(5e6);
+                search.why = "storage-bound".into();
             },
             &[
-                "Not even 1 accelerator (my_own) at ≥ 90 % AU; 1 lacks 5 MB/s for that",
+                "Not even 1 accelerator (my_own) at ≥ 90 % AU; 1 lacks 5 MB/s",
                 "Why 1 fails: storage-bound",
             ],
         );
@@ -338,8 +347,7 @@ mod tests {
 
     #[test]
     fn other_keys_responses_and_edges_are_named() {
-        let (key, response) = ("reader.read_threads", "stall_percent");
-        let mut search = result("w", key, response, 2.5);
+        let mut search = result("w", "reader.read_threads", "stall_percent", 2.5);
         search.find = SearchTarget::Smallest;
         search.found = SearchBounds { certain: Some(9), not_decided: None, fails: Some(8) };
         search.again = vec![12];
@@ -348,7 +356,7 @@ mod tests {
             [
                 "reader.read_threads=9 or more (w) with stall_percent ≤ 2.5 % for certain; 8 fails",
                 "Why 8 fails: ",
-                "But 12 fails: the response rises and falls as reader.read_threads grows",
+                "But 12 fails: the metric does not change monotonically with reader.read_threads",
             ]
         );
         search.found = SearchBounds { certain: None, not_decided: None, fails: Some(16) };
@@ -356,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn accelerators_are_those_that_the_workload_is_named_after() {
+    fn the_accelerator_is_part_of_the_workloads_name() {
         for (workload, expected) in [
             ("unet3d_h100", Some(("unet3d", "h100"))),
             ("unet3d_mi355", Some(("unet3d", "mi355"))),

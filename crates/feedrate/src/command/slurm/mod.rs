@@ -1,11 +1,12 @@
-//! `feedrate slurm`: a batch script that runs a workload or a study. Calls no program of Slurm: the script is for another machine.
+//! `feedrate slurm`: writes a batch script that runs a workload or a study. No program of Slurm is called, since the script may be for another
+//! machine.
 
 mod script;
 mod study;
 
 use super::run::RunArguments;
-use super::study::StudyStart;
-use crate::cli::{DataArguments, LaunchArguments, given};
+use super::study::StudyLaunch;
+use crate::cli::{DataArguments, LaunchArguments, given_options};
 use crate::exit::Exit;
 use crate::messages::write_or_print;
 use crate::progress::TERMINAL;
@@ -23,15 +24,15 @@ use script::{Job, launch_function, results_folder};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-/// The limit is so many times what was estimated,
+/// Factor from the estimated time to the time limit.
 const MARGIN: f64 = 2.0;
-/// and this more: queueing of steps, caches, one slow start.
+/// Time added to the limit, in seconds, for queueing of steps, cold caches and slow starts.
 const MARGIN_S: f64 = 600.0;
 
-/// Heading of the options of a job.
+/// Help heading of the options for any job.
 const JOB: &str = "Job";
 
-/// `feedrate slurm`. What it shares with `run` and `study run` is handed on to the job.
+/// `feedrate slurm`. Options that it shares with `run` and `study run` are passed on to the job.
 #[derive(Debug, Args)]
 #[command(
     after_help = "\
@@ -51,7 +52,7 @@ pub(crate) struct SlurmArguments {
     study_job: StudyJobArguments,
 }
 
-/// Names the study too where a workload can be given.
+/// Renames the argument for the workload in the help, since it may be a study too.
 fn with_study(argument: Arg) -> Arg {
     let is_workload = argument.get_id() == "workload";
     if is_workload { argument.value_name("WORKLOAD|STUDY.csv") } else { argument }
@@ -64,7 +65,7 @@ struct WorkloadJobArguments {
     /// Run `dlio_benchmark` instead of `feedrate`.
     #[arg(long)]
     dlio: bool,
-    /// Storage rate of all nodes together, for the estimate of the time.
+    /// Total storage rate of all nodes, for the time estimate.
     #[arg(long, value_name = "RATE", value_parser = rate, default_value = "500MB/s")]
     storage_rate: f64,
     /// Launcher of the processes.
@@ -76,51 +77,51 @@ struct WorkloadJobArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Job of a study")]
 struct StudyJobArguments {
-    /// Run again what failed.
+    /// Also run rows that failed before.
     #[arg(long)]
     retry: bool,
     #[command(flatten)]
-    start: StudyStart,
+    launch: StudyLaunch,
 }
 
-/// Options for Slurm, of any job.
+/// Slurm's options for any job.
 #[derive(Debug, Args)]
 #[command(next_help_heading = JOB)]
 pub(super) struct BatchArguments {
-    /// Write the script to this file, not to stdout.
+    /// Write the script to this file instead of stdout.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace the file if it exists.
     #[arg(long)]
     force: bool,
-    /// Partition [default: the cluster's].
+    /// Partition of the cluster [default: the cluster's].
     #[arg(long, value_name = "NAME", value_parser = word)]
     partition: Option<String>,
     /// Account to charge.
     #[arg(long, value_name = "NAME", value_parser = word)]
     account: Option<String>,
-    /// Nodes.
+    /// Number of nodes.
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
     nodes: NonZeroU32,
-    /// Time limit, as Slurm writes it [default: of a workload, twice the estimate of its plan and ten minutes].
+    /// Time limit in Slurm's format [default for a workload: twice the estimated time plus ten minutes].
     #[arg(long, value_name = "TIME")]
     time: Option<String>,
-    /// Submit the job this often, one after another, as an array; of a study, each makes one run.
+    /// Submit an array of this many jobs, which run one after another. For a study, each makes one run.
     #[arg(long, value_name = "N")]
     array: Option<NonZeroU32>,
-    /// Processes on each node.
+    /// Processes per node.
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
     tasks_per_node: NonZeroU32,
-    /// Cores of each process [default: the cluster's, mostly 1].
+    /// Cores per process [default: the cluster's, usually 1].
     #[arg(long, value_name = "N")]
     cpus_per_task: Option<NonZeroU32>,
-    /// Load this module; may be repeated.
+    /// Module to load. May be repeated.
     #[arg(long = "module", value_name = "NAME", value_parser = modules)]
     modules: Vec<String>,
-    /// Interface of srun and the MPI library: pmix for Open MPI, pmi2 for MPICH and its family.
+    /// Interface between srun and the MPI library: pmix for Open MPI, pmi2 for MPICH and its derivatives.
     #[arg(long, value_enum, default_value_t = SlurmMpi::Pmix)]
     mpi: SlurmMpi,
-    /// Folder that the job starts in [default: where `sbatch` is called].
+    /// Working folder of the job [default: where `sbatch` is called].
     #[arg(long, value_name = "DIR", value_parser = folder)]
     chdir: Option<PathBuf>,
 }
@@ -128,19 +129,19 @@ pub(super) struct BatchArguments {
 fn word(text: &str) -> Result<String, &'static str> {
     let is_word =
         !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic() && !"\"'\\#".contains(c));
-    if is_word { Ok(text.into()) } else { Err("it is no single word") }
+    if is_word { Ok(text.into()) } else { Err("expected a single word without quotes") }
 }
 
 fn modules(text: &str) -> Result<String, &'static str> {
-    if text.trim().is_empty() { Err("name a module") } else { Ok(text.into()) }
+    if text.trim().is_empty() { Err("expected the name of a module") } else { Ok(text.into()) }
 }
 
 fn folder(text: &str) -> Result<PathBuf, &'static str> {
     if text.is_empty() {
-        return Err("name a folder");
+        return Err("expected a folder");
     }
     if text.contains(['"', '\\', '\n']) {
-        return Err("a batch script holds no folder with quotes or backslashes in its name");
+        return Err("a folder in a batch script cannot contain quotes, backslashes or line breaks");
     }
     Ok(text.into())
 }
@@ -153,37 +154,37 @@ fn rate(text: &str) -> Result<f64, &'static str> {
 /// Launchers of a job's processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum SlurmLauncher {
-    /// Slurm itself.
+    /// Slurm's launcher.
     Srun,
-    /// The MPI's own.
+    /// Launcher of the MPI library.
     Mpirun,
 }
 
-/// Slurm's ways to help MPI.
+/// Interfaces between Slurm and MPI libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum SlurmMpi {
-    /// For MPICH and its family.
+    /// For MPICH and its derivatives.
     Pmi2,
     /// For Open MPI.
     Pmix,
 }
 
-/// Write the script. Options for the commands in the job are taken from `matches`.
+/// Writes the script. Options for the commands in the job are taken from `matches`.
 pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
     let SlurmArguments { run, batch, workload_job, .. } = arguments;
     if Path::new(&run.data.workload).extension().is_some_and(|extension| extension == "csv") {
         return study::slurm(arguments, matches);
     }
-    if let Some((option, _)) = given::<StudyJobArguments>(matches).first() {
+    if let Some((option, _)) = given_options::<StudyJobArguments>(matches).first() {
         return refuse(
-            format!("`{option}` is for the job of a study"),
-            "name the CSV of the study, or leave it out",
+            format!("`{option}` is only for the job of a study"),
+            "give the CSV of a study, or leave the option out",
         );
     }
     if run.run_dir.is_some() || run.study.is_some() {
         return refuse(
-            "`--run-dir` is of one run, and a job may be started several times",
-            "give `--results`: each start makes a folder of its own there",
+            "`--run-dir` cannot be used, since a job may be started several times",
+            "give `--results`: each start creates a folder there",
         );
     }
     let tasks = batch.tasks()?;
@@ -196,10 +197,10 @@ pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow:
     let request = Request { accelerators, ..run.request(tasks) };
     let resolved = resolve(&request)?;
     resolved.report_warnings(&TERMINAL);
-    let (time, about_time) = time(arguments, &resolved)?;
+    let (limit, limit_comment) = time_limit(arguments, &resolved)?;
     let processes = match tasks {
         1 => "one process".into(),
-        many => format!("{} processes", units::count(many.into())),
+        count => format!("{} processes", units::count(count.into())),
     };
     let root = result_folder::root(run.results.as_deref(), &resolved.workload)?;
     let mut lines = vec![
@@ -207,39 +208,40 @@ pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow:
         results_folder(&bash_word(&root.display().to_string())),
     ];
     if workload_job.dlio {
-        lines.extend(of_dlio(arguments, &resolved, matches));
+        lines.extend(dlio_lines(arguments, &resolved, matches));
     } else {
-        lines.extend(of_feedrate(arguments, &resolved, matches));
+        lines.extend(feedrate_lines(arguments, &resolved, matches));
     }
     batch.write(&Job {
         batch,
         name: &resolved.plan.workload,
-        time: &time,
+        time: &limit,
         array: batch.array,
         about: vec![
             format!(
-                "Runs the workload {} with {} in {processes}, written by feedrate {}: `sbatch THIS_FILE`.",
+                "Runs the workload {} with {} in {processes}. Written by feedrate {}; submit it by `sbatch THIS_FILE`.",
                 model_name(&run.data.workload),
                 units::counted(resolved.plan.accelerators.into(), "accelerator"),
                 env!("CARGO_PKG_VERSION"),
             ),
-            about_time,
+            limit_comment,
         ],
-        requeued: "A job that is requeued goes on in its output file, finds the files that it made, and puts its results beside the earlier ones.",
-        is_script_told: workload_job.launcher == SlurmLauncher::Mpirun,
+        requeued: "A requeued job appends to its output file, reuses generated files, and writes its results next to the earlier ones.",
+        signals_script: workload_job.launcher == SlurmLauncher::Mpirun,
         lines,
     })
 }
 
 impl BatchArguments {
-    /// All processes of the job.
+    /// Number of processes of the job.
     fn tasks(&self) -> Result<u32, Refusal> {
-        self.nodes.checked_mul(self.tasks_per_node).map(u32::from).ok_or_else(|| {
-            Refusal::without_hint("`--nodes` times `--tasks-per-node` is more than can be counted")
-        })
+        self.nodes
+            .checked_mul(self.tasks_per_node)
+            .map(u32::from)
+            .ok_or_else(|| Refusal::without_hint("`--nodes` × `--tasks-per-node` is too large"))
     }
 
-    /// A file as the job finds it, from wherever it starts.
+    /// Path of a file for the script, absolute if `--chdir` is given.
     fn file_word(&self, file: &Path) -> String {
         match std::path::absolute(file) {
             Ok(path) if self.chdir.is_some() => bash_word(&path.display().to_string()),
@@ -247,21 +249,22 @@ impl BatchArguments {
         }
     }
 
-    /// Write the script to the file that is wanted, or to stdout.
+    /// Writes the script to the `--output` file, or to stdout.
     fn write(&self, job: &Job) -> anyhow::Result<Exit> {
         write_or_print(self.output.as_deref(), &job.script(), self.force)?;
         Ok(Exit::Fine)
     }
 }
 
+/// Refuses options and workloads that `dlio_benchmark` cannot run.
 fn refuse_unknown_to_dlio(workload: &str, matches: &ArgMatches) -> Result<(), Refusal> {
-    let known = given::<LaunchArguments>(matches);
-    let unknown = given::<RunArguments>(matches).into_iter().find(|option| {
+    let known = given_options::<LaunchArguments>(matches);
+    let unknown = given_options::<RunArguments>(matches).into_iter().find(|option| {
         !known.contains(option) && !["--data", "--results"].contains(&option.0.as_str())
     });
     if let Some((flag, _)) = unknown {
         return refuse(
-            format!("`dlio_benchmark` knows no `{flag}`"),
+            format!("`dlio_benchmark` has no `{flag}`"),
             "leave it out, or leave out `--dlio`",
         );
     }
@@ -269,16 +272,19 @@ fn refuse_unknown_to_dlio(workload: &str, matches: &ArgMatches) -> Result<(), Re
         return Ok(());
     }
     refuse(
-        format!("`dlio_benchmark` takes its own workload of this name instead of `{workload}`"),
-        "give the file another name",
+        format!("`dlio_benchmark` would use its own workload of this name instead of `{workload}`"),
+        "rename the file",
     )
 }
 
-/// The time limit, and where it comes from.
-fn time(arguments: &SlurmArguments, resolved: &Resolved) -> Result<(String, String), Refusal> {
+/// The time limit, and a comment on how it was determined.
+fn time_limit(
+    arguments: &SlurmArguments,
+    resolved: &Resolved,
+) -> Result<(String, String), Refusal> {
     if let Some(limit) = &arguments.batch.time {
-        seconds_of(limit)?;
-        return Ok((limit.clone(), "The time limit was given.".into()));
+        parse_time_limit(limit)?;
+        return Ok((limit.clone(), "The time limit was given by `--time`.".into()));
     }
     let rate = arguments.workload_job.storage_rate;
     let estimate = catalog::estimate(&resolved.plan);
@@ -287,58 +293,58 @@ fn time(arguments: &SlurmArguments, resolved: &Resolved) -> Result<(String, Stri
         duration.generation_s = 0.0;
     }
     let minutes = ((duration.total_s() * MARGIN + MARGIN_S) / 60.0).ceil() as u64;
-    let (days, hours) = (minutes / 1440, minutes / 60 % 24);
-    Ok((format!("{days}-{hours:02}:{:02}:00", minutes % 60), about(&duration, rate)))
+    let limit = format!("{}-{:02}:{:02}:00", minutes / 1440, minutes / 60 % 24, minutes % 60);
+    Ok((limit, limit_comment(&duration, rate)))
 }
 
-/// A time limit as sbatch takes it: `MINUTES[:SECONDS]`, `HOURS:MINUTES:SECONDS`, `DAYS-HOURS[:MINUTES[:SECONDS]]`.
-fn seconds_of(limit: &str) -> Result<u64, Refusal> {
-    let (units, limit_of): (&[u64], _) = match limit.split_once('-') {
+/// Parses a time limit of sbatch into seconds: `MINUTES[:SECONDS]`, `HOURS:MINUTES:SECONDS`, `DAYS-HOURS[:MINUTES[:SECONDS]]`.
+fn parse_time_limit(limit: &str) -> Result<u64, Refusal> {
+    let (units, with_colons): (&[u64], _) = match limit.split_once('-') {
         Some((days, rest)) if !days.contains(':') => {
             (&[86_400, 3600, 60, 1], format!("{days}:{rest}"))
         }
         _ if limit.matches(':').count() == 2 => (&[3600, 60, 1], limit.to_string()),
         _ => (&[60, 1], limit.to_string()),
     };
-    let numbers: Option<Vec<u64>> = limit_of.split(':').map(|part| part.parse().ok()).collect();
-    let numbers = numbers.filter(|numbers| numbers.len() <= units.len());
-    let known = numbers.and_then(|numbers| {
+    let numbers: Option<Vec<u64>> = with_colons.split(':').map(|part| part.parse().ok()).collect();
+    let seconds = numbers.filter(|numbers| numbers.len() <= units.len()).and_then(|numbers| {
         let mut parts = numbers.iter().zip(units);
         parts.try_fold(0u64, |sum, (number, unit)| sum.checked_add(number.checked_mul(*unit)?))
     });
-    known.ok_or_else(|| {
+    seconds.ok_or_else(|| {
         Refusal::new(
-            format!("`--time {limit}` is no time"),
+            format!("`--time {limit}` is not a time limit"),
             "write minutes, `HH:MM:SS` or `DAYS-HH:MM:SS`",
         )
     })
 }
 
-fn about(duration: &Duration, rate: f64) -> String {
-    let parts = [
+/// Comment on the estimated time and the limit.
+fn limit_comment(duration: &Duration, rate: f64) -> String {
+    let phases = [
         ("generation", duration.generation_s),
         ("training", duration.training_s),
         ("evaluation", duration.evaluation_s),
         ("checkpoints", duration.checkpoints_s),
     ];
-    let parts = parts.iter().filter(|(_, seconds)| *seconds > 0.0);
-    let parts: Vec<String> =
-        parts.map(|(name, seconds)| format!("{name} {}", units::seconds(*seconds))).collect();
-    let parts = if parts.is_empty() { "next to nothing".into() } else { parts.join(", ") };
+    let needed = phases.iter().filter(|(_, seconds)| *seconds > 0.0);
+    let texts: Vec<String> =
+        needed.map(|(name, seconds)| format!("{name} {}", units::seconds(*seconds))).collect();
+    let estimate = if texts.is_empty() { "almost nothing".into() } else { texts.join(", ") };
     format!(
-        "Time: {parts}, on a storage that moves {}; twice that, and {} more.",
+        "Estimated time: {estimate}, at a storage rate of {}. The limit is twice that plus {}.",
         units::bytes_per_second(rate),
         units::seconds(MARGIN_S)
     )
 }
 
-/// Whether files are made before the run.
+/// Whether files are generated before the run.
 fn generates(resolved: &Resolved) -> bool {
     let plan = &resolved.plan;
     dataset::is_in_folder(plan) && !resolved.workload.dataset_foreign && !plan.is_checkpoint_only()
 }
 
-/// The workload as the job finds it: a file from wherever the job starts.
+/// The workload as a word of bash. A file is found from the job's working folder.
 fn workload_word(arguments: &SlurmArguments) -> String {
     let workload = &arguments.run.data.workload;
     if is_file(workload) {
@@ -348,7 +354,7 @@ fn workload_word(arguments: &SlurmArguments) -> String {
     }
 }
 
-/// Options as words of bash, the value of each behind `joint`.
+/// Options as words of bash, with `joint` between name and value.
 fn words(options: &[(String, Option<String>)], joint: char) -> impl Iterator<Item = String> {
     options.iter().map(move |(name, value)| match value {
         Some(value) => format!("{name}{joint}{}", bash_word(value)),
@@ -356,51 +362,57 @@ fn words(options: &[(String, Option<String>)], joint: char) -> impl Iterator<Ite
     })
 }
 
-fn of_feedrate(
+/// Lines of the script that run `feedrate`.
+fn feedrate_lines(
     arguments: &SlurmArguments,
     resolved: &Resolved,
     matches: &ArgMatches,
 ) -> Vec<String> {
-    let mut both = given::<DataArguments>(matches);
-    both.extend(given::<LaunchArguments>(matches));
-    let mut of_run = given::<RunArguments>(matches);
-    of_run.retain(|option| !both.contains(option) && option.0 != "--results");
+    let mut shared = given_options::<DataArguments>(matches);
+    shared.extend(given_options::<LaunchArguments>(matches));
+    let mut run_only = given_options::<RunArguments>(matches);
+    run_only.retain(|option| !shared.contains(option) && option.0 != "--results");
     let mut common = vec![workload_word(arguments)];
     common.extend(arguments.run.data.overrides.iter().map(|text| bash_word(text)));
-    common.extend(words(&both, ' '));
+    common.extend(words(&shared, ' '));
     let common = common.join(" ");
     let mut run = vec!["--results \"$results\"".to_string()];
-    run.extend(words(&of_run, ' '));
+    run.extend(words(&run_only, ' '));
     let mut lines = vec!["feedrate=${FEEDRATE:-feedrate}".to_string()];
     if generates(resolved) {
-        lines.push("# Files that an earlier start of the job has made are kept.".into());
+        lines.push("# Files from an earlier start of the job are kept.".into());
         lines.push(format!("launch \"$feedrate\" generate {common}"));
     }
     lines.push(format!("launch \"$feedrate\" run {common} {}", run.join(" ")));
     lines
 }
 
-fn of_dlio(arguments: &SlurmArguments, resolved: &Resolved, matches: &ArgMatches) -> Vec<String> {
+/// Lines of the script that run `dlio_benchmark`.
+fn dlio_lines(
+    arguments: &SlurmArguments,
+    resolved: &Resolved,
+    matches: &ArgMatches,
+) -> Vec<String> {
     let data = &arguments.run.data;
     let name = model_name(&data.workload);
     let mut lines = vec!["dlio_benchmark=${DLIO_BENCHMARK:-dlio_benchmark}".to_string()];
-    let mut all: Vec<String> = words(&given::<LaunchArguments>(matches), ' ').collect();
+    let mut options: Vec<String> = words(&given_options::<LaunchArguments>(matches), ' ').collect();
     if is_file(&data.workload) {
-        lines.push("# DLIO finds workloads of others in a folder called `workload`.".into());
+        lines.push("# DLIO looks for user workloads in a folder named `workload`.".into());
         lines.push("mkdir -p \"$results/config/workload\"".into());
         let copy = format!("\"$results\"/config/workload/{}", bash_word(&format!("{name}.yaml")));
         lines.push(format!("cp {} {copy}", workload_word(arguments)));
-        all.push("--config-dir \"$results/config\"".into());
+        options.push("--config-dir \"$results/config\"".into());
     }
-    all.push(bash_word(&format!("workload={name}")));
-    all.extend(data.overrides.iter().map(|text| bash_word(&as_dlio(text))));
+    options.push(bash_word(&format!("workload={name}")));
+    options.extend(data.overrides.iter().map(|text| bash_word(&dlio_override(text))));
     if let Some(folder) = &data.data {
-        all.push(bash_word(&format!("++workload.dataset.data_folder={}", folder.display())));
+        options.push(bash_word(&format!("++workload.dataset.data_folder={}", folder.display())));
     }
-    let all = all.join(" ");
+    let options = options.join(" ");
     let has_output = resolved.workload.output_folder.is_some();
     let command = |folder: &str, workflow: &str| {
-        let mut text = format!("launch \"$dlio_benchmark\" {all} ++hydra.run.dir={folder}");
+        let mut text = format!("launch \"$dlio_benchmark\" {options} ++hydra.run.dir={folder}");
         if has_output {
             text = format!("{text} ++workload.output.folder={folder}");
         }
@@ -408,15 +420,15 @@ fn of_dlio(arguments: &SlurmArguments, resolved: &Resolved, matches: &ArgMatches
     };
     if generates(resolved) {
         let only = "True ++workload.workflow.train=False ++workload.workflow.checkpoint=False";
-        lines.push("# Files that an earlier start of the job has made are kept.".into());
+        lines.push("# Files from an earlier start of the job are kept.".into());
         lines.push(command("\"$results/generate\"", only));
     }
     lines.push(command("\"$results/run\"", "False"));
     lines
 }
 
-/// An override as DLIO takes it wherever the workload has the key or not.
-fn as_dlio(text: &str) -> String {
+/// An override in DLIO's syntax, which works whether or not the workload has the key.
+fn dlio_override(text: &str) -> String {
     let (sign, key) = match text.strip_prefix('~') {
         Some(key) => ("~", key),
         None => ("++", text.trim_start_matches('+')),
@@ -429,7 +441,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_limits_are_read_as_sbatch_reads_them() {
+    fn time_limits_have_sbatchs_format() {
         for (limit, seconds) in [
             ("90", Some(5400)),
             ("1:30", Some(90)),
@@ -440,19 +452,19 @@ mod tests {
             ("", None),
             ("1:2:3:4", None),
         ] {
-            assert_eq!(seconds_of(limit).ok(), seconds, "{limit}");
+            assert_eq!(parse_time_limit(limit).ok(), seconds, "{limit}");
         }
     }
 
     #[test]
-    fn overrides_are_written_as_dlio_takes_them() {
+    fn overrides_have_dlios_syntax() {
         for (text, expected) in [
             ("train.epochs=2", "++workload.train.epochs=2"),
             ("+train.epochs=2", "++workload.train.epochs=2"),
             ("++workload.train.epochs=2", "++workload.train.epochs=2"),
             ("~train.epochs", "~workload.train.epochs"),
         ] {
-            assert_eq!(as_dlio(text), expected);
+            assert_eq!(dlio_override(text), expected);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The text of a batch script: what is asked of Slurm, and what is done in the job. Decides nothing, reads nothing.
+//! Formats a batch script: options for Slurm, and the lines of bash that the job runs. Nothing is decided or read here.
 
 use super::{BatchArguments, SlurmLauncher};
 use crate::cli::name_of;
@@ -9,30 +9,30 @@ use std::num::NonZeroU32;
 
 /// A batch job.
 pub(super) struct Job<'a> {
-    /// Options of Slurm.
+    /// Slurm's options.
     pub(super) batch: &'a BatchArguments,
-    /// In queues.
+    /// Name in the queue.
     pub(super) name: &'a str,
-    /// `--time`.
+    /// Value of `--time`.
     pub(super) time: &'a str,
-    /// Repetitions, one after another.
+    /// Number of jobs in an array.
     pub(super) array: Option<NonZeroU32>,
-    /// Description of the script and of its time limit: lines of a comment.
+    /// Comment lines on the script and its time limit.
     pub(super) about: Vec<String>,
-    /// Behaviour when the job is requeued: a line of a comment.
+    /// Comment line on the behaviour when the job is requeued.
     pub(super) requeued: &'static str,
-    /// A minute before the time is over the script is told, instead of all steps of the job.
-    pub(super) is_script_told: bool,
-    /// Lines of bash.
+    /// Whether Slurm sends the signal before the time limit to the script instead of the job's steps.
+    pub(super) signals_script: bool,
+    /// Lines of bash that the job runs.
     pub(super) lines: Vec<String>,
 }
 
 impl Job<'_> {
-    /// The script.
+    /// Text of the script.
     pub(super) fn script(&self) -> String {
         let about: String = self.about.iter().map(|line| format!("# {line}\n")).collect();
         let head = format!("{about}{}\n", self.options());
-        // No module's name has a blank: `--module "a b"` names two.
+        // Names of modules contain no blanks, so `--module "a b"` means two modules.
         let words = |names: &str| bash_command(&names.split_whitespace().collect::<Vec<_>>());
         let modules = self.batch.modules.iter();
         let modules: Vec<String> =
@@ -59,8 +59,7 @@ impl Job<'_> {
             text.extend(value.map(|value| format!("#SBATCH --{name}={value}\n")));
         }
         if let Some(times) = self.array {
-            text +=
-                "# One after another: side by side they would take the storage from each other.\n";
+            text += "# One after another, since parallel jobs would compete for the storage.\n";
             let _ = writeln!(text, "#SBATCH --array=1-{times}%1");
         }
         let _ = write!(
@@ -69,17 +68,17 @@ impl Job<'_> {
 # {}
 #SBATCH --requeue
 #SBATCH --open-mode=append
-# A minute before its time is over the run is told to stop, and still writes down what it measured.
+# One minute before the time limit, a signal makes the run stop and save its results.
 #SBATCH --signal={}TERM@60
 ",
             self.requeued,
-            if self.is_script_told { "B:" } else { "" },
+            if self.signals_script { "B:" } else { "" },
         );
         text
     }
 }
 
-/// A function of bash: `launch COMMAND` starts a command's processes.
+/// Bash function `launch COMMAND`, which starts the processes of a command.
 pub(super) fn launch_function(
     batch: &BatchArguments,
     launcher: SlurmLauncher,
@@ -92,14 +91,14 @@ pub(super) fn launch_function(
                 let _ = write!(command, " --mpi={}", name_of(batch.mpi));
             }
             if let Some(cpus) = batch.cpus_per_task {
-                // Since 22.05 srun does not take it from the job.
+                // Since Slurm 22.05, srun does not inherit it from the job.
                 let _ = write!(command, " --cpus-per-task={cpus}");
             }
             format!("launch() {{\n    {command} \"$@\"\n}}\n")
         }
         SlurmLauncher::Mpirun => format!(
             "\
-# What mpirun started is no step of Slurm's: the signal comes here, and is handed on.
+# Processes of mpirun are not steps of the job, so the script receives the signal and forwards it.
 launch() {{
     mpirun -n {tasks} \"$@\" &
     local pid=$! code=0
@@ -117,7 +116,7 @@ launch() {{
     }
 }
 
-/// `$results` becomes a new folder of this start of the job, below `results`, which is quoted.
+/// Lines that set `$results` to a new folder for this start of the job, inside `results`, a word of bash.
 pub(super) fn results_folder(results: &str) -> String {
     format!(
         "\

@@ -1,10 +1,10 @@
-//! The job of a study, which runs what is pending in it.
+//! The batch script of a study, which runs its pending rows.
 
 use super::script::Job;
-use super::{SlurmArguments, WorkloadJobArguments, seconds_of, words};
-use crate::cli::{given, name_of};
+use super::{SlurmArguments, WorkloadJobArguments, parse_time_limit, words};
+use crate::cli::{given_options, name_of};
 use crate::command::run::RunArguments;
-use crate::command::study::StudyHow;
+use crate::command::study::StudyRunSettings;
 use crate::exit::Exit;
 use crate::progress::TERMINAL;
 use clap::ArgMatches;
@@ -18,25 +18,25 @@ use feedrate_study::launch::{self, LAUNCHES};
 use feedrate_study::row_command::note_local_workloads;
 use std::path::Path;
 
-/// A run that is begun may take a little longer than was thought, and still writes down what it measured.
+/// Time before the limit, in seconds, that is kept for the last run to finish and save its results.
 const SPARE_S: u64 = 120;
 
-/// Write the script. Options for `study run` are taken from `matches`.
+/// Writes the script. Options for `study run` are taken from `matches`.
 pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow::Result<Exit> {
     let SlurmArguments { run, batch, study_job, .. } = arguments;
     let study = Path::new(&run.data.workload);
-    let mut handed_on = given::<StudyHow>(matches);
-    refuse_unknown(&handed_on, &run.data.overrides, matches)?;
+    let mut passed_on = given_options::<StudyRunSettings>(matches);
+    refuse_unknown(&passed_on, &run.data.overrides, matches)?;
     let Some(time) = &batch.time else {
         return refuse(
             "the job of a study needs `--time`",
             format!(
-                "`{}` estimates it",
+                "estimate it by `{}`",
                 bash_command(&["feedrate", "study", "run", &run.data.workload, "--dry-run"])
             ),
         );
     };
-    let launcher = match &study_job.start.launch {
+    let launcher = match &study_job.launch.launch {
         Some(name) => launch::find(name),
         None => LAUNCHES.iter().copied().find(|launcher| launcher.member.has(Ability::JobSteps)),
     };
@@ -45,15 +45,15 @@ pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow:
     let table = files.table()?;
     note_local_workloads(table.rows().map(|row| &*row.model), &files.csv, &TERMINAL);
     let launching = StudyState::read(&files)?.settings.map(|settings| settings.launching);
-    study_job.start.refuse_untrusted(&launching.unwrap_or_default(), &files.hooks()?)?;
+    study_job.launch.refuse_untrusted(&launching.unwrap_or_default(), &files.hooks()?)?;
     let budget_s = budget_s(time)?;
     let tasks = batch.tasks()?;
     let per_rank = run.launch.accelerators_per_rank.unwrap_or(1).max(1);
     let needed = table.rows().map(|row| row.accelerators.div_ceil(per_rank)).max().unwrap_or(0);
     if uses_tasks && tasks < needed {
         return refuse(
-            format!("a row of the study needs `{needed}` processes, and the job has {tasks}"),
-            "give more `--nodes`, `--tasks-per-node` or `--accelerators-per-rank`; with `--launch local` one process carries all",
+            format!("a row of the study needs {needed} processes, but the job has {tasks}"),
+            "increase `--nodes`, `--tasks-per-node` or `--accelerators-per-rank`, or use one process by `--launch local`",
         );
     }
     let mut lines = Vec::new();
@@ -61,21 +61,23 @@ pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow:
         lines.push(format!("export SLURM_MPI_TYPE={}", name_of(batch.mpi)));
         if let Some(cpus) = batch.cpus_per_task {
             lines.push(format!(
-                "# Steps do not take it from the job.\nexport SRUN_CPUS_PER_TASK={cpus}"
+                "# Steps do not inherit it from the job.\nexport SRUN_CPUS_PER_TASK={cpus}"
             ));
         }
     }
-    handed_on.retain(|option| option.0 != "--launch");
-    let mut all = vec![batch.file_word(study)];
-    all.extend(launcher.map(|launcher| format!("--launch {}", launcher.member.name)));
-    all.extend(words(&handed_on, '='));
-    all.extend(study_job.retry.then(|| "--retry".into()));
-    all.extend(batch.array.map(|_| "--limit 1".into()));
-    all.push(format!("--time-budget {budget_s}s"));
-    lines.push(format!("exec \"${{FEEDRATE:-feedrate}}\" study run {}", all.join(" ")));
-    let what_it_does = match batch.array {
-        Some(_) => "Each job of the array makes the next pending run, if that ends in time.",
-        None => "It begins no run that would not end in time; submit it again for what is left.",
+    passed_on.retain(|option| option.0 != "--launch");
+    let mut options = vec![batch.file_word(study)];
+    options.extend(launcher.map(|launcher| format!("--launch {}", launcher.member.name)));
+    options.extend(words(&passed_on, '='));
+    options.extend(study_job.retry.then(|| "--retry".into()));
+    options.extend(batch.array.map(|_| "--limit 1".into()));
+    options.push(format!("--time-budget {budget_s}s"));
+    lines.push(format!("exec \"${{FEEDRATE:-feedrate}}\" study run {}", options.join(" ")));
+    let time_comment = match batch.array {
+        Some(_) => "Each job of the array makes the next pending run, if there is enough time.",
+        None => {
+            "No run starts that would exceed the time limit; submit again for the remaining ones."
+        }
     };
     batch.write(&Job {
         batch,
@@ -84,44 +86,44 @@ pub(super) fn slurm(arguments: &SlurmArguments, matches: &ArgMatches) -> anyhow:
         array: batch.array,
         about: vec![
             format!(
-                "Runs the study {}, written by feedrate {}: `sbatch THIS_FILE`.",
+                "Runs the study {}. Written by feedrate {}; submit it by `sbatch THIS_FILE`.",
                 study.display(),
                 env!("CARGO_PKG_VERSION")
             ),
-            what_it_does.into(),
+            time_comment.into(),
         ],
-        requeued: "A job that is requeued goes on in its output file, and with the runs that are pending.",
-        is_script_told: true,
+        requeued: "A requeued job appends to its output file, and continues with the pending runs.",
+        signals_script: true,
         lines,
     })
 }
 
-/// Refuse settings and options that `study run` does not have, other than those `known`.
+/// Refuses settings, and options that are not in `known`, the options of `study run`.
 fn refuse_unknown(
     known: &[(String, Option<String>)],
     settings: &[String],
     matches: &ArgMatches,
 ) -> Result<(), Refusal> {
-    let mut options = given::<RunArguments>(matches);
-    options.extend(given::<WorkloadJobArguments>(matches));
+    let mut options = given_options::<RunArguments>(matches);
+    options.extend(given_options::<WorkloadJobArguments>(matches));
     let unknown = options.iter().find(|option| !known.contains(option)).map(|(name, _)| name);
     match settings.first().or(unknown) {
         None => Ok(()),
         Some(word) => refuse(
-            format!("the job of a study takes no `{word}`"),
-            "leave it out: the rows of the study set what runs",
+            format!("`{word}` cannot be used for the job of a study"),
+            "leave it out: the rows of the study determine the runs",
         ),
     }
 }
 
-/// Time of the job that runs may take.
+/// Time of the job that is available for runs, in seconds.
 fn budget_s(time: &str) -> Result<u64, Refusal> {
-    let limit_s = seconds_of(time)?;
+    let limit_s = parse_time_limit(time)?;
     limit_s.checked_sub(SPARE_S).filter(|&budget_s| 0 < budget_s).ok_or_else(|| {
         let spare = units::seconds(SPARE_S as f64);
         Refusal::new(
-            format!("in a job of `--time {time}` no run could begin"),
-            format!("give more than {spare}: so much is kept for a run to end and be written down"),
+            format!("`--time {time}` is too short for any run"),
+            format!("give more than {spare}, which are kept for the last run to finish and save its results"),
         )
     })
 }

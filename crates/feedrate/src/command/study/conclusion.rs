@@ -1,4 +1,4 @@
-//! Prints the conclusions of studies: the answers of `scale` and `advise --try`.
+//! Prints and saves conclusions of studies: the answers of `scale` and `advise --try`.
 
 use crate::messages;
 use anyhow::Context;
@@ -11,24 +11,24 @@ use feedrate_study::chosen::ChosenStudy;
 pub(in crate::command) const SCALE: &str = "scale";
 pub(in crate::command) const TRIALS: &str = "trials";
 
-/// A text as a conclusion keeps it: no line break in it is escaped.
+/// Splits text into lines, as conclusions are stored, so that the JSON has no escaped line breaks.
 pub(in crate::command) fn lines_of(text: &str) -> Vec<String> {
     text.lines().map(str::to_string).collect()
 }
 
-/// Print the conclusion of a study, and keep it in its folder.
+/// Saves the conclusion in the study's folder, and prints it.
 pub(in crate::command) fn conclude(
     study: &ChosenStudy,
     conclusion: &Conclusion,
     json: bool,
 ) -> anyhow::Result<()> {
-    let kept = conclusion.write(&study.folder).context("cannot keep the conclusion");
+    let saved = conclusion.write(&study.folder).context("cannot save the conclusion");
     study.note_earlier_runs();
     print(conclusion, json)?;
-    kept
+    saved
 }
 
-/// Print the conclusion of a study.
+/// Prints a conclusion.
 pub(in crate::command) fn print(conclusion: &Conclusion, json: bool) -> anyhow::Result<()> {
     let Conclusion { schema, answer, rest, object, .. } = conclusion;
     if json {

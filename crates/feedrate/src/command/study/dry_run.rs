@@ -1,4 +1,5 @@
-//! `feedrate study run --dry-run`: what would run, how long, how many bytes, and whether the disk holds them. Runs nothing.
+//! `feedrate study run --dry-run`: prints the pending runs, their estimated time and bytes, and whether the disk has enough space. Nothing
+//! is run.
 
 use crate::exit::Exit;
 use crate::messages::{self, StdoutError};
@@ -18,15 +19,15 @@ use std::path::{Path, PathBuf};
 /// Output of `study run --dry-run --json`.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::command) struct StudyDryRunOutput<'a> {
-    /// Each run that would be made.
+    /// Runs that would be made.
     runs: &'a [ForecastRun],
-    /// Time of all runs.
+    /// Time of all runs, in seconds.
     run_s: f64,
-    /// Time of making datasets.
+    /// Time to generate datasets, in seconds.
     generation_s: f64,
-    /// Bytes of datasets that would be made.
+    /// Bytes of datasets that would be generated.
     generate_bytes: u64,
-    /// Whether they fit on the disk.
+    /// Whether the datasets fit on the disk.
     fits_disk: bool,
 }
 
@@ -37,14 +38,14 @@ struct ForecastRun {
     label: String,
     run_s: f64,
     generation_s: f64,
-    /// The folder of its dataset.
+    /// Folder of the run's dataset.
     dataset: Option<PathBuf>,
-    /// On the disk, before it.
+    /// Changes on the disk before the run.
     #[serde(flatten)]
     change: DiskChange,
 }
 
-/// Tell what would run.
+/// Prints the forecast of a study's pending runs.
 pub(super) fn dry_run(ledger: Ledger, options: &RunnerOptions, json: bool) -> anyhow::Result<Exit> {
     let Ledger { rows, state, settings, mut machine, .. } = ledger;
     let mut pending = due_rows(&rows, &state, options);
@@ -63,8 +64,8 @@ pub(super) fn dry_run(ledger: Ledger, options: &RunnerOptions, json: bool) -> an
         let row = &rows[index];
         let mut change = DiskChange::default();
         if let Some(RowDataset { folder, bytes, .. }) = &plan.dataset {
-            let (is_complete, free_bytes) =
-                (machine.has_complete_dataset(row, &settings), machine.free_bytes(folder));
+            let is_complete = machine.has_complete_dataset(row, &settings);
+            let free_bytes = machine.free_bytes(folder);
             change =
                 forecast.step(n, CurrentDataset { folder, bytes: *bytes, is_complete, free_bytes });
         }
@@ -77,11 +78,11 @@ pub(super) fn dry_run(ledger: Ledger, options: &RunnerOptions, json: bool) -> an
             change,
         });
     }
-    tell(&runs, json)?;
+    print_forecast(&runs, json)?;
     Ok(Exit::Fine)
 }
 
-fn tell(runs: &[ForecastRun], json: bool) -> Result<(), StdoutError> {
+fn print_forecast(runs: &[ForecastRun], json: bool) -> Result<(), StdoutError> {
     let run_s: f64 = runs.iter().map(|run| run.run_s).sum();
     let generation_s: f64 = runs.iter().map(|run| run.generation_s).sum();
     let generate_bytes: u64 = runs.iter().map(|run| run.change.generate_bytes).sum();
@@ -94,15 +95,15 @@ fn tell(runs: &[ForecastRun], json: bool) -> Result<(), StdoutError> {
     if runs.is_empty() {
         return messages::print_page("nothing is pending");
     }
-    let header = ["Row", "Run", "Takes about", "Dataset", "Before it"];
+    let header = ["Row", "Run", "Takes about", "Dataset", "Before the run"];
     messages::print_page(&text::table(header, runs.iter().map(cells)))?;
     messages::print_page(&format!(
-        "\n{}: about {} of running and {} of generating {}; {}",
+        "\n{}: about {} for running and {} for generating {}; {}",
         units::counted(runs.len() as u64, "run"),
         units::seconds(run_s),
         units::seconds(generation_s),
         units::bytes(generate_bytes),
-        if is_short { "the disk is too small" } else { "the disk has room" },
+        if is_short { "not enough disk space" } else { "the disk space is sufficient" },
     ))
 }
 
@@ -113,7 +114,9 @@ fn cells(run: &ForecastRun) -> [String; 5] {
     if *generate_bytes > 0 {
         before.push(format!("generate {}", units::bytes(*generate_bytes)));
     }
-    before.extend(short_bytes.map(|short| format!("no room: {} short", units::bytes(short))));
+    before.extend(
+        short_bytes.map(|short| format!("not enough space: {} short", units::bytes(short))),
+    );
     [
         format!("#{}", run.row),
         run.label.clone(),
@@ -123,6 +126,7 @@ fn cells(run: &ForecastRun) -> [String; 5] {
     ]
 }
 
+/// Name of a folder without its parents.
 fn name(folder: &Path) -> String {
     folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }

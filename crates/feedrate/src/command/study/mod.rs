@@ -1,6 +1,6 @@
-//! `feedrate study`: one file a command of it, dispatched here.
+//! `feedrate study`: one file per subcommand, dispatched here.
 
-mod how;
+mod run_settings;
 mod reporter;
 mod precision;
 mod dry_run;
@@ -11,13 +11,13 @@ mod row_view;
 mod status;
 
 pub(super) use dry_run::StudyDryRunOutput;
-pub(super) use how::{StudyHow, StudyStart};
 pub(super) use new::StudyNewOutput;
 pub(super) use run::StudyRunOutput;
+pub(super) use run_settings::{StudyLaunch, StudyRunSettings};
 pub(super) use status::{StudyShowOutput, StudyStatusOutput};
 
 use crate::exit::Exit;
-use crate::interrupt;
+use crate::{environment_variable, interrupt};
 use clap::Subcommand;
 use feedrate_run::live::Signals;
 use feedrate_spec::listener::Silent;
@@ -28,15 +28,15 @@ use reporter::Reporter;
 /// Commands about studies.
 #[derive(Debug, Subcommand)]
 pub(super) enum StudyCommand {
-    /// Write the runs of an experimental design as CSV.
+    /// Create a study: write the runs of an experimental design as CSV.
     New(new::StudyNewArguments),
-    /// Run what is pending in a study.
+    /// Run the pending rows of a study.
     Run(run::StudyRunArguments),
-    /// Show how far a study is, or single rows with every attempt.
+    /// Show the progress of a study, or details of single rows.
     Status(status::StudyStatusArguments),
 }
 
-/// Do what was asked.
+/// Runs the subcommand.
 pub(super) fn study(command: &StudyCommand) -> anyhow::Result<Exit> {
     let done = match command {
         StudyCommand::New(a) => new::new(a),
@@ -46,20 +46,20 @@ pub(super) fn study(command: &StudyCommand) -> anyhow::Result<Exit> {
     done.map_err(as_refusal)
 }
 
-/// What a command that runs rows provides for the runner.
+/// Host of the runner, for commands that run rows.
 pub(super) fn runner_host() -> RunnerHost {
     RunnerHost {
         reporter: Box::new(Reporter::new()),
         signals: interrupt::signals_of_runner(),
-        variable,
+        variable: environment_variable,
     }
 }
 
-/// The same for a command that only plans rows.
+/// Host of the runner, for commands that only plan rows.
 fn silent_host() -> RunnerHost {
-    RunnerHost { reporter: Box::new(Silent), signals: Signals::default(), variable }
-}
-
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+    RunnerHost {
+        reporter: Box::new(Silent),
+        signals: Signals::default(),
+        variable: environment_variable,
+    }
 }

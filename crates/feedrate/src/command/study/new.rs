@@ -1,4 +1,4 @@
-//! `feedrate study new`: from a design to the CSV of its runs. Runs nothing.
+//! `feedrate study new`: turns an experimental design into the CSV of its runs. Nothing is run.
 
 use crate::cli::names_parser;
 use crate::exit::Exit;
@@ -27,11 +27,11 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Where a CSV goes that no file names.
-const NAME: &str = "study.csv";
-/// Experiments that are planned to see whether they can be run: enough to meet each level, soon done.
+/// Default name of the CSV.
+const DEFAULT_CSV: &str = "study.csv";
+/// Maximum number of experiments that are planned as a check: enough to cover each level, and fast.
 const PLANNED_MAX: usize = 50;
-/// Stdout.
+/// Name of the CSV that stands for stdout.
 const STDOUT: &str = "-";
 
 /// `feedrate study new`.
@@ -42,16 +42,16 @@ Examples:
     --factor reader.read_threads=1,4,16 --factor processes=1,2,4 --replicates 3
   feedrate study new design.toml && feedrate study run design.csv")]
 pub(in crate::command) struct StudyNewArguments {
-    /// A design file in TOML; options override what it says.
+    /// Design file in TOML; options override its settings.
     #[arg(value_name = "DESIGN")]
     file: Option<PathBuf>,
-    /// CSV to write, `-` for stdout [default: the design file's name with `.csv`, else study.csv, in this folder].
+    /// CSV to write, `-` for stdout [default: in this folder, the design file's name with `.csv`, or study.csv].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace the CSV if it exists, with its marks of runs that are done.
+    /// Replace the CSV if it exists, including its marks of finished runs.
     #[arg(long)]
     force: bool,
-    /// Kind of design; `feedrate list designs` has all.
+    /// Kind of design; `feedrate list designs` lists them.
     #[arg(long, value_name = "NAME")]
     design: Option<String>,
     /// Option of the design: `p=2`, `generators=D=AB,E=AC`. May be repeated.
@@ -69,17 +69,17 @@ pub(in crate::command) struct StudyNewArguments {
     /// Setting of the baseline, such as `reader.batch_size=4`. May be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// A factor and its levels, `reader.read_threads=1,4,8` or `processes=1,2,4`, or its range, `KEY=LOW..HIGH`, with `:log` behind it
+    /// Factor and its levels, such as `reader.read_threads=1,4,8` or `processes=1,2,4`, or a range `KEY=LOW..HIGH`, with `:log` appended
     /// for a logarithmic scale. May be repeated.
     #[arg(long = "factor", value_name = "KEY=LEVELS")]
     factors: Vec<String>,
-    /// Command that sets the factor `study.hook.NAME`; the level is its `$1`. May be repeated.
+    /// Command that sets the factor `study.hook.NAME`; it receives the level as `$1`. May be repeated.
     #[arg(long = "hook", value_name = "NAME=COMMAND")]
     hooks: Vec<String>,
-    /// Runs of each point of the design [default: 1].
+    /// Number of runs of each point of the design [default: 1].
     #[arg(long, value_name = "N")]
     replicates: Option<u32>,
-    /// Make each replicate a block of its own, with all points once [default: replicates].
+    /// Make each replicate a separate block, with all points once [default: replicates].
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "replicates", value_parser = names_parser(Blocking::ALL, Blocking::name, Blocking::meaning))]
     blocks: Option<Blocking>,
     /// Order of the runs in each block [default: random].
@@ -88,10 +88,10 @@ pub(in crate::command) struct StudyNewArguments {
     /// Seed of the random order [default: 1].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Run the baseline at the start and end of each block, and after every N runs, to see drift [default: none].
+    /// To detect drift, run the baseline at the start and end of each block and after every N runs [default: none].
     #[arg(long, value_name = "N")]
     sentinel: Option<u32>,
-    /// Runs at the middle of all numeric factors in each block [default: none].
+    /// Number of runs per block with all numeric factors at their middle [default: none].
     #[arg(long, value_name = "N")]
     centre_points: Option<u32>,
     /// Print one JSON object on stdout.
@@ -99,18 +99,18 @@ pub(in crate::command) struct StudyNewArguments {
     json: bool,
 }
 
-/// Write the CSV of a design.
+/// Writes the CSV of a design.
 pub(crate) fn new(arguments: &StudyNewArguments) -> anyhow::Result<Exit> {
     let path = output(arguments);
-    let mut text = asked(arguments)?;
-    let found = |model: &str| workload_of(&find_workload(model, &path));
+    let mut text = design_text(arguments)?;
+    let found = |model: &str| parse_workload(&find_workload(model, &path));
     if let (Some(model), Some(design)) = (&mut text.baseline.model, &arguments.file)
         && !Path::new(&find_workload(model, &path)).exists()
     {
         *model = find_workload(model, design);
     }
-    let own = text.baseline.model.as_deref().map(found).transpose()?;
-    let resolved = ResolvedDesign::new(&text, |key| value_in(own.as_ref()?, key))?;
+    let baseline = text.baseline.model.as_deref().map(found).transpose()?;
+    let resolved = ResolvedDesign::new(&text, |key| value_in(baseline.as_ref()?, key))?;
     for warning in &resolved.warnings.0 {
         messages::say(warning);
     }
@@ -127,12 +127,12 @@ pub(crate) fn new(arguments: &StudyNewArguments) -> anyhow::Result<Exit> {
     write(&path, &csv, arguments.force)?;
     note_local_workloads(drawn.rows.iter().map(|row| &*row.model), &path, &TERMINAL);
     warn_of_refused(&drawn.rows, &resolved.hooks, &path)?;
-    tell(arguments, &resolved, &drawn, &path)?;
+    print_study(arguments, &resolved, &drawn, &path)?;
     Ok(Exit::Fine)
 }
 
-/// Read the file, and let flags override it.
-fn asked(arguments: &StudyNewArguments) -> anyhow::Result<DesignText> {
+/// Reads the design file, and applies the options on the command line.
+fn design_text(arguments: &StudyNewArguments) -> anyhow::Result<DesignText> {
     let mut text = match &arguments.file {
         Some(file) => read(file)?,
         None => DesignText::default(),
@@ -165,7 +165,7 @@ fn read(file: &Path) -> anyhow::Result<DesignText> {
     let text = read_text(file).map_err(|error| {
         Refusal::new(
             format!("cannot read design `{}`: {error}", file.display()),
-            "give a file in TOML, or the design by flags: `--design`, `--model`, `--factor`",
+            "give a TOML file, or describe the design by `--design`, `--model` and `--factor`",
         )
     })?;
     if let Some(other) = FileKind::from_text(&text).filter(|kind| *kind != FileKind::Design) {
@@ -176,12 +176,12 @@ fn read(file: &Path) -> anyhow::Result<DesignText> {
     Ok(design_file::parse(&name, &text).map_err(Problems::from)?)
 }
 
-fn workload_of(model: &str) -> anyhow::Result<Workload> {
+fn parse_workload(model: &str) -> anyhow::Result<Workload> {
     let WorkloadSource { file, yaml, .. } = resolve::find(model)?;
     Ok(spec::parse(&file, &yaml, &[], Strictness::Error)?.0)
 }
 
-/// Value of a workload for a factor's key. Defaults do not count: a level that equals the default is run all the same.
+/// Value of a key in a workload file; `None` if the file does not set it.
 fn value_in(workload: &Workload, key: &str) -> Option<String> {
     let path = if key == "epochs" { "train.epochs" } else { key };
     match &workload.tree().at(path)?.content {
@@ -191,12 +191,12 @@ fn value_in(workload: &Workload, key: &str) -> Option<String> {
 }
 
 fn output(arguments: &StudyNewArguments) -> PathBuf {
-    let beside = arguments.file.as_deref().and_then(Path::file_stem);
-    let beside = beside.map(|stem| Path::new(stem).with_added_extension("csv"));
-    arguments.output.clone().or(beside).unwrap_or_else(|| NAME.into())
+    let stem = arguments.file.as_deref().and_then(Path::file_stem);
+    let named = stem.map(|stem| Path::new(stem).with_added_extension("csv"));
+    arguments.output.clone().or(named).unwrap_or_else(|| DEFAULT_CSV.into())
 }
 
-/// A study that is there may have runs to its name: it is not touched unless that is asked for.
+/// Writes the CSV. An existing one may have results, so it is replaced only with `--force`.
 fn write(path: &Path, csv: &str, force: bool) -> anyhow::Result<()> {
     refuse_existing(path, Some(force))?;
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -206,16 +206,16 @@ fn write(path: &Path, csv: &str, force: bool) -> anyhow::Result<()> {
     write_output(path, csv.as_bytes(), Some(force))
 }
 
-/// Warn of runs that this machine would refuse; the study may be meant for another.
+/// Warns of runs that would be refused on this machine. It is no error, since the study may be for another machine.
 fn warn_of_refused(
     rows: &[Row],
     hooks: &BTreeMap<String, String>,
     csv: &Path,
 ) -> anyhow::Result<()> {
-    let here = std::env::current_dir().context("cannot determine the working directory")?;
-    let settings = settings::defaults(csv, &here);
+    let folder = std::env::current_dir().context("the working directory is unknown")?;
+    let settings = settings::defaults(csv, &folder);
     let mut experiments = BTreeSet::new();
-    let mut told: Vec<String> = Vec::new();
+    let mut reported: Vec<String> = Vec::new();
     for row in rows {
         let bare = Row { replicate: None, block: None, ..row.clone() };
         if experiments.len() == PLANNED_MAX || !experiments.insert(bare.key()) {
@@ -223,18 +223,18 @@ fn warn_of_refused(
         }
         let command = RowCommand::new(row, &settings, hooks, csv);
         if let Err(problem) = command.map_err(Problems::from)?.plan()
-            && !told.contains(&problem)
+            && !reported.contains(&problem)
         {
             let order = row.order.unwrap_or_default();
             let why = problem.trim_start_matches("error: ");
             messages::say(format!("warning: run {order} cannot be made here: {why}"));
-            told.push(problem);
+            reported.push(problem);
         }
     }
     Ok(())
 }
 
-fn tell(
+fn print_study(
     arguments: &StudyNewArguments,
     resolved: &ResolvedDesign,
     drawn: &DrawnStudy,
@@ -245,7 +245,7 @@ fn tell(
         let keys: Vec<&str> = resolved.factors.iter().map(|factor| factor.key.as_str()).collect();
         if keys.contains(&"reader.batch_size") && !keys.contains(&"train.computation_time") {
             messages::note(
-                "a step computes for as long whatever its batch: with `reader.batch_size` the compute of a sample changes too",
+                "note: `train.computation_time` is per step, so `reader.batch_size` also changes the compute time per sample",
             );
         }
         let trust = if resolved.hooks.is_empty() { "" } else { " --trust" };
@@ -276,33 +276,33 @@ fn tell(
 /// Output of `study new --json`.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::command) struct StudyNewOutput<'a> {
-    /// The CSV that was written.
+    /// The written CSV.
     csv: &'a Path,
-    /// The design.
+    /// Kind of design.
     design: &'static str,
-    /// Effects that it estimates.
+    /// Effects that the design estimates.
     estimates: &'static str,
-    /// Rows.
+    /// Number of runs.
     runs: usize,
     /// Factors with their levels.
     factors: Vec<NewFactor<'a>>,
-    /// Runs of each experiment.
+    /// Number of runs of each experiment.
     replicates: u32,
-    /// Seed of the order.
+    /// Seed of the random order.
     seed: u64,
-    /// Effects that cannot be told apart.
+    /// Effects that the design cannot separate.
     aliases: Option<&'a Aliases>,
-    /// Comments of the CSV.
+    /// Comments in the CSV.
     comments: &'a [String],
 }
 
 /// A factor of a design.
 #[derive(Serialize, JsonSchema)]
 struct NewFactor<'a> {
-    /// Its name.
+    /// Name of the factor.
     name: &'a str,
-    /// The key that it sets.
+    /// Key that the factor sets.
     key: &'a str,
-    /// Its levels.
+    /// Levels of the factor.
     levels: &'a [String],
 }

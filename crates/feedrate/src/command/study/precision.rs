@@ -1,4 +1,4 @@
-//! Words and JSON of how well a study's experiments are known, and how many runs it takes to know them better.
+//! Text and JSON on the precision of a study's metric, and the number of runs needed to improve it.
 
 use crate::text;
 use feedrate_analysis::precision::{CONFIDENCE, NextStep, POWER, PrecisionTarget, share};
@@ -10,19 +10,19 @@ use feedrate_study::precision::Precision;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Read `ci=2%`.
+/// Parses `ci=2%`.
 pub(super) fn until(text: &str) -> Result<PrecisionTarget, &'static str> {
     const HINT: &str =
-        "`ci=2%` adds runs until half the 95 % interval of the response is 2 % of it";
+        "write the precision as `ci=2%`: half of the 95 % interval is 2 % of the mean";
     PrecisionTarget::parse(text).ok_or(HINT)
 }
 
-/// Read `5%`.
+/// Parses `5%`.
 pub(super) fn difference(text: &str) -> Result<f64, &'static str> {
-    share(text).ok_or("write a share as `5%`")
+    share(text).ok_or("write a difference as `5%`")
 }
 
-/// The same for people.
+/// The precision as blocks of a document.
 pub(super) fn blocks(known: &Precision) -> [Block; 2] {
     let unit = known.response.unit;
     let rows = known.experiments.iter().map(|(name, status)| {
@@ -61,43 +61,44 @@ fn runs_needed(known: &Precision) -> String {
     )
 }
 
-/// How well a response is known, for programs.
+/// Precision of a metric in the experiments of a study.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct PrecisionOutput<'a> {
-    /// The metric.
+    /// Name of the metric.
     response: &'static str,
-    /// The precision that is wanted: half of the 95 % interval as a share of the mean.
+    /// Requested precision: half of the 95 % interval as a fraction of the mean.
     half_width_share: f64,
-    /// Each experiment.
+    /// Precision of each experiment.
     experiments: Vec<ExperimentPrecision<'a>>,
-    /// Deviation of a run as a share of the mean.
+    /// Standard deviation of a run as a fraction of the mean.
     noise_share: Option<f64>,
-    /// Runs of an experiment that reach the precision.
+    /// Number of runs per experiment that reach the precision.
     runs_for_interval: Option<u64>,
-    /// Difference between two experiments that is to be detected.
+    /// Difference between two experiments to detect, as a fraction.
     difference_share: f64,
-    /// Runs of each experiment that detect it.
-    runs_to_tell: Option<u64>,
+    /// Number of runs per experiment that detect this difference.
+    #[serde(rename = "runs_to_tell")]
+    runs_to_detect: Option<u64>,
 }
 
-/// One experiment.
+/// Precision of one experiment.
 #[derive(Serialize, JsonSchema)]
 struct ExperimentPrecision<'a> {
-    /// Its name.
+    /// Name of the experiment.
     label: &'a str,
-    /// Its runs.
+    /// Number of runs so far.
     runs: u64,
-    /// Their mean.
+    /// Mean of the metric.
     mean: Option<f64>,
-    /// Lower end of its 95 % interval.
+    /// Lower end of the mean's 95 % interval.
     low: Option<f64>,
-    /// Upper end.
+    /// Upper end of the mean's 95 % interval.
     high: Option<f64>,
-    /// Half of the interval as a share of the mean.
+    /// Half of the interval as a fraction of the mean.
     half_width_share: Option<f64>,
-    /// Whether that is precise enough.
+    /// Whether the requested precision is reached.
     is_enough: bool,
-    /// Runs that it will probably take.
+    /// Total number of runs that are expected to be needed.
     runs_expected: Option<u64>,
 }
 
@@ -120,7 +121,7 @@ impl<'a> PrecisionOutput<'a> {
             noise_share: known.estimate.map(|estimate| estimate.cov),
             runs_for_interval: known.estimate.and_then(|estimate| estimate.replicates_for_interval),
             difference_share: known.difference,
-            runs_to_tell: known.estimate.and_then(|estimate| estimate.replicates_to_detect),
+            runs_to_detect: known.estimate.and_then(|estimate| estimate.replicates_to_detect),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reports the progress of `feedrate study run`: a line an event, and one of what goes on.
+//! Reports the progress of `feedrate study run`: a line per event, and a live line on the current run.
 
 use crate::progress::{self, LiveLine, Progress, TERMINAL};
 use crate::text;
@@ -13,72 +13,73 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Columns of a run's name in the live line, so that its steps have room.
+/// Maximum columns of a run's name in the live line; the rest is for its progress.
 const NAME_COLUMNS: usize = 20;
 
-/// Tells the user.
+/// Prints events and the live line.
 pub(super) struct Reporter {
     line: LiveLine,
-    now: Arc<Mutex<Now>>,
+    current: Arc<Mutex<CurrentRow>>,
 }
 
-/// The row that is run; none where it has no name.
+/// The row that is being run. The name is empty between rows.
 #[derive(Default)]
-struct Now {
+struct CurrentRow {
     name: String,
     place: Option<RowPlace>,
-    since: Option<Instant>,
-    /// Estimated duration of it and all other pending runs from `since` on.
+    start: Option<Instant>,
+    /// Estimated time from `start` for this and all other pending rows, in seconds.
     left_s: f64,
-    /// Work before the run; empty while it runs.
-    doing: String,
-    /// Progress of the process at work.
+    /// Preparation before the run; empty while it runs.
+    preparation: String,
+    /// File with the progress line of the run's process.
     live_file: Option<PathBuf>,
 }
 
-impl Now {
+impl CurrentRow {
     fn line(&self, elapsed: Duration) -> String {
         if self.name.is_empty() {
             return String::new();
         }
         let left_s = self.left_s - elapsed.as_secs_f64();
-        let mut first = at(self.place);
+        let mut first = place_text(self.place);
         if 1.0 <= left_s {
             first += &format!("≈ {} left", rough_seconds(left_s));
         }
         let progress = progress::line_in_file(self.live_file.as_deref(), elapsed);
-        let [name, doing] = [&self.name, &self.doing].map(|text| escape::one_line(text));
-        let name = text::cut(&name, NAME_COLUMNS);
+        let name = text::cut(&escape::one_line(&self.name), NAME_COLUMNS);
+        let preparation = escape::one_line(&self.preparation);
         let first = first.trim_end().to_string();
-        // The last parts go first where there is no room.
-        if doing.is_empty() {
+        // In a narrow terminal the last parts are dropped first.
+        if preparation.is_empty() {
             join([first, name, progress])
         } else {
-            join([first, doing.into_owned(), progress, name])
+            join([first, preparation.into_owned(), progress, name])
         }
     }
 }
 
 impl Reporter {
     pub(super) fn new() -> Self {
-        let now = Arc::new(Mutex::new(Now::default()));
-        let shown = Arc::clone(&now);
+        let current = Arc::new(Mutex::new(CurrentRow::default()));
+        let shown = Arc::clone(&current);
         let text = move |_| {
-            let now = shown.lock().unwrap_or_else(PoisonError::into_inner);
-            now.line(now.since.map_or(Duration::ZERO, |since| since.elapsed()))
+            let row = shown.lock().unwrap_or_else(PoisonError::into_inner);
+            row.line(row.start.map_or(Duration::ZERO, |start| start.elapsed()))
         };
         let line = LiveLine::start(Progress::Shown, Box::new(text));
-        Reporter { line, now }
+        Reporter { line, current }
     }
 
-    fn now(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    fn current(&self) -> MutexGuard<'_, CurrentRow> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Work of the row from here on.
-    fn doing(&self, doing: String) {
-        let mut now = self.now();
-        (now.doing, now.live_file) = (doing, None);
+    /// Sets the preparation of the row, or clears it when the run starts.
+    fn set_preparation(&self, preparation: String) {
+        let mut row = self.current();
+        row.preparation = preparation;
+        row.live_file = None;
     }
 }
 
@@ -93,18 +94,18 @@ impl RunnerReporter for Reporter {
         }
         match event {
             RunnerEvent::Begun { label, place, left_s } => {
-                *self.now() = Now {
+                *self.current() = CurrentRow {
                     name: label.clone(),
                     place: *place,
-                    since: Some(Instant::now()),
+                    start: Some(Instant::now()),
                     left_s: *left_s,
-                    ..Now::default()
+                    ..CurrentRow::default()
                 };
             }
-            RunnerEvent::Generating { .. } => self.doing("making its dataset".into()),
-            RunnerEvent::Running { .. } => self.doing(String::new()),
+            RunnerEvent::Generating { .. } => self.set_preparation("generating its dataset".into()),
+            RunnerEvent::Running { .. } => self.set_preparation(String::new()),
             RunnerEvent::Finished { .. } | RunnerEvent::Failed { .. } => {
-                *self.now() = Now::default();
+                *self.current() = CurrentRow::default();
             }
             _ => {}
         }
@@ -115,7 +116,7 @@ impl RunnerReporter for Reporter {
     }
 
     fn follow(&self, live_file: PathBuf) {
-        self.now().live_file = Some(live_file);
+        self.current().live_file = Some(live_file);
     }
 
     fn listener(&self) -> &dyn Listener {
@@ -123,8 +124,8 @@ impl RunnerReporter for Reporter {
     }
 }
 
-/// `[3/12] `, or `[3] ` where rows are added; nothing for a run of an earlier runner.
-fn at(place: Option<RowPlace>) -> String {
+/// `[3/12] `, or `[3] ` if the number of rows is open; empty for a run of an earlier runner.
+fn place_text(place: Option<RowPlace>) -> String {
     match place {
         Some(RowPlace { number, count: Some(count) }) => format!("[{number}/{count}] "),
         Some(RowPlace { number, count: None }) => format!("[{number}] "),
@@ -132,22 +133,22 @@ fn at(place: Option<RowPlace>) -> String {
     }
 }
 
-/// The line that stays of an event.
+/// The permanent line for an event.
 fn line(event: &RunnerEvent) -> Option<String> {
     Some(match event {
         RunnerEvent::Begun { .. } => return None,
-        RunnerEvent::Running { label, place } => format!("{}{label}: running", at(*place)),
+        RunnerEvent::Running { label, place } => format!("{}{label}: running", place_text(*place)),
         RunnerEvent::Generating { folder, bytes } => {
             format!("generating {} in {}", units::bytes(*bytes), folder.display())
         }
         RunnerEvent::Recovered { label, is_complete: true } => {
-            format!("{label}: a runner died, and the results were whole")
+            format!("{label}: an earlier runner died, but the results are complete")
         }
         RunnerEvent::Recovered { label, is_complete: false } => {
-            format!("{label}: a runner died before the results were whole; to be run again")
+            format!("{label}: an earlier runner died during the run, so it is run again")
         }
         RunnerEvent::Superseded { label, folder } => {
-            format!("{label}: set back; the older result is in {}", folder.display())
+            format!("{label}: marked to run again; the old result is in {}", folder.display())
         }
         RunnerEvent::Deleted { folder, bytes } => {
             format!("deleting {} in {}", units::bytes(*bytes), folder.display())
@@ -158,46 +159,53 @@ fn line(event: &RunnerEvent) -> Option<String> {
                 [] => String::new(),
                 doubts => format!(", doubts: {}", doubts.join(", ")),
             };
-            format!("{}{label}: {result}{}{doubts}", at(*place), units::seconds(*duration_s))
+            format!(
+                "{}{label}: {result}{}{doubts}",
+                place_text(*place),
+                units::seconds(*duration_s)
+            )
         }
         RunnerEvent::Failed { label, place, reason } => {
-            format!("{}{label}: failed: {}", at(*place), reason.trim().replace('\n', "\n    "))
+            let reason = reason.trim().replace('\n', "\n    ");
+            format!("{}{label}: failed: {reason}", place_text(*place))
         }
         RunnerEvent::RowRemoved { label, run_dir } => {
-            format!("{label}: its row left the CSV; the results are in {}", run_dir.display())
+            format!("{label}: no longer in the CSV; the results are in {}", run_dir.display())
         }
         RunnerEvent::Chooser(ChooserEvent::ReplicationEnded {
             label, runs_without_value, ..
         }) if *runs_without_value > 0 => {
             let runs = units::counted(*runs_without_value as u64, "run");
-            format!("{label}: of {runs} the response cannot be known, so none is added")
+            format!("{label}: the metric is unknown in {runs}, so no runs are added")
         }
         RunnerEvent::Chooser(ChooserEvent::Note(note)) => format!("note: {note}"),
         RunnerEvent::MarkOverwritten { label } => {
             format!(
-                "{label}: was set back to `N` after this runner had done it, and is left to the next `study run`"
+                "{label}: marked to run again while this study ran; the next `study run` runs it"
             )
         }
         RunnerEvent::Busy { label, folder, holder } => {
-            format!("{label} waits for its dataset in {}: {holder}", folder.display())
+            format!("{label}: waiting for its dataset in {}: {holder}", folder.display())
         }
         RunnerEvent::InUse { folder } => {
-            format!("{}: somebody reads it, so it is not deleted", folder.display())
+            format!("not deleting {}: another process reads it", folder.display())
         }
         RunnerEvent::Chooser(ChooserEvent::ReplicationEnded { label, status, .. }) => {
             let known = match status.half_width {
                 Some(share) => format!("known to ± {:.1} %", 100.0 * share),
-                None => "not known to any width".into(),
+                None => "precision unknown".into(),
             };
             let runs = units::counted(status.replicates, "run");
             match status.next {
-                NextStep::OutOfReach => format!("{label}: {known} by {runs}; not within reach"),
-                NextStep::Enough | NextStep::Another => format!("{label}: {known} by {runs}"),
+                NextStep::OutOfReach => {
+                    format!("{label}: {known} after {runs}; the target is out of reach")
+                }
+                NextStep::Enough | NextStep::Another => format!("{label}: {known} after {runs}"),
             }
         }
         RunnerEvent::OutOfTime { label, expected_s } => {
             let time = units::seconds(*expected_s);
-            format!("{label}: takes about {time}, more than is left of the time")
+            format!("{label}: needs about {time}, more than is left of the time budget")
         }
     })
 }
@@ -207,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_that_ended_tells_its_place_time_and_utilisation() {
+    fn a_finished_run_shows_its_place_time_and_utilisation() {
         let place = Some(RowPlace { number: 3, count: Some(12) });
         let doubts = vec!["device_not_quiet".into()];
         let mut event = RunnerEvent::Finished {
@@ -217,8 +225,8 @@ mod tests {
             result: Some("AU 55.0 %".into()),
             doubts,
         };
-        let told = "[3/12] w/2: AU 55.0 %, 13 s, doubts: device_not_quiet";
-        assert_eq!(line(&event).unwrap(), told);
+        let expected = "[3/12] w/2: AU 55.0 %, 13 s, doubts: device_not_quiet";
+        assert_eq!(line(&event).unwrap(), expected);
         if let RunnerEvent::Finished { place, result, doubts, .. } = &mut event {
             *place = None;
             *result = None;
@@ -228,24 +236,25 @@ mod tests {
     }
 
     #[test]
-    fn the_line_tells_what_is_left_of_all_and_how_far_the_run_is() {
+    fn the_live_line_shows_the_time_left_and_the_runs_progress() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("live");
         let live_file = Some(file.clone());
         let place = Some(RowPlace { number: 3, count: Some(40) });
         let name = "2_read_threads_1 replicate 1".to_string();
-        let mut now = Now { name, place, left_s: 700.0, live_file, ..Now::default() };
+        let mut row = CurrentRow { name, place, left_s: 700.0, live_file, ..CurrentRow::default() };
         let after = Duration::from_secs;
-        assert_eq!(now.line(after(5)), "[3/40] ≈ 12 min left · 2_read_threads_1 … · 5 s");
+        assert_eq!(row.line(after(5)), "[3/40] ≈ 12 min left · 2_read_threads_1 … · 5 s");
         std::fs::write(&file, "epoch 1/2 step 13/99 · AU 50.0 %").unwrap();
         let runs = "[3/40] ≈ 50 s left · 2_read_threads_1 … · epoch 1/2 step 13/99 · AU 50.0 %";
-        assert_eq!(now.line(after(650)), runs);
+        assert_eq!(row.line(after(650)), runs);
         assert!(runs.chars().count() < 80);
-        // It takes longer than was thought: what is left is not known any more.
+        // After the estimate is exceeded, the time left is unknown.
         let longer = "[3/40] · 2_read_threads_1 … · epoch 1/2 step 13/99 · AU 50.0 %";
-        assert_eq!(now.line(after(701)), longer);
-        (now.doing, now.live_file) = ("making its dataset".into(), None);
-        let makes = "[3/40] ≈ 12 min left · making its dataset · 2 s · 2_read_threads_1 …";
-        assert_eq!(now.line(after(2)), makes);
+        assert_eq!(row.line(after(701)), longer);
+        row.preparation = "generating its dataset".into();
+        row.live_file = None;
+        let generates = "[3/40] ≈ 12 min left · generating its dataset · 2 s · 2_read_threads_1 …";
+        assert_eq!(row.line(after(2)), generates);
     }
 }

@@ -1,4 +1,4 @@
-//! The view of one row of a study of `study status`: what it sets, where it stands, what its run measured.
+//! One row in `feedrate study status`: its settings, state and results.
 
 use crate::text;
 use feedrate_analysis::answer::AnsweredSummary;
@@ -17,12 +17,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;
 
-/// A row, as JSON has it.
+/// A row of a study with its state and result.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::command) struct RowView<'a> {
-    /// From 1.
+    /// Number of the row, from 1.
     row: usize,
-    /// Its name, as `study status` shows it.
+    /// Name of the row, as in `study status`.
     label: String,
     /// The workload.
     model: &'a str,
@@ -30,25 +30,25 @@ pub(in crate::command) struct RowView<'a> {
     epochs: Option<u32>,
     /// Emulated accelerators.
     processes: u32,
-    /// Keys with their values.
+    /// Settings of the row: keys with values.
     overrides: Vec<String>,
-    /// Number among the runs of its experiment.
+    /// Number of the run within its experiment.
     replicate: Option<u32>,
     /// Block of the design.
     block: Option<u32>,
-    /// Place in the order of running.
+    /// Position in the order of runs.
     order: Option<u32>,
-    /// Its state.
+    /// State of the row.
     status: Status,
-    /// Its state in one word; of a run that is under way, whether it is prepared or runs.
+    /// State in one word; for the current row `preparing` or `running`.
     stage: &'static str,
-    /// Why it failed.
+    /// Reason that the row failed.
     reason: Option<&'a str>,
-    /// The folder of its result.
+    /// Folder of the result.
     run_dir: Option<&'a Path>,
-    /// Summary of its run; `null` if there is no result, or it cannot be read.
+    /// Summary of the run; `null` if there is no result, or it cannot be read.
     summary: Option<AnsweredSummary>,
-    /// Every attempt at the row, and at rows with the same settings; for single rows.
+    /// Every attempt at the row and at rows with the same settings, if single rows were requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempts: Option<Vec<AttemptView<'a>>>,
     #[serde(skip)]
@@ -59,23 +59,24 @@ pub(in crate::command) struct RowView<'a> {
     attempt: Option<&'a Attempt>,
 }
 
-/// An attempt at a row.
+/// An attempt to run a row.
 #[derive(Serialize, JsonSchema)]
 struct AttemptView<'a> {
-    /// Its number.
+    /// Number of the attempt.
     attempt: u64,
-    /// Local time of its beginning, after which its folder is named.
-    at: String,
-    /// Its outcome in words.
+    /// Local start time, which is also the name of the folder.
+    #[serde(rename = "at")]
+    started: String,
+    /// Outcome in words.
     outcome: String,
-    /// Whether a later result counts instead.
+    /// Whether a later result replaces it.
     superseded: bool,
-    /// Its folder.
+    /// Folder of the attempt.
     run_dir: &'a Path,
 }
 
 impl<'a> RowView<'a> {
-    /// View the row at `index`, which stands at `place`.
+    /// Creates the view of the row at `index` with the state `place`.
     pub(super) fn new(ledger: &'a Ledger, index: usize, place: &RowState<'a>) -> Self {
         let row: &Row = &ledger.rows[index];
         let attempt = place.result();
@@ -103,7 +104,7 @@ impl<'a> RowView<'a> {
         }
     }
 
-    /// Add every attempt.
+    /// Adds all attempts.
     #[must_use]
     pub(super) fn with_attempts(self, ledger: &'a Ledger) -> Self {
         let key = ledger.rows[self.row - 1].key();
@@ -130,7 +131,7 @@ impl<'a> RowView<'a> {
         ]
     }
 
-    /// Everything about the row, for people.
+    /// The details of the row as blocks of a document.
     pub(super) fn blocks(&self) -> Vec<Block> {
         let settings = self.overrides.join("\n");
         let mut rows = vec![
@@ -142,10 +143,14 @@ impl<'a> RowView<'a> {
         rows.extend(places.iter().filter_map(|(name, value)| Some((*name, (*value)?.to_string()))));
         rows.extend((!self.note.is_empty()).then(|| ("note", self.note.into())));
         if let Some(run) = &self.summary {
-            let [all, windowed, sustained] =
-                [&AU_ALL_STEPS, &AU_WINDOWED, &AU_SUSTAINED].map(|metric| self.value(metric));
+            let all_steps = self.value(&AU_ALL_STEPS);
+            let windowed = self.value(&AU_WINDOWED);
+            let sustained = self.value(&AU_SUSTAINED);
             rows.extend([
-                ("AU", format!("all steps {all}, windowed {windowed}, sustained {sustained}")),
+                (
+                    "AU",
+                    format!("all steps {all_steps}, windowed {windowed}, sustained {sustained}"),
+                ),
                 ("delivered", self.value(&DELIVERED_WHOLE)),
                 ("verdict", run.summary.verdict.name.name().to_string()),
             ]);
@@ -154,9 +159,9 @@ impl<'a> RowView<'a> {
         }
         let attempts = self.attempts.iter().flatten().map(|attempt| {
             let folder = attempt.run_dir.display().to_string();
-            [attempt.attempt.to_string(), attempt.at.clone(), attempt.outcome.clone(), folder]
+            [attempt.attempt.to_string(), attempt.started.clone(), attempt.outcome.clone(), folder]
         });
-        let header = ["Attempt", "Began", "Came to", "Folder"];
+        let header = ["Attempt", "Started", "Outcome", "Folder"];
         vec![Block::facts(rows), Block::Table(ReportTable::from_text("", header, attempts))]
     }
 
@@ -165,14 +170,15 @@ impl<'a> RowView<'a> {
         text::known(value, |value| metric.unit.text(value))
     }
 
-    /// Names of doubts, without notes, of which each run of a study has some.
+    /// Names of the doubts that are warnings or worse. Notes are left out, since most runs of a study have some.
     fn doubts(&self) -> String {
-        let of_run = self.summary.iter().flat_map(|run| &run.summary.doubts);
-        let serious = of_run.filter(|doubt| doubt.severity != Severity::Note);
+        let run_doubts = self.summary.iter().flat_map(|run| &run.summary.doubts);
+        let serious = run_doubts.filter(|doubt| doubt.severity != Severity::Note);
         let checked = self.attempt.and_then(Attempt::checked);
-        let around = checked.iter().flat_map(|checked| &checked.doubts).map(|doubt| &*doubt.name);
+        let runner_doubts = checked.iter().flat_map(|checked| &checked.doubts);
+        let runner_doubts = runner_doubts.map(|doubt| &*doubt.name);
         let mut names: Vec<&str> = Vec::new();
-        for name in serious.map(|doubt| &*doubt.name).chain(around) {
+        for name in serious.map(|doubt| &*doubt.name).chain(runner_doubts) {
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -186,16 +192,16 @@ impl<'a> AttemptView<'a> {
         let name = attempt.run_dir.file_name().unwrap_or_default();
         AttemptView {
             attempt: attempt.number,
-            at: name.to_string_lossy().into_owned(),
+            started: name.to_string_lossy().into_owned(),
             outcome: match &attempt.outcome {
-                Outcome::Running => "running, or left by a runner that died".into(),
+                Outcome::Running => "running, or its runner died".into(),
                 Outcome::Complete(Some(checked)) => {
                     format!("done in {}", units::seconds(checked.duration_s))
                 }
                 Outcome::Complete(None) => "done".into(),
                 Outcome::Superseded => "done, superseded".into(),
                 Outcome::Failed { reason, .. } => format!("failed: {reason}"),
-                Outcome::Interrupted => "broken off".into(),
+                Outcome::Interrupted => "interrupted".into(),
             },
             superseded: attempt.outcome == Outcome::Superseded,
             run_dir: &attempt.run_dir,

@@ -1,8 +1,8 @@
-//! `feedrate study run`: what is pending, one run after another.
+//! `feedrate study run`: runs the pending rows of a study, one after another.
 
 use super::dry_run::dry_run;
-use super::how::{StudyHow, StudyStart};
 use super::precision::until;
+use super::run_settings::{StudyLaunch, StudyRunSettings};
 use super::{runner_host, silent_host};
 use crate::cli::{metric, names_parser};
 use crate::exit::Exit;
@@ -31,7 +31,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// `feedrate study run`. How runs are made is kept with the study: it is said once, and holds for all of its runs.
+/// `feedrate study run`. Settings of the runs are stored with the study: they are given once, and hold for all of its runs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -41,41 +41,41 @@ Examples:
 pub(in crate::command) struct StudyRunArguments {
     /// The study's CSV.
     study: PathBuf,
-    /// Rows to run: `#6` by place, or by model, experiment (`4_batch_size_1`) or both (`unet3d/4`), with `*`. May be repeated.
+    /// Rows to run, by number (`#6`), model, experiment (`4_batch_size_1`) or both (`unet3d/4`), with `*` as wildcard. May be repeated.
     #[arg(long, value_name = "ROWS")]
     only: Vec<String>,
-    /// Make at most so many runs.
+    /// Maximum number of runs.
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Start no run that would end later than this: `90s`, `30m`, `8h`.
+    /// Start no run that would end after this time, such as `90s`, `30m` or `8h`.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     time_budget: Option<f64>,
-    /// Only say what would run, how long it takes, and whether it fits on the disk.
+    /// Print which rows would run, how long they take and whether the disk has space; run nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Run again what failed.
+    /// Also run rows that failed before.
     #[arg(long)]
     retry: bool,
-    /// Add replicates until the metric is known this well: `ci=2%`, half its 95 % interval.
+    /// Add replicates until the metric's 95 % interval is this narrow: `ci=2%` means ± 2 %.
     #[arg(long, value_name = "PRECISION", value_parser = until)]
     until: Option<precision::PrecisionTarget>,
-    /// The metric of `--until`.
+    /// Metric for `--until`.
     #[arg(long, value_name = "NAME", value_parser = metric, default_value = "au_all_steps_percent", requires = "until")]
     response: &'static Metric,
-    /// Make at most N runs of an experiment, with `--until`.
+    /// Maximum number of runs of an experiment, with `--until`.
     #[arg(long, value_name = "N", default_value_t = 20, requires = "until")]
     max_replicates: u64,
-    /// Keep all datasets that this study made, or delete those needed last to make room for the next.
+    /// Keep all datasets that this study generated, or delete those that are needed last if space is short.
     #[arg(long, value_parser = names_parser(Policy::ALL, Policy::name, Policy::meaning), default_value = Policy::default().name())]
     datasets: Policy,
     #[command(flatten)]
-    how: StudyHow,
+    settings: StudyRunSettings,
     /// Print one JSON object on stdout.
     #[arg(long)]
     json: bool,
 }
 
-/// Run a study.
+/// Runs a study.
 pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     let files = StudyFiles::new(&arguments.study)?;
     let options = options(arguments);
@@ -83,16 +83,16 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     select_rows(&Vec::from_iter(table.rows().cloned()), &options.only)?;
     note_local_workloads(table.rows().map(|row| &*row.model), &files.csv, &TERMINAL);
     if arguments.dry_run {
-        let ledger = Ledger::open(&arguments.study, &arguments.how.settings(), silent_host())?;
+        let ledger = Ledger::open(&arguments.study, &arguments.settings.settings(), silent_host())?;
         return dry_run(ledger, &options, arguments.json);
     }
     let mut machine = ThisMachine::new(&files, runner_host())?;
     let lock = lock(&files)?;
     let state = StudyState::open(&files, &lock)?;
-    let settings = settings::resolve(&arguments.how.settings(), &files.csv, &state)?;
-    arguments.how.start.refuse_untrusted(&settings.launching, &machine.hooks)?;
-    let next_trusts =
-        !StudyStart::default().commands_of_study(&settings.launching, &machine.hooks).is_empty();
+    let settings = settings::resolve(&arguments.settings.settings(), &files.csv, &state)?;
+    arguments.settings.launch.refuse_untrusted(&settings.launching, &machine.hooks)?;
+    let needs_trust =
+        !StudyLaunch::default().stored_commands(&settings.launching, &machine.hooks).is_empty();
     settings::enter(&settings)?;
     if !machine.wait_for_earlier_runs(state.settings.as_ref())? {
         return Ok(Exit::Interrupted);
@@ -101,7 +101,7 @@ pub(super) fn run(arguments: &StudyRunArguments) -> anyhow::Result<Exit> {
     let RunnerEnd { report, state, .. } = runner.run(&mut *chooser(arguments))?;
     drop(machine);
     let rows: Vec<Row> = files.table()?.rows().cloned().collect();
-    Ok(tell(arguments, &rows, &report, &state, next_trusts)?)
+    Ok(print_report(arguments, &rows, &report, &state, needs_trust)?)
 }
 
 fn options(arguments: &StudyRunArguments) -> RunnerOptions {
@@ -125,13 +125,13 @@ fn chooser(arguments: &StudyRunArguments) -> Box<dyn Chooser> {
 /// Output of `study run --json`.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::command) struct StudyRunOutput<'a> {
-    /// Runs that finished.
+    /// Number of finished runs.
     finished: usize,
-    /// Runs that failed, and why.
+    /// Failed runs with the reasons.
     failed: Vec<FailedRow<'a>>,
-    /// Whether it was stopped.
+    /// Whether the study was interrupted.
     stopped: bool,
-    /// Each row and its result.
+    /// All rows with their results.
     rows: Vec<RowResult<'a>>,
 }
 
@@ -149,18 +149,18 @@ struct FailedRow<'a> {
 struct RowResult<'a> {
     /// The row's name.
     label: String,
-    /// Its state.
+    /// State of the row.
     status: Status,
-    /// The folder of its result; `null` if there is none.
+    /// Folder of the row's result; `null` if there is none.
     run_dir: Option<&'a Path>,
 }
 
-fn tell(
+fn print_report(
     arguments: &StudyRunArguments,
     rows: &[Row],
     report: &RunnerReport,
     state: &StudyState,
-    next_trusts: bool,
+    needs_trust: bool,
 ) -> Result<Exit, StdoutError> {
     let places = state.row_states(rows);
     let finished = report.finished;
@@ -179,25 +179,27 @@ fn tell(
         };
         messages::print_json(Schema::StudyRun, &output)?;
     } else {
-        let [done, pending, failed] = [Status::Done, Status::Pending, Status::Failed]
-            .map(|status| places.iter().filter(|place| place.status == status).count());
+        let count = |status| places.iter().filter(|place| place.status == status).count();
+        let done = count(Status::Done);
+        let pending = count(Status::Pending);
+        let failed = count(Status::Failed);
         let left = match (pending, failed) {
             (0, 0) => String::new(),
             (_, 0) => format!(", {pending} pending"),
-            _ => format!(", {pending} pending, {failed} failed (again with `--retry`)"),
+            _ => format!(", {pending} pending, {failed} failed (`--retry` runs them again)"),
         };
         let now = units::counted(finished as u64, "run");
         let csv = bash_word(&arguments.study.display().to_string());
         let next = match (report.is_stopped, pending + failed) {
             (true, _) => {
-                let trust = if next_trusts { " --trust" } else { "" };
-                format!("\nNext: feedrate study run {csv}{trust}  # goes on")
+                let trust = if needs_trust { " --trust" } else { "" };
+                format!("\nNext: feedrate study run {csv}{trust}  # continues")
             }
             (false, 0) => format!("\nNext: feedrate report {csv} -o report.html"),
             _ => String::new(),
         };
-        let done = format!("{now} finished now; {done} of {} done{left}{next}", rows.len());
-        messages::print_page(&done)?;
+        let rows = rows.len();
+        messages::print_page(&format!("{now} finished now; {done} of {rows} done{left}{next}"))?;
     }
     let mut failed = (0..rows.len()).filter(|&index| places[index].status == Status::Failed);
     Ok(if report.is_stopped {

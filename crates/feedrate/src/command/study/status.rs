@@ -1,5 +1,5 @@
-//! `feedrate study status`: how far a study is, by row, by what is varied, by model and processes, and how long it still takes;
-//! or single rows with every attempt.
+//! `feedrate study status`: prints the progress of a study by row, factor, model and number of processes, with the estimated time left. With
+//! rows as arguments, it prints their details.
 
 use super::precision::PrecisionOutput;
 use super::row_view::RowView;
@@ -25,9 +25,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Rows that are shown one by one, at most.
+/// Maximum number of rows that are listed without `--all`.
 const ROWS_MAX: usize = 60;
-/// Width of a bar.
+/// Width of a progress bar in characters.
 const BAR: usize = 24;
 
 /// `feedrate study status`.
@@ -40,19 +40,19 @@ Examples:
 pub(in crate::command) struct StudyStatusArguments {
     /// The study's CSV.
     study: PathBuf,
-    /// Show these rows with every attempt: `#6` by place, or by model, experiment (`4_batch_size_1`) or both (`unet3d/4`), with `*`.
+    /// Rows to show with every attempt, by number (`#6`), model, experiment (`4_batch_size_1`) or both (`unet3d/4`), with `*` as wildcard.
     #[arg(value_name = "ROW", conflicts_with_all = ["all", "until"])]
     rows: Vec<String>,
-    /// Show every row, and all that a screen has no room for.
+    /// Show all rows, even if they do not fit on the screen.
     #[arg(long)]
     all: bool,
-    /// Say how well the metric is known, and how many runs it takes to know it this well: `ci=2%`, half its 95 % interval.
+    /// Show the precision of the metric, and the number of runs until its 95 % interval is this narrow: `ci=2%` means ± 2 %.
     #[arg(long, value_name = "PRECISION", value_parser = precision::until)]
     until: Option<PrecisionTarget>,
-    /// The metric of `--until`.
+    /// Metric for `--until`.
     #[arg(long, value_name = "NAME", value_parser = metric, default_value = "au_all_steps_percent", requires = "until")]
     response: &'static Metric,
-    /// Difference between two experiments that the runs should detect, with `--until`.
+    /// Difference between two experiments to detect, for the number of runs with `--until`.
     #[arg(long, value_name = "SHARE", value_parser = precision::difference, default_value = "5%", requires = "until")]
     difference: f64,
     /// Print one JSON object on stdout.
@@ -63,17 +63,17 @@ pub(in crate::command) struct StudyStatusArguments {
 /// Output of `study status --json`.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::command) struct StudyStatusOutput<'a> {
-    /// The CSV.
+    /// The study's CSV.
     study: &'a Path,
-    /// Rows by state.
+    /// Number of rows by state.
     overview: &'a Overview,
-    /// Time that the rest takes; `null` is unknown.
+    /// Estimated time for the pending rows, in seconds; `null` if unknown.
     left_s: Option<f64>,
-    /// Each row and its state.
+    /// All rows with their states.
     rows: Vec<RowView<'a>>,
-    /// How well the metric is known, with `--until`.
+    /// Precision of the metric, with `--until`.
     precision: Option<PrecisionOutput<'a>>,
-    /// Results that belong to no row.
+    /// Folders of results whose rows are no longer in the CSV.
     without_a_row: &'a [String],
 }
 
@@ -84,7 +84,7 @@ pub(in crate::command) struct StudyShowOutput<'a> {
     runs: Vec<RowView<'a>>,
 }
 
-/// Show how far a study is, or some of its rows.
+/// Prints the progress of a study, or details of some rows.
 pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     let mut ledger = Ledger::open(&arguments.study, &SettingsOptions::default(), silent_host())?;
     if !arguments.rows.is_empty() {
@@ -96,9 +96,10 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
     let StudyStatusArguments { until, response, difference, .. } = *arguments;
     let known = until.map(|until| assess(until, response, difference, &mut ledger));
     let places = ledger.row_states();
-    let orphans = folders_of(orphans(&ledger.rows, &ledger.state));
+    let orphans = folder_names(orphans(&ledger.rows, &ledger.state));
     if arguments.json {
-        let rows = places.iter().enumerate().map(|(n, place)| RowView::new(&ledger, n, place));
+        let views = places.iter().enumerate();
+        let rows = views.map(|(index, place)| RowView::new(&ledger, index, place));
         let output = StudyStatusOutput {
             study: &ledger.machine.files.csv,
             overview: &overview,
@@ -116,7 +117,7 @@ pub(super) fn status(arguments: &StudyStatusArguments) -> anyhow::Result<Exit> {
         failures(&ledger, &places),
     ));
     blocks.extend(list("Results whose rows are no longer in the CSV:", orphans));
-    let left = folders_of(&ledger.interrupted);
+    let left = folder_names(&ledger.interrupted);
     blocks.extend(list("Left by a runner that died; the next `study run` checks them:", left));
     blocks.extend(without_results(&places).map(Block::Sentence));
     blocks.extend(known.iter().flat_map(precision::blocks));
@@ -143,7 +144,7 @@ fn show_rows(ledger: &Ledger, arguments: &StudyStatusArguments) -> anyhow::Resul
     Ok(Exit::Fine)
 }
 
-fn folders_of<'a>(attempts: impl IntoIterator<Item = &'a Attempt>) -> Vec<String> {
+fn folder_names<'a>(attempts: impl IntoIterator<Item = &'a Attempt>) -> Vec<String> {
     attempts.into_iter().map(|attempt| attempt.run_dir.display().to_string()).collect()
 }
 
@@ -163,7 +164,7 @@ fn without_results(places: &[RowState]) -> Option<String> {
     })
 }
 
-/// `[=====   ] 3 of 12 done, 1 running, 8 pending, about 2 min left`.
+/// Progress of the study, such as `[=====   ] 3 of 12 done, 1 running, 8 pending, about 2 min left`.
 fn progress(
     ledger: &Ledger,
     places: &[RowState],
@@ -182,10 +183,11 @@ fn progress(
     format!("[{}] {}", bar(counts, BAR), words.join(", "))
 }
 
-/// `=` done, `x` failed, blank pending.
+/// Progress bar: `=` is done, `x` failed, blank pending.
 fn bar(counts: &StatusCounts, width: usize) -> String {
     let all = counts.all().max(1);
-    let [done, failed] = [counts.done, counts.failed].map(|n| n * width / all);
+    let done = counts.done * width / all;
+    let failed = counts.failed * width / all;
     format!("{}{}{}", "=".repeat(done), "x".repeat(failed), " ".repeat(width - done - failed))
 }
 
@@ -203,10 +205,10 @@ fn rows(ledger: &Ledger, places: &[RowState], all: bool) -> Vec<Block> {
 
 fn factors(factors: &[FactorCounts]) -> ReportTable {
     let rows = factors.iter().flat_map(|factor| {
-        factor.levels.iter().enumerate().map(|(n, level)| {
+        factor.levels.iter().enumerate().map(|(index, level)| {
             let counts = &level.counts;
             [
-                if n == 0 { factor.factor.clone() } else { String::new() },
+                if index == 0 { factor.factor.clone() } else { String::new() },
                 level.level.clone(),
                 format!("[{}]", bar(counts, BAR / 2)),
                 counts.done.to_string(),

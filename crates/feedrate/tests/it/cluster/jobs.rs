@@ -106,5 +106,5 @@ fn a_job_that_is_broken_off_keeps_its_record_and_goes_on_when_requeued() {
     assert_eq!(complete, [&serde_json::json!(false), &serde_json::json!(true)]);
     let output = cluster.output(&job);
     assert!(output.contains("CANCELLED"), "the first start's words are kept: {output}");
-    assert!(output.contains("is whole already"), "{output}");
+    assert!(output.contains("is already complete"), "{output}");
 }

@@ -1,4 +1,4 @@
-//! Options of how the runs of a study are made.
+//! Options that hold for all runs of a study, and the check of commands that come with the study.
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -10,38 +10,41 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::PathBuf;
 
-/// The page cache before a run.
+/// States of the page cache before a run.
 const CACHES: [(&str, &str); 3] = [
-    ("cold", "The dataset is dropped from it before each epoch, and that is checked"),
-    ("warm", "The dataset is read once before, and that is checked"),
-    (AS_IS, "Whatever it holds"),
+    ("cold", "Drop the dataset from the page cache before each epoch, and verify it"),
+    ("warm", "Read the dataset into the page cache before the first epoch, and verify it"),
+    (AS_IS, "Leave the page cache as it is"),
 ];
 
-/// How the runs of a study are made.
+/// Help heading of these options.
+const HEADING: &str = "Settings of all runs";
+
+/// Settings of all runs of a study.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "How to make the runs, all of a study in the same way")]
-pub(in crate::command) struct StudyHow {
+#[command(next_help_heading = HEADING)]
+pub(in crate::command) struct StudyRunSettings {
     /// Folder of all results [default: results].
     #[arg(long, value_name = "DIR")]
     results: Option<PathBuf>,
     /// Folder of the datasets [default: each workload's `dataset.data_folder`].
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Use this share of the files and samples, for rows that say nothing else [default: 1].
+    /// Use this fraction of the files and samples, unless the row sets one [default: 1].
     #[arg(long, value_name = "F", value_parser = share)]
     scale: Option<f64>,
-    /// Use this share of each sample's bytes. It changes the workload, so results are doubted [default: 1].
+    /// Use this fraction of each sample's bytes; a doubt in the results says so [default: 1].
     #[arg(long, value_name = "F", value_parser = share)]
     shrink_records: Option<f64>,
-    /// Emulated accelerators in each process that a launcher starts [default: 1].
+    /// Emulated accelerators per process under a launcher [default: 1].
     #[arg(long, value_name = "K")]
     accelerators_per_rank: Option<u32>,
     #[command(flatten)]
-    pub(in crate::command) start: StudyStart,
+    pub(in crate::command) launch: StudyLaunch,
 }
 
-impl StudyHow {
-    /// The settings that are given.
+impl StudyRunSettings {
+    /// The given settings.
     pub(in crate::command) fn settings(&self) -> SettingsOptions {
         SettingsOptions {
             results: self.results.clone(),
@@ -49,63 +52,63 @@ impl StudyHow {
             scale: self.scale,
             shrink_records: self.shrink_records,
             accelerators_per_rank: self.accelerators_per_rank,
-            cache: self.start.cache.clone(),
-            launch: self.start.launch.clone(),
-            prologue: self.start.prologue.clone(),
-            launcher_arguments: self.start.launcher_argument.clone(),
+            cache: self.launch.cache.clone(),
+            launch: self.launch.launch.clone(),
+            prologue: self.launch.prologue.clone(),
+            launcher_arguments: self.launch.launcher_argument.clone(),
         }
     }
 }
 
-/// How the runs of a study are started, by options that `feedrate run` does not have.
+/// Settings of all runs that `feedrate run` has no options for.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "How to make the runs, all of a study in the same way")]
-pub(in crate::command) struct StudyStart {
-    /// Page cache before each run, for rows that say nothing else [default: as-is].
+#[command(next_help_heading = HEADING)]
+pub(in crate::command) struct StudyLaunch {
+    /// State of the page cache before each run, unless the row sets one [default: as-is].
     #[arg(long, value_parser = CACHES.map(|(name, help)| PossibleValue::new(name).help(help)))]
     cache: Option<String>,
-    /// How processes are started; `feedrate list launches` has all [default: local].
+    /// How to start processes; `feedrate list launches` lists the ways [default: local].
     #[arg(long, value_name = "NAME", value_parser = launches(), hide_possible_values = true)]
     pub(in crate::command) launch: Option<String>,
-    /// Line of bash before each run, such as `module load openmpi`. May be repeated.
+    /// Line of bash to run before each run, such as `module load openmpi`. May be repeated.
     #[arg(long, value_name = "LINE")]
     prologue: Vec<String>,
-    /// Further argument of the launcher. May be repeated.
+    /// Extra argument for the launcher. May be repeated.
     #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
     launcher_argument: Vec<String>,
-    /// Run the commands that come with the study: hooks of its CSV, and the prologue and launcher arguments of its earlier runs.
+    /// Allow commands that come with the study: hooks in its CSV, and the prologue and launcher arguments of earlier runs.
     #[arg(long)]
     trust: bool,
 }
 
-impl StudyStart {
-    /// Refuse a study with commands that were not given on this command line: it may come from others.
+impl StudyLaunch {
+    /// Refuses a study with commands that were not given on this command line, since it may come from somebody else.
     pub(in crate::command) fn refuse_untrusted(
         &self,
         launching: &Launching,
         hooks: &BTreeMap<String, String>,
     ) -> Result<(), Refusal> {
-        let commands = self.commands_of_study(launching, hooks);
+        let commands = self.stored_commands(launching, hooks);
         if self.trust || commands.is_empty() {
             return Ok(());
         }
         refuse(
             format!(
-                "the study brings commands that were not given on this command line:\n  {}",
+                "the study contains commands that were not given on this command line:\n  {}",
                 commands.join("\n  ")
             ),
             "read them, and add `--trust` to run them",
         )
     }
 
-    /// Everything of a study that a shell or a launcher would execute, but for what was given on this command line.
-    pub(super) fn commands_of_study(
+    /// Commands in the study that a shell or a launcher would execute, except those given on this command line.
+    pub(super) fn stored_commands(
         &self,
         launching: &Launching,
         hooks: &BTreeMap<String, String>,
     ) -> Vec<String> {
         let mut commands = Vec::new();
-        // Quoted, so that no line break can hide a part.
+        // Quoted, so that a line break cannot hide a part.
         if self.prologue.is_empty() {
             commands.extend(launching.prologue.iter().map(|line| format!("--prologue {line:?}")));
         }

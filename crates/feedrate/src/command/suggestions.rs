@@ -1,4 +1,5 @@
-//! Commands and options that are none of ours, and what was meant: misspelt names, words of Hydra, PyTorch, fio and MLPerf Storage.
+//! Turns usage errors into refusals that suggest what to write: for misspelt names, former names, and words of Hydra, PyTorch, fio and
+//! MLPerf Storage.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
@@ -12,17 +13,17 @@ use feedrate_spec::workload::{similar_names, with_full_key};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Folders in which Hydra looks for workloads.
-const HYDRA_FOLDERS: [&str; 2] = ["--config-dir", "--config-path"];
+/// Hydra's options for the folder of workloads.
+const HYDRA_FOLDER_OPTIONS: [&str; 2] = ["--config-dir", "--config-path"];
 
-/// Options of other tools, without dashes, and what stands for them where a workload is given.
+/// Options of other tools, without dashes, and the hint for each. They apply to commands that take a workload.
 const OPTIONS: &[(&[&str], &str)] = &[
     (&["dry-run"], "`feedrate plan WORKLOAD` shows what would run"),
     (
         &["gpus", "num-gpus", "num-accelerators", "np", "num-processes", "nproc", "numjobs"],
         "`-n N` is the number of accelerators",
     ),
-    (&["accelerator-type"], "the workload's name tells it: `unet3d_a100`, `unet3d_h100`"),
+    (&["accelerator-type"], "it is part of the workload's name: `unet3d_a100`, `unet3d_h100`"),
     (&["param", "params"], "a key needs no option: `dataset.num_files_train=1000`"),
     (
         &["model", "workload", "config", "config-name"],
@@ -38,32 +39,30 @@ const OPTIONS: &[(&[&str], &str)] = &[
     ),
     (
         &["drop-caches", "drop-cache", "no-cache", "invalidate"],
-        "`--cold` begins each epoch without page cache",
+        "`--cold` starts each epoch without page cache",
     ),
-    (&["direct"], "`reader.odirect=True` reads past the page cache"),
+    (&["direct"], "`reader.odirect=True` bypasses the page cache"),
     (&["bs", "blocksize", "block-size"], "`reader.transfer_size=64KiB` is the size of a read"),
     (&["iodepth", "threads", "j"], "`reader.read_threads=N` is the number of reading threads"),
     (&["runtime", "steps", "max-steps"], "`train.total_training_steps=N` is the length of a run"),
     (
         &["host", "hosts", "hostfile"],
-        "`mpirun` starts it on several machines, as in `mpirun -host A,B feedrate run WORKLOAD`",
+        "use `mpirun` for several machines: `mpirun -host A,B feedrate run WORKLOAD`",
     ),
     (&["format", "output-format"], "`--json` prints one JSON object"),
 ];
 
-/// Options of earlier versions, without dashes, and why they are gone.
-const OLD_OPTIONS: &[(&[&str], &str)] = &[(
-    &["quiet-wait"],
-    "leave it out: a run does not wait, and has the doubt `device_not_quiet` where it begins on a busy machine",
-)];
+/// Options of earlier versions, without dashes, and the hint for each.
+const OLD_OPTIONS: &[(&[&str], &str)] =
+    &[(&["quiet-wait"], "leave it out: a run on a busy machine gets the doubt `device_not_quiet`")];
 
-/// Commands of other tools, and ours.
+/// Commands of other tools, and the hint for each.
 const COMMANDS: &[(&[&str], &str)] = &[
     (
         &["datasize", "config", "configview"],
-        "`feedrate plan WORKLOAD` shows the dataset and all that would run",
+        "`feedrate plan WORKLOAD` shows the dataset and what would run",
     ),
-    (&["datagen", "prepare", "create"], "`feedrate generate WORKLOAD` makes the dataset"),
+    (&["datagen", "prepare", "create"], "`feedrate generate WORKLOAD` generates the dataset"),
     (
         &["train", "training", "start", "exec", "bench", "benchmark", "test", "checkpointing"],
         "`feedrate run WORKLOAD` runs a workload",
@@ -75,7 +74,7 @@ const COMMANDS: &[(&[&str], &str)] = &[
     (&["visualize", "visualise", "graph", "chart"], "`feedrate plot NAME DIR` draws results"),
 ];
 
-/// Former names of commands, and the beginning of the line that replaces each.
+/// Former commands, and the beginning of the command line that replaces each.
 const FORMER: &[(&str, &str)] = &[
     ("verify", "feedrate generate --verify"),
     ("describe", "feedrate list"),
@@ -86,21 +85,21 @@ const FORMER: &[(&str, &str)] = &[
     ("postprocess", "dlio_postprocessor --output-folder"),
 ];
 
-/// A remedy for what `tune` had and `advise --try` has not.
-fn lost_of_tune(word: &str) -> Option<&'static str> {
+/// Hint for an argument of the former `tune` that `advise --try` does not have.
+fn hint_for_tune(word: &str) -> Option<&'static str> {
     match word.split('=').next()? {
         "accelerators" | "--max" => {
-            Some("`feedrate scale WORKLOAD` finds the number of accelerators that are fed")
+            Some("`feedrate scale WORKLOAD` finds the number of accelerators")
         }
-        "--goal" if word.ends_with("=accelerators") => lost_of_tune("accelerators"),
+        "--goal" if word.ends_with("=accelerators") => hint_for_tune("accelerators"),
         "--keys" => Some(
-            "`--keys` is gone: `feedrate advise WORKLOAD --try --also KEY=VALUE` tries a setting",
+            "`--keys` was removed: `feedrate advise WORKLOAD --try --also KEY=VALUE` tries a setting",
         ),
         _ => None,
     }
 }
 
-/// The line that replaces one with a former name of a command, such as `study show`, with the same arguments.
+/// The command line that replaces a former command, such as `study show`, with the same arguments.
 fn replacement(name: &str, words: &[String]) -> Option<String> {
     let (_, new) = FORMER.iter().find(|(former, _)| *former == name)?;
     let (program, command) = new.split_once(' ')?;
@@ -121,19 +120,20 @@ fn replacement(name: &str, words: &[String]) -> Option<String> {
         arguments.truncate(1);
     }
     line.extend(command.split(' ').map(str::to_string));
-    // The first word of `whatif` is a run, whose path may have a `=` too.
-    let mut positional = (0..arguments.len()).filter(|&at| !arguments[at].starts_with('-')).skip(1);
+    // The first argument of `whatif` is a run, whose path may contain a `=`.
+    let is_positional = |index: &usize| !arguments[*index].starts_with('-');
+    let mut positional = (0..arguments.len()).filter(is_positional).skip(1);
     if name == ["whatif"]
-        && let Some(at) = positional.find(|&at| arguments[at].contains('='))
+        && let Some(index) = positional.find(|&index| arguments[index].contains('='))
     {
-        arguments.insert(at, "--set".into());
+        arguments.insert(index, "--set".into());
     }
     line.extend(arguments);
     Some(bash_command(&line))
 }
 
-/// Complaint of clap in our words, with what was meant where that is known; `None` where it shows help instead.
-pub(super) fn complaint(
+/// Turns an error of clap into a refusal, with a suggestion if there is one; `None` if clap shows help instead.
+pub(super) fn usage_refusal(
     usage: &clap::Error,
     words: &[OsString],
     program: &Command,
@@ -150,9 +150,9 @@ pub(super) fn complaint(
     let known = words.iter().take_while(is_known);
     let called = CalledCommand::new(program, known);
     let path = &called.path;
-    let unknown = |what: &str, word: &str, meant: Option<String>| {
-        let hint = meant.unwrap_or_else(|| format!("`{path} --help` lists its {what}s"));
-        Some(Refusal::new(format!("`{path}` has no {what} `{word}`"), hint))
+    let unknown = |kind: &str, word: &str, suggestion: Option<String>| {
+        let hint = suggestion.unwrap_or_else(|| format!("`{path} --help` lists its {kind}s"));
+        Some(Refusal::new(format!("`{path}` has no {kind} `{word}`"), hint))
     };
     match (usage.kind(), text(ContextKind::InvalidArg), wrong) {
         (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, ..) => None,
@@ -163,27 +163,26 @@ pub(super) fn complaint(
             unknown("command", word, called.command_for(word, &words))
         }
         _ => {
-            let told = usage.render().to_string();
-            let (says, rest) = told.split_once("\n\n").unwrap_or((&told, ""));
-            let says = says.trim_start_matches("error: ").lines().map(str::trim);
-            let says: Vec<&str> = says.collect();
-            let meant = text(ContextKind::SuggestedValue);
-            let shown = rest.lines().find_map(|line| line.strip_prefix("Usage: "));
-            let hint = match (meant, shown) {
+            let rendered = usage.render().to_string();
+            let (message, rest) = rendered.split_once("\n\n").unwrap_or((&rendered, ""));
+            let lines = message.trim_start_matches("error: ").lines().map(str::trim);
+            let suggested = text(ContextKind::SuggestedValue);
+            let usage_line = rest.lines().find_map(|line| line.strip_prefix("Usage: "));
+            let hint = match (suggested, usage_line) {
                 (Some(value), _) => format!("did you mean `{value}`?"),
-                (None, Some(shown)) => format!("write `{shown}`"),
+                (None, Some(line)) => format!("write `{line}`"),
                 (None, None) => format!("`{path} --help` explains it"),
             };
-            Some(Refusal::new(says.join(" "), hint))
+            Some(Refusal::new(Vec::from_iter(lines).join(" "), hint))
         }
     }
 }
 
-/// The innermost command that a line names.
+/// The innermost command on a command line.
 struct CalledCommand<'p> {
     program: &'p Command,
     command: &'p Command,
-    /// `feedrate study new`.
+    /// Program and command names, such as `feedrate study new`.
     path: String,
 }
 
@@ -207,56 +206,57 @@ impl<'p> CalledCommand<'p> {
         self.command.get_arguments().any(|argument| argument.get_id() == id)
     }
 
-    /// The option that was meant by one that is none.
+    /// Hint for an unknown option.
     fn option_for(&self, option: &str, words: &[String]) -> Option<String> {
         let name = option.split('=').next().unwrap_or_default();
         let word = name.trim_start_matches('-').replace('_', "-");
-        let behind = words.iter().find(|word| self.command.find_subcommand(word).is_some());
-        if let Some(behind) = behind {
-            let says = "options stand behind the command";
-            return Some(format!("{says}, as in `{} {behind} {name}`", self.path));
+        let command = words.iter().find(|word| self.command.find_subcommand(word).is_some());
+        if let Some(command) = command {
+            return Some(format!("write it after the command: `{} {command} {name}`", self.path));
         }
-        if let Some(gone) = of_others(OLD_OPTIONS, &word) {
-            return Some(gone.into());
+        if let Some(hint) = find_hint(OLD_OPTIONS, &word) {
+            return Some(hint.into());
         }
         if self.takes("overrides") {
-            if HYDRA_FOLDERS.contains(&name) {
+            if HYDRA_FOLDER_OPTIONS.contains(&name) {
                 return Some(format!("the workload is a file: `{}`", without_hydra(words)));
             }
-            if let Some(known) = of_others(OPTIONS, &word) {
-                return Some(known.into());
+            if let Some(hint) = find_hint(OPTIONS, &word) {
+                return Some(hint.into());
             }
             if let Some((_, key)) = with_full_key(&format!("{}=1", word.replace('-', "_"))) {
-                let says = "that is a key of the workload";
-                return Some(format!("{says}: `{key}=VALUE`, without dashes"));
+                return Some(format!(
+                    "that is a key of the workload: `{key}=VALUE`, without dashes"
+                ));
             }
         }
         let options = self.command.get_arguments().chain(self.program.get_arguments());
         let options = options.filter(|option| !option.is_hide_set()).filter_map(Arg::get_long);
         let options: Vec<&str> = options.collect();
-        let begun = options.iter().filter(|own| word.starts_with(**own)).copied();
-        let mut meant = similar_names(&word, options.iter().copied());
-        meant = if meant.is_empty() { begun.collect() } else { meant };
-        let meant: Vec<String> = meant.into_iter().map(|own| format!("--{own}")).collect();
-        did_you_mean(&meant)
+        let mut names = similar_names(&word, options.iter().copied());
+        if names.is_empty() {
+            names = options.iter().copied().filter(|name| word.starts_with(name)).collect();
+        }
+        let names: Vec<String> = names.into_iter().map(|name| format!("--{name}")).collect();
+        did_you_mean(&names)
     }
 
-    /// The command that was meant by one that is none: a workload is run, a result shown.
+    /// Hint for an unknown command. It may be the name of a workload or the folder of a result.
     fn command_for(&self, word: &str, words: &[String]) -> Option<String> {
         let path = &self.path;
         let name = format!("{path} {word}");
         if word == "tune"
-            && let Some(hint) = words.iter().find_map(|word| lost_of_tune(word))
+            && let Some(hint) = words.iter().find_map(|word| hint_for_tune(word))
         {
             return Some(hint.into());
         }
         if let Some(line) = replacement(name.trim_start_matches("feedrate "), words) {
             return Some(format!("write `{line}`"));
         }
-        let commands = self.command.get_subcommands().filter(|own| !own.is_hide_set());
+        let commands = self.command.get_subcommands().filter(|command| !command.is_hide_set());
         let mut commands = similar_names(word, commands.map(Command::get_name)).into_iter();
         if self.command.get_name() != self.program.get_name() {
-            return did_you_mean(&Vec::from_iter(commands.map(|own| format!("{path} {own}"))));
+            return did_you_mean(&Vec::from_iter(commands.map(|name| format!("{path} {name}"))));
         }
         if resolve::is_run(word) {
             return Some(format!("`feedrate show {word}` shows this run"));
@@ -270,13 +270,13 @@ impl<'p> CalledCommand<'p> {
         if let (true, Err(other)) = (Path::new(word).is_dir(), refuse_other(Path::new(word))) {
             return other.hint;
         }
-        if let Some(known) = of_others(COMMANDS, word) {
-            return Some(known.into());
+        if let Some(hint) = find_hint(COMMANDS, word) {
+            return Some(hint.into());
         }
-        let mut meant: Vec<String> =
-            commands.by_ref().map(|own| format!("feedrate {own}")).collect();
-        meant.extend(workloads.iter().map(|workload| format!("feedrate run {workload}")));
-        did_you_mean(&meant)
+        let mut lines: Vec<String> =
+            commands.by_ref().map(|name| format!("feedrate {name}")).collect();
+        lines.extend(workloads.iter().map(|workload| format!("feedrate run {workload}")));
+        did_you_mean(&lines)
     }
 }
 
@@ -285,17 +285,18 @@ fn did_you_mean(names: &[String]) -> Option<String> {
     alternatives(&names).map(|names| format!("did you mean {names}?"))
 }
 
-fn of_others(table: &[(&[&str], &'static str)], word: &str) -> Option<&'static str> {
-    table.iter().find(|(words, _)| words.contains(&word)).map(|(_, meant)| *meant)
+fn find_hint(table: &[(&[&str], &'static str)], word: &str) -> Option<&'static str> {
+    table.iter().find(|(words, _)| words.contains(&word)).map(|(_, hint)| *hint)
 }
 
-/// The same command, with the path of the workload's file.
+/// Replaces Hydra's folder option and `workload=NAME` by the path of the workload's file.
 fn without_hydra(words: &[String]) -> String {
-    let (mut folder, mut kept) = (None, vec!["feedrate".to_string()]);
+    let mut folder = None;
+    let mut kept = vec!["feedrate".to_string()];
     let mut words = words.iter().skip(1);
     while let Some(word) = words.next() {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
-        if !HYDRA_FOLDERS.contains(&name) {
+        if !HYDRA_FOLDER_OPTIONS.contains(&name) {
             kept.push(word.clone());
         } else if value.is_empty() {
             folder = words.next().cloned();
@@ -321,20 +322,20 @@ mod tests {
     use crate::command::Arguments;
     use clap::CommandFactory;
 
-    /// The complaint about a command line, and its hint.
+    /// Checks the refusal of a command line, and its hint.
     #[track_caller]
     fn check(line: &str, says: &str, hint: &str) {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         let parsed = Arguments::program().try_get_matches_from(&words);
-        let error = complaint(&parsed.unwrap_err(), &words, &Arguments::command()).unwrap();
+        let error = usage_refusal(&parsed.unwrap_err(), &words, &Arguments::command()).unwrap();
         assert!(error.message.contains(says), "{line}: {error}");
-        let told = error.hint.unwrap();
-        assert!(told.contains(hint), "{line}: {told}");
-        assert!(!told.contains("-- --"), "{told}");
+        let actual = error.hint.unwrap();
+        assert!(actual.contains(hint), "{line}: {actual}");
+        assert!(!actual.contains("-- --"), "{actual}");
     }
 
     #[test]
-    fn words_of_others_are_answered_with_ours() {
+    fn options_of_other_tools_get_a_hint() {
         for (words, hint) in [
             (
                 "--config-dir conf workload=mine ++workload.train.epochs=1",
@@ -372,17 +373,13 @@ mod tests {
             check(&format!("feedrate run {words}"), &format!("no option `{option}`"), hint);
         }
         check("feedrate generate w --dry-run", "no option", "`feedrate plan WORKLOAD`");
-        check(
-            "feedrate -n 4 run w",
-            "no option `-n`",
-            "behind the command, as in `feedrate run -n`",
-        );
+        check("feedrate -n 4 run w", "no option `-n`", "after the command: `feedrate run -n`");
         check("feedrate report x --out y", "`feedrate report` has no option", "`--output`");
         check("feedrate study run --dryrun x", "`feedrate study run` has no", "`--dry-run`");
     }
 
     #[test]
-    fn commands_of_others_are_answered_with_ours() {
+    fn commands_of_other_tools_get_a_hint() {
         for (line, hint) in [
             ("datasize w", "`feedrate plan WORKLOAD`"),
             ("datagen w", "`feedrate generate WORKLOAD`"),
@@ -403,7 +400,7 @@ mod tests {
             ("tune w", "`feedrate advise --try --goal au w`"),
             ("tune w --goal throughput", "`feedrate advise --try w --goal throughput`"),
             ("tune w --goal accelerators", "`feedrate scale WORKLOAD` finds the number"),
-            ("tune w --keys reader.read_threads", "`--keys` is gone"),
+            ("tune w --keys reader.read_threads", "`--keys` was removed"),
             ("postprocess r -o -", "`dlio_postprocessor --output-folder r`"),
         ] {
             check(&format!("feedrate {line}"), "`feedrate` has no command", hint);
@@ -422,18 +419,18 @@ mod tests {
     }
 
     #[test]
-    fn other_complaints_say_what_to_write() {
+    fn other_usage_errors_say_what_to_write() {
         check("feedrate compare a", "<B>", "`feedrate compare <A> <B>`");
         check("feedrate completions bsh", "bsh", "did you mean `bash`?");
         check("feedrate run w -n four", "invalid value 'four'", "`feedrate run --help`");
     }
 
     #[test]
-    fn what_is_offered_for_words_of_others_is_understood() {
-        let keys = OPTIONS.iter().flat_map(|(_, says)| says.split('`').skip(1).step_by(2));
+    fn keys_and_commands_in_hints_exist() {
+        let keys = OPTIONS.iter().flat_map(|(_, hint)| hint.split('`').skip(1).step_by(2));
         for key in keys.filter(|key| key.contains('.')) {
             let key = key.split('=').next().unwrap();
-            assert!(feedrate_spec::workload::KEYS.iter().any(|own| own.path == key), "{key}");
+            assert!(feedrate_spec::workload::KEYS.iter().any(|known| known.path == key), "{key}");
         }
         let program = Arguments::command();
         for (former, new) in FORMER {
@@ -441,9 +438,9 @@ mod tests {
             let command = new.strip_prefix("feedrate ").and_then(|rest| rest.split(' ').next());
             assert!(command.is_none_or(|name| program.find_subcommand(name).is_some()), "{new}");
         }
-        for (words, says) in COMMANDS {
-            let shown = says.split("`feedrate ").nth(1).and_then(|rest| rest.split(' ').next());
-            assert!(program.find_subcommand(shown.unwrap()).is_some(), "{says}");
+        for (words, hint) in COMMANDS {
+            let name = hint.split("`feedrate ").nth(1).and_then(|rest| rest.split(' ').next());
+            assert!(program.find_subcommand(name.unwrap()).is_some(), "{hint}");
             assert!(words.iter().all(|word| program.find_subcommand(word).is_none()), "{words:?}");
         }
     }
