@@ -1,6 +1,6 @@
-//! Generates the pages of docs/reference from the tables of the program, and tests that they are up to date.
+//! Pages of docs/reference, made from the tables that the program itself reads. Nothing on them is typed.
 //!
-//! To add a page: a function that returns its text, a row in [`PAGES`], a line in docs/SUMMARY.md.
+//! To add one: a function that makes its text, its row in [`PAGES`], its line in docs/SUMMARY.md.
 
 use super::list::{ListedFamily, listed};
 use super::schema::schema_of;
@@ -12,12 +12,11 @@ use feedrate_measure::metric::{Better, METRICS};
 use feedrate_report::output::Schema;
 use feedrate_report::plot::PLOTS;
 use feedrate_spec::workload::{Effect, KEYS, KeyInfo, Origin, SECTION_ALIASES};
-use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// A page: its file name, and the function that returns its text.
+/// A page: its file, and the function that makes its text.
 type Page = (&'static str, fn() -> String);
 
 const PAGES: &[Page] = &[
@@ -33,13 +32,13 @@ const PAGES: &[Page] = &[
 ];
 
 const MADE: &str = "<!-- Made by the program: UPDATE_DOCS=1 cargo test -p feedrate reference -->";
-/// Commands that are documented but hidden in the program's help, since packages and other programs call them.
+/// Documented commands that the program's help leaves out: packages and other programs call them.
 const NOT_IN_HELP: [&str; 3] = ["schema", "completions", "man"];
-/// Width of the help texts in columns.
+/// Columns of help.
 const HELP_WIDTH: usize = 100;
 
 #[test]
-fn reference_pages_are_up_to_date() {
+fn reference_pages_are_those_of_the_program() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
     let mut stale = Vec::new();
     for (name, make) in PAGES {
@@ -53,79 +52,157 @@ fn reference_pages_are_up_to_date() {
     assert!(stale.is_empty(), "{stale:?}: run UPDATE_DOCS=1 cargo test -p feedrate reference");
 }
 
-const COMMANDS_INTRODUCTION: &str = "Options that a command shares with `feedrate run` are described only there. All commands have the options below `General`.";
-
-/// Each command with its help.
+/// Each command with its help. Options that several commands share are described once.
 fn commands() -> String {
-    let mut page = format!("# Commands\n\n{MADE}\n\n{COMMANDS_INTRODUCTION}\n");
     let mut program = Arguments::program().term_width(HELP_WIDTH);
     program.build();
-    let run = program.find_subcommand("run").unwrap().clone();
-    write_command(&mut page, &program, "feedrate", &run);
+    let shared = shared_options(&program);
+    let mut page = format!("# Commands\n\n{MADE}\n");
+    write_command(&mut page, &program, "feedrate", &shared);
+    page.push_str(SHARED_INTRODUCTION);
+    let mut headings: Vec<&str> = Vec::new();
+    for option in &shared {
+        let heading = option.get_help_heading().unwrap_or("Options");
+        if !headings.contains(&heading) {
+            headings.push(heading);
+            writeln!(page, "\n### {heading}\n").unwrap();
+            let is_here = |option: &&Arg| option.get_help_heading().unwrap_or("Options") == heading;
+            shared.iter().filter(is_here).for_each(|option| write_option(&mut page, option));
+        }
+    }
     page
 }
 
-/// Writes the help of a command and its subcommands, without the options that are described at `run`.
-fn write_command(page: &mut String, command: &Command, name: &str, run: &Command) {
-    let is_shared = |argument: &Arg| {
-        let is_option = argument.get_long().is_some() && !argument.is_hide_set();
-        let mut known = run.get_arguments().filter(|known| known.get_id() == argument.get_id());
-        let text = |argument: &Arg| argument.get_help().map(ToString::to_string);
-        is_option && known.any(|known| text(known) == text(argument))
+const SHARED_INTRODUCTION: &str =
+    "\n## Options of several commands\n\nEvery command has the options under General.\n";
+/// Heading of the options that every command has.
+const GENERAL: &str = "General";
+
+fn write_option(page: &mut String, option: &Arg) {
+    let short = option.get_short().map_or_else(String::new, |short| format!("-{short}, "));
+    let values: String = match option.get_action().takes_values() {
+        true => option
+            .get_value_names()
+            .unwrap_or_default()
+            .iter()
+            .map(|name| format!(" <{name}>"))
+            .collect(),
+        false => String::new(),
     };
-    let mut shown = command.clone().bin_name(name);
-    let mut note = String::new();
-    if !["feedrate", "feedrate run"].contains(&name) {
-        let shared = command.get_arguments().filter(|argument| is_shared(argument));
-        let named = shared.filter(|argument| argument.get_help_heading() != Some("General"));
-        let names: Vec<String> =
-            named.filter_map(Arg::get_long).map(|long| format!("`--{long}`")).collect();
-        if !names.is_empty() {
-            note = format!("\nAs for `feedrate run`: {}.\n", names.join(", "));
+    let name = format!("{short}--{}{values}", option.get_long().unwrap_or_default());
+    let help = option.get_help().map(ToString::to_string).unwrap_or_default();
+    let defaults = option.get_default_values();
+    let is_shown = option.get_action().takes_values()
+        && !defaults.is_empty()
+        && !option.is_hide_default_value_set();
+    let default =
+        if is_shown { format!(" [default: {}]", defaults[0].display()) } else { String::new() };
+    item(page, &code(&name), "", &format!("{help}{default}"));
+}
+
+/// Whether two commands describe an option in the same way.
+fn is_same_option(first: &Arg, second: &Arg) -> bool {
+    let text = |option: &Arg| option.get_help().map(ToString::to_string);
+    let values = |option: &Arg| format!("{:?}", option.get_default_values());
+    first.get_long() == second.get_long()
+        && first.get_help_heading() == second.get_help_heading()
+        && text(first) == text(second)
+        && values(first) == values(second)
+}
+
+/// Options that at least two commands describe in the same way.
+fn shared_options(program: &Command) -> Vec<Arg> {
+    let mut found: Vec<(Arg, usize)> = Vec::new();
+    let is_shown = |option: &&Arg| option.get_long().is_some() && !option.is_hide_set();
+    for command in documented(program) {
+        for option in command.get_arguments().filter(is_shown) {
+            match found.iter_mut().find(|(known, _)| is_same_option(known, option)) {
+                Some((_, commands)) => *commands += 1,
+                None => found.push((option.clone(), 1)),
+            }
         }
-        // Without an override, `[OPTIONS]` disappears if all options are hidden.
-        let usage = shown.render_usage().to_string();
-        let usage = usage.trim_start_matches("Usage: ").to_string();
-        shown = shown
-            .override_usage(usage)
-            .mut_args(|argument| if is_shared(&argument) { argument.hide(true) } else { argument });
     }
-    // Exit codes are in the long help of the program; no other command has a long help.
+    let mut shared: Vec<Arg> = Vec::new();
+    for (option, commands) in found {
+        if commands > 1 && !shared.iter().any(|known| known.get_id() == option.get_id()) {
+            shared.push(option);
+        }
+    }
+    shared
+}
+
+/// The commands below `command` that the reference documents, at any depth.
+fn documented(command: &Command) -> Vec<&Command> {
+    let is_documented = |inner: &&Command| {
+        let is_shown = !inner.is_hide_set() || NOT_IN_HELP.contains(&inner.get_name());
+        is_shown && inner.get_name() != "help"
+    };
+    let inner = command.get_subcommands().filter(is_documented);
+    inner.flat_map(|inner| std::iter::once(inner).chain(documented(inner))).collect()
+}
+
+fn write_command(page: &mut String, command: &Command, name: &str, shared: &[Arg]) {
+    // Exit codes are in the long help of the program; no other command has one.
+    let mut shown = command.clone().bin_name(name);
+    let mut also: Vec<String> = Vec::new();
+    if name != "feedrate" {
+        shown = shown.clone().override_usage(usage(&mut shown));
+        for option in command.get_arguments() {
+            if shared.iter().any(|known| is_same_option(known, option)) {
+                shown = shown.mut_arg(option.get_id(), |option| option.hide(true));
+                let is_general = option.get_help_heading() == Some(GENERAL);
+                also.extend(
+                    option
+                        .get_long()
+                        .filter(|_| !is_general)
+                        .map(|long| code(&format!("--{long}"))),
+                );
+            }
+        }
+    }
     let help = if name == "feedrate" { shown.render_long_help() } else { shown.render_help() };
-    let help = help.to_string();
-    let help: Vec<&str> = help.lines().map(str::trim_end).collect();
-    writeln!(page, "\n## {name}\n\n```text\n{}\n```\n{note}", help.join("\n").trim_end()).unwrap();
-    while page.ends_with("\n\n") {
-        page.pop();
+    writeln!(page, "\n## {name}\n\n```text\n{}\n```", trimmed(&help.to_string())).unwrap();
+    if !also.is_empty() {
+        writeln!(page, "\n[Shared](#options-of-several-commands): {}", also.join(", ")).unwrap();
     }
     for inner in command.get_subcommands() {
-        let is_documented = !inner.is_hide_set() || NOT_IN_HELP.contains(&inner.get_name());
-        if is_documented && inner.get_name() != "help" {
-            write_command(page, inner, &format!("{name} {}", inner.get_name()), run);
+        if documented(command).iter().any(|known| known.get_name() == inner.get_name()) {
+            write_command(page, inner, &format!("{name} {}", inner.get_name()), shared);
         }
     }
+}
+
+/// The usage line without its heading.
+fn usage(command: &mut Command) -> String {
+    let usage = command.render_usage().to_string();
+    usage.trim_start_matches("Usage: ").to_string()
+}
+
+/// The text without spaces at line ends and blank lines around it.
+fn trimmed(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    lines.join("\n").trim_matches('\n').to_string()
 }
 
 fn workloads() -> String {
-    let introduction = "YAML files that are part of the program; `feedrate list NAME` prints one.";
-    table("Bundled workloads", introduction, ["workload", "stands for", "note"], {
-        listed(ListedFamily::Workloads)
-            .into_iter()
-            .map(|workload| [code(&workload.name), workload.summary, workload.notes])
-    })
+    let introduction = "Each is a YAML file in the program; `feedrate list NAME` prints it. In parentheses is the status of MLPerf Storage's ([meaning](../task/mlperf.md)).";
+    let mut page = format!("# Bundled workloads\n\n{MADE}\n\n{introduction}\n\n");
+    for workload in listed(ListedFamily::Workloads) {
+        item(&mut page, &code(&workload.name), &workload.notes, &workload.summary);
+    }
+    page
 }
 
-/// The families with few members, such as formats, storages and loaders.
+/// Formats, storages, engines, loaders: families with few members, and those of studies.
 fn members() -> String {
     let mut page = format!(
-        "# Built-in formats, storages, loaders and more\n\n{MADE}\n\n`feedrate list FAMILY` prints the same. The last column lists abilities or options.\n"
+        "# What is built in\n\n{MADE}\n\n`feedrate list FAMILY` prints the same. A member's abilities, options or sources are in parentheses. The guide lists [measured clients](../guide/client.md#measured-clients).\n"
     );
     for (title, key, family) in [
         ("Formats", "`dataset.format`", ListedFamily::Formats),
         ("Storages", "`storage.storage_type`", ListedFamily::Storages),
         ("Engines", "`storage.engine`", ListedFamily::Engines),
         ("Loaders", "`reader.data_loader`", ListedFamily::Loaders),
-        ("Clients", "`client`", ListedFamily::Clients),
         ("Computes", "`compute`", ListedFamily::Computes),
         ("Checkpoint formats", "`checkpoint.format`", ListedFamily::Checkpoints),
         ("Communication", "chosen by the launcher", ListedFamily::Comms),
@@ -135,90 +212,89 @@ fn members() -> String {
         ("Verdicts", "`--fail-on`", ListedFamily::Verdicts),
         ("Rules of advice", "`advise`", ListedFamily::Advice),
     ] {
-        writeln!(page, "\n## {title}\n\n| {key} | | |\n|---|---|---|").unwrap();
-        for member in listed(family) {
-            row(&mut page, &[code(&member.name), member.summary, member.notes]);
+        let members = listed(family);
+        writeln!(page, "\n## {title}\n\nValues of {key}.").unwrap();
+        let note = members.first().map(|member| member.notes.clone()).unwrap_or_default();
+        let is_common = members.len() > 1 && members.iter().all(|member| member.notes == note);
+        if is_common && !note.is_empty() {
+            writeln!(page, "All: {note}.").unwrap();
+        }
+        page.push('\n');
+        for member in members {
+            let notes = if is_common { String::new() } else { member.notes };
+            item(&mut page, &code(&member.name), &notes, &member.summary);
         }
     }
     page
 }
 
 fn metrics() -> String {
-    let introduction = "Metrics of a run, as in `run`, `show`, `--json` (at the given path), `summary.json`, `--response` and on axes. [Numbers](../guide/numbers.md) explains the important ones.";
-    let columns = ["metric", "definition", "unit", "good", "in JSON", "DLIO's name"];
-    table("Metrics", introduction, columns, {
-        METRICS.iter().map(|metric| {
-            let good = match metric.better {
-                Better::Higher => "high",
-                Better::Lower => "low",
-            };
-            let reported = metric.reported_as.map_or_else(String::new, |(name, _)| code(name));
-            [
-                code(metric.label()),
-                metric.meaning(),
-                metric.unit.name().into(),
-                good.into(),
-                code(metric.path),
-                reported,
-            ]
-        })
-    })
+    let mut page = format!("# Metrics\n\n{MADE}\n\n{METRICS_INTRODUCTION}");
+    for (title, better) in
+        [("Higher is better", Better::Higher), ("Lower is better", Better::Lower)]
+    {
+        writeln!(page, "\n## {title}\n").unwrap();
+        for metric in METRICS.iter().filter(|metric| metric.better == better) {
+            let reported = metric
+                .reported_as
+                .map_or_else(String::new, |(name, _)| format!(", DLIO's {}", code(name)));
+            let details = format!("{}, {}{reported}", metric.unit.name(), code(metric.path));
+            let meaning = metric.meaning().replace(" (feedrate).", ".");
+            item(&mut page, &code(metric.label()), &details, &meaning);
+        }
+    }
+    page
 }
 
+const METRICS_INTRODUCTION: &str = "Numbers of a run, in `run`, `show`, `--json`, `summary.json`, `--response` and on axes. In parentheses are the unit, the path in JSON and DLIO's
+name. Definitions are feedrate's unless a source is given. [The numbers](../guide/numbers.md) explains the important ones.
+";
+
 fn doubts() -> String {
-    let introduction = "Named reasons not to trust a number. `invalid`: the run must not be used; `warning`: the answer could change; `note`: context.";
+    let introduction = "Named reasons not to believe a number. `invalid`: the run must not be used; `warning`: look before you use it; `note`: good to know.";
     let mut page = format!("# Doubts\n\n{MADE}\n\n{introduction}\n");
     let records: Vec<&DoubtKind> = doubt::DOUBTS.iter().map(|doubt| &doubt.kind).collect();
     let results = feedrate_results::doubt::DOUBTS.iter().map(|doubt| &doubt.kind).collect();
     for (title, kinds) in [("Runs of feedrate", records), ("Results read back", results)] {
-        writeln!(
-            page,
-            "\n## {title}\n\n| doubt | severity | meaning | what to do |\n|---|---|---|---|"
-        )
-        .unwrap();
+        writeln!(page, "\n## {title}\n").unwrap();
         for kind in kinds {
             let advice = Facts::default().render(kind.advice);
-            row(
-                &mut page,
-                &[code(kind.name), kind.severity.name().into(), kind.meaning.into(), advice],
-            );
+            let advice = if advice.is_empty() { advice } else { format!(" Remedy: {advice}.") };
+            let meaning = format!("{}{advice}", kind.meaning);
+            item(&mut page, &code(kind.name), kind.severity.name(), &meaning);
         }
     }
     page
 }
 
 fn plots() -> String {
-    let introduction =
-        "Draw one by `feedrate plot NAME PATH… -o FILE` (see [Plots](../guide/plots.md)).";
-    table("Plots", introduction, ["plot", "shows", "other response"], {
-        let responses = PLOTS.iter().map(|plot| {
-            let names = plot.responses.iter().map(|metric| code(metric.id.name()));
-            names.collect::<Vec<_>>().join(" or ")
-        });
-        listed(ListedFamily::Plots)
-            .into_iter()
-            .zip(responses)
-            .map(|(plot, response)| [code(&plot.name), plot.summary, response])
-    })
+    let introduction = "`feedrate plot NAME PATH… -o FILE`; [Plots](../guide/plots.md) shows how. In parentheses are other responses.";
+    let mut page = format!("# Plots\n\n{MADE}\n\n{introduction}\n\n");
+    for (plot, shown) in PLOTS.iter().zip(listed(ListedFamily::Plots)) {
+        let names: Vec<String> =
+            plot.responses.iter().map(|metric| code(metric.id.name())).collect();
+        item(&mut page, &code(&shown.name), &names.join(", "), &shown.summary);
+    }
+    page
 }
 
-/// The exit codes in the program's help, as a table.
+/// The line below the program's help, as a table.
 fn exit_codes() -> String {
     let (_, codes) = EXIT_CODES.split_once(": ").unwrap();
     table(
         "Exit codes",
-        "`dlio_benchmark` also uses 255: more steps are configured than the data has.",
+        "`dlio_benchmark` has 255 too: more steps are wanted than the data has.",
         ["code", "means"],
         {
-            codes.trim_end_matches('.').split("; ").map(|entry| {
-                let (code, means) = entry.split_once(' ').unwrap();
+            codes.trim_end_matches('.').split("; ").map(|one| {
+                let (code, means) = one.split_once(' ').unwrap();
                 [code.to_string(), means.to_string()]
             })
         },
     )
 }
 
-/// An example command for each object that `--json` prints, except in hidden commands.
+/// A command for each object that `--json` prints, but for that of a hidden command.
 const PRINTED_BY: [(&str, &str); 27] = [
     ("run", "feedrate run quickstart --json"),
     ("plan", "feedrate plan quickstart --json"),
@@ -250,8 +326,8 @@ const PRINTED_BY: [(&str, &str); 27] = [
 ];
 
 const JSON_INTRODUCTION: &str = "`--json` prints one object on stdout, on one line; notes and errors go to stderr. Each object begins with `feedrate`, the version of the
-program, and `schema`, its name and version. The version is raised when a key is removed or changes its meaning; keys may be added. Unknown values
-are `null` or left out. `feedrate schema NAME` prints a JSON Schema, including inner objects; [schemas.json](schemas.json) has all of them.";
+program, and `schema`, its name and version, which is raised when a key goes or changes its meaning; keys may be added. What is not known is `null`
+or has no key. `feedrate schema NAME` prints the JSON Schema with types and the keys of inner objects; [schemas.json](schemas.json) has all.";
 
 /// Each object that `--json` prints, with a command that prints it and its keys.
 fn json() -> String {
@@ -262,98 +338,84 @@ fn json() -> String {
     for (name, command) in PRINTED_BY {
         let schema = Schema::named(name).unwrap();
         writeln!(page, "\n## {name}\n\n`{command}` prints `{}`:\n", schema.versioned()).unwrap();
-        page += "| key | value | meaning |\n|---|---|---|\n";
-        let root = schema_of(schema);
-        for (key, property) in root["properties"].as_object().unwrap() {
+        let whole = schema_of(schema);
+        for (key, of) in whole["properties"].as_object().unwrap() {
             if ["feedrate", "schema"].contains(&key.as_str()) {
                 continue;
             }
-            let meaning = property["description"].as_str().unwrap_or_default();
+            let meaning = of["description"].as_str().unwrap_or_default();
             let meaning = meaning.split("\n\n").next().unwrap_or_default().replace('\n', " ");
-            row(&mut page, &[code(key), kinds(property, &root).join(" or "), meaning]);
+            item(&mut page, &code(key), "", &meaning);
         }
     }
     page
-}
-
-/// Types of values that a schema allows, in words. References are resolved in `root`.
-fn kinds(schema: &Value, root: &Value) -> Vec<String> {
-    if let Some(inner) = schema["$ref"].as_str().and_then(|path| path.strip_prefix('#')) {
-        return kinds(root.pointer(inner).unwrap(), root);
-    }
-    if let Some(choices) = ["anyOf", "oneOf"].iter().find_map(|key| schema[key].as_array()) {
-        let mut names: Vec<String> = choices.iter().flat_map(|inner| kinds(inner, root)).collect();
-        names.dedup();
-        return names;
-    }
-    let types = match &schema["type"] {
-        Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
-        Value::String(name) => vec![name.as_str()],
-        _ if schema["const"].is_string() => vec!["string"],
-        _ => vec!["any"],
-    };
-    types.into_iter().map(|name| if name == "string" { "text" } else { name }.into()).collect()
 }
 
 fn keys() -> String {
     let mut page = format!("# Keys of a workload\n\n{MADE}\n\n{KEYS_INTRODUCTION}\n");
     for (alias, section) in SECTION_ALIASES {
-        writeln!(page, "The section `{section}` may also be called `{alias}`; if both set a key, `{alias}` wins.").unwrap();
+        writeln!(page, "The section `{section}` may also be called `{alias}`; where both give a key, `{alias}` wins.").unwrap();
     }
     let (ignored, keys): (Vec<&KeyInfo>, Vec<_>) =
         KEYS.iter().partition(|key| key.origin == Origin::Ignored);
-    let mut section = None;
-    for key in keys {
-        let key_section = key.path.split_once('.').map_or("top level", |(section, _)| section);
-        if section != Some(key_section) {
-            writeln!(
-                page,
-                "\n## {key_section}\n\n| key | value | default | meaning | effect |\n|---|---|---|---|---|"
-            )
-            .unwrap();
-            section = Some(key_section);
+    let (unused, used): (Vec<&KeyInfo>, Vec<_>) =
+        keys.into_iter().partition(|key| matches!(key.effect, Effect::Nothing { .. }));
+    let section_of = |key: &KeyInfo| key.path.split_once('.').map_or("top level", |(name, _)| name);
+    let mut sections: Vec<&str> = Vec::new();
+    for key in &used {
+        if !sections.contains(&section_of(key)) {
+            sections.push(section_of(key));
         }
-        write_key(&mut page, key);
     }
-    page.push_str(KEYS_IGNORED);
+    for section in sections {
+        writeln!(page, "\n## {section}\n").unwrap();
+        used.iter()
+            .filter(|key| section_of(key) == section)
+            .for_each(|key| write_key(&mut page, key));
+    }
+    page.push_str(KEYS_UNUSED);
+    for key in unused {
+        let Effect::Nothing { reason } = key.effect else { continue };
+        item(&mut page, &key_name(key), "", reason);
+    }
     for key in ignored {
-        row(&mut page, &[code(key.path), key.meaning.into()]);
+        item(&mut page, &key_name(key), "", key.meaning);
     }
     page
 }
 
 const KEYS_INTRODUCTION: &str = "A workload is a YAML file of these keys. Each can be overridden on the command line, as `reader.batch_size=4` or in
-Hydra's forms: `++workload.reader.batch_size=4`, `+key=value`, `~key`, lists `[64,64]`, dictionaries `{mean:1.0,stdev:0.1}`.
+Hydra's ways: `++workload.reader.batch_size=4`, `+key=value`, `~key`, lists `[64,64]`, dictionaries `{mean:1.0,stdev:0.1}`.
 
-Keys marked * are feedrate's own; the others are DLIO's. Keys whose effect is \"not built yet\" are accepted, and refused only if the
-plan would use them. Bytes may be written with a unit, `8MiB` or `1.5GB`. A time is a number of seconds or a distribution:
+Keys marked * belong to feedrate, the others to DLIO. Keys that are \"not built yet\" are accepted, and refused only where the
+plan would use them. Bytes may have a unit, `8MiB` or `1.5GB`. A time is a number of seconds or a distribution:
 `{mean: 0.3, stdev: 0.01}`, or with `type`: `normal` (`mean`, `stdev`), `uniform` (`min`, `max`), `gamma` (`shape`, `scale`),
 `exponential` (`scale`), `poisson` (`lam`).
 ";
 
-const KEYS_IGNORED: &str = "\n## without effect
+const KEYS_UNUSED: &str = "\n## without effect
 
-Existing workload files contain these keys. DLIO ignores them; feedrate does too, with a warning.
+Workloads for DLIO contain these keys. feedrate accepts them, with a warning if they are set; `feedrate list KEY` explains each.
 
-| key | why it exists |
-|---|---|
 ";
 
 fn write_key(page: &mut String, key: &KeyInfo) {
-    let mark = if key.origin == Origin::Feedrate { " *" } else { "" };
-    let alias: String = key.aliases.iter().map(|alias| format!(", also `{alias}`")).collect();
     let is_in_kind = key.unit.is_empty() || key.kind.contains(key.unit);
     let unit = if is_in_kind { String::new() } else { format!(", {}", key.unit) };
     let effect = match key.effect {
-        Effect::Now => "yes".to_string(),
-        Effect::NotYet { feature } => format!("not built yet: {feature}"),
-        Effect::Nothing { reason } => format!("none: {reason}"),
+        Effect::NotYet { feature } => format!(" Not built yet: {feature}."),
+        Effect::Now | Effect::Nothing { .. } => String::new(),
     };
-    let name = format!("`{}`{mark}{alias}", key.path);
-    row(
-        page,
-        &[name, format!("{}{unit}", key.kind), code(key.default), key.meaning.into(), effect],
-    );
+    let kind = key.kind.replace("whole number", "integer");
+    let value = format!("{kind}{unit}, default {}", code(key.default));
+    item(page, &key_name(key), &value, &format!("{}{effect}", key.meaning));
+}
+
+/// The key with a mark if it is feedrate's, and its aliases.
+fn key_name(key: &KeyInfo) -> String {
+    let own = if key.origin == Origin::Feedrate { " *" } else { "" };
+    let alias: String = key.aliases.iter().map(|alias| format!(", also `{alias}`")).collect();
+    format!("`{}`{own}{alias}", key.path)
 }
 
 fn table<const N: usize>(
@@ -372,6 +434,13 @@ fn table<const N: usize>(
 fn row(page: &mut String, cells: &[String]) {
     let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
     writeln!(page, "| {} |", cells.join(" | ")).unwrap();
+}
+
+/// A line of a list: a name, details in parentheses, and its meaning.
+fn item(page: &mut String, name: &str, details: &str, meaning: &str) {
+    let details = if details.is_empty() { String::new() } else { format!(" ({details})") };
+    let meaning = if meaning.is_empty() { String::new() } else { format!(": {meaning}") };
+    writeln!(page, "- {name}{details}{meaning}").unwrap();
 }
 
 fn code(name: &str) -> String {

@@ -322,11 +322,17 @@ fn unknown_option(reference: &str, command: &str) -> Option<String> {
         .find_map(|name| reference.split_once(&format!("\n## feedrate {name}\n")));
     let Some((_, section)) = section else { return Some(format!("`feedrate {first}`")) };
     let section = section.split_once("\n## ").map_or(section, |(section, _)| section);
+    let general = reference.split_once("\n### General\n").map_or("", |(_, general)| general);
+    let general = general.split_once("\n### ").map_or(general, |(general, _)| general);
     words.iter().filter(|word| word.starts_with("--")).find_map(|word| {
         let name = word.split('=').next()?;
         let name = name.trim_end_matches(|c: char| !c.is_ascii_alphanumeric() && c != '-');
-        let is_known = section.match_indices(name).any(|(at, _)| {
-            !section[at + name.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '-')
+        let is_known = [section, general].into_iter().any(|options| {
+            let mut found = options.match_indices(name);
+            found.any(|(at, _)| {
+                let rest = &options[at + name.len()..];
+                !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '-')
+            })
         });
         (!is_known).then(|| format!("`{name}` of `feedrate {command}`"))
     })

@@ -2,7 +2,7 @@
 //! doubt has one file and one row in [`DOUBTS`].
 //!
 //! To add one: write its file with a `pub(super) static DOUBT`, add its `mod` line and its row here, a run in `tests` where it fires and one where
-//! it does not, and its line in docs/guide/analyze.md. `feedrate list` reads the table.
+//! it does not. `feedrate list` reads the table.
 
 mod stale_data;
 mod duplicate_results;

@@ -12,7 +12,7 @@ use feedrate_measure::metric::SAMPLES_WHOLE;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const GUIDE: &str = include_str!("../../../../../docs/guide/analyze.md");
+const REFERENCE: &str = include_str!("../../../../../docs/reference/doubts.md");
 
 fn analysed(build: impl Fn(&Path)) -> (tempfile::TempDir, RunIndex) {
     let folder = tempfile::tempdir().unwrap();
@@ -110,7 +110,7 @@ fn names_are_unique_and_have_one_severity() {
             assert_eq!(of_record.severity, kind.severity, "{}", kind.name);
         }
         assert!(
-            GUIDE.contains(&format!("| `{}` | {} |", kind.name, kind.severity.name())),
+            REFERENCE.contains(&format!("- `{}` ({})", kind.name, kind.severity.name())),
             "{}",
             kind.name
         );
