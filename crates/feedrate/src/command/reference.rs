@@ -58,7 +58,7 @@ fn commands() -> String {
     program.build();
     let shared = shared_options(&program);
     let mut page = format!("# Commands\n\n{MADE}\n");
-    write_command(&mut page, &program, "feedrate", &shared);
+    write_command(&mut page, &program, "feedrate", &shared, &all_options(&program));
     page.push_str(SHARED_INTRODUCTION);
     let mut headings: Vec<&str> = Vec::new();
     for option in &shared {
@@ -73,23 +73,25 @@ fn commands() -> String {
     page
 }
 
-const SHARED_INTRODUCTION: &str =
-    "\n## Options of several commands\n\nEvery command has the options under General.\n";
+const SHARED_INTRODUCTION: &str = "\n## Options of several commands\n\nEvery command has the options under General. `slurm` passes those of `run` and `study run` on.\n";
+/// Commands that pass the options of other commands on.
+const PASSES_OPTIONS_ON: [&str; 1] = ["slurm"];
 /// Heading of the options that every command has.
 const GENERAL: &str = "General";
 
 fn write_option(page: &mut String, option: &Arg) {
-    let short = option.get_short().map_or_else(String::new, |short| format!("-{short}, "));
-    let values: String = match option.get_action().takes_values() {
-        true => option
-            .get_value_names()
-            .unwrap_or_default()
-            .iter()
-            .map(|name| format!(" <{name}>"))
-            .collect(),
-        false => String::new(),
+    let values: Vec<String> = match option.get_action().takes_values() {
+        true => {
+            option.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect()
+        }
+        false => Vec::new(),
     };
-    let name = format!("{short}--{}{values}", option.get_long().unwrap_or_default());
+    let short = option.get_short().map_or_else(String::new, |short| format!("-{short}, "));
+    let name = match option.get_long() {
+        Some(long) if values.is_empty() => format!("{short}--{long}"),
+        Some(long) => format!("{short}--{long} <{}>", values.join("> <")),
+        None => format!("[{}]", values.join("] [")),
+    };
     let help = option.get_help().map(ToString::to_string).unwrap_or_default();
     let defaults = option.get_default_values();
     let is_shown = option.get_action().takes_values()
@@ -104,31 +106,32 @@ fn write_option(page: &mut String, option: &Arg) {
 fn is_same_option(first: &Arg, second: &Arg) -> bool {
     let text = |option: &Arg| option.get_help().map(ToString::to_string);
     let values = |option: &Arg| format!("{:?}", option.get_default_values());
-    first.get_long() == second.get_long()
-        && first.get_help_heading() == second.get_help_heading()
-        && text(first) == text(second)
-        && values(first) == values(second)
+    let is_same_name = match first.get_long() {
+        Some(long) => second.get_long() == Some(long),
+        None => second.get_long().is_none() && first.get_id() == second.get_id(),
+    };
+    is_same_name && text(first) == text(second) && values(first) == values(second)
 }
 
 /// Options that at least two commands describe in the same way.
 fn shared_options(program: &Command) -> Vec<Arg> {
-    let mut found: Vec<(Arg, usize)> = Vec::new();
-    let is_shown = |option: &&Arg| option.get_long().is_some() && !option.is_hide_set();
-    for command in documented(program) {
-        for option in command.get_arguments().filter(is_shown) {
-            match found.iter_mut().find(|(known, _)| is_same_option(known, option)) {
-                Some((_, commands)) => *commands += 1,
-                None => found.push((option.clone(), 1)),
-            }
-        }
-    }
+    let all = all_options(program);
     let mut shared: Vec<Arg> = Vec::new();
-    for (option, commands) in found {
+    for option in &all {
+        let commands = all.iter().filter(|other| is_same_option(option, other)).count();
         if commands > 1 && !shared.iter().any(|known| known.get_id() == option.get_id()) {
-            shared.push(option);
+            shared.push(option.clone());
         }
     }
     shared
+}
+
+/// The options of all commands, but those that a command only passes on to another.
+fn all_options(program: &Command) -> Vec<Arg> {
+    let is_source = |command: &&Command| !PASSES_OPTIONS_ON.contains(&command.get_name());
+    let commands = documented(program).into_iter().filter(is_source);
+    let is_shown = |option: &&Arg| !option.is_hide_set();
+    commands.flat_map(|command| command.get_arguments().filter(is_shown).cloned()).collect()
 }
 
 /// The commands below `command` that the reference documents, at any depth.
@@ -141,22 +144,27 @@ fn documented(command: &Command) -> Vec<&Command> {
     inner.flat_map(|inner| std::iter::once(inner).chain(documented(inner))).collect()
 }
 
-fn write_command(page: &mut String, command: &Command, name: &str, shared: &[Arg]) {
+/// Writes the help of a command and of those below it. `elsewhere` are the options that a command which passes them on leaves out.
+fn write_command(
+    page: &mut String,
+    command: &Command,
+    name: &str,
+    shared: &[Arg],
+    elsewhere: &[Arg],
+) {
     // Exit codes are in the long help of the program; no other command has one.
     let mut shown = command.clone().bin_name(name);
     let mut also: Vec<String> = Vec::new();
     if name != "feedrate" {
         shown = shown.clone().override_usage(usage(&mut shown));
+        let is_passed_on = PASSES_OPTIONS_ON.contains(&command.get_name());
+        let left_out = if is_passed_on { elsewhere } else { shared };
         for option in command.get_arguments() {
-            if shared.iter().any(|known| is_same_option(known, option)) {
+            if left_out.iter().any(|known| is_same_option(known, option)) {
                 shown = shown.mut_arg(option.get_id(), |option| option.hide(true));
                 let is_general = option.get_help_heading() == Some(GENERAL);
-                also.extend(
-                    option
-                        .get_long()
-                        .filter(|_| !is_general)
-                        .map(|long| code(&format!("--{long}"))),
-                );
+                let long = option.get_long().filter(|_| !is_general);
+                also.extend(long.map(|long| code(&format!("--{long}"))));
             }
         }
     }
@@ -167,7 +175,7 @@ fn write_command(page: &mut String, command: &Command, name: &str, shared: &[Arg
     }
     for inner in command.get_subcommands() {
         if documented(command).iter().any(|known| known.get_name() == inner.get_name()) {
-            write_command(page, inner, &format!("{name} {}", inner.get_name()), shared);
+            write_command(page, inner, &format!("{name} {}", inner.get_name()), shared, elsewhere);
         }
     }
 }
@@ -196,7 +204,7 @@ fn workloads() -> String {
 /// Formats, storages, engines, loaders: families with few members, and those of studies.
 fn members() -> String {
     let mut page = format!(
-        "# What is built in\n\n{MADE}\n\n`feedrate list FAMILY` prints the same. A member's abilities, options or sources are in parentheses. The guide lists [measured clients](../guide/client.md#measured-clients).\n"
+        "# What is built in\n\n{MADE}\n\n`feedrate list FAMILY` prints the same. Options of designs and sources of advice are in parentheses. The guide lists [measured clients](../guide/client.md#measured-clients).\n"
     );
     for (title, key, family) in [
         ("Formats", "`dataset.format`", ListedFamily::Formats),
@@ -214,14 +222,10 @@ fn members() -> String {
     ] {
         let members = listed(family);
         writeln!(page, "\n## {title}\n\nValues of {key}.").unwrap();
-        let note = members.first().map(|member| member.notes.clone()).unwrap_or_default();
-        let is_common = members.len() > 1 && members.iter().all(|member| member.notes == note);
-        if is_common && !note.is_empty() {
-            writeln!(page, "All: {note}.").unwrap();
-        }
         page.push('\n');
         for member in members {
-            let notes = if is_common { String::new() } else { member.notes };
+            let has_notes = [ListedFamily::Designs, ListedFamily::Advice].contains(&family);
+            let notes = if has_notes { member.notes } else { String::new() };
             item(&mut page, &code(&member.name), &notes, &member.summary);
         }
     }
