@@ -80,12 +80,9 @@ const PASSES_OPTIONS_ON: [&str; 1] = ["slurm"];
 const GENERAL: &str = "General";
 
 fn write_option(page: &mut String, option: &Arg) {
-    let values: Vec<String> = match option.get_action().takes_values() {
-        true => {
-            option.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect()
-        }
-        false => Vec::new(),
-    };
+    let value_names = option.get_value_names().filter(|_| option.get_action().takes_values());
+    let values: Vec<String> =
+        value_names.unwrap_or_default().iter().map(ToString::to_string).collect();
     let short = option.get_short().map_or_else(String::new, |short| format!("-{short}, "));
     let name = match option.get_long() {
         Some(long) if values.is_empty() => format!("{short}--{long}"),
@@ -331,26 +328,22 @@ const PRINTED_BY: [(&str, &str); 27] = [
 
 const JSON_INTRODUCTION: &str = "`--json` prints one object on stdout, on one line; notes and errors go to stderr. Each object begins with `feedrate`, the version of the
 program, and `schema`, its name and version, which is raised when a key goes or changes its meaning; keys may be added. What is not known is `null`
-or has no key. `feedrate schema NAME` prints the JSON Schema with types and the keys of inner objects; [schemas.json](schemas.json) has all.";
+or has no key. `feedrate schema NAME` prints the JSON Schema, with the meaning and type of each key and those of inner objects; [schemas.json](schemas.json)
+has all. In parentheses is a command that prints the object.";
 
 /// Each object that `--json` prints, with a command that prints it and its keys.
 fn json() -> String {
-    let mut page = format!("# JSON\n\n{MADE}\n\n{JSON_INTRODUCTION}\n");
+    let mut page = format!("# JSON\n\n{MADE}\n\n{JSON_INTRODUCTION}\n\n");
     let known: BTreeSet<&str> = PRINTED_BY.iter().map(|(name, _)| *name).collect();
     let shown = Schema::ALL.map(Schema::name).into_iter().filter(|name| *name != "bench");
     assert_eq!(known, shown.collect());
     for (name, command) in PRINTED_BY {
         let schema = Schema::named(name).unwrap();
-        writeln!(page, "\n## {name}\n\n`{command}` prints `{}`:\n", schema.versioned()).unwrap();
         let whole = schema_of(schema);
-        for (key, of) in whole["properties"].as_object().unwrap() {
-            if ["feedrate", "schema"].contains(&key.as_str()) {
-                continue;
-            }
-            let meaning = of["description"].as_str().unwrap_or_default();
-            let meaning = meaning.split("\n\n").next().unwrap_or_default().replace('\n', " ");
-            item(&mut page, &code(key), "", &meaning);
-        }
+        let keys = whole["properties"].as_object().unwrap().keys();
+        let keys = keys.filter(|key| !["feedrate", "schema"].contains(&key.as_str()));
+        let keys: Vec<String> = keys.map(|key| code(key)).collect();
+        item(&mut page, &code(&schema.versioned()), &code(command), &keys.join(", "));
     }
     page
 }
