@@ -1,6 +1,6 @@
-//! Pages of docs/reference, made from the tables that the program itself reads. Nothing on them is typed.
+//! Generates the pages of docs/reference from the tables of the program, and tests that they are up to date.
 //!
-//! To add one: a function that makes its text, its row in [`PAGES`], its line in docs/SUMMARY.md.
+//! To add a page: a function that returns its text, a row in [`PAGES`], a line in docs/SUMMARY.md.
 
 use super::list::{ListedFamily, listed};
 use super::schema::schema_of;
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// A page: its file, and the function that makes its text.
+/// A page: its file name, and the function that returns its text.
 type Page = (&'static str, fn() -> String);
 
 const PAGES: &[Page] = &[
@@ -32,13 +32,13 @@ const PAGES: &[Page] = &[
 ];
 
 const MADE: &str = "<!-- Made by the program: UPDATE_DOCS=1 cargo test -p feedrate reference -->";
-/// Documented commands that the program's help leaves out: packages and other programs call them.
+/// Commands that are documented but hidden in the program's help, since packages and other programs call them.
 const NOT_IN_HELP: [&str; 3] = ["schema", "completions", "man"];
-/// Columns of help.
+/// Width of the help texts in columns.
 const HELP_WIDTH: usize = 100;
 
 #[test]
-fn reference_pages_are_those_of_the_program() {
+fn reference_pages_are_up_to_date() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
     let mut stale = Vec::new();
     for (name, make) in PAGES {
@@ -198,10 +198,10 @@ fn workloads() -> String {
     page
 }
 
-/// Formats, storages, engines, loaders: families with few members, and those of studies.
+/// The families with few members, such as formats, storages and loaders.
 fn members() -> String {
     let mut page = format!(
-        "# What is built in\n\n{MADE}\n\n`feedrate list FAMILY` prints the same. Options of designs and sources of advice are in parentheses. The guide lists [measured clients](../guide/client.md#measured-clients).\n"
+        "# Built-in formats, storages, loaders and more\n\n{MADE}\n\n`feedrate list FAMILY` prints the same. Options of designs and sources of advice are in parentheses. The guide lists [measured clients](../guide/client.md#measured-clients).\n"
     );
     for (title, key, family) in [
         ("Formats", "`dataset.format`", ListedFamily::Formats),
@@ -252,7 +252,7 @@ name. Definitions are feedrate's unless a source is given. [The numbers](../guid
 ";
 
 fn doubts() -> String {
-    let introduction = "Named reasons not to believe a number. `invalid`: the run must not be used; `warning`: look before you use it; `note`: good to know.";
+    let introduction = "Named reasons not to trust a number. `invalid`: the run must not be used; `warning`: the answer could change; `note`: context.";
     let mut page = format!("# Doubts\n\n{MADE}\n\n{introduction}\n");
     let records: Vec<&DoubtKind> = doubt::DOUBTS.iter().map(|doubt| &doubt.kind).collect();
     let results = feedrate_results::doubt::DOUBTS.iter().map(|doubt| &doubt.kind).collect();
@@ -279,23 +279,23 @@ fn plots() -> String {
     page
 }
 
-/// The line below the program's help, as a table.
+/// The exit codes in the program's help, as a table.
 fn exit_codes() -> String {
     let (_, codes) = EXIT_CODES.split_once(": ").unwrap();
     table(
         "Exit codes",
-        "`dlio_benchmark` has 255 too: more steps are wanted than the data has.",
+        "`dlio_benchmark` also uses 255: more steps are configured than the data has.",
         ["code", "means"],
         {
-            codes.trim_end_matches('.').split("; ").map(|one| {
-                let (code, means) = one.split_once(' ').unwrap();
+            codes.trim_end_matches('.').split("; ").map(|entry| {
+                let (code, means) = entry.split_once(' ').unwrap();
                 [code.to_string(), means.to_string()]
             })
         },
     )
 }
 
-/// A command for each object that `--json` prints, but for that of a hidden command.
+/// An example command for each object that `--json` prints, except in hidden commands.
 const PRINTED_BY: [(&str, &str); 27] = [
     ("run", "feedrate run quickstart --json"),
     ("plan", "feedrate plan quickstart --json"),
@@ -327,8 +327,8 @@ const PRINTED_BY: [(&str, &str); 27] = [
 ];
 
 const JSON_INTRODUCTION: &str = "`--json` prints one object on stdout, on one line; notes and errors go to stderr. Each object begins with `feedrate`, the version of the
-program, and `schema`, its name and version, which is raised when a key goes or changes its meaning; keys may be added. What is not known is `null`
-or has no key. `feedrate schema NAME` prints the JSON Schema, with the meaning and type of each key and those of inner objects; [schemas.json](schemas.json)
+program, and `schema`, its name and version. The version is raised when a key is removed or changes its meaning; keys may be added. Unknown values
+are `null` or left out. `feedrate schema NAME` prints the JSON Schema, with the meaning and type of each key and those of inner objects; [schemas.json](schemas.json)
 has all. In parentheses is a command that prints the object.";
 
 /// Each object that `--json` prints, with a command that prints it and its keys.
@@ -351,7 +351,7 @@ fn json() -> String {
 fn keys() -> String {
     let mut page = format!("# Keys of a workload\n\n{MADE}\n\n{KEYS_INTRODUCTION}\n");
     for (alias, section) in SECTION_ALIASES {
-        writeln!(page, "The section `{section}` may also be called `{alias}`; where both give a key, `{alias}` wins.").unwrap();
+        writeln!(page, "The section `{section}` may also be called `{alias}`; if both set a key, `{alias}` wins.").unwrap();
     }
     let (ignored, keys): (Vec<&KeyInfo>, Vec<_>) =
         KEYS.iter().partition(|key| key.origin == Origin::Ignored);
@@ -382,7 +382,7 @@ fn keys() -> String {
 }
 
 const KEYS_INTRODUCTION: &str = "A workload is a YAML file of these keys. Each can be overridden on the command line, as `reader.batch_size=4` or in
-Hydra's ways: `++workload.reader.batch_size=4`, `+key=value`, `~key`, lists `[64,64]`, dictionaries `{mean:1.0,stdev:0.1}`.
+Hydra's forms: `++workload.reader.batch_size=4`, `+key=value`, `~key`, lists `[64,64]`, dictionaries `{mean:1.0,stdev:0.1}`.
 
 Keys marked * belong to feedrate, the others to DLIO. Keys that are \"not built yet\" are accepted, and refused only where the
 plan would use them. Bytes may have a unit, `8MiB` or `1.5GB`. A time is a number of seconds or a distribution:
