@@ -33,8 +33,7 @@ struct Limits {
 const LIMITS: Limits = Limits { words_per_1000_lines: 6, names: 8, of_functions: 0 };
 
 /// Packages that do not meet [`LIMITS`] yet. Lower the numbers with each improvement, and remove a row when its package meets them.
-const HIGHER_LIMITS: &[(&str, Limits)] =
-    &[("crates/feedrate", Limits { words_per_1000_lines: 50, names: 180, of_functions: 4 })];
+const HIGHER_LIMITS: &[(&str, Limits)] = &[];
 
 pub(super) static PLAIN_LANGUAGE: Check = Check {
     rule: "comments and names use plain language",
