@@ -51,8 +51,8 @@ fn the_help_of_the_program_fits_on_a_screen() {
     `feedrate COMMAND --help` explains a command and its options.
 
     Options of every command: -v, --verbose; -q, --quiet; --color WHEN; -h, --help; -V, --version.
-    Exit codes: 0 fine; 1 the run failed; 2 bad usage or workload; 3 done, but a condition was not
-    met; 4 not decided; 130 interrupted.
+    Exit codes: 0 fine; 1 the run failed; 2 bad usage or workload; 3 done, but a condition was not met;
+    4 not decided; 130 interrupted.
     "#);
 }
 
@@ -69,7 +69,7 @@ fn quiet_and_verbose_do_what_they_say_before_and_behind_the_command() {
     assert_eq!(stderr(&["-q", "run", "workload.yaml"]), "");
     assert_eq!(stderr(&["run", "workload.yaml", "--quiet"]), "");
     for words in [["-v", "run", "workload.yaml"], ["generate", "workload.yaml", "--verbose"]] {
-        assert!(stderr(&words).contains("batches of 4, 1 worker each"), "{words:?}");
+        assert!(stderr(&words).contains("batches of 4, 1 worker per accelerator"), "{words:?}");
     }
     let trials =
         ["scale", "workload.yaml", "--au", "1", "--max", "1", "train.computation_time=0.01"];
@@ -125,7 +125,7 @@ fn a_workload_is_read_from_stdin() {
     }
     // Whoever starts runs would have to hand it on.
     for words in [&["scale", "-"][..], &["advise", "-"], &["slurm", "-"]] {
-        with_stdin(&test, words, TINY).refuses(2, &["stdin", "hint: save it to a file"]);
+        with_stdin(&test, words, TINY).refuses(2, &["stdin", "hint: save the workload to a file"]);
     }
     let study = ["study", "new", "--design", "two_level", "--model", "-", "--factor", "epochs=1,2"];
     with_stdin(&test, &study, TINY).refuses(2, &["`-`", "hint:"]);

@@ -91,7 +91,7 @@ fn ranks_that_read_the_same_do_so_again() {
     let told = String::from_utf8(output.stdout).unwrap();
     assert!(told.contains("2 ranks") && told.contains("read once"), "{told}");
     assert!(told.contains("all ranks read the same, in an epoch"), "{told}");
-    assert!(told.contains("`a.h5` has 900 kB, the log 399.5 kB a file"), "{told}");
+    assert!(told.contains("`a.h5` has 900 kB, but the log has 399.5 kB per file"), "{told}");
     let run = test.feedrate(&["run", "job.yaml", "--json", "--quiet"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let access = &run.json()["access"];

@@ -33,7 +33,7 @@ fn times_have_units() {
         test.feedrate(words).refuses(2, &["it has no unit: write `50s`, or `50ms`"]);
     }
     let gone = test.feedrate(&["study", "run", "study.csv", "--quiet-wait", "5s"]);
-    gone.refuses(2, &["has no option `--quiet-wait`", "leave it out: a run does not wait"]);
+    gone.refuses(2, &["has no option `--quiet-wait`", "leave it out: a run on a busy machine"]);
     let json = test.run_json(&[MEMORY, "--compute", "2ms", "--quiet"]);
     let record = fs::read(test.files_below("results", "record.json").remove(0)).unwrap();
     let record: serde_json::Value = serde_json::from_slice(&record).unwrap();

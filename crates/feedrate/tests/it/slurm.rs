@@ -202,7 +202,7 @@ fn what_a_script_cannot_hold_is_refused() {
     check(&["workload.yaml", "--storage-rate=fast"], &["'fast' for '--storage-rate", "500MB/s"]);
     check(&["workload.yaml", "--nodes=0"], &["--nodes"]);
     check(&["workload.yaml", "--dlio", "--scale=0.5"], &["--scale", "leave"]);
-    check(&["./unet3d_h100.yaml", "--dlio"], &["its own workload", "another name"]);
+    check(&["./unet3d_h100.yaml", "--dlio"], &["its own workload", "rename the file"]);
     check(&["workload.yaml", "reader.batch_size=0"], &["batch_size"]);
     check(&["workload.yaml", "--retry"], &["`--retry` is only for the job of a study"]);
 }
