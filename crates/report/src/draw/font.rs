@@ -1,5 +1,6 @@
 //! Measures, shortens and wraps text in Liberation Sans, whose widths equal those of Arial and Helvetica.
 
+use std::sync::LazyLock;
 use ttf_parser::Face;
 
 /// The font, under the SIL Open Font License, a copy of which is beside it.
@@ -14,7 +15,7 @@ pub(super) const CAPITALS: f64 = 0.72;
 /// The width of a text in the unit of `size`. A character that the font lacks has the width of its replacement.
 pub(super) fn width(text: &str, size: f64) -> f64 {
     let Some(face) = face() else { return 0.0 };
-    let units: f64 = text.chars().map(|c| advance(&face, c)).sum();
+    let units: f64 = text.chars().map(|c| advance(face, c)).sum();
     units * size / f64::from(face.units_per_em())
 }
 
@@ -25,15 +26,23 @@ pub(super) fn shortened(text: &str, size: f64, most: f64) -> String {
     }
     let all: Vec<char> = text.chars().collect();
     let part = |chars: &[char]| chars.iter().collect::<String>();
-    for kept in (1..all.len()).rev() {
+    let shortened_to = |kept: usize| {
         let head = part(&all[..kept / 2]);
         let tail = part(&all[all.len() - kept.div_ceil(2)..]);
-        let short = format!("{}…{}", head.trim_end(), tail.trim_start());
-        if width(&short, size) <= most {
-            return short;
+        format!("{}…{}", head.trim_end(), tail.trim_start())
+    };
+    // A binary search, as more characters are never narrower.
+    let mut fitting = 0;
+    let mut too_many = all.len();
+    while 1 < too_many.saturating_sub(fitting) {
+        let kept = usize::midpoint(fitting, too_many);
+        if width(&shortened_to(kept), size) <= most {
+            fitting = kept;
+        } else {
+            too_many = kept;
         }
     }
-    "…".into()
+    shortened_to(fitting)
 }
 
 /// Several shortened texts. Different texts that would become equal get numbers.
@@ -50,26 +59,11 @@ pub(super) fn shortened_apart(texts: &[String], size: f64, most: f64) -> Vec<Str
 }
 
 /// A text in lines of at most `most`, broken after commas, else at spaces except before a unit, else after punctuation in words, else anywhere. A line
-/// has at least one character.
+/// has at least one character, even if `most` is zero or negative.
 pub(super) fn wrapped(text: &str, size: f64, most: f64) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = text;
-    while !rest.is_empty() && most < width(rest, size) {
-        let ends = rest.char_indices().skip(1).map(|(at, _)| at);
-        let fitting: Vec<usize> =
-            ends.take_while(|at| width(rest[..*at].trim_end(), size) <= most).collect();
-        let signs: [&[char]; 3] = [&[','], &[' '], &['_', '-', '.', '/']];
-        let is_after = |at: usize, signs: &[char]| {
-            let before = rest[..at].trim_end();
-            let is_of_number =
-                rest[..at].ends_with(' ') && before.ends_with(|c: char| c.is_ascii_digit());
-            rest[..at].ends_with(signs) && !is_of_number
-        };
-        let after = signs
-            .into_iter()
-            .find_map(|signs| fitting.iter().rev().find(|at| is_after(**at, signs)));
-        let least = rest.chars().next().map_or(0, char::len_utf8);
-        let end = after.or(fitting.last()).copied().unwrap_or(least);
+    while let Some(end) = line_end(rest, size, most) {
         lines.push(rest[..end].trim_end().to_string());
         rest = rest[end..].trim_start();
     }
@@ -79,9 +73,44 @@ pub(super) fn wrapped(text: &str, size: f64, most: f64) -> Vec<String> {
     lines
 }
 
+/// The end of the first line of a text that is wider than `most`, after at least one character; `None` if the text fits into one line.
+fn line_end(text: &str, size: f64, most: f64) -> Option<usize> {
+    const SIGNS: [&[char]; 3] = [&[','], &[' '], &['_', '-', '.', '/']];
+    let face = face()?;
+    let unit = size / f64::from(face.units_per_em());
+    let least = text.chars().next()?.len_utf8();
+    let mut last_after_signs: [Option<usize>; 3] = [None; 3];
+    let mut last = least;
+    // Widths of the text so far, in units of the font.
+    let mut all = 0.0;
+    let mut without_trailing_blanks = 0.0;
+    for (at, c) in text.char_indices() {
+        if most < without_trailing_blanks * unit {
+            return Some(last_after_signs.into_iter().flatten().next().unwrap_or(last));
+        }
+        if 0 < at {
+            last = at;
+            let before = &text[..at];
+            let is_before_unit =
+                before.ends_with(' ') && before.trim_end().ends_with(|c: char| c.is_ascii_digit());
+            for (place, signs) in last_after_signs.iter_mut().zip(SIGNS) {
+                if before.ends_with(signs) && !is_before_unit {
+                    *place = Some(at);
+                }
+            }
+        }
+        all += advance(face, c);
+        if !c.is_whitespace() {
+            without_trailing_blanks = all;
+        }
+    }
+    (most < all * unit).then(|| last_after_signs.into_iter().flatten().next().unwrap_or(last))
+}
+
 /// The font's face, which a test checks to be valid.
-pub(super) fn face() -> Option<Face<'static>> {
-    Face::parse(SANS, 0).ok()
+pub(super) fn face() -> Option<&'static Face<'static>> {
+    static FACE: LazyLock<Option<Face<'static>>> = LazyLock::new(|| Face::parse(SANS, 0).ok());
+    FACE.as_ref()
 }
 
 /// Width of a character in units of the font.
@@ -122,6 +151,7 @@ mod tests {
             ("record_length_bytes 536.9 MB", 80.0, "record_length_|bytes 536.9 MB"),
             ("prefetch 50 kB", 55.0, "prefetch|50 kB"),
             ("aaaaaaaaaaaa", 30.0, "aaaaa|aaaaa|aa"),
+            ("a  ", 5.6, "a"),
             ("µµ", 1.0, "µ|µ"),
             ("1/2", 0.0, "1|/|2"),
             ("1/2", -2.5, "1|/|2"),
@@ -130,6 +160,20 @@ mod tests {
             ("", -2.5, ""),
         ] {
             assert_eq!(wrapped(text, 10.0, most).join("|"), expected);
+        }
+    }
+
+    #[test]
+    fn a_text_far_too_long_is_wrapped_and_shortened_in_linear_time() {
+        let text = "aµ, 4_".repeat(30_000);
+        let without_blanks = text.replace(' ', "");
+        for most in [f64::NEG_INFINITY, -2.5, 0.0, 1.0, 100.0, 1e5] {
+            let lines = wrapped(&text, 10.0, most);
+            assert_eq!(lines.concat().replace(' ', ""), without_blanks, "{most}");
+            let is_fitting = |line: &String| width(line, 10.0) <= most || line.chars().count() <= 1;
+            assert!(lines.iter().all(is_fitting), "{most}");
+            let short = shortened(&text, 10.0, most);
+            assert!(short == "…" || width(&short, 10.0) <= most, "{most}");
         }
     }
 }

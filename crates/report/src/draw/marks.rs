@@ -89,15 +89,20 @@ pub(super) fn filled(canvas: &mut Canvas, tone: Tone, area: Area, hint: &str) {
     canvas.line(&[(area.right, area.top), (area.right, area.bottom)], stroke);
 }
 
-/// Draws lines of these slopes over an area.
+/// Maximum number of lines of a hatching, enough for a width of ten metres.
+const HATCH_LINES_MAX: f64 = 10_000.0;
+
+/// Draws lines of these slopes over an area, or nothing if the area is too large for any picture.
 pub(super) fn hatch(canvas: &mut Canvas, slopes: &[f64], area: Area, stroke: Stroke) {
-    if !area.width().is_finite() {
-        return;
-    }
     for &slope in slopes {
         let over = slope * area.height();
-        let mut from = area.left - over.max(0.0) + HATCH / 2.0;
-        while from < area.right - over.min(0.0) {
+        let first = area.left - over.max(0.0) + HATCH / 2.0;
+        let count = ((area.right - over.min(0.0) - first) / HATCH).ceil();
+        if !(0.0..=HATCH_LINES_MAX).contains(&count) {
+            continue;
+        }
+        for line in 0..count as u32 {
+            let from = first + HATCH * f64::from(line);
             // The part of the line inside the area; for a vertical line the shares are infinite, which keeps all of it.
             let ends = [(area.left - from) / over, (area.right - from) / over];
             let start = ends[0].min(ends[1]).max(0.0);
@@ -106,7 +111,6 @@ pub(super) fn hatch(canvas: &mut Canvas, slopes: &[f64], area: Area, stroke: Str
             if start < end {
                 canvas.line(&[at(start), at(end)], stroke);
             }
-            from += HATCH;
         }
     }
 }

@@ -294,6 +294,32 @@ fn extreme_numbers_are_drawn() {
         }
     }
     let mut canvas = canvas::Canvas::new(Theme::Light.palette(), 9.0);
-    let endless = Area { left: 0.0, top: 0.0, right: f64::INFINITY, bottom: 9.0 };
-    marks::filled(&mut canvas, Tone::Hue(1), endless, "");
+    let sides = [(0.0, f64::INFINITY), (1e300, 1.1e300), (0.0, 1e12), (9.0, -9.0), (f64::NAN, 9.0)];
+    for (left, right) in sides {
+        marks::filled(&mut canvas, Tone::Hue(1), Area { left, top: 0.0, right, bottom: 9.0 }, "");
+    }
+}
+
+#[test]
+fn names_that_cannot_fit_are_drawn_in_any_size() {
+    let name = "unet3d_h100, record_length_bytes 536.9 MB ".repeat(20);
+    for count in [1, 60, 200] {
+        let names: Vec<String> = (0..count).map(|i| format!("{name}{i}")).collect();
+        let series: Vec<&str> = names.iter().map(String::as_str).collect();
+        for is_on_x in [true, false] {
+            let points: Vec<(f64, f64)> = (0..count).map(|i| (i.into(), i.into())).collect();
+            let mut drawn = figure(&series[..series.len().min(7)], &points);
+            let axes = &mut drawn.panels[0].axes;
+            let axis = if is_on_x { &mut axes.x } else { &mut axes.y };
+            *axis = Axis::categories(&*name, names.clone());
+            drawn.panels[0].title = Some(name.clone());
+            drawn.panels = vec![drawn.panels[0].clone(); 3];
+            drawn.columns = 3;
+            for width_in in [-1.0, 0.0, 0.1, 1.5, 7.0, 40.0, f64::NAN] {
+                let look = Look { width_in: Some(width_in), font_pt: 48.0, theme: Theme::Light };
+                let height_in = draw(&drawn, &look).size_in.1;
+                assert!(height_in.is_finite(), "{count} names, {width_in} in: {height_in}");
+            }
+        }
+    }
 }

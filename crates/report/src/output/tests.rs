@@ -15,6 +15,7 @@ use feedrate_measure::example::simple;
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_WINDOWED, Provenance, Value};
 use feedrate_measure::record::file;
+use feedrate_results::import::fake::Fake;
 use feedrate_results::index::LeftOut;
 use feedrate_results::replan::NO_CHANGES;
 use feedrate_results::run::{Reason, Run};
@@ -298,6 +299,34 @@ fn an_output_has_the_figures_that_it_shows_and_no_others() {
         assert_eq!(has_pictures, output.figures == FigureUse::Pictures, "{}", output.name);
         assert_eq!(has_any, output.figures != FigureUse::Nothing, "{}", output.name);
         assert_eq!(output.text(&made), output.text(&all), "{}", output.name);
+    }
+}
+
+/// Every output of reports on up to 200 levels of a setting and on 60 accelerator counts, with names that no column has room for.
+#[test]
+fn reports_on_many_levels_are_written_in_every_output() {
+    let workload = "a_workload_with_a_long_name_".repeat(6);
+    let threads = |level: u32| Fake { ranks: 1, files: 42, threads: level, ..Fake::default() };
+    let ranks = |level: u32| Fake { ranks: level, files: 42 * u64::from(level), ..Fake::default() };
+    let cases: [(u32, fn(u32) -> Fake); 5] =
+        [(1, threads), (2, threads), (60, threads), (200, threads), (60, ranks)];
+    for (count, fake) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        for level in 1..=count {
+            let start_s = 60.0 * f64::from(level);
+            let slower = 1.0 + 0.01 * f64::from(level);
+            let run = Fake { start_s, slower, ..fake(level) };
+            run.publish(folder.path(), &format!("{workload}/{level}"));
+        }
+        let report =
+            results_report(&[folder.path().into()], None, 1, NO_CHANGES, FigureUse::Pictures)
+                .unwrap();
+        assert_eq!(report.runs.len(), count as usize);
+        assert!(report.runs.iter().all(|run| run.run.has_result()), "{count}");
+        assert!(report.figures.iter().all(|figure| !figure.svg.is_empty()), "{count}");
+        for output in OUTPUTS {
+            assert!(!output.text(&report).is_empty(), "{}: {count}", output.name);
+        }
     }
 }
 
