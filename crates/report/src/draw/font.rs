@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_text_far_too_long_is_wrapped_and_shortened_in_linear_time() {
-        let text = "aµ, 4_".repeat(30_000);
+        let text = "aµ, 4_".repeat(10_000);
         let without_blanks = text.replace(' ', "");
         for most in [f64::NEG_INFINITY, -2.5, 0.0, 1.0, 100.0, 1e5] {
             let lines = wrapped(&text, 10.0, most);

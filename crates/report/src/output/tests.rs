@@ -302,27 +302,29 @@ fn an_output_has_the_figures_that_it_shows_and_no_others() {
     }
 }
 
-/// Every output of reports on up to 200 levels of a setting and on 60 accelerator counts, with names that no column has room for.
+/// Reports on up to 200 levels of a setting and on 60 accelerator counts, with a name that no column has room for.
 #[test]
 fn reports_on_many_levels_are_written_in_every_output() {
     let workload = "a_workload_with_a_long_name_".repeat(6);
     let threads = |level: u32| Fake { ranks: 1, files: 42, threads: level, ..Fake::default() };
     let ranks = |level: u32| Fake { ranks: level, files: 42 * u64::from(level), ..Fake::default() };
-    let cases: [(u32, fn(u32) -> Fake); 5] =
-        [(1, threads), (2, threads), (60, threads), (200, threads), (60, ranks)];
+    let cases: [(u32, fn(u32) -> Fake); 3] = [(1, threads), (200, threads), (60, ranks)];
     for (count, fake) in cases {
         let folder = tempfile::tempdir().unwrap();
         for level in 1..=count {
             let start_s = 60.0 * f64::from(level);
             let slower = 1.0 + 0.01 * f64::from(level);
-            let run = Fake { start_s, slower, ..fake(level) };
-            run.publish(folder.path(), &format!("{workload}/{level}"));
+            let fake = Fake { start_s, slower, ..fake(level) };
+            let run = fake.publish(folder.path(), &level.to_string());
+            let overrides = format!("- workload={workload}\n");
+            std::fs::write(run.join("dlio_config/overrides.yaml"), overrides).unwrap();
         }
-        let report =
-            results_report(&[folder.path().into()], None, 1, NO_CHANGES, FigureUse::Pictures)
-                .unwrap();
+        let paths = [folder.path().into()];
+        let report = results_report(&paths, None, 1, NO_CHANGES, FigureUse::Pictures).unwrap();
         assert_eq!(report.runs.len(), count as usize);
+        assert!(report.runs.iter().all(|run| run.run.workload == workload), "{count}");
         assert!(report.runs.iter().all(|run| run.run.has_result()), "{count}");
+        assert!(!report.figures.is_empty(), "{count}");
         assert!(report.figures.iter().all(|figure| !figure.svg.is_empty()), "{count}");
         for output in OUTPUTS {
             assert!(!output.text(&report).is_empty(), "{}: {count}", output.name);
