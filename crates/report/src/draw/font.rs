@@ -1,6 +1,5 @@
 //! Measures, shortens and wraps text in Liberation Sans, whose widths equal those of Arial and Helvetica.
 
-use std::sync::LazyLock;
 use ttf_parser::Face;
 
 /// The font, under the SIL Open Font License, a copy of which is beside it.
@@ -15,7 +14,7 @@ pub(super) const CAPITALS: f64 = 0.72;
 /// The width of a text in the unit of `size`. A character that the font lacks has the width of its replacement.
 pub(super) fn width(text: &str, size: f64) -> f64 {
     let Some(face) = face() else { return 0.0 };
-    let units: f64 = text.chars().map(|c| advance(face, c)).sum();
+    let units: f64 = text.chars().map(|c| advance(&face, c)).sum();
     units * size / f64::from(face.units_per_em())
 }
 
@@ -99,7 +98,7 @@ fn line_end(text: &str, size: f64, most: f64) -> Option<usize> {
                 }
             }
         }
-        all += advance(face, c);
+        all += advance(&face, c);
         if !c.is_whitespace() {
             without_trailing_blanks = all;
         }
@@ -108,9 +107,8 @@ fn line_end(text: &str, size: f64, most: f64) -> Option<usize> {
 }
 
 /// The font's face, which a test checks to be valid.
-pub(super) fn face() -> Option<&'static Face<'static>> {
-    static FACE: LazyLock<Option<Face<'static>>> = LazyLock::new(|| Face::parse(SANS, 0).ok());
-    FACE.as_ref()
+pub(super) fn face() -> Option<Face<'static>> {
+    Face::parse(SANS, 0).ok()
 }
 
 /// Width of a character in units of the font.

@@ -102,7 +102,7 @@ fn glyphs(text: &Text) -> Option<Path> {
     for c in text.text.chars() {
         // A blank has no outline.
         let _ = face.outline_glyph(face.glyph_index(c).unwrap_or_default(), &mut glyphs);
-        glyphs.left += glyphs.unit * font::advance(face, c);
+        glyphs.left += glyphs.unit * font::advance(&face, c);
     }
     glyphs.path.finish()
 }
