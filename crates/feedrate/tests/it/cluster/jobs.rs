@@ -88,7 +88,7 @@ fn a_job_that_is_broken_off_keeps_its_record_and_goes_on_when_requeued() {
     assert_eq!((records.len(), &records[0]["complete"]), (1, &false.into()));
     assert_eq!(records[0]["stopped_because"], "interrupted");
     let output = cluster.output(&job);
-    assert!(output.contains("error: interrupted: the run is not whole"), "{output}");
+    assert!(output.contains("error: interrupted: the run is incomplete"), "{output}");
     assert!(!output.contains("the run failed"), "{output}");
 
     let shorter = ["train.computation_time=0.05", "train.epochs=50", "--mpi=pmi2"];

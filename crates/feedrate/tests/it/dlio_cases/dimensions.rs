@@ -113,7 +113,7 @@ fn picture(format: &'static str, element: &str, shape: Vec<u64>) -> Case {
 
 fn warned(ran: &Ran) -> Result<(), String> {
     ran.trained()?;
-    let told = ran.answer.stderr.matches("elements are uint8").count();
+    let told = ran.answer.stderr.matches("elements become uint8").count();
     super::expect("warnings of another type", &told, &1)
 }
 
