@@ -1,5 +1,5 @@
 //! A fair counting semaphore: permits are granted in the order of arrival. It is used only if the plan limits concurrent decoding or
-//! reads, or if one worker reads for others.
+//! reads, or if one worker reads on behalf of other workers.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 

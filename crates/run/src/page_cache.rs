@@ -103,7 +103,7 @@ impl CacheBefore {
 /// State of the caches when an epoch has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct CacheAfter {
-    /// Opens since the epoch began, not counting those of the epoch's reads.
+    /// Opens since the epoch began, not counting opens by the epoch's reads.
     opens: u64,
     bytes: Option<u64>,
 }

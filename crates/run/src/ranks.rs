@@ -89,7 +89,7 @@ impl Ranks {
         all.iter().map(|bytes| decoded(bytes)).collect()
     }
 
-    /// Synchronises `clock` with that of rank 0 and gathers the description of every process on rank 0. Returns an empty list on the
+    /// Synchronises `clock` with the clock of rank 0 and gathers the description of every process on rank 0. Returns an empty list on the
     /// other ranks, and in a run of one process.
     ///
     /// # Errors

@@ -113,7 +113,7 @@ struct TraceLines {
     counts: TraceCounts,
 }
 
-/// A complete event. Times are since the start of the run.
+/// A complete event. Times count from the start of the run.
 struct TraceEvent<'a> {
     category: &'a str,
     name: &'a str,
@@ -262,7 +262,7 @@ impl TraceLines {
             CheckpointKind::Load => "restart",
         };
         for rank in &checkpoint.ranks {
-            // A thread of its own, since steps continue while a checkpoint is written in the background.
+            // A separate thread, since steps continue while a checkpoint is written in the background.
             let thread = (rank.rank + 1) * THREADS_EACH + THREADS_EACH - 1;
             self.name_thread(thread, "checkpoints")?;
             let args = format!(

@@ -57,7 +57,7 @@ pub struct Training<'d> {
     pub copying: Option<Copying>,
     /// Driver of the training epochs.
     pub driver: &'d mut RealDriver,
-    /// Driver of the evaluations, which have files of their own.
+    /// Driver of the evaluations, which read separate files.
     pub evaluation: Option<&'d mut RealDriver>,
 }
 
@@ -409,7 +409,7 @@ fn record_checkpoints(saver: &mut Option<Saver>, record: &mut Record) {
     }
 }
 
-/// Returns start and end of an epoch: from the start of its first block to the end of its last. The driver's set-up before and
+/// Returns the start and end of an epoch: from the start of its first block to the end of its last. The driver's set-up before and
 /// after is not part of the epoch.
 fn extent(accelerators: &[AcceleratorEpoch], now_ns: u64) -> (u64, u64) {
     let blocks = accelerators.iter().flat_map(|accelerator| &accelerator.blocks);

@@ -87,7 +87,7 @@ impl<'o> Pieces<'o> {
         })
     }
 
-    /// Writes the last piece. Returns length and CRC-32 of the file.
+    /// Writes the last piece. Returns the length and CRC-32 of the file.
     pub(super) fn finish(mut self) -> io::Result<(u64, u32)> {
         self.flush()?;
         self.output.end()?;

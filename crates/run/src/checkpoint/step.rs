@@ -1,5 +1,5 @@
 //! Tracks the files of checkpoints by their manifests, which are beside the checkpoints' folders. Only files that a manifest names are
-//! overwritten or removed; files of others are kept. Formats and plans are handled elsewhere.
+//! overwritten or removed; foreign files are kept. Formats and plans are handled elsewhere.
 
 use super::manifest::{CheckpointFile, CheckpointFiles, CheckpointManifest, MANIFEST_BYTES_MAX};
 use crate::clock::Clock;
@@ -39,8 +39,8 @@ fn manifest_name(folder: &str) -> String {
     format!(".{folder}{MANIFEST_SUFFIX}")
 }
 
-/// Lists epoch and step of the checkpoints in `root`, in order. It goes by names only: those of folders, and those of manifests or
-/// temporary files beside them.
+/// Lists the epoch and step of each checkpoint in `root`, in order. Checkpoints are recognised by names only: names of
+/// folders, and of the manifests or temporary files beside them.
 pub(super) fn list_steps(root: &Path) -> Result<BTreeSet<(u32, u64)>, StorageError> {
     let names = storage::open("file", root)?.list("")?;
     let steps = names.iter().filter_map(|name| {
@@ -91,7 +91,7 @@ impl StepFolder {
         Ok(Some(manifest))
     }
 
-    /// Whether the checkpoint's path does not exist or is a folder. A link may lead to files of others and is refused.
+    /// Whether the checkpoint's path does not exist or is a folder. A link is refused, since it may lead to foreign files.
     fn is_folder(&self) -> io::Result<bool> {
         Ok(matches!(NameKind::at_path(&self.path)?, None | Some(NameKind::Folder)))
     }
@@ -244,8 +244,8 @@ impl CheckpointSet {
     }
 }
 
-/// Rewrites a manifest as that of an incomplete checkpoint, before the first file is removed. Files that were changed since they were
-/// written are dropped from it.
+/// Marks the checkpoint as incomplete in its manifest, before the first file is removed. Files that were changed since they were written
+/// are dropped from the manifest.
 pub(super) fn begin_removal(
     manifest: &CheckpointManifest,
     storage: &dyn Storage,

@@ -151,7 +151,7 @@ pub struct RankNode {
     pub node: u32,
     /// Number of machines.
     pub nodes: u32,
-    /// Number of the process among those of its machine, from 0.
+    /// Index of the process among the processes of its machine, from 0.
     pub local_rank: u32,
     /// Number of processes on its machine.
     pub local_size: u32,
@@ -175,7 +175,7 @@ pub enum CommError {
     Missing {
         /// The ranks that did not arrive.
         ranks: Vec<u32>,
-        /// How long the others waited.
+        /// How long the other ranks waited.
         waited: Duration,
     },
     /// This process was interrupted.
@@ -191,7 +191,7 @@ pub enum CommError {
     },
 }
 
-/// How a rank ended before the others.
+/// Reason why a rank ended before the other ranks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum End {
     /// It was interrupted, which is no failure.

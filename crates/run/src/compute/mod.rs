@@ -24,7 +24,7 @@ pub trait Devices: Send {
     /// Checks that no device has failed.
     ///
     /// # Errors
-    /// A description of the failure; steps begun on that device never end.
+    /// A description of the failure; steps that were started on that device never end.
     fn check(&mut self) -> Result<(), String>;
 }
 

@@ -1,4 +1,4 @@
-//! Keeps samples in memory after their first read. Each accelerator, or group of accelerators, has a memory of its own, as each
+//! Keeps samples in memory after their first read. Each accelerator, or group of accelerators, has its own memory, as each
 //! process of a real job has.
 
 use feedrate_spec::plan::order::SampleId;

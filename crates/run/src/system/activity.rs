@@ -1,4 +1,4 @@
-//! Measures the activity of a disk and of the processors before a run, and doubts the run if others use them.
+//! Measures how busy a disk and the processors are before a run, and raises a doubt if other processes use them.
 
 use super::mount::{block_device, mount_of};
 use super::proc::{DeviceReads, Proc, Totals};
@@ -11,26 +11,26 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Activity during a measurement. For a folder without a local device (tmpfs, NFS) only that of the processors is known.
+/// Activity during a measurement. The values of the disk are unknown for a folder without a local device (tmpfs, NFS).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineActivity {
     /// Duration of the measurement.
     pub duration_s: f64,
-    /// Name of the disk, as the kernel calls it.
+    /// Kernel name of the disk.
     pub device: Option<String>,
     /// Share of the time in which the disk was busy.
     pub device_busy_share: Option<f64>,
-    /// Bytes read from the disk in a second.
+    /// Bytes read from the disk per second.
     pub device_read_bytes_per_second: Option<f64>,
-    /// Bytes written to the disk in a second.
+    /// Bytes written to the disk per second.
     pub device_written_bytes_per_second: Option<f64>,
     /// Busy share of all processors.
     pub cpu_busy_share: Option<f64>,
 }
 
-/// Upper limit of the disk's busy share that the system's own writes cause.
+/// Busy share of the disk above which a run is doubted. Background writes of the system stay below it.
 const DEVICE_BUSY_SHARE_MAX: f64 = 0.05;
-/// Upper limit of the processors' busy share that the system's daemons cause.
+/// Busy share of the processors above which a run is doubted. The daemons of the system stay below it.
 const CPU_BUSY_SHARE_MAX: f64 = 0.25;
 
 /// Measures the activity of the disk below `folder` and of the processors for `duration`, or until `stop` is set.
@@ -53,7 +53,7 @@ pub fn activity(
 
 impl MachineActivity {
     fn new(added: Totals, duration_s: f64) -> Self {
-        let per_second = |added: Option<u64>| added.map(|added| added as f64 / duration_s);
+        let per_second = |total: Option<u64>| total.map(|total| total as f64 / duration_s);
         MachineActivity {
             duration_s,
             device: None,
@@ -64,7 +64,7 @@ impl MachineActivity {
         }
     }
 
-    /// Returns the doubt of a run that begins while others use the disk or the processors. Unknown shares raise no doubt.
+    /// Returns a doubt if other processes use the disk or the processors when the run starts. Unknown shares raise no doubt.
     pub fn doubt(&self) -> Option<PlanDoubt> {
         let exceeds = |share: Option<f64>, max| share.is_some_and(|share| share > max);
         if !exceeds(self.device_busy_share, DEVICE_BUSY_SHARE_MAX)
@@ -83,7 +83,7 @@ impl MachineActivity {
         Some(PlanDoubt {
             name: "device_not_quiet".into(),
             evidence: format!("before the run, {}", facts.join(", ")),
-            advice: "find out what else uses the machine; set the rows back to `N` and run again"
+            advice: "find out which other processes use the machine; mark the rows as pending (`N`) and run them again"
                 .into(),
         })
     }
@@ -107,7 +107,7 @@ fn busy(share: f64) -> String {
     format!("busy {:.0} % of the time", share * 100.0)
 }
 
-/// Returns name and `major:minor` of the disk of a partition.
+/// Returns the name and the `major:minor` number of the disk that contains a partition.
 fn disk_of_partition(device: &str) -> Option<(String, String)> {
     let folder = block_device(device)?;
     let name = Path::new(&folder).file_name()?.to_string_lossy().into_owned();

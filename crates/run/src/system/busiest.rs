@@ -15,7 +15,7 @@ const NICE: i32 = 19;
 /// Busy share of all processors from which another process may have disturbed the work.
 const BUSY_SHARE_MIN: f64 = 0.5;
 
-/// Watches the other processes from a thread of its own until [`BusiestWatch::finish`].
+/// Watches the other processes from a separate thread until [`BusiestWatch::finish`].
 pub(super) struct BusiestWatch {
     /// Dropped to end the delay.
     running: mpsc::Sender<()>,

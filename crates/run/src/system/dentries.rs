@@ -3,7 +3,7 @@
 use feedrate_data::manifest::DropMark;
 use std::{fs, io};
 
-/// Drops all unused dentries and inodes; those of files in the page cache are kept. It needs root and a writable `/proc/sys`, which
+/// Drops all unused dentries and inodes, except for files in the page cache. It needs root and a writable `/proc/sys`, which
 /// most containers do not have.
 ///
 /// # Errors

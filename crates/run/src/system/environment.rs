@@ -1,4 +1,4 @@
-//! Settings and load of the machine before a run, which the record of the run does not contain.
+//! Machine settings and load before a run, as far as the record of the run does not contain them.
 
 use super::facts::{colon_pairs, memory_in};
 use super::mount::{block_device, mount_of, read_line};
@@ -12,15 +12,15 @@ use std::process::Command;
 /// The environment of a run. Values that do not exist or may not be read are unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
-    /// The program that ran, with its version.
+    /// Name and version of the program.
     pub program: String,
     /// Time since the machine was started.
     pub uptime_s: Option<f64>,
     /// Processes that ran or waited for a disk, averaged over 1, 5 and 15 minutes.
     pub load_average: Option<[f64; 3]>,
-    /// Frequency governors of the processors, each once.
+    /// Frequency governors of the processors, without duplicates.
     pub cpu_governors: Option<Vec<String>>,
-    /// The driver of the processors' frequency.
+    /// CPU frequency driver.
     pub cpu_frequency_driver: Option<String>,
     /// Whether processors may temporarily exceed their base frequency.
     pub cpu_boost: Option<bool>,
@@ -28,7 +28,7 @@ pub struct Environment {
     pub transparent_hugepages: Option<String>,
     /// Memory that is available without swapping.
     pub memory_available_bytes: Option<u64>,
-    /// Data that was written and is not on a device yet.
+    /// Written data that is not on a device yet.
     pub memory_dirty_bytes: Option<u64>,
     /// Size of the swap space.
     pub swap_total_bytes: Option<u64>,
@@ -38,11 +38,11 @@ pub struct Environment {
     pub swappiness: Option<u32>,
     /// Memory limit of this process's control group.
     pub cgroup_memory_max_bytes: Option<u64>,
-    /// Processor time that the control group may use, in processors.
+    /// CPU quota of the control group, as a number of processors.
     pub cgroup_cpus_max: Option<f64>,
     /// Kind of the container that this process runs in, if it is known.
     pub container: Option<String>,
-    /// Limits of the files that a process may have open.
+    /// Limits on the number of open files of a process.
     pub open_files: OpenFiles,
     /// The disk below the dataset.
     pub data_disk: Option<Disk>,
@@ -52,19 +52,19 @@ pub struct Environment {
     pub git: Option<Git>,
 }
 
-/// Limits of open files; `None` is no limit.
+/// Limits on the number of open files; `None` means unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenFiles {
     /// The limit in effect.
     pub soft: Option<u64>,
-    /// The limit up to which a process may raise the soft one, as a run does.
+    /// The value to which a process may raise the soft limit. Each run does this.
     pub hard: Option<u64>,
 }
 
 /// Settings of a disk's queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disk {
-    /// Name of the disk, as the kernel calls it: `nvme0n1`.
+    /// Kernel name of the disk: `nvme0n1`.
     pub name: String,
     /// I/O scheduler.
     pub scheduler: Option<String>,
@@ -81,7 +81,7 @@ pub struct Git {
     pub commit: String,
 }
 
-/// The program and the paths of a study that an environment describes.
+/// The inputs of [`environment`]: the program, and the paths of a study.
 #[derive(Clone, Copy, Debug)]
 pub struct EnvironmentPaths<'a> {
     /// Name and version of the program.
@@ -163,7 +163,7 @@ fn governors(cpus: &Path) -> Option<Vec<String>> {
     (!found.is_empty()).then(|| found.into_iter().collect())
 }
 
-/// Returns whether boosting is enabled. Intel's driver has a setting of its own with the opposite meaning.
+/// Returns whether boosting is enabled. Intel's driver has a separate setting with the opposite meaning.
 fn boost(cpu: &Path) -> Option<bool> {
     match read_line(&cpu.join("intel_pstate/no_turbo")) {
         Some(off) => Some(off != "1"),
@@ -171,7 +171,7 @@ fn boost(cpu: &Path) -> Option<bool> {
     }
 }
 
-/// Returns the word in brackets, by which the kernel marks the selected one of several values.
+/// Returns the word in brackets. The kernel marks the selected value of a list in this way.
 fn selected(text: &str) -> Option<String> {
     let (_, from) = text.split_once('[')?;
     Some(from.split_once(']')?.0.to_string())
@@ -193,13 +193,13 @@ fn current_cgroup(root: &Path) -> Option<PathBuf> {
 }
 
 fn container(root: &Path) -> Option<String> {
-    let marks = [
+    let markers = [
         (".dockerenv", "docker"),
         ("run/.containerenv", "podman"),
         (".singularity.d", "apptainer"),
     ];
-    let mark = marks.iter().find(|(mark, _)| root.join(mark).exists());
-    mark.map(|(_, name)| (*name).to_string())
+    let found = markers.iter().find(|(marker, _)| root.join(marker).exists());
+    found.map(|(_, name)| (*name).to_string())
 }
 
 fn disk_below(folder: &Path) -> Option<Disk> {
@@ -220,8 +220,8 @@ fn disk_at(disk: &Path) -> Disk {
 /// Returns the commit in the folder of `file`; `None` without git or outside a repository.
 fn git(file: &Path) -> Option<Git> {
     let file = std::path::absolute(file).ok()?;
-    // The repository may come from others. Unlike `git status`, this command reads neither index nor files and therefore runs no
-    // filter or monitor that the repository configures.
+    // The repository is not trusted. Unlike `git status`, this command reads neither the index nor files, so it runs no filter or
+    // monitor that the repository configures.
     let arguments = ["-c", "core.fsmonitor=false", "rev-parse", "--verify", "HEAD"];
     let output = Command::new("git").arg("-C").arg(file.parent()?).args(arguments).output().ok()?;
     let commit = String::from_utf8_lossy(&output.stdout).trim().to_string();
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_study_in_git_has_a_commit_and_its_repository_runs_no_program() {
+    fn the_commit_of_a_study_is_found_without_running_programs_of_its_repository() {
         let root = tree(&[("study/a.csv", "1"), ("study/.gitattributes", "* filter=x")]);
         let study = root.path().join("study/a.csv");
         assert_eq!(git(&study), None);

@@ -1,4 +1,4 @@
-//! Writes statistics of the machine for every second, in the form of `iostat -mdxtcy -o JSON`. It reads `/proc` on a thread of its own,
+//! Writes statistics of the machine for every second, in the form of `iostat -mdxtcy -o JSON`. It reads `/proc` on a separate thread,
 //! so that training never waits for it.
 
 use crate::new_file::NewFile;

@@ -60,7 +60,7 @@ fn striping(lfs: &str, folder: &Path) -> Option<String> {
     (output.status.success() && !striping.is_empty()).then_some(striping)
 }
 
-/// Returns the folder in `/sys` of a `major:minor` device; for a partition that of its disk.
+/// Returns the folder in `/sys` of a `major:minor` device. A partition has the folder of its disk.
 pub(super) fn block_device(device: &str) -> Option<String> {
     let link = fs::canonicalize(format!("/sys/dev/block/{device}")).ok()?;
     let disk = if link.join("partition").exists() { link.parent()?.to_path_buf() } else { link };

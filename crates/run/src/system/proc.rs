@@ -19,7 +19,7 @@ pub(super) struct Totals {
     pub(super) counts: Sample,
     /// Reads of the device as they were requested, before the kernel merged some.
     pub(super) device_reads: Option<u64>,
-    /// Time in which the device was busy.
+    /// Time that the device was busy.
     pub(super) device_busy_ms: Option<u64>,
 }
 

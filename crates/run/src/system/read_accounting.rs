@@ -3,7 +3,7 @@
 //! The kernel adds to `read_bytes` in `task_io_account_read`. It is called by `submit_bio` (block/blk-core.c) for a process's requests
 //! to block devices, and by NFS (fs/nfs/read.c, direct.c). FUSE, and with it virtiofs, does not call it since Linux 5.8. 9p, Ceph, SMB
 //! and AFS count in netfs (fs/netfs), often in a kernel thread instead of the process. OpenZFS counts the bytes that `read` returns,
-//! including those from its cache. Lustre, GPFS, BeeGFS and others outside the kernel differ by version.
+//! including those from its cache. Lustre, GPFS, BeeGFS and other file systems outside the kernel differ by version.
 
 /// File systems on block devices, whose reads `submit_bio` counts, and NFS. Stacked and in-memory file systems are counted correctly too:
 /// overlayfs and ecryptfs read through the file system below, and tmpfs has no device.

@@ -1,4 +1,4 @@
-//! Samples the machine and the workers during a run, on a thread of its own that training and reading never wait for.
+//! Samples the machine and the workers during a run, on a separate thread that training and reading never wait for.
 //!
 //! The session also takes a sample itself whenever an epoch, a checkpoint or a copy begins or ends, so that no sample extends over
 //! such a boundary.

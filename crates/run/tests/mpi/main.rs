@@ -260,7 +260,7 @@ fn a_library_of_another_mpi_than_the_launchers_is_refused() {
         let ranks = mpi.ranks("contract");
         assert_eq!(ranks.code, Some(2), "{}: {ranks}", mpi.run.display());
         assert!(
-            ranks.out.contains(&format!("the MPI library is not of its kind: {other}")),
+            ranks.out.contains(&format!("the MPI library belongs to another MPI: {other}")),
             "{ranks}"
         );
         assert!(ranks.out.contains("hint: start with the `mpirun` of the same MPI"), "{ranks}");

@@ -1,6 +1,6 @@
 //! The values of handles and constants, which differ between MPI libraries.
 //!
-//! A handle is stored as a `usize`. Open MPI's handles are pointers, and those of the standard are pointers that hold numbers. MPICH's
+//! A handle is stored as a `usize`. Open MPI's handles are pointers, and the standard's handles are pointers that hold numbers. MPICH's
 //! are C ints: the calling conventions of 64-bit Linux pass them in the low half of the same registers, and on little-endian machines
 //! a library that writes one writes the low half of a `usize` that was 0.
 

@@ -140,7 +140,7 @@ impl Calls {
         Ok((rank as u32, size as u32))
     }
 
-    /// Creates a group of the same processes with messages of its own. Blocks until all call it.
+    /// Creates a group of the same processes with separate messages. Blocks until all call it.
     pub(super) fn duplicate(&self, group: RankGroup) -> Result<RankGroup, CommError> {
         // SAFETY: a live communicator.
         let copy =
@@ -167,7 +167,7 @@ impl Calls {
         part.map(RankGroup)
     }
 
-    /// Returns name and version as the library describes them. May be called before `init`.
+    /// Returns the name and version that the library reports. May be called before `init`.
     pub(super) fn version(&self) -> String {
         let text = self.text(|text, len| {
             // SAFETY: `text` holds more than any library's MPI_MAX_LIBRARY_VERSION_STRING.
@@ -183,7 +183,7 @@ impl Calls {
         self.start("MPI_Ibarrier", |request| unsafe { (self.functions.ibarrier)(group.0, request) })
     }
 
-    /// Starts to copy the `bytes` of rank 0 into those of all.
+    /// Starts to copy the `bytes` of rank 0 to all ranks.
     ///
     /// # Safety
     /// `bytes` must neither move nor be accessed until the operation is done.

@@ -1,11 +1,11 @@
-//! Errors of connecting the ranks, with hints.
+//! Errors that occur when the ranks connect, with hints for the user.
 
 use super::launcher::{Launched, MpiLauncher};
 use crate::comm::CommError;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// An error of connecting the ranks.
+/// The ranks could not connect.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// No MPI library could be opened.
@@ -16,53 +16,54 @@ pub enum ConnectError {
         /// The files that were tried, and why each failed.
         tried: Vec<(PathBuf, String)>,
     },
-    /// The library does not fit the launcher: it is of another family, or takes each process for the only rank.
+    /// The library does not match the launcher: it belongs to another MPI implementation, or it regards each process as the only rank.
     #[error("{} started rank {}{}, and the MPI library {problem}", launched.launcher, launched.rank, size_text(launched.size))]
-    Unfit {
+    WrongLibrary {
         /// The launcher's description of this process.
         launched: Launched,
-        /// Predicate that describes the library.
+        /// Description of the library that completes the sentence "the MPI library …".
         problem: String,
     },
     /// The library was built without support for threads.
-    #[error("the MPI library cannot be used by a process with threads: {library}")]
-    Threads {
-        /// Its path and version.
+    #[error("the MPI library does not support multithreaded processes: {library}")]
+    NoThreadSupport {
+        /// Path and version of the library.
         library: String,
     },
     /// MPI was initialized before in this process.
-    #[error("this process has joined its ranks before")]
-    Again,
+    #[error("this process has already connected to its ranks")]
+    AlreadyConnected,
     /// The ranks could not connect.
     #[error(transparent)]
     Comm(#[from] CommError),
 }
 
 impl ConnectError {
-    /// Returns advice.
+    /// Returns a hint on how to fix the cause, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             ConnectError::NoLibrary { launched, .. } => Some(match launched {
                 Some(launched) => format!(
-                    "give the library of the MPI that started the ranks by `--mpi-library PATH`: {}",
+                    "use `--mpi-library PATH` with the library of the MPI that started the ranks: {}",
                     library_files(launched.launcher)
                 ),
-                None => "`--mpi-library` wants the path of a libmpi.so".to_owned(),
+                None => "`--mpi-library` expects the path of a libmpi.so".to_owned(),
             }),
-            ConnectError::Unfit { launched, .. } => Some(remedy(launched.launcher)),
-            ConnectError::Threads { .. } => {
-                Some("use one that grants MPI_THREAD_FUNNELED or more".to_owned())
-            }
-            ConnectError::Again => None,
+            ConnectError::WrongLibrary { launched, .. } => Some(remedy(launched.launcher)),
+            ConnectError::NoThreadSupport { .. } => Some(
+                "use a library that supports MPI_THREAD_FUNNELED or a higher thread level"
+                    .to_owned(),
+            ),
+            ConnectError::AlreadyConnected => None,
             ConnectError::Comm(error) => error.hint().map(str::to_owned),
         }
     }
 
-    /// Whether this process reports the error. Errors that all ranks have are reported by rank 0 only.
+    /// Whether this process reports the error. Errors that occur on all ranks are reported by rank 0 only.
     pub fn must_report(&self) -> bool {
         match self {
             ConnectError::NoLibrary { launched: Some(launched), .. }
-            | ConnectError::Unfit { launched, .. } => launched.rank == 0,
+            | ConnectError::WrongLibrary { launched, .. } => launched.rank == 0,
             _ => true,
         }
     }
@@ -79,7 +80,7 @@ fn no_library(launched: Option<&Launched>, tried: &[(PathBuf, String)]) -> Strin
         None => "the MPI library cannot be opened".to_owned(),
     };
     for (path, error) in tried {
-        // Messages of the loader often begin with the path.
+        // Messages of the dynamic linker often begin with the path.
         let name = path.display().to_string();
         let reason = error.strip_prefix(&format!("{name}: ")).unwrap_or(error);
         let _ = write!(text, "; `{name}`: {reason}");
@@ -102,16 +103,16 @@ fn library_files(launcher: MpiLauncher) -> &'static str {
 fn remedy(launcher: MpiLauncher) -> String {
     match launcher {
         MpiLauncher::OpenMpi | MpiLauncher::Hydra | MpiLauncher::Pmix => format!(
-            "start with the `mpirun` of the same MPI, or name the launcher's own library by `--mpi-library PATH`: {}",
+            "start with the `mpirun` of the same MPI, or use `--mpi-library PATH` with the launcher's library: {}",
             library_files(launcher)
         ),
         MpiLauncher::Slurm => "start with `srun --mpi=pmix` (Open MPI) or `srun --mpi=pmi2` (MPICH and its family); \
                             `srun --mpi=list` lists the available ones"
             .to_owned(),
-        MpiLauncher::SlurmPmi => "`--mpi=pmi2` goes with MPICH and its family: name such a library by `--mpi-library PATH`, \
+        MpiLauncher::SlurmPmi => "`--mpi=pmi2` requires MPICH or its family: use `--mpi-library PATH` with such a library, \
                                or start with `srun --mpi=pmix` for Open MPI"
             .to_owned(),
-        MpiLauncher::SlurmPmix => "`--mpi=pmix` goes with Open MPI: name such a library by `--mpi-library PATH`, or start \
+        MpiLauncher::SlurmPmix => "`--mpi=pmix` requires Open MPI: use `--mpi-library PATH` with such a library, or start \
                                 with `srun --mpi=pmi2` for MPICH and its family"
             .to_owned(),
     }
@@ -125,7 +126,10 @@ mod tests {
     fn each_launcher_has_its_remedy() {
         let check = |launcher, words: &str| {
             let launched = Launched { rank: 0, size: Some(4), local_size: None, launcher };
-            let error = ConnectError::Unfit { launched, problem: "is not of its kind".to_owned() };
+            let error = ConnectError::WrongLibrary {
+                launched,
+                problem: "belongs to another MPI".to_owned(),
+            };
             let hint = error.hint().unwrap();
             assert!(hint.contains(words), "{hint}");
         };

@@ -1,9 +1,9 @@
 //! Files that all ranks read together, by MPI-IO. The library decides which rank reads which part from the file system. A read cannot
-//! be interrupted; if a rank is lost, the processes of the others are aborted.
+//! be interrupted; if a rank is lost, the processes of the other ranks are aborted.
 
 use super::abi::{Abi, Handle, MpiStatus};
 use super::calls::{Calls, FileFunctions, RankGroup};
-use super::link::{Link, one_thread};
+use super::link::{Link, wrong_thread};
 use super::state::RankState;
 use crate::comm::{CommError, SharedFile, SharedFiles};
 use std::ffi::{CString, c_int};
@@ -52,7 +52,7 @@ impl FileGroup {
     fn check_call(&self, call: &'static str) -> Result<(), CommError> {
         self.state.check_call(call)?;
         match self.thread {
-            Some(thread) if thread != std::thread::current().id() => Err(one_thread(call)),
+            Some(thread) if thread != std::thread::current().id() => Err(wrong_thread(call)),
             _ => Ok(()),
         }
     }

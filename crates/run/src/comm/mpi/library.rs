@@ -1,5 +1,5 @@
-//! Finds and opens the MPI library: the requested one, or one of the launcher's family, first in the launcher's own installation and then
-//! by the system's loader.
+//! Finds and opens the MPI library: the requested one, otherwise one that belongs to the launcher's MPI implementation. It is searched for in
+//! the launcher's installation first, then by the dynamic linker.
 
 use super::abi::{MPICH, STANDARD, open_mpi};
 use super::calls::Calls;
@@ -28,7 +28,7 @@ const LAUNCHERS: &[&str] = &[
     "prted",
     "prte",
 ];
-/// Number of ancestor processes that are searched for a launcher; between launcher and rank may be shells, Python or profilers.
+/// Number of ancestor processes that are searched for a launcher. Shells, Python or profilers may run between the launcher and the rank.
 const ANCESTORS_MAX: usize = 6;
 
 /// An opened library.
@@ -37,19 +37,19 @@ pub(super) struct OpenedLibrary {
     pub(super) path: PathBuf,
 }
 
-/// A file that could not be used, and why.
-pub(super) type Tried = (PathBuf, String);
+/// The path of a library that could not be used, and the reason.
+pub(super) type RejectedLibrary = (PathBuf, String);
 
 /// Opens the first usable library of `candidates`.
-pub(super) fn open_first(candidates: Vec<PathBuf>) -> Result<OpenedLibrary, Vec<Tried>> {
-    let mut tried = Vec::new();
+pub(super) fn open_first(candidates: Vec<PathBuf>) -> Result<OpenedLibrary, Vec<RejectedLibrary>> {
+    let mut rejected = Vec::new();
     for path in candidates {
         match open(&path) {
             Ok(calls) => return Ok(OpenedLibrary { calls, path }),
-            Err(error) => tried.push((path, error)),
+            Err(error) => rejected.push((path, error)),
         }
     }
-    Err(tried)
+    Err(rejected)
 }
 
 fn open(path: &Path) -> Result<Calls, String> {
@@ -79,7 +79,7 @@ fn address(library: &Library, symbol: &str) -> Option<usize> {
 }
 
 fn missing(symbol: &str) -> String {
-    format!("`{symbol}` is not in it")
+    format!("symbol `{symbol}` not found")
 }
 
 /// Whether a library has the ABI of the MPI standard, by the file name that the standard prescribes.
@@ -89,8 +89,8 @@ fn is_standard(path: &Path) -> bool {
     })
 }
 
-/// Returns the libraries to try for ranks started by `launcher`. Existing files in `folders` come first, then names for the system's
-/// loader.
+/// Returns the libraries to try, in order, for ranks started by `launcher`: existing files in `folders`, then names that the dynamic linker
+/// resolves.
 pub(super) fn candidates(launcher: Option<MpiLauncher>, folders: &[PathBuf]) -> Vec<PathBuf> {
     let names: Vec<&str> = match launcher {
         Some(MpiLauncher::OpenMpi) => OPEN_MPI_NAMES.to_vec(),
@@ -163,7 +163,7 @@ mod tests {
         let tried = open_first(vec![PathBuf::from("/etc/hostname")]).err().unwrap();
         assert!(tried[0].1.contains("/etc/hostname"), "{tried:?}");
         let libc = open_first(vec![PathBuf::from("libc.so.6")]).err().unwrap();
-        assert_eq!(libc[0].1, "`MPI_Init_thread` is not in it");
+        assert_eq!(libc[0].1, "symbol `MPI_Init_thread` not found");
     }
 
     #[test]

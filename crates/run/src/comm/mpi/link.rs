@@ -1,4 +1,4 @@
-//! Collective operations of all ranks, composed of the library's nonblocking operations, so that waits can be ended.
+//! Collective operations of all ranks, built from the library's nonblocking operations so that waits can be interrupted.
 
 use super::abi::Handle;
 use super::calls::{Calls, MessageEnd, PendingCall, RankGroup};
@@ -16,14 +16,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread::ThreadId;
 use std::time::Duration;
 
-/// Time by which an interrupt waits for a message about a lost rank: a launcher that sees a rank die interrupts the others, and the
-/// reason arrives a little later.
+/// How long an interrupted wait continues for a message about a lost rank. A launcher that sees a rank die interrupts the others, and the
+/// message with the reason arrives a little later.
 const REASON_TIMEOUT: Duration = Duration::from_millis(500);
-/// Time in which the hub reports the missing ranks, unless it gets no processor time.
+/// Timeout of an inquiry about missing ranks. The hub answers sooner unless it is starved of processor time.
 const INQUIRY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Upper limit of one transfer, since C ints count its bytes.
+/// Upper limit of one transfer. MPI counts bytes in a C `int`, which cannot hold more than 2³¹ − 1.
 const PIECE_BYTES: usize = 1 << 28;
-/// Size of a message's length, which is sent before it.
+/// Size of the length that precedes each message.
 const LENGTH_BYTES: usize = size_of::<u64>();
 
 /// The connection of this process to the other ranks.
@@ -47,32 +47,32 @@ pub(super) struct Barriers {
     /// Barrier of this machine.
     pub(super) barrier: SharedBarrier,
     /// Whether this rank is the first of its machine.
-    pub(super) leads: bool,
+    pub(super) is_leader: bool,
     /// The first ranks of all machines, if there are several machines and this rank is one of them.
     pub(super) leaders: Option<RankGroup>,
 }
 
-/// The state of a wait for other ranks. Times are since its start.
+/// The state of a wait for other ranks. Durations count from the start of the wait.
 struct Wait {
     on_timeout: OnTimeout,
     /// When the interrupt was seen.
-    stopped: Option<Duration>,
+    interrupted_after: Option<Duration>,
     /// When the other ranks were last known to be alive.
-    alive: Duration,
+    alive_after: Duration,
     inquiry: Option<PendingInquiry>,
 }
 
 /// An inquiry of the hub about missing ranks.
 #[derive(Clone, Copy)]
 struct PendingInquiry {
-    begun: Duration,
-    /// Value of [`RankState::alive`] when it was begun.
-    alive: u64,
+    started_after: Duration,
+    /// Value of [`RankState::alive_reports`] at the start.
+    alive_reports: u64,
 }
 
 impl Wait {
     fn new(on_timeout: OnTimeout) -> Self {
-        Wait { on_timeout, stopped: None, alive: Duration::ZERO, inquiry: None }
+        Wait { on_timeout, interrupted_after: None, alive_after: Duration::ZERO, inquiry: None }
     }
 }
 
@@ -80,12 +80,13 @@ impl Link {
     /// Waits for all ranks.
     pub(super) fn barrier(&self, on_timeout: OnTimeout) -> Result<(), CommError> {
         self.begin("MPI_Ibarrier")?;
-        let Some(Barriers { barrier, leads, leaders }) = &self.barriers else {
+        let Some(Barriers { barrier, is_leader, leaders }) = &self.barriers else {
             return self.group_barrier(self.calls.world(), on_timeout);
         };
-        // When all ranks of a machine have arrived, its first rank waits for those of the other machines and then releases its own.
+        // When all ranks of a machine have arrived, the first of them waits for the first ranks of the other machines, then releases the ranks of
+        // its machine.
         let number = barrier.arrive();
-        if !leads {
+        if !is_leader {
             return self.await_barrier(barrier, BarrierStage::Open, number, on_timeout);
         }
         self.await_barrier(barrier, BarrierStage::Full, number, on_timeout)?;
@@ -208,9 +209,9 @@ impl Link {
         if self.state.gave_up.is_set() {
             return Err(self.state.end().unwrap_or(CommError::Stopped));
         }
-        self.state.begun.fetch_add(1, Relaxed);
+        self.state.started_operations.fetch_add(1, Relaxed);
         if self.thread.is_some_and(|thread| thread != std::thread::current().id()) {
-            return Err(one_thread(call));
+            return Err(wrong_thread(call));
         }
         Ok(())
     }
@@ -233,7 +234,7 @@ impl Link {
         outcome.inspect_err(|error| self.state.fail(error))
     }
 
-    /// Fails if a wait has to end.
+    /// Fails if the wait must end: because of an interrupt, a lost rank or the timeout.
     fn check_wait(
         &self,
         waited: Duration,
@@ -242,42 +243,47 @@ impl Link {
     ) -> Result<(), CommError> {
         self.state.check_end()?;
         if self.state.stop.load(Relaxed)
-            && waited >= *wait.stopped.get_or_insert(waited) + REASON_TIMEOUT
+            && waited >= *wait.interrupted_after.get_or_insert(waited) + REASON_TIMEOUT
         {
             return Err(CommError::Stopped);
         }
-        if waited > wait.alive + self.timeout {
+        if waited > wait.alive_after + self.timeout {
             self.check_late_wait(waited, call, wait)
         } else {
             Ok(())
         }
     }
 
-    /// Handles a wait whose timeout has passed: inquires which ranks are missing, and continues or fails by the answer.
+    /// Handles a wait whose timeout has passed: inquires which ranks are missing, and continues or fails depending on the answer.
     fn check_late_wait(
         &self,
         waited: Duration,
         call: &'static str,
         wait: &mut Wait,
     ) -> Result<(), CommError> {
-        let alive = self.state.alive.load(Relaxed);
+        let alive_reports = self.state.alive_reports.load(Relaxed);
         let inquiry = *wait.inquiry.get_or_insert_with(|| {
             if let Some(control) = &self.control {
-                let late_after = wait.alive + self.timeout;
-                control.late(self.state.begun.load(Relaxed), late_after, wait.on_timeout);
+                let late_after = wait.alive_after + self.timeout;
+                control.late(
+                    self.state.started_operations.load(Relaxed),
+                    late_after,
+                    wait.on_timeout,
+                );
             }
-            PendingInquiry { begun: waited, alive }
+            PendingInquiry { started_after: waited, alive_reports }
         });
-        let is_unanswered = self.control.is_none() || waited > inquiry.begun + INQUIRY_TIMEOUT;
+        let is_unanswered =
+            self.control.is_none() || waited > inquiry.started_after + INQUIRY_TIMEOUT;
         let hub_is_running = || self.control.as_ref().is_some_and(ControlChannel::hub_is_running);
         if wait.on_timeout == OnTimeout::Waits
-            && (alive != inquiry.alive || is_unanswered && hub_is_running())
+            && (alive_reports != inquiry.alive_reports || is_unanswered && hub_is_running())
         {
-            wait.alive = waited;
+            wait.alive_after = waited;
             wait.inquiry = None;
         } else if is_unanswered {
             let duration = units::seconds(waited.as_secs_f64());
-            let reason = format!("not done after {duration}; the missing ranks are not known");
+            let reason = format!("not complete after {duration}; the missing ranks are unknown");
             return Err(CommError::Library { call, reason });
         }
         Ok(())
@@ -294,7 +300,7 @@ pub(super) fn complete<B>(
     buffers: B,
     mut check: impl FnMut(Duration) -> Result<(), CommError>,
 ) -> Result<B, CommError> {
-    // Leaked by a panic as well.
+    // A panic leaks the buffers as well.
     let leaked = ManuallyDrop::new(buffers);
     let outcome = policy.wait(|waited| {
         state.check_call(pending.call)?;
@@ -316,8 +322,8 @@ fn unreadable(error: serde_json::Error) -> CommError {
 }
 
 /// Reports that the library was initialized with too low a thread level for a call from another thread.
-pub(super) fn one_thread(call: &'static str) -> CommError {
-    let reason = "the library does not take calls from several threads (MPI_THREAD_MULTIPLE)";
+pub(super) fn wrong_thread(call: &'static str) -> CommError {
+    let reason = "the library does not support calls from several threads (MPI_THREAD_MULTIPLE)";
     CommError::Library { call, reason: reason.to_owned() }
 }
 

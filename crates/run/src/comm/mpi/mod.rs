@@ -87,11 +87,11 @@ pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
     if let Some(launched) = launched
         && opened.calls.abi.is_foreign(launched.launcher)
     {
-        let problem = format!("is not of its kind: {library}");
-        return Err(ConnectError::Unfit { launched, problem });
+        let problem = format!("belongs to another MPI: {library}");
+        return Err(ConnectError::WrongLibrary { launched, problem });
     }
     if TAKEN.swap(true, SeqCst) {
-        return Err(ConnectError::Again);
+        return Err(ConnectError::AlreadyConnected);
     }
     let calls = opened.calls;
     let granted = calls.init()?;
@@ -100,13 +100,13 @@ pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
         && (launched.rank != rank || launched.size.unwrap_or(size) != size)
     {
         calls.finalize();
-        let problem = format!("says rank {rank} of {size}: {library}");
-        return Err(ConnectError::Unfit { launched, problem });
+        let problem = format!("reports rank {rank} of {size}: {library}");
+        return Err(ConnectError::WrongLibrary { launched, problem });
     }
     let levels = calls.abi.threads;
     if granted < levels.funneled {
         calls.finalize();
-        return Err(ConnectError::Threads { library });
+        return Err(ConnectError::NoThreadSupport { library });
     }
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     let state = RankState::new(

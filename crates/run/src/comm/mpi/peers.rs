@@ -1,7 +1,7 @@
-//! Messages between pairs of ranks, from any thread. They use a communicator of their own.
+//! Messages between pairs of ranks, from any thread. They use a separate communicator.
 
 use super::calls::{Calls, MessageEnd, PendingCall, RankGroup};
-use super::link::{self, Link, one_thread};
+use super::link::{self, Link, wrong_thread};
 use super::state::RankState;
 use super::wait::WaitPolicy;
 use crate::comm::{CommError, Peers};
@@ -22,7 +22,7 @@ impl MpiPeers {
         const CALL: &str = "MPI_Comm_dup";
         link.begin(CALL)?;
         if link.thread.is_some() {
-            return Err(one_thread(CALL));
+            return Err(wrong_thread(CALL));
         }
         Ok(MpiPeers {
             calls: link.calls,

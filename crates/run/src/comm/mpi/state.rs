@@ -35,10 +35,10 @@ pub(super) struct RankState {
     on_wait: Option<OnLoss>,
     /// Set to interrupt this process, by the caller or because another rank has ended.
     pub(super) stop: Arc<AtomicBool>,
-    /// Number of reports that the ranks waited for are alive.
-    pub(super) alive: AtomicU64,
-    /// Number of operations that this rank has begun.
-    pub(super) begun: AtomicU64,
+    /// Number of reports that the ranks this rank waits for are alive.
+    pub(super) alive_reports: AtomicU64,
+    /// Number of operations that this rank has started.
+    pub(super) started_operations: AtomicU64,
     /// Set when this rank has given up; it takes no part in further operations.
     pub(super) gave_up: Flag,
     /// Whether `end` is set.

@@ -39,11 +39,11 @@ impl Topology {
             let leader = link.group_broadcast(group, link.rank.to_le_bytes().to_vec())?;
             (leader.try_into().map_or(0, u32::from_le_bytes), local_rank, local_size)
         };
-        let leads = local_rank == 0;
+        let is_leader = local_rank == 0;
         // Unique among all runs of the machine.
         let local_name =
             format!("/feedrate-{}-{}-{:x}", std::process::id(), link.rank, machine_ns());
-        let created = leads.then(|| SharedBarrier::create(&local_name, local_size));
+        let created = is_leader.then(|| SharedBarrier::create(&local_name, local_size));
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let rank = link.rank as usize;
         let all = link.share((leader, host, local_name))?;
@@ -51,17 +51,18 @@ impl Topology {
         let barrier = created.unwrap_or_else(|| SharedBarrier::open(leader_name, local_size));
         let failure = barrier.as_ref().err().map(|errno| format!("{errno} on {}", all[rank].1));
         let slow_barrier_reason = link.share(failure)?.into_iter().flatten().next();
-        if leads {
+        if is_leader {
             SharedBarrier::unlink(leader_name);
         }
         let leaders: Vec<u32> = all.iter().map(|(leader, _, _)| *leader).collect();
         let distinct_leaders: BTreeSet<u32> = leaders.iter().copied().collect();
         let node = distinct_leaders.range(..leader).count() as u32;
         let nodes = distinct_leaders.len() as u32;
-        let mut barriers = barrier.ok().map(|barrier| Barriers { barrier, leads, leaders: None });
+        let mut barriers =
+            barrier.ok().map(|barrier| Barriers { barrier, is_leader, leaders: None });
         if nodes > 1 {
-            let group = link.calls.split(leads, link.rank)?;
-            if let Some(barriers) = barriers.as_mut().filter(|barriers| barriers.leads) {
+            let group = link.calls.split(is_leader, link.rank)?;
+            if let Some(barriers) = barriers.as_mut().filter(|barriers| barriers.is_leader) {
                 barriers.leaders = Some(group);
             }
         }

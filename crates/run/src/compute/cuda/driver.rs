@@ -65,7 +65,7 @@ impl Driver {
         let loaded = unsafe { Library::new(LIBRARY) };
         let library = loaded.map_err(|error| format!("{LIBRARY}: {error}"))?;
         let symbols = Symbols::find(&library)
-            .map_err(|symbol| format!("{LIBRARY}: `{symbol}` is not in it"))?;
+            .map_err(|symbol| format!("{LIBRARY}: symbol `{symbol}` not found"))?;
         // Keeps the library loaded, since `symbols` points into it.
         std::mem::forget(library);
         let driver = Driver { symbols };
@@ -232,7 +232,7 @@ impl Gpu {
         self.driver.check("cuLaunchKernel", code)
     }
 
-    /// Requests a call of [`EndNotice::done`], by a thread of the driver, when all work begun on the lane has ended.
+    /// Requests a call of [`EndNotice::done`], by a thread of the driver, when all work started on the lane has ended.
     pub(super) fn notify_end(&self, lane: usize) -> Result<(), String> {
         self.make_current()?;
         let GpuLane { stream, notice } = &self.lanes[lane];
@@ -248,7 +248,7 @@ impl Gpu {
         self.driver.check("cuLaunchHostFunc", code)
     }
 
-    /// Sleeps until all work begun on the lane has ended.
+    /// Sleeps until all work started on the lane has ended.
     pub(super) fn wait(&self, lane: usize) -> Result<(), String> {
         self.make_current()?;
         // SAFETY: the stream belongs to the lane.

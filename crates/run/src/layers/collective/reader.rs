@@ -1,4 +1,4 @@
-//! Serves the reads of one worker of a member process, on a thread of its own.
+//! Serves the reads of one worker of a member process, on a separate thread.
 
 use super::message::{ANSWERED, PeerLine, REFUSED, ReadRefused, ReadRequest};
 use crate::buffer::{ALIGN, AlignedBuffer};

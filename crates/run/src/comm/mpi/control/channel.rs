@@ -196,13 +196,13 @@ fn handle(message: ControlMessage, hub: &TcpStream, state: &RankState) {
     match message {
         ControlMessage::Beat => ControlMessage::Beat.send(hub),
         ControlMessage::Count => {
-            ControlMessage::Begun { operations: state.begun.load(Relaxed) }.send(hub);
+            ControlMessage::Begun { operations: state.started_operations.load(Relaxed) }.send(hub);
         }
         ControlMessage::Busy { ranks, waited, is_new } => {
             if is_new && state.must_report() {
                 state.report_wait(&CommError::Missing { ranks, waited });
             }
-            state.alive.fetch_add(1, Relaxed);
+            state.alive_reports.fetch_add(1, Relaxed);
         }
         message => {
             if let Some(error) = message.error() {

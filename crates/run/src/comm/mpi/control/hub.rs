@@ -14,7 +14,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time limit for answers about begun operations. A rank that does not answer counts as missing, unless it is known to run.
+/// Time limit for answers about the number of started operations. A rank that does not answer counts as missing, unless it is known to run.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Interval of beats. Missed beats are counted instead of time, so that a stop of the hub itself does not make ranks late.
 const BEAT: Duration = Duration::from_secs(1);
@@ -59,7 +59,7 @@ struct HubState {
     /// When the next beat is due.
     beat_ns: u64,
     inquiry: Option<Inquiry>,
-    /// Operations begun by the ranks for which a wait was last reported.
+    /// Number of operations that the missing ranks had started when a wait was last reported.
     reported: Option<u64>,
     /// Deadline for the other ranks to disconnect, set when rank 0 has left.
     leave_ns: Option<u64>,
@@ -85,7 +85,7 @@ struct Inquiry {
     waited: Duration,
     on_timeout: OnTimeout,
     deadline_ns: u64,
-    /// Operations begun, by rank; `None` for ranks that have not answered.
+    /// Number of operations started by each rank; `None` for ranks that have not answered.
     begun: Vec<Option<u64>>,
 }
 
@@ -272,7 +272,7 @@ impl HubState {
         }
     }
 
-    /// Starts to find out which ranks have not begun `operation`.
+    /// Starts an inquiry about the ranks that have not started `operation`.
     fn inquire(&mut self, operation: u64, waited: Duration, on_timeout: OnTimeout) {
         if self.inquiry.is_some() {
             return;
@@ -296,7 +296,7 @@ impl HubState {
             return;
         }
         let Inquiry { operation, waited, on_timeout, .. } = *inquiry;
-        // A running rank that does not answer may have got no processor time; it counts as having begun nothing.
+        // A running rank that does not answer may be starved of processor time. It counts as having started no operation.
         let is_running = |rank| {
             self.connections
                 .iter()
@@ -305,7 +305,7 @@ impl HubState {
         let begun_by = |rank| inquiry.begun_by(rank).or_else(|| is_running(rank).then_some(0));
         let mut ranks: Vec<u32> = self.joined.iter().copied().collect();
         ranks.retain(|&rank| begun_by(rank).is_none_or(|begun| begun < operation));
-        // Only the ranks that have begun least are named: the others may be waiting for them in earlier operations.
+        // Only the ranks that have started the fewest operations are named: the other ranks may be waiting for them in earlier operations.
         let least = ranks.iter().map(|&rank| begun_by(rank)).min().flatten();
         if on_timeout == OnTimeout::Waits {
             ranks.retain(|&rank| begun_by(rank) == least);
@@ -335,7 +335,7 @@ impl HubState {
 }
 
 impl Inquiry {
-    /// Returns how many operations `rank` has begun, if it has answered.
+    /// Returns how many operations `rank` has started, if it has answered.
     fn begun_by(&self, rank: u32) -> Option<u64> {
         self.begun.get(rank as usize).copied().flatten()
     }

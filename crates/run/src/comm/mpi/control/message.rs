@@ -45,7 +45,7 @@ pub(super) enum ControlMessage {
     Late { operation: u64, waited: Duration, on_timeout: OnTimeout },
     /// From the hub to all ranks, periodically; ranks answer with the same message.
     Beat,
-    /// From the hub to all ranks: requests the number of operations begun.
+    /// From the hub to all ranks: requests the number of started operations.
     Count,
     /// From a rank: the answer to `Count`.
     Begun { operations: u64 },

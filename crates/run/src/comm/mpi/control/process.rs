@@ -65,7 +65,7 @@ impl ProcessStat {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// Parses the file. The second field is the name in parentheses and may itself contain blanks and parentheses.
+    /// Parses the file. The second field is the name in parentheses and may itself contain spaces and parentheses.
     fn parse(text: &str) -> Option<Self> {
         let (_, after_name) = text.rsplit_once(')')?;
         let mut fields = after_name.split_whitespace();
