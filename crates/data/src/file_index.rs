@@ -129,7 +129,7 @@ const LOOKED_UP: char = '/';
 /// The longest [`crate::format::Part::suffix`].
 const SUFFIX_BYTES_MAX: usize = 16;
 
-/// A read-only storage of files whose names differ from those of the plan.
+/// A read-only storage of files whose names differ from the names in the plan.
 pub struct NamedFiles {
     inner: Box<dyn Storage>,
     index: FileIndex,

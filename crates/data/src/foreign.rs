@@ -70,7 +70,7 @@ pub fn probe_foreign(
     Ok(Probe { files, notes })
 }
 
-/// Numbers of files with the plan's extension in the folders of training files and in those of evaluation files.
+/// Numbers of files with the plan's extension in the folders of training files and of evaluation files.
 ///
 /// # Errors
 /// A folder cannot be listed.

@@ -225,7 +225,7 @@ impl Manifest {
             .filter_map(|(key, wanted)| {
                 let value = held.get(key).unwrap_or(&Value::Null);
                 (value != wanted)
-                    .then(|| format!("{key}: dataset has {value}, the plan wants {wanted}"))
+                    .then(|| format!("{key}: dataset has {value}, the plan has {wanted}"))
             })
             .collect();
         let is_readable =

@@ -62,7 +62,7 @@ pub trait OwnFiles {
     }
 }
 
-/// The paths among `folders` that are not folders but links, for example. They lead to files of others.
+/// The paths among `folders` that are not folders, such as links. Links may lead to foreign files.
 pub(crate) fn linked_folders(
     folders: &[String],
     storage: &dyn Storage,

@@ -270,8 +270,8 @@ fn another_dataset_is_not_overwritten() {
         assert_eq!(
             differences,
             [
-                "content_seed: dataset has 10, the plan wants 11",
-                "record_bytes: dataset has 300000.0, the plan wants 1000.5",
+                "content_seed: dataset has 10, the plan has 11",
+                "record_bytes: dataset has 300000.0, the plan has 1000.5",
             ]
         );
         assert_eq!(verified(&plan, storage).bad_files, 0);
@@ -341,7 +341,7 @@ fn an_older_manifest_has_no_redundancy() {
     let other = DatasetPlan { redundancy: redundancies()[1], ..plan };
     assert_eq!(
         older.differences(&other),
-        ["redundancy.compressible_percent: dataset has 0, the plan wants 60"]
+        ["redundancy.compressible_percent: dataset has 0, the plan has 60"]
     );
 }
 

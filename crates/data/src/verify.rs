@@ -45,7 +45,7 @@ pub struct BadFile {
 /// thread. Setting `cancel` ends the verification early; the result covers the files compared so far.
 ///
 /// # Errors
-/// The format is unknown or has another version. Missing, unreadable and wrong files are no errors but part of the
+/// The format is unknown or has another version. Missing, unreadable and wrong files are not errors but part of the
 /// result.
 pub fn verify(
     plan: &DatasetPlan,

@@ -140,7 +140,7 @@ fn check(format: &Format, plan: &DatasetPlan, piece_bytes: usize) {
     assert_eq!(made, 0, "{}, {compression}, {samples} samples", format.member().name);
 }
 
-/// Without pictures, whose decoders allocate.
+/// Without images, whose decoders allocate.
 fn check_members() {
     let text = b"{'descr': '<f4', 'fortran_order': False, 'shape': (50, 100)}\n";
     let mut array = [&b"\x93NUMPY\x01\0"[..], &[text.len() as u8, 0], text].concat();

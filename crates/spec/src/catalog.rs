@@ -38,7 +38,7 @@ names! {
         /// All samples of a file take the same number of reads, provided that nothing is compressed or chunked and one read can hold a
         /// sample.
         EvenReads = "even_reads",
-        /// Foreign files can contain embedded files as samples, such as pictures, which readers decode.
+        /// Foreign files can contain embedded files as samples, such as images, which readers decode.
         HoldsFiles = "holds_files",
         /// A foreign file is read from its start up to the requested sample.
         Sequential = "sequential",

@@ -139,7 +139,7 @@ pub const RULES: [Rule; 7] = [
 /// Accelerators that occur in folder names.
 const ACCELERATORS: [&str; 5] = ["v100", "a100", "h100", "b200", "mi355"];
 
-/// Relative difference up to which a configured number counts as that of the rules.
+/// Relative difference up to which a configured number counts as equal to the number in the rules.
 const TOLERANCE: f64 = 1e-3;
 
 /// Minimum AU in percent of a workload, whose name begins with the model.
@@ -166,7 +166,7 @@ pub fn find_rule(
     Some((rule, named.or_else(by_compute)?))
 }
 
-/// Whether a configured number equals that of the rules, within their rounding.
+/// Whether a configured number equals the number in the rules, within their rounding.
 pub fn matches_rule(configured: f64, required: f64) -> bool {
     (configured / required - 1.0).abs() <= TOLERANCE
 }

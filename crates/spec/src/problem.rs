@@ -42,7 +42,7 @@ pub enum ProblemSeverity {
 pub struct Problem {
     /// Whether it stops the command.
     pub severity: ProblemSeverity,
-    /// The place where the value was written; `None` for a default or a combination.
+    /// The place where the value was written; `None` for a default value, or if several values conflict.
     pub place: Option<Place>,
     /// The dotted key, such as `reader.batch_size`; empty if no single key is at fault.
     pub key: String,

@@ -110,7 +110,7 @@ impl Gathered {
     }
 }
 
-/// An error if the length of a file differs from that of the planned shape.
+/// An error if the length of a file differs from the length of the planned shape.
 pub(super) fn check_length(
     bytes: u64,
     planned: &FileShape,

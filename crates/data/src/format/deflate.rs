@@ -75,7 +75,7 @@ impl<'s> DeflateSink<'s> {
         self.packed_bytes = 0;
     }
 
-    /// End the stream.
+    /// Ends the stream.
     pub(super) fn finish(&mut self) -> Result<(), SinkError> {
         self.pack(0, FlushCompress::Finish)
     }
@@ -86,7 +86,7 @@ impl<'s> DeflateSink<'s> {
         self.pass_on(&GZIP_HEAD)
     }
 
-    /// End a stream begun by [`DeflateSink::begin_gzip`].
+    /// Ends a stream begun by [`DeflateSink::begin_gzip`].
     pub(super) fn finish_gzip(&mut self) -> Result<(), SinkError> {
         self.finish()?;
         let crc = self.crc();

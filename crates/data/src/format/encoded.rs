@@ -1,4 +1,4 @@
-//! Decodes samples that are complete files inside foreign containers, such as pictures in a tar archive or a parquet
+//! Decodes samples that are complete files inside foreign containers, such as images in a tar archive or a parquet
 //! column, as the readers of WebDataset, Hugging Face and TensorFlow do.
 //!
 //! JPEG, PNG and numpy arrays are decoded. Members of other kinds are passed on unchanged and reported by name.
@@ -7,7 +7,7 @@
 mod tests;
 
 use super::npy_header::{self, HeaderProgress};
-use super::whole_image::PictureDecoder;
+use super::whole_image::ImageDecoder;
 use super::{Cursor, CursorOptions, FileShape, FormatError, Need, PayloadSink, as_one_sample};
 
 /// Number of bytes at the start of a member that are enough to recognise its kind.
@@ -164,8 +164,8 @@ struct EncodedMember {
     state: MemberState,
     extension: Vec<u8>,
     bytes: Vec<u8>,
-    jpeg: PictureDecoder,
-    png: PictureDecoder,
+    jpeg: ImageDecoder,
+    png: ImageDecoder,
     /// Shape of the decoded content.
     decoded: Option<FileShape>,
     /// Kind of the member, if it cannot be decoded or is broken.

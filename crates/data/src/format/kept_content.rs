@@ -10,7 +10,7 @@ pub(super) struct KeptContent<'c> {
     content: &'c mut Content,
     element: Element,
     sample_bytes: u64,
-    /// Length of a slot in `memory`: that of a block, or of a sample if it is shorter.
+    /// Length of a slot in `memory`: the length of a block, or of a sample if it is shorter.
     slot_bytes: usize,
     /// Number of the block in each slot, counted over all samples. A block can only be in slot `number % slots`.
     blocks: Vec<Option<u64>>,
@@ -98,7 +98,7 @@ mod tests {
         }
     }
 
-    /// The order in which chunks of a picture's columns are written: each run belongs to another row.
+    /// The order in which chunks of an image's columns are written: each run belongs to another row.
     #[test]
     fn a_block_that_fits_is_generated_once() {
         let shape = shape(&[64, 256], Element::Uint8, 1);

@@ -221,7 +221,7 @@ pub trait Cursor: Send {
         None
     }
 
-    /// Length of the sample as stored in the file, if known already. In formats with one picture per file, length of the
+    /// Length of the sample as stored in the file, if known already. In formats with one image per file, length of the
     /// pixels.
     fn payload_bytes(&self) -> Option<u64> {
         self.found().map(|shape| shape.sample_bytes())
@@ -278,7 +278,7 @@ pub trait PayloadSink {
     /// A verifying sink refuses bytes that generation did not write.
     fn payload(&mut self, offset: u64, bytes: &[u8]) -> Result<(), FormatError>;
 
-    /// Announces that the following payload is a complete foreign file, such as a picture. `extension` is that of its
+    /// Announces that the following payload is a complete foreign file, such as an image. `extension` is that of its
     /// name, or empty.
     fn begin_encoded(&mut self, _extension: &[u8]) {}
 }
@@ -424,7 +424,7 @@ pub(crate) fn as_one_sample(array: &FileShape) -> Option<FileShape> {
     Some(FileShape { dims, element: array.element, samples: 1 })
 }
 
-/// Describe a shape, such as `3 samples of 4×5 float32`.
+/// Describes a shape, such as `3 samples of 4×5 float32`.
 pub(crate) fn describe_shape(shape: &FileShape) -> String {
     let extents: Vec<String> = shape.dims.as_slice().iter().map(u64::to_string).collect();
     let dims = if extents.is_empty() { "1".to_string() } else { extents.join("×") };
@@ -433,11 +433,11 @@ pub(crate) fn describe_shape(shape: &FileShape) -> String {
 }
 
 /// The decoder of the format `jpeg`, for members of containers.
-fn jpeg_decoder(check_crc: bool) -> whole_image::PictureDecoder {
-    whole_image::PictureDecoder::new::<jpeg::Jpeg>(check_crc)
+fn jpeg_decoder(check_crc: bool) -> whole_image::ImageDecoder {
+    whole_image::ImageDecoder::new::<jpeg::Jpeg>(check_crc)
 }
 
 /// The decoder of the format `png`, for members of containers.
-fn png_decoder(check_crc: bool) -> whole_image::PictureDecoder {
-    whole_image::PictureDecoder::new::<png::Png>(check_crc)
+fn png_decoder(check_crc: bool) -> whole_image::ImageDecoder {
+    whole_image::ImageDecoder::new::<png::Png>(check_crc)
 }

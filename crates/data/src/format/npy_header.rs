@@ -77,7 +77,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<HeaderProgress, FormatError> {
         1 => 2,
         2 | 3 => 4,
         version => {
-            return Err(FormatError::new(6, format!("npy version `{version}` is not known")));
+            return Err(FormatError::new(6, format!("unsupported npy version `{version}`")));
         }
     };
     let text_start = 8 + length_bytes;

@@ -1,5 +1,5 @@
 //! Payload stored sample after sample. The writing functions are shared by the formats whose samples do not interleave.
-//! The cursor reads files that contain only payload: those of `raw`, and those that a format's own library serves.
+//! The cursor reads files that contain only payload: files of `raw`, and files that a format's own library reads.
 
 use super::ahead::WantedSample;
 use super::located::{LocatedCursor, Locator, Lookup};

@@ -283,14 +283,14 @@ fn bytes_until_found(format: &Format, file: &[u8]) -> Result<usize, FormatError>
                 let fed = cursor.feed(&file[offset as usize..][..len], &mut Discard);
                 fed.map_err(|error| FormatError::new(read as u64, error.message))?;
             }
-            need => panic!("{need:?} of a picture"),
+            need => panic!("{need:?} of an image"),
         }
     }
     Ok(read)
 }
 
 #[test]
-fn pictures_are_recognised_or_refused_by_their_first_bytes() {
+fn images_are_recognised_or_refused_by_their_first_bytes() {
     let shape = shape(&[400, 400], Element::Uint8, 1);
     for name in ["png", "jpeg"] {
         let format = find(name).unwrap();
@@ -419,7 +419,7 @@ proptest! {
     }
 }
 
-/// A sink that skips as much as possible. The other bytes must equal those of a complete encoding.
+/// A sink that skips as much as possible. The other bytes must be the same as in a complete encoding.
 struct SparseSink {
     whole: MemorySink,
     at: u64,

@@ -1,7 +1,7 @@
-//! Shared code of the formats with one picture per file. Headers are checked while the file is read, and the picture is
+//! Shared code of the formats with one image per file. Headers are checked while the file is read, and the image is
 //! decoded when the file is complete.
 //!
-//! Two buffers are allocated once and reused: the bytes of the file and its pixels. Pictures are written row by row.
+//! Two buffers are allocated once and reused: the bytes of the file and its pixels. Images are written row by row.
 
 use super::ahead::WantedSample;
 use super::kept_content::KeptContent;
@@ -15,8 +15,8 @@ use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
 use std::fmt::Display;
 use std::io;
 
-/// A picture format: everything that its [`Format`] needs.
-pub(super) trait Picture: Sync + 'static {
+/// The properties and functions of an image format, from which [`format()`] makes a [`Format`].
+pub(super) trait ImageFormat: Sync + 'static {
     /// Name, summary, abilities.
     const MEMBER: &'static Member;
 
@@ -50,8 +50,8 @@ pub(super) trait Picture: Sync + 'static {
     fn decode(file: &[u8], check_crc: bool, pixels: &mut Pixels) -> Result<(), FormatError>;
 }
 
-/// The format of pictures of type `P`.
-pub(super) const fn format<P: Picture>() -> Format {
+/// The format of images of type `P`.
+pub(super) const fn format<P: ImageFormat>() -> Format {
     let entry = FormatEntry {
         elements: P::ELEMENTS,
         dlio_dims_max: Some(2),
@@ -66,7 +66,7 @@ pub(super) const fn format<P: Picture>() -> Format {
     }
 }
 
-fn encode<P: Picture>(
+fn encode<P: ImageFormat>(
     shape: &FileShape,
     _encoding: &Encoding,
     content: &mut Content,
@@ -84,9 +84,9 @@ fn encode<P: Picture>(
     }
 }
 
-fn cursor<P: Picture>(options: &CursorOptions) -> Box<dyn Cursor> {
+fn cursor<P: ImageFormat>(options: &CursorOptions) -> Box<dyn Cursor> {
     Box::new(ImageCursor {
-        decoder: PictureDecoder::new::<P>(options.check_crc),
+        decoder: ImageDecoder::new::<P>(options.check_crc),
         piece_bytes: options.piece_bytes,
         range: PayloadRange::default(),
         next_check_bytes: 0,
@@ -94,10 +94,10 @@ fn cursor<P: Picture>(options: &CursorOptions) -> Box<dyn Cursor> {
     })
 }
 
-/// Upper limit on the pixels of a foreign picture, because memory is allocated for the size stated in the file.
+/// Upper limit on the pixels of a foreign image, because memory is allocated for the size stated in the file.
 const FOREIGN_PIXEL_BYTES_MAX: u64 = 1 << 30;
 
-/// The expected picture, and memory for its pixels.
+/// The expected image, and memory for its pixels.
 #[derive(Default)]
 pub(super) struct Pixels {
     wanted: WantedSample,
@@ -112,10 +112,10 @@ pub(super) struct Pixels {
 }
 
 impl Pixels {
-    /// Memory for a picture of `channels` colours; `None` if the file is incomplete.
+    /// Memory for an image of `channels` channels; `None` if the file is incomplete.
     ///
     /// # Errors
-    /// The picture is not the expected one, or cannot have this size.
+    /// The image is not the expected one, or cannot have this size.
     pub(super) fn claim(
         &mut self,
         [height, width, channels]: [u64; 3],
@@ -159,8 +159,8 @@ fn reserve(memory: &mut Vec<u8>, bytes: u64) -> Result<(), FormatError> {
         .map_err(|_| FormatError::new(0, format!("there is no memory for its {bytes} bytes")))
 }
 
-/// Decodes complete pictures, which are files or members of containers.
-pub(super) struct PictureDecoder {
+/// Decodes complete images, which are files or members of containers.
+pub(super) struct ImageDecoder {
     decode: fn(&[u8], bool, &mut Pixels) -> Result<(), FormatError>,
     check_crc: bool,
     pixels: Pixels,
@@ -179,7 +179,7 @@ impl PictureDecoder {
         self.pixels.found = None;
         self.pixels.is_complete = true;
         self.run_decoder(file)?;
-        let found = self.pixels.found.ok_or_else(|| FormatError::new(0, "no picture"))?;
+        let found = self.pixels.found.ok_or_else(|| FormatError::new(0, "no image"))?;
         Ok((found, &self.pixels.memory[..found.sample_bytes() as usize]))
     }
 
@@ -189,7 +189,7 @@ impl PictureDecoder {
 }
 
 struct ImageCursor {
-    decoder: PictureDecoder,
+    decoder: ImageDecoder,
     piece_bytes: usize,
     /// Bytes of the file that are still missing.
     range: PayloadRange,
@@ -209,9 +209,8 @@ impl ImageCursor {
             return Err(FormatError::new(0, "the file is empty"));
         }
         if length > limit {
-            let message = format!(
-                "the file has {length} bytes, but the expected picture has at most {limit}"
-            );
+            let message =
+                format!("the file has {length} bytes, but the expected image has at most {limit}");
             return Err(FormatError::new(0, message));
         }
         reserve(&mut self.file, length)?;
@@ -296,7 +295,7 @@ impl io::Write for SinkWriter<'_> {
     }
 }
 
-/// Height and width of a picture; 1 for a missing dimension.
+/// Height and width of an image; 1 for a missing dimension.
 pub(super) fn sides(shape: &FileShape) -> [u64; 2] {
     [0, 1].map(|i| shape.dims.as_slice().get(i).copied().unwrap_or(1))
 }
@@ -321,20 +320,20 @@ impl PictureLimits {
         let (key, message, hint) = if shape.samples != 1 {
             (
                 "dataset.num_samples_per_file",
-                format!("`{}` samples in a picture", shape.samples),
-                "a file is one picture: use 1, and more files".to_string(),
+                format!("`{}` samples in an image", shape.samples),
+                "a file is one image: use 1, and more files".to_string(),
             )
         } else if !fits {
             let channels: Vec<String> = self.channels.iter().map(u64::to_string).collect();
             (
                 "dataset.record_dims",
-                format!("a picture has 2 dimensions, `{dims:?}` has {}", dims.len()),
-                format!("give height and width, and for colours {}", channels.join(" or ")),
+                format!("an image has 2 dimensions, `{dims:?}` has {}", dims.len()),
+                format!("use height and width, and {} channels for colour", channels.join(" or ")),
             )
         } else if height.max(width) > self.side_max || dims.contains(&0) {
             (
                 "dataset.record_dims",
-                format!("a picture of `{height}` × `{width}` pixels"),
+                format!("an image of `{height}` × `{width}` pixels"),
                 format!("a side has 1 to {} pixels", self.side_max),
             )
         } else {

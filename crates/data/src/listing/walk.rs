@@ -187,8 +187,8 @@ impl FolderWalk<'_> {
         Ok(())
     }
 
-    /// The group of a file. All files of an extension are in one group; its format is that of the first file that is
-    /// recognised.
+    /// The group of a file. All files of an extension are in one group. The first file that is recognised determines the
+    /// format of the group.
     fn group_of(&mut self, name: &str, entry: &DirEntry) -> u8 {
         let extension = Path::new(name).extension().and_then(|extension| extension.to_str());
         let extension = extension.unwrap_or_default().to_ascii_lowercase();

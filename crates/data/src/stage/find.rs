@@ -9,15 +9,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Stage {
-    /// The copy in `folder`; `None` if there is no valid manifest.
+    /// Opens the copy in `folder`; `None` if there is no valid manifest.
     ///
     /// # Errors
     /// The storage failed.
     pub fn find_in(folder: &Path) -> Result<Option<Self>, StageError> {
         let storage: Arc<dyn Storage> = Arc::from(storage::open("file", folder)?);
         let Some(manifest) = StageManifest::read(&*storage)? else { return Ok(None) };
-        let settings = manifest.settings.filter(|settings| reason_to_refuse(settings).is_none());
-        let Some(plan) = settings else { return Ok(None) };
+        let valid_plan = manifest.settings.filter(|plan| reason_to_refuse(plan).is_none());
+        let Some(plan) = valid_plan else { return Ok(None) };
         let dataset = Arc::from(storage::open("file", &manifest.source)?);
         Ok(Some(Stage {
             layout: Layout::new(&plan),

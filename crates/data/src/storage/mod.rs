@@ -99,7 +99,7 @@ impl Handle {
         if let Opened::Object(object) = &self.0 { object.downcast_ref() } else { None }
     }
 
-    /// Turn the handle into the object given to [`Handle::from_object`].
+    /// Turns the handle into the object given to [`Handle::from_object`].
     pub fn into_object<T: Any>(self) -> Option<T> {
         let Opened::Object(object) = self.0 else { return None };
         object.downcast().ok().map(|object| *object)

@@ -16,7 +16,7 @@ fn pillow_reads_what_we_write() {
             &[1, 1][..],
             &[61, 67],
             &[700, 701],
-            // One block, or two of four blocks, of the last unit are beyond the picture.
+            // One block, or two of four blocks, of the last unit are beyond the image.
             &[110, 120, 3],
             &[120, 110, 3],
             &[8, 8, 3],
@@ -79,7 +79,7 @@ pub(super) fn are_close(case: &Value, a: &[u8], b: &[u8]) -> bool {
 
 /// Truncates and changes files with features that feedrate does not write.
 #[test]
-fn broken_pictures_do_no_harm() {
+fn broken_images_do_no_harm() {
     let folder = tempfile::tempdir().unwrap();
     python("write_images.py", folder.path());
     let list = std::fs::read_to_string(folder.path().join("cases.json")).unwrap();

@@ -1,4 +1,4 @@
-//! Pictures and arrays inside containers: `webdataset`, `parquet`, `tfrecord`.
+//! Images and arrays inside containers: `webdataset`, `parquet`, `tfrecord`.
 
 use super::read_written;
 

@@ -53,7 +53,7 @@ pub struct CheckpointPlan {
 pub struct CheckpointOnlyPlan {
     /// Number of checkpoints to write. They are numbered from 1.
     pub writes: u64,
-    /// Number of checkpoints to read afterwards, from number 1 on. If none is written, those of an earlier run are read.
+    /// Number of checkpoints to read afterwards, from number 1 on. If none is written, checkpoints of an earlier run are read.
     pub reads: u64,
     /// Wait before each checkpoint.
     pub wait_s: f64,

@@ -24,7 +24,7 @@ impl TrainPlan {
         Some(mean * (1.0 + slower / f64::from(accelerators.max(1))))
     }
 
-    /// Mean compute time of a step on the slowest accelerator, which all others wait for.
+    /// Mean compute time of a step on the slowest accelerator, for which all other accelerators wait.
     pub fn slowest_compute_s(&self) -> f64 {
         let factors = self.slow_accelerators.iter().map(|slow| slow.1);
         self.compute.mean_s() * factors.fold(1.0, f64::max)

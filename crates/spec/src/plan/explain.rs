@@ -99,8 +99,8 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
     }
 }
 
-/// Memory of the loaders over all accelerators: read buffers, complete batches, and samples that are kept. `payload` is that of all
-/// training files.
+/// Memory of the loaders over all accelerators: read buffers, complete batches, and samples that are kept. `payload` is the payload
+/// of all training files.
 fn loader_memory_bytes(plan: &Plan, catalog: &Catalog, layout: &Layout, payload: u64) -> f64 {
     let dataset = &plan.dataset;
     let loader = &plan.loader;
@@ -134,7 +134,7 @@ fn loader_memory_bytes(plan: &Plan, catalog: &Catalog, layout: &Layout, payload:
         + samples_bytes
 }
 
-/// The plan's format if the size of its files depends on their content, as for pictures, text and compressed files.
+/// The plan's format if the size of its files depends on their content, as for images, text and compressed files.
 fn packed<'a>(plan: &Plan, catalog: &'a Catalog) -> Option<&'a FormatEntry> {
     let format = catalog.format(&plan.dataset.format)?;
     if format.has_exact_size(&plan.dataset.encoding) { None } else { Some(format) }

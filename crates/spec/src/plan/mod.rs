@@ -162,7 +162,7 @@ impl DatasetPlan {
 pub struct StoragePlan {
     /// Storage name: `file`, `memory`, `null`.
     pub kind: String,
-    /// Whether the storage reaches no device, so that its rates are not those of a storage.
+    /// Whether the storage reaches no device, so that its rates say nothing about a storage.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_no_device: bool,
     /// Engine that reads its files; `None` for storages without engines.
@@ -283,12 +283,12 @@ pub struct LoaderPlan {
 }
 
 impl LoaderPlan {
-    /// Bytes of a worker's buffer: those of its longest read.
+    /// Size of a worker's buffer: the length of its longest read.
     pub fn buffer_bytes(&self) -> u64 {
         self.piece_bytes.max(self.head.map_or(0, |head| head.bytes))
     }
 
-    /// Whether one accelerator of each group reads the samples, which all of them need, and sends them to the others.
+    /// Whether one accelerator of each group reads the samples that all of them need, and sends them to the other accelerators.
     pub fn is_broadcast(&self) -> bool {
         self.file_access == FileAccess::Same && self.group_accelerators > 1
     }

@@ -140,7 +140,7 @@ pub(super) fn own_positions(plan: &Plan, accelerator: u32) -> Range<u64> {
 
 impl LoaderPlan {
     /// Number of files that each accelerator reads in an epoch if some files are read by a second accelerator. It is the same for all
-    /// accelerators: the number nearest to the configured share, from an accelerator's own files to those of two accelerators.
+    /// accelerators: the number nearest to the configured share, at least an accelerator's own files and at most the files of two accelerators.
     pub(super) fn files_each(&self, files: u64, accelerators: u32) -> Option<u64> {
         debug_assert!((0.0..=1.0).contains(&self.reread_share), "{}", self.reread_share);
         if self.reread_share == 0.0 || accelerators < 2 || self.file_access != FileAccess::Multi {
@@ -151,7 +151,7 @@ impl LoaderPlan {
         Some(configured.min((2.0 * each) as u64).max(files.div_ceil(accelerators.into())))
     }
 
-    /// Whether samples are read in another order than that of the files. A shuffle buffer changes only the order in which samples are
+    /// Whether samples are read in an order that differs from the files. A shuffle buffer changes only the order in which samples are
     /// delivered, and workers that read whole files keep the order of each file.
     pub fn shuffles_samples(&self) -> bool {
         let keeps_files = self.shuffles_in_buffer || self.split == WorkerSplit::Shards;
@@ -347,7 +347,7 @@ mod tests {
             };
             prop_assert!(readers.iter().all(is_valid));
             let read = readers.iter().map(|readers| readers.len() as u64).sum::<u64>() / samples_per_file;
-            // Each accelerator rounds to whole files, and has at least its own files and at most those of two.
+            // Each accelerator rounds to whole files, and has at least its own files and at most the files of two accelerators.
             let accelerators_f64 = f64::from(accelerators);
             let deviation = (read as f64 - files as f64 * (1.0 + reread_share)).abs();
             prop_assert!(deviation <= accelerators_f64, "{read} of {files}, {reread_share} configured");

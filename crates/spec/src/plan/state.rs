@@ -85,7 +85,7 @@ pub struct Transformer {
     pub hidden_size: u64,
     /// Width of the feed-forward layers.
     pub ffn_hidden_size: u64,
-    /// Width of the keys, which is also that of the values.
+    /// Width of the keys and of the values.
     pub kv_size: u64,
 }
 

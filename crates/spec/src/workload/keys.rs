@@ -267,7 +267,7 @@ keys! {
             "Keep the dataset after the run.";
         dataset_record_element_bytes: u64 = Count, "dataset.record_element_bytes", "4", "bytes",
             nothing("the element type determines it, as in DLIO"), "Bytes of an element.";
-        dataset_record_element_type: Element = ElementKind, "dataset.record_element_type", "uint8", "", Effect::Now, "Element type of samples. Picture formats replace types that they cannot store by `uint8`.";
+        dataset_record_element_type: Element = ElementKind, "dataset.record_element_type", "uint8", "", Effect::Now, "Element type of samples. Image formats use `uint8` instead of types that they cannot store.";
         dataset_record_dims: Vec<u64> = Counts, "dataset.record_dims", "[]", "elements", Effect::Now,
             "Dimensions of a sample; by default a square of `record_length_bytes`.";
         dataset_hdf5_chunk_dims: Vec<u64> = Counts, "dataset.hdf5.chunk_dims", "[]", "elements", Effect::Now, "Dimensions of an HDF5 chunk.";
@@ -431,7 +431,7 @@ keys! {
             "How the workers of an accelerator divide its samples. `shards`: each worker reads whole files. `samples`: the loader decides. `auto` means `shards` for existing tar files (`dataset.foreign`), unless the loader interleaves whole files itself.";
         reader_verify: bool = Flag, "reader.verify", "false", "", "Compare every byte read with the generated content.";
         reader_decode: bool = Flag, "reader.decode", "true", "",
-            "Decode pictures and arrays inside existing files of the formats `webdataset`, `parquet` and `tfrecord`; otherwise they are only read.";
+            "Decode images and arrays inside existing files of the formats `webdataset`, `parquet` and `tfrecord`; otherwise they are only read.";
         reader_check_crc: bool = Flag, "reader.check_crc", "true", "", "Verify the checksums of the file format.";
         storage_engine: Option<String> = OptionalText, "storage.engine", "null", "",
             "How files are read: `psync`, `mmap` or `direct`, and for hdf5 `libhdf5` in builds that include it. By default the engine that the format needs, else `psync`.";

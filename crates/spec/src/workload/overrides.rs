@@ -162,7 +162,7 @@ impl<'a> OverrideReader<'a> {
         self.rest = self.rest.trim_start_matches([' ', '\t']);
     }
 
-    /// Skips blanks, then `wanted` if it comes next.
+    /// Skips whitespace, then `wanted` if it comes next.
     fn eat(&mut self, wanted: char) -> bool {
         self.skip_space();
         let rest = self.rest.strip_prefix(wanted);

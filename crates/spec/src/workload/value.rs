@@ -23,7 +23,7 @@ impl Problem {
         }
     }
 
-    /// Prefixes the message with the field `name` of a compound value, and sets the place to that of the field.
+    /// Prefixes the message with the field `name` of a compound value, and sets the place to the place of the field.
     pub(super) fn inside(self, name: &str, node: &Node) -> Self {
         let message = format!("{name}: {}", self.message);
         Problem { message, ..self.at(Some(node.place.clone())) }

@@ -73,7 +73,7 @@ fn other_members_are_passed_on_and_reported() {
 
 #[test]
 fn planned_samples_are_not_decoded() {
-    // An array with the signature of a picture.
+    // An array with the signature of an image.
     let mut data = vec![0xff, 0xd8, 0xff];
     data.resize(300, 0);
     let npy = find("npy").unwrap();

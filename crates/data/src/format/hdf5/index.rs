@@ -96,7 +96,7 @@ fn find_in_tree(
     for (i, at) in grid.iter().enumerate() {
         wanted[i] = at.saturating_mul(chunk[i]);
     }
-    // Size, skipped filters, offsets including that of the element, address.
+    // Size, skipped filters, offsets including the offset of the element, address.
     let entry_bytes = 8 + 8 * (grid.len() + 1) + blocks.address_bytes;
     let mut address = root;
     let mut above = None;

@@ -47,7 +47,7 @@ impl FilePlan {
     }
 }
 
-/// Advance `at` by `bytes` and return its previous value.
+/// Advances `at` by `bytes` and returns its previous value.
 fn allocate(at: &mut u64, bytes: u64) -> u64 {
     let start = *at;
     *at = at.saturating_add(bytes);

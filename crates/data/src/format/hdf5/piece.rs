@@ -66,7 +66,7 @@ impl Cut {
         self.extent(grid, self.along) * inner * self.element_bytes
     }
 
-    /// Advance `grid` to the next chunk of the sample. Returns false after the last.
+    /// Advances `grid` to the next chunk of the sample. Returns false after the last.
     pub(super) fn advance(&self, grid: &mut [u64; RANK_MAX]) -> bool {
         self.advance_from(grid, 0)
     }

@@ -1,5 +1,5 @@
-//! `jpeg`: one lossy picture per file, as Pillow writes it for DLIO: baseline, quality 75, standard tables, colours at
-//! half the resolution.
+//! `jpeg`: one lossy image per file, encoded like the files that Pillow writes for DLIO: baseline, quality 75, standard
+//! tables, 4:2:0 chroma subsampling.
 //!
 //! Progressive files and all kinds of subsampling can be read too. Pixels are grey or RGB; CMYK files are converted to
 //! RGB.
@@ -36,13 +36,13 @@ const QUALITY: u8 = 75;
 /// Length of headers and tables.
 const GREY_HEAD_BYTES: u64 = 399;
 const RGB_HEAD_BYTES: u64 = 625;
-/// Measured lengths of 64 grey pixels of noise, and of 256 RGB pixels of noise with halved colours.
+/// Measured encoded lengths of noise: 8 × 8 grey pixels, and 16 × 16 RGB pixels with 4:2:0 subsampling.
 const GREY_BLOCK_BYTES: f64 = 35.56;
 const RGB_UNIT_BYTES: f64 = 152.9;
-/// The marker for the end of a picture.
+/// The end-of-image marker.
 const EOI: u8 = 0xd9;
 
-impl Picture for Jpeg {
+impl ImageFormat for Jpeg {
     const MEMBER: &'static Member = &MEMBER;
 
     type WriteError = EncodingError;
@@ -101,7 +101,7 @@ impl Picture for Jpeg {
         let Some(pixels) = pixels.claim(sides, Element::Uint8)? else { return Ok(()) };
         if !has_end(file) {
             let end = file.len() as u64;
-            return Err(FormatError::new(end, "the file ends before its picture does"));
+            return Err(FormatError::new(end, "the file ends before the end of the image"));
         }
         decoder.decode_into(pixels).map_err(invalid_jpeg)
     }
@@ -111,30 +111,30 @@ fn invalid_jpeg(reason: impl std::fmt::Display) -> FormatError {
     FormatError::new(0, format!("not a complete jpeg: {reason}"))
 }
 
-/// Number of squares with sides of `block_side` pixels that cover the picture.
+/// Number of squares with sides of `block_side` pixels that cover the image.
 fn blocks(shape: &FileShape, block_side: u64) -> f64 {
     sides(shape).map(|side| side.div_ceil(block_side) as f64).iter().product()
 }
 
-/// Whether the file contains the end of its picture, possibly followed by appended bytes. Checked because decoders accept
+/// Whether the file contains an end-of-image marker, possibly followed by other bytes. Checked because decoders accept
 /// truncated files.
 fn has_end(file: &[u8]) -> bool {
     if file.ends_with(&[0xff, EOI]) {
         return true;
     }
-    // After the marker for the start.
-    let mut at = 2;
+    // Starts after the start-of-image marker.
+    let mut position = 2;
     while let Some(&[first, kind, high, low]) =
-        file.get(at..).and_then(|rest| rest.first_chunk::<4>())
+        file.get(position..).and_then(|rest| rest.first_chunk::<4>())
     {
         match (first, kind) {
             (0xff, EOI) => return true,
             // In coded pixels 0xff is followed by 0 or a restart marker.
-            (0xff, 0 | 0x01 | 0xd0..=0xd7) => at += 2,
-            (0xff, 0xff) => at += 1,
-            (0xff, _) => at += 2 + usize::from(u16::from_be_bytes([high, low])),
-            _ => match file[at..].iter().position(|&byte| byte == 0xff) {
-                Some(distance) => at += distance,
+            (0xff, 0 | 0x01 | 0xd0..=0xd7) => position += 2,
+            (0xff, 0xff) => position += 1,
+            (0xff, _) => position += 2 + usize::from(u16::from_be_bytes([high, low])),
+            _ => match file[position..].iter().position(|&byte| byte == 0xff) {
+                Some(distance) => position += distance,
                 None => return false,
             },
         }

@@ -1,11 +1,11 @@
-//! Supplies the rows of a picture to `jpeg-encoder`, with two rows in memory.
+//! Supplies the rows of an image to `jpeg-encoder`, with two rows in memory.
 
 use super::super::whole_image::{PixelSource, sides};
 use feedrate_spec::shape::FileShape;
 use jpeg_encoder::{ImageBuffer, JpegColorType, rgb_to_ycbcr};
 use std::cell::RefCell;
 
-/// The picture as an input of the encoder. The encoder requests rows in order, and the last one repeatedly to fill blocks.
+/// The image as an input of the encoder. The encoder requests rows in order, and the last one repeatedly to fill blocks.
 pub(super) struct PixelRows<'c> {
     width: u16,
     height: u16,

@@ -20,7 +20,7 @@ fn bytes_are_stable() {
 }
 
 #[test]
-fn pictures_are_noise_and_not_each_other() {
+fn images_are_noise_and_not_each_other() {
     for dims in [&[400, 400][..], &[400, 400, 3]] {
         let shape = shape(dims, Element::Uint8, 1);
         let pixels = |file: u64| {
@@ -45,7 +45,7 @@ fn pictures_are_noise_and_not_each_other() {
     }
 }
 
-/// Zeros in the content are dark stripes of the picture, at most as wide as a block.
+/// Zeros in the content are dark stripes of the image, at most as wide as a block.
 #[test]
 fn content_that_can_be_compressed_makes_smaller_files() {
     use feedrate_spec::shape::Redundancy;
@@ -82,10 +82,10 @@ fn bytes_after_the_end_are_ignored_and_a_missing_end_is_an_error() {
     assert_eq!(parts[0][end..end + 2], [0xff, 0xd9]);
     parts[0][end + 1] = 0;
     let error = read(jpeg(), &parts, 0, Some(&shape)).unwrap_err();
-    assert_eq!(error.message, "the file ends before its picture does");
+    assert_eq!(error.message, "the file ends before the end of the image");
 }
 
-/// A file up to its pixels: the header of a frame, and that of a scan.
+/// A file up to its pixels: the headers of a frame and a scan.
 fn frame(kind: u8, depth: u8, side: [u8; 2], colours: u8) -> Vec<Vec<u8>> {
     let head = [0xff, 0xd8, 0xff, kind, 0, 8 + 3 * colours, depth];
     let components: Vec<u8> = (1..=colours).flat_map(|id| [id, 0x11, 0]).collect();
@@ -103,7 +103,7 @@ fn errors_name_the_cause() {
         (frame(0xc9, 8, [0, 9], 1), "not a complete jpeg"),
         (frame(0xc2, 8, [0, 0], 1), "not a complete jpeg"),
         (frame(0xc2, 8, [255, 255], 3), "cannot hold more than"),
-        (frame(0xc0, 8, [0, 9], 1), "the file ends before its picture does"),
+        (frame(0xc0, 8, [0, 9], 1), "the file ends before the end of the image"),
         (frame(0xda, 8, [0, 9], 1), "not a complete jpeg"),
         (frame(0x00, 8, [0, 9], 1), "not a complete jpeg"),
         (vec![vec![0xff; 5000]], "not a complete jpeg"),

@@ -218,7 +218,7 @@ fn the_level_takes_effect() {
     assert!(bytes[9] < bytes[4] && bytes[4] < bytes[1], "{bytes:?}");
 }
 
-/// The length is that of zlib, at every level.
+/// The length equals the length of zlib's output, at every level.
 #[test]
 fn random_content_does_not_grow() {
     let format = find("npz").unwrap();

@@ -1,5 +1,5 @@
 //! Streams a column chunk that is read piece by piece: page after page, row after row. Plain pages without levels, which
-//! feedrate and others write, are passed through; all other pages are collected first.
+//! feedrate and other programs write, are passed through; all other pages are collected first.
 
 use super::footer::{RowGroup, SampleColumn};
 use super::page::{PageHeader, PageKind};
@@ -229,7 +229,7 @@ impl ChunkStream {
         }
     }
 
-    /// Decide how a page is read, after a check of its header. The chunk has `left` bytes left.
+    /// Decides how a page is read, after a check of its header. The chunk has `left` bytes left.
     fn page_state(&self, header: &PageHeader, left: u64) -> Result<ChunkState, String> {
         let packed_bytes = header.packed_bytes;
         if packed_bytes > left {
@@ -301,7 +301,7 @@ impl ChunkStream {
         Ok(())
     }
 
-    /// Process bytes of a plain page: the length of a value, or bytes of the current value.
+    /// Processes bytes of a plain page: the length of a value, or bytes of the current value.
     fn plain(
         &mut self,
         mut page: PlainPage,

@@ -45,7 +45,7 @@ impl RowFinder {
         self.gathered.begin(TAIL_BYTES as usize);
     }
 
-    /// Continue after the tail or the footer has been read completely.
+    /// Continues after the tail or the footer has been read completely.
     fn read_gathered(&mut self) -> Result<(), FormatError> {
         if self.phase == FooterPhase::Tail {
             let footer_start = self.footer_start()?;

@@ -1,4 +1,4 @@
-//! `png`: one picture per file, with the default compression level of zlib and filters chosen row by row, as Pillow writes
+//! `png`: one image per file, with the default compression level of zlib and filters chosen row by row, as Pillow writes
 //! it for DLIO.
 //!
 //! Files with palettes, less than 8 bits, 16 bits, alpha or interlacing can be read too. Pixels are expanded to values of
@@ -34,7 +34,7 @@ const CHUNK_DATA_BYTES: usize = 64 << 10;
 const STORED_BYTES: u64 = 32 << 10;
 const STORED_HEAD_BYTES: u64 = 5;
 
-impl Picture for Png {
+impl ImageFormat for Png {
     const MEMBER: &'static Member = &MEMBER;
 
     type WriteError = EncodingError;
@@ -58,7 +58,7 @@ impl Picture for Png {
         HEAD_BYTES.saturating_add(zlib).saturating_add(chunks * CHUNK_BYTES)
     }
 
-    /// Writes the picture with two rows in memory.
+    /// Writes the image with two rows in memory.
     fn write(
         shape: &FileShape,
         mut pixels: PixelSource,
@@ -96,7 +96,7 @@ impl Picture for Png {
         options.set_ignore_iccp_chunk(true);
         let mut decoder = png::Decoder::new_with_options(Cursor::new(file), options);
         // No limit is needed: the decoder's memory grows with its input, and memory for pixels is allocated only after
-        // the picture's size has been checked.
+        // the image's size has been checked.
         decoder.set_limits(png::Limits { bytes: usize::MAX });
         decoder.set_transformations(png::Transformations::EXPAND);
         let mut reader = match decoder.read_info() {

@@ -33,7 +33,7 @@ fn other_programs_can_inflate_the_stream() {
     let png = find("png").unwrap();
     for (dims, element) in [
         (&[1, 1][..], Element::Uint8),
-        // Blocks end inside of rows, at the ends of rows, and at the end of the picture.
+        // Blocks end inside of rows, at the ends of rows, and at the end of the image.
         (&[7, 32_766], Element::Uint8),
         (&[300, 1000, 3], Element::Uint8),
         (&[301, 999], Element::Uint16),
@@ -108,12 +108,12 @@ fn a_longer_file_than_planned_is_refused() {
     let error = read(find("png").unwrap(), &parts, 0, Some(&small)).unwrap_err();
     assert_eq!(
         error.message,
-        "the file has 100000 bytes, but the expected picture has at most 65576"
+        "the file has 100000 bytes, but the expected image has at most 65576"
     );
 }
 
 #[test]
-fn shapes_that_are_no_picture_are_refused() {
+fn shapes_that_are_no_image_are_refused() {
     let cases = [
         ("png", shape(&[4, 5], Element::Uint8, 3), "dataset.num_samples_per_file"),
         ("jpeg", shape(&[4, 5, 4], Element::Uint8, 1), "dataset.record_dims"),

@@ -53,7 +53,7 @@ pub(super) trait Syntax: Default + Send + 'static {
     /// The text is not a valid row.
     fn read(&mut self, text: &[u8], values: &mut Values) -> Result<(usize, RowEnd), FormatError>;
 
-    /// Complete a row at the end of a text without a final newline.
+    /// Completes a row at the end of a text without a final newline.
     ///
     /// # Errors
     /// The row is incomplete.

@@ -307,7 +307,7 @@ impl<S: Syntax> Rows<S> {
         Ok(())
     }
 
-    /// Complete the row at the end of the text.
+    /// Completes the row at the end of the text.
     pub(super) fn end(&mut self, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         match self.place {
             Place::Done => Ok(()),

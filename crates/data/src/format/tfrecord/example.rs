@@ -5,7 +5,7 @@
 
 use super::{FormatError, PayloadSink};
 
-/// Name of the feature with a picture in TensorFlow's datasets. There may be other features of bytes.
+/// Name of the feature with an image in TensorFlow's datasets. There may be other features of bytes.
 const ENCODED: &[u8] = b"image/encoded";
 /// Upper limit on the length of a feature name.
 const NAME_BYTES_MAX: usize = 1024;
@@ -56,7 +56,7 @@ pub(super) enum ScanEnd {
 pub(super) struct Scanner {
     /// The name of the feature that is the sample.
     wanted: Vec<u8>,
-    /// Name of the feature of bytes to use if the requested one is missing: that of a picture, or else the largest one.
+    /// Name of the feature of bytes to use if the requested one is missing: the feature with an image, or else the largest one.
     other: Vec<u8>,
     other_bytes: u64,
     /// Offset of the message in the file.
@@ -173,7 +173,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// Complete the message after all of its bytes have been scanned.
+    /// Completes the message after all of its bytes have been scanned.
     pub(super) fn end(&mut self) -> Result<ScanEnd, FormatError> {
         if self.next != Expects::Tag || self.shift > 0 || self.depth > 0 {
             return Err(self.error("the message ends within a field"));

@@ -125,7 +125,7 @@ impl Records {
         self.check_end()
     }
 
-    /// At the end of the message, check whether the sample was found.
+    /// Checks at the end of the message whether the sample was found.
     fn check_end(&mut self) -> Result<(), FormatError> {
         if self.offset < self.message_end() {
             return Ok(());

@@ -1,8 +1,8 @@
 //! Finds the samples of an archive: at computed offsets with a plan, or member after member in foreign archives.
 //!
-//! Consecutive members whose paths are equal up to the first dot of the file name form a sample. The payload is one of
-//! these members: the one whose name after the key is that of the largest member in the archive's first sample, or else
-//! the largest one.
+//! Consecutive members whose paths are equal up to the first dot of the file name form a sample. The payload is the
+//! member whose name after the key equals the name of the largest member in the archive's first sample. Without such a
+//! member, it is the largest one.
 
 use super::ahead::{Finder, Gathered, ReadOrder, WantedSample, check_length};
 use super::block::{self, BLOCK_BYTES, Block, MemberKind};
@@ -16,7 +16,7 @@ use super::{
 /// Upper limit on the length of a name or an extended header.
 const META_BYTES_MAX: u64 = 1 << 20;
 const LABELS: [&[u8]; 3] = [b"cls", b"txt", b"json"];
-/// A label must be larger than every other member by this factor to be the payload: a picture may be smaller than its label.
+/// A label must be larger than every other member by this factor to be the payload: an image may be smaller than its label.
 const LABEL_FACTOR: u64 = 16;
 
 /// [`Finder`] of the format.
@@ -383,7 +383,7 @@ impl Members {
         }
     }
 
-    /// At the end of the archive, open the largest member of the last sample, or return an error.
+    /// Opens the largest member of the last sample at the end of the archive, or returns an error.
     fn end_archive(&mut self, at: u64) -> Result<(), FormatError> {
         self.payload_name_is_known |= self.begun == 1;
         if self.is_wanted() {

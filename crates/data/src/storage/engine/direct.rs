@@ -1,7 +1,7 @@
 //! `pread` with O_DIRECT, which bypasses the page cache and reads from the device.
 //!
 //! The kernel requires addresses, offsets and lengths at multiples of the device's block length; multiples of 4096 are
-//! valid for all common block lengths. Aligned requests, as those of a run's workers, are read directly into their
+//! valid for all common block lengths. Aligned requests, such as the requests of a run's workers, are read directly into their
 //! buffer. All others are copied through an aligned bounce buffer.
 
 use super::{Engine, Handle, pread_all};

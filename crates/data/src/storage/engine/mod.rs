@@ -41,7 +41,7 @@ pub trait Engine: Send + Sync {
         OFlags::empty()
     }
 
-    /// Turn an open file into a handle. An engine whose handle is not the descriptor also implements [`Engine::fd`].
+    /// Turns an open file into a handle. An engine whose handle is not the descriptor also implements [`Engine::fd`].
     ///
     /// # Errors
     /// The system call failed.

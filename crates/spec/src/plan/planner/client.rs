@@ -58,7 +58,7 @@ impl Builder<'_> {
         (!client.is_ideal()).then_some(client)
     }
 
-    /// Refuses costs above the limits, and clients of accelerators that read for others.
+    /// Refuses costs above the limits, and clients if one accelerator reads for other accelerators.
     pub(super) fn client_costs(&mut self, dataset: &DatasetPlan, loader: &LoaderPlan, steps: u64) {
         let Some(client) = &loader.client else { return };
         if loader.group_accelerators > 1 {

@@ -108,7 +108,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether accelerators can read the configured share of files of others, if all read the same number of whole files.
+    /// Whether accelerators can read the configured share of the files of other accelerators, if all read the same number of whole files.
     pub(super) fn check_rereads(
         &mut self,
         dataset: &DatasetPlan,
@@ -233,7 +233,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The configured loader, by its name here or in DLIO; by default that of the framework.
+    /// The configured loader, by its name in feedrate or in DLIO; by default the loader of the framework.
     fn loader_entry(&mut self) -> Option<LoaderEntry> {
         let w = self.w;
         let configured = w.reader_data_loader.as_deref().unwrap_or(w.framework.name());
@@ -339,7 +339,7 @@ impl Builder<'_> {
                 "reading workers also decode, so there are at most `reader.read_threads`",
             );
         }
-        // In DLIO the default of one decoder applies only to formats that tf.data decodes; others are decoded by their readers.
+        // In DLIO the default of one decoder applies only to formats that tf.data decodes; other formats are decoded by their readers.
         let is_limited = self.w.is_given(key) || self.format_has(Ability::DecodedByLoader);
         (is_limited && threads < workers).then_some(threads)
     }

@@ -431,14 +431,14 @@ impl Builder<'_> {
         if self.options.generate_only && self.w.dataset_foreign {
             self.error(
                 "dataset.foreign",
-                "files that others made are neither generated nor verified".into(),
+                "foreign files are neither generated nor verified".into(),
                 "leave `--foreign` out, or read the files with `feedrate run`",
             );
         }
         if self.options.verify && self.w.dataset_foreign {
             self.error(
                 "dataset.foreign",
-                "`--verify` compares with generated content, but others made the files".into(),
+                "`--verify` compares with generated content, but the files are foreign".into(),
                 "leave one of them out",
             );
         }
