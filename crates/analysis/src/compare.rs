@@ -113,7 +113,7 @@ pub struct ComparedResponse {
     pub verdict: ComparisonVerdict,
     /// The reason for the verdict.
     #[serde(skip)]
-    pub ground: Ground,
+    pub reason: VerdictReason,
 }
 
 /// The runs of one side of an experiment.
@@ -128,7 +128,8 @@ pub struct Side {
     /// The least reliable provenance of these values; `null` if there are none.
     pub provenance: Option<Provenance>,
     /// The mean with its 95 % interval; for rates and durations the geometric mean.
-    pub middle: IntervalEstimate,
+    #[serde(rename = "middle")]
+    pub mean: IntervalEstimate,
 }
 
 /// A number with its 95 % interval, if there is one.
@@ -168,7 +169,7 @@ pub enum ComparisonVerdict {
 /// The reason for a verdict.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names of the fields explain them")]
-pub enum Ground {
+pub enum VerdictReason {
     /// Runs of a side must not be used.
     InvalidRuns { a: usize, b: usize },
     /// These settings differ, or are not known to be equal, and are not the subject of the comparison.
@@ -195,12 +196,12 @@ pub enum Ground {
     NotPositive,
 }
 
-impl Ground {
+impl VerdictReason {
     fn verdict(&self) -> ComparisonVerdict {
         match self {
-            Ground::Within(_) | Ground::Equal(_) => ComparisonVerdict::Same,
-            Ground::NotWorseBy(_) => ComparisonVerdict::NotWorse,
-            Ground::Differs { .. } => ComparisonVerdict::Differs,
+            VerdictReason::Within(_) | VerdictReason::Equal(_) => ComparisonVerdict::Same,
+            VerdictReason::NotWorseBy(_) => ComparisonVerdict::NotWorse,
+            VerdictReason::Differs { .. } => ComparisonVerdict::Differs,
             _ => ComparisonVerdict::CannotTell,
         }
     }
@@ -326,9 +327,9 @@ fn group_by_experiment<'a>(side: &'a Runs, subject: &BTreeSet<String>) -> Experi
 }
 
 /// The reason that rules out any verdict on an experiment, if there is one.
-fn obstacle(a: &ExperimentRuns, b: &ExperimentRuns, across: &[&str]) -> Option<Ground> {
+fn obstacle(a: &ExperimentRuns, b: &ExperimentRuns, across: &[&str]) -> Option<VerdictReason> {
     if !(a.invalid.is_empty() && b.invalid.is_empty()) {
-        return Some(Ground::InvalidRuns { a: a.invalid.len(), b: b.invalid.len() });
+        return Some(VerdictReason::InvalidRuns { a: a.invalid.len(), b: b.invalid.len() });
     }
     let runs: Vec<&Run> = a.all().chain(b.all()).collect();
     let mut differs = Vec::new();
@@ -341,7 +342,7 @@ fn obstacle(a: &ExperimentRuns, b: &ExperimentRuns, across: &[&str]) -> Option<G
         }
     }
     let is_comparable = differs.is_empty() && unknown.is_empty();
-    (!is_comparable).then_some(Ground::NotComparable { differs, unknown })
+    (!is_comparable).then_some(VerdictReason::NotComparable { differs, unknown })
 }
 
 /// Block and replicate of a run, if its study defines them. Runs of two experiments with the same ones were made side by side.

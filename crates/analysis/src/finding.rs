@@ -100,7 +100,7 @@ pub enum Subject {
     AroundCheckpoints(usize),
     /// Repeated runs change in the order in which they were made.
     Drift,
-    /// Runs of a cell of `cell_runs` runs are far from the others; their names with modified z-scores.
+    /// Some of the `cell_runs` runs of a cell are outliers: their names with modified z-scores.
     Outliers { runs: Vec<(String, f64)>, cell_runs: usize },
     /// The runs leave a question open.
     Inconclusive(Inconclusive),

@@ -28,8 +28,8 @@ pub struct Recommendation {
     pub best: Vec<Configuration>,
     /// The unit of throughputs.
     pub unit: Unit,
-    /// Number of other configurations whose throughput cannot be distinguished from that of the first, by Welch's test corrected by
-    /// Holm's method, or because one of the two was run only once.
+    /// Number of other configurations whose throughput cannot be distinguished from the first one, by Welch's test with Holm's
+    /// correction, or because one of the two was run only once.
     pub indistinguishable: usize,
     /// Number of configurations that were run and are compared.
     pub tested: usize,

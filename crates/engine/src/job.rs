@@ -33,7 +33,7 @@ pub struct ReadJob {
     pub loader: &'static dyn Loader,
     /// The storage to read from, including layers.
     pub storage: Arc<dyn ReadStorage>,
-    /// Whether the shapes of files are those of the plan; false for a foreign dataset, whose files describe themselves.
+    /// Whether the files have the shapes of the plan; false for a foreign dataset, whose files describe themselves.
     trusts_plan: bool,
 }
 

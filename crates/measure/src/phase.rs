@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::ops::Range;
 
-/// Maximum length of the phases before and after a checkpoint, as a multiple of the checkpoint's duration.
-pub const AROUND_CHECKPOINT: u64 = 10;
+/// Maximum duration of the phases before and after a checkpoint, as a multiple of the checkpoint's duration.
+pub const CHECKPOINT_MULTIPLE_MAX: u64 = 10;
 
 names! {
     /// Kind of a phase.
@@ -26,14 +26,13 @@ names! {
         Epoch = "epoch",
         /// An evaluation, from the start of its first step to the end of its last one.
         Evaluation = "evaluation",
-        /// The last part of the block, of training or evaluation, that started last before the checkpoint. It ends with the block or at
-        /// the checkpoint's start, starts no earlier than the end of the previous checkpoint, and lasts at most [`AROUND_CHECKPOINT`]
-        /// times as long as the checkpoint.
+        /// The end of the latest block that started before the checkpoint. It ends at the checkpoint's start if the block continues. It
+        /// starts no earlier than the end of the previous checkpoint, and lasts at most 10 times as long as the checkpoint.
         BeforeCheckpoint = "before_checkpoint",
         /// The checkpoint was written or read.
         Checkpoint = "checkpoint",
-        /// The first part of the next block, or of the rest of a block that continued during the checkpoint. It lasts as long as the
-        /// phase before the checkpoint, but at most until the block's end or the next checkpoint.
+        /// The start of the next block, or of the rest of a block that continued during the checkpoint. It lasts as long as the phase
+        /// before the checkpoint, but ends earlier at the block's end or the next checkpoint.
         AfterCheckpoint = "after_checkpoint",
     }
 }
@@ -49,9 +48,9 @@ pub struct Phase {
     /// Number of the epoch. For an evaluation, the epoch before it; for staging, the epoch after it; for a checkpoint, the epoch that
     /// contains it.
     pub epoch: u32,
-    /// Whether the checkpoint was saved or loaded; `None` for phases of no checkpoint.
+    /// Whether the checkpoint was saved or loaded; `None` if the phase does not belong to a checkpoint.
     pub checkpoint: Option<CheckpointKind>,
-    /// Steps of the epoch that were done before the checkpoint; `None` for phases of no checkpoint.
+    /// Steps of the epoch that were done before the checkpoint; `None` if the phase does not belong to a checkpoint.
     pub after_step: Option<u64>,
     /// Start, in seconds from the start of the run.
     pub start_s: f64,
@@ -62,19 +61,19 @@ pub struct Phase {
     /// Samples of the steps within the phase ÷ time of these steps, summed over accelerators; for an epoch, `samples_per_second`. `None` if
     /// an accelerator has no such step.
     pub samples_per_second: Option<f64>,
-    /// Bytes that read calls returned.
+    /// Bytes per second that read calls returned.
     pub delivered_bytes_per_second: Option<f64>,
-    /// Bytes that came from storage for this process.
+    /// Bytes per second that this process read from the storage device.
     pub device_bytes_per_second: Option<f64>,
     /// Bytes passed to write calls.
     pub written_bytes: Option<u64>,
     /// Bytes passed to write calls, per second.
     pub written_bytes_per_second: Option<f64>,
-    /// Bytes written to the device under the dataset.
+    /// Bytes per second written to the device that holds the dataset.
     pub device_written_bytes_per_second: Option<f64>,
     /// Compute time ÷ total time of the steps within the phase, mean over accelerators; for an epoch, `au_all_steps`.
     pub au_percent: Option<f64>,
-    /// Share of the time in blocks that accelerators waited for data; `None` if no block overlaps the phase.
+    /// Time that accelerators waited for data ÷ time that they spent in blocks; `None` if no block overlaps the phase.
     pub stall_share: Option<f64>,
     /// Busy share of all cores.
     pub cpu_busy_share: Option<f64>,
@@ -100,15 +99,15 @@ struct TimeRange {
 
 /// All phases of a record: staging first, then for each epoch the epoch itself, its checkpoints and its evaluation.
 pub fn phases(record: &Record) -> Vec<Phase> {
-    let view = View::new(record);
-    let mut rows: Vec<Phase> = view.staging().into_iter().collect();
+    let builder = PhaseBuilder::new(record);
+    let mut rows: Vec<Phase> = builder.staging().into_iter().collect();
     for epoch in &record.epochs {
-        rows.push(view.epoch_phase(PhaseKind::Epoch, epoch));
+        rows.push(builder.epoch_phase(PhaseKind::Epoch, epoch));
         for checkpoint in &epoch.checkpoints {
-            view.add_checkpoint_phases(epoch.number, checkpoint, &mut rows);
+            builder.add_checkpoint_phases(epoch.number, checkpoint, &mut rows);
         }
         let evaluations = record.evaluations.iter().filter(|row| row.number == epoch.number);
-        rows.extend(evaluations.map(|row| view.epoch_phase(PhaseKind::Evaluation, row)));
+        rows.extend(evaluations.map(|row| builder.epoch_phase(PhaseKind::Evaluation, row)));
     }
     rows
 }
@@ -139,7 +138,8 @@ pub fn checkpoint_phases(
     })
 }
 
-/// Share of the time in blocks that accelerators waited for data, for each sample of a timeline; `None` if no block overlaps the sample.
+/// Stall share in each sample of a timeline: time that accelerators waited for data ÷ time that they spent in blocks. `None` if no block
+/// overlaps the sample.
 pub fn stall_shares(record: &Record, timeline: &Timeline) -> Vec<Option<f64>> {
     let ends_ns = timeline.ends_ns();
     let durations = ends_ns.iter().zip(&timeline.duration_ns);
@@ -169,8 +169,8 @@ fn add_overlaps(span: TimeRange, samples: &[TimeRange], sums: &mut [u64]) {
     }
 }
 
-/// A record with the sorted time spans from which phases are made.
-struct View<'a> {
+/// Builds phases from a record and its sorted time spans.
+struct PhaseBuilder<'a> {
     record: &'a Record,
     /// Middle of each sample of the timeline.
     middles_ns: Vec<u64>,
@@ -180,7 +180,7 @@ struct View<'a> {
     checkpoints: Vec<TimeRange>,
 }
 
-impl<'a> View<'a> {
+impl<'a> PhaseBuilder<'a> {
     fn new(record: &'a Record) -> Self {
         let mut blocks: Vec<TimeRange> =
             epochs_and_evaluations(record).flat_map(blocks_of).collect();
@@ -189,7 +189,7 @@ impl<'a> View<'a> {
         blocks.sort_by_key(|span| span.start_ns);
         checkpoints.sort_by_key(|span| span.start_ns);
         let middles_ns = record.timeline.as_ref().map(Timeline::middles_ns);
-        View { record, middles_ns: middles_ns.unwrap_or_default(), blocks, checkpoints }
+        PhaseBuilder { record, middles_ns: middles_ns.unwrap_or_default(), blocks, checkpoints }
     }
 
     fn staging(&self) -> Option<Phase> {
@@ -238,7 +238,7 @@ impl<'a> View<'a> {
     ) {
         let during = span_of(checkpoint);
         let before = self.span_before(during);
-        let length_ns = before.map_or(AROUND_CHECKPOINT * during.ns(), TimeRange::ns);
+        let length_ns = before.map_or(CHECKPOINT_MULTIPLE_MAX * during.ns(), TimeRange::ns);
         for (kind, span) in [
             (PhaseKind::BeforeCheckpoint, before),
             (PhaseKind::Checkpoint, Some(during)),
@@ -256,7 +256,7 @@ impl<'a> View<'a> {
         let earlier =
             self.checkpoints.partition_point(|other| other.start_ns < checkpoint.start_ns);
         let previous_end_ns = self.checkpoints[..earlier].last().map_or(0, |other| other.end_ns);
-        let longest_ns = AROUND_CHECKPOINT * checkpoint.ns();
+        let longest_ns = CHECKPOINT_MULTIPLE_MAX * checkpoint.ns();
         let start_ns = block.start_ns.max(previous_end_ns).max(end_ns.saturating_sub(longest_ns));
         TimeRange { start_ns, end_ns }.unless_empty()
     }

@@ -66,18 +66,18 @@ fn timeline_csv(record: &Record, timeline: &Timeline) -> String {
          device_written_bytes,cpu_busy_share,process_cpu_s,page_cache_bytes",
     );
     finish_header(&mut text, timeline.gpus.as_ref().map_or(0, Vec::len));
-    let marks = Marks::new(record);
+    let spans = TimeSpans::new(record);
     let stalls = stall_shares(record, timeline);
     for (i, end_ns) in timeline.ends_ns().into_iter().enumerate() {
         let start_ns = end_ns - timeline.duration_ns[i];
         let middle_ns = end_ns - timeline.duration_ns[i] / 2;
         // Checkpoints first, as an epoch may contain them.
-        let mark =
-            mark_at(&marks.checkpoints, middle_ns).or_else(|| mark_at(&marks.epochs, middle_ns));
+        let span =
+            span_at(&spans.checkpoints, middle_ns).or_else(|| span_at(&spans.epochs, middle_ns));
         let busy = value(&timeline.cpu_busy_ticks, i).zip(value(&timeline.cpu_ticks, i));
         let _ = write!(text, "{},{}", seconds(start_ns), seconds(end_ns));
-        put(&mut text, mark.map(|mark| mark.epoch));
-        put(&mut text, mark.map(|mark| mark.during.name()));
+        put(&mut text, span.map(|span| span.epoch));
+        put(&mut text, span.map(|span| span.during.name()));
         put(&mut text, value(&timeline.read_bytes, i));
         put(&mut text, value(&timeline.operations, i));
         put(&mut text, value(&timeline.written_bytes, i));
@@ -104,7 +104,7 @@ fn value(column: &Column, sample: usize) -> Option<u64> {
 
 /// Time span of an epoch, an evaluation or a checkpoint, in nanoseconds from the start of the run.
 #[derive(Clone, Copy)]
-struct Mark {
+struct TimeSpan {
     start_ns: u64,
     end_ns: u64,
     epoch: u32,
@@ -112,34 +112,34 @@ struct Mark {
 }
 
 /// Time spans of a run, sorted by start.
-struct Marks {
-    checkpoints: Vec<Mark>,
+struct TimeSpans {
+    checkpoints: Vec<TimeSpan>,
     /// Epochs and evaluations.
-    epochs: Vec<Mark>,
+    epochs: Vec<TimeSpan>,
 }
 
-impl Marks {
+impl TimeSpans {
     fn new(record: &Record) -> Self {
-        let mut marks = Marks { checkpoints: Vec::new(), epochs: Vec::new() };
+        let mut spans = TimeSpans { checkpoints: Vec::new(), epochs: Vec::new() };
         for epoch in &record.epochs {
-            marks.add(epoch, PhaseKind::Epoch);
+            spans.add(epoch, PhaseKind::Epoch);
         }
         for evaluation in &record.evaluations {
-            marks.add(evaluation, PhaseKind::Evaluation);
+            spans.add(evaluation, PhaseKind::Evaluation);
         }
-        marks.checkpoints.sort_by_key(|mark| mark.start_ns);
-        marks.epochs.sort_by_key(|mark| mark.start_ns);
-        marks
+        spans.checkpoints.sort_by_key(|span| span.start_ns);
+        spans.epochs.sort_by_key(|span| span.start_ns);
+        spans
     }
 
     fn add(&mut self, epoch: &EpochRecord, during: PhaseKind) {
-        self.epochs.push(Mark {
+        self.epochs.push(TimeSpan {
             start_ns: epoch.start_ns,
             end_ns: epoch.end_ns,
             epoch: epoch.number,
             during,
         });
-        self.checkpoints.extend(epoch.checkpoints.iter().map(|checkpoint| Mark {
+        self.checkpoints.extend(epoch.checkpoints.iter().map(|checkpoint| TimeSpan {
             start_ns: checkpoint.start_ns,
             end_ns: checkpoint.end_ns,
             epoch: epoch.number,
@@ -148,10 +148,10 @@ impl Marks {
     }
 }
 
-/// The last mark that started by `ns`, unless it has ended.
-fn mark_at(marks: &[Mark], ns: u64) -> Option<&Mark> {
-    let started = marks.partition_point(|mark| mark.start_ns <= ns);
-    marks[..started].last().filter(|mark| ns < mark.end_ns)
+/// The time span that contains `ns`, if any.
+fn span_at(spans: &[TimeSpan], ns: u64) -> Option<&TimeSpan> {
+    let started = spans.partition_point(|span| span.start_ns <= ns);
+    spans[..started].last().filter(|span| ns < span.end_ns)
 }
 
 /// Appends the columns of the GPUs and ends the line.
@@ -163,7 +163,7 @@ fn finish_header(text: &mut String, gpus: usize) {
     text.push('\n');
 }
 
-/// Appends a cell to a row that is not empty.
+/// Appends a comma and a cell to a row that already has a cell.
 fn put(text: &mut String, value: Option<impl std::fmt::Display>) {
     text.push(',');
     if let Some(value) = value {

@@ -37,7 +37,7 @@ pub struct WaitPart {
 
 /// Mean waiting time of an accelerator over all steps of the run, by cause, in seconds.
 ///
-/// A step waits for its last accelerator, so a wait for others counts as a wait for data if the last accelerator waited for data. Queueing
+/// A step waits for its last accelerator, so a wait for other accelerators counts as a wait for data if the last accelerator waited for data. Queueing
 /// time is distributed over the work that kept the workers busy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Waits {
@@ -51,7 +51,7 @@ pub struct Waits {
     pub client_s: f64,
     /// The part of `client_s` spent in the training process, which starts workers and receives batches.
     pub receive_s: f64,
-    /// Slower accelerators. In records that do not have the last accelerator of each step, all waits for others.
+    /// Slower accelerators. In records without the last accelerator of each step, all waits for other accelerators.
     pub skew_s: f64,
 }
 

@@ -189,8 +189,8 @@ mod tests {
     use super::*;
     use crate::example::{block, epoch, plan};
 
-    /// `planned` is the number of steps of the epoch, `steps` that of the block. `excluded` are the steps at its start and end, `expected`
-    /// the first step and the end of the window.
+    /// `planned` is the number of steps of the epoch, and `steps` the number of steps of the block. `excluded` are the steps at its start and
+    /// end, `expected` the first step and the end of the window.
     fn check(planned: u64, steps: usize, excluded: (u64, u64), expected: (usize, usize)) {
         let mut plan = plan(1, planned);
         (plan.metric.exclude_start_steps, plan.metric.exclude_end_steps) = excluded;

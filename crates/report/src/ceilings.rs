@@ -2,7 +2,9 @@
 
 #[cfg(test)]
 use feedrate_results::diagnosis::largest_drop;
-use feedrate_results::diagnosis::{Ceiling, Diagnosis, NotMeasured, ReadFrom, Rung, comparable};
+use feedrate_results::diagnosis::{
+    Ceiling, Diagnosis, NotMeasured, PipelineStage, ReadFrom, comparable,
+};
 use feedrate_spec::units;
 use std::cmp::Ordering::Equal;
 
@@ -34,7 +36,7 @@ pub fn answer(diagnosis: &Diagnosis) -> String {
             let needed = rate(needed);
             if is_fed {
                 let mut ceilings = diagnosis.ceilings.iter();
-                let has_client = ceilings.any(|ceiling| ceiling.name == Rung::Client);
+                let has_client = ceilings.any(|ceiling| ceiling.name == PipelineStage::Client);
                 let client = if has_client { "" } else { "; your own code is not measured yet" };
                 return format!("every part reaches the {needed} needed; {slowest}{client}");
             }
@@ -60,7 +62,7 @@ fn suffices(ceiling: &Ceiling, needed: f64) -> bool {
 /// The slowest part. The loader combines all parts and counts only if no other is known.
 fn slowest_part(diagnosis: &Diagnosis) -> Option<&Ceiling> {
     let (known, _) = comparable(&diagnosis.ceilings);
-    let parts = known.iter().copied().filter(|ceiling| ceiling.name != Rung::Loader);
+    let parts = known.iter().copied().filter(|ceiling| ceiling.name != PipelineStage::Loader);
     parts
         .min_by(|a, b| a.samples_per_second.partial_cmp(&b.samples_per_second).unwrap_or(Equal))
         .or(known.last().copied())
@@ -69,17 +71,17 @@ fn slowest_part(diagnosis: &Diagnosis) -> Option<&Ceiling> {
 /// The meaning of the largest drop and what to try; `None` if there is no drop.
 pub fn meaning(diagnosis: &Diagnosis) -> Option<&'static str> {
     Some(match diagnosis.largest_drop?.name {
-        Rung::FileSystem => {
+        PipelineStage::FileSystem => {
             "the storage is too slow at this read size and concurrency: use more workers, larger reads or faster storage"
         }
-        Rung::Opens => "opening files takes the time: use fewer and larger files",
-        Rung::Decode => {
+        PipelineStage::Opens => "opening files takes the time: use fewer and larger files",
+        PipelineStage::Decode => {
             "decoding takes the time: use more workers while cores are idle, or a format that decodes faster"
         }
-        Rung::Client => {
+        PipelineStage::Client => {
             "the job's own code takes the time: do less for each sample, or use more workers while cores are idle"
         }
-        Rung::Loader => {
+        PipelineStage::Loader => {
             "no single part is the cause, as each worker reads, decodes and hands over in turn: use more workers while cores are idle"
         }
     })
@@ -105,19 +107,21 @@ pub fn how(ceiling: &Ceiling) -> String {
     let of_a_core = || per_second().map(|rate| format!("{rate} per core"));
     let in_flight = |noun: &str| ceiling.in_flight.map(|count| units::counted(count.into(), noun));
     let parts = match ceiling.name {
-        Rung::FileSystem => [
+        PipelineStage::FileSystem => [
             ceiling.request_bytes.map(|bytes| units::bytes_binary(bytes as u64)),
             in_flight("thread"),
             ceiling.read_from.and_then(read_from).map(str::to_string),
         ],
-        Rung::Opens => [
+        PipelineStage::Opens => [
             per_second(),
             in_flight("thread"),
             ceiling.read_from.and_then(read_from).map(str::to_string),
         ],
-        Rung::Decode => [of_a_core(), None, None],
-        Rung::Client => [of_a_core().or(Some("the training's process".into())), None, None],
-        Rung::Loader => [in_flight("worker"), None, None],
+        PipelineStage::Decode => [of_a_core(), None, None],
+        PipelineStage::Client => {
+            [of_a_core().or(Some("the training's process".into())), None, None]
+        }
+        PipelineStage::Loader => [in_flight("worker"), None, None],
     };
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
@@ -145,20 +149,23 @@ fn not_measured(why: NotMeasured) -> &'static str {
 /// A diagnosis of a workload that needs 1000 samples/s.
 #[cfg(test)]
 pub(crate) fn example(workload: &str) -> Diagnosis {
-    use feedrate_results::diagnosis::{Ceiling, NotMeasured, ReadFrom, Rung, largest_drop};
+    use feedrate_results::diagnosis::{
+        Ceiling, NotMeasured, PipelineStage, ReadFrom, largest_drop,
+    };
     let rates = [Some(310.0), Some(290.0), None, Some(250.0)];
     let mut ceilings = Vec::new();
-    let without_client = Rung::ALL.into_iter().filter(|name| *name != Rung::Client);
+    let without_client =
+        PipelineStage::ALL.into_iter().filter(|name| *name != PipelineStage::Client);
     for (name, rate) in without_client.zip(rates) {
         let none = Ceiling::not_measured(name, NotMeasured::NothingDecoded);
         let measured = Ceiling {
             samples_per_second: rate,
             slices_samples_per_second: rate.map_or_else(Vec::new, |rate| vec![rate; 2]),
             measured_s: Some(4.0),
-            own_per_second: (name == Rung::Opens).then_some(145.0),
+            own_per_second: (name == PipelineStage::Opens).then_some(145.0),
             in_flight: Some(4),
-            request_bytes: (name == Rung::FileSystem).then_some(4_194_304.0),
-            read_from: (name == Rung::FileSystem).then_some(ReadFrom::Direct),
+            request_bytes: (name == PipelineStage::FileSystem).then_some(4_194_304.0),
+            read_from: (name == PipelineStage::FileSystem).then_some(ReadFrom::Direct),
             not_measured: None,
             ..none.clone()
         };

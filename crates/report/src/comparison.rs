@@ -5,8 +5,8 @@ use crate::report::ReportComparison;
 use crate::table::{ColumnKind, ReportTable, TableCell};
 use crate::words::comparison::{percent, verdict};
 use feedrate_analysis::compare::{
-    ComparedResponse, Comparison, Ground, IntervalEstimate, MAIN_RESPONSES, Pairing, Question,
-    Side, compare, find_shared_run, read_sides,
+    ComparedResponse, Comparison, IntervalEstimate, MAIN_RESPONSES, Pairing, Question, Side,
+    VerdictReason, compare, find_shared_run, read_sides,
 };
 use feedrate_analysis::findings::MARGIN;
 use feedrate_measure::metric::Metric;
@@ -31,11 +31,12 @@ pub(super) fn comparison(paths: &[PathBuf], threads: usize) -> Option<ReportComp
 
 /// The number of comparisons by verdict: `better in 2 of 8, the same within 2 % in 1, inconclusive in 5`.
 fn counted(all: &[ComparedResponse]) -> String {
-    let count =
-        |is_wanted: fn(&Ground) -> bool| all.iter().filter(|row| is_wanted(&row.ground)).count();
-    let better = count(|ground| matches!(ground, Ground::Differs { is_better: true, .. }));
-    let worse = count(|ground| matches!(ground, Ground::Differs { is_better: false, .. }));
-    let same = count(|ground| matches!(ground, Ground::Within(_) | Ground::Equal(_)));
+    let count = |is_wanted: fn(&VerdictReason) -> bool| {
+        all.iter().filter(|row| is_wanted(&row.reason)).count()
+    };
+    let better = count(|reason| matches!(reason, VerdictReason::Differs { is_better: true, .. }));
+    let worse = count(|reason| matches!(reason, VerdictReason::Differs { is_better: false, .. }));
+    let same = count(|reason| matches!(reason, VerdictReason::Within(_) | VerdictReason::Equal(_)));
     let counts = [
         (better, "better".to_string()),
         (worse, "worse".into()),
@@ -85,7 +86,7 @@ fn names(all: &[ComparedResponse]) -> Vec<String> {
 fn side(row: &ComparedResponse, side: &Side) -> TableCell {
     let unit = Metric::find(row.response).map(|response| response.unit).ok();
     let text = |value| unit.map_or(UNKNOWN.into(), |unit| unit.text(value));
-    cell(side.middle, text)
+    cell(side.mean, text)
 }
 
 fn cell(estimate: IntervalEstimate, text: impl Fn(f64) -> String) -> TableCell {

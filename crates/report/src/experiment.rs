@@ -9,7 +9,7 @@ use feedrate_measure::phase::{CheckpointPhases, Phase, checkpoint_phases};
 use feedrate_measure::record::CheckpointKind;
 use feedrate_measure::stats::mean;
 use feedrate_results::run::Run;
-use feedrate_results::setting::by_number;
+use feedrate_results::setting::compare_levels;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ pub fn experiments(report: &Report) -> Vec<ReportedExperiment> {
     groups.sort_by(|a, b| {
         let a = ExperimentKey::new(&report.runs[a[0]]);
         let b = ExperimentKey::new(&report.runs[b[0]]);
-        let by_value = by_number(a.value, b.value).then(a.value.cmp(b.value));
+        let by_value = compare_levels(a.value, b.value).then(a.value.cmp(b.value));
         a.varied.cmp(&b.varied).then(by_value).then(a.factors.cmp(b.factors))
     });
     groups.into_iter().map(|runs| ReportedExperiment::new(&report.runs, runs)).collect()

@@ -7,7 +7,7 @@ use crate::words::number::list;
 use crate::words::schedule::schedule;
 use feedrate_measure::metric::{AU_ALL_STEPS, AU_SUSTAINED, AU_WINDOWED};
 use feedrate_results::run::ROWS;
-use feedrate_results::setting::by_number;
+use feedrate_results::setting::compare_levels;
 use feedrate_spec::escape::bash_word;
 use feedrate_spec::units::{self, counted};
 use std::collections::{BTreeMap, BTreeSet};
@@ -207,7 +207,7 @@ fn emulation(runs: Runs) -> Vec<String> {
             continue;
         }
         let mut values: Vec<&str> = found.iter().copied().collect();
-        values.sort_by(|a, b| by_number(a, b));
+        values.sort_by(|a, b| compare_levels(a, b));
         let rates: Option<Vec<String>> =
             values.iter().map(|text| Some(units::bytes_per_second(text.parse().ok()?))).collect();
         let says = match rates {
@@ -459,7 +459,7 @@ fn values<'a>(runs: Runs<'_, 'a>) -> BTreeMap<&'a str, Vec<&'a str>> {
     for (key, values) in &mut values {
         let levels = runs.iter().map(|run| run.run.settings.get(*key).map_or("-", String::as_str));
         *values = levels.collect::<BTreeSet<_>>().into_iter().collect();
-        values.sort_by(|a, b| by_number(a, b));
+        values.sort_by(|a, b| compare_levels(a, b));
     }
     values
 }

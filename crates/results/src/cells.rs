@@ -60,7 +60,7 @@ pub(crate) fn cells(line: &str) -> Vec<Range<usize>> {
     scan(line).cells
 }
 
-/// Returns the contents of a line's cells, without surrounding blanks. `None` if the line is not exactly one record or contains control
+/// Returns the contents of a line's cells, without surrounding whitespace. `None` if the line is not exactly one record or contains control
 /// characters.
 pub(crate) fn fields(line: &str) -> Option<Vec<String>> {
     let mut reader = csv::ReaderBuilder::new()
@@ -105,7 +105,7 @@ enum CellState {
     Quoted,
     /// After a quote that closes the cell, unless another quote follows.
     Closed,
-    /// In the blanks after the closing quote.
+    /// In the whitespace after the closing quote.
     AfterClosed,
 }
 

@@ -1,5 +1,5 @@
-//! The ceilings of a workload on a storage: the rate that each stage of a sample's path would reach if all other stages were free, and the stage that loses
-//! the most of the required rate. The method, differential runs, is that of DS-Analyzer (Mohan et al., VLDB 2021).
+//! The ceilings of a workload on a storage: the rate that each stage of a sample's path would reach if all other stages took no time, and the stage that
+//! loses the most of the required rate. The method, differential runs, is that of DS-Analyzer (Mohan et al., VLDB 2021).
 
 use crate::place::{read_json, with_entries};
 use feedrate_measure::stats::{Interval, mean_interval, welch_difference};
@@ -18,7 +18,7 @@ names! {
     /// A stage of a sample's path, in the order in which ceilings are compared. A stage cannot deliver more than those before it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
-    pub enum Rung {
+    pub enum PipelineStage {
         /// Plain reads with the workload's size and concurrency.
         FileSystem = "file_system",
         /// Opening and closing files with the workload's concurrency.
@@ -32,15 +32,15 @@ names! {
     }
 }
 
-impl Rung {
+impl PipelineStage {
     /// Returns the name for sentences and figures.
     pub fn title(self) -> &'static str {
         match self {
-            Rung::FileSystem => "file system",
-            Rung::Opens => "opens",
-            Rung::Decode => "decode",
-            Rung::Client => "client",
-            Rung::Loader => "loader",
+            PipelineStage::FileSystem => "file system",
+            PipelineStage::Opens => "opens",
+            PipelineStage::Decode => "decode",
+            PipelineStage::Client => "client",
+            PipelineStage::Loader => "loader",
         }
     }
 }
@@ -73,20 +73,21 @@ pub enum NotMeasured {
     NothingDecoded,
     /// The sizes of reads come from another measurement, which was too slow.
     SizesNotKnown,
-    /// The user interrupted the diagnosis before.
+    /// The user interrupted the diagnosis before this measurement.
     Interrupted,
 }
 
-/// The rate that one stage would reach if all others were free. Unknown values are `null`.
+/// The rate that one stage would reach if all other stages took no time. Unknown values are `null`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ceiling {
     /// The stage.
-    pub name: Rung,
+    pub name: PipelineStage,
     /// Rate in samples per second.
     pub samples_per_second: Option<f64>,
     /// Bytes per second that read calls return at this rate.
     pub bytes_per_second: Option<f64>,
-    /// Rate in the stage's unit: opens for [`Rung::Opens`], samples of one core for [`Rung::Decode`] and, if workers limit it, for [`Rung::Client`].
+    /// Rate in the unit of the stage: files opened per second for `opens`, samples per second of one core for `decode`. The same holds for `client` if workers
+    /// limit it.
     pub own_per_second: Option<f64>,
     /// Rate in each time slice of the measurement; `samples_per_second` is the mean.
     pub slices_samples_per_second: Vec<f64>,
@@ -102,11 +103,11 @@ pub struct Ceiling {
     pub not_measured: Option<NotMeasured>,
 }
 
-/// The stage that loses the most, if time slices distinguish it from noise.
+/// The stage that loses the most. Losses within the noise between time slices do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LargestDrop {
     /// The stage.
-    pub name: Rung,
+    pub name: PipelineStage,
     /// Lowest of the required rate, if any, and the ceilings before this stage.
     pub from_samples_per_second: f64,
     /// Ceiling of the stage.
@@ -126,13 +127,13 @@ pub struct Diagnosis {
     pub needed_samples_per_second: Option<f64>,
     /// The required rate in bytes per second.
     pub needed_bytes_per_second: Option<f64>,
-    /// Ceilings in the order of [`Rung`].
+    /// Ceilings of the stages, in the order of the path: file system, opens, decode, client, loader.
     pub ceilings: Vec<Ceiling>,
     /// The largest drop; `null` if no ceiling is significantly below the required rate.
     pub largest_drop: Option<LargestDrop>,
     /// Bytes that read calls return for a sample.
     pub bytes_per_sample: Option<f64>,
-    /// Bytes for a sample that came from the device, if it reports them. The others came from the page cache.
+    /// Bytes read from the device for a sample, if it reports them. The remaining bytes came from the page cache.
     pub device_bytes_per_sample: Option<f64>,
     /// Number of files opened for a sample.
     pub opens_per_sample: Option<f64>,
@@ -159,7 +160,7 @@ pub struct Diagnosis {
 
 impl Ceiling {
     /// Creates a ceiling that was not measured.
-    pub fn not_measured(name: Rung, why: NotMeasured) -> Self {
+    pub fn not_measured(name: PipelineStage, why: NotMeasured) -> Self {
         Ceiling {
             name,
             samples_per_second: None,
@@ -192,15 +193,16 @@ impl Ceiling {
 /// Confidence level of intervals.
 const CONFIDENCE: f64 = 0.95;
 
-/// Splits the measured ceilings into those that may be compared and those that may not. A stage must not be compared if the loader, which includes it, was
-/// significantly faster, for example because of a cache. The client is an exception: a run that ends before its samples are used has read ahead of a slow
-/// client.
+/// Splits the measured ceilings into comparable and incomparable ones. A stage is incomparable if the loader, which includes it, was significantly faster,
+/// for example because of a cache. This rule does not apply to the client: the loader may have read ahead of a slow client, so its rate can exceed the
+/// client's.
 pub fn comparable(ceilings: &[Ceiling]) -> (Vec<&Ceiling>, Vec<&Ceiling>) {
     let measured: Vec<&Ceiling> =
         ceilings.iter().filter(|ceiling| ceiling.samples_per_second.is_some()).collect();
-    let loader = measured.iter().copied().find(|ceiling| ceiling.name == Rung::Loader);
+    let loader = measured.iter().copied().find(|ceiling| ceiling.name == PipelineStage::Loader);
     let is_exceeded = |ceiling: &&Ceiling| {
-        ceiling.name != Rung::Client && loader.is_some_and(|loader| ceiling.is_below(loader))
+        ceiling.name != PipelineStage::Client
+            && loader.is_some_and(|loader| ceiling.is_below(loader))
     };
     let (exceeded, compared) = measured.iter().copied().partition(is_exceeded);
     (compared, exceeded)
@@ -267,7 +269,7 @@ mod tests {
     use super::*;
 
     fn ceilings(rates: [Option<f64>; 5]) -> Vec<Ceiling> {
-        let all = Rung::ALL.into_iter().zip(rates);
+        let all = PipelineStage::ALL.into_iter().zip(rates);
         let mut ceilings = Vec::new();
         for (name, samples_per_second) in all {
             let empty = Ceiling::not_measured(name, NotMeasured::NoFiles);
@@ -284,7 +286,7 @@ mod tests {
     fn check(
         rates: [Option<f64>; 5],
         needed: Option<f64>,
-        expected: Option<(Rung, f64, f64, f64)>,
+        expected: Option<(PipelineStage, f64, f64, f64)>,
     ) {
         let drop = largest_drop(&ceilings(rates), needed);
         let found = drop.map(|drop| {
@@ -297,15 +299,15 @@ mod tests {
     #[test]
     fn the_largest_drop_is_the_stage_that_loses_most_of_the_required_rate() {
         let ladder = [900.0, 400.0, 300.0, 250.0, 150.0].map(Some);
-        check(ladder, Some(1000.0), Some((Rung::Opens, 900.0, 400.0, 50.0)));
-        check(ladder, Some(340.0), Some((Rung::Loader, 250.0, 150.0, 500.0 / 17.0)));
+        check(ladder, Some(1000.0), Some((PipelineStage::Opens, 900.0, 400.0, 50.0)));
+        check(ladder, Some(340.0), Some((PipelineStage::Loader, 250.0, 150.0, 500.0 / 17.0)));
         // The file system alone is far too slow, so later stages do not matter.
-        check(ladder, Some(5000.0), Some((Rung::FileSystem, 5000.0, 900.0, 82.0)));
+        check(ladder, Some(5000.0), Some((PipelineStage::FileSystem, 5000.0, 900.0, 82.0)));
         check(ladder, Some(150.0), None);
         // Without a required rate, losses are shares of the first ceiling.
-        check(ladder, None, Some((Rung::Opens, 900.0, 400.0, 500.0 / 9.0)));
+        check(ladder, None, Some((PipelineStage::Opens, 900.0, 400.0, 500.0 / 9.0)));
         let unknown = [None, Some(400.0), Some(300.0), Some(100.0), Some(90.0)];
-        check(unknown, Some(500.0), Some((Rung::Client, 300.0, 100.0, 40.0)));
+        check(unknown, Some(500.0), Some((PipelineStage::Client, 300.0, 100.0, 40.0)));
         check([None; 5], Some(500.0), None);
         check([None; 5], None, None);
     }
@@ -314,15 +316,16 @@ mod tests {
     #[test]
     fn a_stage_that_is_slower_than_the_loader_is_not_compared() {
         let mut rates = [300.0, 2000.0, 900.0, 800.0, 850.0].map(Some);
-        check(rates, Some(1000.0), Some((Rung::Decode, 1000.0, 900.0, 10.0)));
+        check(rates, Some(1000.0), Some((PipelineStage::Decode, 1000.0, 900.0, 10.0)));
         let all = ceilings(rates);
         let (compared, exceeded) = comparable(&all);
-        assert!(compared.iter().all(|ceiling| ceiling.name != Rung::FileSystem));
-        let exceeded_names: Vec<Rung> = exceeded.iter().map(|ceiling| ceiling.name).collect();
-        assert_eq!(exceeded_names, [Rung::FileSystem]);
+        assert!(compared.iter().all(|ceiling| ceiling.name != PipelineStage::FileSystem));
+        let exceeded_names: Vec<PipelineStage> =
+            exceeded.iter().map(|ceiling| ceiling.name).collect();
+        assert_eq!(exceeded_names, [PipelineStage::FileSystem]);
         // A difference within noise does not matter.
         rates[4] = Some(303.0);
-        check(rates, Some(1000.0), Some((Rung::FileSystem, 1000.0, 300.0, 70.0)));
+        check(rates, Some(1000.0), Some((PipelineStage::FileSystem, 1000.0, 300.0, 70.0)));
     }
 
     #[test]
@@ -334,7 +337,7 @@ mod tests {
             None,
             "900 is not below 895, and the others are not below 900"
         );
-        assert_eq!(drop(&all, Some(1200.0)), Some(Rung::Decode));
+        assert_eq!(drop(&all, Some(1200.0)), Some(PipelineStage::Decode));
         // A single slice has no interval.
         for ceiling in &mut all {
             ceiling.slices_samples_per_second.truncate(1);
@@ -344,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_diagnosis_is_found_for_runs_that_read_the_same() {
+    fn a_diagnosis_is_found_for_runs_that_read_the_same_dataset_in_the_same_way() {
         let folder = tempfile::tempdir().unwrap();
         let plan = feedrate_measure::example::plan(2, 8);
         let diagnosis = |started: &str| Diagnosis {

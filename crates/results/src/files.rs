@@ -282,7 +282,7 @@ impl StudyFiles {
         Ok(Lock { file })
     }
 
-    /// Refuses links among the files of the state. The folder may come from others, and writing through a link could damage other files.
+    /// Refuses links among the files of the state. The folder is not trusted, and writing through a link could damage other files.
     fn refuse_links(&self, logs: &Path) -> Result<(), FilesError> {
         let lock = self.state.join("lock");
         let written = [self.state.clone(), logs.into(), lock, self.running(), self.settings()];

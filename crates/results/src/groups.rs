@@ -2,7 +2,7 @@
 
 use crate::import::Bound;
 use crate::run::{Activity, Run, Submission, grouped};
-use crate::setting::by_number;
+use crate::setting::compare_levels;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::stats::mean;
 use feedrate_spec::units::GIB;
@@ -146,7 +146,7 @@ fn sorted_groups(runs: &[Run], is_member: impl Fn(&Run) -> bool) -> Vec<Vec<usiz
 fn compare_settings(a: &Run, b: &Run) -> Ordering {
     let pairs = a.settings.iter().zip(&b.settings);
     let mut orders = pairs.map(|((a_key, a_value), (b_key, b_value))| {
-        a_key.cmp(b_key).then(by_number(a_value, b_value)).then(a_value.cmp(b_value))
+        a_key.cmp(b_key).then(compare_levels(a_value, b_value)).then(a_value.cmp(b_value))
     });
     orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }

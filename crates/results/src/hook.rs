@@ -1,4 +1,4 @@
-//! Hooks: commands that change settings outside a workload, such as those of a file system or a device. The study's CSV contains them as
+//! Hooks: commands that change settings outside a workload, such as the settings of a file system or a device. The study's CSV contains them as
 //! comment lines `# hook NAME: COMMAND`, so that a study is one file. This module parses and checks hooks; it does not run them.
 //!
 //! The runner passes the command to bash before each run of a row that sets `study.hook.NAME`, with the level as `$1`.

@@ -1,4 +1,4 @@
-//! Files that runs leave in a result folder: finds those of an earlier run, moves them aside, and lists the names of feedrate's files.
+//! Files that runs leave in a result folder: finds files of an earlier run, moves them aside, and lists the names of feedrate's files.
 
 use crate::import::{HYDRA_FOLDERS, left_by_runs};
 use crate::place::{SUPERSEDED, make_run_dir};

@@ -2,7 +2,7 @@
 
 use crate::place::model_name;
 use crate::row::Row;
-use crate::setting::by_number;
+use crate::setting::compare_levels;
 use crate::state::{Attempt, Status, StudyState};
 use crate::table::field;
 use schemars::JsonSchema;
@@ -113,7 +113,7 @@ fn factors(rows: &[(&Row, Status)]) -> Vec<FactorCounts> {
             });
             levels[at].counts.add(*status);
         }
-        levels.sort_by(|a, b| by_number(&a.level, &b.level));
+        levels.sort_by(|a, b| compare_levels(&a.level, &b.level));
         if levels.len() > 1 {
             factors.push(FactorCounts { factor: name.into(), levels });
         }

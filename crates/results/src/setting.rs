@@ -4,13 +4,13 @@ use feedrate_spec::problem::Problem;
 use feedrate_spec::workload::{KEYS, KeyInfo, Origin, Override};
 use std::cmp::Ordering;
 
-/// Prefix of keys that configure the study and are unknown to the workload.
+/// Prefix of keys that configure the study instead of the workload.
 pub const STUDY_PREFIX: &str = "study.";
 
 /// An override of a row: `++workload.reader.batch_size=4`, `~train.epochs`, `study.cache=cold`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Setting {
-    /// Key without `workload.` and the sign: `reader.batch_size`, `study.cache`.
+    /// Key without the prefixes `+`, `++`, `~` and `workload.`: `reader.batch_size`, `study.cache`.
     pub key: String,
     /// Value in the syntax of an override (quoted if necessary), or unquoted for a setting of the study. `None` deletes the key, which
     /// restores its default.
@@ -23,7 +23,7 @@ impl Setting {
         Setting { key: key.into(), value: Some(value.into()) }
     }
 
-    /// Parses one override, with or without its sign and `workload.`.
+    /// Parses one override. The prefixes `+`, `++` and `workload.` are optional; `~` deletes the key.
     ///
     /// # Errors
     /// The text is not an override.
@@ -51,7 +51,7 @@ impl Setting {
         self.key.starts_with(STUDY_PREFIX)
     }
 
-    /// Returns the last component of the key if that identifies the key, otherwise the full key.
+    /// Returns the last component of the key if it is unambiguous (see [`key_of_leaf`]), otherwise the full key.
     pub fn short_key(&self) -> &str {
         match self.key.rsplit_once('.') {
             Some((_, leaf)) if key_of_leaf(leaf) == Some(self.key.as_str()) => leaf,
@@ -66,7 +66,7 @@ fn study_setting(text: &str) -> Option<(&str, &str)> {
     key.starts_with(STUDY_PREFIX).then_some((key, value))
 }
 
-/// Returns the workload key whose last component is `leaf`, if there is exactly one such key in DLIO's schema or in all keys.
+/// Returns the workload key whose last component is `leaf`. `None` if there are several, unless exactly one of them is in DLIO's schema.
 pub fn key_of_leaf(leaf: &str) -> Option<&'static str> {
     let matching = KEYS.iter().filter(|key| key.path.rsplit('.').next() == Some(leaf));
     let matching: Vec<&KeyInfo> = matching.collect();
@@ -78,7 +78,7 @@ pub fn key_of_leaf(leaf: &str) -> Option<&'static str> {
     }
 }
 
-/// Splits the overrides of a row at blanks outside quotes and brackets.
+/// Splits the overrides of a row at whitespace outside quotes and brackets.
 pub fn split(cell: &str) -> Vec<String> {
     pieces(cell, char::is_whitespace).into_iter().filter(|word| !word.is_empty()).collect()
 }
@@ -112,15 +112,16 @@ pub fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// Compares levels: numbers ascend and precede all other texts, which count as equal.
-pub fn by_number(a: &str, b: &str) -> Ordering {
+/// Orders the levels of a factor: numbers first, in ascending order. Other levels compare as equal, so a stable sort keeps their order.
+pub fn compare_levels(a: &str, b: &str) -> Ordering {
     match (number(a), number(b)) {
         (Some(a), Some(b)) => a.total_cmp(&b),
         (a, b) => a.is_none().cmp(&b.is_none()),
     }
 }
 
-/// Quotes a value if an override could not hold it as one word. The value must not contain both kinds of quotes.
+/// Quotes a value if an override needs quotes around it, for example because it contains a space. The value must not contain both kinds of
+/// quotes.
 pub fn quoted(value: &str) -> String {
     if !value.is_empty() && value.chars().all(needs_no_quotes) {
         return value.to_string();
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_override_is_known_by_its_key_however_it_is_written() {
+    fn an_override_parses_to_the_same_setting_with_and_without_prefixes() {
         for text in
             ["reader.batch_size=4", "+reader.batch_size=4", "++workload.reader.batch_size=4"]
         {
@@ -165,7 +166,7 @@ mod tests {
     #[test]
     fn numeric_levels_sort_by_value_before_other_levels() {
         let mut levels = ["npz", "16", "hdf5", "2", "1.5"];
-        levels.sort_by(|a, b| by_number(a, b));
+        levels.sort_by(|a, b| compare_levels(a, b));
         assert_eq!(levels, ["1.5", "2", "16", "npz", "hdf5"]);
     }
 
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_key_names_the_key_of_dlio() {
+    fn a_short_key_stands_for_the_key_of_dlio() {
         assert_eq!(key_of_leaf("format"), Some("dataset.format"));
         assert_eq!(Setting::new("checkpoint.format", "pt").short_key(), "checkpoint.format");
         assert_eq!(key_of_leaf("no_such_key"), None);
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn overrides_are_split_at_blanks_outside_quotes_and_brackets() {
+    fn overrides_are_split_at_whitespace_outside_quotes_and_brackets() {
         for (cell, expected) in [
             ("", vec![]),
             ("  a=1  b=2 ", vec!["a=1", "b=2"]),

@@ -21,7 +21,7 @@ pub const COMBINATION: &str = "combination";
 pub const REQUESTED: &str = "asked";
 
 names! {
-    /// Conclusion from comparing the runs of a change with those of the baseline.
+    /// Conclusion from comparing the runs of a change with the baseline.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Outcome {
@@ -93,7 +93,7 @@ pub struct TriedAdvice {
     pub outcome: Outcome,
     /// Reason why the change was not tried or is not decided.
     pub reason: Option<String>,
-    /// Number of epochs from which on the copy of the dataset saves time, according to the runs; `null` if the change makes no copy.
+    /// Smallest number of epochs for which copying the dataset saves time, according to the runs; `null` if the change makes no copy.
     #[serde(default)]
     pub break_even_epochs: Option<f64>,
     /// Command that runs the changed workload; `null` if no key makes the change.

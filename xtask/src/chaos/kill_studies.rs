@@ -114,7 +114,7 @@ fn kill_processes(case: &mut Case, runner: Running) -> Result<u32> {
     let alive = targets.iter().filter(|pid| is_alive(**pid) && kill_process(**pid, signal).is_ok());
     let kills = u32::from(alive.count() > 0);
     if stops_study && kills > 0 && signal != Signal::KILL {
-        // The exit code is that of the signal if it comes before the handler is installed.
+        // A signal that arrives before the handler is installed determines the exit code.
         runner.wait_for(STOPS_WITHIN)?.with_code(&[0, 1, 4, 130, 143])?;
     } else {
         runner.wait()?.with_code(&[0, 1, 4, 130, 137])?;

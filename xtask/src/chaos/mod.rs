@@ -117,7 +117,7 @@ pub(crate) fn short(root: &Path) -> Result<()> {
     shell::run(root, &here.display().to_string(), &arguments)
 }
 
-/// The folder of the built programs, which is that of this program.
+/// The folder of the built programs, which also contains this program.
 fn built_programs() -> Result<PathBuf> {
     let here = std::env::current_exe()?;
     Ok(here.parent().context("the program has no folder")?.to_path_buf())

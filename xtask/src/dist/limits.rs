@@ -10,7 +10,7 @@ use std::path::Path;
 /// Maximum size of a program.
 const BYTES_MAX: u64 = 20_000_000;
 
-/// Prefixes of the allowed libraries: those of glibc, which every machine has.
+/// Prefixes of the allowed libraries. They belong to glibc, which every machine has.
 const LIBRARIES: &[&str] =
     &["ld-linux-", "libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1"];
 

@@ -1,5 +1,5 @@
-//! Builds packages: an archive, a wheel and a Debian package from one build that also runs on old machines, and a source package. Each is
-//! installed and tried in an environment without the project. `share.rs` lists the installed files.
+//! Builds packages: an archive, a wheel and a Debian package from one portable build, and a source package. Each package is installed and
+//! tested in a clean environment. `share.rs` lists the installed files.
 
 mod share;
 mod limits;
@@ -20,13 +20,13 @@ use std::path::{Path, PathBuf};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The oldest supported glibc, which is that of Debian 10 and RHEL 8. Programs with musl could not load MPI or NVIDIA's library.
+/// The oldest supported glibc, from Debian 10 and RHEL 8. Programs with musl could not load MPI or NVIDIA's library.
 const GLIBC: (u32, u32) = (2, 28);
 
-/// Builds all packages into `target/dist`, and tries each.
+/// Builds all packages into `target/dist` and tests each of them.
 pub(crate) fn dist(root: &Path) -> Result<()> {
     setup::for_dist(root)?;
-    let out = emptied(root.join("target/dist"))?;
+    let out = empty_folder(root.join("target/dist"))?;
     let platform = format!("manylinux_{}_{}", GLIBC.0, GLIBC.1);
     let build = ["build", "--release", "--locked", "--zig", "--compatibility", &platform];
     let wheel = python_package(root, &out, &build)?;
@@ -34,7 +34,7 @@ pub(crate) fn dist(root: &Path) -> Result<()> {
 
     let name = format!("feedrate-{VERSION}-{}-linux", std::env::consts::ARCH);
     let tree = out.join(&name);
-    take_programs(&wheel, &out.join("wheel"), &tree)?;
+    move_programs(&wheel, &out.join("wheel"), &tree)?;
     limits::check(&tree)?;
     share(root, &tree)?;
     let archive = archive(&out, &name)?;
@@ -48,9 +48,9 @@ pub(crate) fn dist(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks the installed files with the programs that CI has built for its tests.
-pub(crate) fn short(root: &Path) -> Result<()> {
-    let out = emptied(root.join("target/dist-short"))?;
+/// Checks the installed files, using the programs that CI has built for its tests.
+pub(crate) fn check_installed_files(root: &Path) -> Result<()> {
+    let out = empty_folder(root.join("target/dist-short"))?;
     let built = std::env::current_exe()?;
     let tree = out.join("tree");
     fs::create_dir_all(tree.join("bin"))?;
@@ -64,8 +64,8 @@ pub(crate) fn short(root: &Path) -> Result<()> {
     trial::unpacked(&package, &out)
 }
 
-/// Creates an empty folder, and removes an existing one.
-fn emptied(folder: PathBuf) -> Result<PathBuf> {
+/// Creates an empty folder, replacing an existing one.
+fn empty_folder(folder: PathBuf) -> Result<PathBuf> {
     let shown = folder.display();
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("cannot remove `{shown}`"))?;
@@ -91,7 +91,7 @@ fn python_package(root: &Path, out: &Path, words: &[&str]) -> Result<PathBuf> {
 }
 
 /// Moves the stripped programs of the wheel into `tree/bin`.
-fn take_programs(wheel: &Path, unpacked: &Path, tree: &Path) -> Result<()> {
+fn move_programs(wheel: &Path, unpacked: &Path, tree: &Path) -> Result<()> {
     let wheel_path = wheel.display().to_string();
     let folder = unpacked.display().to_string();
     let extract = ["-m", "zipfile", "--extract", &wheel_path, &folder];

@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
     sees: "all processors are busy, a quarter of them with other programs, and that costs time",
     proposes: "the busiest process is named",
     change: "[stop {process}, or have |have ]more cores, or fewer threads that decode",
-    why: "{all_cores} were {busy_percent:.0} % busy, others than this run with {others:.1} of them[, most of all {process} (process {process_id})]",
+    why: "{all_cores} were {busy_percent:.0} % busy, other programs used {others:.1} of them[, mostly {process} (process {process_id})]",
     answers: &[AnswerKind::No, AnswerKind::Unknown],
     propose,
     #[cfg(test)]

@@ -63,7 +63,7 @@ fn workload(run: &Run) -> Option<String> {
     run.is_workload_known().then(|| run.workload.clone())
 }
 
-/// All settings of the dataset, for runs of feedrate. Batch size, compute time and accelerators are keys of their own.
+/// All settings of the dataset, for runs of feedrate. Batch size, compute time and accelerators are separate keys.
 fn dataset(run: &Run) -> Option<String> {
     let settings = run.settings.iter().filter(|(key, _)| key.starts_with("dataset."));
     let texts: Vec<String> = settings.map(|(key, value)| format!("{key}={value}")).collect();

@@ -126,7 +126,7 @@ fn keep_common_settings(run: &mut Run) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{ComparisonVerdict, Ground, Note, Pairing, Question, compare};
+    use crate::compare::{ComparisonVerdict, Note, Pairing, Question, VerdictReason, compare};
     use feedrate_measure::example::simple;
     use feedrate_measure::record::file;
     use feedrate_results::import::fake::Fake;
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(verdicts[..2], [(four_threads, ComparisonVerdict::Differs, 3); 2]);
         // One of the three runs of B is invalid.
         assert_eq!(verdicts[2..], [(eight_threads, ComparisonVerdict::CannotTell, 2); 2]);
-        assert_eq!(found.findings[2].ground, Ground::InvalidRuns { a: 0, b: 1 });
+        assert_eq!(found.findings[2].reason, VerdictReason::InvalidRuns { a: 0, b: 1 });
         let doubt = found.doubts_of_b.first().unwrap();
         assert_eq!((doubt.name.as_str(), doubt.runs), ("missing_ranks", 1));
         assert!(!found.is_met());
@@ -247,8 +247,8 @@ mod tests {
         );
         let differs =
             vec!["workload", "processes", "batch_size", "record_length_bytes", "computation_time"];
-        let ground = Ground::NotComparable { differs, unknown: vec![] };
-        assert_eq!((found.findings.len(), &found.findings[0].ground), (1, &ground));
+        let ground = VerdictReason::NotComparable { differs, unknown: vec![] };
+        assert_eq!((found.findings.len(), &found.findings[0].reason), (1, &ground));
         let settings: Vec<&str> =
             found.differs_in.iter().map(|differing| differing.setting.as_str()).collect();
         assert!(

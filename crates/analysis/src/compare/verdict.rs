@@ -1,6 +1,8 @@
 //! The tests of a comparison: the values of both sides for each response, their difference, and the verdict on it.
 
-use super::{ComparedResponse, Ground, IntervalEstimate, Pairing, Question, Side, replicate_of};
+use super::{
+    ComparedResponse, IntervalEstimate, Pairing, Question, Side, VerdictReason, replicate_of,
+};
 use crate::estimate::{ResponseScale, limited_to_points};
 use crate::precision::{ALPHA, CONFIDENCE, POWER, RUNS_MAX};
 use feedrate_measure::metric::{Better, Metric, Unit};
@@ -18,9 +20,9 @@ pub(super) struct ComparedPair {
     /// The difference on the scale of the response; `None` if there are too few values, or one has no logarithm.
     tested: Option<Difference>,
     pairing: Pairing,
-    /// A ground that decides the verdict without a test.
-    obstacle: Option<Ground>,
-    /// The p-value of the difference, not corrected.
+    /// A reason that rules out a test and therefore decides the verdict.
+    obstacle: Option<VerdictReason>,
+    /// The p-value of the difference, without correction for multiple tests.
     p: Option<f64>,
 }
 
@@ -57,12 +59,12 @@ impl ComparedPair {
         };
         let obstacle = match (a.values.len(), b.values.len()) {
             (count_a, count_b) if count_a.min(count_b) < 2 => {
-                Some(Ground::FewRuns { a: count_a, b: count_b })
+                Some(VerdictReason::FewRuns { a: count_a, b: count_b })
             }
             _ if a.values.iter().chain(&b.values).all(|value| *value == a.values[0]) => {
-                Some(Ground::Equal(a.values[0]))
+                Some(VerdictReason::Equal(a.values[0]))
             }
-            _ => pairing_obstacle.or(tested.is_none().then_some(Ground::NotPositive)),
+            _ => pairing_obstacle.or(tested.is_none().then_some(VerdictReason::NotPositive)),
         };
         let mean_difference =
             stats::mean(&a.values).zip(stats::mean(&b.values)).map(|(a, b)| b - a);
@@ -71,8 +73,8 @@ impl ComparedPair {
             let is_percent = response.unit == Unit::Percent;
             Some(if is_percent { limited_to_points(interval) } else { interval })
         });
-        let middles = a.middle.estimate.filter(|&a| a > 0.0).zip(b.middle.estimate);
-        let ratio = log_ratio.map(|log| log.estimate.exp()).or(middles.map(|(a, b)| b / a));
+        let means = a.mean.estimate.filter(|&a| a > 0.0).zip(b.mean.estimate);
+        let ratio = log_ratio.map(|log| log.estimate.exp()).or(means.map(|(a, b)| b / a));
         let ratio_interval = log_ratio.and_then(|log| log.interval(CONFIDENCE)).map(Interval::exp);
         ComparedPair {
             response,
@@ -87,8 +89,12 @@ impl ComparedPair {
         }
     }
 
-    /// Adds the numbers of invalid runs, and an obstacle of the experiment that rules out a verdict.
-    pub(super) fn with_obstacle(mut self, obstacle: Option<Ground>, invalid: [usize; 2]) -> Self {
+    /// Sets the numbers of invalid runs. An `obstacle` of the whole experiment replaces the one of this response.
+    pub(super) fn with_obstacle(
+        mut self,
+        obstacle: Option<VerdictReason>,
+        invalid: [usize; 2],
+    ) -> Self {
         [self.a.invalid, self.b.invalid] = invalid;
         if obstacle.is_some() {
             self.obstacle = obstacle;
@@ -99,14 +105,14 @@ impl ComparedPair {
 }
 
 /// The reason why the runs of two sides do not form pairs; `None` if they do.
-fn find_pairing_obstacle(a: &Side, b: &Side, are_same_replicates: bool) -> Option<Ground> {
+fn find_pairing_obstacle(a: &Side, b: &Side, are_same_replicates: bool) -> Option<VerdictReason> {
     if a.runs != b.runs {
-        Some(Ground::UnequalCounts { a: a.runs, b: b.runs })
+        Some(VerdictReason::UnequalCounts { a: a.runs, b: b.runs })
     } else if !are_same_replicates {
-        Some(Ground::DifferentReplicates)
+        Some(VerdictReason::DifferentReplicates)
     } else {
         let have_all_values = [a, b].iter().all(|side| side.values.len() == side.runs);
-        (!have_all_values).then_some(Ground::MissingValues)
+        (!have_all_values).then_some(VerdictReason::MissingValues)
     }
 }
 
@@ -114,18 +120,19 @@ impl Side {
     fn new(response: &Metric, runs: &[&Run]) -> Self {
         let values: Vec<f64> = runs.iter().filter_map(|run| run.metric(response)).collect();
         let provenance = runs.iter().filter_map(|run| run.provenance(response)).max();
-        let middle = IntervalEstimate::new(
+        let mean = IntervalEstimate::new(
             response.average_interval(&values, CONFIDENCE),
             stats::mean(&values),
         );
-        Side { runs: runs.len(), invalid: 0, values, provenance, middle }
+        Side { runs: runs.len(), invalid: 0, values, provenance, mean }
     }
 }
 
-/// Judges all pairs together.
+/// Determines the verdicts of all pairs.
 ///
-/// The differences of a response are corrected for their number, as those of findings are. Whether all pairs are within the margin is
-/// a single question, so each may be tested at the full significance level (intersection-union test, Berger, Technometrics 24, 1982).
+/// The p-values of the differences of a response are corrected for multiple tests by Holm's method, as for findings. Whether all pairs are
+/// within the margin is a single question, so each pair is tested at the full significance level (intersection-union test, Berger,
+/// Technometrics 24, 1982).
 pub(super) fn judge(
     pairs: Vec<(String, ComparedPair)>,
     question: Question,
@@ -138,42 +145,42 @@ pub(super) fn judge(
         p_by_response.into_iter().map(|(name, p)| (name, stats::holm(&p).into_iter())).collect();
     let findings = pairs.into_iter().map(|(experiment, pair)| {
         let p = pair.p.and_then(|_| corrected.get_mut(pair.response.id.name())?.next());
-        let ground = ground(&pair, p, question);
-        let verdict = ground.verdict();
+        let reason = verdict_reason(&pair, p, question);
+        let verdict = reason.verdict();
         let response = pair.response.id.name();
         let ComparedPair { a, b, difference, ratio, .. } = pair;
-        ComparedResponse { experiment, response, a, b, difference, ratio, p, verdict, ground }
+        ComparedResponse { experiment, response, a, b, difference, ratio, p, verdict, reason }
     });
     findings.collect()
 }
 
-/// The ground of the verdict on a pair with the corrected p-value `p` of its difference.
-fn ground(pair: &ComparedPair, p: Option<f64>, question: Question) -> Ground {
+/// The reason for the verdict on a pair. `p` is the corrected p-value of the difference.
+fn verdict_reason(pair: &ComparedPair, p: Option<f64>, question: Question) -> VerdictReason {
     if let Some(obstacle) = &pair.obstacle {
         return obstacle.clone();
     }
     let Some((difference, p)) = pair.tested.zip(p) else {
-        return Ground::TooNoisy { runs: None };
+        return VerdictReason::TooNoisy { runs: None };
     };
     let better = pair.response.better;
     let margin = margin(question, pair);
-    let (answer_p, ground) = match question {
+    let (answer_p, reason) = match question {
         Question::Within(share) => {
             let equivalence_p = stats::equivalence_p(&difference, margin.low, margin.high);
-            (equivalence_p, Ground::Within(share))
+            (equivalence_p, VerdictReason::Within(share))
         }
-        // The probability that B looks this good if it is worse by the margin.
+        // The probability of this result if B is worse by the margin.
         Question::NoWorseThan(share) => {
             let reversed = Difference { estimate: -difference.estimate, ..difference };
             let not_worse_p = match better {
                 Better::Higher => difference.p_above(margin.low),
                 Better::Lower => reversed.p_above(-margin.high),
             };
-            (not_worse_p, Ground::NotWorseBy(share))
+            (not_worse_p, VerdictReason::NotWorseBy(share))
         }
     };
     if answer_p.is_some_and(|p| p < ALPHA) {
-        return ground;
+        return reason;
     }
     if p < ALPHA {
         let change = match ResponseScale::new(pair.response) {
@@ -181,9 +188,9 @@ fn ground(pair: &ComparedPair, p: Option<f64>, question: Question) -> Ground {
             ResponseScale::Logarithm => difference.estimate.exp_m1(),
         };
         let is_better = (change > 0.0) == (better == Better::Higher);
-        return Ground::Differs { is_better, size: change.abs() };
+        return VerdictReason::Differs { is_better, size: change.abs() };
     }
-    Ground::TooNoisy { runs: runs_to_decide(pair, &difference, margin) }
+    VerdictReason::TooNoisy { runs: runs_to_decide(pair, &difference, margin) }
 }
 
 /// The differences for which the answer to the question is yes, on the scale of the response. For percentages the margin is a share
@@ -192,7 +199,7 @@ fn margin(question: Question, pair: &ComparedPair) -> Margin {
     let (Question::Within(share) | Question::NoWorseThan(share)) = question;
     let (low, high) = match ResponseScale::new(pair.response) {
         ResponseScale::Percent => {
-            let points = share * pair.a.middle.estimate.unwrap_or_default();
+            let points = share * pair.a.mean.estimate.unwrap_or_default();
             (-points, points)
         }
         ResponseScale::Logarithm => ((1.0 - share).ln(), (1.0 + share).ln()),
@@ -204,12 +211,12 @@ fn margin(question: Question, pair: &ComparedPair) -> Margin {
     }
 }
 
-/// The number of runs per side that would decide, if the true difference is the observed one: show that it is within the margin, or
-/// detect it if it is outside. `None` if the number is impractically large, or there are as many runs already.
+/// The number of runs per side that would answer the question if the true difference equals the observed one. Within the margin, they show
+/// equivalence; outside, they detect the difference. `None` if the number is impractically large, or if there are as many runs already.
 fn runs_to_decide(pair: &ComparedPair, difference: &Difference, margin: Margin) -> Option<u64> {
     let count_a = pair.a.values.len() as f64;
     let count_b = pair.b.values.len() as f64;
-    // Standard deviation of a value or of the difference of a pair, and of a single run.
+    // `noise` is the standard deviation of the tested quantity, a value or the difference of a pair; `run_noise` is that of a single run.
     let (samples, noise, run_noise) = match pair.pairing {
         Pairing::None => {
             let noise = difference.standard_error / (1.0 / count_a + 1.0 / count_b).sqrt();

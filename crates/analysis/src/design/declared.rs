@@ -7,7 +7,7 @@ use feedrate_results::import::normalized_text;
 use feedrate_results::overview::Overview;
 use feedrate_results::row::Row;
 use feedrate_results::run::{ROWS, factor};
-use feedrate_results::setting::{by_number, pieces, unquoted};
+use feedrate_results::setting::{compare_levels, pieces, unquoted};
 use feedrate_results::table::{Table, TableEntry};
 use std::collections::BTreeMap;
 
@@ -104,7 +104,7 @@ impl DeclaredFactors {
         for factor in &mut overview.factors {
             let name = factor_name(&factor.factor);
             factor.levels.sort_by_key(|row| self.position(&name, &normalised(&row.level)));
-            factor.levels.sort_by(|a, b| by_number(&a.level, &b.level));
+            factor.levels.sort_by(|a, b| compare_levels(&a.level, &b.level));
         }
     }
 

@@ -9,7 +9,7 @@ pub use declared::DeclaredFactors;
 pub use strata::{HOST, Stratum};
 
 use feedrate_results::run::{ROWS, Settings, factor};
-use feedrate_results::setting::{by_number, number};
+use feedrate_results::setting::{compare_levels, number};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The level of a run that does not have the setting.
@@ -29,7 +29,7 @@ pub struct Design {
     pub workload: String,
     /// Factors sorted by name.
     pub factors: Vec<Factor>,
-    /// Cells sorted by their levels, those of the first factor first.
+    /// Cells sorted by their levels; the first factor varies slowest.
     pub cells: Vec<DesignCell>,
 }
 
@@ -44,7 +44,7 @@ pub struct Factor {
     pub levels: Vec<String>,
     /// The levels as numbers, if all are numbers.
     pub numbers: Option<Vec<f64>>,
-    /// Index of the level that others are compared with.
+    /// Index of the level with which the other levels are compared.
     pub baseline: usize,
     /// Names of settings that always changed together with this one.
     pub followers: Vec<String>,
@@ -266,7 +266,7 @@ impl Factor {
         let name = factor(key);
         let mut order: Vec<usize> = (0..levels.len()).collect();
         order.sort_by_key(|&index| declared.position(name, levels[index]));
-        order.sort_by(|&a, &b| by_number(levels[a], levels[b]));
+        order.sort_by(|&a, &b| compare_levels(levels[a], levels[b]));
         let mut sorted_index = vec![0; order.len()];
         order.iter().enumerate().for_each(|(to, &from)| sorted_index[from] = to);
         let sorted_levels: Vec<String> =
@@ -298,7 +298,7 @@ impl Factor {
         (0..self.levels.len()).filter(move |&level| level != baseline)
     }
 
-    /// The level that others are compared with.
+    /// The level with which the other levels are compared.
     pub fn baseline_level(&self) -> &str {
         &self.levels[self.baseline]
     }

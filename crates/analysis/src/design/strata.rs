@@ -47,7 +47,7 @@ enum SampleSize {
 impl Design {
     /// The strata, sorted by source and machine.
     ///
-    /// Runs whose sample size differs from that of most runs are a stratum of their own, unless they were made to compare sizes: then
+    /// Runs whose sample size differs from the most common one form a separate stratum, unless they were made to compare sizes: then
     /// they differ from runs of the common size in nothing else, or override nothing else.
     pub fn strata<R: Borrow<Run>>(&self, runs: &[R]) -> Vec<Stratum> {
         let common_size = self.common_size(runs);
@@ -127,7 +127,7 @@ impl Design {
     }
 }
 
-/// The source or submission of a run. A run of an unknown workload is a source of its own.
+/// The source or submission of a run. Each run of an unknown workload is a separate source.
 fn source(run: &Run) -> Option<String> {
     if !run.is_workload_known() {
         return Some(run.path.display().to_string());

@@ -40,7 +40,7 @@ pub(super) struct DesignMatrix<'a> {
     full: Model,
     /// Model with factors alone.
     additive: Model,
-    /// Analysis of variance with the terms of factors first, then those of pairs.
+    /// Analysis of variance. Terms of single factors precede terms of pairs.
     anova: Anova,
     anova_additive: Anova,
 }
@@ -284,7 +284,8 @@ fn reference_level(
     };
     let levels_in =
         |set: usize| (0..set_of_level.len()).filter(move |&level| set_of_level[level] == set);
-    // Number of levels, then of runs; of equal sets that of the baseline, else the first.
+    // Sets are ordered by their number of levels, then by their number of runs. Of equal sets, the one with the baseline is used, else the
+    // first.
     let baseline_set = set_of_level[baseline];
     let size = |set: &usize| {
         let runs: usize = levels_in(*set).map(|level| weight(level).1).sum();

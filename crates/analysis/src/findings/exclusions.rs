@@ -34,7 +34,7 @@ pub(super) fn doubt_caveats(runs: &[&Run], responses: &[&Metric]) -> Vec<Caveat>
         .collect()
 }
 
-/// Names of the warnings about a run. Ignored settings have a finding of their own.
+/// Names of the warnings about a run. Ignored settings have a separate finding.
 fn warnings(run: &Run) -> impl Iterator<Item = &str> {
     doubts_of_severity(run, Severity::Warning).filter(|name| *name != IGNORED_SETTING)
 }

@@ -145,7 +145,7 @@ pub(super) fn only_invalid(all: &Design, group: &UsedRuns) -> Option<Finding> {
     Some(Finding { factors, magnitude: REASONS as f64 + 2.0, ..finding })
 }
 
-/// A response with those of its open points that have one reason.
+/// A response with its open points that share a reason.
 type OpenResponse<'j, 'a> = (&'j JudgedResponse<'a>, Vec<&'j OpenPoint>);
 
 /// One finding per reason, over all responses of a workload.

@@ -87,8 +87,8 @@ pub(super) fn cells_used(tests: &[&LevelTest]) -> Vec<usize> {
 
 /// Adds the findings and open points of one factor.
 ///
-/// `tests` are those of the factor, `partners` the factors that interact with it, and `test_count` the number of tests that
-/// p-values are corrected for.
+/// `tests` are the tests of the factor, `partners` the factors that interact with it, and `test_count` the number of tests for which
+/// p-values are corrected.
 pub(super) fn conclude(
     judged: &mut JudgedResponse,
     factor: usize,
@@ -172,7 +172,7 @@ fn significant_effect(
     finding
 }
 
-/// Whether a share is larger than that of every other factor, and all levels of all factors are comparable.
+/// Whether a share exceeds the share of every other factor, and all levels of all factors are comparable.
 fn is_largest_share(matrix: &DesignMatrix, factor: usize, share: f64) -> bool {
     let factors = &matrix.design.factors;
     let others = (0..factors.len()).filter(|&other| other != factor);

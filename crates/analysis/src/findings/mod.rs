@@ -1,6 +1,6 @@
 //! Derives findings from the runs of a study, each with numbers, intervals, evidence and caveats, most important first.
 //!
-//! A claim needs a test, and the tests of a response are corrected for their number. What the runs leave open is a finding too, one
+//! A claim needs a test, and the p-values of a response are corrected for multiple tests. What the runs leave open is a finding too, one
 //! per reason.
 
 mod design_matrix;

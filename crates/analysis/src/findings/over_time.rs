@@ -108,7 +108,7 @@ fn are_in_one_epoch(run: &Run, before: &Phase, after: &Phase) -> bool {
 }
 
 impl<'a> PartTest<'a> {
-    /// The unweighted mean over experiments. If some were repeated, the others are left out, so that it has an interval.
+    /// The unweighted mean over experiments. If some experiments have replicates, only these are used, so that the mean has an interval.
     fn new(
         group: &UsedRuns<'a>,
         quantity: Quantity,

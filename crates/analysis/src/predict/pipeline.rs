@@ -68,7 +68,7 @@ pub(super) struct FittedModel {
     pub(super) residual: Residual,
 }
 
-/// Whether all processes read together, or one accelerator reads for others.
+/// Whether all processes read together, or one accelerator reads and distributes samples to other accelerators.
 fn has_collective_reads(plan: &Plan) -> bool {
     plan.loader.file_access == FileAccess::Mpio || plan.loader.is_broadcast()
 }
@@ -270,8 +270,8 @@ impl Pipeline {
         let request_count = if is_direct {
             io.reads as f64
         } else {
-            // The device also serves others; the requests of the run are those in proportion to its bytes, at most what the
-            // limit permits.
+            // The device also serves other processes. The run is attributed a share of the requests in proportion to its bytes, at
+            // most what the limit permits.
             let all_bytes = derived.sum_of_host(|host| host.device_read_bytes);
             let share = all_bytes
                 .filter(|bytes| *bytes > 0)

@@ -134,7 +134,7 @@ impl CopyScale {
     }
 }
 
-/// Number of simulated accelerators that share files; 1 if each accelerator reads files of its own.
+/// Number of simulated accelerators that share files; 1 if each accelerator reads its own files.
 fn sharing_accelerators(plan: &Plan) -> u32 {
     match plan.loader.file_access {
         FileAccess::Multi => 1,

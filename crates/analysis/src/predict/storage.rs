@@ -17,7 +17,7 @@ const READS_MIN: u64 = 10;
 const SIZE_RATIO_MIN: f64 = 4.0;
 /// Number of iterations that fit a parameter until simulated reads take as long as recorded ones.
 const ROUNDS: usize = 6;
-/// Largest excess of the misfit over that of the best model for which a model is kept.
+/// A model is dropped if its misfit exceeds the misfit of the best model by more than this.
 const MISFIT_EXCESS_MAX: f64 = 0.12;
 
 /// The reads of a record.

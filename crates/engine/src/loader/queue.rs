@@ -93,9 +93,9 @@ pub struct ReadTimes {
     pub decode_ns: u64,
     /// Time of the client's work.
     pub client_ns: u64,
-    /// Time in which the training process started the workers before this batch.
+    /// Time that the training process spent starting the workers before this batch.
     pub start_ns: u64,
-    /// Time in which the training process received the batch.
+    /// Time that the training process spent receiving the batch.
     pub receive_ns: u64,
     /// Bytes read.
     pub bytes: u64,
@@ -171,7 +171,7 @@ impl Queue {
         (batch / self.steps_per_epoch) as u32 + 1
     }
 
-    /// Returns the batch of a step, from 0, in the epoch after `epochs` others.
+    /// Returns the batch of a step, from 0, in an epoch that follows `epochs` other epochs.
     pub(super) fn batch_of(&self, epochs: u64, step: u64) -> u64 {
         epochs.saturating_mul(self.steps_per_epoch).saturating_add(step)
     }

@@ -144,7 +144,8 @@ impl Stepper {
         }
     }
 
-    /// Returns the steps that all accelerators have finished in this epoch; without a barrier after each step, those of the first one.
+    /// Returns the number of steps that all accelerators have finished in this epoch. Without a barrier after each step, it is the number of
+    /// the first accelerator.
     pub fn steps_done(&self) -> u64 {
         self.steps_alone.first().map_or(self.step, |&steps| self.step.max(steps))
     }
@@ -173,7 +174,7 @@ impl Stepper {
         self.recorder.finish()
     }
 
-    /// Counts a finished step and returns whether the accelerator continues without waiting for the others.
+    /// Counts a finished step and returns whether the accelerator continues without waiting for the other accelerators.
     fn continues_alone(&mut self, accelerator: u32) -> bool {
         if self.barrier == Barrier::EachStep {
             return false;

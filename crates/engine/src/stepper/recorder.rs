@@ -167,7 +167,7 @@ fn empty_block(steps: u64) -> Block {
 /// Splits a wait for a batch into its causes.
 ///
 /// Starting the workers and receiving the batch are work of the training process and count as client work. Of the remaining wait, the
-/// time before the awaited batches were begun, and the time that exceeds the workers' activity, is queueing. The rest is divided in
+/// time before the awaited batches were started, and the time that exceeds the workers' activity, is queueing. The rest is divided in
 /// proportion to the workers' activities, so that no part exceeds the time the workers actually spent on it.
 fn split_stall(requested_ns: u64, load_ns: u64, times: ReadTimes) -> Stall {
     let worked = Stall {

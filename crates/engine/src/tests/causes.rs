@@ -150,7 +150,7 @@ fn runs_are_bound_by_what_is_emulated() {
     });
 }
 
-/// Stores each sample in a file of its own.
+/// Stores each sample in a separate file.
 fn in_files(plan: &mut Plan, _: u32) {
     plan.dataset.format = "raw".into();
     plan.storage.kind = "memory".into();

@@ -32,8 +32,8 @@ struct OutputEpoch<'a> {
 
 pub(super) fn output_json(derived: &Derived, evaluations: &Evaluations, rank: usize) -> Value {
     let record = derived.record;
-    let node = record.machine_of(rank);
-    let system = record.machines().get(node).unwrap_or(&record.system);
+    let machine_index = record.machine_of(rank);
+    let system = record.machines().get(machine_index).unwrap_or(&record.system);
     let mut output = without_unknown(OutputHead {
         host_memory_GB: system.memory_bytes.map(host::gib),
         host_cpu_count: host::cpu_count(system),
@@ -44,7 +44,7 @@ pub(super) fn output_json(derived: &Derived, evaluations: &Evaluations, rank: us
     });
     for scope in Scope::each(record) {
         if let Some(accelerator) = scope.epoch.accelerators.get(rank) {
-            let mut entry = epoch_entry(scope, accelerator, node);
+            let mut entry = epoch_entry(scope, accelerator, machine_index);
             let evaluation = if evaluations.is_empty_after(scope.epoch.number) {
                 let none = Value::Array(Vec::new());
                 Some([none.clone(), none.clone(), 0.0.into(), 0.0.into(), none])
@@ -66,25 +66,25 @@ pub(super) fn output_json(derived: &Derived, evaluations: &Evaluations, rank: us
     output
 }
 
-fn epoch_entry(scope: Scope, accelerator: &AcceleratorEpoch, node: usize) -> Value {
+fn epoch_entry(scope: Scope, accelerator: &AcceleratorEpoch, machine_index: usize) -> Value {
     let EpochRecord { host, nodes, ended, .. } = scope.epoch;
-    let machine = nodes.get(node).unwrap_or(host);
+    let machine = nodes.get(machine_index).unwrap_or(host);
     let blocks = accelerator.blocks.iter();
     let windows = scope.windows(accelerator);
     let rates = windows.map(|window| block_samples_per_second(scope, window).map(Value::from));
     let au = scope.windows(accelerator).map(|window| block_au_percent(window).map(Value::from));
     without_unknown(OutputEpoch {
-        load: by_block(blocks.clone().map(|block| Some(list_of_seconds(&block.load_ns)))),
-        proc: by_block(blocks.clone().map(|block| Some(proc_s(block)))),
-        throughput: by_block(rates),
-        au: by_block(au),
-        compute: by_block(blocks.map(|block| Some(list_of_seconds(&block.compute_ns)))),
+        load: object_of_blocks(blocks.clone().map(|block| Some(list_of_seconds(&block.load_ns)))),
+        proc: object_of_blocks(blocks.clone().map(|block| Some(processing_seconds(block)))),
+        throughput: object_of_blocks(rates),
+        au: object_of_blocks(au),
+        compute: object_of_blocks(blocks.map(|block| Some(list_of_seconds(&block.compute_ns)))),
         host_meminfo: host::lines(&machine.meminfo),
         end: ended,
     })
 }
 
-/// Keys of an epoch whose value has an entry for each block, and `eval` for the evaluation.
+/// Keys of an epoch with an entry per block. The entry `eval` is that of the evaluation.
 const KEYS: [&str; 5] = ["load", "proc", "throughput", "au", "compute"];
 
 /// Values of an evaluation in the order of [`KEYS`]; `null` if unknown.
@@ -96,7 +96,7 @@ fn evaluation_values(scope: Scope, rank: usize) -> Option<[Value; 5]> {
     let rate = scope.wall_s().map(|wall_s| block.steps() as f64 * batch_size / wall_s);
     Some([
         list_of_seconds(&block.load_ns),
-        proc_s(block),
+        processing_seconds(block),
         to_value(rate),
         to_value(block_au_percent(window)),
         list_of_seconds(&block.compute_ns),
@@ -108,12 +108,12 @@ fn list_of_seconds(times_ns: &[u64]) -> Value {
 }
 
 /// DLIO's `proc` of each step: load and compute time together.
-fn proc_s(block: &Block) -> Value {
+fn processing_seconds(block: &Block) -> Value {
     let times = block.load_ns.iter().zip(&block.compute_ns);
     times.map(|(load_ns, compute_ns)| seconds(load_ns + compute_ns)).collect()
 }
 
 /// An object with the keys `block1`, `block2` and so on; blocks without a value are omitted.
-fn by_block(values: impl Iterator<Item = Option<Value>>) -> Value {
+fn object_of_blocks(values: impl Iterator<Item = Option<Value>>) -> Value {
     (1..).zip(values).filter_map(|(i, value)| Some((format!("block{i}"), value?))).collect()
 }

@@ -8,9 +8,9 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "members_not_decoded",
         severity: Severity::Warning,
-        meaning: "Samples have an unknown encoding or are broken, and were not decoded: a framework's reader would be slower, or would stop.",
+        meaning: "Samples with an unknown encoding or damaged content were not decoded: a framework's reader would be slower, or would fail.",
         evidence: "{undecoded_samples} of {read_samples} were not decoded: {kinds}",
-        advice: "use only the figures of reading, or convert the samples to jpeg, png or npy; `reader.decode=false` reads without decoding",
+        advice: "use only the read metrics, or convert the samples to jpeg, png or npy; `reader.decode=false` reads without decoding",
     },
     needs_loader: false,
     check: Some(|derived| {

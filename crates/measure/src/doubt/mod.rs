@@ -114,7 +114,7 @@ pub static DOUBTS: &[&RecordDoubt] = &[
     ),
     &note(
         "shared_gpu",
-        "Emulated accelerators shared a GPU: its figures are those of all of them together, and their copies delay each other.",
+        "Emulated accelerators shared a GPU: its figures describe all of them together, and their copies delay each other.",
     ),
     &warning(
         "client_of_others",

@@ -7,14 +7,14 @@ use crate::record::CheckpointKind;
 
 /// Fewer bytes are attributed to the operating system.
 const OTHERS_MIN_BYTES: u64 = 16 << 20;
-/// Largest share of others in all bytes that the device moved, without a doubt.
+/// Share of other processes in the bytes that the device transferred, above which a run is doubted.
 const OTHERS_SHARE_MAX: f64 = 0.1;
 
 pub(super) static DOUBT: RecordDoubt = RecordDoubt {
     kind: DoubtKind {
         name: "other_io",
         severity: Severity::Warning,
-        meaning: "The device under the dataset moved many bytes for others during the epochs: the rates are lower than the storage's.",
+        meaning: "The device under the dataset transferred many bytes for other processes during the epochs: the measured rates are lower than the storage allows.",
         evidence: "besides the {own_bytes} of this run, the device read {others_read_bytes} and wrote {others_written_bytes} during the epochs",
         advice: "wait until other jobs and the writeback of newly generated files (`sync`) are done, then run again",
     },

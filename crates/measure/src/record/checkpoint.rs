@@ -12,9 +12,9 @@ pub struct CheckpointRecord {
     /// Whether it was written or read.
     #[serde(default)]
     pub kind: CheckpointKind,
-    /// From the start of the run.
+    /// Start, counted from the start of the run.
     pub start_ns: u64,
-    /// From the start of the run.
+    /// End, counted from the start of the run.
     pub end_ns: u64,
     /// Bytes of all files.
     pub bytes: u64,
@@ -30,10 +30,10 @@ pub struct CheckpointRecord {
     /// Increase of `read_bytes` of `/proc/self/io` over all processes while the checkpoint was read; `None` if it was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_device_read_bytes: Option<u64>,
-    /// Part of rank 0's time spent on files of the optimizer; `None` if it had no files of a model.
+    /// Time that rank 0 spent on optimizer files; `None` if it had no model files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub optimizer_ns: Option<u64>,
-    /// Participating ranks in order; empty in records without them.
+    /// Participating ranks in order; empty if the record does not list ranks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<RankCheckpoint>,
 }
@@ -57,13 +57,13 @@ names! {
 pub struct RankCheckpoint {
     /// Number of the rank.
     pub rank: u64,
-    /// From the start of the run.
+    /// Start, counted from the start of the run.
     pub start_ns: u64,
-    /// From the start of the run.
+    /// End, counted from the start of the run.
     pub end_ns: u64,
-    /// Bytes of its files, including headers.
+    /// Size of the rank's files, including headers.
     pub bytes: u64,
-    /// Part of its time spent in syncs.
+    /// Time that the rank spent in syncs.
     pub sync_ns: u64,
 }
 
@@ -114,7 +114,7 @@ impl CheckpointRecord {
         self.stall_ns.unwrap_or(self.end_ns.saturating_sub(self.start_ns))
     }
 
-    /// Rate in GiB per second; `None` if it took no time.
+    /// Rate in GiB per second; `None` if the checkpoint took no time.
     pub fn gib_per_second(&self) -> Option<f64> {
         let duration_s = self.duration_s();
         (duration_s > 0.0).then(|| self.bytes as f64 / GIB / duration_s)

@@ -135,7 +135,7 @@ pub struct Process {
     pub node: u32,
     /// Process id.
     pub id: u32,
-    /// Number of its accelerators, which follow those of the previous process.
+    /// Number of its accelerators, which follow the accelerators of the previous process.
     pub accelerators: u32,
     /// Time added to its clock to get the time of rank 0.
     pub clock_offset_ns: i64,
@@ -253,7 +253,7 @@ pub struct IoCounters {
     /// Processor time of the workers' own reading and decoding that counted as the client's work.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub client_own_ns: u64,
-    /// Time in which the training process started workers and received batches.
+    /// Time that the training process spent starting workers and receiving batches.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub receive_ns: u64,
     /// Idle time.

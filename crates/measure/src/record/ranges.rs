@@ -7,8 +7,8 @@ use super::access::{FilesByRanks, FilesRead};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// Maximum number of ranges of all processes together: 13 MiB. At most four such lists exist at a time: on rank 0, its own ranges, those
-/// received from other processes, those of earlier epochs, and the merged ones.
+/// Maximum number of ranges of all processes together: 13 MiB. At most four such lists exist at a time: on rank 0, its own ranges, the
+/// ranges received from other processes, the ranges of earlier epochs, and the merged ranges.
 pub const RANGES_MAX: usize = 560_000;
 /// Ratio by which a worker or process may log more ranges than the average one.
 const IMBALANCE_MAX: usize = 2;

@@ -1,7 +1,7 @@
 //! Means and ratios of positive values, on the logarithmic scale.
 //!
 //! The variation of rates and durations is multiplicative, so their logarithms are closer to normal than the values. The exponential of the
-//! interval of a mean of logarithms is an interval of the geometric mean; that of a difference is one of the ratio of geometric means (Altman,
+//! interval of a mean of logarithms is an interval of the geometric mean; applied to a difference, it gives an interval of the ratio of geometric means (Altman,
 //! Practical Statistics for Medical Research, 1991, ch. 9.7), which equals the ratio of arithmetic means if both samples have the same relative
 //! variation. Fieller's interval of a ratio of arithmetic means is not provided, as it may be unbounded for few values.
 

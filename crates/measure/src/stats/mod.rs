@@ -2,7 +2,7 @@
 //! records.
 //!
 //! Every interval has its nominal coverage for the kind of noise that it documents; tests verify this by simulations with five values.
-//! Intervals need at least two values, that of a median six. Pairs are compared by Welch's test with Holm's correction, which needs neither a
+//! An interval needs at least two values, or six for a median. Pairs are compared by Welch's test with Holm's correction, which needs neither a
 //! table of the studentized range nor equal variances.
 
 mod sample;

@@ -99,7 +99,7 @@ fn train(steps: u64) -> TrainPlan {
 }
 
 /// A block that starts at `start_ms`, with steps of (load, compute, barrier, bytes read), in milliseconds and bytes. Its byte counts start
-/// at 0; [`accelerator`] makes those of several blocks continuous.
+/// at 0; [`accelerator`] makes the counts of several blocks continuous.
 pub fn block(start_ms: u64, steps: &[(u64, u64, u64, u64)]) -> Block {
     let mut block = Block { start_ns: start_ms * 1_000_000, ..Block::default() };
     let mut end_ms = start_ms;

@@ -4,7 +4,7 @@ use crate::methods::conditions;
 use crate::report::{Report, ReportedRun};
 use crate::words::number::{list, quoted};
 use feedrate_analysis::answer::AnswerKind;
-use feedrate_results::setting::by_number;
+use feedrate_results::setting::compare_levels;
 use std::collections::BTreeSet;
 
 /// The levels at which runs were fed or not, if one factor separates them, and the conditions of the runs.
@@ -41,7 +41,7 @@ fn by_level(used: &[&ReportedRun]) -> Option<String> {
                 None => levels.push((level, kind)),
             }
         }
-        levels.sort_by(|a, b| by_number(a.0, b.0).then(a.0.cmp(b.0)));
+        levels.sort_by(|a, b| compare_levels(a.0, b.0).then(a.0.cmp(b.0)));
         Some((*name, levels))
     });
     let (name, levels) = separating?;

@@ -1,22 +1,22 @@
 //! Renders comparisons of two sides as sentences.
 
-use feedrate_analysis::compare::{ComparedResponse, Ground, Note};
+use feedrate_analysis::compare::{ComparedResponse, Note, VerdictReason};
 use feedrate_measure::metric::{Metric, Unit};
 use feedrate_spec::units::counted;
 
 /// The verdict of a comparison, with its reason if it is inconclusive.
 pub fn verdict(compared: &ComparedResponse) -> String {
-    let why = match &compared.ground {
-        Ground::Within(margin) => return format!("same within {}", percent(*margin)),
-        Ground::Equal(value) => {
+    let why = match &compared.reason {
+        VerdictReason::Within(margin) => return format!("same within {}", percent(*margin)),
+        VerdictReason::Equal(value) => {
             let text = Metric::find(compared.response).map(|metric| metric.unit.text(*value));
             let text = text.map_or(String::new(), |value| format!(": {value}"));
             return format!("equal in all runs{text}");
         }
-        Ground::NotWorseBy(margin) => {
+        VerdictReason::NotWorseBy(margin) => {
             return format!("not worse by more than {}", percent(*margin));
         }
-        Ground::Differs { is_better, size: distance } => {
+        VerdictReason::Differs { is_better, size: distance } => {
             let word = if *is_better { "better" } else { "worse" };
             let is_percent =
                 Metric::find(compared.response).is_ok_and(|metric| metric.unit == Unit::Percent);
@@ -24,13 +24,13 @@ pub fn verdict(compared: &ComparedResponse) -> String {
                 if is_percent { format!("{distance:.2} points") } else { percent(*distance) };
             return format!("differs: B is {word} by {distance}");
         }
-        Ground::InvalidRuns { a, b } => [("A", a), ("B", b)]
+        VerdictReason::InvalidRuns { a, b } => [("A", a), ("B", b)]
             .into_iter()
             .filter(|(_, runs)| **runs > 0)
             .map(|(side, runs)| format!("{} of {side} invalid", counted(*runs as u64, "run")))
             .collect::<Vec<_>>()
             .join(", "),
-        Ground::NotComparable { differs, unknown } => {
+        VerdictReason::NotComparable { differs, unknown } => {
             [("differ in", differs), ("are not known to be alike in", unknown)]
                 .into_iter()
                 .filter(|(_, keys)| !keys.is_empty())
@@ -39,22 +39,24 @@ pub fn verdict(compared: &ComparedResponse) -> String {
                 .join("; ")
                 + "; `--across KEY` compares across that difference"
         }
-        Ground::TooNoisy { runs } => {
+        VerdictReason::TooNoisy { runs } => {
             let more = runs.map(|runs| format!("; about {runs} runs of each are needed"));
             format!("the noise is too large for so few runs{}", more.unwrap_or_default())
         }
-        Ground::FewRuns { a, b } => [("A", a), ("B", b)]
+        VerdictReason::FewRuns { a, b } => [("A", a), ("B", b)]
             .map(|(side, n)| match n {
                 0 => format!("{side} has no {}", compared.response),
                 n => format!("n = {n} in {side}"),
             })
             .join(", "),
-        Ground::UnequalCounts { a, b } => {
+        VerdictReason::UnequalCounts { a, b } => {
             format!("{a} runs of A cannot be paired with {b} runs of B")
         }
-        Ground::DifferentReplicates => "their replicates or blocks differ".into(),
-        Ground::MissingValues => "runs without a value leave others without a partner".into(),
-        Ground::NotPositive => "a value is not positive, so that there is no ratio".into(),
+        VerdictReason::DifferentReplicates => "their replicates or blocks differ".into(),
+        VerdictReason::MissingValues => {
+            "runs without a value leave others without a partner".into()
+        }
+        VerdictReason::NotPositive => "a value is not positive, so that there is no ratio".into(),
     };
     format!("inconclusive: {why}")
 }

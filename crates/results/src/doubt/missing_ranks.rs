@@ -9,7 +9,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "missing_ranks",
         severity: Severity::Invalid,
-        meaning: "Files of some ranks are missing or unreadable: utilisation is that of the other ranks, and rates are unknown. Files that submitters to MLPerf Storage leave out are reported as `no_step_files` instead.",
+        meaning: "Files of some ranks are missing or unreadable: utilisation describes the other ranks only, and rates are unknown. Files that submitters to MLPerf Storage leave out are reported as `no_step_files` instead.",
         evidence: "steps of {missing_ranks:.0} of {expected_ranks} are missing: {missing:.8}[; `{beside}`, which started at the same time, has some]",
         advice: "copy the folder again from where it was written; if another folder has the missing files, put the files of all ranks into one folder",
     },

@@ -1,4 +1,4 @@
-//! Doubts, named reasons not to believe a number, of imported results and of sets of runs. `measure::doubt` has those of single records. Each
+//! Doubts, named reasons not to believe a number, of imported results and of sets of runs. `measure::doubt` has the doubts of single records. Each
 //! doubt has one file and one row in [`DOUBTS`].
 //!
 //! To add one: write its file with a `pub(super) static DOUBT`, add its `mod` line and its row here, a run in `tests` where it fires and one where
@@ -93,7 +93,7 @@ pub enum Check {
     Run(fn(&Run) -> Option<Facts>),
     /// Checks one run and the contents of its DLIO folder.
     Import(fn(&Run, &Imported) -> Option<Facts>),
-    /// Checks one run, given by its index, among others.
+    /// Checks one run, given by its index, together with the other runs.
     Set(fn(&Relations, usize) -> Option<Facts>),
 }
 
@@ -107,7 +107,7 @@ pub fn run_doubts(run: &Run, imported: Option<&Imported>) -> Vec<Doubt> {
     rows.collect()
 }
 
-/// Returns the doubts that follow from comparing a run with others.
+/// Returns the doubts that follow from comparing a run with other runs.
 pub fn set_doubts(relations: &Relations, index: usize) -> Vec<Doubt> {
     let rows = DOUBTS.iter().filter_map(|row| match row.check {
         Check::Set(check) => Some(row.kind.with_facts(check(relations, index)?)),

@@ -12,9 +12,9 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "settings_differ",
         severity: Severity::Warning,
-        meaning: "The config differs from that of most runs of the workload in keys that no override of the run sets. Effects found by comparing the run may have other causes.",
+        meaning: "The config differs from most runs of the workload in keys that no override of the run sets. Effects found by comparing the run may have other causes.",
         evidence: "{differs:.6}",
-        advice: "repeat the run with the config of the others, so that the compared runs differ in one setting",
+        advice: "repeat the run with the config of the other runs, so that the compared runs differ in one setting",
     },
     check: Check::Set(|relations, index| {
         let run = &relations.runs[index];

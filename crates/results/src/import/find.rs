@@ -220,7 +220,7 @@ struct FolderEntries {
     origin: Option<RunOrigin>,
     folders: Vec<OsString>,
     links: Vec<OsString>,
-    /// Name of the file that `mlpstorage` adds to those of DLIO.
+    /// Name of the file that `mlpstorage` adds to the files of DLIO.
     metadata: Option<String>,
     count: usize,
 }

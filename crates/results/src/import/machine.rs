@@ -8,7 +8,7 @@ use super::steps::RankMachine;
 use feedrate_measure::record::System;
 use feedrate_spec::units::{self, GIB};
 
-/// Describes the machines of a run. The hostname and processor are those of rank 0; CPU and memory cover all hosts.
+/// Describes the machines of a run. The hostname and processor describe the machine of rank 0; CPU and memory cover all hosts.
 pub(super) fn system(reported: Option<&Reported>, ranks: &RankMachine) -> System {
     let reported_text = |key| reported.and_then(|summary: &Reported| summary.text(key));
     let hostname = reported_text("hostname").or_else(|| ranks.hostnames.first().cloned());

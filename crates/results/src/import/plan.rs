@@ -56,7 +56,7 @@ const RECORD_LENGTH: [&str; 2] = ["dataset.record_length_bytes", "dataset.record
 pub(super) const RECORD_STDEV: [&str; 2] =
     ["dataset.record_length_bytes_stdev", "dataset.record_length_stdev"];
 
-/// Builds the plan of a run. `counts` override those of the config.
+/// Builds the plan of a run. `counts` override the counts in the config.
 pub(super) fn plan(
     config: &Config,
     counts: ConfiguredCounts,

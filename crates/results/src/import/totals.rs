@@ -251,7 +251,7 @@ impl TotalFacts<'_> {
         })
     }
 
-    /// Returns the duration of the first step: that of a block minus that of the window, which has all other steps.
+    /// Returns the duration of the first step: the duration of the block minus the window, which has all other steps.
     fn first_step_s(&self, epoch: &EpochTotal, au: Option<f64>) -> Option<f64> {
         let window_s =
             epoch.steps.checked_sub(epoch.blocks)? as f64 * epoch.compute_s? / (au? / 100.0);

@@ -261,7 +261,7 @@ fn read_run(found: &FoundRun, source: &str, keeps_record: bool) -> Result<Run, L
         }
         None => {
             let record = load_run(path).map_err(|error| LeftOut::new(path, error.to_string()))?;
-            (Run::measured(path, source, &record), Some(Cow::Owned(record)))
+            (Run::without_doubts(path, source, &record), Some(Cow::Owned(record)))
         }
     };
     run.doubts = all_run_doubts(&run, record.as_deref(), imported.as_ref());
@@ -272,7 +272,7 @@ fn read_run(found: &FoundRun, source: &str, keeps_record: bool) -> Result<Run, L
     Ok(run)
 }
 
-/// Returns the doubts of a run and those of its record.
+/// Returns the doubts of a run and of its record.
 fn all_run_doubts(run: &Run, record: Option<&Record>, imported: Option<&Imported>) -> Vec<Doubt> {
     let mut doubts = doubt::run_doubts(run, imported);
     // Doubts of records concern training.
@@ -313,7 +313,7 @@ fn add_set_doubts(runs: &mut Vec<Run>, siblings: Vec<Run>) {
         }
         run.doubts.append(doubts);
         doubt::sort(&mut run.doubts);
-        run.decide();
+        run.set_usability();
     }
 }
 

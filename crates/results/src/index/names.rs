@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Maximum number of differences that are named. Runs with more differences get a number instead.
 const NAMED_MAX: usize = 3;
 
-/// Factors and levels that distinguish a run from others of the same name.
+/// Factors and levels that distinguish a run from other runs of the same name.
 type Differences = Vec<(String, String)>;
 
 /// Adds differences in settings or host to the varied parameters of runs with the same name. Runs with the usual settings of their workload stay

@@ -97,7 +97,7 @@ fn parse_claims(text: &str) -> Option<Vec<Claim>> {
     Some(rows.flat_map(|line| parse_row(line.number, &heading, &fields(line.text))).collect())
 }
 
-/// Returns the contents of a line's cells. Unlike in strict CSV, blanks around quotes and line ends within them are allowed.
+/// Returns the contents of a line's cells. Unlike in strict CSV, spaces around quotes and line ends within them are allowed.
 fn fields(line: &str) -> Vec<String> {
     let contents = cells(line).into_iter().map(|range| {
         let cell = line[range].trim();

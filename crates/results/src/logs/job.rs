@@ -76,7 +76,7 @@ const LEAST_SHARE: f64 = 0.1;
 const IN_ORDER: f64 = 0.9;
 /// Minimum number of consecutive opens from which an order is inferred.
 const FOLLOWING_MIN: u64 = 8;
-/// Share of its time that a reader waits, from which on reading is ahead of training.
+/// If a reader waits for at least this share of its time, reading is ahead of training.
 const WAITING_SHARE: f64 = 0.5;
 
 /// Relative difference up to which ranks read files equally often.

@@ -20,9 +20,9 @@ pub(super) struct ReaderLog {
     pub(super) ops: Vec<Op>,
     last_name: String,
     has_opened: bool,
-    /// Number of files whose name sorts after that of the file opened before.
+    /// Number of files whose name sorts after the name of the previously opened file.
     pub(super) ascending: u64,
-    /// Number of files whose name sorts before that of the file opened before.
+    /// Number of files whose name sorts before the name of the previously opened file.
     pub(super) descending: u64,
 }
 

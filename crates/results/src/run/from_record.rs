@@ -1,4 +1,4 @@
-//! Creates a run from a record, which feedrate wrote or which was reconstructed from a DLIO folder.
+//! Creates a run from a record, either written by feedrate or reconstructed from a DLIO folder.
 
 use super::{
     Activity, CheckpointSchedule, DatasetUse, FolderNames, Run, StepTimeSummary, Submission,
@@ -17,7 +17,7 @@ use feedrate_measure::window::Scope;
 use feedrate_spec::plan::Plan;
 use std::path::Path;
 
-/// Properties of a run apart from its steps.
+/// Properties of a run that do not depend on its steps.
 pub(super) struct Header<'a> {
     pub(super) program: &'a str,
     pub(super) plan: &'a Plan,
@@ -37,16 +37,16 @@ impl<'a> Header<'a> {
 impl Run {
     /// Creates a run from a record, with the doubts that follow from the record alone.
     pub fn from_record(path: &Path, record: &Record) -> Self {
-        let mut run = Run::measured(path, "", record);
+        let mut run = Run::without_doubts(path, "", record);
         let derived = Derived::new(record);
         run.doubts = doubt::doubts(&derived);
         run.supply = Some(Supply::new(&derived, &run.doubts));
-        run.decide();
+        run.set_usability();
         run
     }
 
-    /// Creates a run from a record of feedrate, without doubts.
-    pub(crate) fn measured(path: &Path, source: &str, record: &Record) -> Self {
+    /// Creates a run from a record that feedrate wrote, without doubts.
+    pub(crate) fn without_doubts(path: &Path, source: &str, record: &Record) -> Self {
         let names = FolderNames::new(path);
         let plan = &record.plan;
         let study = record.study.as_ref();
@@ -120,7 +120,7 @@ impl Run {
         }
     }
 
-    /// Sets the metrics of the run, and computes those of its epochs.
+    /// Sets the metrics of the run, and computes the metrics of its epochs.
     pub(super) fn set_values(&mut self, values: Values, record: &Record) {
         self.values = values;
         if self.record_length_bytes.is_none() {
@@ -138,7 +138,7 @@ impl Run {
     }
 }
 
-/// Returns whether the user named the run's folder, or the folder of runs put aside, as `source`.
+/// Returns whether `source`, the path that the user named, is the run's parent folder or a path below it.
 fn is_named_by(path: &Path, source: &str) -> bool {
     path.parent().is_some_and(|parent| Path::new(source).starts_with(parent))
 }

@@ -52,7 +52,7 @@ pub enum Activity {
     Unknown,
 }
 
-/// Name of an unknown workload. Runs of unknown workloads are not compared with others.
+/// Name of an unknown workload. Runs of unknown workloads are not compared with other runs.
 pub const UNKNOWN: &str = "unknown";
 
 /// Source of a workload's name.
@@ -102,7 +102,7 @@ pub struct Run {
     pub replicate: Option<u32>,
     /// Position in the order of execution, from the study or counted in the order of starts among the source's runs with results.
     pub order: Option<u32>,
-    /// Overrides, verbatim, without those of the workload's name, the workflow and folders.
+    /// Overrides, verbatim, except for the workload's name, the workflow and folders.
     pub overrides: Vec<String>,
     /// Study, row and attempt of the run.
     pub study: Option<StudyRun>,
@@ -191,7 +191,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Returns a short name, which is that of the doubt for invalid runs.
+    /// Returns a short name; for invalid runs the name of the doubt.
     pub fn name(&self) -> &str {
         match self {
             Reason::PutAside(folder) => folder,
@@ -279,8 +279,8 @@ impl Run {
         matches!(self.unusable, None | Some(Reason::Invalid { .. }))
     }
 
-    /// Decides whether the run may be used. All doubts must have been added before.
-    pub(crate) fn decide(&mut self) {
+    /// Sets whether the run may be used, and the reason if not. All doubts must have been added before.
+    pub(crate) fn set_usability(&mut self) {
         let invalid = self.doubts.iter().find(|doubt| doubt.severity == Severity::Invalid);
         self.unusable = match (self.activity, &self.put_aside, invalid) {
             (_, Some(folder), _) => Some(Reason::PutAside(folder.clone())),

@@ -100,7 +100,7 @@ fn moved(path: &Path, old_csv: &Path, new_csv: &Path) -> PathBuf {
     }
 }
 
-/// Reads a file of a study's state. The size is limited, since results and state may come from others.
+/// Reads a file of a study's state. The size is limited, since results and state are not trusted.
 pub(super) fn read_state(path: &Path) -> io::Result<Vec<u8>> {
     read_bounded(path, STATE_BYTES_MAX)
 }

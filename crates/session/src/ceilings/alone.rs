@@ -2,7 +2,7 @@
 
 use super::Part;
 use super::passes::Passes;
-use feedrate_results::diagnosis::{Ceiling, NotMeasured, Rung};
+use feedrate_results::diagnosis::{Ceiling, NotMeasured, PipelineStage};
 use feedrate_spec::plan::{Cache, ClientPlan, ClientTimes, FileAccess, StoragePlan};
 use feedrate_spec::workload::TimeSpec;
 
@@ -31,7 +31,7 @@ impl Part<'_> {
         let samples = passes.io.samples as f64;
         let decode_s = passes.io.decode_ns as f64 / 1e9 / samples;
         if !decode_s.is_finite() {
-            return Ok(Ceiling::not_measured(Rung::Decode, NotMeasured::TooSlow));
+            return Ok(Ceiling::not_measured(PipelineStage::Decode, NotMeasured::TooSlow));
         }
         let readers = f64::from(self.plan.readers());
         let decoders_max =
@@ -41,15 +41,15 @@ impl Part<'_> {
         let by_workers = workers / (decode_s + self.preprocess_s);
         let rate = by_cores.min(by_workers);
         if !rate.is_finite() {
-            return Ok(Ceiling::not_measured(Rung::Decode, NotMeasured::NothingDecoded));
+            return Ok(Ceiling::not_measured(PipelineStage::Decode, NotMeasured::NothingDecoded));
         }
-        let ceiling = self.measured(Rung::Decode, Some(rate), passes.ns, self.workers());
+        let ceiling = self.measured(PipelineStage::Decode, Some(rate), passes.ns, self.workers());
         Ok(Ceiling { own_per_second: (decode_s > 0.0).then(|| 1.0 / decode_s), ..ceiling })
     }
 
     /// The ceiling of the client: its work in workers, and in the training process, which receives batches between steps.
     pub(super) fn client(&self) -> anyhow::Result<Ceiling> {
-        let name = Rung::Client;
+        let name = PipelineStage::Client;
         let passes = self.single_worker_passes(self.plan.loader.client.clone())?;
         let io = &passes.io;
         let workers = self.plan.loader.workers;

@@ -11,7 +11,7 @@ use crate::result_folder;
 use anyhow::Context;
 use feedrate_measure::record::file::{NAMES_FILE, write_atomically};
 use feedrate_results::diagnosis::{
-    Ceiling, DIAGNOSIS_FILE, DIAGNOSIS_FOLDER, Diagnosis, Rung, largest_drop,
+    Ceiling, DIAGNOSIS_FILE, DIAGNOSIS_FOLDER, Diagnosis, PipelineStage, largest_drop,
 };
 use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
@@ -110,7 +110,7 @@ impl DiagnosisRequest {
 
     /// Time for each ceiling.
     fn limit(&self) -> Result<Duration, Refusal> {
-        let limit = Duration::try_from_secs_f64(self.budget_s / Rung::ALL.len() as f64);
+        let limit = Duration::try_from_secs_f64(self.budget_s / PipelineStage::ALL.len() as f64);
         match limit.ok().filter(|limit| *limit >= SLICE_MIN * SLICES as u32) {
             Some(limit) => Ok(limit),
             None => refuse(

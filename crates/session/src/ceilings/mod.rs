@@ -12,7 +12,7 @@ use crate::catalog;
 use crate::dataset::{OpenDataset, needs_files};
 use feedrate_data::storage::engine::{self, Engine};
 use feedrate_data::storage::{self, ReadStorage, Storage};
-use feedrate_results::diagnosis::{Ceiling, NotMeasured, ReadFrom, Rung};
+use feedrate_results::diagnosis::{Ceiling, NotMeasured, PipelineStage, ReadFrom};
 use feedrate_run::live::Signals;
 use feedrate_run::probe::{Operations, PlainFile, PlainReads, Probe};
 use feedrate_run::system;
@@ -141,13 +141,13 @@ impl<'a> Part<'a> {
     }
 
     /// Measures one slice of a ceiling.
-    fn slice(&self, name: Rung) -> anyhow::Result<Ceiling> {
+    fn slice(&self, name: PipelineStage) -> anyhow::Result<Ceiling> {
         match name {
-            Rung::FileSystem => self.file_system(),
-            Rung::Opens => self.opens(),
-            Rung::Decode => self.decode(),
-            Rung::Client => self.client(),
-            Rung::Loader => {
+            PipelineStage::FileSystem => self.file_system(),
+            PipelineStage::Opens => self.opens(),
+            PipelineStage::Decode => self.decode(),
+            PipelineStage::Client => self.client(),
+            PipelineStage::Loader => {
                 let passes = self.passes(&self.plan, Cache::Cold, self.slice_limit())?;
                 Ok(self.loader_ceiling(&passes))
             }
@@ -166,7 +166,7 @@ impl<'a> Part<'a> {
 
     /// A slice of the ceiling of plain reads.
     fn file_system(&self) -> anyhow::Result<Ceiling> {
-        let name = Rung::FileSystem;
+        let name = PipelineStage::FileSystem;
         if self.files.is_empty() {
             return Ok(Ceiling::not_measured(name, NotMeasured::NoFiles));
         }
@@ -217,7 +217,7 @@ impl<'a> Part<'a> {
     /// A slice of the ceiling of opens.
     fn opens(&self) -> anyhow::Result<Ceiling> {
         if self.files.is_empty() {
-            return Ok(Ceiling::not_measured(Rung::Opens, NotMeasured::NoFiles));
+            return Ok(Ceiling::not_measured(PipelineStage::Opens, NotMeasured::NoFiles));
         }
         let in_flight = self.workers();
         let storage = self.dataset.storage.clone();
@@ -228,11 +228,11 @@ impl<'a> Part<'a> {
             Ok(self.probe(storage.clone(), &self.files, in_flight, limit).opens(again)?)
         })?;
         let Some(rate) = per_second(sum.count as f64, sum.ns) else {
-            return Ok(Ceiling::not_measured(Rung::Opens, NotMeasured::TooSlow));
+            return Ok(Ceiling::not_measured(PipelineStage::Opens, NotMeasured::TooSlow));
         };
         let samples =
             self.per_sample.filter(|sample| sample.opens > 0.0).map(|sample| rate / sample.opens);
-        let ceiling = self.measured(Rung::Opens, samples, sum.ns, in_flight);
+        let ceiling = self.measured(PipelineStage::Opens, samples, sum.ns, in_flight);
         let read_from = is_cold.then_some(ReadFrom::Cold);
         Ok(Ceiling { own_per_second: Some(rate), read_from, ..ceiling })
     }
@@ -290,15 +290,15 @@ impl<'a> Part<'a> {
     /// The ceiling of the loader from its runs.
     fn loader_ceiling(&self, passes: &Passes) -> Ceiling {
         let Some(rate) = per_second(passes.samples as f64, passes.ns) else {
-            return Ceiling::not_measured(Rung::Loader, NotMeasured::TooSlow);
+            return Ceiling::not_measured(PipelineStage::Loader, NotMeasured::TooSlow);
         };
-        self.measured(Rung::Loader, Some(rate), passes.ns, self.workers())
+        self.measured(PipelineStage::Loader, Some(rate), passes.ns, self.workers())
     }
 
     /// A ceiling with the measured rate.
     fn measured(
         &self,
-        name: Rung,
+        name: PipelineStage,
         samples_per_second: Option<f64>,
         ns: u64,
         in_flight: u32,

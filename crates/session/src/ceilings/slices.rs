@@ -3,7 +3,7 @@
 use super::{PATIENCE, Part, SLICES};
 use crate::progress_text;
 use feedrate_measure::stats::mean;
-use feedrate_results::diagnosis::{Ceiling, NotMeasured, Rung};
+use feedrate_results::diagnosis::{Ceiling, NotMeasured, PipelineStage};
 use feedrate_spec::listener::ProgressLine;
 use feedrate_spec::plan::Cache;
 use std::sync::Arc;
@@ -15,8 +15,10 @@ impl Part<'_> {
     /// Measures all ceilings, in their order. After an interruption, the remaining ceilings have no numbers.
     pub(super) fn all(&mut self) -> anyhow::Result<Vec<Ceiling>> {
         let has_client = self.plan.loader.client.is_some();
-        let rungs: Vec<Rung> =
-            Rung::ALL.into_iter().filter(|rung| *rung != Rung::Client || has_client).collect();
+        let rungs: Vec<PipelineStage> = PipelineStage::ALL
+            .into_iter()
+            .filter(|rung| *rung != PipelineStage::Client || has_client)
+            .collect();
         let current = Arc::new(AtomicUsize::new(rungs.len() - 1));
         let _line = self.progress_line(rungs.clone(), Arc::clone(&current));
         // Other ceilings need the costs of a sample, which the loader's first slice measures. That slice therefore comes first, and has the
@@ -29,10 +31,10 @@ impl Part<'_> {
             current.store(index, Relaxed);
             let stays_in_memory = Some(NotMeasured::StaysInMemory);
             let ceiling = match name {
-                Rung::Loader if ceilings[0].not_measured == stays_in_memory => {
+                PipelineStage::Loader if ceilings[0].not_measured == stays_in_memory => {
                     Ceiling::not_measured(name, NotMeasured::StaysInMemory)
                 }
-                Rung::Loader => self.in_slices(name, vec![first_slice.clone()])?,
+                PipelineStage::Loader => self.in_slices(name, vec![first_slice.clone()])?,
                 _ => self.in_slices(name, Vec::new())?,
             };
             ceilings.push(ceiling);
@@ -42,7 +44,7 @@ impl Part<'_> {
 
     /// Measures a ceiling in slices, in addition to the given ones. The result is the mean over slices with numbers, where a slice without
     /// progress counts as rate 0. If no slice has numbers, it is the first slice with its reason.
-    fn in_slices(&self, name: Rung, mut slices: Vec<Ceiling>) -> anyhow::Result<Ceiling> {
+    fn in_slices(&self, name: PipelineStage, mut slices: Vec<Ceiling>) -> anyhow::Result<Ceiling> {
         let start = Instant::now();
         while slices.len() < SLICES && start.elapsed() < self.limit * PATIENCE {
             if self.is_interrupted() {
@@ -85,7 +87,11 @@ impl Part<'_> {
     }
 
     /// Shows the ceiling that is being measured, whose index in `rungs` is `current`.
-    fn progress_line(&self, rungs: Vec<Rung>, current: Arc<AtomicUsize>) -> Box<dyn ProgressLine> {
+    fn progress_line(
+        &self,
+        rungs: Vec<PipelineStage>,
+        current: Arc<AtomicUsize>,
+    ) -> Box<dyn ProgressLine> {
         let name = move || rungs[current.load(Relaxed)].title().to_string();
         self.listener.show_progress(progress_text::elapsed(name))
     }

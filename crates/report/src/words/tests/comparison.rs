@@ -3,7 +3,8 @@
 use super::doubt;
 use crate::words::comparison::{note, verdict};
 use feedrate_analysis::compare::{
-    ComparedResponse, Comparison, ComparisonVerdict, Ground, Pairing, Question, Runs, compare,
+    ComparedResponse, Comparison, ComparisonVerdict, Pairing, Question, Runs, VerdictReason,
+    compare,
 };
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::example::{plan, simple};
@@ -117,7 +118,7 @@ fn one_run_each_has_a_difference_and_no_claim() {
     let found = finding(&[90.0], &[80.0], WITHIN, Pairing::None);
     assert!((found.difference.estimate.unwrap() + 10.0).abs() < 0.1);
     assert!((found.ratio.unwrap().estimate.unwrap() - 80.0 / 90.0).abs() < 0.01);
-    assert_eq!((found.difference.low, found.a.middle.low, found.p), (None, None, None));
+    assert_eq!((found.difference.low, found.a.mean.low, found.p), (None, None, None));
 }
 
 #[test]
@@ -299,8 +300,8 @@ fn workloads_are_alike_by_their_content_not_by_their_name() {
         record.plan.dataset.files_train += 1;
     });
     let found = compare(plain(&STEADY), other, &[au()], WITHIN, Pairing::None, &[]);
-    let not_alike = Ground::NotComparable { differs: vec!["workload"], unknown: vec![] };
-    assert_eq!(found.findings[0].ground, not_alike);
+    let not_alike = VerdictReason::NotComparable { differs: vec!["workload"], unknown: vec![] };
+    assert_eq!(found.findings[0].reason, not_alike);
 }
 
 /// Runs with another or an unknown batch size do other work, which is no comparison of storages.

@@ -1,4 +1,4 @@
-//! A fixture for tests of this crate and of others: writes folders as DLIO leaves them, including its formulas, its wrong step count and its NaN.
+//! A fixture for tests of this crate and of other crates: writes folders as DLIO leaves them, including its formulas, its wrong step count and its NaN.
 #![expect(missing_docs, clippy::unwrap_used, reason = "a fixture of tests")]
 
 use std::fmt::Write;

@@ -33,7 +33,7 @@ pub(super) static KIND: LogKind = LogKind {
 const UNFINISHED_BYTES_MAX: usize = 8 << 10;
 /// Name of the call whose result is an address, which may look negative.
 const MAP: &str = "mmap";
-/// Maximum share of calls, as 1 in this number, whose time precedes that of the call before. Logs with more have no usable clock.
+/// Inverse of the maximum share of calls that are earlier than the previous call. Logs with more have no usable clock.
 const BACKWARD_DIVISOR: u64 = 8;
 const UNFINISHED: &str = "<unfinished ...>";
 
@@ -115,7 +115,7 @@ struct StraceReader {
     calls: u64,
     /// Number of calls with a duration.
     timed_calls: u64,
-    /// Number of calls whose time precedes that of the process's previous call.
+    /// Number of calls that are earlier than the process's previous call.
     backward: u64,
 }
 
