@@ -19,7 +19,7 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
     } else {
         run(root, "cargo", &[&["test", "--all-targets"], EVERYTHING].concat())?;
     }
-    chaos::short(root)?;
+    chaos::check_briefly(root)?;
     dist::check_installed_files(root)?;
     let docs = ["doc", "--workspace", "--no-deps", "--document-private-items"];
     run_with(root, "cargo", &docs, &[("RUSTDOCFLAGS", "-D warnings")])

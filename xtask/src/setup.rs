@@ -188,7 +188,7 @@ pub(crate) fn for_bench(root: &Path) -> Result<()> {
     install_debian(FIO)
 }
 
-/// Installs the tools that build packages, and the one that creates a fresh Debian for trying them.
+/// Installs the tools that build packages, and the one that creates a fresh Debian system for testing them.
 pub(crate) fn for_dist(root: &Path) -> Result<()> {
     virtual_environment(root)?;
     let python = tools(root).join("python3").display().to_string();

@@ -254,7 +254,7 @@ pub fn compare(
     differs_in.retain(|differing| {
         (differing.a.is_some() || records_a) && (differing.b.is_some() || records_b)
     });
-    // The same dataset under two names is no difference.
+    // The same dataset under two names is not a difference.
     let all: Vec<&Run> = runs_a.iter().chain(runs_b).collect();
     let is_same_workload = matching::KEYS[0].all_match(&all) == Some(true);
     let is_name =

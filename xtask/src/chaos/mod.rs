@@ -109,8 +109,8 @@ pub(crate) fn chaos(root: &Path, options: &Options) -> Result<()> {
     campaign(options, &programs)
 }
 
-/// Runs the short form with the programs that were built for the tests.
-pub(crate) fn short(root: &Path) -> Result<()> {
+/// Runs the short campaign with the programs that were built for the tests.
+pub(crate) fn check_briefly(root: &Path) -> Result<()> {
     let here = std::env::current_exe()?;
     let programs = built_programs()?.display().to_string();
     let arguments = ["chaos", "--short", "--programs", &programs];

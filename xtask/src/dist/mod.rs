@@ -40,8 +40,8 @@ pub(crate) fn dist(root: &Path) -> Result<()> {
     let archive = archive(&out, &name)?;
     let debian = debian::package(&tree, &out, "xz")?;
 
-    trial::in_fresh_debian(root)?;
-    trial::from_sources(root, &sources)?;
+    trial::test_in_fresh_debian(root)?;
+    trial::test_source_package(root, &sources)?;
     for package in [archive, wheel, sources, debian] {
         println!("{:5.1} MB  {}", megabytes(&package)?, package.display());
     }
@@ -61,7 +61,7 @@ pub(crate) fn check_installed_files(root: &Path) -> Result<()> {
     }
     share(root, &tree)?;
     let package = debian::package(&tree, &out, "none")?;
-    trial::unpacked(&package, &out)
+    trial::test_unpacked(&package, &out)
 }
 
 /// Creates an empty folder, replacing an existing one.

@@ -1,4 +1,4 @@
-//! Tries packages as a user does: installs each in an environment without the project, and runs the programs.
+//! Tests packages the way a user installs them: installs each in a clean environment, and runs the programs.
 
 use super::share::PROGRAMS;
 use crate::setup;
@@ -6,11 +6,11 @@ use crate::shell::{output, run, run_with};
 use anyhow::Result;
 use std::path::Path;
 
-/// The Debian release for the trial.
+/// The Debian release in which packages are tested.
 const SUITE: &str = "bookworm";
 
-/// Tries the archive, the wheel and the Debian package in a temporary Debian, by running `trial.sh` there.
-pub(super) fn in_fresh_debian(root: &Path) -> Result<()> {
+/// Tests the archive, the wheel and the Debian package in a temporary Debian system, by running `trial.sh` there.
+pub(super) fn test_in_fresh_debian(root: &Path) -> Result<()> {
     // mmdebstrap passes the root of the new system to these commands.
     let copy = "--customize-hook=cp target/dist/*.deb target/dist/*.whl target/dist/*-linux.tar.gz xtask/src/dist/trial.sh \"$1/tmp\"";
     let try_them = "--customize-hook=chroot \"$1\" sh /tmp/trial.sh";
@@ -19,7 +19,7 @@ pub(super) fn in_fresh_debian(root: &Path) -> Result<()> {
 }
 
 /// Installs the source package with `pip`, which builds it in a separate folder, without optimisation to save time.
-pub(super) fn from_sources(root: &Path, sources: &Path) -> Result<()> {
+pub(super) fn test_source_package(root: &Path, sources: &Path) -> Result<()> {
     let tools = setup::tools(root);
     let prefix = root.join("target/dist/from-sources").display().to_string();
     let path = format!("{}:{}", tools.display(), std::env::var("PATH")?);
@@ -38,7 +38,7 @@ pub(super) fn from_sources(root: &Path, sources: &Path) -> Result<()> {
 }
 
 /// Unpacks a Debian package below `out`, and checks that programs, manual and completions work.
-pub(super) fn unpacked(package: &Path, out: &Path) -> Result<()> {
+pub(super) fn test_unpacked(package: &Path, out: &Path) -> Result<()> {
     let package_path = package.display().to_string();
     output(out, "dpkg-deb", &["--extract", &package_path, "root"])?;
     help(&out.join("root/usr/bin"))?;

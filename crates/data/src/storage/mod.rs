@@ -181,13 +181,13 @@ pub trait Storage: ReadStorage {
     /// The operation failed.
     fn create(&self, path: &str) -> Result<Box<dyn WriteFile>, StorageError>;
 
-    /// Removes a file. A missing file is no error.
+    /// Removes a file. A missing file is not an error.
     ///
     /// # Errors
     /// The operation failed.
     fn remove(&self, path: &str) -> Result<(), StorageError>;
 
-    /// Removes a folder if it is empty and not a mount point. A missing folder is no error. Storages without folders do
+    /// Removes a folder if it is empty and not a mount point. A missing folder is not an error. Storages without folders do
     /// nothing.
     ///
     /// # Errors

@@ -183,7 +183,7 @@ pub fn remove_parts_of(path: &Path) {
     }
 }
 
-/// Syncs a folder, so that the names of its files survive a crash. A file system without support for this is no error, as the files
+/// Syncs a folder, so that the names of its files survive a crash. A file system without support for this is not an error, as the files
 /// themselves are synced.
 ///
 /// # Errors

@@ -194,7 +194,7 @@ pub enum CommError {
 /// Reason why a rank ended before the other ranks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum End {
-    /// It was interrupted, which is no failure.
+    /// It was interrupted, which is not a failure.
     #[error("was interrupted")]
     Interrupted,
     /// It failed.

@@ -193,7 +193,7 @@ impl ChunkStream {
                 self.load(&header, packed).map_err(|message| self.error(message))?;
                 Ok(len)
             }
-            ChunkState::Held => self.held(row, sink).map(|()| 0),
+            ChunkState::Held => self.read_held_row(row, sink).map(|()| 0),
             ChunkState::Plain(page) => self.plain(page, bytes, row, sink),
         }
     }
@@ -276,7 +276,7 @@ impl ChunkStream {
     }
 
     /// Reads row `row` from the page in memory, or skips the page if it does not contain the row.
-    fn held(&mut self, row: u64, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
+    fn read_held_row(&mut self, row: u64, sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         let offset = self.offset;
         let placed = |message| FormatError::new(offset, message);
         let passed = (row - self.row).min(self.values.rows_left());

@@ -143,8 +143,9 @@ impl Calls {
     /// Creates a group of the same processes with separate messages. Blocks until all call it.
     pub(super) fn duplicate(&self, group: RankGroup) -> Result<RankGroup, CommError> {
         // SAFETY: a live communicator.
-        let copy =
-            self.made("MPI_Comm_dup", |copy| unsafe { (self.functions.comm_dup)(group.0, copy) });
+        let copy = self.make_handle("MPI_Comm_dup", |copy| unsafe {
+            (self.functions.comm_dup)(group.0, copy)
+        });
         copy.map(RankGroup)
     }
 
@@ -152,7 +153,7 @@ impl Calls {
     pub(super) fn node(&self, rank: u32) -> Result<RankGroup, CommError> {
         let Abi { world, shared, info_null, .. } = self.abi;
         // SAFETY: predefined handles.
-        let node = self.made("MPI_Comm_split_type", |node| unsafe {
+        let node = self.make_handle("MPI_Comm_split_type", |node| unsafe {
             (self.functions.comm_split_type)(world, shared, rank as c_int, info_null, node)
         });
         node.map(RankGroup)
@@ -161,7 +162,7 @@ impl Calls {
     /// Creates the group of processes that pass the same `colour`, in rank order. Blocks until all call it.
     pub(super) fn split(&self, colour: bool, rank: u32) -> Result<RankGroup, CommError> {
         // SAFETY: a predefined handle.
-        let part = self.made("MPI_Comm_split", |part| unsafe {
+        let part = self.make_handle("MPI_Comm_split", |part| unsafe {
             (self.functions.comm_split)(self.abi.world, colour.into(), rank as c_int, part)
         });
         part.map(RankGroup)
@@ -261,11 +262,11 @@ impl Calls {
         call: &'static str,
         begin: impl FnOnce(Request) -> c_int,
     ) -> Result<PendingCall, CommError> {
-        Ok(PendingCall { call, request: self.made(call, begin)? })
+        Ok(PendingCall { call, request: self.make_handle(call, begin)? })
     }
 
     /// Returns the handle that `make` writes. It is initialised to 0, so that the upper half is 0 for a library with int handles.
-    pub(super) fn made(
+    pub(super) fn make_handle(
         &self,
         call: &'static str,
         make: impl FnOnce(*mut Handle) -> c_int,

@@ -66,7 +66,7 @@ impl SharedFiles for MpiFiles {
             .map_err(|_| refused(path, "a zero byte in its name"))?;
         let Abi { read_only, info_null, .. } = group.calls.abi;
         // SAFETY: initialized; `name` ends with a zero.
-        let opened = group.calls.made(OPEN, |file| unsafe {
+        let opened = group.calls.make_handle(OPEN, |file| unsafe {
             (group.functions.open)(group.ranks.0, name.as_ptr(), read_only, info_null, file)
         });
         match opened {

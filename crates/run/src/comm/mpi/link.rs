@@ -265,7 +265,7 @@ impl Link {
         let inquiry = *wait.inquiry.get_or_insert_with(|| {
             if let Some(control) = &self.control {
                 let late_after = wait.alive_after + self.timeout;
-                control.late(
+                control.report_late_wait(
                     self.state.started_operations.load(Relaxed),
                     late_after,
                     wait.on_timeout,

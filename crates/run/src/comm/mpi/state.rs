@@ -51,7 +51,7 @@ pub(super) struct RankState {
     pub(super) hub_died: Flag,
     /// The deputy of rank 0; rank 1 if not set.
     pub(super) deputy: OnceLock<u32>,
-    /// Set when this rank has said goodbye, after which a closed connection is no failure.
+    /// Set when this rank has said goodbye, after which a closed connection is not a failure.
     pub(super) leaving: Flag,
     /// Set when MPI is finalized and must not be called any more.
     pub(super) finalized: Flag,

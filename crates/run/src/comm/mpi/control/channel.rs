@@ -80,7 +80,12 @@ impl ControlChannel {
     }
 
     /// Reports that this rank has waited in `operation` for longer than the timeout; the hub then finds out which ranks are missing.
-    pub(in super::super) fn late(&self, operation: u64, waited: Duration, on_timeout: OnTimeout) {
+    pub(in super::super) fn report_late_wait(
+        &self,
+        operation: u64,
+        waited: Duration,
+        on_timeout: OnTimeout,
+    ) {
         ControlMessage::Late { operation, waited, on_timeout }.send(&self.stream);
     }
 
