@@ -130,7 +130,7 @@ impl Format {
     }
 
     /// Creates a reader of samples. If the options request it, the reader also decodes samples that are complete files
-    /// inside a container, such as pictures in a tar archive.
+    /// inside a container, such as images in a tar archive.
     pub fn reader(&self, options: &CursorOptions) -> Box<dyn Cursor> {
         let cursor = (self.cursor)(options);
         if options.decodes_members && self.member().has(Ability::HoldsFiles) {

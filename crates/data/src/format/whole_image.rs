@@ -29,8 +29,8 @@ pub(super) trait ImageFormat: Sync + 'static {
     /// Element types of pixels.
     const ELEMENTS: &'static [Element];
 
-    /// Limits on the pictures that are written.
-    const LIMITS: PictureLimits;
+    /// Limits on the images that are written.
+    const LIMITS: ImageLimits;
 
     /// Upper limit on the bytes of pixels that one byte of a file can encode.
     const PIXEL_BYTES_PER_BYTE_MAX: u64;
@@ -38,7 +38,7 @@ pub(super) trait ImageFormat: Sync + 'static {
     /// Estimated length of a file. The exact length depends on the content.
     fn file_bytes(shape: &FileShape) -> u64;
 
-    /// Writes a picture. Errors of the sink are returned as the encoder passes them on.
+    /// Writes an image. Errors of the sink are returned as the encoder passes them on.
     fn write(
         shape: &FileShape,
         pixels: PixelSource,
@@ -166,14 +166,14 @@ pub(super) struct ImageDecoder {
     pixels: Pixels,
 }
 
-impl PictureDecoder {
-    pub(super) fn new<P: Picture>(check_crc: bool) -> Self {
+impl ImageDecoder {
+    pub(super) fn new<P: ImageFormat>(check_crc: bool) -> Self {
         let pixels =
             Pixels { pixel_bytes_per_byte_max: P::PIXEL_BYTES_PER_BYTE_MAX, ..Pixels::default() };
-        PictureDecoder { decode: P::decode, check_crc, pixels }
+        ImageDecoder { decode: P::decode, check_crc, pixels }
     }
 
-    /// Decodes a picture, and returns its shape and its pixels.
+    /// Decodes an image, and returns its shape and its pixels.
     pub(super) fn decode(&mut self, file: &[u8]) -> Result<(FileShape, &[u8]), FormatError> {
         self.pixels.length = Some(file.len() as u64);
         self.pixels.found = None;
@@ -300,14 +300,14 @@ pub(super) fn sides(shape: &FileShape) -> [u64; 2] {
     [0, 1].map(|i| shape.dims.as_slice().get(i).copied().unwrap_or(1))
 }
 
-/// Limits on the pictures of a format.
-pub(super) struct PictureLimits {
-    /// Allowed numbers of colours in pictures of three dimensions. Pictures of two dimensions have one colour.
+/// Limits on the images of a format.
+pub(super) struct ImageLimits {
+    /// Allowed numbers of colours in images of three dimensions. Images of two dimensions have one colour.
     pub(super) channels: &'static [u64],
     pub(super) side_max: u64,
 }
 
-impl PictureLimits {
+impl ImageLimits {
     /// Reason why a file of this shape cannot be written; `None` if it can.
     pub(super) fn unfit(&self, shape: &FileShape) -> Option<Unfit> {
         let dims = shape.dims.as_slice();

@@ -9,7 +9,9 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use super::whole_image::{Picture, PictureLimits, PixelSource, Pixels, SinkWriter, format, sides};
+use super::whole_image::{
+    ImageFormat, ImageLimits, PixelSource, Pixels, SinkWriter, format, sides,
+};
 use super::{Format, FormatError};
 use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::shape::{Element, FileShape};
@@ -26,7 +28,7 @@ pub(super) struct Jpeg;
 
 static MEMBER: Member = Member {
     name: "jpeg",
-    summary: "One picture per file, lossy; a sample is read by reading and decoding the file.",
+    summary: "One image per file, lossy; a sample is read by reading and decoding the file.",
     abilities: &[Ability::Lossy, Ability::EstimatedSize, Ability::DecoderAllocates],
 };
 
@@ -51,7 +53,7 @@ impl ImageFormat for Jpeg {
 
     const ELEMENTS: &'static [Element] = &[Element::Uint8];
 
-    const LIMITS: PictureLimits = PictureLimits { channels: &[3], side_max: SIDE_MAX };
+    const LIMITS: ImageLimits = ImageLimits { channels: &[3], side_max: SIDE_MAX };
 
     /// Each block of 64 values takes at least one bit for its mean. If colours have a sixteenth of the resolution, 1024
     /// pixels of three colours take 18 bits, which is 1366 bytes per byte.

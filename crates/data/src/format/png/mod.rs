@@ -7,7 +7,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::whole_image::{Picture, PictureLimits, PixelSource, Pixels, SinkWriter, format, sides};
+use super::whole_image::{
+    ImageFormat, ImageLimits, PixelSource, Pixels, SinkWriter, format, sides,
+};
 use super::{Format, FormatError};
 use feedrate_spec::catalog::{Ability, Member};
 use feedrate_spec::shape::{Element, FileShape};
@@ -20,7 +22,7 @@ pub(super) struct Png;
 
 static MEMBER: Member = Member {
     name: "png",
-    summary: "One picture per file, lossless; a sample is read by reading and decoding the file.",
+    summary: "One image per file, lossless; a sample is read by reading and decoding the file.",
     abilities: &[Ability::ChecksContent, Ability::EstimatedSize, Ability::DecoderAllocates],
 };
 
@@ -43,7 +45,7 @@ impl ImageFormat for Png {
 
     const ELEMENTS: &'static [Element] = &[Element::Uint8, Element::Uint16];
 
-    const LIMITS: PictureLimits = PictureLimits { channels: &[3, 4], side_max: (1 << 31) - 1 };
+    const LIMITS: ImageLimits = ImageLimits { channels: &[3, 4], side_max: (1 << 31) - 1 };
 
     /// Deflate packs up to 258 bytes into 2 bits, which is a ratio of 1032. Each of these bytes can be 8 pixels of one bit,
     /// which are expanded to three colours and alpha.
