@@ -273,7 +273,7 @@ fn side(unit: Unit, side: &Side) -> String {
         0 => String::new(),
         n => format!(", {} without a value", units::counted(n as u64, "run")),
     };
-    let middle = with_interval(side.middle, |value| unit.text(value));
+    let middle = with_interval(side.mean, |value| unit.text(value));
     let provenance = match side.provenance {
         None | Some(Provenance::Measured) => String::new(),
         Some(provenance) => format!(", {}", provenance.name()),
