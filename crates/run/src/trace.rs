@@ -11,7 +11,7 @@ use crate::op_log::{LoggedOp, OpKind, OpLog};
 use feedrate_measure::record::{Block, CheckpointKind, CheckpointRecord, EpochRecord, Record};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -126,10 +126,26 @@ struct TraceEvent<'a> {
     args: &'a str,
 }
 
+/// Arguments of an event that names a host, a file, a process or a thread.
+#[derive(Serialize)]
+struct NameArgs<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hhash: Option<&'a str>,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<&'a str>,
+}
+
+impl<'a> NameArgs<'a> {
+    fn new(name: &'a str) -> Self {
+        NameArgs { hhash: None, name, value: None }
+    }
+}
+
 impl TraceLines {
     fn begin(output: File, origin: TraceOrigin) -> io::Result<Self> {
         let host_hash = format!("{:016x}", hash_of(&origin.hostname));
-        let host = json!({"hhash": host_hash, "name": origin.hostname, "value": host_hash});
+        let hostname = origin.hostname.clone();
         let mut lines = TraceLines {
             output: GzEncoder::new(output, Compression::fast()),
             piece: "[\n".into(),
@@ -143,6 +159,8 @@ impl TraceLines {
             origin,
         };
         let thread = lines.thread_of(0, None);
+        let host_hash = lines.host_hash.clone();
+        let host = NameArgs { hhash: Some(&host_hash), name: &hostname, value: Some(&host_hash) };
         lines.metadata("HH", thread, &host)?;
         lines.flush()?;
         Ok(lines)
@@ -229,8 +247,12 @@ impl TraceLines {
         let file = format!("{:016x}", self.first_file_hash.wrapping_add(op.part));
         if self.named_files.insert(op.part) {
             let path = (self.origin.name_of)(&path_of(op.part));
-            let args =
-                json!({"hhash": self.host_hash, "name": path.to_string_lossy(), "value": file});
+            let host_hash = self.host_hash.clone();
+            let args = NameArgs {
+                hhash: Some(&host_hash),
+                name: &path.to_string_lossy(),
+                value: Some(&file),
+            };
             self.metadata("FH", thread, &args)?;
         }
         let name = match op.kind {
@@ -336,13 +358,14 @@ impl TraceLines {
         let process = thread / THREADS_EACH;
         if self.named_threads.insert(process) {
             let accelerator = format!("accelerator {}", process - 1);
-            self.metadata("process_name", thread, &json!({"name": accelerator}))?;
+            self.metadata("process_name", thread, &NameArgs::new(&accelerator))?;
         }
-        self.metadata("thread_name", thread, &json!({"name": name}))
+        self.metadata("thread_name", thread, &NameArgs::new(name))
     }
 
-    fn metadata(&mut self, name: &str, thread: u64, args: &Value) -> io::Result<()> {
+    fn metadata(&mut self, name: &str, thread: u64, args: &NameArgs<'_>) -> io::Result<()> {
         let process = thread / THREADS_EACH;
+        let args = serde_json::to_string(args)?;
         let _ = writeln!(
             self.piece,
             "{{\"name\":\"{name}\",\"cat\":\"dftracer\",\"pid\":{process},\"tid\":{thread},\"ph\":\"M\",\"args\":{args}}}"

@@ -4,7 +4,8 @@
 use super::{Checkpoint, CheckpointSink};
 use feedrate_spec::catalog::Member;
 use feedrate_spec::plan::state::{StateFile, StateType};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use std::io;
 
 static MEMBER: Member = Member {
@@ -34,16 +35,24 @@ impl Checkpoint for SafetensorsCheckpoint {
     }
 }
 
+#[derive(Serialize)]
+struct TensorEntry {
+    dtype: &'static str,
+    shape: [u64; 1],
+    data_offsets: [u64; 2],
+}
+
 fn header(state: &StateFile) -> Vec<u8> {
     let mut end = 0;
     let tensors = state.tensors.iter().map(|tensor| {
         let start = end;
         end += tensor.bytes();
-        let entry = json!({
-            "dtype": dtype(tensor.element),
-            "shape": [tensor.elements],
-            "data_offsets": [start, end],
-        });
+        let entry = TensorEntry {
+            dtype: dtype(tensor.element),
+            shape: [tensor.elements],
+            data_offsets: [start, end],
+        };
+        let entry = serde_json::to_value(entry).unwrap_or_else(|_| unreachable!("keys are text"));
         (tensor.name.clone(), entry)
     });
     let mut header = Value::Object(tensors.collect::<Map<_, _>>()).to_string().into_bytes();

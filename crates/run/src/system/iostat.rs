@@ -3,7 +3,9 @@
 
 use crate::new_file::NewFile;
 use rustix::system::uname;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -67,6 +69,35 @@ impl Drop for Iostat {
     }
 }
 
+#[derive(Serialize)]
+struct HostDescription<'a> {
+    nodename: Cow<'a, str>,
+    sysname: Cow<'a, str>,
+    release: Cow<'a, str>,
+    machine: Cow<'a, str>,
+    #[serde(rename = "number-of-cpus")]
+    cpus: usize,
+    date: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Statistics<'a> {
+    timestamp: &'a str,
+    #[serde(rename = "avg-cpu")]
+    cpu: CpuPercent,
+    disk: Vec<Value>,
+}
+
+#[derive(Serialize)]
+struct CpuPercent {
+    user: f64,
+    nice: f64,
+    system: f64,
+    iowait: f64,
+    steal: f64,
+    idle: f64,
+}
+
 struct IostatWriter {
     output: BufWriter<File>,
     /// Names without `/dev/`.
@@ -80,15 +111,15 @@ impl IostatWriter {
         let stamp = (self.stamp)();
         let uname = uname();
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let description = json!({
-            "nodename": uname.nodename().to_string_lossy(),
-            "sysname": uname.sysname().to_string_lossy(),
-            "release": uname.release().to_string_lossy(),
-            "machine": uname.machine().to_string_lossy(),
-            "number-of-cpus": cpus,
-            "date": stamp.split(' ').next(),
-        });
-        let host = description.to_string();
+        let description = HostDescription {
+            nodename: uname.nodename().to_string_lossy(),
+            sysname: uname.sysname().to_string_lossy(),
+            release: uname.release().to_string_lossy(),
+            machine: uname.machine().to_string_lossy(),
+            cpus,
+            date: stamp.split(' ').next(),
+        };
+        let host = serde_json::to_string(&description)?;
         let unclosed_host = host.trim_end_matches('}');
         write!(self.output, "{{\"sysstat\": {{\"hosts\": [{unclosed_host}, \"statistics\": [")?;
         let mut before = self.counters()?;
@@ -175,14 +206,10 @@ fn statistics(before: &IostatCounters, after: &IostatCounters, seconds: f64, sta
         let then = before.disks.iter().find(|(earlier, _)| earlier == name);
         disk(name, added(then.map_or(&[0.0; COLUMNS], |(_, then)| then), now), seconds)
     });
-    json!({
-        "timestamp": stamp,
-        "avg-cpu": {
-            "user": user, "nice": nice, "system": rounded(system + irq + softirq),
-            "iowait": iowait, "steal": steal, "idle": idle,
-        },
-        "disk": disks.collect::<Vec<_>>(),
-    })
+    let system = rounded(system + irq + softirq);
+    let cpu = CpuPercent { user, nice, system, iowait, steal, idle };
+    let row = Statistics { timestamp: stamp, cpu, disk: disks.collect() };
+    serde_json::to_value(row).unwrap_or_else(|_| unreachable!("keys are text"))
 }
 
 fn disk(name: &str, columns: [f64; COLUMNS], seconds: f64) -> Value {
@@ -201,7 +228,8 @@ fn disk(name: &str, columns: [f64; COLUMNS], seconds: f64) -> Value {
         rest @ ..,
     ] = columns;
     let [discards, dmerged, dsectors, dms, flushes, fms] = rest;
-    let mut row = json!({ "disk_device": name });
+    let mut row = Map::new();
+    row.insert("disk_device".into(), name.into());
     for (key, value) in [
         ("r/s", reads / seconds),
         ("w/s", writes / seconds),
@@ -226,9 +254,9 @@ fn disk(name: &str, columns: [f64; COLUMNS], seconds: f64) -> Value {
         ("aqu-sz", queued_ms / 1000.0 / seconds),
         ("util", busy_ms / 10.0 / seconds),
     ] {
-        row[key] = rounded(value).into();
+        row.insert(key.into(), rounded(value).into());
     }
-    row
+    row.into()
 }
 
 fn added<const N: usize>(before: &[f64; N], after: &[f64; N]) -> [f64; N] {
@@ -266,7 +294,7 @@ mod tests {
         let row = statistics(&before, &after, 2.0, "11/22/26 19:00:00");
         assert_eq!(
             row["avg-cpu"],
-            json!({ "user": 20.0, "nice": 10.0, "system": 10.0, "iowait": 10.0, "steal": 0.0, "idle": 50.0 })
+            serde_json::json!({ "user": 20.0, "nice": 10.0, "system": 10.0, "iowait": 10.0, "steal": 0.0, "idle": 50.0 })
         );
         let disk = &row["disk"][0];
         for (key, expected) in [

@@ -81,7 +81,7 @@ fn a_trace_contains_steps_operations_and_checkpoints() {
         .collect();
     insta::assert_snapshot!(shown.join("\n"));
     for line in &lines[1..lines.len() - 1] {
-        serde_json::from_str::<Value>(line).unwrap();
+        serde_json::from_str::<serde_json::Value>(line).unwrap();
     }
 }
 
