@@ -85,5 +85,5 @@ fn a_run_that_is_over_takes_no_changes() {
     let test = Test::with(TINY);
     let run = test.run_json(&[]);
     let dir = run["run_dir"].as_str().unwrap();
-    test.feedrate(&["advise", dir, "reader.read_threads=4"]).refuses(2, &["is over", "--set"]);
+    test.feedrate(&["advise", dir, "reader.read_threads=4"]).refuses(2, &["finished run", "--set"]);
 }

@@ -274,7 +274,7 @@ fn a_name_alone_is_enough_and_one_of_several_is_listed() {
 fn a_client_is_described_with_its_costs_and_machine() {
     let answer = Test::new().feedrate(&["list", "client", "pytorch-npz"]);
     let told = answer.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    for words in ["74 µs for a sample", "1.4 GB/s", "measured on AMD EPYC, 2 cores; PyTorch"] {
+    for words in ["74 µs per sample", "1.4 GB/s", "measured on AMD EPYC, 2 cores; PyTorch"] {
         assert!(told.contains(words), "{told}");
     }
 }

@@ -348,7 +348,7 @@ fn a_folder_stays_one_of_others_wherever_it_goes() {
     }
     assert_eq!(test.files_below("copy", "").len(), 0, "a copy is removed");
     for command in [&["generate", "own.yaml"][..], &["generate", "own.yaml", "--verify"]] {
-        test.feedrate(command).refuses(2, &["others made"]);
+        test.feedrate(command).refuses(2, &["foreign files are neither"]);
     }
     let rows = "model,processes,run\nown.yaml,1,N\n";
     test.write("study.csv", rows);

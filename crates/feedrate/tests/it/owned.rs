@@ -403,6 +403,6 @@ fn a_dataset_on_a_full_device_can_be_removed() {
     assert_eq!(test.feedrate(&["generate", "workload.yaml"]).code, 0);
     fs::write(disk.0.join("filler"), vec![1; 1 << 20]).unwrap_err();
     let answer = test.feedrate(&["clean", "data", "--yes"]);
-    answer.warns(&["8 files removed"]);
+    answer.warns(&["removed 8 files"]);
     assert_eq!(fs::read_dir(&disk.0).unwrap().count(), 1);
 }

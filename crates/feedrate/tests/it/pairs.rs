@@ -138,7 +138,7 @@ fn the_map_of_an_indexed_file_is_really_read() {
         "dataset.format=mmap_indexed_binary",
         "storage.storage_type=memory",
     ])
-    .refuses(2, &["storage `memory` has none", "indexed_binary"]);
+    .refuses(2, &["which storage `memory` does not support", "indexed_binary"]);
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn the_engine_of_hdf5s_library_is_there_where_it_was_built() {
     if cfg!(feature = "libhdf5") {
         assert_eq!(test.run_json(&[&library[..], &["--verify"]].concat())["complete"], true);
         test.feedrate(&[&asked[..], &["--foreign"]].concat())
-            .refuses(2, &["engine `libhdf5` cannot tell what files hold", "hint:"]);
+            .refuses(2, &["engine `libhdf5` cannot detect the content of files", "hint:"]);
         test.feedrate(&[&asked[..], &["storage.storage_type=memory"]].concat())
             .refuses(2, &["storage `memory` has no engines", "hint:"]);
     } else {

@@ -104,7 +104,7 @@ fn what_cannot_be_drawn_is_refused_with_what_is_missing() {
         ),
         (
             vec!["au_processes", "results", "-o", "there.pdf"],
-            ["neither `.svg` nor `.png`", "ending"],
+            ["neither `.svg` nor `.png`", "for a PDF"],
         ),
         (
             vec!["stall", "results", "--response", "duration_s"],

@@ -181,7 +181,7 @@ fn what_the_budget_leaves_open_is_told() {
     assert_eq!(first, "Nothing at ≥ 90 % AU for certain; 1 to 4 not decided");
     assert!(answer.stdout.contains("Not decided: `--max-runs 3` is reached"), "{answer:?}");
     let answer = test.feedrate(&[&all[..], &["--budget", "0", "--results", "other"]].concat());
-    assert!(answer.stdout.contains("would probably end after the `--budget` of 0 s"), "{answer:?}");
+    assert!(answer.stdout.contains("would probably exceed the `--budget` of 0 s"), "{answer:?}");
     assert_eq!((answer.code, answer.stdout.contains("\n1 run in ")), (4, true), "{answer:?}");
 }
 
@@ -279,7 +279,7 @@ fn what_cannot_be_searched_is_refused_before_anything_runs() {
         // Eight samples are eight steps of one accelerator, and four of two.
         (
             &["--au", "90", "--from", "2", "dataset.num_files_train=8"][..],
-            &["2 accelerators an epoch has 4 steps", "from 8 on", "use a larger dataset"][..],
+            &["2 accelerators an epoch has 4 steps", "needs 8", "use a larger dataset"][..],
         ),
         (&["--au", "90", "-n", "4"], &["`--accelerators` is what the search varies"]),
         (&["--au", "nan"], &["`--au NaN` is not a number"]),
