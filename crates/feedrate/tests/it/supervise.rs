@@ -170,7 +170,7 @@ fn what_cannot_be_cleaned_up_keeps_the_next_run_from_measuring() {
     assert_eq!(ended, ScriptEnd::Busy, "it is for the runner to clean up first");
     let cleanup = Vec::from_iter(cleanup);
     let error = wait_until_alone(&order.running, &cleanup, &never, &mut || {}).unwrap_err();
-    assert!(error.to_string().ends_with("in the queue: no controller"), "{error}");
+    assert!(error.to_string().ends_with("of an earlier run: no controller"), "{error}");
     is_alone(&test);
 }
 
