@@ -128,7 +128,7 @@ add("members.csv", np.array([[1, 2], [3, 4]]), text(members))
 small = np.array([[1, 2]], dtype=np.uint8)
 to_pandas = lambda path, x: pd.DataFrame(x, columns=["a", "b"]).to_csv(path, index=False)
 add("header.csv", small, to_pandas, refused="`a` is no uint8")
-add("index.csv", small, lambda path, x: pd.DataFrame(x).to_csv(path, header=False), refused="goes on after 2 numbers")
+add("index.csv", small, lambda path, x: pd.DataFrame(x).to_csv(path, header=False), refused="continues after 2 numbers")
 add("semicolon.csv", small, to_csv(sep=";"), refused="`1;2` is no uint8")
 for packer in ["bz2", "zip", "xz"]:
     add(f"{packer}.csv", small, to_csv(compression=packer), refused=f"compressed by `{packer}`")

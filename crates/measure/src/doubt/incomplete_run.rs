@@ -21,7 +21,7 @@ pub(super) static DOUBT: RecordDoubt = RecordDoubt {
             (r.complete, r.plan.train.epochs, r.stopped_because) =
                 (false, 5, Some("interrupted".into()));
         }),
-        super::tests::fires("steps of 3 epochs are complete: it was killed", |r| {
+        super::tests::fires("steps of 3 epochs are recorded: it was killed", |r| {
             (r.complete, r.watched) = (false, Some(crate::record::Watched::default()));
         }),
         super::tests::silent(|r| r.stopped_because = Some("interrupted".into())),
