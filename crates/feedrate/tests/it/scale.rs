@@ -285,7 +285,7 @@ fn what_cannot_be_searched_is_refused_before_anything_runs() {
         (&["--au", "nan"], &["`--au NaN` is not a number"]),
         (&["--au", "inf", "--response", "duration_s"], &["`--au inf` is not a number"]),
         (&["--au", "90", "metric.au=0.8"], &["contradicts `metric.au`", "leave `metric.au`"]),
-        (&["--response", "duration_s"], &["from which value on `duration_s` holds", "--at-least"]),
+        (&["--response", "duration_s"], &["`duration_s` has no default target", "--at-least"]),
         (&["--au", "1000"], &["`--au 1000` is not a percentage", "between 0 and 100"]),
         (&["--au", "90", "--response", "au"], &["no response `au`", "au_windowed_percent"]),
         (&["--au", "90", "--key", "reader.read_thread"], &["did you mean `reader.read_threads`"]),
