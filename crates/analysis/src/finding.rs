@@ -33,7 +33,7 @@ pub struct Finding {
     pub(crate) magnitude: f64,
 }
 
-/// The kinds of findings, in the order of reports. Two pairs share a rank, see [`FindingKind::rank`].
+/// The kinds of findings, in the order of reports. Two pairs share a rank, see `FindingKind::rank`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {

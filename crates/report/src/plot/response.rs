@@ -166,7 +166,7 @@ pub(super) fn title(response: &Metric) -> &'static str {
     if response.axis.is_empty() { response.title } else { response.axis }
 }
 
-/// The kind of mean that marks of a response show: see [`Metric::middle`].
+/// The kind of mean that marks of a response show: see [`Metric::average_interval`].
 pub(super) fn means(response: &Metric) -> &'static str {
     if response.unit == Unit::Percent { "means" } else { "geometric means" }
 }

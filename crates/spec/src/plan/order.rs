@@ -108,7 +108,7 @@ impl Share {
         }
     }
 
-    /// Maps a position of the accelerator ([`own_positions`]) to a position in the epoch. They differ if it also reads files of another
+    /// Maps a position of the accelerator (`own_positions`) to a position in the epoch. They differ if it also reads files of another
     /// accelerator.
     pub fn read_position(&self, position: u64) -> u64 {
         self.rereads.as_ref().map_or(position, |rereads| rereads.epoch_position(position))
