@@ -136,12 +136,6 @@ struct NameArgs<'a> {
     value: Option<&'a str>,
 }
 
-impl<'a> NameArgs<'a> {
-    fn new(name: &'a str) -> Self {
-        NameArgs { hhash: None, name, value: None }
-    }
-}
-
 impl TraceLines {
     fn begin(output: File, origin: TraceOrigin) -> io::Result<Self> {
         let host_hash = format!("{:016x}", hash_of(&origin.hostname));
@@ -150,7 +144,7 @@ impl TraceLines {
             output: GzEncoder::new(output, Compression::fast()),
             piece: "[\n".into(),
             first_file_hash: hash_of(&(origin.name_of)("")),
-            host_hash,
+            host_hash: host_hash.clone(),
             named_files: HashSet::new(),
             named_threads: HashSet::new(),
             extent_ns: None,
@@ -159,9 +153,7 @@ impl TraceLines {
             origin,
         };
         let thread = lines.thread_of(0, None);
-        let host_hash = lines.host_hash.clone();
-        let host = NameArgs { hhash: Some(&host_hash), name: &hostname, value: Some(&host_hash) };
-        lines.metadata("HH", thread, &host)?;
+        lines.metadata("HH", thread, &hostname, Some(&host_hash))?;
         lines.flush()?;
         Ok(lines)
     }
@@ -247,13 +239,7 @@ impl TraceLines {
         let file = format!("{:016x}", self.first_file_hash.wrapping_add(op.part));
         if self.named_files.insert(op.part) {
             let path = (self.origin.name_of)(&path_of(op.part));
-            let host_hash = self.host_hash.clone();
-            let args = NameArgs {
-                hhash: Some(&host_hash),
-                name: &path.to_string_lossy(),
-                value: Some(&file),
-            };
-            self.metadata("FH", thread, &args)?;
+            self.metadata("FH", thread, &path.to_string_lossy(), Some(&file))?;
         }
         let name = match op.kind {
             OpKind::Open => "open",
@@ -358,17 +344,25 @@ impl TraceLines {
         let process = thread / THREADS_EACH;
         if self.named_threads.insert(process) {
             let accelerator = format!("accelerator {}", process - 1);
-            self.metadata("process_name", thread, &NameArgs::new(&accelerator))?;
+            self.metadata("process_name", thread, &accelerator, None)?;
         }
-        self.metadata("thread_name", thread, &NameArgs::new(name))
+        self.metadata("thread_name", thread, name, None)
     }
 
-    fn metadata(&mut self, name: &str, thread: u64, args: &NameArgs<'_>) -> io::Result<()> {
+    /// Adds an event that names a thread, its process, the host or a file; the last two have a hash as `value`.
+    fn metadata(
+        &mut self,
+        event: &str,
+        thread: u64,
+        name: &str,
+        value: Option<&str>,
+    ) -> io::Result<()> {
         let process = thread / THREADS_EACH;
-        let args = serde_json::to_string(args)?;
+        let hhash = value.map(|_| self.host_hash.as_str());
+        let args = serde_json::to_string(&NameArgs { hhash, name, value })?;
         let _ = writeln!(
             self.piece,
-            "{{\"name\":\"{name}\",\"cat\":\"dftracer\",\"pid\":{process},\"tid\":{thread},\"ph\":\"M\",\"args\":{args}}}"
+            "{{\"name\":\"{event}\",\"cat\":\"dftracer\",\"pid\":{process},\"tid\":{thread},\"ph\":\"M\",\"args\":{args}}}"
         );
         self.compress_piece()
     }

@@ -112,11 +112,6 @@ pub fn on_one_line(error: &anyhow::Error) -> String {
     lines.collect::<Vec<_>>().join("; ")
 }
 
-/// The reason for an early end on one line: `subject` (such as "the runs were") with "interrupted", or the error.
-pub fn reason_stopped(error: &anyhow::Error, subject: &str) -> String {
-    if error.is::<Interrupted>() { format!("{subject} interrupted") } else { on_one_line(error) }
-}
-
 /// Joins the causes, without those that the text before already contains.
 fn causes(error: &anyhow::Error) -> String {
     let mut text = String::new();

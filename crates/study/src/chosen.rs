@@ -282,19 +282,14 @@ impl ChosenStudy {
         kept: &Path,
     ) -> anyhow::Result<()> {
         for folder in self.generated_datasets(roots)?.into_iter().filter(|folder| folder != kept) {
-            let deleted = self.machine.delete_dataset(&folder);
-            let listener = self.machine.listener();
-            match deleted {
-                Ok(true) => {}
-                Ok(false) => {
-                    let folder = folder.display();
-                    listener.important(format!("warning: `{folder}` is kept: it is in use"));
-                }
-                Err(error) => {
-                    let folder = folder.display();
-                    listener.important(format!("warning: `{folder}` is kept: {error}"));
-                }
-            }
+            let reason = match self.machine.delete_dataset(&folder) {
+                Ok(true) => continue,
+                Ok(false) => "it is in use".to_string(),
+                Err(error) => error.to_string(),
+            };
+            let folder = folder.display();
+            let warning = format!("warning: `{folder}` is kept: {reason}");
+            self.machine.listener().important(warning);
         }
         Ok(())
     }

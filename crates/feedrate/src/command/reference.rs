@@ -339,8 +339,8 @@ fn json() -> String {
     assert_eq!(known, shown.collect());
     for (name, command) in PRINTED_BY {
         let schema = Schema::named(name).unwrap();
-        let whole = schema_of(schema);
-        let keys = whole["properties"].as_object().unwrap().keys();
+        let json_schema = schema_of(schema);
+        let keys = json_schema["properties"].as_object().unwrap().keys();
         let keys = keys.filter(|key| !["feedrate", "schema"].contains(&key.as_str()));
         let keys: Vec<String> = keys.map(|key| code(key)).collect();
         item(&mut page, &code(&schema.versioned()), &code(command), &keys.join(", "));
@@ -410,9 +410,9 @@ fn write_key(page: &mut String, key: &KeyInfo) {
 
 /// The key with a mark if it is feedrate's, and its aliases.
 fn key_name(key: &KeyInfo) -> String {
-    let own = if key.origin == Origin::Feedrate { " *" } else { "" };
+    let mark = if key.origin == Origin::Feedrate { " *" } else { "" };
     let alias: String = key.aliases.iter().map(|alias| format!(", also `{alias}`")).collect();
-    format!("`{}`{own}{alias}", key.path)
+    format!("`{}`{mark}{alias}", key.path)
 }
 
 fn table<const N: usize>(

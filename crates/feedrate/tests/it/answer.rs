@@ -64,8 +64,10 @@ fn the_answer_is_data_too() {
     let (needed, delivered) =
         (number("needed_bytes_per_second"), number("delivered_bytes_per_second"));
     let share = 100.0 * delivered / needed;
-    // Compute that overshoots its time on busy cores raises the utilisation above the share.
-    assert!(share < number("au_percent") + 0.5, "{answer}");
+    // On busy cores compute takes longer than configured, which raises the utilisation but not the rate.
+    let configured_s = 0.01 * answer["window"]["steps"].as_f64().unwrap();
+    let overshoot = run["time"]["compute_s"].as_f64().unwrap() / configured_s;
+    assert!((share * overshoot - number("au_percent")).abs() < 0.5, "{answer}");
     let helps = answer["helps"].as_array().unwrap();
     let storage = helps.iter().find(|help| help["name"] == "storage").unwrap();
     let lacks = storage["evidence"]["lacks_bytes_per_second"].as_f64();

@@ -85,7 +85,7 @@ struct Statistics<'a> {
     timestamp: &'a str,
     #[serde(rename = "avg-cpu")]
     cpu: CpuPercent,
-    disk: Vec<Value>,
+    disk: Vec<Map<String, Value>>,
 }
 
 #[derive(Serialize)]
@@ -137,8 +137,9 @@ impl IostatWriter {
             if INTERVAL <= waited || separator == "\n" {
                 let after = self.counters()?;
                 let elapsed = std::mem::replace(&mut begun, Instant::now()).elapsed();
-                let row = statistics(&before, &after, elapsed.as_secs_f64(), &(self.stamp)());
-                write!(self.output, "{separator}{row}")?;
+                let stamp = (self.stamp)();
+                let row = statistics(&before, &after, elapsed.as_secs_f64(), &stamp);
+                write!(self.output, "{separator}{}", serde_json::to_string(&row)?)?;
                 before = after;
                 separator = ",\n";
             }
@@ -197,7 +198,12 @@ fn numbers<'w, const N: usize>(words: impl Iterator<Item = &'w str>) -> [f64; N]
 }
 
 /// Returns one entry of iostat's `statistics`.
-fn statistics(before: &IostatCounters, after: &IostatCounters, seconds: f64, stamp: &str) -> Value {
+fn statistics<'a>(
+    before: &IostatCounters,
+    after: &IostatCounters,
+    seconds: f64,
+    stamp: &'a str,
+) -> Statistics<'a> {
     let ticks = added(&before.cpu, &after.cpu);
     let total_ticks = ticks.iter().sum();
     let [user, nice, system, idle, iowait, irq, softirq, steal] =
@@ -208,11 +214,10 @@ fn statistics(before: &IostatCounters, after: &IostatCounters, seconds: f64, sta
     });
     let system = rounded(system + irq + softirq);
     let cpu = CpuPercent { user, nice, system, iowait, steal, idle };
-    let row = Statistics { timestamp: stamp, cpu, disk: disks.collect() };
-    serde_json::to_value(row).unwrap_or_else(|_| unreachable!("keys are text"))
+    Statistics { timestamp: stamp, cpu, disk: disks.collect() }
 }
 
-fn disk(name: &str, columns: [f64; COLUMNS], seconds: f64) -> Value {
+fn disk(name: &str, columns: [f64; COLUMNS], seconds: f64) -> Map<String, Value> {
     let [
         reads,
         rmerged,
@@ -256,7 +261,7 @@ fn disk(name: &str, columns: [f64; COLUMNS], seconds: f64) -> Value {
     ] {
         row.insert(key.into(), rounded(value).into());
     }
-    row.into()
+    row
 }
 
 fn added<const N: usize>(before: &[f64; N], after: &[f64; N]) -> [f64; N] {
@@ -291,7 +296,8 @@ mod tests {
             |_| true,
         );
         assert_eq!(before.disks.len(), 1, "neither the partition nor the unused disk");
-        let row = statistics(&before, &after, 2.0, "11/22/26 19:00:00");
+        let entry = statistics(&before, &after, 2.0, "11/22/26 19:00:00");
+        let row = serde_json::to_value(entry).unwrap();
         assert_eq!(
             row["avg-cpu"],
             serde_json::json!({ "user": 20.0, "nice": 10.0, "system": 10.0, "iowait": 10.0, "steal": 0.0, "idle": 50.0 })

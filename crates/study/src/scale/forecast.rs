@@ -223,12 +223,13 @@ fn forecast(
             return Ok(None);
         };
         let percent = 100.0 * (rate / needed).min(1.0);
+        let run_bytes = read_bytes(&plan);
         let measured = Measured {
-            seconds: run_s(&plan).max(read_bytes(&plan) as f64 / rate),
+            seconds: run_s(&plan).max(run_bytes as f64 / rate),
             observation: Observation::with_value(options.response, percent),
             ..Measured::default()
         };
-        read += read_bytes(&plan);
+        read += run_bytes;
         history.runs.push(PastRun { row, state: RunState::Done(Box::new(measured)) });
     }
     let runs = search.runs(&history);
