@@ -46,7 +46,7 @@ fn signals_with(save_time: Duration) -> Signals {
             thread::sleep(save_time);
             let why =
                 if is_signalled { "interrupted" } else { "the work of other ranks has ended" };
-            match hung::waiting_now() {
+            match hung::waiting_message() {
                 Some(waiting) => messages::say(format!("error: {why}, {waiting}")),
                 None => messages::say(format!("error: {why}")),
             }

@@ -16,12 +16,12 @@ const REPORTED_MAX: usize = 8;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RankArguments {
     options: BTreeMap<String, String>,
-    /// Keys of the workload; `None` if this process cannot read it.
+    /// Keys of the workload; `None` if this process cannot read the workload.
     keys: Option<BTreeMap<String, String>>,
 }
 
 impl RankArguments {
-    /// The version of this program, and the given options.
+    /// Collects the version of this program and the given options.
     pub fn new<'a>(
         accelerators_per_rank: Option<u32>,
         more_options: impl IntoIterator<Item = (&'a str, Option<String>)>,
@@ -37,7 +37,7 @@ impl RankArguments {
         RankArguments { options: given.collect(), keys: None }
     }
 
-    /// The arguments of a request, and further options of its command.
+    /// Collects the arguments of a request and further options of its command.
     pub fn from_request<'a>(
         request: &Request,
         accelerators_per_rank: Option<u32>,
@@ -58,7 +58,7 @@ impl RankArguments {
             .with_workload(resolve::workload_if_present(request))
     }
 
-    /// Adds the keys of the workload, or its error if it cannot be read.
+    /// Adds the keys of the workload, or the error if the workload cannot be read.
     pub fn with_workload(mut self, workload: anyhow::Result<Option<Workload>>) -> Self {
         match workload {
             Ok(workload) => self.keys = workload.as_ref().map(given_values),
@@ -68,10 +68,10 @@ impl RankArguments {
     }
 }
 
-/// Compares the arguments of all ranks, in their order, with those of rank 0.
+/// Compares the arguments of all ranks with rank 0's. `ranks` is sorted by rank.
 ///
 /// # Errors
-/// Returns a refusal with the differences, and the ranks of each.
+/// Returns a refusal that lists the differences, each with its ranks.
 pub fn compare(ranks: &[RankArguments]) -> Result<(), Refusal> {
     let mut differences: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     for (rank, arguments) in (0..).zip(ranks).skip(1) {
@@ -97,25 +97,25 @@ pub fn compare(ranks: &[RankArguments]) -> Result<(), Refusal> {
     }
     Err(Refusal::new(
         format!("the ranks have different arguments: {}", lines.join("; ")),
-        "start all with the same program, arguments and workload",
+        "start all ranks with the same program, arguments and workload",
     ))
 }
 
-/// Descriptions of the values that differ from those of rank 0.
+/// Describes the values that differ from rank 0's.
 fn differences_from_first(
     values: &BTreeMap<String, String>,
     first: &BTreeMap<String, String>,
 ) -> Vec<String> {
-    let shown = |value: Option<&String>| {
+    let describe = |value: Option<&String>| {
         value.map_or("not given".to_string(), |value| format!("`{}`", value.trim_end()))
     };
     let names: BTreeSet<&String> = values.keys().chain(first.keys()).collect();
     let differing = names.into_iter().filter(|&name| values.get(name) != first.get(name));
     differing
         .map(|name| {
-            let on_first = shown(first.get(name));
-            let on_other = shown(values.get(name));
-            format!("`{name}` is {on_first} on rank 0 and {on_other}")
+            let first_value = describe(first.get(name));
+            let other_value = describe(values.get(name));
+            format!("`{name}` is {first_value} on rank 0 and {other_value}")
         })
         .collect()
 }
@@ -132,12 +132,12 @@ mod tests {
     }
 
     #[test]
-    fn ranks_that_differ_are_named_with_their_keys() {
+    fn differing_ranks_are_named_with_their_keys() {
         let first = arguments("train:\n  epochs: 1\nreader:\n  batch_size: 4\n", None);
         let same = arguments("reader: {batch_size: 4}\ntrain: {epochs: 1}\n", None);
         assert!(compare(&[first.clone(), same.clone()]).is_ok());
-        let unread = RankArguments { keys: None, ..same.clone() };
-        assert!(compare(&[first.clone(), unread]).is_ok(), "rank 0 has the workload");
+        let without_workload = RankArguments { keys: None, ..same.clone() };
+        assert!(compare(&[first.clone(), without_workload]).is_ok(), "rank 0 has the workload");
         let other = arguments("train:\n  epochs: 3\nreader:\n  batch_size: 4\n", Some("d"));
         let message = compare(&[first, other.clone(), same, other]).unwrap_err().message;
         assert_eq!(

@@ -5,7 +5,7 @@ use MlperfStatus::{Chosen, Official, WhatIf};
 /// A bundled workload.
 #[derive(Debug)]
 pub struct Bundled {
-    /// Name of the workload, whose file is `workloads/<name>.yaml`.
+    /// Name of the workload. Its file is `workloads/<name>.yaml`.
     pub name: &'static str,
     /// Content of the file.
     pub yaml: &'static str,
@@ -22,12 +22,12 @@ pub enum MlperfStatus {
     Official,
     /// The workload has the official numbers and is not accepted in submissions.
     WhatIf,
-    /// The workload is accepted in submissions, but these of its numbers are not public and were chosen by feedrate.
+    /// The workload is accepted in submissions. The named numbers are not public, so feedrate chose them.
     Chosen(&'static str),
 }
 
 impl MlperfStatus {
-    /// The status in one word, with the numbers that were chosen.
+    /// Returns the status in one word, followed by the numbers that feedrate chose.
     pub fn note(self) -> String {
         match self {
             MlperfStatus::Official => "official".into(),
@@ -36,7 +36,7 @@ impl MlperfStatus {
         }
     }
 
-    /// The note with an explanation.
+    /// Returns the note with an explanation.
     pub fn sentence(self) -> String {
         let meaning = match self {
             MlperfStatus::Official => ": figures of MLPerf Storage v3.0",
@@ -105,18 +105,18 @@ pub static WORKLOADS: &[Bundled] = bundled![
     "frnn",
 ];
 
-/// The bundled workload of this name.
+/// Finds the bundled workload with this name.
 pub fn find(name: &str) -> Option<&'static Bundled> {
     WORKLOADS.iter().find(|bundled| bundled.name == name)
 }
 
 impl Bundled {
-    /// Name of the file in messages.
+    /// Returns the name of the file for messages.
     pub fn file(&self) -> String {
         format!("{}.yaml", self.name)
     }
 
-    /// Purpose of the workload: the first sentence of the file's comment.
+    /// Returns the purpose of the workload: the first sentence of the file's comment.
     pub fn summary(&self) -> String {
         let comment: Vec<&str> =
             self.yaml.lines().map_while(|line| line.strip_prefix('#')).map(str::trim).collect();
@@ -132,7 +132,7 @@ mod tests {
     use feedrate_spec::workload::{Strictness, parse, resolved_yaml};
 
     #[test]
-    fn every_file_has_its_row() {
+    fn every_file_has_a_row() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/workloads");
         let mut files: Vec<String> = std::fs::read_dir(folder)
             .unwrap()
@@ -146,10 +146,10 @@ mod tests {
     }
 
     #[test]
-    fn workloads_of_mlperf_have_a_status() {
+    fn mlperf_workloads_have_a_status() {
         for workload in WORKLOADS {
-            let is_mlperfs = workload.summary().starts_with("MLPerf Storage's");
-            assert_eq!(workload.status.is_some(), is_mlperfs, "{}", workload.name);
+            let is_from_mlperf = workload.summary().starts_with("MLPerf Storage's");
+            assert_eq!(workload.status.is_some(), is_from_mlperf, "{}", workload.name);
         }
     }
 
@@ -160,9 +160,9 @@ mod tests {
         }
     }
 
-    /// All keys are equal, except the number of accelerators, which the launcher determines in DLIO.
+    /// Only the number of accelerators may differ, because the launcher determines it in DLIO.
     #[test]
-    fn workloads_of_dlio_and_mlperf_equal_the_originals() {
+    fn dlio_and_mlperf_workloads_equal_the_originals() {
         let text = include_str!("dlio_workloads.txt");
         let originals: Vec<(&str, &str)> =
             text.split("\n\n").filter_map(|part| part.split_once('\n')).collect();
@@ -170,7 +170,7 @@ mod tests {
             let yaml = find(name).unwrap().yaml;
             let (workload, warnings) = parse(name, yaml, &[], Strictness::Error).unwrap();
             assert_eq!(warnings.to_string(), "", "{name}");
-            let mut ours = leaves(&resolved_yaml(&workload));
+            let mut ours = key_value_lines(&resolved_yaml(&workload));
             ours.retain(|line| !line.starts_with("accelerators "));
             if *name == "retinanet" {
                 // The official files are random bytes named `.jpeg`, which have format `raw` here.
@@ -186,10 +186,10 @@ mod tests {
         }
     }
 
-    /// The lines "key value" for all values of `.hydra/config.yaml`.
-    fn leaves(yaml: &str) -> Vec<String> {
+    /// Flattens `.hydra/config.yaml` into lines "key value".
+    fn key_value_lines(yaml: &str) -> Vec<String> {
         let mut path = Vec::new();
-        let mut leaves = Vec::new();
+        let mut key_value_lines = Vec::new();
         for line in yaml.lines().skip(1) {
             let text = line.trim_start();
             let value = match text.strip_prefix("- ") {
@@ -202,9 +202,9 @@ mod tests {
                 }
             };
             if !value.is_empty() {
-                leaves.push(format!("{} {value}", path.join(".")));
+                key_value_lines.push(format!("{} {value}", path.join(".")));
             }
         }
-        leaves
+        key_value_lines
     }
 }

@@ -7,11 +7,11 @@ use feedrate_run::{checkpoint, compute};
 use feedrate_spec::catalog::Catalog;
 use feedrate_spec::plan::{self, Estimate, Plan};
 
-/// The catalog of all built-in members.
+/// Returns the catalog of all built-in members.
 pub fn catalog() -> Catalog {
     Catalog {
         formats: format::entries(),
-        storages: storage::STORAGES.iter().map(|kind| kind.member).collect(),
+        storages: storage::STORAGES.iter().map(|storage| storage.member).collect(),
         engines: engine::ENGINES.iter().map(|engine| engine.member()).collect(),
         checkpoints: checkpoint::CHECKPOINTS.iter().map(|format| format.member()).collect(),
         loaders: loader::LOADERS.iter().map(|loader| loader.entry()).collect(),
@@ -19,7 +19,7 @@ pub fn catalog() -> Catalog {
     }
 }
 
-/// Computes files, bytes, steps and rates of a plan.
+/// Computes the files, bytes, steps and rates of a plan.
 pub fn estimate(plan: &Plan) -> Estimate {
     plan::estimate(plan, &catalog())
 }

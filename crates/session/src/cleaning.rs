@@ -64,8 +64,8 @@ pub struct Cleanable {
     pub folder: PathBuf,
 }
 
-/// Finds all folders that can be cleaned, sorted by path. This reads only names of files, and manifests of checkpoints. `markers` are names of
-/// files that a generated dataset may have instead of a manifest.
+/// Finds all folders that can be cleaned, sorted by path. Reads only the names of files and the manifests of checkpoints. `markers` are names
+/// of files that a generated dataset may have instead of a manifest.
 pub fn find(folders: &[PathBuf], markers: &[&str]) -> Vec<Cleanable> {
     let mut found = Vec::new();
     folders.iter().for_each(|folder| find_below(folder, markers, 0, &mut found));
@@ -98,18 +98,18 @@ fn find_below(folder: &Path, markers: &[&str], depth: usize, found: &mut Vec<Cle
 }
 
 impl Cleanable {
-    /// Counts the files, and with `removes` removes them unless they are in use. Returns `None` if the files are not feedrate's, or if another
-    /// process has removed them.
+    /// Counts the files, and removes them if `removes` is set and no other process uses them. Returns `None` if the files are not feedrate's, or
+    /// if another process has removed them.
     ///
     /// # Errors
     /// Fails if files cannot be read or removed.
     pub fn clean(self, removes: bool, markers: &[&str]) -> anyhow::Result<Option<CleanItem>> {
         let Cleanable { kind, folder } = self;
         let contents = match kind {
-            CleanKind::Datasets => dataset(&folder, removes, markers),
-            CleanKind::Copies => copies(&folder, removes),
-            CleanKind::Results => results(&folder, removes),
-            CleanKind::Checkpoints => checkpoints(&folder, removes),
+            CleanKind::Datasets => clean_dataset(&folder, removes, markers),
+            CleanKind::Copies => clean_copy(&folder, removes),
+            CleanKind::Results => clean_results(&folder, removes),
+            CleanKind::Checkpoints => clean_checkpoints(&folder, removes),
         }
         .map_err(|error| error.context(format!("cannot clean `{}`", folder.display())))?;
         Ok(contents.map(|Contents { found, in_use }| {
@@ -119,7 +119,7 @@ impl Cleanable {
     }
 }
 
-/// Files of feedrate in a folder.
+/// Feedrate's files in a folder.
 struct Contents {
     found: FolderContents,
     in_use: bool,
@@ -141,20 +141,26 @@ fn inspect_or_remove(
     Ok(found.map(|found| Contents { found, in_use }))
 }
 
-fn dataset(folder: &Path, removes: bool, markers: &[&str]) -> anyhow::Result<Option<Contents>> {
+fn clean_dataset(
+    folder: &Path,
+    removes: bool,
+    markers: &[&str],
+) -> anyhow::Result<Option<Contents>> {
     let inspect = || Ok(removal::inspect_folder(folder, markers)?);
-    inspect_or_remove(removes, inspect, || Ok(removal::remove_folder(folder, markers, &holder())?))
+    inspect_or_remove(removes, inspect, || {
+        Ok(removal::remove_folder(folder, markers, &holder_text())?)
+    })
 }
 
-/// Description of this process for processes that wait for its lock.
-fn holder() -> String {
+/// Describes this process to processes that wait for its lock.
+fn holder_text() -> String {
     format!("`feedrate clean` of process {}", std::process::id())
 }
 
-fn copies(folder: &Path, removes: bool) -> anyhow::Result<Option<Contents>> {
+fn clean_copy(folder: &Path, removes: bool) -> anyhow::Result<Option<Contents>> {
     let Some(copy) = Stage::find_in(folder)? else { return Ok(None) };
     let remove = || {
-        let lock = DatasetLock::try_acquire(folder, LockAccess::Exclusive, &holder())?;
+        let lock = DatasetLock::try_acquire(folder, LockAccess::Exclusive, &holder_text())?;
         Ok(match lock {
             LockAttempt::Held(lock) if !copy.has_readers() => Removal::Removed(copy.remove(lock)?),
             _ => Removal::InUse { holder: None },
@@ -163,21 +169,21 @@ fn copies(folder: &Path, removes: bool) -> anyhow::Result<Option<Contents>> {
     inspect_or_remove(removes, || Ok(Some(copy.inspect()?)), remove)
 }
 
-fn checkpoints(folder: &Path, removes: bool) -> anyhow::Result<Option<Contents>> {
+fn clean_checkpoints(folder: &Path, removes: bool) -> anyhow::Result<Option<Contents>> {
     let clean = |removes| checkpoint::clean(folder, removes).map(Some);
-    let remove = || Ok(removal::remove_locked(folder, &holder(), || clean(true))?);
+    let remove = || Ok(removal::remove_locked(folder, &holder_text(), || clean(true))?);
     let contents = inspect_or_remove(removes, || Ok(clean(false)?), remove)?;
     Ok(contents.filter(|contents| contents.in_use || contents.found.files > 0))
 }
 
-fn results(folder: &Path, removes: bool) -> anyhow::Result<Option<Contents>> {
+fn clean_results(folder: &Path, removes: bool) -> anyhow::Result<Option<Contents>> {
     let Ok(record) = load_run(folder) else { return Ok(None) };
     let files = RunFiles::new(&record);
     let storage = storage::open("file", folder)?;
     // A running run has locked its folder.
-    let held = RunFolder::take(folder.to_path_buf(), "another folder");
+    let locked = RunFolder::take(folder.to_path_buf(), "another folder");
     let remove = || {
-        if held.is_err() {
+        if locked.is_err() {
             return Ok(Removal::InUse { holder: None });
         }
         let found = removal::remove_files(&files, &*storage)?;
@@ -187,10 +193,10 @@ fn results(folder: &Path, removes: bool) -> anyhow::Result<Option<Contents>> {
     };
     let inspect = || Ok(Some(removal::inspect_files(&files, &*storage)?));
     let contents = inspect_or_remove(removes, inspect, remove)?;
-    Ok(contents.map(|contents| Contents { in_use: held.is_err(), ..contents }))
+    Ok(contents.map(|contents| Contents { in_use: locked.is_err(), ..contents }))
 }
 
-/// The files of a run by its record.
+/// The names of the files of a run, from its record.
 struct RunFiles(Vec<String>);
 
 impl RunFiles {

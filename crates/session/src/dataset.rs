@@ -1,6 +1,6 @@
-//! Finds, generates or refuses the dataset of a plan. Datasets with different settings have separate folders in a common one.
+//! Finds, generates or refuses the dataset of a plan. Datasets with different settings have separate folders in one data folder.
 
-use crate::launch::decided;
+use crate::launch::decide_on_rank_0;
 use crate::output::refuse_root;
 use crate::{catalog, dataset_lock, folder, progress_text, threads};
 use anyhow::Context;
@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Minimum size of a dataset whose generation is announced.
+/// Minimum size of a dataset for a note about its generation.
 const ANNOUNCED_BYTES: u64 = 1_000_000_000;
 
 /// A dataset that is ready to be read.
@@ -36,9 +36,9 @@ pub struct OpenDataset {
     pub storage: Arc<dyn Storage>,
     /// Whether the files are known to match the plan.
     pub trusts_plan: bool,
-    /// Files that this process generated; on rank 0 those of all processes.
+    /// Counts of the files that this process generated; on rank 0, that all processes generated.
     pub generated: Generated,
-    /// Files that were opened or generated before.
+    /// Counts of the files that were opened or generated before the run.
     pub preparation: Preparation,
     /// Settings in the manifest, as in [`Choice::found`].
     pub found: Option<DatasetPlan>,
@@ -51,18 +51,18 @@ pub struct OpenDataset {
 pub enum Files<'n> {
     /// Files that feedrate generates.
     Generated,
-    /// Files that feedrate generates, each of which is examined even if the manifest lists all as complete.
+    /// Files that feedrate generates. Each is examined even if the manifest lists all as complete.
     Checked,
     /// Existing files, which are read as they are.
     Foreign {
-        /// File for the index of the files' names.
+        /// Path of the index of the files' names.
         names: &'n Path,
-        /// Number of files that were opened before, if the index is complete already.
+        /// Number of files that were already opened, if the index is already complete.
         probed: Option<u64>,
     },
 }
 
-/// The dataset to be read, decided by rank 0 for all.
+/// The dataset to be read, decide_on_rank_0 by rank 0 for all.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Choice {
     /// Folder of the dataset.
@@ -94,7 +94,7 @@ pub fn choose(
     if let Files::Foreign { names, probed } = files {
         return choose_foreign(plan, root, names, probed, listener);
     }
-    let folder = folder(plan, root)?;
+    let folder = dataset_folder(plan, root)?;
     let storage = storage::open(&plan.storage.kind, &folder)?;
     let check_files = files == Files::Checked;
     let incomplete =
@@ -102,7 +102,7 @@ pub fn choose(
     Ok(Choice { folder, incomplete, check_files, ..Choice::default() })
 }
 
-/// Chooses the foreign files below `root`. They have the plan's names, or an index of their names is made.
+/// Chooses the foreign files below `root`. Creates an index of their names if they differ from the plan's.
 fn choose_foreign(
     plan: &Plan,
     root: &Path,
@@ -154,20 +154,20 @@ fn refuse_unreadable(plan: &Plan) -> anyhow::Result<()> {
     if serves_samples(plan) {
         let engine = plan.storage.engine.as_deref().unwrap_or_default();
         return refuse(
-            format!("engine `{engine}` cannot detect the content of files that others made"),
+            format!("engine `{engine}` cannot detect the content of foreign files"),
             "leave out `storage.engine`",
         );
     }
     if plan.loader.file_access == FileAccess::Mpio {
         return refuse(
-            "`reader.file_access=mpio` needs generated files, and others made these",
+            "`reader.file_access=mpio` needs generated files, but these are foreign",
             "use `collective`, or generated files",
         );
     }
     if storage_has(plan, Ability::KeepsBytes) && !is_in_folder(plan) {
         return refuse(
             format!(
-                "files that others made are in folders, and storage `{}` has none",
+                "foreign files are in folders, and storage `{}` has no folders",
                 plan.storage.kind
             ),
             "leave out `storage.storage_type`",
@@ -176,8 +176,8 @@ fn refuse_unreadable(plan: &Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Examines foreign files. `counts` is the number of training and evaluation files; `None` counts the files with the plan's names.
-/// Returns the number of files that were opened.
+/// Examines foreign files. `counts` has the numbers of training and evaluation files; if it is `None`, the files with the plan's names are
+/// counted. Returns the number of files that were opened.
 ///
 /// # Errors
 /// Fails if the files do not match the plan.
@@ -206,7 +206,7 @@ pub fn probe(
 ///
 /// # Errors
 /// Fails if the dataset cannot be generated, or if the user interrupts the generation.
-pub fn ready(
+pub fn prepare(
     plan: &Plan,
     choice: Option<Choice>,
     mut lock: Option<DatasetLock>,
@@ -230,20 +230,20 @@ pub fn ready(
         }
         Ok(generated)
     };
-    let first = if choice.incomplete { LockAccess::Exclusive } else { LockAccess::Shared };
-    let mut next = is_in_folder(plan).then_some(first);
-    while let Some(access) = next {
+    let first_access = if choice.incomplete { LockAccess::Exclusive } else { LockAccess::Shared };
+    let mut next_access = is_in_folder(plan).then_some(first_access);
+    while let Some(access) = next_access {
         // Rank 0 holds the lock for all ranks, which end when it ends.
-        let is_complete = decided(&*ranks.comm, || {
+        let is_complete = decide_on_rank_0(&*ranks.comm, || {
             lock = match lock.take() {
-                None => lock_for(plan, folder, access, interrupted, listener)?,
+                None => lock_dataset(plan, folder, access, interrupted, listener)?,
                 held => held,
             };
             let storage = storage::open(&plan.storage.kind, folder)?;
             let is_ready = choice.foreign || !needs_files(plan, &*storage);
             Ok(is_ready || has_complete_manifest(&*storage, plan)?)
         })?;
-        next = Some(match access {
+        next_access = Some(match access {
             LockAccess::Shared if is_complete => break,
             // Another process replaced or removed the dataset before this one had the lock.
             LockAccess::Shared => LockAccess::Exclusive,
@@ -257,7 +257,7 @@ pub fn ready(
         });
         lock = None;
     }
-    // The storage is opened after locking, because another process may change the folder before.
+    // The storage is opened after locking, because another process may change the folder until then.
     let names = choice.names.as_deref();
     let storage: Arc<dyn Storage> = Arc::from(open(plan, folder, names, engine_of(plan))?);
     if choice.incomplete && !is_in_folder(plan) {
@@ -286,11 +286,11 @@ fn preparation(plan: &Plan, choice: &Choice, ranks: &Ranks) -> anyhow::Result<Pr
     Ok(Preparation { opens: 0, opened_files })
 }
 
-/// Locks the dataset in `folder`. Returns `None` without locks or files, and for reading foreign files.
+/// Locks the dataset in `folder`. Returns `None` if the storage has no folders or no locks, and for reading foreign files.
 ///
 /// # Errors
 /// Fails if a folder to be changed contains foreign files, or if the user interrupts the wait.
-pub fn lock_for(
+pub fn lock_dataset(
     plan: &Plan,
     folder: &Path,
     access: LockAccess,
@@ -340,11 +340,11 @@ fn generate_files(
     };
     let comm = &*ranks.comm;
     // Without a folder, each process has a separate storage with all files.
-    let shares = ranks.is_distributed() && is_in_folder(plan);
+    let is_shared = ranks.is_distributed() && is_in_folder(plan);
     let prepare = || Ok(generation.prepare()?);
-    let (existing, share) = if shares {
+    let (existing, share) = if is_shared {
         let share = FileShare { index: comm.rank().into(), count: comm.size().into() };
-        (decided(comm, prepare)?, share)
+        (decide_on_rank_0(comm, prepare)?, share)
     } else {
         (prepare()?, FileShare::ALL)
     };
@@ -367,20 +367,20 @@ fn generate_files(
     let threads = threads().div_ceil(comm.node().local_size as usize);
     let show = |_files: u64, bytes: u64| done.store(bytes, Relaxed);
     let watch = Watch::new(&show, interrupted);
-    let own_files = generation.write_files(existing, share, threads, &watch);
+    let written = generation.write_files(existing, share, threads, &watch);
     drop(line);
-    let mut by_process = vec![(own_files?, mark)];
-    if shares {
+    let mut by_process = vec![(written?, mark)];
+    if is_shared {
         by_process = ranks.gather(&by_process)?.into_iter().flatten().collect();
     }
     let generated = by_process.iter().map(|(generated, _)| *generated).sum();
-    if ranks.is_first() || !shares {
+    if ranks.is_first() || !is_shared {
         generation.complete(generated, files_by_machine(by_process))?;
     }
     Ok(generated)
 }
 
-/// Number of files that the processes of each machine generated.
+/// Counts the files that the processes of each machine generated.
 fn files_by_machine(by_process: Vec<(Generated, Option<DropMark>)>) -> Vec<MadeOn> {
     let mut machines: Vec<MadeOn> = Vec::new();
     for (generated, mark) in by_process {
@@ -404,7 +404,7 @@ fn storage_has(plan: &Plan, ability: Ability) -> bool {
     storage.is_some_and(|storage| storage.has(ability))
 }
 
-/// The engine of a plan; `None` for the default.
+/// Returns the engine of a plan; `None` for the default.
 pub fn engine_of(plan: &Plan) -> Option<&'static dyn engine::Engine> {
     plan.storage.engine.as_deref().and_then(engine::find)
 }
@@ -428,11 +428,11 @@ fn has_complete_manifest(storage: &dyn Storage, plan: &Plan) -> anyhow::Result<b
     }))
 }
 
-/// The folder of the dataset: `root` itself if it has a manifest, else a folder in it that is named after the settings.
+/// Returns the folder of the dataset: `root` itself if it has a manifest, else a folder in `root` that is named after the settings.
 ///
 /// # Errors
 /// Fails if `root` contains something else.
-pub fn folder(plan: &Plan, root: &Path) -> anyhow::Result<PathBuf> {
+pub fn dataset_folder(plan: &Plan, root: &Path) -> anyhow::Result<PathBuf> {
     if !is_in_folder(plan) {
         return Ok(root.to_path_buf());
     }

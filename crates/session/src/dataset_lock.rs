@@ -16,10 +16,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Interval between attempts to take a lock.
-const WAIT: Duration = Duration::from_millis(200);
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Maximum time after which a killed process has released its locks.
-const RELEASE: Duration = Duration::from_secs(2);
+/// Maximum time until the locks of a killed process are released.
+const RELEASE_MAX: Duration = Duration::from_secs(2);
 
 /// Waits for the lock of the dataset in `folder`. Returns `None` if the file system has no locks.
 ///
@@ -47,30 +47,32 @@ pub fn wait(
             listener.important(format!("waiting for the dataset in `{folder}`: {holder}"));
             is_reported = true;
         }
-        thread::sleep(WAIT);
+        thread::sleep(RETRY_INTERVAL);
     }
 }
 
-/// Locks the folder of the checkpoints of `plan` for a run, since two writing runs would destroy each other's files. Returns `None` if the
-/// file system has no locks.
+/// Locks the folder of the checkpoints of `plan` for a run, because two writing runs would destroy each other's files. Returns `None` if
+/// the file system has no locks.
 ///
 /// # Errors
 /// Fails if another run has the lock, or if the folder cannot be locked.
-pub fn for_checkpoints(
+pub fn lock_checkpoints(
     plan: &CheckpointPlan,
     listener: &dyn Listener,
 ) -> Result<Option<DatasetLock>, CheckpointError> {
     let folder = Path::new(&plan.folder);
     let reads = plan.alone.as_ref().is_some_and(|alone| alone.writes == 0);
     let access = if reads { LockAccess::Shared } else { LockAccess::Exclusive };
-    let refused =
+    let write_error =
         |error: StorageError| CheckpointError::Write { path: error.path, source: error.source };
     let holder_text = holder_text(access);
     let start = Instant::now();
     loop {
-        match attempt(folder, access, &holder_text, listener).map_err(refused)? {
+        match attempt(folder, access, &holder_text, listener).map_err(write_error)? {
             ControlFlow::Break(lock) => return Ok(lock),
-            ControlFlow::Continue(_) if start.elapsed() < RELEASE => thread::sleep(WAIT),
+            ControlFlow::Continue(_) if start.elapsed() < RELEASE_MAX => {
+                thread::sleep(RETRY_INTERVAL)
+            }
             ControlFlow::Continue(holder) => {
                 return Err(CheckpointError::Busy { folder: folder.to_path_buf(), holder });
             }
@@ -78,7 +80,8 @@ pub fn for_checkpoints(
     }
 }
 
-/// Tries to take the lock. Breaks with the lock, or with `None` if there are no locks; continues with the holder if another process has it.
+/// Tries to take the lock. Breaks with the lock, or with `None` if there are no locks; continues with the holder's text if another process
+/// has the lock.
 /// Warns if other processes are not excluded.
 fn attempt(
     folder: &Path,
@@ -88,7 +91,7 @@ fn attempt(
 ) -> Result<ControlFlow<Option<DatasetLock>, Option<String>>, StorageError> {
     Ok(match DatasetLock::try_acquire(folder, access, holder_text)? {
         LockAttempt::Held(lock) => {
-            warn_of_mount(folder, access, listener);
+            warn_about_mount(folder, access, listener);
             ControlFlow::Break(Some(lock))
         }
         LockAttempt::Unsupported { reason } => {
@@ -99,8 +102,8 @@ fn attempt(
     })
 }
 
-/// Warns of mounts on which a lock excludes only processes of the same machine.
-fn warn_of_mount(folder: &Path, access: LockAccess, listener: &dyn Listener) {
+/// Warns about mounts on which a lock excludes only processes of the same machine.
+fn warn_about_mount(folder: &Path, access: LockAccess, listener: &dyn Listener) {
     if access != LockAccess::Exclusive {
         return;
     }
@@ -125,12 +128,12 @@ fn warn(folder: &Path, access: LockAccess, state: &str, listener: &dyn Listener)
 pub fn holder_text(access: LockAccess) -> String {
     let host = system::hostname();
     let process = std::process::id();
-    let now = result_folder::wall_now();
+    let now = result_folder::local_time_now();
     let since = now.split('.').next().unwrap_or_default();
     match access {
-        LockAccess::Exclusive => format!("process {process} on {host} has it since {since}"),
+        LockAccess::Exclusive => format!("process {process} on {host} has held it since {since}"),
         LockAccess::Shared => {
-            format!("runs read it; the last to begin was process {process} on {host}, at {since}")
+            format!("runs are reading it; the latest is process {process} on {host}, since {since}")
         }
     }
 }

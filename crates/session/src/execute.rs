@@ -2,12 +2,12 @@
 
 use crate::dataset::OpenDataset;
 use crate::failure::rank_error;
-use crate::launch::decided;
+use crate::launch::decide_on_rank_0;
 use crate::request::Request;
 use crate::resolve::Resolved;
 use crate::result_folder::{self, Results};
 use crate::sharing::Sharing;
-use crate::staging::{Reads, Staging, folder_under_test};
+use crate::staging::{ReadSource, Staging, folder_under_test};
 use crate::{dataset_lock, hung, progress_text};
 use anyhow::Context;
 use feedrate_data::lock::DatasetLock;
@@ -32,31 +32,31 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 /// Minimum interval between saves of the results during a run.
-const SAVE_EVERY: Duration = Duration::from_secs(5);
+const SAVE_INTERVAL_MIN: Duration = Duration::from_secs(5);
 
 /// Observes a run on rank 0.
 pub trait RunObserver {
     /// Called when a request is planned, before anything is written.
-    fn planned(&mut self, _resolved: &Resolved, _request: &Request) {}
-    /// Called after an epoch, which is the last of the record.
-    fn epoch(&mut self, record: &Record);
-    /// Called after a checkpoint was written or read, which is the last of the record.
-    fn checkpoint(&mut self, record: &Record);
+    fn after_planning(&mut self, _resolved: &Resolved, _request: &Request) {}
+    /// Called after each epoch. It is the last epoch in `record`.
+    fn after_epoch(&mut self, record: &Record);
+    /// Called after each checkpoint that a run without training writes or reads. It is the last in `record`.
+    fn after_checkpoint(&mut self, record: &Record);
 }
 
 /// A run that is being executed.
 pub struct Execution<'a> {
     /// The processes of the run.
     pub ranks: &'a Ranks,
-    /// Measurements so far: on rank 0 of all ranks, else of this rank.
+    /// Measurements so far: of all ranks on rank 0, else of this rank.
     pub record: Record,
-    /// Folder for the record; `None` on ranks other than 0.
+    /// Destination of the results; `None` on ranks other than 0.
     pub results: Option<&'a Results>,
     /// Observes epochs and checkpoints.
     pub observer: &'a mut dyn RunObserver,
     /// Receives messages, and on rank 0 the progress.
     pub listener: &'a dyn Listener,
-    /// Signals of the user, and the state for the progress line.
+    /// The user's signals, and the state for the progress line.
     pub signals: &'a Signals,
     /// File for this process's trace, until the trace begins.
     pub trace: Option<NewFile>,
@@ -69,12 +69,12 @@ pub struct Unsaved {
     /// The reason.
     pub error: anyhow::Error,
     /// Temporary folder with the results; `None` if that failed too.
-    pub elsewhere: Option<PathBuf>,
+    pub temporary_folder: Option<PathBuf>,
 }
 
 impl From<Unsaved> for anyhow::Error {
-    fn from(Unsaved { error, elsewhere }: Unsaved) -> Self {
-        match elsewhere {
+    fn from(Unsaved { error, temporary_folder }: Unsaved) -> Self {
+        match temporary_folder {
             Some(folder) => error.context(format!("the results are in `{}`", folder.display())),
             None => error.context("the results are lost, except for the printed ones"),
         }
@@ -92,8 +92,8 @@ impl Execution<'_> {
     /// # Errors
     /// Fails if the run fails.
     pub fn run(&mut self, plan: &Plan, dataset: Option<&OpenDataset>) -> anyhow::Result<()> {
-        let begun = self.results.map_or(Ok(()), |results| results.begin(&self.record));
-        let work_outcome = begun.and_then(|()| {
+        let begin_outcome = self.results.map_or(Ok(()), |results| results.begin(&self.record));
+        let work_outcome = begin_outcome.and_then(|()| {
             let clock = self.exchange_facts()?;
             let _lock = self.lock_checkpoints(plan)?;
             match dataset {
@@ -101,7 +101,7 @@ impl Execution<'_> {
                 None => self.write_checkpoints(plan, clock),
             }
         });
-        // A lost rank stops the others as an interruption does.
+        // A lost rank stops the others in the same way as an interruption.
         let lost = if self.record.complete { None } else { self.ranks.comm.ended() };
         let outcome = if is_interruption(lost.as_ref(), &work_outcome) {
             self.record.stopped_because = Some("interrupted".into());
@@ -109,32 +109,34 @@ impl Execution<'_> {
         } else {
             work_outcome.and(lost.map_or(Ok(()), |lost| Err(lost.into())))
         };
-        self.record.ended = result_folder::wall_now();
+        self.record.ended = result_folder::local_time_now();
         if let Err(error) = &outcome {
             self.record.stopped_because = Some(format!("{error:#}"));
         }
-        self.unsaved =
-            self.save().err().map(|error| Unsaved { error, elsewhere: self.save_elsewhere() });
+        self.unsaved = self
+            .save()
+            .err()
+            .map(|error| Unsaved { error, temporary_folder: self.save_in_temporary_folder() });
         outcome
     }
 
-    /// Saves the results into a temporary folder, except those of studies, which repeat failed runs.
-    fn save_elsewhere(&self) -> Option<PathBuf> {
+    /// Saves the results into a temporary folder. Does nothing in a study, because a study repeats failed runs.
+    fn save_in_temporary_folder(&self) -> Option<PathBuf> {
         if self.record.study.is_some() {
             return None;
         }
         let results = self.results?;
         let folder = result_folder::make_folder(&std::env::temp_dir(), "feedrate-").ok()?;
-        let elsewhere = Results { folder, invocation: results.invocation.clone() };
-        elsewhere.save(&self.record).ok().map(|()| elsewhere.folder)
+        let temporary_folder = Results { folder, invocation: results.invocation.clone() };
+        temporary_folder.save(&self.record).ok().map(|()| temporary_folder.folder)
     }
 
-    /// The message about a failed run, with the folder of its results.
+    /// Returns the message about a failed run, with the folder of its results.
     pub fn failure_message(&self) -> String {
         let Some(results) = self.results else { return "the run failed".into() };
         let folder = match &self.unsaved {
             None => Some(&results.folder),
-            Some(unsaved) => unsaved.elsewhere.as_ref(),
+            Some(unsaved) => unsaved.temporary_folder.as_ref(),
         };
         match folder {
             _ if self.record.epochs.is_empty() => "the run failed; nothing was measured".into(),
@@ -155,9 +157,9 @@ impl Execution<'_> {
             advice: "free or enlarge /dev/shm (`--shm-size` of a container)".into(),
         }));
         if self.ranks.is_distributed() {
-            let own_machine = self.ranks.is_first_of_node().then(|| self.record.system.clone());
+            let this_machine = self.ranks.is_first_of_node().then(|| self.record.system.clone());
             let nodes: Vec<System> =
-                self.ranks.gather(&own_machine)?.into_iter().flatten().collect();
+                self.ranks.gather(&this_machine)?.into_iter().flatten().collect();
             if nodes.len() > 1 {
                 self.record.nodes = nodes;
             }
@@ -169,8 +171,8 @@ impl Execution<'_> {
     fn lock_checkpoints(&self, plan: &Plan) -> anyhow::Result<Option<DatasetLock>> {
         let Some(checkpoint) = &plan.checkpoint else { return Ok(None) };
         let mut lock = None;
-        decided(&*self.ranks.comm, || {
-            lock = dataset_lock::for_checkpoints(checkpoint, self.listener)?;
+        decide_on_rank_0(&*self.ranks.comm, || {
+            lock = dataset_lock::lock_checkpoints(checkpoint, self.listener)?;
             Ok(refuse_foreign_files(plan)?)
         })?;
         Ok(lock)
@@ -179,12 +181,12 @@ impl Execution<'_> {
     fn train(&mut self, plan: &Plan, dataset: &OpenDataset, clock: Clock) -> anyhow::Result<()> {
         let staging =
             Staging::begin(plan, dataset, self.ranks, clock, self.signals, self.listener)?;
-        let outcome = self.train_on(plan, dataset, clock, staging.as_ref());
-        let ended = staging.map_or(Ok(()), Staging::end);
-        outcome.and(ended)
+        let outcome = self.train_staged(plan, dataset, clock, staging.as_ref());
+        let end_outcome = staging.map_or(Ok(()), Staging::end);
+        outcome.and(end_outcome)
     }
 
-    fn train_on(
+    fn train_staged(
         &mut self,
         plan: &Plan,
         dataset: &OpenDataset,
@@ -199,7 +201,7 @@ impl Execution<'_> {
         let job = ReadJob::new(plan, accelerators.clone(), sharing.storage()?, trusts_plan)?;
         self.record.compute_spins =
             !job.is_one_training() && training::may_spin(ranks, system::idle_cores());
-        let mut training = self.driver(&mut sharing, job, clock)?;
+        let mut training = self.new_driver(&mut sharing, job, clock)?;
         let mut evaluation = None;
         if plan.evaluation.is_some() {
             let evaluation_job = ReadJob::for_evaluations(
@@ -209,19 +211,19 @@ impl Execution<'_> {
                 trusts_plan,
             )?;
             evaluation =
-                evaluation_job.map(|job| self.driver(&mut sharing, job, clock)).transpose()?;
+                evaluation_job.map(|job| self.new_driver(&mut sharing, job, clock)).transpose()?;
         }
-        let reads = Reads { dataset, staging };
-        let outcome = self.epochs(plan, reads, clock, &mut training, &mut evaluation);
+        let reads = ReadSource { dataset, staging };
+        let outcome = self.run_epochs(plan, reads, clock, &mut training, &mut evaluation);
         if outcome.is_ok() && self.record.complete {
             sharing.mark_complete();
         }
         drop((training, evaluation));
-        let ended = sharing.end(self.record.complete);
-        outcome.and(ended)
+        let end_outcome = sharing.end(self.record.complete);
+        outcome.and(end_outcome)
     }
 
-    fn driver(
+    fn new_driver(
         &self,
         sharing: &mut Sharing,
         job: ReadJob,
@@ -236,24 +238,24 @@ impl Execution<'_> {
     }
 
     /// Runs all epochs.
-    fn epochs(
+    fn run_epochs(
         &mut self,
         plan: &Plan,
-        reads: Reads<'_>,
+        reads: ReadSource<'_>,
         clock: Clock,
         training: &mut RealDriver,
         evaluation: &mut Option<RealDriver>,
     ) -> anyhow::Result<()> {
         let drivers = [Some(&*training), evaluation.as_ref()].into_iter().flatten();
-        let work: Vec<_> = drivers.map(RealDriver::progress).collect();
+        let work_progress: Vec<_> = drivers.map(RealDriver::progress).collect();
         let copying = reads.staging.map(Staging::copying).transpose()?;
         let trace = self.begin_trace(clock, reads.real_path_function())?;
         let outcome = self.measure(
             plan,
             clock,
-            work,
+            work_progress,
             trace,
-            |observer, record| observer.epoch(record),
+            |observer, record| observer.after_epoch(record),
             |session, record| {
                 let training = Training {
                     storage: reads.storage(),
@@ -284,14 +286,14 @@ impl Execution<'_> {
             clock,
             Vec::new(),
             trace,
-            |observer, record| observer.checkpoint(record),
+            |observer, record| observer.after_checkpoint(record),
             |session, record| session.write_checkpoints(checkpoint, record),
         );
         hung::report(self.signals, std::iter::empty(), self.listener);
         outcome
     }
 
-    /// Begins this process's trace, if there is one. `real_path` maps a path of the storage to that of its file.
+    /// Begins this process's trace, if there is one. `real_path` maps a path of the storage to the path of its file.
     fn begin_trace(
         &mut self,
         clock: Clock,
@@ -300,7 +302,7 @@ impl Execution<'_> {
         let Some(file) = self.trace.take() else { return Ok(None) };
         let since_1970 = || Ok(clock.wall_at(0).duration_since(UNIX_EPOCH)?.as_nanos() as u64);
         let origin = TraceOrigin {
-            wall_ns: decided(&*self.ranks.comm, since_1970)?,
+            wall_ns: decide_on_rank_0(&*self.ranks.comm, since_1970)?,
             first_accelerator: self.ranks.local.start,
             hostname: self.record.system.hostname.clone(),
             name_of: Box::new(real_path),
@@ -308,7 +310,7 @@ impl Execution<'_> {
         Ok(Some(TraceFile::begin(file, origin)))
     }
 
-    /// Ends the trace. A trace that cannot be written is only a warning, since it does not affect the measurements.
+    /// Ends the trace. If it cannot be written, only warns, because the measurements do not depend on it.
     fn end_trace(&self, trace: TraceFile) {
         let path = trace.file().to_path_buf();
         let file = path.display();
@@ -321,15 +323,15 @@ impl Execution<'_> {
         }
     }
 
-    /// Runs `act` while the timeline, the disk statistics and the progress line are active, and saves the results at intervals.
+    /// Runs `work` while the timeline, the disk statistics and the progress line are active, and saves the results at intervals.
     fn measure(
         &mut self,
         plan: &Plan,
         clock: Clock,
-        work: Vec<WorkProgress>,
+        work_progress: Vec<WorkProgress>,
         trace: Option<TraceFile>,
         observe: fn(&mut dyn RunObserver, &Record),
-        act: impl FnOnce(&mut Session<'_>, &mut Record) -> Result<(), RunError>,
+        work: impl FnOnce(&mut Session<'_>, &mut Record) -> Result<(), RunError>,
     ) -> anyhow::Result<()> {
         let mount = self.record.system.data_mount.as_ref();
         let device = mount.map(|mount| mount.device.clone());
@@ -341,13 +343,13 @@ impl Execution<'_> {
                     clock,
                     device.as_deref(),
                     device_reads,
-                    work,
+                    work_progress,
                     system::nvml_gpus,
                 )
             })
             .transpose()
             .context("cannot start the thread that samples the timeline")?;
-        let iostat = self.iostat(plan)?;
+        let iostat = self.start_iostat(plan)?;
         let line = self.ranks.is_first().then(|| {
             let live = Arc::clone(&self.signals.live);
             let accelerators = self.ranks.local.len();
@@ -365,7 +367,7 @@ impl Execution<'_> {
             device_reads,
             timeline: timeline.as_ref(),
             trace: trace.as_ref(),
-            wall: &result_folder::wall,
+            wall: &result_folder::local_time,
             signals: self.signals,
             on_progress: &mut |record| {
                 if is_first {
@@ -374,7 +376,7 @@ impl Execution<'_> {
                 periodic_save.save_if_due(record);
             },
         };
-        let outcome = act(&mut session, &mut self.record);
+        let outcome = work(&mut session, &mut self.record);
         drop(line);
         if let Some(Err(error)) = iostat.map(Iostat::finish) {
             self.listener.important(format!("warning: cannot write `{IOSTAT}`: {error}"));
@@ -385,17 +387,17 @@ impl Execution<'_> {
         Ok(outcome?)
     }
 
-    /// Starts the disk and processor statistics, if the plan has them.
-    fn iostat(&self, plan: &Plan) -> anyhow::Result<Option<Iostat>> {
+    /// Starts the disk and processor statistics if the plan has them.
+    fn start_iostat(&self, plan: &Plan) -> anyhow::Result<Option<Iostat>> {
         let Some(devices) = &plan.iostat_devices else { return Ok(None) };
         let Some(results) = self.results else { return Ok(None) };
         let file = results.folder.join(IOSTAT);
-        let begun = Iostat::start(&file, devices, result_folder::iostat_now);
-        Ok(Some(begun.with_context(|| format!("cannot start writing `{}`", file.display()))?))
+        let started = Iostat::start(&file, devices, result_folder::iostat_now);
+        Ok(Some(started.with_context(|| format!("cannot start writing `{}`", file.display()))?))
     }
 }
 
-/// Replaces the plan's path of a file in an error by the real path.
+/// Replaces the plan's path of a file in an error with the real path.
 fn with_real_path(mut error: anyhow::Error, storage: &dyn Storage) -> anyhow::Error {
     if let Some(RunError::Read(ReadError::Format { path, .. })) = error.downcast_mut() {
         *path = storage.real_path(path);
@@ -423,7 +425,7 @@ struct PeriodicSave<'a> {
 
 impl<'a> PeriodicSave<'a> {
     fn new(results: Option<&'a Results>, listener: &'a dyn Listener) -> Self {
-        PeriodicSave { results, listener, next_save: Instant::now() + SAVE_EVERY }
+        PeriodicSave { results, listener, next_save: Instant::now() + SAVE_INTERVAL_MIN }
     }
 
     fn save_if_due(&mut self, record: &Record) {
@@ -436,13 +438,13 @@ impl<'a> PeriodicSave<'a> {
             self.listener.important(format!("warning: {error:#}"));
         }
         // Results of many accelerators take long to write. The factor limits saving to about 5 % of the run.
-        self.next_save = Instant::now() + SAVE_EVERY.max(20 * start.elapsed());
+        self.next_save = Instant::now() + SAVE_INTERVAL_MIN.max(20 * start.elapsed());
     }
 }
 
 /// Creates the record of a run that is about to begin.
 pub fn new_record(plan: &Plan, dataset: Option<&OpenDataset>, results: Option<&Path>) -> Record {
-    // The folder under test is the dataset's, or without a dataset that of the checkpoints.
+    // The folder under test contains the dataset, or the checkpoints if there is no dataset.
     let checkpoints = plan.checkpoint.as_ref().map(|checkpoint| Path::new(&checkpoint.folder));
     let folder =
         dataset.map_or(checkpoints, |dataset| Some(folder_under_test(plan, &dataset.folder)));
@@ -451,7 +453,7 @@ pub fn new_record(plan: &Plan, dataset: Option<&OpenDataset>, results: Option<&P
         program: concat!("feedrate ", env!("CARGO_PKG_VERSION")).into(),
         plan: plan.clone(),
         system: system::system(folder, results),
-        started: result_folder::wall_now(),
+        started: result_folder::local_time_now(),
         found_dataset: dataset.and_then(|dataset| dataset.found.clone()),
         ..Record::default()
     }

@@ -1,4 +1,4 @@
-//! Kinds of failures, on which ranks agree and exit codes depend, and the text of errors with their hints.
+//! Classifies failures for exit codes and other ranks, and formats errors with their hints.
 
 use feedrate_data::error::DatasetError;
 use feedrate_data::stage::StageError;
@@ -45,11 +45,11 @@ pub struct TooManySteps {
 
 /// A failure that was already reported: the process only has to end with the right exit code.
 #[derive(Debug, thiserror::Error)]
-#[error("reported before")]
+#[error("already reported")]
 pub struct AlreadyReported(pub FailureKind);
 
 impl FailureKind {
-    /// The kind of an error.
+    /// Classifies an error.
     pub fn from_error(error: &anyhow::Error) -> Self {
         if let Some(AlreadyReported(kind)) = error.downcast_ref() {
             *kind
@@ -74,7 +74,7 @@ fn is_interruption(error: &anyhow::Error) -> bool {
         || rank_error(error).is_some_and(CommError::is_interruption)
 }
 
-/// The error of the communication between ranks, if that failed.
+/// Returns the underlying error of the communication between ranks, if there is one.
 pub fn rank_error(error: &anyhow::Error) -> Option<&CommError> {
     if let Some(run) = error.downcast_ref::<RunError>() {
         return run.comm_error();
@@ -85,16 +85,16 @@ pub fn rank_error(error: &anyhow::Error) -> Option<&CommError> {
     }
 }
 
-/// The message that reports an error: its causes and its hint.
+/// Returns the message that reports an error: its causes and its hint.
 pub fn message(error: &anyhow::Error) -> String {
     match error.downcast_ref::<Problems>() {
         Some(problems) => problems.to_string(),
-        // The text of problems, such as those of a table, already begins with "error: ".
+        // Some texts of problems, such as a table's, already begin with "error: ".
         None => format!("error: {}", describe(error).trim_start_matches("error: ")),
     }
 }
 
-/// The causes of an error, followed by a line with its hint.
+/// Returns the causes of an error, followed by a line with its hint.
 pub fn describe(error: &anyhow::Error) -> String {
     match hint(error) {
         Some(hint) => format!("{}\n  hint: {hint}", causes(error)),
@@ -102,7 +102,7 @@ pub fn describe(error: &anyhow::Error) -> String {
     }
 }
 
-/// An error and its hint on one line.
+/// Returns an error and its hint on one line.
 pub fn on_one_line(error: &anyhow::Error) -> String {
     let text = describe(error);
     let lines = text.lines().map(|line| {
@@ -112,7 +112,7 @@ pub fn on_one_line(error: &anyhow::Error) -> String {
     lines.collect::<Vec<_>>().join("; ")
 }
 
-/// Joins the causes, without those that the text before already contains.
+/// Joins the causes. Leaves out a cause that the text already contains.
 fn causes(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for source in error.chain() {
@@ -150,7 +150,7 @@ fn file_size_hint(error: &io::Error) -> Option<&'static str> {
     )
 }
 
-/// The hint of `cause`, if it has type `E` and a hint.
+/// Returns the hint of `cause` if the type of `cause` is `E`.
 fn hint_of_type<E: std::error::Error + 'static>(
     cause: &(dyn std::error::Error + 'static),
     hint: fn(&E) -> Option<&'static str>,

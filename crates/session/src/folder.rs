@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 /// Maximum number of reading threads of all accelerators together.
 const WORKERS_MAX: u64 = 8;
 /// Default batch size.
-const BATCH: u64 = 32;
+const BATCH_SIZE: u64 = 32;
 /// Minimum number of steps of an accelerator, so that runs on small folders are not too short.
 const STEPS_MIN: u64 = 50;
 /// Maximum number of kinds of files, and of datasets, in a message.
@@ -73,8 +73,8 @@ struct FilesLeft {
     files: u64,
 }
 
-/// Lists the files of the plan's format below `root` in the file `names`. Returns the numbers of training and evaluation files. If there are
-/// more than in the plan, files with fewer samples than the others are left out, as in [`scan`].
+/// Writes the names of the files of the plan's format below `root` into the file `names`. Returns the numbers of training and evaluation
+/// files. If there are more training files than in the plan, files with fewer samples than the others are left out, as in [`scan`].
 ///
 /// # Errors
 /// Fails if the folder cannot be read.
@@ -125,17 +125,16 @@ pub fn resolve_found(
     Ok((found, resolved))
 }
 
-/// Examines the selected files of the plan's format below `root`, and leaves out those that cannot be read or have fewer samples than the
-/// others.
+/// Examines the selected files of the plan's format below `root`. Leaves out files that cannot be read or have fewer samples than the others.
 fn leave_out_unfit(
     selected: &mut SelectedFiles,
     plan: &DatasetPlan,
     root: &Path,
     names: &Path,
 ) -> anyhow::Result<FoundSamples> {
-    let all = DatasetPlan { files_train: selected.train.files, ..plan.clone() };
-    let files = NamedFiles::new(storage::open("file", root)?, FileIndex::open(names)?, &all);
-    let found = find_samples(&files, &all, threads())?;
+    let full_plan = DatasetPlan { files_train: selected.train.files, ..plan.clone() };
+    let files = NamedFiles::new(storage::open("file", root)?, FileIndex::open(names)?, &full_plan);
+    let found = find_samples(&files, &full_plan, threads())?;
     selected.leave_out(&found.unfit_files)?;
     Ok(found)
 }
@@ -163,7 +162,7 @@ pub fn scan(folder: &Path, names: &Path) -> anyhow::Result<FoundFolder> {
     };
     let Examined { format, files, samples } =
         match examine(listing.select(format)?, format, folder, names) {
-            // The format was chosen only by the files' names, and the content is another kind of text.
+            // The format was chosen by the files' names alone, and the content is other text.
             Err(error) if format.member().has(Ability::Undescribed) && is_content_error(&error) => {
                 let plain = format::plain();
                 examine(listing::list(folder, names)?.select(plain)?, plain, folder, names)?
@@ -224,7 +223,7 @@ fn is_content_error(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(DatasetError::Format { .. }))
 }
 
-/// Adds a hint to an error about files that begin like `format` but cannot be read, since no setting helps.
+/// Adds a hint to an error about files that begin like `format` but cannot be read: they must be converted, because no setting helps.
 fn with_conversion_hint(error: anyhow::Error, format: &Format) -> anyhow::Error {
     if !is_content_error(&error) {
         return error;
@@ -237,7 +236,7 @@ fn with_conversion_hint(error: anyhow::Error, format: &Format) -> anyhow::Error 
     Refusal::new(error.to_string(), hint).into()
 }
 
-/// The samples of files whose content only a plan describes: each file is one sample.
+/// Counts each file as one sample, for a format with content that only a plan describes.
 fn files_as_samples(files: &SelectedFiles) -> FoundSamples {
     let length = files.train.lengths.filter(|(min, max)| min == max);
     FoundSamples {
@@ -248,7 +247,7 @@ fn files_as_samples(files: &SelectedFiles) -> FoundSamples {
     }
 }
 
-/// Refuses datasets that feedrate generated, which must be run with their workload.
+/// Refuses datasets that feedrate generated, because they need their workload.
 fn refuse_generated(listing: &Listing) -> anyhow::Result<()> {
     if listing.generated_datasets.is_empty() {
         return Ok(());
@@ -260,13 +259,13 @@ fn refuse_generated(listing: &Listing) -> anyhow::Result<()> {
     let more = (unlisted > 0).then(|| format!("and {unlisted} more"));
     let lines: Vec<String> = commands.chain(more).collect();
     let found = match listing.generated_datasets.len() {
-        1 => "a dataset that feedrate generated, which is",
-        _ => "datasets that feedrate generated, which are each",
+        1 => "a dataset that feedrate generated; run it with its workload",
+        _ => "datasets that feedrate generated; run each with its workload",
     };
-    refuse(format!("the folder contains {found} run with its workload"), lines.join("\n      "))
+    refuse(format!("the folder contains {found}"), lines.join("\n      "))
 }
 
-/// Name of the bundled workload whose dataset is in `folder`, else a placeholder.
+/// Returns the name of the bundled workload that generated the dataset in `folder`, or a placeholder if there is none.
 fn bundled_workload(folder: &Path) -> String {
     let Some(manifest) = Manifest::find_in(folder) else { return "WORKLOAD".into() };
     let settings = &manifest.settings;
@@ -284,13 +283,13 @@ fn bundled_workload(folder: &Path) -> String {
     WORKLOADS.iter().find(generates_it).map_or("WORKLOAD", |workload| workload.name).into()
 }
 
-/// The value of a key in `overrides`; the last one counts.
-fn given<'a>(overrides: &'a [String], key: &str) -> Option<&'a str> {
+/// Returns the last value of a key in `overrides`.
+fn override_value<'a>(overrides: &'a [String], key: &str) -> Option<&'a str> {
     let text = overrides.iter().rev().find(|text| workload::overridden_key(text) == key)?;
     text.split_once('=').map(|(_, value)| value)
 }
 
-/// `12 jpeg, 3 png and 2 more kinds`: numbers of files by kind.
+/// Formats numbers of files by kind, such as `12 jpeg, 3 png, 2 more kinds`.
 fn list_of_kinds(kinds: &[(String, u64)]) -> String {
     let mut listed: Vec<String> = kinds
         .iter()
@@ -304,7 +303,7 @@ fn list_of_kinds(kinds: &[(String, u64)]) -> String {
 }
 
 impl FoundFolder {
-    /// A line about the folder: `2,000 jpeg, 105 MB, 10 folders, 400 × 400 in the mean`.
+    /// Describes the folder in a line: `2,000 jpeg, 105 MB, 10 folders, 400 × 400 on average`.
     pub fn line(&self) -> String {
         let mut words = vec![
             format!("{} {}", units::count(self.files), self.kind),
@@ -318,43 +317,43 @@ impl FoundFolder {
         words.extend(self.dims.as_ref().map(|dims| {
             // Height and width suffice for pictures.
             let is_picture = dims.len() == 3 && dims[2] <= 4;
-            let shown = if is_picture { &dims[..2] } else { dims };
-            let sides: Vec<String> = shown.iter().map(u64::to_string).collect();
-            let mean = if self.dims_are_even { "" } else { " in the mean" };
+            let plane = if is_picture { &dims[..2] } else { dims };
+            let sides: Vec<String> = plane.iter().map(u64::to_string).collect();
+            let mean = if self.dims_are_even { "" } else { " on average" };
             format!("{}{mean}", sides.join(" × "))
         }));
         words.join(", ")
     }
 
-    /// A note on files of an unknown format; `None` for known ones.
-    fn unknown_format(&self) -> Option<String> {
+    /// Returns a note on files of an unknown format; `None` for a known format.
+    fn unknown_format_note(&self) -> Option<String> {
         (self.kind != self.format).then(|| {
             format!(
-                "assumed: each file is one sample, which is read and not decoded, since the format of `{}` is unknown",
+                "assumed: each file is one sample, which is read and not decoded, because the format of `{}` is unknown",
                 self.kind
             )
         })
     }
 
-    /// A note on files that are left out; `None` if none are.
+    /// Returns a note on the files that are left out; `None` if there are none.
     pub fn left_out(&self) -> Option<String> {
         let all: Vec<(String, u64)> =
             self.left_out.iter().map(|left| (left.kind.clone(), left.files)).collect();
         (!all.is_empty()).then(|| format!("left out: {}", list_of_kinds(&all)))
     }
 
-    /// The workload that trains on the files with `accelerators` accelerators.
+    /// Returns the workload that trains on the files with `accelerators` accelerators.
     pub fn source(&self, overrides: &[String], accelerators: u32) -> WorkloadSource {
         let name = resolve::stem(&self.folder);
         let workers = self.workers(accelerators);
-        let batch = self.batch(accelerators);
+        let batch = self.batch_size(accelerators);
         let mut yaml = format!(
             "model:\n  name: {}\nframework: pytorch\nworkflow:\n  train: True\n{}\
              reader:\n  data_loader: pytorch\n  batch_size: {batch}\n  read_threads: {workers}\n  file_shuffle: seed\n",
             yaml_text(&name),
             self.dataset(),
         );
-        // Such files are read in order.
+        // Samples in containers are read in order.
         if !self.has(Ability::HoldsFiles) {
             yaml += "  sample_shuffle: seed\n";
         }
@@ -362,7 +361,7 @@ impl FoundFolder {
         WorkloadSource { name, file: self.folder.display().to_string(), yaml }
     }
 
-    /// The section `dataset` of a workload for the files.
+    /// Returns the section `dataset` of a workload for the files.
     pub fn dataset(&self) -> String {
         let mut yaml = format!(
             "dataset:\n  data_folder: {}\n  foreign: True\n  format: {}\n  num_files_train: {}\n  num_samples_per_file: {}\n",
@@ -394,25 +393,26 @@ impl FoundFolder {
         format::find(self.format).is_some_and(|format| format.member().has(ability))
     }
 
-    /// Batch size: the default, or all samples of an accelerator if these are fewer.
-    fn batch(&self, accelerators: u32) -> u64 {
-        BATCH.min(self.samples / u64::from(accelerators.max(1))).max(1)
+    /// Returns the batch size: the default, or all samples of an accelerator if these are fewer.
+    fn batch_size(&self, accelerators: u32) -> u64 {
+        BATCH_SIZE.min(self.samples / u64::from(accelerators.max(1))).max(1)
     }
 
-    /// Number of epochs that have enough steps.
+    /// Returns the number of epochs with enough steps.
     fn epochs(&self, overrides: &[String], accelerators: u32) -> u64 {
-        let configured = given(overrides, "reader.batch_size").and_then(|text| text.parse().ok());
-        let batch = configured.unwrap_or_else(|| self.batch(accelerators));
+        let configured =
+            override_value(overrides, "reader.batch_size").and_then(|text| text.parse().ok());
+        let batch = configured.unwrap_or_else(|| self.batch_size(accelerators));
         let step_samples = batch.saturating_mul(accelerators.into()).max(1);
         STEPS_MIN.div_ceil((self.samples / step_samples).max(1))
     }
 
-    /// Number of workers of an accelerator.
+    /// Returns the number of workers of an accelerator.
     fn workers(&self, accelerators: u32) -> u64 {
         (WORKERS_MAX.min(threads() as u64) / u64::from(accelerators.max(1))).max(1)
     }
 
-    /// The assumptions about keys that `overrides` do not give; `None` if they give all.
+    /// Returns the assumptions about keys that are not in `overrides`; `None` if there are none.
     fn assumptions(&self, overrides: &[String], accelerators: u32) -> Option<String> {
         let epochs = match self.epochs(overrides, accelerators) {
             1 => "one epoch".into(),
@@ -424,19 +424,22 @@ impl FoundFolder {
                 "reader.read_threads",
                 format!("{workers}, as many as cores (`--workers` is your `num_workers`)"),
             ),
-            ("reader.batch_size", format!("batches of {} (`--batch`)", self.batch(accelerators))),
+            (
+                "reader.batch_size",
+                format!("batches of {} (`--batch`)", self.batch_size(accelerators)),
+            ),
             ("train.epochs", epochs),
         ];
         let assumed: Vec<String> = all
             .into_iter()
-            .filter(|(key, _)| given(overrides, key).is_none())
+            .filter(|(key, _)| override_value(overrides, key).is_none())
             .map(|(_, text)| text)
             .collect();
         (!assumed.is_empty()).then(|| format!("assumed: {}", assumed.join(", ")))
     }
 
-    /// Notes on how files are read, and on those that are left out.
+    /// Returns notes on files of an unknown format and on files that are left out.
     pub fn notes(&self) -> impl Iterator<Item = String> {
-        self.unknown_format().into_iter().chain(self.left_out())
+        self.unknown_format_note().into_iter().chain(self.left_out())
     }
 }

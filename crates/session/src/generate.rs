@@ -4,7 +4,7 @@
 use crate::agreement::RankArguments;
 use crate::catalog::estimate;
 use crate::dataset::{self, Files};
-use crate::launch::{LaunchOptions, decided, run_together};
+use crate::launch::{LaunchOptions, decide_on_rank_0, run_together};
 use crate::request::Request;
 use crate::resolve::{Resolved, resolve};
 use crate::{progress_text, room, threads};
@@ -63,7 +63,7 @@ pub struct VerifyOutput {
     pub is_interrupted: bool,
 }
 
-/// Generates missing files. `page` describes the plan for `--verbose`. Returns `None` in all processes except the first, and for a plan
+/// Generates missing files. `page` formats the plan for `--verbose`. Returns `None` in all processes except the first, and for a plan
 /// without a dataset.
 ///
 /// # Errors
@@ -77,11 +77,11 @@ pub fn generate(
 ) -> anyhow::Result<Option<GenerateOutput>> {
     let ranks = || RankArguments::from_request(request, launch.accelerators_per_rank, []);
     run_together(launch, signals, listener, ranks, |comm| {
-        generate_on(comm, request, signals, &**listener, page)
+        generate_on_rank(comm, request, signals, &**listener, page)
     })
 }
 
-fn generate_on(
+fn generate_on_rank(
     comm: &Arc<dyn Comm>,
     request: &Request,
     signals: &Signals,
@@ -89,7 +89,7 @@ fn generate_on(
     page: &dyn Fn(&Resolved) -> String,
 ) -> anyhow::Result<Option<GenerateOutput>> {
     let start = Instant::now();
-    let (plan, choice) = decided(&**comm, || {
+    let (plan, choice) = decide_on_rank_0(&**comm, || {
         let resolved = resolve(request)?;
         resolved.report_warnings(listener);
         room::refuse_shortage(&resolved.plan, &resolved.data_root, request)?;
@@ -99,7 +99,7 @@ fn generate_on(
         Ok((plan, choice))
     })?;
     let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-    let dataset = dataset::ready(&plan, Some(choice), None, &ranks, signals, listener)?;
+    let dataset = dataset::prepare(&plan, Some(choice), None, &ranks, signals, listener)?;
     let Some(dataset) = dataset.filter(|_| ranks.is_first()) else { return Ok(None) };
     let estimate = estimate(&plan);
     let Generated { files_written, bytes_written, .. } = dataset.generated;
@@ -113,7 +113,7 @@ fn generate_on(
     }))
 }
 
-/// Compares the dataset of a workload with the generated content. Files that differ are in the output.
+/// Compares the dataset of a workload with the generated content. The output lists files that differ.
 ///
 /// # Errors
 /// Fails if there is no generated dataset, or if it cannot be read.
@@ -125,7 +125,7 @@ pub fn verify(
     let resolved = resolve(request)?;
     resolved.report_warnings(listener);
     let Resolved { plan, data_root, .. } = resolved;
-    let folder = dataset::folder(&plan, &data_root)?;
+    let folder = dataset::dataset_folder(&plan, &data_root)?;
     if !folder.join(manifest::FILE_NAME).exists() {
         return refuse(
             format!("there is no generated dataset in `{}`", folder.display()),
@@ -133,7 +133,7 @@ pub fn verify(
         );
     }
     let interrupted = &signals.interrupted;
-    let _lock = dataset::lock_for(&plan, &folder, LockAccess::Shared, interrupted, listener)?;
+    let _lock = dataset::lock_dataset(&plan, &folder, LockAccess::Shared, interrupted, listener)?;
     let storage = storage::open(&plan.storage.kind, &folder)?;
     let layout = Layout::new(&plan.dataset);
     let estimate = estimate(&plan);
@@ -147,13 +147,13 @@ pub fn verify(
         files: report.files,
         bytes: report.bytes,
         bad_files: report.bad_files,
-        bad: report.bad.iter().map(difference).collect(),
+        bad: report.bad.iter().map(describe_difference).collect(),
         planned_files: estimate.files,
         is_interrupted: interrupted.load(Relaxed),
     })
 }
 
-fn difference(bad: &BadFile) -> String {
+fn describe_difference(bad: &BadFile) -> String {
     match bad.offset {
         Some(offset) => format!("`{}`: {} at byte {offset}", bad.path, bad.difference),
         None => format!("`{}`: {}", bad.path, bad.difference),

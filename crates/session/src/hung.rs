@@ -8,25 +8,25 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Beginning of the message, by which it is recognised in logs.
+/// Beginning of the message. [`repeat_report`] finds the message in logs by it.
 const STILL_WAITING: &str = "still waiting for";
 /// Maximum number of files in the message.
 const NAMED_MAX: usize = 3;
 
-/// Reports the files that the process still waits for. They are those in the threads' system calls if the process stopped waiting, else
-/// the `known` ones.
+/// Reports the files that the process still waits for. If the process has given up, they are taken from its threads' system calls, else from
+/// `known`.
 pub fn report(signals: &Signals, known: impl Iterator<Item = PathBuf>, listener: &dyn Listener) {
     let mut files =
         if signals.abandon.load(Relaxed) { system::blocked_files() } else { BTreeSet::new() };
     if files.is_empty() {
         files = known.filter_map(|file| std::path::absolute(file).ok()).collect();
     }
-    if let Some(waiting) = description(files) {
+    if let Some(waiting) = describe(files) {
         listener.important(format!("warning: {waiting}"));
     }
 }
 
-/// Repeats the messages that another feedrate process wrote into its `log`.
+/// Repeats such messages from the `log` of another feedrate process.
 pub fn repeat_report(log: &Path, listener: &dyn Listener) {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     for line in text.lines().filter(|line| line.contains(STILL_WAITING)) {
@@ -34,12 +34,12 @@ pub fn repeat_report(log: &Path, listener: &dyn Listener) {
     }
 }
 
-/// The message about files that threads of this process wait for; `None` without such files.
-pub fn waiting_now() -> Option<String> {
-    description(system::blocked_files())
+/// Returns the message about files that threads of this process wait for; `None` if there are none.
+pub fn waiting_message() -> Option<String> {
+    describe(system::blocked_files())
 }
 
-fn description(files: BTreeSet<PathBuf>) -> Option<String> {
+fn describe(files: BTreeSet<PathBuf>) -> Option<String> {
     let named: Vec<_> =
         files.iter().take(NAMED_MAX).map(|file| format!("`{}`", file.display())).collect();
     let more = match files.len() - named.len() {
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn the_first_files_are_named() {
-        let text = |files: &[&str]| description(files.iter().map(PathBuf::from).collect());
+        let text = |files: &[&str]| describe(files.iter().map(PathBuf::from).collect());
         assert_eq!(text(&[]), None);
         let expected = "still waiting for `/d/a`: the storage does not answer";
         assert_eq!(text(&["/d/a"]).unwrap(), expected);

@@ -21,13 +21,13 @@ use std::time::Duration;
 /// How the processes of a run connect. Without a launcher there is one process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaunchOptions {
-    /// The launcher's variables of the environment for this process.
+    /// The launcher's environment variables for this process.
     pub launched: Option<Launched>,
     /// Number of emulated accelerators per process.
     pub accelerators_per_rank: Option<u32>,
     /// MPI library to load; `None` to search for one.
     pub mpi_library: Option<PathBuf>,
-    /// Maximum time that a process waits for the others in a step.
+    /// Maximum time in seconds that a process waits for the others in a step.
     pub rank_timeout_s: f64,
 }
 
@@ -47,7 +47,7 @@ impl Default for LaunchOptions {
     }
 }
 
-/// Converts the maximum time that a rank waits for the others.
+/// Converts the maximum time in seconds that a rank waits for the others.
 ///
 /// # Errors
 /// Returns a refusal if the time is not positive.
@@ -59,21 +59,21 @@ pub fn rank_timeout(seconds: f64) -> Result<Duration, Refusal> {
     })
 }
 
-/// Number of accelerators of a run with `processes` processes: `all` in total, or `per_process` each. `None` if the workload decides.
+/// Returns the number of accelerators of a run: `total`, or `per_process` for each process. `None` if the workload decides.
 ///
 /// # Errors
 /// Returns a refusal if some processes would have no accelerator.
 pub fn accelerators(
     processes: u32,
-    all: Option<u32>,
+    total: Option<u32>,
     per_process: Option<u32>,
 ) -> Result<Option<u32>, Refusal> {
-    match (all, per_process) {
-        (Some(all), _) if all < processes => refuse(
-            format!("{processes} processes cannot share `{all}` accelerators"),
+    match (total, per_process) {
+        (Some(total), _) if total < processes => refuse(
+            format!("{processes} processes cannot share `{total}` accelerators"),
             "start at most as many processes as accelerators",
         ),
-        (Some(all), _) => Ok(Some(all)),
+        (Some(total), _) => Ok(Some(total)),
         (None, Some(each)) => Ok(Some(each.saturating_mul(processes))),
         (None, None) => Ok((processes > 1).then_some(processes)),
     }
@@ -94,7 +94,7 @@ pub fn run_together<T>(
     let launched = options.launched;
     if let Some(launched) = launched.as_ref().filter(|launched| is_plain_srun(launched, options)) {
         return Err(if launched.rank == 0 {
-            plain_srun().into()
+            plain_srun_refusal().into()
         } else {
             AlreadyReported(FailureKind::Refused).into()
         });
@@ -147,10 +147,10 @@ pub fn run_together<T>(
             listener.important(&error);
         }
     } else if comm.rank() == 0 {
-        // This comes before the ranks disconnect, which may end this process.
+        // Reported before the ranks disconnect, because disconnecting may end this process.
         listener.important(failure::message(&error));
     }
-    // The rank that ended the work of all determines the kind of failure for all.
+    // The rank that ended the work determines the kind of failure for all ranks.
     Err(AlreadyReported(match comm.ended() {
         Some(CommError::Lost { rank, .. }) if rank == comm.rank() => kind,
         Some(loss) if loss.is_interruption() => FailureKind::Interrupted,
@@ -160,7 +160,7 @@ pub fn run_together<T>(
     .into())
 }
 
-/// Refuses several processes for a `command` that starts its runs itself.
+/// Refuses several processes of a `command` that starts its runs itself.
 ///
 /// # Errors
 /// Fails if there are several processes. One of them returns the refusal.
@@ -170,7 +170,7 @@ pub fn refuse_several_processes(launched: Option<&Launched>, command: &str) -> a
         (1.., _) => Err(AlreadyReported(FailureKind::Refused).into()),
         (0, Some(2..)) => refuse(
             format!(
-                "`feedrate {command}` starts its runs itself, but several processes of it were started"
+                "`feedrate {command}` starts its runs itself, but it was itself started in several processes"
             ),
             "start it without mpirun or srun; `-n` sets the number of accelerators",
         ),
@@ -187,7 +187,7 @@ fn check_agreement(
         return Ok(());
     }
     let encoded = comm.gather(&serde_json::to_vec(&arguments())?)?;
-    decided(comm, || {
+    decide_on_rank_0(comm, || {
         let all: Result<Vec<RankArguments>, _> =
             encoded.iter().map(|bytes| serde_json::from_slice(bytes)).collect();
         Ok(compare(&all?)?)
@@ -200,7 +200,7 @@ fn is_plain_srun(launched: &Launched, options: &LaunchOptions) -> bool {
     launched.launcher == MpiLauncher::Slurm && is_several && options.mpi_library.is_none()
 }
 
-fn plain_srun() -> Refusal {
+fn plain_srun_refusal() -> Refusal {
     Refusal::new(
         "`srun` started several processes without MPI",
         "start with `srun --mpi=pmix` for Open MPI, `srun --mpi=pmi2` for MPICH and its relatives; `srun --mpi=list` \
@@ -229,7 +229,7 @@ fn on_loss(
     })
 }
 
-/// A failure that all ranks know. The error around it has the text.
+/// Marks a failure that all ranks know. The error that contains it has the text.
 #[derive(Debug, thiserror::Error)]
 #[error("")]
 struct KnownToAll(FailureKind);
@@ -238,7 +238,7 @@ struct KnownToAll(FailureKind);
 ///
 /// # Errors
 /// Fails on all ranks if rank 0 fails. Rank 0 has the reason, and the others have the kind of failure.
-pub fn decided<T: Serialize + DeserializeOwned>(
+pub fn decide_on_rank_0<T: Serialize + DeserializeOwned>(
     comm: &dyn Comm,
     decide: impl FnOnce() -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
@@ -260,12 +260,12 @@ pub fn decided<T: Serialize + DeserializeOwned>(
 /// Fails on all ranks if any rank has a refusal.
 ///
 /// # Errors
-/// Returns the refusal of this rank, or on rank 0 that of another rank.
+/// Returns this rank's refusal, or on rank 0 another rank's if it has none itself.
 pub fn refuse_if_any(ranks: &Ranks, refused: Option<anyhow::Error>) -> anyhow::Result<()> {
     let refusals = ranks.gather(&refused.as_ref().map(failure::describe))?;
     let mut other_ranks = refusals.into_iter().enumerate().skip(1);
     let other = other_ranks.find_map(|(rank, refused)| Some((rank, refused?)));
-    decided(&*ranks.comm, || match (refused, other) {
+    decide_on_rank_0(&*ranks.comm, || match (refused, other) {
         (Some(refused), _) => Err(refused),
         (None, Some((rank, refused))) => bail!("rank {rank}: {refused}"),
         (None, None) => Ok(()),
@@ -280,8 +280,8 @@ mod tests {
     use std::sync::{Barrier, Mutex};
 
     #[test]
-    fn processes_share_accelerators_or_have_some_each() {
-        for (processes, all, per_process, expected) in [
+    fn accelerators_are_given_in_total_or_per_process() {
+        for (processes, total, per_process, expected) in [
             (1, None, None, Some(None)),
             (4, None, None, Some(Some(4))),
             (4, Some(8), None, Some(Some(8))),
@@ -289,7 +289,7 @@ mod tests {
             (4, None, Some(2), Some(Some(8))),
             (2, None, Some(u32::MAX), Some(Some(u32::MAX))),
         ] {
-            assert_eq!(accelerators(processes, all, per_process).ok(), expected);
+            assert_eq!(accelerators(processes, total, per_process).ok(), expected);
         }
     }
 
@@ -304,7 +304,7 @@ mod tests {
     /// One of three ranks, which are threads.
     struct Rank<'t> {
         rank: u32,
-        together: &'t Barrier,
+        all_ranks: &'t Barrier,
         message: &'t Mutex<Vec<u8>>,
     }
 
@@ -322,7 +322,7 @@ mod tests {
         }
 
         fn barrier(&self) -> Result<(), CommError> {
-            self.together.wait();
+            self.all_ranks.wait();
             Ok(())
         }
 
@@ -345,27 +345,29 @@ mod tests {
         fn give_up(&self, _: End) {}
     }
 
-    fn on_three_ranks(check: impl Fn(&Rank<'_>) + Sync) {
-        let together = &Barrier::new(3);
+    fn run_on_three_ranks(check: impl Fn(&Rank<'_>) + Sync) {
+        let all_ranks = &Barrier::new(3);
         let message = &Mutex::default();
         std::thread::scope(|scope| {
             for rank in 0..3 {
                 let check = &check;
-                scope.spawn(move || check(&Rank { rank, together, message }));
+                scope.spawn(move || check(&Rank { rank, all_ranks, message }));
             }
         });
     }
 
     #[test]
     fn all_ranks_do_what_rank_0_decides() {
-        on_three_ranks(|rank| assert_eq!(decided(rank, || Ok(rank.rank() + 7)).unwrap(), 7));
+        run_on_three_ranks(|rank| {
+            assert_eq!(decide_on_rank_0(rank, || Ok(rank.rank() + 7)).unwrap(), 7)
+        });
     }
 
     #[test]
     fn a_failed_decision_fails_on_all_ranks_with_its_kind() {
-        on_three_ranks(|rank| {
+        run_on_three_ranks(|rank| {
             let decide = || Err::<u32, _>(TooManySteps { available: 4, wanted: 9 }.into());
-            let error = decided(rank, decide).unwrap_err();
+            let error = decide_on_rank_0(rank, decide).unwrap_err();
             let kind = error.downcast_ref::<KnownToAll>().unwrap().0;
             assert_eq!(kind, FailureKind::TooManySteps);
             let text = failure::describe(&error.context("cannot begin"));

@@ -1,4 +1,4 @@
-//! Applies the rules of MLPerf Storage to a request: the required size of its dataset. [`feedrate_spec::mlperf`] has the rules.
+//! Computes the size that MLPerf Storage requires for the dataset of a request. The rules are in [`feedrate_spec::mlperf`].
 
 use crate::request::Request;
 use crate::resolve::{Resolved, resolve_named};
@@ -16,13 +16,13 @@ const FILES_KEY: &str = "dataset.num_files_train";
 /// The hosts of the accelerators.
 #[derive(Clone, Copy, Debug)]
 pub struct Hosts {
-    /// Memory of each host; `None` for that of this machine.
+    /// Memory of each host; `None` for this machine's memory.
     pub memory_bytes: Option<u64>,
     /// Number of hosts.
     pub count: u32,
 }
 
-/// The requirements of the rules for a plan.
+/// The requirements of MLPerf Storage for a plan.
 pub struct Requirement {
     /// Minimum utilisation.
     pub au_percent: f64,
@@ -34,7 +34,7 @@ pub struct Requirement {
     pub memory_bytes: u64,
     /// Number of files of the workload.
     pub files: u64,
-    /// Whether the plan has more files than the workload, whose number is too small for one step.
+    /// Whether the plan has more files than the workload, which has too few for one step.
     pub is_enlarged: bool,
     /// Number of steps per epoch of the plan.
     pub steps_per_epoch: u64,
@@ -92,7 +92,7 @@ impl Requirement {
             memory_bytes: memory_bytes.saturating_mul(hosts.count.into()),
             accelerators: plan.accelerators,
             batch_size: plan.loader.batch_size,
-            // The command is for full scale, at which files may differ from those of the plan.
+            // The command runs at full scale, where files may differ from the plan's.
             samples_per_file: if is_full_scale {
                 plan.dataset.samples_per_file
             } else {
@@ -117,7 +117,7 @@ impl Requirement {
         self.dataset.files() <= self.files && STEPS_PER_EPOCH_MIN <= self.steps_per_epoch
     }
 
-    /// The requirement with the larger dataset: `steps` or `memory`.
+    /// Returns the requirement with the larger dataset: `steps` or `memory`.
     pub fn binds(&self) -> &'static str {
         if self.dataset.files_by_memory() <= self.dataset.files_by_steps() {
             "steps"
@@ -126,7 +126,7 @@ impl Requirement {
         }
     }
 
-    /// The output for `plan --json`.
+    /// Returns the output for `plan --json`.
     pub fn output(&self) -> MlperfOutput {
         MlperfOutput {
             files_min: self.dataset.files(),
@@ -146,9 +146,9 @@ impl Requirement {
     }
 }
 
-/// If the workload has too few files for one step of all accelerators: the request with the required number of files, and the workload's
-/// number. `None` if the user gave the size of the dataset, or if the plan fails for another reason.
-pub fn with_enough_files(request: &Request, hosts: Hosts) -> Option<(Request, u64)> {
+/// Enlarges a dataset that is too small for one step of all accelerators. Returns the request with the required number of files, and the
+/// workload's number. Returns `None` if the user gave the size of the dataset, or if the plan fails for another reason.
+pub fn enlarge_dataset(request: &Request, hosts: Hosts) -> Option<(Request, u64)> {
     let is_given = request.overrides.iter().any(|given| overridden_key(given) == FILES_KEY);
     if is_given || request.scale != 1.0 {
         return None;
@@ -165,7 +165,7 @@ pub fn with_enough_files(request: &Request, hosts: Hosts) -> Option<(Request, u6
     Some((enlarged, plan.dataset.files_train))
 }
 
-/// The command that runs `request` with a dataset of `files` files.
+/// Returns the command that runs `request` with a dataset of `files` files.
 fn command(request: &Request, files: u64) -> String {
     let mut changed = Request { scale: 1.0, ..request.clone() };
     changed.overrides.retain(|given| overridden_key(given) != FILES_KEY);

@@ -6,7 +6,7 @@ use feedrate_spec::refusal::{Refusal, refuse};
 use std::fs;
 use std::path::Path;
 
-/// Whether a folder is the root of the file system, which most likely comes from an empty variable before a slash.
+/// Whether a folder is the root of the file system. Users hardly mean the root: most likely, a variable before the slash was empty.
 pub fn is_root(folder: &Path) -> bool {
     folder.canonicalize().is_ok_and(|folder| folder.parent().is_none())
 }

@@ -13,24 +13,27 @@ use std::time::Duration;
 /// Separates the parts of a line. The last parts are left out first if there is no room.
 pub const SEPARATOR: &str = " · ";
 
-/// Text about the run of this process, which has `accelerators` accelerators.
+/// Returns the text about the run of this process, which has `accelerators` accelerators.
 pub fn run(live: Arc<Live>, clock: Clock, plan: TrainPlan, accelerators: usize) -> ProgressText {
     let run = LiveRun { live, plan, accelerators };
     Box::new(move |_| run.line(clock.now_ns()))
 }
 
-/// Text about files that are generated or read. Returns it with the counter of processed bytes.
+/// Returns the text about files that are generated or read, with the counter of processed bytes.
 pub fn files(action: &'static str, total_bytes: u64) -> (ProgressText, Arc<AtomicU64>) {
     let done = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&done);
     let text = move |elapsed: Duration| {
-        let done = done.load(Relaxed);
-        join([action.to_string(), bytes(done, Some(total_bytes), "≈ ", elapsed.as_secs_f64())])
+        let done_bytes = done.load(Relaxed);
+        join([
+            action.to_string(),
+            bytes(done_bytes, Some(total_bytes), "≈ ", elapsed.as_secs_f64()),
+        ])
     };
     (Box::new(text), counter)
 }
 
-/// Text about work with unknown progress, whose name may change.
+/// Returns the text about work with unknown progress. The `name` of the work may change.
 pub fn elapsed(name: impl Fn() -> String + Send + 'static) -> ProgressText {
     Box::new(move |elapsed| join([name(), whole_seconds(elapsed)]))
 }
@@ -55,18 +58,18 @@ impl LiveRun {
                 let verb = if phase == LivePhase::Saves { "writing" } else { "reading" };
                 let number = live.step.load(Relaxed) + 1;
                 let count = live.steps.load(Relaxed);
-                let place = if is_training {
-                    format!("{} checkpoint", self.place())
+                let position = if is_training {
+                    format!("{} checkpoint", self.position())
                 } else {
                     format!("{verb} checkpoint {number}/{count}")
                 };
-                join([place, live_bytes(&live.bytes, "", now_ns)])
+                join([position, live_bytes(&live.bytes, "", now_ns)])
             }
         }
     }
 
-    /// `epoch 1/10 step 3/100`.
-    fn place(&self) -> String {
+    /// Returns the position in the run, such as `epoch 1/10 step 3/100`.
+    fn position(&self) -> String {
         let live = &self.live;
         let unit = if live.phase() == LivePhase::Evaluates { "evaluation" } else { "step" };
         let step = live.step.load(Relaxed);
@@ -81,8 +84,8 @@ impl LiveRun {
     fn steps(&self, now_ns: u64) -> String {
         let live = &self.live;
         if live.step.load(Relaxed) == 0 {
-            // The counters still have the values of the epoch before.
-            return join([self.place(), self.left(now_ns)]);
+            // The counters still have the values of the previous epoch.
+            return join([self.position(), self.remaining(now_ns)]);
         }
         let load_ns = live.load_ns.load(Relaxed) as f64;
         let compute_ns = live.compute_ns.load(Relaxed) as f64;
@@ -97,37 +100,37 @@ impl LiveRun {
         }
         let steps_s = all_ns / 1e9 / self.accelerators as f64;
         let rate = rate(live.read_bytes.load(Relaxed), steps_s);
-        join([self.place(), utilisation, self.left(now_ns), rate, stall])
+        join([self.position(), utilisation, self.remaining(now_ns), rate, stall])
     }
 
-    /// Remaining time, assuming that the remaining steps take as long as the finished ones, including the time between them.
-    fn left(&self, now_ns: u64) -> String {
+    /// Returns the remaining time, assuming that each remaining step takes as long as a finished step with the time after it.
+    fn remaining(&self, now_ns: u64) -> String {
         let live = &self.live;
-        let before = u64::from(live.epoch.load(Relaxed).saturating_sub(1));
-        let mut done = before.saturating_mul(self.plan.steps_per_epoch);
+        let earlier_epochs = u64::from(live.epoch.load(Relaxed).saturating_sub(1));
+        let mut done = earlier_epochs.saturating_mul(self.plan.steps_per_epoch);
         done += match live.phase() {
             LivePhase::Evaluates => self.plan.steps_per_epoch,
             _ => live.step.load(Relaxed),
         };
         let elapsed_ns = now_ns.saturating_sub(live.start_ns.load(Relaxed));
-        left(done, self.plan.steps(), elapsed_ns as f64 / 1e9)
+        remaining(done, self.plan.steps(), elapsed_ns as f64 / 1e9)
     }
 }
 
-fn live_bytes(live: &LiveBytes, about: &str, now_ns: u64) -> String {
+fn live_bytes(live: &LiveBytes, total_prefix: &str, now_ns: u64) -> String {
     let elapsed_ns = now_ns.saturating_sub(live.start_ns.load(Relaxed));
     let total = Some(live.total.load(Relaxed)).filter(|&total| total > 0);
-    bytes(live.done.load(Relaxed), total, about, elapsed_ns as f64 / 1e9)
+    bytes(live.done.load(Relaxed), total, total_prefix, elapsed_ns as f64 / 1e9)
 }
 
-/// `1.2 GB of ≈ 4 GB · ≈ 7 s left · 400 MB/s`. `about` is a prefix for totals that are estimates.
-fn bytes(done: u64, total: Option<u64>, about: &str, elapsed_s: f64) -> String {
+/// Formats progress in bytes: `1.2 GB of ≈ 4 GB · ≈ 7 s left · 400 MB/s`. `total_prefix` is `≈ ` for an estimated total.
+fn bytes(done: u64, total: Option<u64>, total_prefix: &str, elapsed_s: f64) -> String {
     let plausible_total = total.filter(|&total| done <= total);
     let done_text = match plausible_total {
-        Some(total) => format!("{} of {about}{}", units::bytes(done), units::bytes(total)),
+        Some(total) => format!("{} of {total_prefix}{}", units::bytes(done), units::bytes(total)),
         None => units::bytes(done),
     };
-    let left = plausible_total.map_or(String::new(), |total| left(done, total, elapsed_s));
+    let left = plausible_total.map_or(String::new(), |total| remaining(done, total, elapsed_s));
     join([done_text, left, rate(done, elapsed_s)])
 }
 
@@ -138,8 +141,8 @@ fn rate(bytes: u64, elapsed_s: f64) -> String {
     units::bytes_per_second_rounded(bytes as f64 / elapsed_s)
 }
 
-/// `≈ 3 min left`; empty as long as nothing is done.
-fn left(done: u64, total: u64, elapsed_s: f64) -> String {
+/// Formats the remaining time, such as `≈ 3 min left`; empty while nothing is done.
+fn remaining(done: u64, total: u64, elapsed_s: f64) -> String {
     let left_s = elapsed_s * total.saturating_sub(done) as f64 / done as f64;
     if done == 0 || left_s.round() < 1.0 {
         return String::new();
@@ -147,13 +150,13 @@ fn left(done: u64, total: u64, elapsed_s: f64) -> String {
     format!("≈ {} left", rough_seconds(left_s))
 }
 
-/// Rounded to seconds, or above two minutes to minutes.
+/// Formats a time in whole seconds, or from two minutes in whole minutes.
 pub fn rough_seconds(seconds: f64) -> String {
     let step_s = if seconds < 120.0 { 1.0 } else { 60.0 };
     units::seconds((seconds / step_s).round() * step_s)
 }
 
-/// The time in whole seconds.
+/// Formats a time in whole seconds.
 pub fn whole_seconds(elapsed: Duration) -> String {
     units::seconds(elapsed.as_secs_f64().floor())
 }
@@ -190,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_step_time_left_utilisation_rate_and_stall() {
+    fn a_line_has_step_utilisation_remaining_time_rate_and_stall() {
         let run = third_epoch(LivePhase::Trains);
         // A quarter of all steps took 50 s.
         assert_eq!(
@@ -199,13 +202,13 @@ mod tests {
         );
         run.live.compute_ns.store(0, Relaxed);
         assert_eq!(run.line(57 * S), "epoch 3/10 step 50/100 · ≈ 3 min left · 200 MB/s");
-        // The counters still have the values of the epoch before.
+        // The counters still have the values of the previous epoch.
         run.live.step.store(0, Relaxed);
         assert_eq!(run.line(57 * S), "epoch 3/10 step 0/100 · ≈ 3 min left");
     }
 
     #[test]
-    fn unknown_figures_are_left_out() {
+    fn unknown_numbers_are_left_out() {
         let run = third_epoch(LivePhase::Trains);
         run.live.epoch.store(1, Relaxed);
         run.live.step.store(0, Relaxed);
@@ -223,15 +226,15 @@ mod tests {
     }
 
     #[test]
-    fn copies_and_checkpoints_show_what_is_done() {
+    fn copies_and_checkpoints_show_the_finished_bytes() {
         let run = third_epoch(LivePhase::Copies);
         run.live.bytes.begin(Some(40_000_000), 3 * S);
         run.live.bytes.done.store(10_000_000, Relaxed);
         assert_eq!(run.line(5 * S), "copying the dataset · 10 MB of ≈ 40 MB · ≈ 6 s left · 5 MB/s");
         let done = "10 MB of 40 MB · ≈ 6 s left · 5 MB/s";
         run.live.enter(LivePhase::Saves);
-        let place = "epoch 3/10 step 50/100 checkpoint";
-        assert_eq!(run.line(5 * S), format!("{place} · {done}"));
+        let position = "epoch 3/10 step 50/100 checkpoint";
+        assert_eq!(run.line(5 * S), format!("{position} · {done}"));
         run.live.enter(LivePhase::Loads);
         run.live.epoch.store(0, Relaxed);
         assert_eq!(run.line(5 * S), format!("reading checkpoint 51/100 · {done}"));

@@ -1,4 +1,4 @@
-//! Recognises files and folders that users give instead of a workload or a run, for messages with the command that reads them.
+//! Recognises files and folders that a user gives by mistake instead of a workload or a run, and names the command that reads them.
 
 use feedrate_measure::record::file::{RECORD_FILE, read_text_bounded};
 use feedrate_results::diagnosis::{DIAGNOSIS_FILE, Diagnosis};
@@ -22,38 +22,38 @@ pub fn refuse_other(path: &Path) -> Result<(), Refusal> {
     }
 }
 
-/// The folder of the run to which a result file belongs.
+/// Returns the folder of the run that a result file belongs to.
 pub fn run_of_file(file: &Path) -> Option<&Path> {
     let name = file.file_name()?.to_str()?;
     let folder = file.parent().filter(|folder| folder.join(RECORD_FILE).is_file())?;
-    (name == RECORD_FILE || is_result(name)).then_some(folder)
+    (name == RECORD_FILE || is_result_name(name)).then_some(folder)
 }
 
 /// Whether a file has the name of a result file of DLIO, which feedrate writes too.
-fn is_result(name: &str) -> bool {
+fn is_result_name(name: &str) -> bool {
     let ends = ["_output.json", "_per_epoch_stats.json"];
     ["summary.json", "dlio.log"].contains(&name) || ends.iter().any(|end| name.ends_with(end))
 }
 
-/// Description of a folder, and a hint.
+/// Returns a description of a folder, and a hint.
 fn recognise_folder(path: &Path) -> Option<(String, String)> {
     let folder = bash_word(&path.display().to_string());
     let entries = path.read_dir().into_iter().flatten().flatten();
     let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    if names.any(|name| is_result(&name)) {
+    if names.any(|name| is_result_name(&name)) {
         let config = path.join(".hydra/config.yaml");
-        let again = if config.is_file() {
+        let repeat_hint = if config.is_file() {
             format!("; `feedrate run {}` runs its workload", config.display())
         } else {
             String::new()
         };
-        let hint = format!("`feedrate analyze {folder}` reads it{again}");
+        let hint = format!("`feedrate analyze {folder}` reads it{repeat_hint}");
         return Some(("the result folder of a run of DLIO".into(), hint));
     }
     if path.join(DIAGNOSIS_FILE).is_file() {
         if Diagnosis::read(path).is_none() {
-            let found = "a diagnosis that is damaged, or of another version of feedrate";
-            return Some((found.into(), "repeat it with `feedrate diagnose`".into()));
+            let description = "a diagnosis that is damaged, or of another version of feedrate";
+            return Some((description.into(), "repeat it with `feedrate diagnose`".into()));
         }
         let hint = format!("`feedrate show {folder}` shows its results");
         return Some(("the result of a diagnosis".into(), hint));
@@ -75,18 +75,19 @@ fn recognise_folder(path: &Path) -> Option<(String, String)> {
     Some(("a folder without results".into(), hint))
 }
 
-/// Description of a file, and a hint.
+/// Returns a description of a file, and a hint.
 fn recognise_file(path: &Path) -> Option<(String, String)> {
     let name = path.file_name()?.to_str()?;
     let parent = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = parent.unwrap_or(Path::new("."));
     if run_of_file(path).is_some() {
-        let shown = folder.display();
-        let hint =
-            format!("`feedrate show {shown}` shows the run, `feedrate run {shown}` repeats it");
-        return Some((format!("a result of the run in `{shown}`"), hint));
+        let run_folder = folder.display();
+        let hint = format!(
+            "`feedrate show {run_folder}` shows the run, `feedrate run {run_folder}` repeats it"
+        );
+        return Some((format!("a result of the run in `{run_folder}`"), hint));
     }
-    if is_result(name) {
+    if is_result_name(name) {
         let hint = format!("`feedrate analyze {}` reads its folder", folder.display());
         return Some(("a result file of DLIO".into(), hint));
     }
@@ -99,7 +100,7 @@ fn recognise_file(path: &Path) -> Option<(String, String)> {
     })
 }
 
-/// Description of output that a command printed with `--json`, and a hint.
+/// Returns a description of output that a command printed with `--json`, and a hint.
 fn recognise_json(path: &Path) -> Option<(String, String)> {
     let object: Value = serde_json::from_str(&read_text_bounded(path).ok()?).ok()?;
     let schema = object.get("schema")?.as_str()?.split('/').next()?;

@@ -3,7 +3,7 @@
 use feedrate_spec::plan::{Cache, PlanOptions};
 use std::path::{Path, PathBuf};
 
-/// A request for a run, or for a part of one. The workload decides everything that has its default value.
+/// A request for a run, or only for its plan or dataset. The workload decides each setting that has its default value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// A bundled workload, a YAML file, the folder of a run, `-` for standard input, or empty for the files in `data`.
@@ -12,7 +12,7 @@ pub struct Request {
     pub overrides: Vec<String>,
     /// Number of emulated accelerators.
     pub accelerators: Option<u32>,
-    /// Share of the files and samples.
+    /// Share of the workload's files and samples.
     pub scale: f64,
     /// Factor on the size of samples.
     pub shrink_records: f64,
@@ -55,12 +55,12 @@ pub const HYDRA_WORKLOAD: &str = "workload=";
 pub const LIVE_FILE: &str = "--live-file";
 
 impl Request {
-    /// A request for a workload without changes.
+    /// Creates a request for a workload without changes.
     pub fn for_workload(name: impl Into<String>) -> Self {
         Request { workload: name.into(), ..Request::default() }
     }
 
-    /// Moves a workload argument that is an override to the overrides, and takes the workload from an override `workload=NAME`.
+    /// Moves `workload` to the overrides if it is an override, and takes the workload from an override `workload=NAME`.
     pub fn separate_overrides(mut self) -> Self {
         if self.workload.contains('=') && !Path::new(&self.workload).exists() {
             self.overrides.insert(0, std::mem::take(&mut self.workload));
@@ -74,12 +74,12 @@ impl Request {
         self
     }
 
-    /// Whether the dataset is smaller than that of the workload.
+    /// Whether the dataset is smaller than the workload's.
     pub fn is_shrunk(&self) -> bool {
         self.scale != 1.0 || self.shrink_records != 1.0
     }
 
-    /// Options of the plan for a workload called `name`.
+    /// Returns the options of the plan for a workload called `name`.
     pub fn plan_options(&self, name: String) -> PlanOptions {
         PlanOptions {
             name,
@@ -94,7 +94,7 @@ impl Request {
         }
     }
 
-    /// Arguments of `feedrate run` for this request.
+    /// Returns the arguments of `feedrate run` for this request.
     pub fn run_arguments(&self) -> Vec<String> {
         let mut words = vec!["run".to_string()];
         words.extend(self.data_arguments());
@@ -107,7 +107,7 @@ impl Request {
         words
     }
 
-    /// Arguments for the workload and its data, without the number of accelerators.
+    /// Returns the arguments for the workload and its data, without the number of accelerators.
     pub fn data_arguments(&self) -> Vec<String> {
         let mut words = vec![self.workload.clone()];
         words.extend(self.overrides.iter().cloned());

@@ -35,8 +35,8 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    /// Maximum utilisation with this client on this machine's cores, for any storage, in percent. `None` for an ideal client, and for an unknown
-    /// compute time.
+    /// Returns the maximum utilisation in percent that this client reaches on this machine's cores with the fastest storage. `None` for an ideal
+    /// client, and for an unknown compute time.
     pub fn client_utilisation_max_percent(&self) -> Option<f64> {
         let Plan { loader, train, accelerators, .. } = &self.plan;
         let times = if self.workload.dataset_foreign {
@@ -59,12 +59,12 @@ impl Resolved {
     }
 }
 
-/// The warnings among problems.
+/// Returns the warnings among problems.
 pub fn warnings(problems: &Problems) -> impl Iterator<Item = &Problem> {
     problems.0.iter().filter(|problem| problem.severity == ProblemSeverity::Warning)
 }
 
-/// Name of a workload on standard input.
+/// Name that stands for a workload on standard input.
 pub const STDIN: &str = "-";
 
 /// Resolves a request, whose workload may be on standard input.
@@ -75,7 +75,7 @@ pub fn resolve(request: &Request) -> anyhow::Result<Resolved> {
     resolve_source(&read(&request.workload)?, request)
 }
 
-/// Resolves a request whose workload is not on standard input, so that this can be repeated.
+/// Resolves a request whose workload is not on standard input. Can be called again, unlike [`resolve`].
 ///
 /// # Errors
 /// Fails if the workload does not exist or cannot be planned.
@@ -91,11 +91,12 @@ pub fn resolve_source(source: &WorkloadSource, request: &Request) -> anyhow::Res
     let (workload, mut warnings) = parse(source, request)?;
     if workload.dataset_foreign && request.is_shrunk() {
         return refuse(
-            "`--scale` and `--shrink-records` cannot change files that others made",
+            "`--scale` and `--shrink-records` cannot change foreign files",
             "leave them out; `train.total_training_steps` makes a run shorter",
         );
     }
-    let (plan, plan_warnings) = plan_of(&workload, &request.plan_options(source.name.clone()))?;
+    let (plan, plan_warnings) =
+        plan_workload(&workload, &request.plan_options(source.name.clone()))?;
     warnings.0.extend(plan_warnings.0);
     let data_root = request.data.clone().unwrap_or_else(|| data_root(&workload));
     Ok(Resolved { workload, plan, data_root, warnings })
@@ -104,7 +105,7 @@ pub fn resolve_source(source: &WorkloadSource, request: &Request) -> anyhow::Res
 fn parse(source: &WorkloadSource, request: &Request) -> anyhow::Result<(Workload, Problems)> {
     let foreign = request.foreign.then(|| "++workload.dataset.foreign=True".to_string());
     let texts: Vec<String> = request.overrides.iter().cloned().chain(foreign).collect();
-    let overrides = overrides(&texts, Override::parse)?;
+    let overrides = parse_overrides(&texts, Override::parse)?;
     Ok(workload::parse(&source.file, &source.yaml, &overrides, Strictness::Error)?)
 }
 
@@ -118,8 +119,8 @@ pub fn is_in_folder(request: &Request) -> bool {
     storage.is_none_or(|storage| storage.has(Ability::InFolder))
 }
 
-/// The workload of a request; `None` if this process does not have it, because its machine lacks the file or because only one rank has
-/// standard input.
+/// Returns the workload of a request. Returns `None` if this process has no access to it: its machine lacks the file, or the workload is on
+/// standard input, which only one rank has.
 ///
 /// # Errors
 /// Fails if the workload is invalid.
@@ -130,11 +131,14 @@ pub fn workload_if_present(request: &Request) -> anyhow::Result<Option<Workload>
     if is_absent { Ok(None) } else { Ok(Some(parse(&find(name)?, request)?.0)) }
 }
 
-/// The plan of a workload on this machine, and its warnings.
+/// Plans a workload on this machine. Returns the plan with its warnings.
 ///
 /// # Errors
-/// The workload cannot be planned.
-pub fn plan_of(workload: &Workload, options: &PlanOptions) -> Result<(Plan, Problems), Problems> {
+/// Fails if the workload cannot be planned.
+pub fn plan_workload(
+    workload: &Workload,
+    options: &PlanOptions,
+) -> Result<(Plan, Problems), Problems> {
     let compute = workload.compute.as_deref();
     let devices =
         if options.generate_only { None } else { compute.and_then(compute::count_devices) };
@@ -154,31 +158,32 @@ pub fn plan_of(workload: &Workload, options: &PlanOptions) -> Result<(Plan, Prob
     Ok((plan, problems))
 }
 
-/// Folder of a workload's datasets.
+/// Returns the folder of a workload's datasets.
 pub fn data_root(workload: &Workload) -> PathBuf {
     Path::new(&workload.storage_storage_root).join(&workload.dataset_data_folder)
 }
 
-/// Name of a folder, which the workload for its files gets.
+/// Returns the name of a folder. The workload for the files in the folder has this name.
 pub fn stem(folder: &Path) -> String {
     let absolute = std::path::absolute(folder).unwrap_or_default();
     let name = absolute.file_name().map(|name| name.to_string_lossy().into_owned());
     name.unwrap_or_else(|| "folder".into())
 }
 
-/// Whether the name of a workload is that of a file.
+/// Whether a workload is named by a file, rather than by the name of a bundled workload.
 pub fn is_file(workload: &str) -> bool {
     let extension = Path::new(workload).extension();
     workload.contains('/')
         || extension.is_some_and(|extension| extension == "yaml" || extension == "yml")
 }
 
-/// MLPerf status of a request's workload. It is not official with settings that submissions may not change.
+/// Returns the MLPerf status of a request's workload. A changed setting that submissions may not change makes it not official.
 pub fn mlperf_status(request: &Request) -> Option<MlperfStatus> {
     let name = &request.workload;
     let bundled = if is_file(name) { None } else { bundled::find(name) };
-    let changes = |given: &String| division_for_key(overridden_key(given)) != Division::Closed;
-    let is_changed = request.is_shrunk() || request.overrides.iter().any(changes);
+    let is_forbidden_change =
+        |given: &String| division_for_key(overridden_key(given)) != Division::Closed;
+    let is_changed = request.is_shrunk() || request.overrides.iter().any(is_forbidden_change);
     bundled?.status.filter(|status| *status != MlperfStatus::Official || !is_changed)
 }
 
@@ -186,7 +191,7 @@ pub fn mlperf_status(request: &Request) -> Option<MlperfStatus> {
 pub struct WorkloadSource {
     /// Name of a bundled workload, or the file's stem.
     pub name: String,
-    /// Name of the file in messages.
+    /// Name of the file for messages.
     pub file: String,
     /// Text of the workload.
     pub yaml: String,
@@ -245,7 +250,7 @@ pub fn find(wanted: &str) -> anyhow::Result<WorkloadSource> {
     if file.exists() {
         refuse_other(file)?;
     } else if !is_file(wanted) {
-        return Err(unknown(wanted).into());
+        return Err(unknown_workload(wanted).into());
     }
     let yaml = text.unwrap_or_else(|| read_text(file)).map_err(|error| {
         Refusal::new(
@@ -261,12 +266,12 @@ pub fn is_users_file(workload: &str) -> bool {
     workload == STDIN || is_file(workload) && !is_run(workload)
 }
 
-/// Whether the name of a workload is the folder of a run.
+/// Whether `wanted` is the folder of a run.
 pub fn is_run(wanted: impl AsRef<Path>) -> bool {
     wanted.as_ref().join(RECORD_FILE).is_file()
 }
 
-/// The folder of the run that `wanted` names: the folder itself, or the newest run below it, which is reported.
+/// Returns the folder of the run that `wanted` names: `wanted` itself, or the newest run below it. Reports which run was chosen.
 pub fn run_folder(wanted: &Path, listener: &dyn Listener) -> PathBuf {
     let mut runs = if is_run(wanted) { Vec::new() } else { runs_below(wanted) };
     if runs.is_empty() {
@@ -283,7 +288,7 @@ pub fn run_folder(wanted: &Path, listener: &dyn Listener) -> PathBuf {
     newest
 }
 
-/// Folders of feedrate's runs below a folder, the newest first.
+/// Returns the folders of feedrate's runs below a folder, the newest first.
 fn runs_below(folder: &Path) -> Vec<PathBuf> {
     let (found, _) = find_runs(folder).unwrap_or_default();
     let ours = found.into_iter().filter(|run| run.origin == RunOrigin::Feedrate);
@@ -309,7 +314,7 @@ pub fn run_source(folder: &str, name: String) -> anyhow::Result<WorkloadSource> 
     Ok(WorkloadSource { name, file: file.display().to_string(), yaml })
 }
 
-fn unknown(wanted: &str) -> Refusal {
+fn unknown_workload(wanted: &str) -> Refusal {
     Refusal::unknown_name(
         format!("there is no bundled workload `{wanted}`"),
         wanted,
@@ -318,11 +323,11 @@ fn unknown(wanted: &str) -> Refusal {
     )
 }
 
-/// Parses overrides.
+/// Parses overrides with `read`.
 ///
 /// # Errors
 /// Returns the problems of all overrides.
-pub fn overrides(
+pub fn parse_overrides(
     texts: &[String],
     read: fn(&str) -> Result<Override, Problem>,
 ) -> Result<Vec<Override>, Problems> {
@@ -333,7 +338,7 @@ pub fn overrides(
     Ok(texts.iter().filter_map(|text| read(text).ok()).collect())
 }
 
-/// A seed for random orders, which the plan records.
+/// Returns a seed for random orders. The plan records it.
 pub fn entropy() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()
@@ -354,7 +359,7 @@ impl std::fmt::Display for IneffectiveKey {
     }
 }
 
-/// The keys without effect that the user wrote, without those of a bundled workload.
+/// Returns the keys without effect that the user wrote. Keys of a bundled workload do not count.
 pub fn ineffective_keys_of_user<'w>(
     workload: &'w Workload,
     request: &Request,
@@ -365,7 +370,7 @@ pub fn ineffective_keys_of_user<'w>(
     })
 }
 
-/// The given keys of a workload that have no effect on its plan.
+/// Returns the given keys of a workload that have no effect on its plan.
 pub fn ineffective_keys(workload: &Workload) -> impl Iterator<Item = IneffectiveKey> {
     workload.given_without_effect().map(|key| {
         let reason = match key.effect {

@@ -17,19 +17,19 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Formats local time as DLIO does: `2026-11-21T10:00:00.000000`.
-pub fn wall(time: SystemTime) -> String {
+pub fn local_time(time: SystemTime) -> String {
     match Zoned::try_from(time) {
         Ok(zoned) => zoned.strftime("%Y-%m-%dT%H:%M:%S.%6f").to_string(),
         Err(_) => String::new(),
     }
 }
 
-/// The current local time in DLIO's form.
-pub fn wall_now() -> String {
-    wall(SystemTime::now())
+/// Returns the current local time in DLIO's form.
+pub fn local_time_now() -> String {
+    local_time(SystemTime::now())
 }
 
-/// The current local time in iostat's form: `11/21/26 10:00:00`.
+/// Returns the current local time in iostat's form: `11/21/26 10:00:00`.
 pub fn iostat_now() -> String {
     Zoned::now().strftime("%m/%d/%y %H:%M:%S").to_string()
 }
@@ -69,8 +69,8 @@ impl Results {
         written.context(CANNOT_WRITE)
     }
 
-    /// Writes all files. A complete record is published last, because readers conclude that the other files are complete too. An incomplete
-    /// record is published first, because without it the files would look like a run of DLIO.
+    /// Writes all files. A complete record is published last, because readers then expect the other files to be complete. An incomplete record
+    /// is published first, because without it the files would look like a run of DLIO.
     fn write(&self, record: &Record) -> Result<(), RecordFileError> {
         let mut files = NewFiles::new(&self.folder);
         if !record.complete {
@@ -87,7 +87,7 @@ impl Results {
     }
 }
 
-/// The folder of all results: the requested one, that of the workload, or `results`.
+/// Returns the folder of all results: the requested folder, the workload's, or `results`.
 ///
 /// # Errors
 /// Returns a refusal for the root of the file system.
@@ -98,7 +98,7 @@ pub fn root(requested: Option<&Path>, workload: &Workload) -> Result<PathBuf, Re
     Ok(root.to_path_buf())
 }
 
-/// The files that Hydra writes for a run. `task` and `hydra` are the overrides of the workload and of Hydra, as typed.
+/// Returns the texts of the files that Hydra writes for a run. `task` and `hydra` are the overrides of the workload and of Hydra, as typed.
 pub fn hydra_text(
     task: &[String],
     hydra: &[String],
@@ -148,12 +148,12 @@ fn yaml_list(texts: &[String], indent: &str) -> String {
     texts.iter().map(|text| format!("{indent}- {}\n", yaml_text(text))).collect()
 }
 
-/// The current local time in the form for names of folders.
+/// Returns the current local time for the name of a folder.
 pub fn stamp() -> String {
     Zoned::now().strftime("%Y-%m-%d-%H-%M-%S").to_string()
 }
 
-/// Creates a folder named by a prefix and the time, with a number if that exists.
+/// Creates a folder that is named after a prefix and the time, with a number appended if the name exists.
 ///
 /// # Errors
 /// Fails if the folder cannot be created.
@@ -177,9 +177,9 @@ pub fn make_new(folder: &Path) -> anyhow::Result<PathBuf> {
 pub struct RunFolder {
     /// Path of the folder.
     pub path: PathBuf,
-    /// Folders that were created for it, starting with itself. They are removed again if they are empty.
+    /// Folders that were created for the run, innermost first. They are removed again if they are empty.
     created: Vec<PathBuf>,
-    /// Whether it had no results before.
+    /// Whether the folder had no results before.
     is_new: bool,
     _lock: Option<File>,
 }
@@ -191,12 +191,12 @@ impl Drop for RunFolder {
         if self.is_new && entries().all(|entry| entry.path() == names) {
             let _ = fs::remove_file(&names);
         }
-        // This fails for a folder that is not empty, and then stops.
+        // Stops at the first folder that is not empty.
         let _ = self.created.iter().try_for_each(fs::remove_dir);
     }
 }
 
-/// The folders of `path` that do not exist yet, starting with `path` itself.
+/// Returns `path` and its ancestors that do not exist yet, innermost first.
 fn missing_folders(path: &Path) -> Vec<PathBuf> {
     let missing =
         path.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
@@ -204,7 +204,7 @@ fn missing_folders(path: &Path) -> Vec<PathBuf> {
 }
 
 impl RunFolder {
-    /// Creates a folder in `parent` that is named by the time.
+    /// Creates a folder in `parent` that is named after the time.
     ///
     /// # Errors
     /// Fails if the folder cannot be created.
@@ -255,7 +255,7 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Locks a folder, and moves results of other runs and their Hydra folder `hydra` aside. Returns their new folder.
+    /// Locks a folder. Moves results of other runs and their Hydra folder `hydra` into another folder, and returns its path.
     ///
     /// # Errors
     /// Fails if another run uses the folder, or if the results cannot be moved.
@@ -281,7 +281,7 @@ pub fn read_study_run(file: &Path) -> anyhow::Result<StudyRun> {
         .with_context(|| format!("`{}` does not describe a run of a study", file.display()))
 }
 
-/// Name of a folder for a model: special characters are replaced.
+/// Returns the name of a model's folder. Special characters are replaced.
 pub fn file_name(model: &str) -> String {
     let name: String = model
         .chars()
@@ -310,14 +310,14 @@ mod tests {
     }
 
     #[test]
-    fn lists_have_hydras_form() {
+    fn lists_are_written_as_hydra_does() {
         assert_eq!(yaml_list(&[], ""), "[]\n");
         assert_eq!(yaml_entry("task", &[]), "    task: []\n");
         let texts = ["a=1".to_string(), "b: c".to_string()];
         assert_eq!(yaml_entry("task", &texts), "    task:\n    - a=1\n    - 'b: c'\n");
     }
 
-    /// If a file cannot be written, the record must not be complete.
+    /// `.hydra` is a file, so the folder of that name cannot be created.
     #[test]
     fn a_record_is_complete_only_if_all_files_are_written() {
         let folder = tempfile::tempdir().unwrap();
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_begins_has_its_settings_beside_its_record() {
+    fn a_starting_run_writes_its_settings_and_its_record() {
         let folder = tempfile::tempdir().unwrap();
         let invocation = Invocation { subfolder: ".hydra".into(), ..Invocation::default() };
         let results = Results { folder: folder.path().to_path_buf(), invocation };
@@ -367,18 +367,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let run_dir = folder.path().join("run");
         fs::create_dir(&run_dir).unwrap();
-        let held = RunFolder::take_new(&run_dir).unwrap();
-        let refused = |word: &str| {
+        let locked = RunFolder::take_new(&run_dir).unwrap();
+        let check_refusal = |word: &str| {
             let error = RunFolder::take_new(&run_dir).err().unwrap();
             assert!(error.is::<Refusal>() && error.to_string().contains(word), "{error}");
         };
-        refused("another run is writing");
-        drop(held);
+        check_refusal("another run is writing");
+        drop(locked);
         fs::write(run_dir.join("notes.txt"), "mine").unwrap();
         drop(RunFolder::take_new(&run_dir).unwrap());
         for name in ["3_output.json", "dlio.log", file::RECORD_FILE] {
             fs::write(run_dir.join(name), "{}").unwrap();
-            refused(name);
+            check_refusal(name);
             fs::remove_file(run_dir.join(name)).unwrap();
         }
     }

@@ -23,20 +23,20 @@ pub struct Shortage {
     root: Option<PathBuf>,
 }
 
-/// Space that is not available to a dataset.
+/// Limits on the space for a dataset.
 #[derive(Default)]
 pub struct Reserved {
-    /// Bytes of datasets that are generated before it.
+    /// Bytes of datasets that are generated before this one.
     pub taken_bytes: u64,
-    /// Divisor of the free bytes: the quotient is reserved.
+    /// Part of the free bytes that is reserved: the free bytes divided by this number.
     pub part: Option<u64>,
     /// Maximum bytes of the dataset (`--max-data`).
-    pub beyond_bytes: Option<u64>,
+    pub limit_bytes: Option<u64>,
 }
 
 impl Shortage {
     /// Whether the storage is the limit, rather than `--max-data`.
-    pub fn is_of_storage(&self) -> bool {
+    pub fn is_limited_by_storage(&self) -> bool {
         self.root.is_some()
     }
 }
@@ -53,29 +53,29 @@ impl Display for Shortage {
     }
 }
 
-/// The shortage of space for the dataset of `plan` below `root`. `None` if it fits beside the reserved space, or if the space is unknown.
+/// Returns the shortage of space for the dataset of `plan` below `root`. `None` if the dataset fits, or if the free space is unknown.
 pub fn shortage(plan: &Plan, root: &Path, reserved: &Reserved) -> Option<Shortage> {
-    let needed_bytes = to_generate_bytes(plan, root);
+    let needed_bytes = missing_bytes(plan, root);
     let free = free_bytes(plan, root).map(|free| {
         free.saturating_sub(reserved.part.map_or(0, |part| free / part) + reserved.taken_bytes)
     });
-    let limit = reserved.beyond_bytes.filter(|limit| free.is_none_or(|free| *limit < free));
+    let limit = reserved.limit_bytes.filter(|limit| free.is_none_or(|free| *limit < free));
     let free_bytes = limit.or(free)?;
     let storage_root = limit.is_none().then(|| root.into());
     let shortage = Shortage { needed_bytes, free_bytes, root: storage_root };
     (free_bytes < needed_bytes).then_some(shortage)
 }
 
-/// Bytes to generate for the dataset of `plan`; 0 if a part of it exists, since generation examines that.
-pub fn to_generate_bytes(plan: &Plan, root: &Path) -> u64 {
-    let folder = dataset::folder(plan, root);
+/// Returns the bytes to generate for the dataset of `plan`. Returns 0 if a part of the dataset exists, because generation examines it.
+pub fn missing_bytes(plan: &Plan, root: &Path) -> u64 {
+    let folder = dataset::dataset_folder(plan, root);
     if folder.is_ok_and(|folder| folder.join(manifest::FILE_NAME).exists()) {
         return 0;
     }
     catalog::estimate(plan).file_bytes
 }
 
-/// Free bytes on the storage of the datasets.
+/// Returns the free bytes on the storage of the datasets.
 pub fn free_bytes(plan: &Plan, root: &Path) -> Option<u64> {
     if dataset::is_in_folder(plan) {
         return system::free_bytes(root);
@@ -83,8 +83,8 @@ pub fn free_bytes(plan: &Plan, root: &Path) -> Option<u64> {
     storage::open(&plan.storage.kind, root).ok()?.free_bytes().ok()?
 }
 
-/// Description of a data folder: `/mnt/fs, which does not exist yet: on / (ext4), 62.3 GB free`.
-pub fn place(plan: &Plan, root: &Path) -> String {
+/// Describes a data folder: `/mnt/fs, which does not exist yet: on / (ext4), 62.3 GB free`.
+pub fn describe_location(plan: &Plan, root: &Path) -> String {
     if !dataset::is_in_folder(plan) {
         return format!("storage `{}`", plan.storage.kind);
     }
@@ -107,7 +107,7 @@ pub fn refuse_shortage(plan: &Plan, root: &Path, request: &Request) -> Result<()
     }
 }
 
-/// Remedy for a shortage.
+/// Returns a hint how to remedy a shortage.
 pub fn hint(request: &Request, short: &Shortage) -> String {
     match fitting_scale(request, short.free_bytes) {
         Some(scale) => {
@@ -117,7 +117,7 @@ pub fn hint(request: &Request, short: &Shortage) -> String {
     }
 }
 
-/// The largest `--scale` of two digits with which the dataset fits; `None` if no scale both fits and can be planned.
+/// Returns the largest `--scale` with two digits at which the dataset fits; `None` if no such scale can be planned.
 pub fn fitting_scale(request: &Request, free_bytes: u64) -> Option<f64> {
     let bytes_at = |scale: f64| {
         let resolved = resolve_named(&Request { scale, ..request.clone() }).ok()?;

@@ -5,7 +5,7 @@ use crate::dataset::{self, Choice, Files};
 use crate::execute::{self, Execution, RunObserver, Unsaved};
 use crate::failure::Interrupted;
 use crate::folder::{self, FoundFolder};
-use crate::launch::{self, LaunchOptions, decided, refuse_if_any, run_together};
+use crate::launch::{self, LaunchOptions, decide_on_rank_0, refuse_if_any, run_together};
 use crate::output::{refuse_existing, write_output};
 use crate::request::Request;
 use crate::resolve::{self, Resolved, ineffective_keys_of_user};
@@ -28,28 +28,28 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Extension of a trace, by which tools recognise it.
+/// Extension by which tools recognise a trace.
 const TRACE_EXTENSION: &str = ".pfw.gz";
-/// Maximum number of accelerators for which DLIO's files of each rank are written by default, since many small files take longer than a
-/// short run.
+/// Maximum number of accelerators for which DLIO's files of each rank are written by default. Writing more small files would take longer than
+/// a short run.
 const RANK_FILES_MAX: u32 = 1024;
 
 /// A run, and the destinations of its files.
 #[derive(Clone, Debug)]
 pub struct RunRequest {
-    /// The workload and its data. The number of processes is that of the launcher.
+    /// The workload and its data. The launcher determines the number of processes.
     pub request: Request,
     /// How the processes connect.
     pub launch: LaunchOptions,
-    /// Folder of all results.
+    /// Parent folder of all results.
     pub results: Option<PathBuf>,
     /// Folder of this run's results.
     pub run_dir: Option<PathBuf>,
-    /// File for the workload with every override.
+    /// Output file for the workload with its overrides.
     pub write_yaml: Option<PathBuf>,
-    /// File for the trace.
+    /// Output file for the trace.
     pub trace: Option<PathBuf>,
-    /// Description of the run's place in its study, as JSON.
+    /// JSON file that describes the run as a part of its study.
     pub study: Option<PathBuf>,
     /// Whether to write DLIO's files of each rank for any number of accelerators.
     pub writes_rank_files: bool,
@@ -57,7 +57,7 @@ pub struct RunRequest {
 
 /// A run that has ended.
 pub struct RunOutcome {
-    /// The measurements, on rank 0 of all ranks.
+    /// The measurements: of all ranks on rank 0, else of this rank.
     pub record: Record,
     /// Folder of the results; `None` if they could not be written.
     pub folder: Option<PathBuf>,
@@ -97,7 +97,7 @@ struct Prepared {
     found: Option<FoundFolder>,
 }
 
-/// A run in the processes that a launcher started, or in a single process.
+/// A run in this process and in the other processes of a launcher.
 pub struct RunSession<'a> {
     /// The run.
     pub run: &'a RunRequest,
@@ -108,7 +108,7 @@ pub struct RunSession<'a> {
 }
 
 impl RunSession<'_> {
-    /// Executes the run. After its end, rank 0 calls `report`, also for an interrupted run, and returns its result.
+    /// Executes the run. Then calls `report` on rank 0, also for an interrupted run, and returns its result.
     ///
     /// # Errors
     /// Fails if the run fails in any process.
@@ -131,33 +131,34 @@ impl RunSession<'_> {
             RankArguments::from_request(&run.request, run.launch.accelerators_per_rank, options)
         };
         run_together(&run.launch, self.signals, self.listener, arguments, |comm| {
-            let outcome = self.execute_on(comm, observer)?;
+            let outcome = self.execute_on_rank(comm, observer)?;
             let reported = (comm.rank() == 0).then(|| report(&outcome));
             outcome.check()?;
             reported.transpose()
         })
     }
 
-    fn execute_on(
+    fn execute_on_rank(
         &self,
         comm: &Arc<dyn Comm>,
         observer: &mut dyn RunObserver,
     ) -> anyhow::Result<RunOutcome> {
         let listener = &**self.listener;
         let mut prepared = None;
-        let Decision { plan, choice, run_dir, study, data_request } = decided(&**comm, || {
-            let Prepared { decision, invocation, folder, found } =
-                self.run.prepare(comm.size(), observer, listener)?;
-            prepared = Some((invocation, folder, found));
-            Ok(decision)
-        })?;
+        let Decision { plan, choice, run_dir, study, data_request } =
+            decide_on_rank_0(&**comm, || {
+                let Prepared { decision, invocation, folder, found } =
+                    self.run.prepare(comm.size(), observer, listener)?;
+                prepared = Some((invocation, folder, found));
+                Ok(decision)
+            })?;
         let (invocation, _folder, found) = match prepared {
             Some((invocation, folder, found)) => (Some(invocation), Some(folder), found),
             None => (None, None, None),
         };
         let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
         let trace = self.run.create_trace(&ranks)?;
-        let dataset = dataset::ready(&plan, choice, None, &ranks, self.signals, listener)?;
+        let dataset = dataset::prepare(&plan, choice, None, &ranks, self.signals, listener)?;
         let mut record = execute::new_record(&plan, dataset.as_ref(), Some(&run_dir));
         record.doubts.extend(study.iter().flat_map(|study| study.doubts.clone()));
         record.study = study.map(Box::new);
@@ -177,7 +178,7 @@ impl RunSession<'_> {
         outcome.map_err(|error| error.context(execution.failure_message()))?;
         let Execution { record, unsaved, .. } = execution;
         let folder = match &unsaved {
-            Some(unsaved) => unsaved.elsewhere.clone(),
+            Some(unsaved) => unsaved.temporary_folder.clone(),
             None => Some(run_dir.clone()),
         };
         Ok(RunOutcome { record, folder, found, unsaved, run_dir })
@@ -185,7 +186,7 @@ impl RunSession<'_> {
 }
 
 impl RunRequest {
-    /// The trace files of all processes, in the order of their ranks.
+    /// Returns the trace files of all processes, in the order of their ranks.
     fn traces(&self, processes: u32) -> anyhow::Result<Vec<PathBuf>> {
         let Some(file) = &self.trace else { return Ok(Vec::new()) };
         let Some(name) = file.to_str().and_then(|text| text.strip_suffix(TRACE_EXTENSION)) else {
@@ -228,7 +229,7 @@ impl RunRequest {
         listener: &dyn Listener,
     ) -> anyhow::Result<Prepared> {
         for file in self.traces(processes)? {
-            // This comes before the slow examination of folders and generation of data.
+            // Bad paths are refused before folders are examined and data is generated, which is slow.
             drop(create_trace_file(&file)?);
         }
         let per_rank = self.launch.accelerators_per_rank;
@@ -257,7 +258,7 @@ impl RunRequest {
         self.prepare_in(folder, request, resolved, choice, observer, listener)
     }
 
-    /// Prepares a run of the files in a folder, without a workload.
+    /// Prepares a run on the files in a folder, without a workload.
     fn prepare_found(
         &self,
         request: &Request,
@@ -302,7 +303,7 @@ impl RunRequest {
         observer: &mut dyn RunObserver,
         listener: &dyn Listener,
     ) -> anyhow::Result<Prepared> {
-        observer.planned(&resolved, request);
+        observer.after_planning(&resolved, request);
         for key in ineffective_keys_of_user(&resolved.workload, request) {
             listener.note(format!("note: no effect: {key}"));
         }
@@ -353,7 +354,7 @@ fn choose(
     has_data.then(|| dataset::choose(plan, data_root, files, listener)).transpose()
 }
 
-/// Creates a trace file, which is removed again when dropped before the trace begins.
+/// Creates a trace file. It is removed again if the result is dropped before the trace begins.
 fn create_trace_file(file: &Path) -> Result<NewFile, Refusal> {
     NewFile::create(file).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => Refusal::new(
@@ -367,7 +368,7 @@ fn create_trace_file(file: &Path) -> Result<NewFile, Refusal> {
     })
 }
 
-/// Refuses a path below the data folder, or below another generated dataset, for the file of `option`.
+/// Refuses a path below the data folder or below another generated dataset. `option` is the option that gave the path.
 fn refuse_below(path: &Path, data: &Path, option: &str) -> anyhow::Result<()> {
     let absolute = std::path::absolute(path)?;
     let existing =
@@ -378,7 +379,7 @@ fn refuse_below(path: &Path, data: &Path, option: &str) -> anyhow::Result<()> {
     };
     let Some(folder) = existing.ancestors().find(has_data) else { return Ok(()) };
     refuse(
-        format!("`{}` would be in `{}`, a folder of data", path.display(), folder.display()),
+        format!("`{}` would be in the data folder `{}`", path.display(), folder.display()),
         format!("give another path with `{option}`"),
     )
 }

@@ -1,4 +1,4 @@
-//! The storage from which the processes of a run read: each process reads itself, reads through another process, or all read together.
+//! Sets up the storage that the processes of a run read. A process reads for itself, through another process, or together with all others.
 
 use crate::dataset::OpenDataset;
 use crate::staging::Staging;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Release;
 
-/// Shared reading in one process. All processes must create one and call its methods in the same order.
+/// One process's part in shared reading. All processes must call the functions of this type in the same order.
 pub(crate) struct Sharing<'a> {
     dataset: &'a OpenDataset,
     ranks: &'a Ranks,
@@ -21,10 +21,11 @@ pub(crate) struct Sharing<'a> {
     signals: &'a Signals,
     /// This process's share of the emulated storage.
     plan: StoragePlan,
-    /// Storage of this process; `None` if all processes read together.
+    /// Storage that this process reads; `None` if all processes read together.
     storage: Option<Arc<dyn ReadStorage>>,
     /// Reading for accelerators of other processes, if groups span several processes.
     collective: Option<Collective>,
+    /// Whether all processes have finished reading.
     complete: Arc<AtomicBool>,
 }
 
@@ -43,7 +44,7 @@ impl<'a> Sharing<'a> {
         let LoaderPlan { group_accelerators: group, file_access, .. } = plan.loader;
         let served = layers::served_accelerators(rank, size, plan.accelerators, group);
         let collective = Collective::begin(ranks, plan, &signals.stop)
-            .context("one accelerator of a group cannot read for those of other processes")?;
+            .context("an accelerator cannot read for accelerators of other processes")?;
         let storage_plan = ranks.storage(&plan.storage, &served);
         let storage = (file_access != FileAccess::Mpio).then(|| match staging {
             Some(staging) => staging.storage(),
@@ -61,7 +62,7 @@ impl<'a> Sharing<'a> {
         })
     }
 
-    /// The storage for a job.
+    /// Returns the storage for a job.
     pub(crate) fn storage(&self) -> anyhow::Result<Arc<dyn ReadStorage>> {
         if let Some(storage) = &self.storage {
             return Ok(Arc::clone(storage));
@@ -70,12 +71,12 @@ impl<'a> Sharing<'a> {
         let stop = &self.signals.stop;
         let complete = Arc::clone(&self.complete);
         let OpenDataset { storage, folder, .. } = self.dataset;
-        let together =
+        let shared_files =
             SharedFileStorage::new(Arc::clone(storage), files, folder, Arc::clone(stop), complete);
-        Ok(layers::emulated(&self.plan, Arc::new(together), self.clock, stop))
+        Ok(layers::emulated(&self.plan, Arc::new(shared_files), self.clock, stop))
     }
 
-    /// The storages that a job reads instead of `storage` if its groups span several processes.
+    /// Returns the storages that a job reads instead of `storage` if its groups span several processes.
     pub(crate) fn groups(
         &mut self,
         storage: &Arc<dyn ReadStorage>,
@@ -88,12 +89,12 @@ impl<'a> Sharing<'a> {
         }
     }
 
-    /// Records that all processes have finished reading, so that they close files together from now on.
+    /// Records that all processes have finished reading. From then on, they close files together.
     pub(crate) fn mark_complete(&self) {
         self.complete.store(true, Release);
     }
 
-    /// Ends reading. If the run is complete, this waits for the processes that this one reads for.
+    /// Ends reading. If the run is complete, waits for the other processes that read through this one.
     pub(crate) fn end(self, is_complete: bool) -> anyhow::Result<()> {
         match self.collective {
             Some(collective) if is_complete => Ok(collective.finish()?),

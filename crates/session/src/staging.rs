@@ -1,5 +1,5 @@
-//! The copy of a dataset that a run reads instead of the dataset. Each machine has one copy: its first process creates and removes the
-//! folder, and all processes of the machine copy files.
+//! Copies a dataset to the folder that a run then reads. Each machine has one copy: its first process creates and removes the folder, and all
+//! processes of the machine copy files.
 
 use crate::catalog;
 use crate::dataset::{self, OpenDataset};
@@ -54,14 +54,14 @@ struct OwnedCopy {
     created_parent: Option<PathBuf>,
 }
 
-/// A dataset, or the copy that is read instead of it.
+/// The source of a run's reads: a dataset or its copy.
 #[derive(Clone, Copy)]
-pub(crate) struct Reads<'a> {
+pub(crate) struct ReadSource<'a> {
     pub(crate) dataset: &'a OpenDataset,
     pub(crate) staging: Option<&'a Staging<'a>>,
 }
 
-/// The folder whose storage is under test: that of the dataset, or that of its copy.
+/// Returns the folder on the storage under test: the dataset's folder, or its copy's.
 pub(crate) fn folder_under_test<'a>(plan: &'a Plan, dataset: &'a Path) -> &'a Path {
     plan.stage.as_ref().map_or(dataset, |stage| Path::new(&stage.folder))
 }
@@ -83,12 +83,12 @@ impl<'a> Staging<'a> {
         let start_ns = clock.now_ns();
         let begun = begin_copy(plan, stage_plan, dataset, ranks)
             .with_context(|| format!("cannot copy the dataset into `{}`", stage_plan.folder));
-        let (begun, refused) = match begun {
-            Ok(begun) => (Some(begun), None),
+        let (copy, refused) = match begun {
+            Ok(copy) => (Some(copy), None),
             Err(refused) => (None, Some(refused)),
         };
         let agreement = refuse_if_any(ranks, refused);
-        let Some((stage, owned)) = begun else {
+        let Some((stage, owned)) = copy else {
             agreement?;
             bail!("this process has no copy");
         };
@@ -116,12 +116,12 @@ impl<'a> Staging<'a> {
         }))
     }
 
-    /// The files of the copy.
+    /// Returns the storage of the copy.
     pub(crate) fn storage(&self) -> Arc<dyn Storage> {
         Arc::clone(self.stage.storage())
     }
 
-    /// The work that copies this process's share of the files, with as many threads as its accelerators have workers.
+    /// Returns the work that copies this process's share of the files, with as many threads as its accelerators have workers.
     pub(crate) fn copying(&self) -> anyhow::Result<Copying> {
         let Staging { plan, ranks, signals, .. } = *self;
         let bytes: Arc<dyn Storage> = if dataset::serves_samples(plan) {
@@ -155,13 +155,13 @@ impl<'a> Staging<'a> {
         })
     }
 
-    /// Removes the copy when no process reads it any more, unless it is to be kept.
+    /// Waits until no process reads the copy any more, and removes it unless the plan keeps it.
     pub(crate) fn end(self) -> anyhow::Result<()> {
         let Staging { stage_plan, listener, stage, owned, reader, .. } = self;
         drop(reader);
         let Some(owned) = owned else { return Ok(()) };
-        let until = Instant::now() + READERS_WAIT;
-        while stage.has_readers() && Instant::now() < until {
+        let deadline = Instant::now() + READERS_WAIT;
+        while stage.has_readers() && Instant::now() < deadline {
             thread::sleep(CHECK_INTERVAL);
         }
         if stage_plan.keep {
@@ -190,17 +190,17 @@ impl OwnedCopy {
     fn create(stage: &Stage) -> anyhow::Result<Self> {
         let survey = stage.survey()?;
         let parent = stage.folder().parent().unwrap_or(stage.folder());
-        let room_bytes = system::available_bytes(parent);
+        let free_bytes = system::available_bytes(parent);
         let created_parent = (!parent.exists()).then(|| parent.to_path_buf());
         let boot_id = system::drop_mark().map(|mark| mark.boot_id).unwrap_or_default();
         let holder = holder_text(LockAccess::Exclusive);
         let lock = stage
-            .begin(&survey, room_bytes, &boot_id, &holder)
+            .begin(&survey, free_bytes, &boot_id, &holder)
             .inspect_err(|_| remove_if_empty(created_parent.as_deref()))?;
         Ok(OwnedCopy { lock, survey, created_parent })
     }
 
-    /// Removes the files of the copy and its folder. Files of others stay.
+    /// Removes the files of the copy, and its folder. Warns about foreign files, which stay.
     fn remove(self, stage: &Stage, listener: &dyn Listener) -> anyhow::Result<()> {
         let found = stage.remove(self.lock)?;
         for path in found.foreign_files {
@@ -221,13 +221,13 @@ fn remove_if_empty(folder: Option<&Path>) {
     }
 }
 
-impl Reads<'_> {
-    /// Storage of the files that are read, without emulated cost.
+impl ReadSource<'_> {
+    /// Returns the storage of the files that are read, without emulated costs.
     pub(crate) fn storage(&self) -> Arc<dyn Storage> {
         self.staging.map_or_else(|| Arc::clone(&self.dataset.storage), Staging::storage)
     }
 
-    /// Number of files that were opened or generated before.
+    /// Returns the number of files that were opened or generated before.
     pub(crate) fn preparation(&self) -> Preparation {
         self.staging.map_or(self.dataset.preparation, |staging| Preparation {
             opens: 0,
@@ -242,7 +242,7 @@ impl Reads<'_> {
         move |path| folder.join(storage.real_path(path))
     }
 
-    /// Folder of the files that are read.
+    /// Returns the folder of the files that are read.
     pub(crate) fn folder(&self) -> &Path {
         self.staging.map_or(&*self.dataset.folder, |staging| staging.stage.folder())
     }

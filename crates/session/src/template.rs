@@ -1,4 +1,4 @@
-//! Repeats a workload or a finished run with changed settings: plans and commands of such runs.
+//! Plans a workload or a finished run again with changed settings, and writes the command of the changed run.
 
 use crate::request::Request;
 use crate::resolve::{self, Resolved, WorkloadSource};
@@ -14,7 +14,7 @@ use std::path::Path;
 /// Prefix of an override of the number of accelerators.
 pub const ACCELERATORS_KEY: &str = "accelerators=";
 
-/// A run whose settings can be changed. Changes are overrides, which are added after its own.
+/// A run with settings that can be changed. Changes are overrides that are added after the run's.
 pub struct RunTemplate {
     source: WorkloadSource,
     /// The request for the unchanged run.
@@ -24,7 +24,7 @@ pub struct RunTemplate {
 }
 
 impl RunTemplate {
-    /// The template of the run in `folder`, which has `record`. `request` may name another data folder.
+    /// Creates the template of the run in `folder`, which has `record`. `request` may name another data folder.
     ///
     /// # Errors
     /// Fails if the settings of the run cannot be read, or do not reproduce its plan.
@@ -57,7 +57,8 @@ impl RunTemplate {
         Ok(template)
     }
 
-    /// The template of the run or workload that `request` names; of a run also its record. The requested page cache replaces that of the run.
+    /// Creates the template of the run or workload that `request` names. Also returns the record of a run. A requested preparation of the page
+    /// cache replaces the run's.
     ///
     /// # Errors
     /// Fails if there is no such run or workload, or if it cannot be planned.
@@ -74,7 +75,7 @@ impl RunTemplate {
         Ok((template, Some(record)))
     }
 
-    /// The template of a workload with one process.
+    /// Creates the template of a workload with one process.
     ///
     /// # Errors
     /// Fails if the workload does not exist or cannot be planned.
@@ -93,11 +94,11 @@ impl RunTemplate {
     /// # Errors
     /// Fails if the run cannot be planned.
     pub fn resolve(&self, change: &[String]) -> anyhow::Result<Resolved> {
-        resolve::resolve_source(&self.source, &self.with(change))
+        resolve::resolve_source(&self.source, &self.with_change(change))
     }
 
-    /// The request for a run with a change.
-    pub fn with(&self, change: &[String]) -> Request {
+    /// Returns the request for a run with a change.
+    pub fn with_change(&self, change: &[String]) -> Request {
         let mut request = self.request.clone();
         request.overrides.extend(change.iter().cloned());
         // The number in the request would take precedence over the override.
@@ -107,7 +108,7 @@ impl RunTemplate {
         request
     }
 
-    /// Refuses a run of several processes, since trials have one.
+    /// Refuses a run of several processes, because trials have one process.
     ///
     /// # Errors
     /// Fails if the run had several processes.
@@ -115,7 +116,7 @@ impl RunTemplate {
         match self.request.processes {
             Some(processes) if processes > 1 => refuse(
                 format!(
-                    "the run in `{}` had {processes} processes, and trials have one",
+                    "the run in `{}` had {processes} processes, but trials have one",
                     self.request.workload
                 ),
                 "give the workload, with the same number of accelerators (`-n`)",
@@ -132,12 +133,12 @@ impl Replan for RunTemplate {
 
     fn command(&self, overrides: &[String]) -> String {
         let mut words = vec!["feedrate".to_string()];
-        words.extend(self.with(overrides).run_arguments());
+        words.extend(self.with_change(overrides).run_arguments());
         bash_command(&words)
     }
 }
 
-/// The template of a run with a record; `None` if its settings do not reproduce its plan.
+/// Creates the template of a run with a record. Returns `None` if the settings of the run do not reproduce its plan.
 pub fn replan(run: &Run) -> Option<Box<dyn Replan>> {
     let folder = run.path.display().to_string();
     let request = Request::default();

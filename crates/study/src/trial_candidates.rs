@@ -21,7 +21,7 @@ pub fn candidate(template: &RunTemplate, change: &[String]) -> Candidate {
     let prepared = template.resolve(change).and_then(|changed| {
         candidate.is_copied = changed.plan.stage.is_some() || changed.plan.loader.in_memory;
         refuse_impossible_change(template, &changed)?;
-        let mut row = chosen::row(&template.with(change), changed.plan.accelerators)?;
+        let mut row = chosen::row(&template.with_change(change), changed.plan.accelerators)?;
         // If the data folder is itself a dataset, another dataset needs a folder beside it.
         let root = &changed.data_root;
         if !is_same(&changed.plan.dataset, &template.unchanged.plan.dataset)
@@ -63,7 +63,7 @@ fn is_same(first: &DatasetPlan, second: &DatasetPlan) -> bool {
 /// Refuses a copy that already exists, as a run would remove it.
 fn refuse_kept_copy(plan: &Plan, data_root: &Path) -> anyhow::Result<()> {
     let Some(stage) = plan.stage.as_ref().filter(|stage| !stage.keep) else { return Ok(()) };
-    let source = dataset::folder(plan, data_root)?;
+    let source = dataset::dataset_folder(plan, data_root)?;
     let copy = Stage::new(&plan.dataset, &source, Path::new(&stage.folder), None, None)?;
     if copy.folder().exists() {
         let folder = copy.folder().display();
@@ -84,7 +84,7 @@ pub fn remove_unneeded_datasets(
     if !is_generated || candidates.is_empty() {
         return Ok(());
     }
-    let kept = std::path::absolute(dataset::folder(plan, root)?)?;
+    let kept = std::path::absolute(dataset::dataset_folder(plan, root)?)?;
     let changed =
         candidates.iter().filter_map(|candidate| template.resolve(&candidate.change).ok());
     let mut roots = BTreeSet::new();

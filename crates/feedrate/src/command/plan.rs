@@ -10,7 +10,7 @@ use feedrate_measure::record::file::NAMES_FILE;
 use feedrate_report::output::{OpenObject, Schema};
 use feedrate_session::dataset::{self, Files};
 use feedrate_session::folder;
-use feedrate_session::mlperf::{Hosts, MlperfOutput, Requirement, with_enough_files};
+use feedrate_session::mlperf::{Hosts, MlperfOutput, Requirement, enlarge_dataset};
 use feedrate_session::request::Request;
 use feedrate_session::resolve::IneffectiveKey;
 use feedrate_session::resolve::{
@@ -51,7 +51,7 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Exit> {
     match folder::resolve(request, &TERMINAL) {
         Ok(resolved) => show(resolved, request, hosts, None, json),
         // With too few files, a plan reports how many MLPerf's rules require.
-        Err(refusal) => match with_enough_files(request, hosts) {
+        Err(refusal) => match enlarge_dataset(request, hosts) {
             Some((enough, own_files)) => {
                 let resolved = folder::resolve(&enough, &TERMINAL)?;
                 show(resolved, &enough, hosts, Some(own_files), json)

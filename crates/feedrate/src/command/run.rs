@@ -155,11 +155,11 @@ struct EpochLines {
 }
 
 impl RunObserver for EpochLines {
-    fn planned(&mut self, resolved: &Resolved, request: &Request) {
+    fn after_planning(&mut self, resolved: &Resolved, request: &Request) {
         messages::detail(|| plan::page(resolved, request));
     }
 
-    fn epoch(&mut self, record: &Record) {
+    fn after_epoch(&mut self, record: &Record) {
         if self.is_shown
             && !messages::is_live()
             && let Some(epoch) = record.epochs.last()
@@ -170,7 +170,7 @@ impl RunObserver for EpochLines {
         }
     }
 
-    fn checkpoint(&mut self, record: &Record) {
+    fn after_checkpoint(&mut self, record: &Record) {
         let last = record.epochs.last().and_then(|epoch| epoch.checkpoints.last());
         if self.is_shown
             && let Some(checkpoint) = last

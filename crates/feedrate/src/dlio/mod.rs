@@ -112,7 +112,7 @@ fn start(arguments: &HydraArguments) -> anyhow::Result<Exit> {
         launch,
         log_level,
         signals,
-        variable: environment_variable,
+        read_variable: environment_variable,
         listener,
     };
     if let Some(summary) = session.run()?.filter(|summary| !summary.doubts.is_empty()) {

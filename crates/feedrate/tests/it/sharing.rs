@@ -215,5 +215,5 @@ fn what_processes_cannot_read_together_is_refused() {
     let ranks = ["-np", "2", env!("CARGO_BIN_EXE_feedrate"), "run", "workload.yaml"];
     let mut launched = test.program("mpiexec.hydra", &ranks);
     let answer = Answer::of(&launched.args(MPIO).args(foreign).output().unwrap());
-    assert!(answer.stderr.contains("others made these"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("these are foreign"), "{}", answer.stderr);
 }

@@ -1,14 +1,14 @@
 //! Ceilings of decoding and of the client, measured with a single worker that has a core to itself.
 
-use super::Part;
+use super::CeilingMeasurement;
 use super::passes::Passes;
 use feedrate_results::diagnosis::{Ceiling, NotMeasured, PipelineStage};
 use feedrate_spec::plan::{Cache, ClientPlan, ClientTimes, FileAccess, StoragePlan};
 use feedrate_spec::workload::TimeSpec;
 
-impl Part<'_> {
-    /// Measures runs with a single worker and `client`.
-    fn single_worker_passes(&self, client: Option<ClientPlan>) -> anyhow::Result<Passes> {
+impl CeilingMeasurement<'_> {
+    /// Measures runs with a single worker and the client times of `client`.
+    fn run_single_worker(&self, client: Option<ClientPlan>) -> anyhow::Result<Passes> {
         let mut plan = self.plan.clone();
         plan.accelerators = 1;
         let loader = &mut plan.loader;
@@ -22,12 +22,12 @@ impl Part<'_> {
         }
         plan.train.slow_accelerators.clear();
         plan.storage = without_emulation(&plan.storage);
-        self.passes(&plan, Cache::AsIs, self.slice_limit())
+        self.run_passes(&plan, Cache::AsIs, self.slice_limit())
     }
 
-    /// The ceiling of decoding.
-    pub(super) fn decode(&self) -> anyhow::Result<Ceiling> {
-        let passes = self.single_worker_passes(None)?;
+    /// Measures one slice of the ceiling of decoding.
+    pub(super) fn decode_ceiling(&self) -> anyhow::Result<Ceiling> {
+        let passes = self.run_single_worker(None)?;
         let samples = passes.io.samples as f64;
         let decode_s = passes.io.decode_ns as f64 / 1e9 / samples;
         if !decode_s.is_finite() {
@@ -37,26 +37,27 @@ impl Part<'_> {
         let decoders_max =
             self.plan.loader.decode_threads.map_or(f64::INFINITY, f64::from) * readers;
         let workers = f64::from(self.workers());
-        let by_cores = f64::from(self.cores).min(decoders_max).min(workers) / decode_s;
-        let by_workers = workers / (decode_s + self.preprocess_s);
-        let rate = by_cores.min(by_workers);
+        let core_rate = f64::from(self.cores).min(decoders_max).min(workers) / decode_s;
+        let worker_rate = workers / (decode_s + self.preprocess_s);
+        let rate = core_rate.min(worker_rate);
         if !rate.is_finite() {
             return Ok(Ceiling::not_measured(PipelineStage::Decode, NotMeasured::NothingDecoded));
         }
-        let ceiling = self.measured(PipelineStage::Decode, Some(rate), passes.ns, self.workers());
+        let ceiling =
+            self.new_ceiling(PipelineStage::Decode, Some(rate), passes.ns, self.workers());
         Ok(Ceiling { own_per_second: (decode_s > 0.0).then(|| 1.0 / decode_s), ..ceiling })
     }
 
-    /// The ceiling of the client: its work in workers, and in the training process, which receives batches between steps.
-    pub(super) fn client(&self) -> anyhow::Result<Ceiling> {
+    /// Measures one slice of the ceiling of the client. The client works in the workers, and in the training process between steps.
+    pub(super) fn client_ceiling(&self) -> anyhow::Result<Ceiling> {
         let name = PipelineStage::Client;
-        let passes = self.single_worker_passes(self.plan.loader.client.clone())?;
+        let passes = self.run_single_worker(self.plan.loader.client.clone())?;
         let io = &passes.io;
         let workers = self.plan.loader.workers;
         let batch = self.plan.loader.batch_size as f64;
         let mean_s =
             |ns: u64, count: u64| if ns == 0 { 0.0 } else { ns as f64 / 1e9 / count as f64 };
-        let start_s = self.start_of_step_s;
+        let start_s = self.start_per_step_s;
         let times = ClientTimes {
             worker_batch_s: batch * mean_s(io.client_burnt_ns + io.client_own_ns, io.samples),
             receive_batch_s: mean_s(io.receive_ns, passes.batches) + start_s,
@@ -74,13 +75,13 @@ impl Part<'_> {
         }
         let rate = batch * accelerators / step_s;
         let is_bound_by_workers = compute_s + times.receive_batch_s < step_s;
-        let ceiling = self.measured(name, Some(rate), passes.ns, self.workers());
+        let ceiling = self.new_ceiling(name, Some(rate), passes.ns, self.workers());
         let core_rate = batch / times.worker_batch_s;
         Ok(Ceiling { own_per_second: is_bound_by_workers.then_some(core_rate), ..ceiling })
     }
 }
 
-/// The storage without emulated limits.
+/// Returns the storage without emulated limits.
 fn without_emulation(plan: &StoragePlan) -> StoragePlan {
     StoragePlan { kind: plan.kind.clone(), engine: plan.engine.clone(), ..StoragePlan::default() }
 }

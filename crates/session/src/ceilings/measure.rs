@@ -1,6 +1,6 @@
 //! Carries out a diagnosis: resolves the workload, prepares its dataset, measures the ceilings, and saves the result.
 
-use super::{Part, SLICES};
+use super::{CeilingMeasurement, SLICES};
 use crate::dataset::{self, Files};
 use crate::execute::Unsaved;
 use crate::folder;
@@ -35,9 +35,9 @@ pub struct DiagnosisRequest {
     pub budget_s: f64,
     /// Whether to drop the machine's dentries and inodes before opening files.
     pub drops_metadata: bool,
-    /// Folder of all results.
+    /// Parent folder of all results.
     pub results: Option<PathBuf>,
-    /// File for the workload with every override.
+    /// Output file for the workload with its overrides.
     pub write_yaml: Option<PathBuf>,
 }
 
@@ -47,7 +47,7 @@ pub struct MeasuredCeilings {
     pub workload: Workload,
     /// Plan of the workload.
     pub plan: Plan,
-    /// The ceilings. An interrupted diagnosis has no largest drop.
+    /// Diagnosis from the ceilings. An interrupted one has no largest drop.
     pub diagnosis: Diagnosis,
     /// Whether the user interrupted the measurement.
     pub is_interrupted: bool,
@@ -91,16 +91,16 @@ impl DiagnosisRequest {
         let files = if workload.dataset_foreign { foreign } else { Files::Generated };
         let choice = dataset::choose(&plan, &data_root, files, listener)?;
         let ranks = Ranks::alone(plan.accelerators);
-        let dataset = dataset::ready(&plan, Some(choice), None, &ranks, signals, listener)?
+        let dataset = dataset::prepare(&plan, Some(choice), None, &ranks, signals, listener)?
             .context("the workload reads no dataset")?;
-        let started = result_folder::wall_now();
+        let started = result_folder::local_time_now();
         let start = Instant::now();
-        let mut part = Part::new(&plan, &dataset, signals, limit, listener)?;
-        part.drops_metadata = self.drops_metadata;
-        let ceilings = part.all()?;
-        let is_interrupted = part.is_interrupted();
+        let mut measurement = CeilingMeasurement::new(&plan, &dataset, signals, limit, listener)?;
+        measurement.drops_metadata = self.drops_metadata;
+        let ceilings = measurement.measure_all()?;
+        let is_interrupted = measurement.is_interrupted();
         let took_s = start.elapsed().as_secs_f64();
-        let mut diagnosis = diagnosis(&plan, &part, ceilings, started, took_s);
+        let mut diagnosis = diagnosis(&plan, &measurement, ceilings, started, took_s);
         if is_interrupted {
             // A ceiling that was not measured may have a larger drop.
             diagnosis.largest_drop = None;
@@ -108,7 +108,7 @@ impl DiagnosisRequest {
         Ok(MeasuredCeilings { workload, plan, diagnosis, is_interrupted })
     }
 
-    /// Time for each ceiling.
+    /// Returns the time for each ceiling.
     fn limit(&self) -> Result<Duration, Refusal> {
         let limit = Duration::try_from_secs_f64(self.budget_s / PipelineStage::ALL.len() as f64);
         match limit.ok().filter(|limit| *limit >= SLICE_MIN * SLICES as u32) {
@@ -120,32 +120,32 @@ impl DiagnosisRequest {
         }
     }
 
-    /// Saves a diagnosis and its picture in a new result folder, or in a temporary folder if that fails.
+    /// Saves a diagnosis and its chart in a new result folder, or in a temporary folder if that fails.
     ///
     /// # Errors
     /// Fails if the folder of the results is the root of the file system.
     pub fn save(
         &self,
         measured: &MeasuredCeilings,
-        picture: Option<&str>,
+        chart: Option<&str>,
     ) -> anyhow::Result<SavedDiagnosis> {
         let root = result_folder::root(self.results.as_deref(), &measured.workload)?;
         let model = root.join(result_folder::file_name(&measured.plan.model));
         let text = serde_json::to_string(&measured.diagnosis)?;
-        Ok(match save_in(&model, &text, picture) {
+        Ok(match save_in(&model, &text, chart) {
             Ok(folder) => SavedDiagnosis { folder: Some(folder), unsaved: None },
             Err(error) => {
-                let elsewhere = save_in(&std::env::temp_dir(), &text, picture).ok();
-                let unsaved = Some(Unsaved { error, elsewhere: elsewhere.clone() });
-                SavedDiagnosis { folder: elsewhere, unsaved }
+                let temporary_folder = save_in(&std::env::temp_dir(), &text, chart).ok();
+                let unsaved = Some(Unsaved { error, temporary_folder: temporary_folder.clone() });
+                SavedDiagnosis { folder: temporary_folder, unsaved }
             }
         })
     }
 }
 
-fn save_in(parent: &Path, text: &str, picture: Option<&str>) -> anyhow::Result<PathBuf> {
+fn save_in(parent: &Path, text: &str, chart: Option<&str>) -> anyhow::Result<PathBuf> {
     let folder = result_folder::make_folder(parent, DIAGNOSIS_FOLDER)?;
-    if let Some(svg) = picture {
+    if let Some(svg) = chart {
         write_atomically(&folder.join("ceilings.svg"), svg.as_bytes())?;
     }
     write_atomically(&folder.join(DIAGNOSIS_FILE), text.as_bytes())?;
@@ -154,14 +154,14 @@ fn save_in(parent: &Path, text: &str, picture: Option<&str>) -> anyhow::Result<P
 
 fn diagnosis(
     plan: &Plan,
-    part: &Part<'_>,
+    measurement: &CeilingMeasurement<'_>,
     ceilings: Vec<Ceiling>,
     started: String,
     took_s: f64,
 ) -> Diagnosis {
-    let sample = part.per_sample;
+    let sample = measurement.per_sample;
     let step_samples = plan.loader.batch_size as f64 * f64::from(plan.accelerators);
-    let needed = (part.compute_s > 0.0).then(|| step_samples / part.compute_s);
+    let needed = (measurement.compute_s > 0.0).then(|| step_samples / measurement.compute_s);
     Diagnosis {
         workload: plan.workload.clone(),
         accelerators: plan.accelerators,
@@ -172,9 +172,9 @@ fn diagnosis(
         bytes_per_sample: sample.map(|sample| sample.bytes),
         device_bytes_per_sample: sample.map(|sample| sample.device_bytes),
         opens_per_sample: sample.map(|sample| sample.opens),
-        files: part.files.len() as u64,
-        file_bytes: part.files.iter().map(|file| file.bytes).sum(),
-        cores: part.cores,
+        files: measurement.files.len() as u64,
+        file_bytes: measurement.files.iter().map(|file| file.bytes).sum(),
+        cores: measurement.cores,
         took_s,
         started,
         dataset: plan.dataset.clone(),

@@ -1,5 +1,5 @@
-//! Measures ceilings with runs of the workload in which one part is replaced, and with plain reads and opens of its files. The runs are not
-//! saved.
+//! Measures the ceiling of each pipeline stage, with short runs of the workload and with plain reads and opens of its files. The runs are
+//! not saved.
 
 mod passes;
 mod alone;
@@ -28,12 +28,12 @@ use std::time::{Duration, Instant};
 
 /// Number of consecutive bytes that a worker reads from a file, if samples are not shuffled.
 const STRETCH_BYTES: u64 = 16 << 20;
-/// Size of the part of the dataset that is read.
-const PART_BYTES: f64 = 512e6;
-/// Maximum number of files of the part.
-const PART_FILES_MAX: u64 = 2048;
-/// Minimum number of steps of the part.
-const PART_STEPS_MIN: u64 = 4;
+/// Size of the files that are read.
+const FILES_BYTES: f64 = 512e6;
+/// Maximum number of files that are read.
+const FILES_MAX: u64 = 2048;
+/// Minimum number of steps of a run.
+const STEPS_MIN: u64 = 4;
 /// Maximum number of open files of plain reads.
 const OPEN_FILES_MAX: usize = 512;
 /// Maximum number of files whose eviction is checked.
@@ -42,27 +42,28 @@ const EVICTION_CHECKS_MAX: usize = 64;
 const RESIDENT_SHARE_MAX: f64 = 0.05;
 /// Number of slices in which each ceiling is measured.
 const SLICES: usize = 5;
-/// Factor on the time of a ceiling: limit for a first step, and for all slices including their preparation.
-const PATIENCE: u32 = 4;
-/// Number of epochs of runs with a warm page cache, which end after a time instead.
-const EPOCHS: u32 = 1000;
+/// Time limit for the first step, and for all slices with their preparation, as a multiple of the time of a ceiling.
+const TIMEOUT_FACTOR: u32 = 4;
+/// Number of epochs of runs with a warm page cache. No run reaches it, because the time limit ends them before.
+const WARM_EPOCHS: u32 = 1000;
 
-/// The first files of a dataset, with which ceilings are measured.
-struct Part<'a> {
+/// A measurement of ceilings with the first files of a dataset.
+struct CeilingMeasurement<'a> {
     /// Plan of a run over these files: one epoch without compute.
     plan: Plan,
     /// Compute time of a step on the slowest accelerator.
     compute_s: f64,
-    /// Time of a step for starting the workers of an epoch.
-    start_of_step_s: f64,
+    /// Start time of an epoch's workers, divided by the steps of the epoch.
+    start_per_step_s: f64,
     /// Mean preprocessing time of a sample.
     preprocess_s: f64,
     dataset: &'a OpenDataset,
-    /// Costs of a sample; `None` before they are measured.
+    /// Mean costs of a sample; `None` before they are measured.
     per_sample: Option<PerSample>,
-    /// The files of the part; empty if the dataset has none.
+    /// The files that are read; empty if the dataset has no files.
     files: Vec<PlainFile>,
     signals: &'a Signals,
+    /// Time for each ceiling.
     limit: Duration,
     listener: &'a dyn Listener,
     /// Number of cores that can decode.
@@ -73,7 +74,7 @@ struct Part<'a> {
     drops_metadata: bool,
 }
 
-impl<'a> Part<'a> {
+impl<'a> CeilingMeasurement<'a> {
     /// Selects the first files of the dataset of `plan`. Each ceiling is measured for `limit`.
     fn new(
         plan: &Plan,
@@ -82,38 +83,38 @@ impl<'a> Part<'a> {
         limit: Duration,
         listener: &'a dyn Listener,
     ) -> anyhow::Result<Self> {
-        let mut part = plan.clone();
-        part.checkpoint = None;
-        part.evaluation = None;
-        part.iostat_devices = None;
-        part.stage = None;
-        part.timeline = false;
-        part.loader.in_memory = false;
-        part.train.epochs = 1;
-        part.train.total_steps = None;
-        part.train.on_devices = None;
-        part.train.compute = TimeSpec::None;
+        let mut short_plan = plan.clone();
+        short_plan.checkpoint = None;
+        short_plan.evaluation = None;
+        short_plan.iostat_devices = None;
+        short_plan.stage = None;
+        short_plan.timeline = false;
+        short_plan.loader.in_memory = false;
+        short_plan.train.epochs = 1;
+        short_plan.train.total_steps = None;
+        short_plan.train.on_devices = None;
+        short_plan.train.compute = TimeSpec::None;
         // Starting workers would dominate the short epochs.
-        part.loader.client =
-            part.loader.client.map(|client| ClientPlan { start_per_epoch_s: 0.0, ..client });
+        short_plan.loader.client =
+            short_plan.loader.client.map(|client| ClientPlan { start_per_epoch_s: 0.0, ..client });
         let dataset_files = plan.dataset.files_train.max(1);
         let estimate = catalog::estimate(plan);
         let file_bytes = (estimate.file_bytes / estimate.files.max(1)).max(1) as f64;
         // No file is read by two accelerators.
-        part.loader.reread_share = 0.0;
+        short_plan.loader.reread_share = 0.0;
         let steps_without_rereads =
-            schedule::steps_of_training(&plan.dataset, &part.loader, plan.accelerators);
+            schedule::steps_of_training(&plan.dataset, &short_plan.loader, plan.accelerators);
         let steps = plan.train.steps_per_epoch.min(steps_without_rereads).max(1);
-        let files_for_steps = (PART_STEPS_MIN.saturating_mul(dataset_files)).div_ceil(steps);
-        let files_for_bytes = ((PART_BYTES / file_bytes) as u64).min(PART_FILES_MAX);
+        let files_for_steps = (STEPS_MIN.saturating_mul(dataset_files)).div_ceil(steps);
+        let files_for_bytes = ((FILES_BYTES / file_bytes) as u64).min(FILES_MAX);
         let files = files_for_bytes.max(files_for_steps).clamp(1, dataset_files);
-        part.dataset.named_train.get_or_insert(dataset_files);
-        part.dataset.files_train = files;
-        let part_steps = u128::from(steps) * u128::from(files) / u128::from(dataset_files);
-        part.train.steps_per_epoch = part_steps.max(1) as u64;
+        short_plan.dataset.named_train.get_or_insert(dataset_files);
+        short_plan.dataset.files_train = files;
+        let scaled_steps = u128::from(steps) * u128::from(files) / u128::from(dataset_files);
+        short_plan.train.steps_per_epoch = scaled_steps.max(1) as u64;
         let mut plain_files = Vec::new();
         if needs_files(plan, &*dataset.storage) {
-            let layout = Layout::new(&part.dataset);
+            let layout = Layout::new(&short_plan.dataset);
             for file in 0..files {
                 let mut path = String::new();
                 layout.write_path(file, &mut path);
@@ -123,13 +124,13 @@ impl<'a> Part<'a> {
             }
         }
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-        Ok(Part {
+        Ok(CeilingMeasurement {
             compute_s: plan.train.slowest_compute_s(),
-            start_of_step_s: plan.loader.start_s() / plan.train.steps_per_epoch.max(1) as f64,
-            preprocess_s: part.loader.preprocess.mean_s(),
-            is_emulated: emulates_reads(&part.storage),
+            start_per_step_s: plan.loader.start_s() / plan.train.steps_per_epoch.max(1) as f64,
+            preprocess_s: short_plan.loader.preprocess.mean_s(),
+            is_emulated: emulates_reads(&short_plan.storage),
             drops_metadata: false,
-            plan: part,
+            plan: short_plan,
             dataset,
             per_sample: None,
             files: plain_files,
@@ -141,20 +142,20 @@ impl<'a> Part<'a> {
     }
 
     /// Measures one slice of a ceiling.
-    fn slice(&self, name: PipelineStage) -> anyhow::Result<Ceiling> {
+    fn measure_slice(&self, name: PipelineStage) -> anyhow::Result<Ceiling> {
         match name {
-            PipelineStage::FileSystem => self.file_system(),
-            PipelineStage::Opens => self.opens(),
-            PipelineStage::Decode => self.decode(),
-            PipelineStage::Client => self.client(),
+            PipelineStage::FileSystem => self.file_system_ceiling(),
+            PipelineStage::Opens => self.opens_ceiling(),
+            PipelineStage::Decode => self.decode_ceiling(),
+            PipelineStage::Client => self.client_ceiling(),
             PipelineStage::Loader => {
-                let passes = self.passes(&self.plan, Cache::Cold, self.slice_limit())?;
+                let passes = self.run_passes(&self.plan, Cache::Cold, self.slice_limit())?;
                 Ok(self.loader_ceiling(&passes))
             }
         }
     }
 
-    /// Time of a slice.
+    /// Returns the time for one slice.
     fn slice_limit(&self) -> Duration {
         self.limit / SLICES as u32
     }
@@ -164,8 +165,8 @@ impl<'a> Part<'a> {
         self.signals.interrupted.load(Relaxed)
     }
 
-    /// A slice of the ceiling of plain reads.
-    fn file_system(&self) -> anyhow::Result<Ceiling> {
+    /// Measures one slice of the ceiling of plain reads.
+    fn file_system_ceiling(&self) -> anyhow::Result<Ceiling> {
         let name = PipelineStage::FileSystem;
         if self.files.is_empty() {
             return Ok(Ceiling::not_measured(name, NotMeasured::NoFiles));
@@ -180,7 +181,7 @@ impl<'a> Part<'a> {
         let stretch_bytes = if shuffled { request_bytes.max(block) } else { STRETCH_BYTES };
         let is_direct = engine_of(&self.plan.storage)
             .is_some_and(|engine| engine.member().has(Ability::BypassesPageCache));
-        let storage = self.bytes_of_files()?;
+        let storage = self.byte_storage()?;
         let in_flight = self.workers();
         let read_from = match (is_direct, self.can_evict()?) {
             _ if !storage.member().has(Ability::PageCache) => ReadFrom::Storage,
@@ -210,12 +211,12 @@ impl<'a> Part<'a> {
             bytes_per_second: Some(rate),
             request_bytes: per_second(sum.bytes as f64, sum.count * 1_000_000_000),
             read_from: Some(read_from),
-            ..self.measured(name, samples, sum.ns, in_flight)
+            ..self.new_ceiling(name, samples, sum.ns, in_flight)
         })
     }
 
-    /// A slice of the ceiling of opens.
-    fn opens(&self) -> anyhow::Result<Ceiling> {
+    /// Measures one slice of the ceiling of opens.
+    fn opens_ceiling(&self) -> anyhow::Result<Ceiling> {
         if self.files.is_empty() {
             return Ok(Ceiling::not_measured(PipelineStage::Opens, NotMeasured::NoFiles));
         }
@@ -223,45 +224,50 @@ impl<'a> Part<'a> {
         let storage = self.dataset.storage.clone();
         let mut is_cold = self.drops_metadata;
         let sum = self.repeat_for(self.slice_limit(), |limit| {
-            let again = !(is_cold && system::drop_metadata().is_ok());
-            is_cold &= !again;
-            Ok(self.probe(storage.clone(), &self.files, in_flight, limit).opens(again)?)
+            let repeats = !(is_cold && system::drop_metadata().is_ok());
+            is_cold &= !repeats;
+            Ok(self.probe(storage.clone(), &self.files, in_flight, limit).opens(repeats)?)
         })?;
         let Some(rate) = per_second(sum.count as f64, sum.ns) else {
             return Ok(Ceiling::not_measured(PipelineStage::Opens, NotMeasured::TooSlow));
         };
         let samples =
             self.per_sample.filter(|sample| sample.opens > 0.0).map(|sample| rate / sample.opens);
-        let ceiling = self.measured(PipelineStage::Opens, samples, sum.ns, in_flight);
+        let ceiling = self.new_ceiling(PipelineStage::Opens, samples, sum.ns, in_flight);
         let read_from = is_cold.then_some(ReadFrom::Cold);
         Ok(Ceiling { own_per_second: Some(rate), read_from, ..ceiling })
     }
 
-    /// Repeats runs of `plan` for `limit`. With a cold `cache`, the page cache is emptied before each.
-    fn passes(&self, plan: &Plan, cache: Cache, limit: Duration) -> anyhow::Result<Passes> {
+    /// Repeats runs of `plan` for `limit`. With a cold `cache`, the files are evicted before each run.
+    fn run_passes(&self, plan: &Plan, cache: Cache, limit: Duration) -> anyhow::Result<Passes> {
         let is_cold = cache == Cache::Cold;
         let mut run_plan = plan.clone();
         // A cold run would drop dentries and inodes of the whole machine.
         run_plan.train.cache = Cache::AsIs;
-        run_plan.train.epochs = if is_cold { 1 } else { EPOCHS };
+        run_plan.train.epochs = if is_cold { 1 } else { WARM_EPOCHS };
         let mut all = Passes::default();
-        let patience = self.limit * PATIENCE;
+        let first_step_timeout = self.limit * TIMEOUT_FACTOR;
         self.repeat_for(limit, |limit| {
             if is_cold {
                 self.evict()?;
             }
-            let (record, elapsed) =
-                run(&run_plan, self.dataset, [limit, patience], self.signals, self.listener)?;
+            let (record, elapsed) = run(
+                &run_plan,
+                self.dataset,
+                [limit, first_step_timeout],
+                self.signals,
+                self.listener,
+            )?;
             Ok(Operations { ns: all.add(&record, elapsed), ..Operations::default() })
         })?;
         Ok(all)
     }
 
-    /// Repeats `act` until the measured times sum up to `limit`, or twice that time has passed. Returns the sum.
+    /// Repeats `work` until its measured times add up to `limit`, or until twice that time has passed. Returns the sum.
     fn repeat_for(
         &self,
         limit: Duration,
-        mut act: impl FnMut(Duration) -> anyhow::Result<Operations>,
+        mut work: impl FnMut(Duration) -> anyhow::Result<Operations>,
     ) -> anyhow::Result<Operations> {
         let start = Instant::now();
         let mut all = Vec::new();
@@ -272,7 +278,7 @@ impl<'a> Part<'a> {
             if left < limit / 20 || is_late || self.is_interrupted() {
                 return Ok(sum);
             }
-            all.push(act(left)?);
+            all.push(work(left)?);
         }
     }
 
@@ -287,16 +293,16 @@ impl<'a> Part<'a> {
         Probe { storage, plan: &self.plan.storage, files, in_flight, limit, interrupted }
     }
 
-    /// The ceiling of the loader from its runs.
+    /// Computes the ceiling of the loader from its runs.
     fn loader_ceiling(&self, passes: &Passes) -> Ceiling {
         let Some(rate) = per_second(passes.samples as f64, passes.ns) else {
             return Ceiling::not_measured(PipelineStage::Loader, NotMeasured::TooSlow);
         };
-        self.measured(PipelineStage::Loader, Some(rate), passes.ns, self.workers())
+        self.new_ceiling(PipelineStage::Loader, Some(rate), passes.ns, self.workers())
     }
 
-    /// A ceiling with the measured rate.
-    fn measured(
+    /// Creates a ceiling with the measured rate.
+    fn new_ceiling(
         &self,
         name: PipelineStage,
         samples_per_second: Option<f64>,
@@ -319,13 +325,13 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Number of reading threads of all accelerators.
+    /// Returns the number of reading threads of all accelerators.
     fn workers(&self) -> u32 {
         self.plan.readers().saturating_mul(self.plan.loader.workers.max(1))
     }
 
-    /// A storage whose engine reads bytes. It is the dataset's, unless its engine serves samples.
-    fn bytes_of_files(&self) -> anyhow::Result<Arc<dyn Storage>> {
+    /// Returns a storage whose engine reads bytes: the dataset's, unless its engine serves samples.
+    fn byte_storage(&self) -> anyhow::Result<Arc<dyn Storage>> {
         let engine = engine_of(&self.plan.storage);
         let serves_samples =
             engine.is_some_and(|engine| engine.member().has(Ability::ServesSamples));
@@ -336,7 +342,7 @@ impl<'a> Part<'a> {
         Ok(Arc::from(storage::open(kind, &self.dataset.folder)?))
     }
 
-    /// Evicts the files from the page cache, and nothing else.
+    /// Evicts the files from the page cache, and with `drops_metadata` drops dentries and inodes.
     fn evict(&self) -> anyhow::Result<()> {
         for file in &self.files {
             self.dataset.storage.evict(&file.path)?;

@@ -40,12 +40,13 @@ pub(super) struct PerSample {
     pub(super) device_bytes: f64,
     /// Number of opens.
     pub(super) opens: f64,
-    /// Bytes of a read.
+    /// Mean bytes of a read.
     pub(super) request_bytes: f64,
 }
 
 impl Passes {
-    /// Adds a run that took `elapsed`. Returns the time that counts: that of its complete epochs, or `elapsed` if it has none.
+    /// Adds a run that took `elapsed`. Returns the time that counts: the time of its complete epochs, or
+    /// `elapsed` if it has no complete epoch.
     pub(super) fn add(&mut self, record: &Record, elapsed: Duration) -> u64 {
         let io = counters_of_run(record);
         let is_complete = |scope: &Scope<'_>| scope.steps() == record.plan.train.steps_per_epoch;
@@ -78,7 +79,7 @@ impl Passes {
         ns
     }
 
-    /// Mean costs of a sample; `None` if nothing was read.
+    /// Returns the mean costs of a sample; `None` if nothing was read.
     pub(super) fn per_sample(&self) -> Option<PerSample> {
         let IoCounters { opens, reads, read_bytes, samples, .. } = self.io;
         // Some file systems do not report the bytes of their device.
@@ -94,11 +95,12 @@ impl Passes {
     }
 }
 
-/// Runs `plan` for `limit` from the start of its first step, or for `patience` if no step finishes. Returns the record and the duration.
+/// Runs `plan` for `limit` from the start of its first step, or for `first_step_timeout` if no step finishes. Returns the record
+/// and the duration.
 pub(super) fn run(
     plan: &Plan,
     dataset: &OpenDataset,
-    [limit, patience]: [Duration; 2],
+    [limit, first_step_timeout]: [Duration; 2],
     signals: &Signals,
     listener: &dyn Listener,
 ) -> anyhow::Result<(Record, Duration)> {
@@ -107,20 +109,20 @@ pub(super) fn run(
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let watch = || {
-            let mut begun = None;
+            let mut first_start = None;
             // Workers continue until they are stopped, also after the last sample that counts.
             while !is_over.load(Relaxed) {
                 std::thread::sleep(CHECK_INTERVAL);
                 if run_signals.live.steps.load(Relaxed) == 0 {
                     continue;
                 }
-                let elapsed = begun.get_or_insert_with(Instant::now).elapsed();
+                let elapsed = first_start.get_or_insert_with(Instant::now).elapsed();
                 let has_steps = run_signals.live.step.load(Relaxed) > 0;
-                let elapsed_max = if has_steps { limit } else { patience };
-                let must_end = elapsed_max <= elapsed || signals.interrupted.load(Relaxed);
-                run_signals.interrupted.fetch_or(must_end, Relaxed);
+                let elapsed_max = if has_steps { limit } else { first_step_timeout };
+                let is_due = elapsed_max <= elapsed || signals.interrupted.load(Relaxed);
+                run_signals.interrupted.fetch_or(is_due, Relaxed);
             }
-            begun.map_or(Duration::ZERO, |begun: Instant| begun.elapsed())
+            first_start.map_or(Duration::ZERO, |first_start: Instant| first_start.elapsed())
         };
         let watcher = std::thread::Builder::new()
             .spawn_scoped(scope, watch)
@@ -146,6 +148,6 @@ pub(super) fn run(
 struct NoObserver;
 
 impl RunObserver for NoObserver {
-    fn epoch(&mut self, _: &Record) {}
-    fn checkpoint(&mut self, _: &Record) {}
+    fn after_epoch(&mut self, _: &Record) {}
+    fn after_checkpoint(&mut self, _: &Record) {}
 }

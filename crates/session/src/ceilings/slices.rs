@@ -1,6 +1,6 @@
 //! Measures each ceiling in several short slices, whose spread gives the interval of the result.
 
-use super::{PATIENCE, Part, SLICES};
+use super::{CeilingMeasurement, SLICES, TIMEOUT_FACTOR};
 use crate::progress_text;
 use feedrate_measure::stats::mean;
 use feedrate_results::diagnosis::{Ceiling, NotMeasured, PipelineStage};
@@ -11,46 +11,50 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-impl Part<'_> {
+impl CeilingMeasurement<'_> {
     /// Measures all ceilings, in their order. After an interruption, the remaining ceilings have no numbers.
-    pub(super) fn all(&mut self) -> anyhow::Result<Vec<Ceiling>> {
+    pub(super) fn measure_all(&mut self) -> anyhow::Result<Vec<Ceiling>> {
         let has_client = self.plan.loader.client.is_some();
-        let rungs: Vec<PipelineStage> = PipelineStage::ALL
+        let stages: Vec<PipelineStage> = PipelineStage::ALL
             .into_iter()
-            .filter(|rung| *rung != PipelineStage::Client || has_client)
+            .filter(|stage| *stage != PipelineStage::Client || has_client)
             .collect();
-        let current = Arc::new(AtomicUsize::new(rungs.len() - 1));
-        let _line = self.progress_line(rungs.clone(), Arc::clone(&current));
-        // Other ceilings need the costs of a sample, which the loader's first slice measures. That slice therefore comes first, and has the
-        // time of a whole ceiling.
-        let first_passes = self.passes(&self.plan, Cache::Cold, self.limit)?;
+        let current = Arc::new(AtomicUsize::new(stages.len() - 1));
+        let _line = self.progress_line(stages.clone(), Arc::clone(&current));
+        // The loader's first slice measures the costs of a sample, which other ceilings need. It therefore comes first and has the time of a
+        // whole ceiling.
+        let first_passes = self.run_passes(&self.plan, Cache::Cold, self.limit)?;
         self.per_sample = first_passes.per_sample();
         let first_slice = self.loader_ceiling(&first_passes);
         let mut ceilings: Vec<Ceiling> = Vec::new();
-        for (index, name) in rungs.into_iter().enumerate() {
+        for (index, name) in stages.into_iter().enumerate() {
             current.store(index, Relaxed);
             let stays_in_memory = Some(NotMeasured::StaysInMemory);
             let ceiling = match name {
                 PipelineStage::Loader if ceilings[0].not_measured == stays_in_memory => {
                     Ceiling::not_measured(name, NotMeasured::StaysInMemory)
                 }
-                PipelineStage::Loader => self.in_slices(name, vec![first_slice.clone()])?,
-                _ => self.in_slices(name, Vec::new())?,
+                PipelineStage::Loader => self.measure_in_slices(name, vec![first_slice.clone()])?,
+                _ => self.measure_in_slices(name, Vec::new())?,
             };
             ceilings.push(ceiling);
         }
         Ok(ceilings)
     }
 
-    /// Measures a ceiling in slices, in addition to the given ones. The result is the mean over slices with numbers, where a slice without
-    /// progress counts as rate 0. If no slice has numbers, it is the first slice with its reason.
-    fn in_slices(&self, name: PipelineStage, mut slices: Vec<Ceiling>) -> anyhow::Result<Ceiling> {
+    /// Measures further slices of a ceiling and returns the mean over all slices. A slice without progress counts as rate 0. If no slice could be
+    /// measured, returns the first one with its reason.
+    fn measure_in_slices(
+        &self,
+        name: PipelineStage,
+        mut slices: Vec<Ceiling>,
+    ) -> anyhow::Result<Ceiling> {
         let start = Instant::now();
-        while slices.len() < SLICES && start.elapsed() < self.limit * PATIENCE {
+        while slices.len() < SLICES && start.elapsed() < self.limit * TIMEOUT_FACTOR {
             if self.is_interrupted() {
                 break;
             }
-            let slice = self.slice(name)?;
+            let slice = self.measure_slice(name)?;
             // An interrupted slice does not count.
             if !self.is_interrupted() {
                 slices.push(slice);
@@ -86,13 +90,13 @@ impl Part<'_> {
         })
     }
 
-    /// Shows the ceiling that is being measured, whose index in `rungs` is `current`.
+    /// Shows which ceiling is being measured: `stages[current]`.
     fn progress_line(
         &self,
-        rungs: Vec<PipelineStage>,
+        stages: Vec<PipelineStage>,
         current: Arc<AtomicUsize>,
     ) -> Box<dyn ProgressLine> {
-        let name = move || rungs[current.load(Relaxed)].title().to_string();
+        let name = move || stages[current.load(Relaxed)].title().to_string();
         self.listener.show_progress(progress_text::elapsed(name))
     }
 }

@@ -1,7 +1,7 @@
-//! Composes a workload from a command line as Hydra does: search for the workload, overrides, and the texts of Hydra's files.
+//! Composes a workload from a command line as Hydra does: finds the workload, applies the overrides, and writes the texts of Hydra's files.
 
 use crate::bundled::{self, Bundled, WORKLOADS};
-use crate::resolve::{overrides, warnings};
+use crate::resolve::{parse_overrides, warnings};
 use crate::result_folder::hydra_text;
 use anyhow::Context;
 use feedrate_measure::dlio::HydraText;
@@ -31,7 +31,7 @@ pub struct DlioRequest {
     pub warnings: Vec<String>,
 }
 
-/// Function that reads a variable of the environment, for `${oc.env:NAME}`.
+/// Function that reads an environment variable, for `${oc.env:NAME}`.
 pub type ReadVariable = fn(&str) -> Option<String>;
 
 /// A workload with its overrides, as Hydra composes it.
@@ -51,7 +51,7 @@ pub struct Composed {
 }
 
 impl Composed {
-    /// The texts of the files in Hydra's folder.
+    /// Returns the texts of the files in Hydra's folder.
     pub fn hydra_text(&self, request: &DlioRequest) -> HydraText {
         let Composed { name, workload, run_dir, subfolder, .. } = self;
         hydra_text(&request.task, &request.hydra, name, workload, run_dir, subfolder)
@@ -62,21 +62,21 @@ impl Composed {
 ///
 /// # Errors
 /// Fails if the workload does not exist or is invalid.
-pub fn compose(request: &DlioRequest, variable: ReadVariable) -> anyhow::Result<Composed> {
+pub fn compose(request: &DlioRequest, read_variable: ReadVariable) -> anyhow::Result<Composed> {
     let mut warnings = request.warnings.clone();
     let name = request.workload.as_deref().unwrap_or("default");
     let (file, yaml) = find(name, request, &mut warnings)?;
-    let overrides = overrides(&request.overrides, Override::parse_as_hydra)?;
-    let (workload, noted) = workload::parse(&file, &yaml, &overrides, Strictness::Warning)?;
-    warnings.extend(warning_lines(&noted));
+    let overrides = parse_overrides(&request.overrides, Override::parse_as_hydra)?;
+    let (workload, problems) = workload::parse(&file, &yaml, &overrides, Strictness::Warning)?;
+    warnings.extend(warning_lines(&problems));
     let (run_dir_text, subfolder) = hydra_settings(&request.hydra, &mut warnings)?;
-    // With a coarser time, the user intends to use the folder for several runs.
+    // With a coarser time, the user wants the folder to be used for several runs.
     let is_stamped = run_dir_text.contains("${now:") && run_dir_text.contains("%S");
-    let run_dir = PathBuf::from(interpolated(&run_dir_text, &workload, variable)?);
+    let run_dir = PathBuf::from(interpolate(&run_dir_text, &workload, read_variable)?);
     Ok(Composed { name: name.to_string(), workload, warnings, run_dir, is_stamped, subfolder })
 }
 
-/// The warnings among problems, one line each.
+/// Returns the warnings among problems, one line each.
 pub(super) fn warning_lines(problems: &Problems) -> impl Iterator<Item = String> {
     warnings(problems).map(|problem| {
         let text = problem.to_string();
@@ -87,12 +87,12 @@ pub(super) fn warning_lines(problems: &Problems) -> impl Iterator<Item = String>
 /// Hydra's folder in DLIO's default configuration (`configs/config.yaml`).
 const RUN_DIR: &str = "./hydra_log/${workload.model.name}/${now:%Y-%m-%d}-${now:%H-%M-%S}";
 
-/// Whether a bundled workload takes precedence over one of the same name in `--config-dir`, because Hydra searches DLIO's package first.
+/// Whether a bundled workload takes precedence over a file of the same name in `--config-dir`, because Hydra searches DLIO's package first.
 pub fn takes_precedence(name: &str) -> bool {
     bundled::find(name).is_some_and(|bundled| bundled.is_in_dlio)
 }
 
-/// Finds a workload. Returns the name of its file in messages, and its text.
+/// Finds a workload. Returns the name of its file for messages, and its text.
 fn find(
     name: &str,
     request: &DlioRequest,
@@ -112,27 +112,27 @@ fn find(
     let packaged = if config_path.is_some() { &[] } else { WORKLOADS };
     let bundled = packaged.iter().find(|bundled| bundled.name == stem);
     let mut candidates = folders.iter().map(|folder| folder.join(format!("{stem}.yaml")));
-    let users = candidates.find(|path| path.is_file());
-    match (bundled, users) {
-        (Some(bundled), Some(users)) if bundled.is_in_dlio => {
+    let user_file = candidates.find(|path| path.is_file());
+    match (bundled, user_file) {
+        (Some(bundled), Some(user_file)) if bundled.is_in_dlio => {
             warnings.push(format!(
                 "the bundled workload `{stem}` takes precedence over `{}`, as in DLIO; rename the file to use it",
-                users.display()
+                user_file.display()
             ));
             Ok((bundled.file(), bundled.yaml.into()))
         }
-        (_, Some(users)) => {
-            let file = users.display().to_string();
+        (_, Some(user_file)) => {
+            let file = user_file.display().to_string();
             let yaml =
-                read_text(&users).with_context(|| format!("cannot read workload `{file}`"))?;
+                read_text(&user_file).with_context(|| format!("cannot read workload `{file}`"))?;
             Ok((file, yaml))
         }
         (Some(bundled), None) => Ok((bundled.file(), bundled.yaml.into())),
-        (None, None) => Err(unknown(stem, packaged, &folders).into()),
+        (None, None) => Err(unknown_workload(stem, packaged, &folders).into()),
     }
 }
 
-fn unknown(name: &str, packaged: &[Bundled], folders: &[PathBuf]) -> Refusal {
+fn unknown_workload(name: &str, packaged: &[Bundled], folders: &[PathBuf]) -> Refusal {
     let mut names: Vec<String> = packaged.iter().map(|bundled| bundled.name.into()).collect();
     let mut searched =
         Vec::from_iter((!packaged.is_empty()).then(|| "the bundled workloads".to_string()));
@@ -142,7 +142,7 @@ fn unknown(name: &str, packaged: &[Bundled], folders: &[PathBuf]) -> Refusal {
             names.extend(entry.path().file_stem().map(|stem| stem.to_string_lossy().into_owned()));
         }
     }
-    let otherwise = match packaged {
+    let default_hint = match packaged {
         [] => {
             "put `workload/NAME.yaml` into that folder; without `--config-path` the bundled workloads are used"
         }
@@ -151,10 +151,10 @@ fn unknown(name: &str, packaged: &[Bundled], folders: &[PathBuf]) -> Refusal {
         }
     };
     let message = format!("Could not find 'workload/{name}' in {}", searched.join(" and "));
-    Refusal::unknown_name(message, name, names.iter().map(String::as_str), otherwise)
+    Refusal::unknown_name(message, name, names.iter().map(String::as_str), default_hint)
 }
 
-/// The supported settings of Hydra: the folder of the run, and its subfolder. Others are warnings.
+/// Returns the supported settings of Hydra: the folder of the run, and its subfolder. Adds warnings for other settings.
 fn hydra_settings(
     overrides: &[String],
     warnings: &mut Vec<String>,
@@ -163,7 +163,7 @@ fn hydra_settings(
     let mut subfolder = ".hydra".to_string();
     for text in overrides {
         let (key, value) = text.trim_start_matches('+').split_once('=').unwrap_or((text, ""));
-        let value = unquoted(value.trim());
+        let value = unquote(value.trim());
         match key.trim() {
             "hydra.run.dir" if !value.is_empty() => run_dir = value,
             "hydra.output_subdir" if value == "null" => subfolder.clear(),
@@ -180,13 +180,17 @@ fn hydra_settings(
     Ok((run_dir, subfolder))
 }
 
-fn unquoted(text: &str) -> String {
+fn unquote(text: &str) -> String {
     let inner = ['\'', '"'].iter().find_map(|&quote| text.strip_prefix(quote)?.strip_suffix(quote));
     inner.unwrap_or(text).to_string()
 }
 
 /// Replaces `${now:FORMAT}`, `${workload.KEY}`, `${oc.env:NAME}` and `${hydra.job.name}` in a path.
-fn interpolated(text: &str, workload: &Workload, variable: ReadVariable) -> anyhow::Result<String> {
+fn interpolate(
+    text: &str,
+    workload: &Workload,
+    read_variable: ReadVariable,
+) -> anyhow::Result<String> {
     let now = Zoned::now();
     let mut out = String::new();
     let mut rest = text;
@@ -196,7 +200,7 @@ fn interpolated(text: &str, workload: &Workload, variable: ReadVariable) -> anyh
             after.split_once('}').with_context(|| format!("`{text}`: `${{` without its `}}`"))?;
         let known = match inner.split_once(':') {
             Some(("now", format)) => jiff::fmt::strtime::format(format, &now).ok(),
-            Some(("oc.env", name)) => variable(name),
+            Some(("oc.env", name)) => read_variable(name),
             Some(("hydra", "job.name")) => Some("dlio_benchmark".into()),
             _ if inner == "hydra.job.name" => Some("dlio_benchmark".into()),
             _ => inner.strip_prefix("workload.").and_then(|key| match yaml_at(workload, key) {
@@ -225,18 +229,18 @@ mod tests {
         DlioRequest { workload: Some(name.into()), overrides, task, hydra, ..Default::default() }
     }
 
-    fn composed(name: &str, overrides: &[&str]) -> anyhow::Result<Composed> {
+    fn compose_with(name: &str, overrides: &[&str]) -> anyhow::Result<Composed> {
         compose(&request(name, overrides), |_| None)
     }
 
     #[test]
     fn folders_have_dlios_names() {
-        let found = composed("unet3d_h100", &[]).unwrap();
+        let found = compose_with("unet3d_h100", &[]).unwrap();
         let path = found.run_dir.display().to_string();
         let shape: String =
             path.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
         assert_eq!(shape, "./hydra_log/unet0d/0000-00-00-00-00-00");
-        let found = composed(
+        let found = compose_with(
             "default",
             &["++hydra.run.dir=/r/${workload.model.name}/x", "++hydra.output_subdir=dlio_config"],
         );
@@ -244,7 +248,7 @@ mod tests {
         assert_eq!(found.run_dir, PathBuf::from("/r/default/x"));
         assert!(!found.is_stamped);
         assert_eq!(found.subfolder, "dlio_config");
-        assert!(composed("default", &["++hydra.run.dir=${nonsense}"]).is_err());
+        assert!(compose_with("default", &["++hydra.run.dir=${nonsense}"]).is_err());
     }
 
     #[test]
@@ -256,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_search_is_hydras() {
+    fn workloads_are_searched_as_in_hydra() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path().join("workload");
         std::fs::create_dir(&dir).unwrap();
@@ -297,9 +301,9 @@ mod tests {
 
     #[test]
     fn a_plain_override_needs_its_key() {
-        assert!(composed("unet3d_h100", &["workload.train.epochs=2"]).is_ok());
-        let error = composed("unet3d_h100", &["workload.train.nonsense=2"]).err().unwrap();
+        assert!(compose_with("unet3d_h100", &["workload.train.epochs=2"]).is_ok());
+        let error = compose_with("unet3d_h100", &["workload.train.nonsense=2"]).err().unwrap();
         assert!(error.to_string().contains("++workload.train.nonsense=2"), "{error}");
-        assert!(composed("unet3d_h100", &["+workload.train.epochs=2"]).is_err());
+        assert!(compose_with("unet3d_h100", &["+workload.train.epochs=2"]).is_err());
     }
 }

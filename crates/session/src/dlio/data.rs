@@ -15,11 +15,11 @@ use feedrate_spec::plan::{DatasetPlan, Plan, PlanDoubt};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// Name of the doubt about a dataset of which only a part is used.
+/// Name of the doubt that only a part of the dataset was used.
 pub(super) const SUBSET: &str = "dataset_subset";
 
-/// Locks the dataset in `root` for reading, and removes evaluations from the plan if there are no files for them.
-pub(super) fn begin_reading(
+/// Locks the dataset in `root` for reading, and removes the evaluations from the plan if there are no evaluation files.
+pub(super) fn lock_for_reading(
     plan: &mut Plan,
     root: &Path,
     lock: &mut Option<DatasetLock>,
@@ -28,7 +28,7 @@ pub(super) fn begin_reading(
     warnings: &mut Vec<String>,
 ) -> anyhow::Result<()> {
     if !plan.is_checkpoint_only() {
-        *lock = dataset::lock_for(plan, root, LockAccess::Shared, interrupted, listener)?;
+        *lock = dataset::lock_dataset(plan, root, LockAccess::Shared, interrupted, listener)?;
     }
     let storage = storage::open(&plan.storage.kind, root)?;
     let evaluates = plan.evaluation.is_some() && dataset::needs_files(plan, &*storage);
@@ -85,7 +85,7 @@ pub(super) fn choose_existing(
     Ok(Choice { folder, foreign: true, probed_files, found, ..Choice::default() })
 }
 
-/// The reason why the files of `manifest` are not the complete `dataset`; `None` if they are.
+/// Returns the reason why the files of `manifest` are not the complete `dataset`; `None` if they are.
 fn mismatch(manifest: &Manifest, dataset: &DatasetPlan) -> Option<String> {
     let differences = manifest.differences(dataset);
     match manifest.state {
@@ -95,7 +95,7 @@ fn mismatch(manifest: &Manifest, dataset: &DatasetPlan) -> Option<String> {
     }
 }
 
-/// If there are more files than `plan` uses, plans the first ones by name and warns, as DLIO does. Returns the dataset of all files.
+/// If there are more files than `plan` uses, plans the first files by name and warns, as DLIO does. Returns the dataset plan for all files.
 fn use_subset(
     plan: &mut Plan,
     storage: &dyn Storage,
@@ -124,7 +124,7 @@ fn use_subset(
             name: SUBSET.into(),
             evidence: format!("{requested} of {found} {use_name} files were used"),
             advice:
-                "set the number of files to that of existing files, or compare only runs of the same files"
+                "set the number of files to the number of existing files, or compare only runs with the same files"
                     .into(),
         });
     }
@@ -134,8 +134,8 @@ fn use_subset(
     Ok(full_dataset)
 }
 
-/// Chooses `root` for generating the dataset of `plan`, and takes its `lock` if there are locks. A generated dataset with other settings is
-/// to be replaced, since DLIO overwrites files; foreign files are refused.
+/// Chooses `root` for generating the dataset of `plan`, and takes its `lock` if there are locks. Warns about a generated dataset with
+/// other settings, which will be replaced because DLIO overwrites files. Refuses foreign files.
 pub(super) fn choose_for_generation(
     plan: &Plan,
     root: &Path,
@@ -148,16 +148,16 @@ pub(super) fn choose_for_generation(
     let incomplete = dataset::needs_files(plan, &*storage);
     if incomplete && dataset::is_in_folder(plan) {
         refuse_root(root, "`dataset.data_folder`")?;
-        *lock = dataset::lock_for(plan, root, LockAccess::Exclusive, interrupted, listener)?;
+        *lock = dataset::lock_dataset(plan, root, LockAccess::Exclusive, interrupted, listener)?;
     }
-    if incomplete && let Some(older) = dataset_with_other_settings(plan, root)? {
-        removal::check_replacement(&older, &plan.dataset, &*storage).with_context(|| {
+    if incomplete && let Some(existing) = dataset_with_other_settings(plan, root)? {
+        removal::check_replacement(&existing, &plan.dataset, &*storage).with_context(|| {
             format!("cannot replace the dataset with other settings in `{}`", root.display())
         })?;
         warnings.push(format!(
             "the dataset with other settings in `{}` is replaced: {}",
             root.display(),
-            older.differences(&plan.dataset).join("; ")
+            existing.differences(&plan.dataset).join("; ")
         ));
     }
     let folder = root.to_path_buf();
@@ -165,14 +165,14 @@ pub(super) fn choose_for_generation(
 }
 
 /// Removes a dataset with other settings from `root`.
-pub(super) fn remove_other(plan: &Plan, root: &Path) -> anyhow::Result<()> {
-    let Some(older) = dataset_with_other_settings(plan, root)? else { return Ok(()) };
-    removal::remove(&older, &*storage::open(&plan.storage.kind, root)?)
+pub(super) fn remove_other_dataset(plan: &Plan, root: &Path) -> anyhow::Result<()> {
+    let Some(existing) = dataset_with_other_settings(plan, root)? else { return Ok(()) };
+    removal::remove(&existing, &*storage::open(&plan.storage.kind, root)?)
         .with_context(|| format!("cannot remove the dataset in `{}`", root.display()))?;
     Ok(())
 }
 
-/// The manifest of a dataset in `root` whose settings differ from the plan's.
+/// Returns the manifest of a dataset in `root` with other settings than the plan's.
 fn dataset_with_other_settings(plan: &Plan, root: &Path) -> anyhow::Result<Option<Manifest>> {
     let manifest = Manifest::read(&*storage::open(&plan.storage.kind, root)?)?;
     Ok(manifest.filter(|manifest| !manifest.differences(&plan.dataset).is_empty()))

@@ -55,8 +55,8 @@ impl<'a> LogLines<'a> {
         }
     }
 
-    /// The lines of the log that were not reported yet, in its order. New lines need not be at the end, because a background checkpoint is logged
-    /// within its epoch. Equal lines are counted.
+    /// Returns the lines of the log that were not reported yet, in the order of the log. New lines need not be at the end, because a background
+    /// checkpoint is logged within its epoch. Equal lines are counted.
     fn new_lines<'l>(&mut self, log: &'l str) -> Vec<&'l str> {
         let mut level = OUTPUT;
         let mut seen = HashMap::<&str, usize>::new();
@@ -87,11 +87,11 @@ pub(super) struct LogObserver<'a, 'l> {
 }
 
 impl RunObserver for LogObserver<'_, '_> {
-    fn epoch(&mut self, record: &Record) {
+    fn after_epoch(&mut self, record: &Record) {
         self.lines.report(&dlio::log(record, self.invocation, None));
     }
 
-    fn checkpoint(&mut self, record: &Record) {
+    fn after_checkpoint(&mut self, record: &Record) {
         self.lines.report(&dlio::log(record, self.invocation, None));
     }
 }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_hide_lines() {
+    fn lines_below_the_level_are_hidden() {
         let mut lines = LogLines::new(40, None);
         assert!(lines.new_lines("[OUTPUT] x\n[METRIC] y\n[WARNING] z\n").is_empty());
     }

@@ -11,7 +11,7 @@ use crate::agreement::RankArguments;
 use crate::dataset::{self, Choice};
 use crate::execute::{self, Execution};
 use crate::failure::{Interrupted, TooManySteps};
-use crate::launch::{self, LaunchOptions, decided, run_together};
+use crate::launch::{self, LaunchOptions, decide_on_rank_0, run_together};
 use crate::resolve;
 use crate::result_folder::{self, Results, RunFolder};
 use compose::warning_lines;
@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The file name of DLIO's report on a run with this name.
+/// Returns the file name of DLIO's report on a model or workload.
 pub fn report_name(name: &str) -> String {
     format!("DLIO_{}_report.txt", result_folder::file_name(name))
 }
@@ -45,8 +45,8 @@ pub struct DlioSession<'a> {
     pub log_level: u8,
     /// The user's signals.
     pub signals: &'a Signals,
-    /// Reads variables of the environment.
-    pub variable: ReadVariable,
+    /// Reads environment variables.
+    pub read_variable: ReadVariable,
     /// Receives the lines of the log.
     pub listener: &'a Arc<dyn Listener>,
 }
@@ -60,18 +60,20 @@ impl DlioSession<'_> {
         let arguments = || {
             let hydra = [("hydra", Some(self.request.hydra.join(" ")))];
             let workload =
-                compose(self.request, self.variable).map(|composed| Some(composed.workload));
+                compose(self.request, self.read_variable).map(|composed| Some(composed.workload));
             RankArguments::new(self.launch.accelerators_per_rank, hydra).with_workload(workload)
         };
-        run_together(self.launch, self.signals, self.listener, arguments, |comm| self.run_on(comm))
+        run_together(self.launch, self.signals, self.listener, arguments, |comm| {
+            self.run_rank(comm)
+        })
     }
 
-    fn run_on(&self, comm: &Arc<dyn Comm>) -> anyhow::Result<Option<Summary>> {
+    fn run_rank(&self, comm: &Arc<dyn Comm>) -> anyhow::Result<Option<Summary>> {
         let is_first = comm.rank() == 0;
         let signals = self.signals;
         let listener: &dyn Listener = &WithoutProgress(&**self.listener);
         let mut prepared = None;
-        let DlioDecision { generation, run, folder } = decided(&**comm, || {
+        let DlioDecision { generation, run, folder } = decide_on_rank_0(&**comm, || {
             let Prepared { decision, invocation, folder, lock } = self.prepare(comm.size())?;
             prepared = Some((invocation, folder, lock));
             Ok(decision)
@@ -83,13 +85,13 @@ impl DlioSession<'_> {
         let mut lines = LogLines::new(self.log_level, is_first.then_some(listener));
         if let Some((plan, choice)) = &generation {
             let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-            let start = result_folder::wall_now();
+            let start = result_folder::local_time_now();
             invocation.generation = Some((start.clone(), String::new()));
             lines.report(&dlio::generation_log(plan.accelerators, &invocation));
             let generated =
-                dataset::ready(plan, Some(choice.clone()), lock, &ranks, signals, listener)?;
+                dataset::prepare(plan, Some(choice.clone()), lock, &ranks, signals, listener)?;
             lock = generated.and_then(|dataset| dataset.lock);
-            invocation.generation = Some((start, result_folder::wall_now()));
+            invocation.generation = Some((start, result_folder::local_time_now()));
             if is_first {
                 dlio::write_generation(&folder, plan.accelerators, &invocation)?;
             }
@@ -102,7 +104,7 @@ impl DlioSession<'_> {
             choice.incomplete = false;
         }
         let ranks = Ranks::new(Arc::clone(comm), plan.accelerators);
-        let dataset = dataset::ready(&plan, choice, lock, &ranks, signals, listener)?;
+        let dataset = dataset::prepare(&plan, choice, lock, &ranks, signals, listener)?;
         let record = execute::new_record(&plan, dataset.as_ref(), Some(&folder));
         lines.report(&dlio::log(&record, &invocation, None));
         let results = Results { folder, invocation };
@@ -135,7 +137,7 @@ impl DlioSession<'_> {
     fn prepare(&self, processes: u32) -> anyhow::Result<Prepared> {
         let listener = &**self.listener;
         let mut lock = None;
-        let mut composed = compose(self.request, self.variable)?;
+        let mut composed = compose(self.request, self.read_variable)?;
         let root = resolve::data_root(&composed.workload);
         let mut warnings = std::mem::take(&mut composed.warnings);
         let workload = &composed.workload;
@@ -148,17 +150,18 @@ impl DlioSession<'_> {
         };
         let interrupted = &self.signals.interrupted;
         let generates = workload.workflow_generate_data;
-        let has_run = !generates || workload.workflow_train || is_checkpoint_only(workload);
-        let mut run = has_run.then(|| resolve::plan_of(workload, &options)).transpose()?;
+        let includes_run = !generates || workload.workflow_train || is_checkpoint_only(workload);
+        let mut run =
+            includes_run.then(|| resolve::plan_workload(workload, &options)).transpose()?;
         if !generates && let Some((plan, _)) = &mut run {
-            data::begin_reading(plan, &root, &mut lock, interrupted, listener, &mut warnings)?;
+            data::lock_for_reading(plan, &root, &mut lock, interrupted, listener, &mut warnings)?;
         }
         let mut generation = None;
         if generates {
             let generate_options = PlanOptions { generate_only: true, ..options.clone() };
-            let (plan, noted) = resolve::plan_of(workload, &generate_options)?;
+            let (plan, problems) = resolve::plan_workload(workload, &generate_options)?;
             if run.is_none() {
-                warnings.extend(warning_lines(&noted));
+                warnings.extend(warning_lines(&problems));
             }
             let choice = data::choose_for_generation(
                 &plan,
@@ -171,8 +174,8 @@ impl DlioSession<'_> {
             generation = Some((plan, choice));
         }
         let mut planned_run = None;
-        if let Some((mut plan, noted)) = run {
-            warnings.extend(warning_lines(&noted));
+        if let Some((mut plan, problems)) = run {
+            warnings.extend(warning_lines(&problems));
             refuse_too_many_steps(&plan)?;
             let choice = match &generation {
                 _ if plan.is_checkpoint_only() => None,
@@ -193,22 +196,22 @@ impl DlioSession<'_> {
             planned_run.as_ref().and_then(|(plan, _)| empty_evaluations(plan, &composed.workload));
         let invocation =
             Invocation { empty_evaluations, ..invocation(composed, self.request, warnings)? };
-        // This comes after all refusals.
+        // The dataset is removed only when nothing can be refused any more.
         if let Some((plan, Choice { incomplete: true, .. })) = &generation {
-            data::remove_other(plan, &root)?;
+            data::remove_other_dataset(plan, &root)?;
         }
         let decision = DlioDecision { generation, run: planned_run, folder };
         Ok(Prepared { decision, invocation, folder: run_folder, lock })
     }
 
-    /// Number of accelerators: one per process, unless `accelerators_per_rank` or an override of `accelerators` is given.
+    /// Returns the number of accelerators: one per process, unless `accelerators_per_rank` or an override of `accelerators` is given.
     fn accelerators(&self, processes: u32, workload: &Workload) -> Result<Option<u32>, Refusal> {
         let per_rank = self.launch.accelerators_per_rank;
         let mut keys = self.request.overrides.iter().map(|text| text.trim_start_matches('+'));
         let is_given =
             per_rank.is_none() && keys.any(|text| text.starts_with("workload.accelerators="));
-        let all = if is_given { workload.accelerators } else { None };
-        Ok(launch::accelerators(processes, all, per_rank)?.or(Some(processes)))
+        let total = if is_given { workload.accelerators } else { None };
+        Ok(launch::accelerators(processes, total, per_rank)?.or(Some(processes)))
     }
 }
 
@@ -227,13 +230,13 @@ struct Prepared {
 struct DlioDecision {
     /// The dataset to generate.
     generation: Option<(Plan, Choice)>,
-    /// The run after that and its dataset; without a dataset, the run only writes checkpoints.
+    /// The run after the generation, and its dataset; without a dataset, the run only writes checkpoints.
     run: Option<(Plan, Option<Choice>)>,
     /// Folder of the results.
     folder: PathBuf,
 }
 
-/// Creates and locks the folder of this run. Results of other runs in it are moved aside.
+/// Creates and locks the folder of this run. Moves results of other runs in the folder aside.
 fn take_folder(composed: &mut Composed, warnings: &mut Vec<String>) -> anyhow::Result<RunFolder> {
     if composed.is_stamped {
         composed.run_dir = result_folder::make_new(&composed.run_dir)?;
@@ -257,7 +260,7 @@ fn is_checkpoint_only(workload: &Workload) -> bool {
     workload.workflow_checkpoint && counts.iter().any(|count| count.is_some_and(|count| count > 0))
 }
 
-/// The evaluations of the workload, if the plan has no files for them.
+/// Returns the evaluations of the workload if the plan has no files for them.
 fn empty_evaluations(plan: &Plan, workload: &Workload) -> Option<EmptyEvaluations> {
     let is_empty = plan.evaluation.is_none() && !plan.is_checkpoint_only();
     (workload.workflow_evaluation && is_empty).then(|| EmptyEvaluations {
@@ -266,7 +269,7 @@ fn empty_evaluations(plan: &Plan, workload: &Workload) -> Option<EmptyEvaluation
     })
 }
 
-/// The plan for foreign files, with the dataset's subset and the evaluations of `plan`.
+/// Plans the run for foreign files, with the subset of the dataset and the evaluations of `plan`.
 fn plan_for_foreign(
     plan: Plan,
     workload: &Workload,
@@ -274,7 +277,7 @@ fn plan_for_foreign(
 ) -> anyhow::Result<Plan> {
     let mut foreign_workload = workload.clone();
     foreign_workload.dataset_foreign = true;
-    let (mut foreign, _) = resolve::plan_of(&foreign_workload, options)?;
+    let (mut foreign, _) = resolve::plan_workload(&foreign_workload, options)?;
     let DatasetPlan { files_eval, named_train, named_eval, .. } = plan.dataset;
     foreign.dataset = DatasetPlan { files_eval, named_train, named_eval, ..foreign.dataset };
     let subset = plan.doubts.into_iter().filter(|doubt| doubt.name == data::SUBSET);

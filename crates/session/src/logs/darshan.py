@@ -1,11 +1,11 @@
-"""Print a Darshan log as darshan-parser and darshan-dxt-parser do, by the module `darshan` of PyPI: what feedrate reads of it."""
+"""Print the parts of a Darshan log that feedrate reads, formatted like the output of darshan-parser and darshan-dxt-parser. Needs the PyPI package `darshan`."""
 import sys
 
 import darshan.backend.cffi_backend as backend
 
 log = backend.log_open(sys.argv[1])
 if not log or not log["handle"]:
-    sys.exit("it is no log of Darshan, or broken")
+    sys.exit("not a Darshan log, or a damaged one")
 modules = backend.log_get_modules(log)
 names = backend.log_get_name_records(log)
 job = backend.log_get_job(log)
@@ -26,5 +26,5 @@ for module in ("POSIX", "STDIO"):
             print(module, record["rank"], record["id"], counter, value, name, "", "", sep="\t")
 while "DXT_POSIX" in modules and (record := backend.log_get_record(log, "DXT_POSIX", dtype="dict")):
     print(f"# DXT, file_id: {record['id']}, file_name: {names.get(record['id'], '')}")
-    for at, part in enumerate(record["read_segments"]):
-        print(" X_POSIX", record["rank"], "read", at, part["offset"], part["length"], part["start_time"], part["end_time"])
+    for index, segment in enumerate(record["read_segments"]):
+        print(" X_POSIX", record["rank"], "read", index, segment["offset"], segment["length"], segment["start_time"], segment["end_time"])

@@ -13,7 +13,7 @@ use feedrate_spec::workload::yaml_text;
 use serde::Serialize;
 
 /// Alternative extensions of formats: (extension, format).
-const OTHER_NAMES: [(&str, &str); 6] = [
+const EXTENSION_ALIASES: [(&str, &str); 6] = [
     ("jpg", "jpeg"),
     ("h5", "hdf5"),
     ("hdf", "hdf5"),
@@ -25,11 +25,11 @@ const OTHER_NAMES: [(&str, &str); 6] = [
 const PLAIN: &str = "raw";
 /// Maximum `reader.transfer_size`.
 const TRANSFER_MAX: u64 = 64 << 20;
-/// Minimum share of consecutive reads from which the reads count as a stream.
-const STREAM_SHARE: f64 = 0.5;
-/// Minimum share of forward reads from which the reads count as ordered.
-const IN_ORDER: f64 = 0.9;
-/// Number of corrections of the sample size, so that the size of files matches the log.
+/// Minimum share of consecutive reads in a stream.
+const STREAM_SHARE_MIN: f64 = 0.5;
+/// Minimum share of forward reads in ordered reads.
+const ORDERED_SHARE_MIN: f64 = 0.9;
+/// Number of times the sample size is corrected to match the log's file size.
 const LENGTH_CORRECTIONS: usize = 2;
 
 /// A workload that emulates the job of a log.
@@ -58,18 +58,18 @@ impl Emulation {
     pub fn new(name: &str, log: &ImportedLog, found: Option<&FoundFolder>) -> anyhow::Result<Self> {
         let mut assumed = Vec::new();
         let figures = Figures::from_reads_only(&log.record);
-        let is_stream = figures.value(&CONSECUTIVE).is_none_or(|share| share >= STREAM_SHARE);
+        let is_stream = figures.value(&CONSECUTIVE).is_none_or(|share| share >= STREAM_SHARE_MIN);
         let (samples, dataset) = match found {
             Some(found) => (found_samples(&log.job, found, &mut assumed), found.dataset()),
-            None => generated(name, log, is_stream, &mut assumed)?,
+            None => generated_dataset(name, log, is_stream, &mut assumed)?,
         };
-        let yaml = workload(name, log, &dataset, &samples, is_stream, &mut assumed);
-        Ok(Emulation { yaml: comment(name, log, &assumed) + &yaml, assumed })
+        let yaml = workload_text(name, log, &dataset, &samples, is_stream, &mut assumed);
+        Ok(Emulation { yaml: header_comment(name, log, &assumed) + &yaml, assumed })
     }
 }
 
-/// Samples like those of the log, and the section of a dataset whose files have the size of those of the log.
-fn generated(
+/// Chooses samples like the log's, and the section of a generated dataset with files as large as the log's.
+fn generated_dataset(
     name: &str,
     log: &ImportedLog,
     is_stream: bool,
@@ -78,11 +78,11 @@ fn generated(
     let format = choose_format(&log.job, assumed);
     let unique = log.record.epochs[0].files_read.as_ref().map(|files| files.unique_bytes);
     let file_bytes = unique.map_or(log.job.file_bytes, |bytes| bytes as f64 / log.job.files as f64);
-    let samples = samples(&log.job, file_bytes, format, is_stream, assumed);
+    let samples = choose_samples(&log.job, file_bytes, format, is_stream, assumed);
     let mut length = log.job.file_bytes / samples.per_file as f64;
     for _ in 0..LENGTH_CORRECTIONS {
-        let dataset = dataset(name, &log.job, format, &samples, length);
-        let yaml = workload(name, log, &dataset, &samples, is_stream, &mut Vec::new());
+        let dataset = dataset_section(name, &log.job, format, &samples, length);
+        let yaml = workload_text(name, log, &dataset, &samples, is_stream, &mut Vec::new());
         let source = WorkloadSource { name: name.into(), file: format!("{name}.yaml"), yaml };
         let resolved = resolve_source(&source, &Request::for_workload(name))?;
         let estimate = estimate(&resolved.plan);
@@ -91,13 +91,13 @@ fn generated(
             length = (length * log.job.file_bytes / mean_bytes).max(1.0);
         }
     }
-    let dataset = dataset(name, &log.job, format, &samples, length);
+    let dataset = dataset_section(name, &log.job, format, &samples, length);
     Ok((samples, dataset))
 }
 
-/// The format of the job's files.
+/// Returns the format of the job's files.
 fn choose_format(job: &LogJob, assumed: &mut Vec<String>) -> &'static str {
-    let alternative = OTHER_NAMES.iter().find(|(extension, _)| *extension == job.extension);
+    let alternative = EXTENSION_ALIASES.iter().find(|(extension, _)| *extension == job.extension);
     let name = alternative.map_or(job.extension.as_str(), |(_, format)| format);
     let formats = catalog().formats;
     let known = formats.iter().find(|format| {
@@ -116,8 +116,8 @@ fn choose_format(job: &LogJob, assumed: &mut Vec<String>) -> &'static str {
     format
 }
 
-/// The number of samples in a file and in a batch.
-fn samples(
+/// Chooses the number of samples in a file and in a batch.
+fn choose_samples(
     job: &LogJob,
     file_bytes: f64,
     format: &str,
@@ -125,7 +125,7 @@ fn samples(
     assumed: &mut Vec<String>,
 ) -> LogSamples {
     let entry = catalog().format(format).map(|entry| entry.member);
-    // Files of an unknown format could have all abilities.
+    // A file of an unknown format may have any ability.
     let may_have = |ability| entry.is_none_or(|format| format.has(ability));
     let has_many = may_have(Ability::KeepsOpen) && !(may_have(Ability::NeedsPlan) && is_stream);
     let batch_files = job.batch.and_then(|batch| batch.files);
@@ -144,15 +144,15 @@ fn samples(
             batch.bytes,
             1,
             format!(
-                "the sizes of samples in a file are unknown: one for {}, a batch (`--data` detects them)",
+                "the sizes of samples in a file are unknown: one sample for each batch of {} (`--data` detects the sizes)",
                 units::bytes(batch.bytes)
             ),
         ),
         Some(batch) => {
-            let size = (batch.bytes as f64 / read as f64).round().max(1.0) as u64;
+            let batch_size = (batch.bytes as f64 / read as f64).round().max(1.0) as u64;
             (
                 read,
-                size,
+                batch_size,
                 format!("samples of {}, the most frequent size of reads", units::bytes(read)),
             )
         }
@@ -169,13 +169,13 @@ fn samples(
         ),
     };
     assumed.push(assumption);
-    let is_a_read = reads_samples && job.read_bytes == Some(sample);
-    let samples_bytes = if is_a_read { file_bytes } else { job.file_bytes };
+    let is_one_read = reads_samples && job.read_bytes == Some(sample);
+    let samples_bytes = if is_one_read { file_bytes } else { job.file_bytes };
     let per_file = (samples_bytes / sample.max(1) as f64).round().max(1.0) as u64;
-    LogSamples { files: job.files, per_file, batch, read_bytes: is_a_read.then_some(sample) }
+    LogSamples { files: job.files, per_file, batch, read_bytes: is_one_read.then_some(sample) }
 }
 
-/// The samples of files that were examined.
+/// Returns the samples of files that were examined.
 fn found_samples(job: &LogJob, found: &FoundFolder, assumed: &mut Vec<String>) -> LogSamples {
     if job.files != found.files {
         assumed.push(format!(
@@ -196,8 +196,14 @@ fn found_samples(job: &LogJob, found: &FoundFolder, assumed: &mut Vec<String>) -
     LogSamples { files: found.files, per_file: found.samples_per_file, batch, read_bytes: None }
 }
 
-/// The section of a workload's dataset.
-fn dataset(name: &str, job: &LogJob, format: &str, samples: &LogSamples, length: f64) -> String {
+/// Writes the section `dataset` of the workload.
+fn dataset_section(
+    name: &str,
+    job: &LogJob,
+    format: &str,
+    samples: &LogSamples,
+    length: f64,
+) -> String {
     let LogSamples { files, per_file, read_bytes, .. } = samples;
     let mut yaml = format!(
         "dataset:\n  data_folder: {folder}\n  format: {format}\n  num_files_train: {files}\n  \
@@ -215,7 +221,7 @@ fn dataset(name: &str, job: &LogJob, format: &str, samples: &LogSamples, length:
     yaml
 }
 
-fn workload(
+fn workload_text(
     name: &str,
     log: &ImportedLog,
     dataset: &str,
@@ -229,8 +235,7 @@ fn workload(
     // With fewer samples than ranks, some ranks would have none.
     let ranks = if reads_all { job.ranks } else { job.ranks.clamp(1, all_samples.max(1)) };
     if ranks < job.ranks {
-        assumed
-            .push(format!("{} have too few samples: {ranks}", units::counted(job.ranks, "rank")));
+        assumed.push(format!("too few samples for {}: {ranks}", units::counted(job.ranks, "rank")));
     }
     let mut yaml = format!(
         "model:\n  name: {name}\n\nframework: pytorch\naccelerators: {ranks}\n\nworkflow:\n  train: True\n\n\
@@ -265,11 +270,12 @@ fn workload(
         }
         None => {}
     }
-    let is_in_order = Figures::from_reads_only(&log.record).value(&SEQUENTIAL) >= Some(IN_ORDER);
+    let is_in_order =
+        Figures::from_reads_only(&log.record).value(&SEQUENTIAL) >= Some(ORDERED_SHARE_MIN);
     if samples.per_file > 1 && !is_stream && !is_in_order {
         yaml += "  sample_shuffle: seed\n";
     }
-    yaml += &sharing(job, ranks, assumed);
+    yaml += &shared_reads_setting(job, ranks, assumed);
     let epochs = job.epochs.unwrap_or_else(|| {
         assumed.push("the number of epochs is unknown: one".into());
         1
@@ -286,8 +292,8 @@ fn workload(
     yaml
 }
 
-/// The setting for samples that several ranks read; empty without such samples.
-fn sharing(job: &LogJob, ranks: u64, assumed: &mut Vec<String>) -> String {
+/// Writes the setting for samples that several ranks read; empty if there are none.
+fn shared_reads_setting(job: &LogJob, ranks: u64, assumed: &mut Vec<String>) -> String {
     let Some(readers) = job.ranks_each.filter(|readers| ranks > 1 && *readers > 1.0) else {
         return String::new();
     };
@@ -310,8 +316,8 @@ fn is_mapped(log: &ImportedLog) -> bool {
     log.job.mapped_bytes > io.read_bytes
 }
 
-/// The comment at the start of the workload.
-fn comment(name: &str, log: &ImportedLog, assumed: &[String]) -> String {
+/// Writes the comment at the start of the workload.
+fn header_comment(name: &str, log: &ImportedLog, assumed: &[String]) -> String {
     let mut text =
         format!("# The I/O of `{}`, from a log of {}.\n", name.escape_default(), log.kind);
     if log.job.compute_ns.is_some() {
@@ -329,11 +335,11 @@ mod tests {
     use feedrate_results::logs::LogBatch;
 
     #[test]
-    fn reads_of_different_sizes_only_determine_batches() {
+    fn reads_of_different_sizes_determine_only_batches() {
         let mut job = LogJob { files: 4, file_bytes: 10e9, ..LogJob::default() };
         job.batch = Some(LogBatch { files: None, bytes: 100_000_000 });
         let numbers = |job: &LogJob| {
-            let found = samples(job, job.file_bytes, "hdf5", false, &mut Vec::new());
+            let found = choose_samples(job, job.file_bytes, "hdf5", false, &mut Vec::new());
             (found.per_file, found.batch)
         };
         assert_eq!(numbers(&job), (100, 1));

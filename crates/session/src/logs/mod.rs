@@ -1,5 +1,5 @@
-//! Imports logs of other programs' I/O: finds their files, and passes their text, or the output of a program that prints them, to the reader
-//! of their kind.
+//! Imports logs of other programs' I/O. Finds the files of a log, and passes their text, or the output of a program that prints them, to the
+//! reader for this kind of log.
 
 mod emulation;
 
@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 
-/// Number of bytes at the start of a log by which its kind is recognised.
+/// Number of bytes at the start of a log that are searched for its kind.
 const HEAD_BYTES: u64 = 64 << 10;
 /// Maximum number of files of one log.
 const FILES_MAX: usize = 1000;
-/// Maximum bytes of a program's messages that are kept.
-const MESSAGES_BYTES: u64 = 4 << 10;
+/// Number of bytes of a program's messages that are kept.
+const MESSAGE_BYTES_MAX: u64 = 4 << 10;
 /// First bytes of gzip files.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
@@ -29,7 +29,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// Fails if there is no such log, or if it cannot be read.
 pub fn import(path: &Path) -> anyhow::Result<ImportedLog> {
     let files = log_files(path);
-    let Some(kind) = files.first().and_then(|file| kind_of_file(file)) else {
+    let Some(kind) = files.first().and_then(|file| detect_file_kind(file)) else {
         let exists = !files.is_empty() || path.exists();
         return refuse(
             if exists {
@@ -46,26 +46,27 @@ pub fn import(path: &Path) -> anyhow::Result<ImportedLog> {
             format!("give at most {FILES_MAX} files, of a part of the job"),
         );
     }
-    let read = match kind.input {
+    let imported = match kind.input {
         Input::Text => {
-            let parts: io::Result<Vec<LogPart>> = files.iter().map(|file| part(file)).collect();
+            let parts: io::Result<Vec<LogPart>> =
+                files.iter().map(|file| open_part(file)).collect();
             parts.map_err(LogError::from).and_then(|parts| kind.import(parts))
         }
-        Input::Programs(programs) => return read_by_programs(kind, programs, &files),
+        Input::Programs(programs) => return import_by_programs(kind, programs, &files),
     };
-    read.map_err(|error| refusal(path, &error))
+    imported.map_err(|error| refusal(path, &error))
 }
 
 /// Whether a path is a log, rather than a result.
 pub fn is_log(path: &Path) -> bool {
-    log_files(path).first().and_then(|file| kind_of_file(file)).is_some()
+    log_files(path).first().and_then(|file| detect_file_kind(file)).is_some()
 }
 
 fn refusal(path: &Path, error: &LogError) -> anyhow::Error {
     Refusal::new(format!("`{}`: {error}", path.display()), error.hint()).into()
 }
 
-/// The files of a log, sorted by name.
+/// Returns the files of a log, sorted by name.
 fn log_files(path: &Path) -> Vec<PathBuf> {
     if path.is_file() {
         return vec![path.into()];
@@ -99,15 +100,15 @@ fn log_files(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn kind_of_file(file: &Path) -> Option<&'static LogKind> {
+fn detect_file_kind(file: &Path) -> Option<&'static LogKind> {
     let mut head = Vec::new();
-    // The readable start of a damaged file suffices.
-    let _ = text_of(file).ok()?.take(HEAD_BYTES).read_to_end(&mut head);
+    // The readable start of a damaged file is enough.
+    let _ = open_text(file).ok()?.take(HEAD_BYTES).read_to_end(&mut head);
     detect_kind(&file.file_name()?.to_string_lossy(), &String::from_utf8_lossy(&head))
 }
 
 /// Opens the text of a file, which may be compressed by gzip.
-fn text_of(file: &Path) -> io::Result<Box<dyn BufRead>> {
+fn open_text(file: &Path) -> io::Result<Box<dyn BufRead>> {
     let mut bytes = BufReader::new(File::open(file)?);
     if bytes.fill_buf()?.starts_with(&GZIP) {
         return Ok(Box::new(BufReader::new(MultiGzDecoder::new(bytes))));
@@ -115,9 +116,9 @@ fn text_of(file: &Path) -> io::Result<Box<dyn BufRead>> {
     Ok(Box::new(bytes))
 }
 
-fn part(file: &Path) -> io::Result<LogPart<'static>> {
+fn open_part(file: &Path) -> io::Result<LogPart<'static>> {
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(LogPart { name, text: text_of(file)? })
+    Ok(LogPart { name, text: open_text(file)? })
 }
 
 /// Python script that prints a log if Darshan's programs are not installed.
@@ -131,8 +132,8 @@ struct Printer {
 }
 
 impl Printer {
-    /// Starts `program` with these arguments and the log. The working directory is the root folder, because Python would import modules from
-    /// an untrusted folder.
+    /// Starts `program` with these arguments and the log. Its working directory is `/`, because Python would import modules from the current
+    /// folder, which is not trusted.
     fn start(program: &str, arguments: &[&str], log: &Path) -> io::Result<Self> {
         let mut command = Command::new(program);
         command.args(arguments).arg(std::path::absolute(log)?).current_dir("/");
@@ -142,8 +143,8 @@ impl Printer {
         let messages = std::thread::spawn(move || {
             let mut text = String::new();
             if let Some(stderr) = &mut stderr {
-                // An error only loses the messages.
-                let _ = stderr.take(MESSAGES_BYTES).read_to_string(&mut text);
+                // After an error, only the messages are missing.
+                let _ = stderr.take(MESSAGE_BYTES_MAX).read_to_string(&mut text);
                 let _ = io::copy(stderr, &mut io::sink());
             }
             text
@@ -151,14 +152,14 @@ impl Printer {
         Ok(Printer { name: program.into(), child, messages })
     }
 
-    /// The printed text.
-    fn part(&mut self) -> Option<LogPart<'static>> {
+    /// Returns the printed text.
+    fn output(&mut self) -> Option<LogPart<'static>> {
         let text = self.child.stdout.take()?;
         Some(LogPart { name: self.name.clone(), text: Box::new(BufReader::new(text)) })
     }
 
     /// Waits for the end of the program. Returns a message if it failed.
-    fn failure(mut self) -> Option<String> {
+    fn wait(mut self) -> Option<String> {
         let has_failed = !self.child.wait().is_ok_and(|status| status.success());
         let text = self.messages.join().unwrap_or_default();
         let last_line = text.lines().rev().find(|line| !line.trim().is_empty());
@@ -168,7 +169,7 @@ impl Printer {
 }
 
 /// Imports a log with the programs that print it, or with Python if they are not installed.
-fn read_by_programs(
+fn import_by_programs(
     kind: &LogKind,
     programs: &[&str],
     files: &[PathBuf],
@@ -185,9 +186,9 @@ fn read_by_programs(
             Err(error) => return Err(error.into()),
         }
     }
-    let parts = printers.iter_mut().filter_map(Printer::part).collect();
+    let parts = printers.iter_mut().filter_map(Printer::output).collect();
     let imported = kind.import(parts);
-    let failed: Vec<String> = printers.into_iter().filter_map(Printer::failure).collect();
+    let failed: Vec<String> = printers.into_iter().filter_map(Printer::wait).collect();
     let path = files.first().map_or(Path::new(""), PathBuf::as_path);
     match failed.first() {
         Some(message) if message.contains("No module named 'darshan'") => {

@@ -119,7 +119,7 @@ impl ScaleForecast {
             overrides: largest.added(),
             notes: largest.notes.clone(),
             max_reason: largest.max_reason.clone(),
-            place: room::place(&last, root),
+            place: room::describe_location(&last, root),
         })
     }
 }

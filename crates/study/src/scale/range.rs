@@ -158,7 +158,7 @@ impl<'a> SearchRange<'a> {
             return Ok(None);
         }
         // The first run refuses an invalid folder.
-        let folder = dataset::folder(&plan, &self.resolved.data_root).ok();
+        let folder = dataset::dataset_folder(&plan, &self.resolved.data_root).ok();
         let absolute = folder.map(std::path::absolute).transpose()?;
         Ok(absolute.and_then(|folder| folder.parent().map(Path::to_path_buf)))
     }
@@ -242,7 +242,7 @@ impl<'a> SearchRange<'a> {
                 return Ok(true);
             }
             Ok((_, Some(short))) => {
-                let spare = if short.is_of_storage() {
+                let spare = if short.is_limited_by_storage() {
                     ", with the smaller dataset and a tenth of the space kept free"
                 } else {
                     ""
@@ -321,13 +321,13 @@ impl<'a> SearchRange<'a> {
 
     /// Bytes that the next run generates.
     pub fn to_generate_bytes(&self) -> anyhow::Result<u64> {
-        Ok(room::to_generate_bytes(&self.plan(self.max)?, &self.resolved.data_root))
+        Ok(room::missing_bytes(&self.plan(self.max)?, &self.resolved.data_root))
     }
 
     /// Bytes of the dataset that the search has to generate, or generated before a restart.
     fn bytes_generated_for_search(&self) -> anyhow::Result<u64> {
         let plan = self.plan(self.max)?;
-        let folder = dataset::folder(&plan, &self.resolved.data_root);
+        let folder = dataset::dataset_folder(&plan, &self.resolved.data_root);
         let absolute = folder.ok().and_then(|folder| std::path::absolute(folder).ok());
         if absolute.is_some_and(|folder| self.made.contains(&folder)) {
             return Ok(catalog::estimate(&plan).file_bytes);
@@ -403,8 +403,8 @@ impl<'a> SearchRange<'a> {
             return Ok(None);
         }
         let max_data_bytes = self.options.max_data_bytes;
-        let beyond_bytes = max_data_bytes.map(|max| max.saturating_sub(self.generated_bytes));
-        let reserved = Reserved { taken_bytes: self.used_bytes, part, beyond_bytes };
+        let limit_bytes = max_data_bytes.map(|max| max.saturating_sub(self.generated_bytes));
+        let reserved = Reserved { taken_bytes: self.used_bytes, part, limit_bytes };
         Ok(room::shortage(&self.plan(number)?, &self.resolved.data_root, &reserved))
     }
 
@@ -413,12 +413,15 @@ impl<'a> SearchRange<'a> {
         let mut data = self.user.clone();
         data.accelerators = self.resolved.plan.accelerators.into();
         let scale = room::fitting_scale(&data, short.free_bytes);
-        let remedy = if short.is_of_storage() { "free space there" } else { "raise `--max-data`" };
+        let remedy =
+            if short.is_limited_by_storage() { "free space there" } else { "raise `--max-data`" };
         let hint = match scale {
             Some(scale) if !is_given(&data, FILES) => format!(
                 "{remedy}, or include the start of each run: `--response au_all_steps --scale {scale}` fits"
             ),
-            _ if short.is_of_storage() => "free space there, or point `--data` elsewhere".into(),
+            _ if short.is_limited_by_storage() => {
+                "free space there, or point `--data` elsewhere".into()
+            }
             _ => remedy.into(),
         };
         Refusal::new(format!("for {}, {short}", self.words(self.options.from)), hint)

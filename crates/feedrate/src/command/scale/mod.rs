@@ -129,7 +129,7 @@ pub(super) fn scale(arguments: &ScaleArguments) -> anyhow::Result<Exit> {
         let files = units::counted(dataset.files, "file");
         let bytes = units::bytes(dataset.bytes);
         let enough = range.words(range.max);
-        let place = room::place(&range.plan(range.max)?, &range.resolved.data_root);
+        let place = room::describe_location(&range.plan(range.max)?, &range.resolved.data_root);
         messages::note(format!("data: {files}, {bytes}, enough for {enough}, in {place}"));
     }
     let root = result_folder::root(arguments.results.as_deref(), &range.resolved.workload)?;
