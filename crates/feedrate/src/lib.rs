@@ -19,7 +19,7 @@ mod command;
 use clap::FromArgMatches;
 use command::Arguments;
 use exit::Exit;
-use feedrate_run::comm::mpi::{self, Launched};
+use feedrate_run::comm::mpi::{self, LaunchedRank};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -67,6 +67,6 @@ fn environment_variable(name: &str) -> Option<String> {
 }
 
 /// Rank and size that a launcher (mpirun, srun) gave this process; `None` without a launcher.
-fn launched() -> Option<Launched> {
-    mpi::launched(environment_variable)
+fn launched() -> Option<LaunchedRank> {
+    mpi::detect_launcher(environment_variable)
 }

@@ -23,7 +23,7 @@ impl<T: Send + 'static> AbandonableTask<T> {
     /// The thread could not be started.
     pub(crate) fn start(work: impl FnOnce() -> T + Send + 'static) -> io::Result<Self> {
         let (sender, ended) = mpsc::channel();
-        let thread = Builder::new().name("aside".into()).spawn(move || {
+        let thread = Builder::new().name("abandonable".into()).spawn(move || {
             // Dropped when the work ends or panics.
             let _sender: mpsc::Sender<()> = sender;
             work()
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hanging_work_is_abandoned_when_leave_is_set() {
+    fn hanging_work_is_abandoned_when_the_flag_is_set() {
         let abandon = AtomicBool::new(false);
         assert_eq!(run_abandonable(&abandon, || 7).unwrap(), Some(7));
         let (_never, hangs) = mpsc::channel::<()>();

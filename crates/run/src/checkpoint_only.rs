@@ -1,4 +1,4 @@
-//! Runs without training: writes a number of checkpoints, then reads a number of them back, each after a wait.
+//! Runs without training: writes a number of checkpoints, then reads a number of them back. It waits before each.
 
 use crate::checkpoint::{self, CheckpointDue, CheckpointError, Saver};
 use crate::driver::RunError;
@@ -21,7 +21,7 @@ impl Session<'_> {
     /// Writes and reads all checkpoints of `plan` and records them in one epoch without steps.
     ///
     /// # Errors
-    /// A checkpoint could not be written or read; the record then holds those before it.
+    /// A checkpoint could not be written or read; the record then has the earlier ones.
     pub fn write_checkpoints(
         &mut self,
         plan: &CheckpointPlan,
@@ -32,13 +32,13 @@ impl Session<'_> {
         let mut epoch = EpochRecord {
             number: EPOCH,
             start_ns: now_ns,
-            started: (self.wall)(self.clock.wall_at(now_ns)),
+            started: (self.format_time)(self.clock.wall_at(now_ns)),
             accelerators: vec![AcceleratorEpoch::default(); record.plan.accelerators as usize],
             ..EpochRecord::default()
         };
         self.end_epoch(&mut epoch, now_ns);
         record.epochs.push(epoch);
-        let outcome = self.checkpoints(plan, record);
+        let outcome = self.run_checkpoints(plan, record);
         self.notify_others(&outcome);
         let host = sampler.finish();
         let hosts = match outcome {
@@ -57,7 +57,7 @@ impl Session<'_> {
         self.end(outcome, record)
     }
 
-    fn checkpoints(
+    fn run_checkpoints(
         &mut self,
         plan: &CheckpointPlan,
         record: &mut Record,
@@ -75,13 +75,13 @@ impl Session<'_> {
             if self.is_interrupted() {
                 return Ok(RunOutcome::Interrupted);
             }
-            let done = TimelineSampler::sample_separately(self.timeline, || match kind {
+            let checkpoint = TimelineSampler::sample_separately(self.timeline, || match kind {
                 CheckpointKind::Save => self.write(&mut saver, number),
                 CheckpointKind::Load => self.read_back(plan, number).map(Some),
             })?;
-            if let (Some(epoch), Some(done)) = (record.epochs.last_mut(), done) {
-                self.end_epoch(epoch, done.end_ns);
-                epoch.checkpoints.push(done);
+            if let (Some(epoch), Some(checkpoint)) = (record.epochs.last_mut(), checkpoint) {
+                self.end_epoch(epoch, checkpoint.end_ns);
+                epoch.checkpoints.push(checkpoint);
                 self.signals.live.step.fetch_add(1, Relaxed);
                 (self.on_progress)(record);
             }
@@ -91,11 +91,11 @@ impl Session<'_> {
 
     fn end_epoch(&self, epoch: &mut EpochRecord, now_ns: u64) {
         epoch.end_ns = now_ns;
-        epoch.ended = (self.wall)(self.clock.wall_at(now_ns));
+        epoch.ended = (self.format_time)(self.clock.wall_at(now_ns));
     }
 
     fn write(&self, saver: &mut Saver, number: u64) -> Result<Option<CheckpointRecord>, RunError> {
-        // No process begins while another still waits or evicts.
+        // No process begins while another one still waits or evicts files.
         self.ranks.comm.barrier()?;
         saver.save(CheckpointDue { epoch: EPOCH, steps: number, step: number })?;
         saver.finish()?;

@@ -39,12 +39,12 @@ impl Clock {
         self.origin.elapsed().as_nanos() as u64
     }
 
-    /// Returns the wall-clock time at `ns`, by the wall clock as it was set at the start.
+    /// Returns the wall-clock time at `ns`, ignoring changes of the wall clock since the start.
     pub fn wall_at(&self, ns: u64) -> SystemTime {
         self.wall_origin + Duration::from_nanos(ns)
     }
 
-    /// Returns by how much the wall clock was set forward (or back, if negative) since the start.
+    /// Returns by how much the wall clock was set forward since the start; negative if it was set back.
     pub fn wall_step_ns(&self) -> i64 {
         let expected = self.wall_at(self.now_ns());
         match SystemTime::now().duration_since(expected) {

@@ -58,13 +58,13 @@ mod tests {
     fn concurrent_permits_are_limited() {
         let gate = Gate::new(2);
         let inside = AtomicU32::new(0);
-        let most = AtomicU32::new(0);
+        let max_inside = AtomicU32::new(0);
         std::thread::scope(|scope| {
             for _ in 0..6 {
                 scope.spawn(|| {
                     for _ in 0..500 {
                         let permit = gate.enter();
-                        most.fetch_max(inside.fetch_add(1, SeqCst) + 1, SeqCst);
+                        max_inside.fetch_max(inside.fetch_add(1, SeqCst) + 1, SeqCst);
                         std::thread::yield_now();
                         inside.fetch_sub(1, SeqCst);
                         drop(permit);
@@ -72,12 +72,12 @@ mod tests {
                 });
             }
         });
-        assert!((1..=2).contains(&most.load(SeqCst)), "{most:?}");
+        assert!((1..=2).contains(&max_inside.load(SeqCst)), "{max_inside:?}");
         let tickets = gate.tickets();
         assert_eq!((tickets.next, tickets.served), (3000, 3002));
     }
 
-    /// A thread that leaves and enters again at once is queued behind those that waited.
+    /// A thread that leaves and enters again at once is queued behind the waiting threads.
     #[test]
     fn permits_are_granted_in_the_order_of_arrival() {
         let gate = Gate::new(1);

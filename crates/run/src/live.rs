@@ -1,11 +1,11 @@
-//! State shared between a run and its caller: stop requests in one direction, live figures in the other. All of it is atomic; the
+//! State shared between a run and its caller: stop requests in one direction, live figures in the other. All state is atomic, so the
 //! run never waits for a reader.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 
-/// The phase a run is in.
+/// Phase of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum LivePhase {
@@ -81,14 +81,14 @@ impl Live {
     }
 
     /// Sets the phase.
-    pub fn enter(&self, phase: LivePhase) {
+    pub fn set_phase(&self, phase: LivePhase) {
         self.phase.store(phase as u8, Relaxed);
     }
 
-    /// Runs `act` in `phase`, then restores the previous phase.
-    pub fn during<T>(&self, phase: LivePhase, act: impl FnOnce() -> T) -> T {
+    /// Runs `work` in `phase`, then restores the previous phase.
+    pub fn during<T>(&self, phase: LivePhase, work: impl FnOnce() -> T) -> T {
         let before = self.phase.swap(phase as u8, Relaxed);
-        let result = act();
+        let result = work();
         self.phase.store(before, Relaxed);
         result
     }

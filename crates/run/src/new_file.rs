@@ -1,5 +1,5 @@
-//! Output files that appear under their name only when they are complete. A file that is never completed is removed; an existing file
-//! is never replaced.
+//! Output files that get their final name only when they are complete. A file that is never completed is removed. An existing file is
+//! never replaced.
 
 use feedrate_measure::record::file::create_part_of;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -27,7 +27,7 @@ impl NewFile {
         Ok(NewFile { file: file.into(), part, output })
     }
 
-    /// Renames the file to its final name; fails if that name was taken meanwhile.
+    /// Renames the file to its final name. Fails if a file of this name exists now.
     pub(crate) fn persist(&self) -> io::Result<()> {
         let renamed = renameat_with(CWD, &self.part, CWD, &self.file, RenameFlags::NOREPLACE);
         match renamed {

@@ -4,9 +4,9 @@
 /// A finished operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedOp {
-    /// The kind of call.
+    /// Kind of the operation.
     pub kind: OpKind,
-    /// Number of the file; each part of a multi-file format has a number.
+    /// Number of the file. Each file of a multi-file format has a number.
     pub part: u64,
     /// Start, since the start of the run.
     pub start_ns: u64,
@@ -20,7 +20,7 @@ pub struct LoggedOp {
 
 /// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum OpKind {
     Open,
     Length,

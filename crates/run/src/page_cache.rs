@@ -1,6 +1,6 @@
-//! Manages the kernel's caches of a dataset: its bytes in the page cache, and its dentries and inodes. Before an epoch they are emptied
-//! or filled as configured. Afterwards residency is measured on a sample of the files, since opening all of them would fill the metadata
-//! caches. An epoch that began in another state than configured is doubted.
+//! Manages the kernel's caches of a dataset: its bytes in the page cache, and its dentries and inodes. Before an epoch, it empties or
+//! fills them as configured. After the epoch, it measures residency on a sample of the files, because opening all files would fill the
+//! metadata caches. An epoch that began in another state than configured raises a doubt.
 
 #[cfg(test)]
 mod tests;
@@ -21,18 +21,18 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Files read into the page cache concurrently; small files would otherwise be limited by the latency of opening them.
+/// Number of files that are read into the page cache concurrently. Reading small files one by one would take as long as opening them.
 const WARM_THREADS: usize = 8;
 /// Resident share of the dataset from which the page cache counts as warm. It is below 1 because the kernel reclaims a few pages.
 const WARM_SHARE_MIN: f64 = 0.95;
 
 /// Upper limit of the files sampled for residency.
 const SAMPLED_FILES_MAX: u64 = 1000;
-/// One file in this many is sampled if the cache is used as it is, since opening more would change its metadata caches.
+/// One file in this many is sampled if the cache is used as it is. Opening more files would change the metadata caches.
 const SAMPLED_FILES_INTERVAL: u64 = 100;
 /// Lower limit of the files sampled for residency.
 const SAMPLED_FILES_MIN: u64 = 10;
-/// Seed of the sample. It is fixed: later epochs sample files that were opened before.
+/// Seed of the sample. It is fixed, so that later epochs sample files that were already opened.
 const SAMPLE_SEED: u64 = 0x5eed;
 
 /// Files opened on this machine before the first epoch.
@@ -52,15 +52,15 @@ pub(crate) struct PageCache {
     storage: Arc<dyn Storage>,
     wanted: Cache,
     interrupted: Arc<AtomicBool>,
-    /// Whether this process prepares and measures the caches for its machine; one process on each machine does.
+    /// Whether this process is the one that prepares and measures the caches of its machine.
     pub(crate) is_responsible: bool,
-    /// Opens not recorded yet, and the files opened since the last drop of dentries and inodes.
+    /// Opens that were not recorded yet, and files opened since the last drop of dentries and inodes.
     pub(crate) preparation: Preparation,
     drop_metadata: Box<DropMetadata>,
     /// Files whose residency is measured.
     sample: Vec<u64>,
     /// Residency at the end of the previous epoch.
-    last: Option<Residency>,
+    last_residency: Option<Residency>,
     /// Size of all training files; measured only if the first epoch has to start with a warm cache.
     file_bytes: Option<u64>,
 }
@@ -144,7 +144,7 @@ impl PageCache {
             preparation: Preparation::default(),
             drop_metadata: Box::new(system::drop_metadata),
             sample,
-            last: None,
+            last_residency: None,
             file_bytes: None,
         }
     }
@@ -155,14 +155,14 @@ impl PageCache {
         if !self.is_responsible {
             return Ok(CacheBefore::default());
         }
-        match (self.wanted, self.last) {
+        match (self.wanted, self.last_residency) {
             (Cache::Cold, _) => self.for_each_file(1, |storage, path| storage.evict(path))?,
             (Cache::Warm, None) => {
                 self.for_each_file(WARM_THREADS, |storage, path| storage.warm(path))?;
             }
             _ => {}
         }
-        let residency = match self.last {
+        let residency = match self.last_residency {
             Some(last) if self.wanted != Cache::Cold => last,
             _ => self.measure_residency(),
         };
@@ -179,33 +179,33 @@ impl PageCache {
         })
     }
 
-    /// Calls `act` with the path of every file.
+    /// Calls `work` with the path of every file.
     fn for_each_file(
         &mut self,
         threads: usize,
-        act: fn(&dyn Storage, &str) -> Result<(), StorageError>,
+        work: fn(&dyn Storage, &str) -> Result<(), StorageError>,
     ) -> Result<(), StorageError> {
         self.preparation.opens += self.layout.files();
         self.preparation.opened_files = self.layout.files_train();
         let watch = Watch::new(&|_, _| {}, &self.interrupted);
         walk::for_each(self.layout.files(), threads, &watch, String::new, |path, file| {
             self.layout.write_path(file, path);
-            act(&*self.storage, path)
+            work(&*self.storage, path)
         })
     }
 
     /// Measures residency after an epoch in which this process read `files_read` files.
-    pub(crate) fn after(&mut self, files_read: Option<u64>) -> CacheAfter {
+    pub(crate) fn measure_after(&mut self, files_read: Option<u64>) -> CacheAfter {
         if !self.is_responsible {
             return CacheAfter::default();
         }
         let opened_files = &mut self.preparation.opened_files;
         *opened_files = (*opened_files).max(files_read.unwrap_or(0));
-        if self.wanted == Cache::Warm && self.last.is_none() {
+        if self.wanted == Cache::Warm && self.last_residency.is_none() {
             self.file_bytes = self.extrapolate(|path| self.storage.stat(path)).unwrap_or_default();
         }
         let residency = self.measure_residency();
-        self.last = Some(residency);
+        self.last_residency = Some(residency);
         CacheAfter { opens: std::mem::take(&mut self.preparation.opens), bytes: residency.bytes }
     }
 
@@ -221,7 +221,7 @@ impl PageCache {
         if self.sample.is_empty() || !has_cache() {
             return Residency::default();
         }
-        // Counted as opens but not as opened files: in a small dataset they alone would exceed the threshold of the doubt.
+        // Sampled files count as opens, but not as opened files: in a small dataset they alone would exceed the threshold of the doubt.
         self.preparation.opens += sampled_files.get();
         let sampled_share = sampled_files.get() as f64 / self.layout.files_train() as f64;
         Residency { bytes, sampled_share }
@@ -243,24 +243,28 @@ impl PageCache {
         Ok((!self.sample.is_empty()).then(|| (sum as f64 / share) as u64))
     }
 
-    /// Returns the doubts of an epoch whose page cache was not in the configured state.
+    /// Returns the doubts about an epoch that did not begin with the configured page cache.
     pub(crate) fn doubts(&self, epoch: &EpochRecord, machines: &[System]) -> Vec<PlanDoubt> {
         match self.wanted {
-            Cache::Cold => not_cold(epoch, machines, self.cold_bytes_max()),
-            Cache::Warm if epoch.number == 1 => not_warm(epoch, machines, self.file_bytes),
+            Cache::Cold => not_cold_doubts(epoch, machines, self.cold_bytes_max()),
+            Cache::Warm if epoch.number == 1 => not_warm_doubts(epoch, machines, self.file_bytes),
             Cache::AsIs | Cache::Warm => Vec::new(),
         }
     }
 
-    /// Resident bytes up to which the page cache counts as cold: a thousandth of the dataset, since the kernel may keep a few pages.
+    /// Returns the maximum resident bytes of a cold page cache: a thousandth of the dataset, because the kernel may keep a few pages.
     fn cold_bytes_max(&self) -> u64 {
         let payload = self.layout.sum(self.layout.files_train(), FileShape::payload_bytes);
         (payload / 1000) as u64
     }
 }
 
-/// Doubts the machines that had more than `cold_bytes_max` of the dataset in the page cache when the epoch began.
-fn not_cold(epoch: &EpochRecord, machines: &[System], cold_bytes_max: u64) -> Vec<PlanDoubt> {
+/// Returns doubts about the machines that had more than `cold_bytes_max` of the dataset in the page cache when the epoch began.
+fn not_cold_doubts(
+    epoch: &EpochRecord,
+    machines: &[System],
+    cold_bytes_max: u64,
+) -> Vec<PlanDoubt> {
     let doubt = PlanDoubt {
         name: "not_cold".into(),
         evidence: "of the dataset".into(),
@@ -269,20 +273,25 @@ fn not_cold(epoch: &EpochRecord, machines: &[System], cold_bytes_max: u64) -> Ve
     doubts_outside(epoch, machines, 0..=cold_bytes_max, &doubt)
 }
 
-/// Doubts the machines that had less than [`WARM_SHARE_MIN`] of `file_bytes` in the page cache when the epoch began.
-fn not_warm(epoch: &EpochRecord, machines: &[System], file_bytes: Option<u64>) -> Vec<PlanDoubt> {
-    let enough = file_bytes.map_or(u64::MAX, |bytes| (bytes as f64 * WARM_SHARE_MIN) as u64);
-    let all = file_bytes.map_or("unknown size".into(), units::bytes);
+/// Returns doubts about the machines that had less than [`WARM_SHARE_MIN`] of `file_bytes` in the page cache when the epoch began.
+fn not_warm_doubts(
+    epoch: &EpochRecord,
+    machines: &[System],
+    file_bytes: Option<u64>,
+) -> Vec<PlanDoubt> {
+    let warm_bytes_min =
+        file_bytes.map_or(u64::MAX, |bytes| (bytes as f64 * WARM_SHARE_MIN) as u64);
+    let size = file_bytes.map_or("unknown size".into(), units::bytes);
     let doubt = PlanDoubt {
         name: "not_warm".into(),
-        evidence: format!("of the dataset's {all}"),
-        advice: "the page cache takes no more than the memory that is free: use a smaller dataset, or leave `--warm` out".into(),
+        evidence: format!("of the dataset's {size}"),
+        advice: "the page cache takes no more than the memory that is free: use a smaller dataset, or leave out `--warm`".into(),
     };
-    doubts_outside(epoch, machines, enough..=u64::MAX, &doubt)
+    doubts_outside(epoch, machines, warm_bytes_min..=u64::MAX, &doubt)
 }
 
-/// Returns a copy of `doubt` for each machine whose known resident bytes were outside `wanted`. The template's evidence is the
-/// phrase that follows the number of bytes.
+/// Returns a copy of `doubt` for each machine with known resident bytes outside `wanted`. The evidence of `doubt` is the phrase that
+/// follows the number of bytes.
 fn doubts_outside(
     epoch: &EpochRecord,
     machines: &[System],

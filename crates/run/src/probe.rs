@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Interval at which the threads and the deadline are checked.
 const CHECK_INTERVAL: Duration = Duration::from_millis(5);
-/// Multiple of the time limit that the first operation may take.
+/// Time limit of the first operation, as a multiple of the time limit.
 const FIRST_OPERATION_LIMITS: u64 = 4;
 /// Seed of the order of stretches.
 const SEED: u64 = 0x5eed;
@@ -24,7 +24,7 @@ const SEED: u64 = 0x5eed;
 /// A file of the dataset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlainFile {
-    /// Relative to the storage's root.
+    /// Path in the storage.
     pub path: String,
     /// Length of the file.
     pub bytes: u64,
@@ -51,7 +51,7 @@ impl Sum for Operations {
     }
 }
 
-/// How files are read.
+/// Settings for reading files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainReads {
     /// Size of a read request.
@@ -109,7 +109,7 @@ impl Counters {
         }
     }
 
-    /// Counts a finished operation. After the stop, operations do not count, since their waits were cut short.
+    /// Counts a finished operation. Operations after the stop do not count, because their waits were cut short.
     fn add(&self, bytes: u64) {
         if !self.is_stopped() {
             self.count.fetch_add(1, Relaxed);
@@ -132,11 +132,11 @@ impl Counters {
 }
 
 impl Probe<'_> {
-    /// Reads the files as `reads` says, within the time limit. Opening them is not timed.
+    /// Reads the files within the time limit. The time to open them does not count.
     ///
     /// # Errors
-    /// A file could not be opened or read, a buffer not allocated, or a thread not started.
-    pub fn reads(&self, reads: PlainReads) -> Result<Operations, RunError> {
+    /// A file could not be opened or read, a buffer could not be allocated, or a thread could not be started.
+    pub fn measure_reads(&self, reads: PlainReads) -> Result<Operations, RunError> {
         let handles = self.files.iter().map(|file| self.storage.open(&file.path));
         let handles = handles.collect::<Result<Vec<Handle>, _>>()?;
         let stretches = self.stretches(reads);
@@ -150,12 +150,12 @@ impl Probe<'_> {
                 let Stretch { file, start, end } = stretches[number % stretches.len()];
                 let offsets = (start..end).step_by(reads.request_bytes.max(1) as usize);
                 for offset in offsets.take_while(|_| !counters.is_stopped()) {
-                    // `O_DIRECT` needs whole blocks, so the last read may extend beyond the wanted bytes.
-                    let wanted = reads.request_bytes.min(end - offset);
-                    let len = wanted.next_multiple_of(ALIGN as u64).min(buffer_bytes) as usize;
+                    // `O_DIRECT` needs whole blocks, so the last read may extend beyond the requested bytes.
+                    let requested = reads.request_bytes.min(end - offset);
+                    let len = requested.next_multiple_of(ALIGN as u64).min(buffer_bytes) as usize;
                     let target = buffer.aligned_like(0, len);
                     let read_bytes = storage.read_at(&handles[file], offset, target)?;
-                    counters.add((read_bytes as u64).min(wanted));
+                    counters.add((read_bytes as u64).min(requested));
                 }
             }
             Ok(())
@@ -167,8 +167,8 @@ impl Probe<'_> {
     /// Opens and closes the files within the time limit, repeatedly if `repeats` is set.
     ///
     /// # Errors
-    /// A file could not be opened, or a thread not started.
-    pub fn opens(&self, repeats: bool) -> Result<Operations, RunError> {
+    /// A file could not be opened, or a thread could not be started.
+    pub fn measure_opens(&self, repeats: bool) -> Result<Operations, RunError> {
         let count = if repeats { usize::MAX } else { self.files.len() };
         self.run_threads(count, |counters, storage, next| {
             while let Some(number) = next() {
@@ -179,7 +179,7 @@ impl Probe<'_> {
         })
     }
 
-    /// Divides the files into stretches. Only whole requests are read, unless a file is smaller than one.
+    /// Divides the files into stretches of whole requests. A file that is smaller than a request is read whole.
     fn stretches(&self, reads: PlainReads) -> Vec<Stretch> {
         let request_bytes = reads.request_bytes.max(1);
         let stretch_bytes = request_bytes * (reads.stretch_bytes / request_bytes).max(1);
@@ -222,7 +222,7 @@ impl Probe<'_> {
             for worker in 0..workers {
                 let thread = std::thread::Builder::new().spawn_scoped(scope, || {
                     let outcome = work(&counters, &*storage, &next);
-                    // The failure of one thread stops all.
+                    // The failure of one thread stops all threads.
                     counters.stop.fetch_or(outcome.is_err(), Relaxed);
                     outcome
                 });
@@ -259,11 +259,12 @@ mod tests {
 
     const FILES: u64 = 5;
 
-    /// Runs `act` with a probe of the null storage with the limits of `plan`.
-    fn probe(plan: StoragePlan, act: impl Fn(&Probe<'_>) -> Operations) -> Operations {
-        let files = (0..FILES).map(|at| PlainFile { path: at.to_string(), bytes: 10_000 + at });
+    /// Calls `measure` with a probe of the null storage with the limits of `plan`.
+    fn probe(plan: StoragePlan, measure: impl Fn(&Probe<'_>) -> Operations) -> Operations {
+        let files =
+            (0..FILES).map(|number| PlainFile { path: number.to_string(), bytes: 10_000 + number });
         let storage: Arc<dyn Storage> = Arc::from(storage::open("null", Path::new("/")).unwrap());
-        act(&Probe {
+        measure(&Probe {
             storage,
             plan: &plan,
             files: &files.collect::<Vec<_>>(),
@@ -273,8 +274,8 @@ mod tests {
         })
     }
 
-    fn reads(plan: StoragePlan, how: PlainReads) -> Operations {
-        probe(plan, |probe| probe.reads(how).unwrap())
+    fn reads(plan: StoragePlan, plain_reads: PlainReads) -> Operations {
+        probe(plan, |probe| probe.measure_reads(plain_reads).unwrap())
     }
 
     #[test]
@@ -285,32 +286,32 @@ mod tests {
             (3000, 1 << 20, true, 3 * FILES, 9000 * FILES),
             (1 << 20, 1 << 20, false, FILES, 10_000 * FILES + 10),
         ] {
-            let how = PlainReads { request_bytes, stretch_bytes, shuffled, repeats: false };
-            let all = reads(StoragePlan::default(), how);
-            assert_eq!((all.count, all.bytes), (count, bytes), "{how:?}");
+            let plain_reads = PlainReads { request_bytes, stretch_bytes, shuffled, repeats: false };
+            let all = reads(StoragePlan::default(), plain_reads);
+            assert_eq!((all.count, all.bytes), (count, bytes), "{plain_reads:?}");
         }
     }
 
     /// A throttle serves readers one after another, so the number of finished bytes is exact.
     #[test]
-    fn reads_that_time_cuts_short_do_not_count() {
-        let how =
+    fn reads_that_the_time_limit_cuts_short_do_not_count() {
+        let plain_reads =
             PlainReads { request_bytes: 1000, stretch_bytes: 1000, shuffled: false, repeats: true };
         let rate = 100_000.0;
         let throttled =
             StoragePlan { throttle_bytes_per_second: Some(rate), ..StoragePlan::default() };
-        let all = reads(throttled, how);
+        let all = reads(throttled, plain_reads);
         assert!(0 < all.count && all.count < 51, "{all:?}");
         assert!(all.bytes as f64 / (all.ns as f64 / 1e9) <= rate, "{all:?}");
         // If no operation ends, the probe gives up after a multiple of the limit.
-        let hopeless = StoragePlan { delay_s: 1000.0, ..StoragePlan::default() };
-        assert_eq!(reads(hopeless, how), Operations::default());
+        let stuck = StoragePlan { delay_s: 1000.0, ..StoragePlan::default() };
+        assert_eq!(reads(stuck, plain_reads), Operations::default());
     }
 
     #[test]
-    fn opens_go_on_from_the_first_file() {
+    fn opens_are_repeated_from_the_first_file() {
         let delayed = StoragePlan { open_delay_s: 0.001, ..StoragePlan::default() };
-        let all = probe(delayed, |probe| probe.opens(true).unwrap());
+        let all = probe(delayed, |probe| probe.measure_opens(true).unwrap());
         assert!(all.count > FILES && all.bytes == 0, "{all:?}");
         assert!(all.count <= 4 * (all.ns / 1_000_000 + 1), "four at a time, each of 1 ms: {all:?}");
     }

@@ -28,8 +28,8 @@ impl Ranks {
         Ranks { local: local.start as u32..local.end as u32, comm, accelerators }
     }
 
-    /// A run with all accelerators in this process.
-    pub fn alone(accelerators: u32) -> Self {
+    /// Describes a run with all accelerators in this process.
+    pub fn single_process(accelerators: u32) -> Self {
         Ranks::new(Arc::new(Solo), accelerators)
     }
 
@@ -53,9 +53,9 @@ impl Ranks {
         self.comm.size() > 1
     }
 
-    /// Returns the storage plan of this process if it reads for the accelerators `served`. Throughput and concurrency limits apply
-    /// to the whole run and are divided by accelerators; every process that reads has a concurrency of at least one.
-    pub fn storage(&self, plan: &StoragePlan, served: &Range<u64>) -> StoragePlan {
+    /// Returns the storage plan of this process, which reads for the accelerators `served`. The limits of throughput and concurrency
+    /// apply to the whole run and are divided among its accelerators. Every process that reads has a concurrency of at least one.
+    pub fn storage_share(&self, plan: &StoragePlan, served: &Range<u64>) -> StoragePlan {
         let mut local_plan = plan.clone();
         if served.is_empty() {
             local_plan.throttle_bytes_per_second = None;
@@ -85,8 +85,8 @@ impl Ranks {
         if !self.is_distributed() {
             return Ok(vec![value.clone()]);
         }
-        let all = self.comm.gather(&encoded(value)?)?;
-        all.iter().map(|bytes| decoded(bytes)).collect()
+        let all = self.comm.gather(&encode(value)?)?;
+        all.iter().map(|bytes| decode(bytes)).collect()
     }
 
     /// Synchronises `clock` with the clock of rank 0 and gathers the description of every process on rank 0. Returns an empty list on the
@@ -99,7 +99,7 @@ impl Ranks {
             return Ok(Vec::new());
         }
         let unshifted = *clock;
-        let offset = self.comm.clock(&|| unshifted.now_ns())?;
+        let offset = self.comm.clock_offset(&|| unshifted.now_ns())?;
         clock.shift(offset.offset_ns);
         let RankNode { node, .. } = self.comm.node();
         self.gather(&Process {
@@ -117,7 +117,7 @@ impl Ranks {
 /// # Errors
 /// See [`CommError`].
 pub fn broadcast<T: Serialize>(comm: &dyn Comm, value: &T) -> Result<(), CommError> {
-    comm.broadcast(&encoded(value)?).map(drop)
+    comm.broadcast(&encode(value)?).map(drop)
 }
 
 /// Receives the value that rank 0 broadcasts.
@@ -125,14 +125,14 @@ pub fn broadcast<T: Serialize>(comm: &dyn Comm, value: &T) -> Result<(), CommErr
 /// # Errors
 /// See [`CommError`].
 pub fn receive<T: DeserializeOwned>(comm: &dyn Comm) -> Result<T, CommError> {
-    decoded(&comm.broadcast(&[])?)
+    decode(&comm.broadcast(&[])?)
 }
 
-fn encoded<T: Serialize>(value: &T) -> Result<Vec<u8>, CommError> {
+fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, CommError> {
     serde_json::to_vec(value).map_err(unreadable)
 }
 
-fn decoded<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CommError> {
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CommError> {
     serde_json::from_slice(bytes).map_err(unreadable)
 }
 
@@ -153,11 +153,11 @@ mod tests {
         processes: u32,
         group: u32,
     ) -> Vec<Option<u32>> {
-        let ranks = Ranks::alone(accelerators);
+        let ranks = Ranks::single_process(accelerators);
         let plan = StoragePlan { throttle_concurrency: Some(reads), ..StoragePlan::default() };
         let concurrency_of_rank = |rank| {
             let served = served_accelerators(rank, processes, accelerators, group);
-            ranks.storage(&plan, &served).throttle_concurrency
+            ranks.storage_share(&plan, &served).throttle_concurrency
         };
         (0..processes).map(concurrency_of_rank).collect()
     }

@@ -33,8 +33,8 @@ pub struct TraceOrigin {
     pub first_accelerator: u32,
     /// Name of this machine.
     pub hostname: String,
-    /// Maps a path within the storage to its file.
-    pub name_of: Box<dyn Fn(&str) -> PathBuf>,
+    /// Maps a path in the storage to the path of its file.
+    pub real_path: Box<dyn Fn(&str) -> PathBuf>,
 }
 
 /// A trace being written.
@@ -66,33 +66,33 @@ impl TraceFile {
         &self.new_file.file
     }
 
-    /// Writes an epoch or evaluation of this process's accelerators and its operations. `path_of` returns the path of a part.
-    pub fn epoch(
+    /// Writes an epoch or evaluation of this process's accelerators with its operations. `path_of` returns the path of a part.
+    pub fn write_epoch(
         &self,
         name: &str,
         epoch: &EpochRecord,
         ops: &[OpLog],
         path_of: &dyn Fn(u64) -> String,
     ) {
-        self.write(|lines| lines.epoch(name, epoch, ops, path_of));
+        self.write(|lines| lines.write_epoch(name, epoch, ops, path_of));
     }
 
-    fn write(&self, act: impl FnOnce(&mut TraceLines) -> io::Result<()>) {
+    fn write(&self, append: impl FnOnce(&mut TraceLines) -> io::Result<()>) {
         let mut lines = self.lines.borrow_mut();
         if let Ok(open) = &mut *lines
-            && let Err(error) = act(open)
+            && let Err(error) = append(open)
         {
             *lines = Err(error);
         }
     }
 
-    /// Writes the checkpoints of `record`, ends the trace and gives the file its name.
+    /// Writes the checkpoints of `record`, ends the trace and renames the file to its final name.
     ///
     /// # Errors
     /// The trace could not be written; the file is then removed.
     pub fn finish(self, record: &Record) -> io::Result<TraceCounts> {
         let lines = self.lines.replace(Err(io::ErrorKind::Other.into()))?;
-        let counts = lines.end(record)?;
+        let counts = lines.finish(record)?;
         self.new_file.persist()?;
         Ok(counts)
     }
@@ -143,7 +143,7 @@ impl TraceLines {
         let mut lines = TraceLines {
             output: GzEncoder::new(output, Compression::fast()),
             piece: "[\n".into(),
-            first_file_hash: hash_of(&(origin.name_of)("")),
+            first_file_hash: hash_of(&(origin.real_path)("")),
             host_hash: host_hash.clone(),
             named_files: HashSet::new(),
             named_threads: HashSet::new(),
@@ -153,12 +153,12 @@ impl TraceLines {
             origin,
         };
         let thread = lines.thread_of(0, None);
-        lines.metadata("HH", thread, &hostname, Some(&host_hash))?;
+        lines.write_metadata("HH", thread, &hostname, Some(&host_hash))?;
         lines.flush()?;
         Ok(lines)
     }
 
-    fn epoch(
+    fn write_epoch(
         &mut self,
         name: &str,
         epoch: &EpochRecord,
@@ -176,7 +176,7 @@ impl TraceLines {
             let start_ns = first.start_ns;
             let end_ns = last.end_ns.max(start_ns);
             let args = format!(",\"epoch\":{}", epoch.number);
-            self.event(TraceEvent {
+            self.write_event(TraceEvent {
                 category: "pipeline",
                 name,
                 thread,
@@ -189,7 +189,7 @@ impl TraceLines {
             self.extent_ns = Some((from_ns.min(start_ns), to_ns.max(end_ns)));
             let mut step = 0;
             for block in blocks {
-                self.block(thread, epoch.number, &mut step, block)?;
+                self.write_block(thread, epoch.number, &mut step, block)?;
             }
         }
         for log in ops {
@@ -197,25 +197,31 @@ impl TraceLines {
             let thread = self.thread_of(log.accelerator.into(), Some(log.worker));
             self.name_thread(thread, &format!("worker {}", log.worker))?;
             for op in &log.ops {
-                self.op(thread, op, path_of)?;
+                self.write_op(thread, op, path_of)?;
             }
         }
         self.flush()
     }
 
     /// Writes the steps of a block, which follow each other without gaps.
-    fn block(&mut self, thread: u64, epoch: u32, step: &mut u64, block: &Block) -> io::Result<()> {
+    fn write_block(
+        &mut self,
+        thread: u64,
+        epoch: u32,
+        step: &mut u64,
+        block: &Block,
+    ) -> io::Result<()> {
         let mut start_ns = block.start_ns;
         let names = [("dataloader", "fetch.iter"), ("compute", "compute"), ("comm", "barrier")];
-        for at in 0..block.load_ns.len() {
+        for index in 0..block.load_ns.len() {
             *step += 1;
             let args = format!(",\"epoch\":{epoch},\"step\":{step}");
             let parts = [&block.load_ns, &block.compute_ns, &block.barrier_ns];
             for (part, (category, name)) in parts.into_iter().zip(names) {
                 // An interrupted step has no later parts.
-                let Some(ns) = part.get(at) else { break };
+                let Some(ns) = part.get(index) else { break };
                 let end_ns = start_ns + ns;
-                self.event(TraceEvent {
+                self.write_event(TraceEvent {
                     category,
                     name,
                     thread,
@@ -230,7 +236,7 @@ impl TraceLines {
         Ok(())
     }
 
-    fn op(
+    fn write_op(
         &mut self,
         thread: u64,
         op: &LoggedOp,
@@ -238,8 +244,8 @@ impl TraceLines {
     ) -> io::Result<()> {
         let file = format!("{:016x}", self.first_file_hash.wrapping_add(op.part));
         if self.named_files.insert(op.part) {
-            let path = (self.origin.name_of)(&path_of(op.part));
-            self.metadata("FH", thread, &path.to_string_lossy(), Some(&file))?;
+            let path = (self.origin.real_path)(&path_of(op.part));
+            self.write_metadata("FH", thread, &path.to_string_lossy(), Some(&file))?;
         }
         let name = match op.kind {
             OpKind::Open => "open",
@@ -253,7 +259,7 @@ impl TraceLines {
             _ => String::new(),
         };
         let args = format!(",\"fhash\":\"{file}\",\"ret\":{returned}{offset}");
-        self.event(TraceEvent {
+        self.write_event(TraceEvent {
             category: "POSIX",
             name,
             thread,
@@ -264,7 +270,7 @@ impl TraceLines {
         })
     }
 
-    fn checkpoint(&mut self, epoch: u32, checkpoint: &CheckpointRecord) -> io::Result<()> {
+    fn write_checkpoint(&mut self, epoch: u32, checkpoint: &CheckpointRecord) -> io::Result<()> {
         let name = match checkpoint.kind {
             CheckpointKind::Save => "capture",
             CheckpointKind::Load => "restart",
@@ -277,7 +283,7 @@ impl TraceLines {
                 ",\"epoch\":{epoch},\"step\":{},\"image_size\":{}",
                 checkpoint.after_step, rank.bytes
             );
-            self.event(TraceEvent {
+            self.write_event(TraceEvent {
                 category: "checkpoint",
                 name,
                 thread,
@@ -290,10 +296,10 @@ impl TraceLines {
         Ok(())
     }
 
-    fn end(mut self, record: &Record) -> io::Result<TraceCounts> {
+    fn finish(mut self, record: &Record) -> io::Result<TraceCounts> {
         for epoch in &record.epochs {
             for checkpoint in &epoch.checkpoints {
-                self.checkpoint(epoch.number, checkpoint)?;
+                self.write_checkpoint(epoch.number, checkpoint)?;
             }
         }
         if let Some((start_ns, end_ns)) = self.extent_ns {
@@ -301,7 +307,7 @@ impl TraceLines {
                 let thread = self.thread_of(accelerator, None);
                 for (level, category, name) in [(0, "ai_root", "ai_root"), (1, "pipeline", "train")]
                 {
-                    self.event(TraceEvent {
+                    self.write_event(TraceEvent {
                         category,
                         name,
                         thread,
@@ -316,7 +322,7 @@ impl TraceLines {
         let TraceCounts { events, dropped } = self.counts;
         let args = format!(",\"num_events\":{events},\"dropped_events\":{dropped}");
         let last_ns = self.extent_ns.map_or(0, |(_, end_ns)| end_ns);
-        self.event(TraceEvent {
+        self.write_event(TraceEvent {
             category: "dftracer",
             name: "end",
             thread: self.thread_of(0, None),
@@ -344,13 +350,13 @@ impl TraceLines {
         let process = thread / THREADS_EACH;
         if self.named_threads.insert(process) {
             let accelerator = format!("accelerator {}", process - 1);
-            self.metadata("process_name", thread, &accelerator, None)?;
+            self.write_metadata("process_name", thread, &accelerator, None)?;
         }
-        self.metadata("thread_name", thread, name, None)
+        self.write_metadata("thread_name", thread, name, None)
     }
 
-    /// Adds an event that names a thread, its process, the host or a file; the last two have a hash as `value`.
-    fn metadata(
+    /// Writes an event that names a thread, a process, the host or a file. For a host or a file, `value` is its hash.
+    fn write_metadata(
         &mut self,
         event: &str,
         thread: u64,
@@ -367,7 +373,7 @@ impl TraceLines {
         self.compress_piece()
     }
 
-    fn event(&mut self, event: TraceEvent<'_>) -> io::Result<()> {
+    fn write_event(&mut self, event: TraceEvent<'_>) -> io::Result<()> {
         let TraceEvent { category, name, thread, level, args, .. } = event;
         // Starts and ends are rounded alike, so that nested events stay nested.
         let wall_us = |ns: u64| (self.origin.wall_ns + ns) / 1000;
@@ -394,7 +400,7 @@ impl TraceLines {
         Ok(())
     }
 
-    /// Compresses and writes all pending lines, so that they can be read even if the process is killed later.
+    /// Compresses and writes all pending lines. They can then be read even if the process is killed later.
     fn flush(&mut self) -> io::Result<()> {
         self.output.write_all(self.piece.as_bytes())?;
         self.piece.clear();

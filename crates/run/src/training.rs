@@ -1,5 +1,5 @@
 //! Runs all epochs of a plan, with evaluations and checkpoints, and measures what the machine does meanwhile. The record is updated
-//! after every epoch, so that an interrupted run leaves a readable one.
+//! after every epoch, so an interrupted run has a readable record.
 
 pub use crate::page_cache::Preparation;
 
@@ -40,7 +40,7 @@ pub struct Session<'a> {
     /// The trace of the run, if it has one.
     pub trace: Option<&'a TraceFile>,
     /// Formats a wall-clock time as local time in DLIO's form.
-    pub wall: &'a dyn Fn(SystemTime) -> String,
+    pub format_time: &'a dyn Fn(SystemTime) -> String,
     /// Stop requests and live figures.
     pub signals: &'a Signals,
     /// Called with the record so far after each epoch, or after each checkpoint of a run that only writes checkpoints.
@@ -65,7 +65,7 @@ pub struct Training<'d> {
 pub struct Copying {
     /// Folder of the copy.
     pub folder: String,
-    /// When copying began.
+    /// Start of copying.
     pub start_ns: u64,
     /// Copies the files until the flag is set.
     pub work: CopyWork,
@@ -86,13 +86,13 @@ impl Session<'_> {
     /// Runs all epochs of the plan and adds them to `record`.
     ///
     /// # Errors
-    /// The run failed; the record then holds the finished epochs and the finished part of the current one.
+    /// The run failed. The record then has the finished epochs and the finished part of the current one.
     pub fn train(&mut self, training: Training<'_>, record: &mut Record) -> Result<(), RunError> {
         let checkpoint = self.plan.checkpoint.as_ref();
         let mut saver = checkpoint.map(|plan| self.saver(plan));
         let outcome = self.run_epochs(training, &mut saver, record);
         self.notify_others(&outcome);
-        // A checkpoint that is being written is finished however the run ended.
+        // Whether or not the run failed, a checkpoint that is being written is finished.
         let finished = match &mut saver {
             Some(saver) => TimelineSampler::sample_separately(self.timeline, || saver.finish()),
             None => Ok(()),
@@ -149,7 +149,7 @@ impl Session<'_> {
         cache.preparation = preparation;
         let cache = Arc::new(Mutex::new(cache));
         for number in 1..=self.plan.train.epochs_run() {
-            self.signals.live.enter(LivePhase::Prepares);
+            self.signals.live.set_phase(LivePhase::Prepares);
             let before = self.with_cache(&cache, PageCache::prepare)??;
             self.ranks.comm.barrier()?;
             let outcome = self.train_epoch(number, saver, driver, &cache, before, record);
@@ -215,7 +215,7 @@ impl Session<'_> {
             number,
             driver,
             |driver| {
-                driver.epoch(steps, &mut |step| {
+                driver.run_epoch(steps, &mut |step| {
                     self.save(saver, CheckpointDue { epoch: number, steps: step, step })
                 })
             },
@@ -233,7 +233,7 @@ impl Session<'_> {
         outcome.and(cache_outcome).map(|()| steps)
     }
 
-    /// Records the cache state after an epoch. Skipped for interrupted epochs, whose storage may hang.
+    /// Records the cache state after an epoch. Does nothing after an interrupted epoch, because the storage may hang.
     fn record_cache_after(
         &self,
         cache: &SharedCache,
@@ -245,18 +245,20 @@ impl Session<'_> {
         // Several accelerators may have read the same files, so their counts cannot be added.
         let files_read =
             epoch.accelerators.iter().filter_map(|accelerator| accelerator.io.access.files).max();
-        self.with_cache(cache, move |cache| cache.after(files_read))?.write_to(epoch);
+        self.with_cache(cache, move |cache| cache.measure_after(files_read))?.write_to(epoch);
         Ok(())
     }
 
-    /// Calls `act` with the page cache on a separate thread, since it uses the storage.
+    /// Calls `work` with the page cache on a separate thread, because storage calls may hang.
     fn with_cache<T: Send + 'static>(
         &self,
         cache: &SharedCache,
-        act: impl FnOnce(&mut PageCache) -> T + Send + 'static,
+        work: impl FnOnce(&mut PageCache) -> T + Send + 'static,
     ) -> Result<T, RunError> {
         let cache = Arc::clone(cache);
-        self.run_abandonable(move || act(&mut cache.lock().unwrap_or_else(PoisonError::into_inner)))
+        self.run_abandonable(move || {
+            work(&mut cache.lock().unwrap_or_else(PoisonError::into_inner))
+        })
     }
 
     /// Runs `work` on a separate thread. Fails if the run is stopped before the work is finished.
@@ -289,7 +291,7 @@ impl Session<'_> {
         let (epoch, outcome) = self.measure(
             number,
             driver,
-            |driver| driver.epoch(steps, &mut |_| Ok(())),
+            |driver| driver.run_epoch(steps, &mut |_| Ok(())),
             |_| {},
             record,
         );
@@ -297,8 +299,8 @@ impl Session<'_> {
         outcome
     }
 
-    /// Runs an epoch with `run` and makes its record, which `complete` may add to. On rank 0 it is the merged record of all
-    /// processes if all of them finished the epoch.
+    /// Runs an epoch with `run` and creates its record; `complete` may add to it. On rank 0, returns the merged record of all processes
+    /// if all of them finished the epoch.
     fn measure(
         &self,
         number: u32,
@@ -323,7 +325,7 @@ impl Session<'_> {
         complete(&mut local);
         if let Some(trace) = self.trace {
             let name = if driver.evaluates() { "evaluate" } else { "epoch.block" };
-            trace.epoch(name, &local, &epoch.ops, &|part| driver.path_of(part));
+            trace.write_epoch(name, &local, &epoch.ops, &|part| driver.path_of(part));
         }
         let (merged, outcome) = match epoch.failure {
             Some(failure) => (local, Err(failure)),
@@ -337,8 +339,8 @@ impl Session<'_> {
                 Err(error) => (local, Err(error.into())),
             },
         };
-        let started = (self.wall)(self.clock.wall_at(merged.start_ns));
-        let ended = (self.wall)(self.clock.wall_at(merged.end_ns));
+        let started = (self.format_time)(self.clock.wall_at(merged.start_ns));
+        let ended = (self.format_time)(self.clock.wall_at(merged.end_ns));
         (EpochRecord { started, ended, ..merged }, outcome)
     }
 
@@ -409,8 +411,8 @@ fn record_checkpoints(saver: &mut Option<Saver>, record: &mut Record) {
     }
 }
 
-/// Returns the start and end of an epoch: from the start of its first block to the end of its last. The driver's set-up before and
-/// after is not part of the epoch.
+/// Returns the start and end of an epoch: from the start of its first block to the end of its last. Work of the driver before and
+/// after the blocks is not a part of the epoch.
 fn extent(accelerators: &[AcceleratorEpoch], now_ns: u64) -> (u64, u64) {
     let blocks = accelerators.iter().flat_map(|accelerator| &accelerator.blocks);
     let start_ns = blocks.clone().map(|block| block.start_ns).min().unwrap_or(now_ns);
@@ -418,7 +420,7 @@ fn extent(accelerators: &[AcceleratorEpoch], now_ns: u64) -> (u64, u64) {
     (start_ns, end_ns.max(start_ns))
 }
 
-/// Whether a conductor may spin before deadlines: not if the machine's accelerators outnumber its idle cores.
+/// Whether a conductor may spin before deadlines: only if the machine has an idle core for each accelerator.
 pub fn may_spin(ranks: &Ranks, idle_cores: u32) -> bool {
     (ranks.local.len() as u32).saturating_mul(ranks.comm.node().local_size) <= idle_cores
 }

@@ -271,7 +271,7 @@ impl Execution<'_> {
         let hung_files = evaluation
             .iter()
             .chain([&*training])
-            .flat_map(RealDriver::left_behind)
+            .flat_map(RealDriver::hung_files)
             .map(|file| reads.folder().join(storage.real_path(file)));
         hung::report(self.signals, hung_files, self.listener);
         outcome.map_err(|error| with_real_path(error, &*storage))
@@ -305,7 +305,7 @@ impl Execution<'_> {
             wall_ns: decide_on_rank_0(&*self.ranks.comm, since_1970)?,
             first_accelerator: self.ranks.local.start,
             hostname: self.record.system.hostname.clone(),
-            name_of: Box::new(real_path),
+            real_path: Box::new(real_path),
         };
         Ok(Some(TraceFile::begin(file, origin)))
     }
@@ -367,7 +367,7 @@ impl Execution<'_> {
             device_reads,
             timeline: timeline.as_ref(),
             trace: trace.as_ref(),
-            wall: &result_folder::local_time,
+            format_time: &result_folder::local_time,
             signals: self.signals,
             on_progress: &mut |record| {
                 if is_first {

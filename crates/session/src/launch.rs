@@ -3,7 +3,7 @@
 use crate::agreement::{RankArguments, compare};
 use crate::failure::{self, AlreadyReported, FailureKind};
 use anyhow::bail;
-use feedrate_run::comm::mpi::{self, Launched, MpiLauncher, OnLoss};
+use feedrate_run::comm::mpi::{self, LaunchedRank, MpiLauncher, OnLoss};
 use feedrate_run::comm::{Comm, CommError, End, Solo};
 use feedrate_run::live::Signals;
 use feedrate_run::ranks::Ranks;
@@ -22,7 +22,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaunchOptions {
     /// The launcher's environment variables for this process.
-    pub launched: Option<Launched>,
+    pub launched: Option<LaunchedRank>,
     /// Number of emulated accelerators per process.
     pub accelerators_per_rank: Option<u32>,
     /// MPI library to load; `None` to search for one.
@@ -164,8 +164,11 @@ pub fn run_together<T>(
 ///
 /// # Errors
 /// Fails if there are several processes. One of them returns the refusal.
-pub fn refuse_several_processes(launched: Option<&Launched>, command: &str) -> anyhow::Result<()> {
-    let Some(Launched { rank, size, .. }) = launched else { return Ok(()) };
+pub fn refuse_several_processes(
+    launched: Option<&LaunchedRank>,
+    command: &str,
+) -> anyhow::Result<()> {
+    let Some(LaunchedRank { rank, size, .. }) = launched else { return Ok(()) };
     match (rank, size) {
         (1.., _) => Err(AlreadyReported(FailureKind::Refused).into()),
         (0, Some(2..)) => refuse(
@@ -195,7 +198,7 @@ fn check_agreement(
 }
 
 /// Whether `srun` started several processes without support for MPI. Some MPI libraries would end such processes.
-fn is_plain_srun(launched: &Launched, options: &LaunchOptions) -> bool {
+fn is_plain_srun(launched: &LaunchedRank, options: &LaunchOptions) -> bool {
     let is_several = launched.size.is_none_or(|size| size > 1);
     launched.launcher == MpiLauncher::Slurm && is_several && options.mpi_library.is_none()
 }
@@ -338,7 +341,7 @@ mod tests {
             Ok(self.message.lock().unwrap().clone())
         }
 
-        fn clock(&self, _: &dyn Fn() -> u64) -> Result<ClockOffset, CommError> {
+        fn clock_offset(&self, _: &dyn Fn() -> u64) -> Result<ClockOffset, CommError> {
             Ok(ClockOffset::default())
         }
 

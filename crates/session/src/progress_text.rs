@@ -177,7 +177,7 @@ mod tests {
     /// stall and 10 s at the barrier; 4 GB were read.
     fn third_epoch(phase: LivePhase) -> LiveRun {
         let live = Live::default();
-        live.enter(phase);
+        live.set_phase(phase);
         live.epoch.store(3, Relaxed);
         live.start_ns.store(7 * S, Relaxed);
         live.step.store(50, Relaxed);
@@ -213,7 +213,7 @@ mod tests {
         run.live.epoch.store(1, Relaxed);
         run.live.step.store(0, Relaxed);
         assert_eq!(run.line(57 * S), "epoch 1/10 step 0/100");
-        run.live.enter(LivePhase::Prepares);
+        run.live.set_phase(LivePhase::Prepares);
         assert_eq!(run.line(57 * S), "preparing");
     }
 
@@ -232,10 +232,10 @@ mod tests {
         run.live.bytes.done.store(10_000_000, Relaxed);
         assert_eq!(run.line(5 * S), "copying the dataset · 10 MB of ≈ 40 MB · ≈ 6 s left · 5 MB/s");
         let done = "10 MB of 40 MB · ≈ 6 s left · 5 MB/s";
-        run.live.enter(LivePhase::Saves);
+        run.live.set_phase(LivePhase::Saves);
         let position = "epoch 3/10 step 50/100 checkpoint";
         assert_eq!(run.line(5 * S), format!("{position} · {done}"));
-        run.live.enter(LivePhase::Loads);
+        run.live.set_phase(LivePhase::Loads);
         run.live.epoch.store(0, Relaxed);
         assert_eq!(run.line(5 * S), format!("reading checkpoint 51/100 · {done}"));
         // The share of one of several processes is unknown.

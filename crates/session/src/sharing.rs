@@ -45,7 +45,7 @@ impl<'a> Sharing<'a> {
         let served = layers::served_accelerators(rank, size, plan.accelerators, group);
         let collective = Collective::begin(ranks, plan, &signals.stop)
             .context("an accelerator cannot read for accelerators of other processes")?;
-        let storage_plan = ranks.storage(&plan.storage, &served);
+        let storage_plan = ranks.storage_share(&plan.storage, &served);
         let storage = (file_access != FileAccess::Mpio).then(|| match staging {
             Some(staging) => staging.storage(),
             None => layers::emulated(&storage_plan, dataset.storage.clone(), clock, &signals.stop),

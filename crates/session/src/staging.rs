@@ -130,7 +130,7 @@ impl<'a> Staging<'a> {
             Arc::clone(&self.dataset.storage)
         };
         let accelerators = u64::from(ranks.local.start)..u64::from(ranks.local.end);
-        let storage_share = ranks.storage(&plan.storage, &accelerators);
+        let storage_share = ranks.storage_share(&plan.storage, &accelerators);
         let original =
             layers::emulated(&storage_share, bytes.clone(), self.clock, &signals.interrupted);
         let RankNode { local_rank, local_size, .. } = ranks.comm.node();

@@ -112,7 +112,7 @@ fn training_goes_on_while_a_checkpoint_is_written() {
                 Clock::new(),
                 number,
                 step,
-                &Ranks::alone(1),
+                &Ranks::single_process(1),
                 &Signals::default(),
             )
             .unwrap();
@@ -142,8 +142,15 @@ fn the_last_checkpoints_of_a_run_are_kept_and_nothing_of_others_is_touched() {
         assert!(test.path("checkpoints/global_epoch9_step9/model_states-0.pt").exists());
         let plan = plan_of(&test, &arguments);
         for step in [7, 8] {
-            checkpoint::load(&plan, Clock::new(), 2, step, &Ranks::alone(1), &Signals::default())
-                .unwrap();
+            checkpoint::load(
+                &plan,
+                Clock::new(),
+                2,
+                step,
+                &Ranks::single_process(1),
+                &Signals::default(),
+            )
+            .unwrap();
         }
     }
 }
@@ -185,7 +192,7 @@ fn a_kill_leaves_no_checkpoint_that_only_looks_whole() {
                 Clock::new(),
                 epoch,
                 step,
-                &Ranks::alone(1),
+                &Ranks::single_process(1),
                 &Signals::default(),
             );
             match loaded {

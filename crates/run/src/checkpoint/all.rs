@@ -9,21 +9,21 @@ use feedrate_data::storage::{self, StorageError};
 use feedrate_spec::plan::Plan;
 use std::path::Path;
 
-/// Checks that no checkpoint of `plan` would overwrite files that feedrate did not write. Reports all such files at once.
+/// Checks that no checkpoint of `plan` would overwrite files that feedrate did not write. Reports all foreign files at once.
 ///
 /// # Errors
 /// There are foreign files, or the folder could not be read.
 pub fn refuse_foreign_files(plan: &Plan) -> Result<(), CheckpointError> {
     let Some(checkpoint) = &plan.checkpoint else { return Ok(()) };
     let root = Path::new(&checkpoint.folder);
-    let not_read = |source| CheckpointError::Read { path: root.into(), source };
+    let read_error = |source| CheckpointError::Read { path: root.into(), source };
     let planned = planned_files(checkpoint);
     let mut paths = Vec::new();
-    for (epoch, step) in list_steps(root).map_err(|error| not_read(error.source))? {
+    for (epoch, step) in list_steps(root).map_err(|error| read_error(error.source))? {
         if plan.writes_checkpoint(epoch, step) {
             let folder = StepFolder::new(None, root, epoch, step);
-            let manifest = folder.read_manifest().map_err(not_read)?;
-            paths.extend(folder.foreign_files(&planned, manifest.as_ref()).map_err(not_read)?);
+            let manifest = folder.read_manifest().map_err(read_error)?;
+            paths.extend(folder.foreign_files(&planned, manifest.as_ref()).map_err(read_error)?);
         }
     }
     if paths.is_empty() { Ok(()) } else { Err(CheckpointError::ForeignFiles { paths }) }
@@ -41,7 +41,7 @@ fn find_checkpoints(root: &Path) -> Result<CheckpointSet, StorageError> {
         let manifest = folder
             .read_manifest()
             .map_err(|error| StorageError::new("read", folder.manifest_path(), error))?;
-        found.manifests.extend(manifest.map(|manifest| (step::name(epoch, step), manifest)));
+        found.manifests.extend(manifest.map(|manifest| (step::folder_name(epoch, step), manifest)));
     }
     Ok(found)
 }

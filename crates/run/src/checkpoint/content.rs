@@ -1,5 +1,5 @@
-//! Generates the content of tensors: either ones, or random finite numbers. Random content is a function of the checkpoint and the
-//! file's name, so that checkpoints differ from each other and each can be generated again. It is generated piece by piece.
+//! Generates the content of tensors: either ones, or random finite numbers. Random content depends only on the checkpoint and the
+//! file's name: checkpoints differ, and each can be generated again. The content is generated piece by piece.
 
 use feedrate_data::content::Content;
 use feedrate_spec::plan::seeds::content_of_checkpoint;
@@ -8,24 +8,24 @@ use feedrate_spec::shape::Element;
 
 /// Generates the tensors of one file.
 pub(super) struct StateContent {
-    /// `None` for ones.
+    /// Generator of random content; `None` for ones.
     random: Option<Content>,
 }
 
 impl StateContent {
-    /// Random content of `file` in the checkpoint of `epoch` and `step`.
+    /// Creates random content of `file` in the checkpoint of `epoch` and `step`.
     pub(super) fn random(epoch: u32, step: u64, file: &str) -> Self {
         let mut content = Content::new(content_of_checkpoint(epoch, step));
         content.start(u64::from(crc32fast::hash(file.as_bytes())));
         StateContent { random: Some(content) }
     }
 
-    /// Content of ones.
+    /// Creates content of ones.
     pub(super) fn ones() -> Self {
         StateContent { random: None }
     }
 
-    /// Writes the bytes of tensor number `number` from `offset` on into `bytes`.
+    /// Fills `bytes` with the bytes of tensor number `number`, starting at `offset` of the tensor.
     pub(super) fn fill(&mut self, number: u64, tensor: &Tensor, offset: u64, bytes: &mut [u8]) {
         match &mut self.random {
             Some(content) => content.fill(number, offset, element(tensor.element), bytes),

@@ -1,4 +1,4 @@
-//! Creates and opens the files of checkpoints. It is independent of their format.
+//! Creates and opens the files of checkpoints, independently of their format.
 
 use super::output::{OutputFile, Stream};
 use feedrate_measure::record::file::create_part_of;
@@ -10,14 +10,14 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Length from which the blocks of a file are reserved; ext4 then writes two to three times as fast.
+/// Minimum length of a file with reserved blocks, which ext4 writes two to three times as fast.
 const RESERVED_BYTES_MIN: u64 = 1 << 20;
 
-/// Creates `folder` and its missing ancestors. Returns the folders that have to be synced to make it durable.
+/// Creates `folder` and its missing ancestors. Returns the folders that have to be synced to make `folder` durable.
 pub(super) fn create_folder(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let missing: Vec<&Path> = folder.ancestors().take_while(|above| !above.exists()).collect();
+    let missing: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
     fs::create_dir_all(folder)?;
-    // The parent of a relative path may be empty, which stands for the working directory.
+    // The parent of a relative path may be empty. It then means the working directory.
     let parents = missing.into_iter().filter_map(Path::parent);
     Ok(parents.map(|parent| Path::new(".").join(parent)).collect())
 }
@@ -58,17 +58,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reserved_file_is_the_same_by_each_interface() {
+    fn both_interfaces_write_the_same_reserved_file() {
         let folder = tempfile::tempdir().unwrap();
-        let most = RESERVED_BYTES_MIN as usize;
+        let reserved_bytes = RESERVED_BYTES_MIN as usize;
         for interface in [WriteInterface::Posix, WriteInterface::Stdio] {
             let path = folder.path().join("file");
             let (part, mut file) = create_part(&path, RESERVED_BYTES_MIN, interface).unwrap();
-            file.write(&vec![1; most - 10]).unwrap();
+            file.write(&vec![1; reserved_bytes - 10]).unwrap();
             file.write_at(5, &[2; 3]).unwrap();
             file.write(&[3; 10]).unwrap();
-            file.end().unwrap();
-            let expected = [&[1; 5][..], &[2; 3], &vec![1; most - 18], &[3; 10]].concat();
+            file.finish().unwrap();
+            let expected = [&[1; 5][..], &[2; 3], &vec![1; reserved_bytes - 18], &[3; 10]].concat();
             assert!(fs::read(part).unwrap() == expected, "{interface:?}");
         }
     }

@@ -4,7 +4,7 @@
 use super::content::StateContent;
 use super::files;
 use super::manifest::{CheckpointFile, CheckpointManifest, MANIFEST_BYTES_MAX, tensors_crc32};
-use super::sink::{Length, PIECE_BYTES, Pieces};
+use super::sink::{LengthCounter, PIECE_BYTES, PieceWriter};
 use super::step::{self, StepFolder};
 use super::{CheckpointError, find};
 use crate::abandonable::run_abandonable;
@@ -29,7 +29,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Number of ranks that write or read in parallel even on fewer processors, since they mostly wait for the storage.
+/// Number of ranks that write or read in parallel even with fewer processors, because they mostly wait for the storage.
 const PARALLEL_RANKS_MIN: usize = 16;
 /// Bytes that are read and checksummed at a time; few enough to stay in a core's cache.
 const READ_BYTES: usize = 512 << 10;
@@ -50,7 +50,7 @@ pub(super) struct WrittenPart {
     pub(super) entries: Vec<(String, CheckpointFile)>,
     /// Time that rank 0 took for files of the optimizer; only in the process of rank 0.
     pub(super) optimizer_ns: Option<u64>,
-    /// When the last file was written.
+    /// Time at which the last file was written.
     pub(super) end_ns: u64,
 }
 
@@ -65,11 +65,11 @@ pub struct LoadedPart {
 
 /// Returns the folder of the checkpoint of `epoch` and `step`.
 pub(crate) fn folder(plan: &CheckpointPlan, epoch: u32, step: u64) -> PathBuf {
-    Path::new(&plan.folder).join(step::name(epoch, step))
+    Path::new(&plan.folder).join(step::folder_name(epoch, step))
 }
 
-/// Reads the checkpoint of `epoch` and `step` completely and verifies it. Each rank reads the files of the rank `read_rank_shift`
-/// behind it, as after a restart on other machines.
+/// Reads the checkpoint of `epoch` and `step` completely and verifies it. Each rank reads the files of the rank that is
+/// `read_rank_shift` higher, as after a restart on other machines.
 ///
 /// # Errors
 /// The file system refused; the checkpoint is incomplete or of another plan; or the run was ended while the storage hung.
@@ -121,14 +121,14 @@ impl CheckpointFolder {
     /// Creates the folder and marks the checkpoint as incomplete. Foreign files in the folder are kept; if one has the name of a
     /// planned file, nothing is changed and the call fails.
     pub(super) fn begin(&self) -> Result<(), CheckpointError> {
-        let not_written = not_written(&self.step.path);
-        let older = self.step.read_manifest().map_err(&not_written)?;
+        let write_error = write_error(&self.step.path);
+        let older = self.step.read_manifest().map_err(&write_error)?;
         let planned = planned_files(&self.plan);
-        let paths = self.step.foreign_files(&planned, older.as_ref()).map_err(&not_written)?;
+        let paths = self.step.foreign_files(&planned, older.as_ref()).map_err(&write_error)?;
         if !paths.is_empty() {
             return Err(CheckpointError::ForeignFiles { paths });
         }
-        self.prepare(&planned, older).map_err(not_written)
+        self.prepare(&planned, older).map_err(write_error)
     }
 
     fn prepare(
@@ -161,8 +161,8 @@ impl CheckpointFolder {
     }
 
     /// Writes the files of the ranks `local` in parallel. Each file gets its name when it is complete. Each parallel rank uses 4 MiB
-    /// of memory, independent of the size of the model; if the plan gives file sizes, each file is written in one call and a rank uses as
-    /// much as the largest file.
+    /// of memory, independent of the size of the model; if the plan gives file sizes, each file is written in one call, and a rank uses as
+    /// much memory as its largest file.
     ///
     /// # Errors
     /// The file system refused. Incomplete files are removed; complete ones are kept.
@@ -172,7 +172,7 @@ impl CheckpointFolder {
         let ranks = self.for_each_rank(local, |record| {
             for state in self.plan.state.files(record.rank) {
                 let entry =
-                    optimizer.timed(record.rank, &state, || self.write_file(&state, record))?;
+                    optimizer.measure(record.rank, &state, || self.write_file(&state, record))?;
                 let mut guard = entries.lock().unwrap_or_else(PoisonError::into_inner);
                 guard.push((file_name(&self.plan, &state), entry));
             }
@@ -206,10 +206,10 @@ impl CheckpointFolder {
         let name = &self.plan.format;
         let format = find(name)
             .ok_or_else(|| io::Error::other(format!("there is no checkpoint format `{name}`")))?;
-        let mut length = Length::default();
+        let mut length = LengthCounter::default();
         format.write(&mut length, state)?;
-        let in_one_call = !self.plan.state.file_sizes.is_empty();
-        let piece_bytes_max = if in_one_call { length.bytes } else { PIECE_BYTES as u64 };
+        let writes_in_one_call = !self.plan.state.file_sizes.is_empty();
+        let piece_bytes_max = if writes_in_one_call { length.bytes } else { PIECE_BYTES as u64 };
         let piece_bytes = length.bytes.min(piece_bytes_max) as usize;
         let content = if self.plan.ones {
             StateContent::ones()
@@ -217,17 +217,17 @@ impl CheckpointFolder {
             StateContent::random(self.step.epoch, self.step.step, &state.name)
         };
         let (part, mut output) = files::create_part(path, length.bytes, self.plan.interface)?;
-        let written = Pieces::new(content, piece_bytes, &mut *output, &self.live.bytes.done)
+        let written = PieceWriter::new(content, piece_bytes, &mut *output, &self.live.bytes.done)
             .and_then(|mut pieces| format.write(&mut pieces, state).and_then(|()| pieces.finish()))
-            .and_then(|written| Ok((written, self.step.timed(|| output.sync())?)));
+            .and_then(|written| Ok((written, self.step.time_sync(|| output.sync())?)));
         let renamed = written.and_then(|written| fs::rename(&part, path).map(|()| written));
         if renamed.is_err() {
             // The first error is the one to report.
             let _ = fs::remove_file(&part);
         }
         let ((bytes, crc32), sync_ns) = renamed?;
-        // A shorter file would end in reserved blocks.
-        assert_eq!(bytes, length.bytes, "{} as it was planned", path.display());
+        // A file that is shorter than planned would end in reserved blocks.
+        assert_eq!(bytes, length.bytes, "length of {}", path.display());
         record.sync_ns += sync_ns;
         record.bytes += bytes;
         Ok(CheckpointFile { bytes, crc32, tensors_crc32: tensors_crc32(state) })
@@ -238,10 +238,10 @@ impl CheckpointFolder {
         &self,
         entries: Vec<(String, CheckpointFile)>,
     ) -> Result<(), CheckpointError> {
-        self.step.complete(entries).map_err(not_written(&self.step.manifest_path()))
+        self.step.complete(entries).map_err(write_error(&self.step.manifest_path()))
     }
 
-    /// Reads and verifies the part of the ranks `local`.
+    /// Reads and verifies the files of the ranks `local`.
     pub(super) fn load(&self, local: Range<u64>) -> Result<LoadedPart, CheckpointError> {
         let manifest = self.read_manifest()?;
         let optimizer = self.optimizer_time(&local);
@@ -250,7 +250,7 @@ impl CheckpointFolder {
         let ranks = self.for_each_rank(local, |record| {
             for state in self.plan.state.files((record.rank + shift % writers) % writers) {
                 record.bytes +=
-                    optimizer.timed(record.rank, &state, || self.verify(&manifest, &state))?;
+                    optimizer.measure(record.rank, &state, || self.verify(&manifest, &state))?;
             }
             Ok(())
         })?;
@@ -265,7 +265,7 @@ impl CheckpointFolder {
     /// Removes an older checkpoint of this run.
     pub(super) fn remove(&self, epoch: u32, step: u64) -> Result<(), CheckpointError> {
         let older = StepFolder::new(None, &self.step.root, epoch, step);
-        older.remove().map_err(not_written(&older.path))
+        older.remove().map_err(write_error(&older.path))
     }
 
     /// Reads the manifest of a complete checkpoint.
@@ -316,22 +316,22 @@ impl CheckpointFolder {
         Ok(bytes)
     }
 
-    /// Reads a file completely, piece by piece. It is refused unread if its length differs from `expected_bytes`, or if it is too
-    /// long for a manifest. If the file grows meanwhile, at most one additional byte is read.
+    /// Reads a file completely, piece by piece. Refuses the file before reading if its length differs from `expected_bytes`, or without
+    /// `expected_bytes` if it is too long for a manifest. If the file grows meanwhile, at most one additional byte is read.
     fn read(
         &self,
         path: &Path,
         missing: &str,
         expected_bytes: Option<u64>,
-        take: impl FnMut(&[u8]),
+        consume: impl FnMut(&[u8]),
     ) -> Result<(), CheckpointError> {
         let damaged = |problem| CheckpointError::Damaged { path: path.to_owned(), problem };
-        let not_read = |source: io::Error| match source.kind() {
+        let read_error = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound => damaged(missing.into()),
             io::ErrorKind::InvalidInput => damaged(source.to_string()),
             _ => CheckpointError::Read { path: path.to_owned(), source },
         };
-        let (input, bytes) = files::open(path).map_err(not_read)?;
+        let (input, bytes) = files::open(path).map_err(read_error)?;
         match expected_bytes {
             Some(expected) if expected != bytes => {
                 return Err(damaged(length_problem(bytes, expected)));
@@ -343,22 +343,22 @@ impl CheckpointFolder {
             }
             _ => {}
         }
-        read_all(input.take(bytes.saturating_add(1)), take).map_err(not_read)
+        read_all(input.take(bytes.saturating_add(1)), consume).map_err(read_error)
     }
 
-    /// Calls `act` with the record of each of the ranks `local`, in parallel, until one fails. Returns the records ordered by rank.
+    /// Calls `work` with the record of each rank in `local`, in parallel, until one call fails. Returns the records ordered by rank.
     fn for_each_rank(
         &self,
         local: Range<u64>,
-        act: impl Fn(&mut RankCheckpoint) -> Result<(), CheckpointError> + Sync,
+        work: impl Fn(&mut RankCheckpoint) -> Result<(), CheckpointError> + Sync,
     ) -> Result<Vec<RankCheckpoint>, CheckpointError> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let records = Mutex::new(Vec::new());
-        let never = AtomicBool::new(false);
+        let not_interrupted = AtomicBool::new(false);
         walk::for_each(
             local.end - local.start,
             processors.max(PARALLEL_RANKS_MIN),
-            &Watch::new(&|_, _| {}, &never),
+            &Watch::new(&|_, _| {}, &not_interrupted),
             || (),
             |(), number| {
                 let start_ns = self.clock.now_ns();
@@ -369,7 +369,7 @@ impl CheckpointFolder {
                     bytes: 0,
                     sync_ns: 0,
                 };
-                act(&mut record)?;
+                work(&mut record)?;
                 record.end_ns = self.clock.now_ns();
                 records.lock().unwrap_or_else(PoisonError::into_inner).push(record);
                 Ok::<(), CheckpointError>(())
@@ -389,9 +389,9 @@ struct OptimizerTime {
 }
 
 impl OptimizerTime {
-    fn timed<T>(&self, rank: u64, state: &StateFile, act: impl FnOnce() -> T) -> T {
+    fn measure<T>(&self, rank: u64, state: &StateFile, work: impl FnOnce() -> T) -> T {
         let start_ns = self.clock.now_ns();
-        let result = act();
+        let result = work();
         if rank == 0 && state.is_optimizer_state() {
             self.ns.fetch_add(self.clock.now_ns() - start_ns, Relaxed);
         }
@@ -419,18 +419,18 @@ fn length_problem(bytes: u64, expected: u64) -> String {
 }
 
 /// Returns a conversion of I/O errors into errors of writing `path`.
-fn not_written(path: &Path) -> impl Fn(io::Error) -> CheckpointError + use<> {
+fn write_error(path: &Path) -> impl Fn(io::Error) -> CheckpointError + use<> {
     let path = path.to_owned();
     move |source| CheckpointError::Write { path: path.clone(), source }
 }
 
-fn read_all(mut input: impl Read, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+fn read_all(mut input: impl Read, mut consume: impl FnMut(&[u8])) -> io::Result<()> {
     let mut buffer = AlignedBuffer::new(READ_BYTES)?;
     let piece = buffer.aligned_like(0, READ_BYTES);
     loop {
         match input.read(piece)? {
             0 => return Ok(()),
-            bytes => take(&piece[..bytes]),
+            bytes => consume(&piece[..bytes]),
         }
     }
 }

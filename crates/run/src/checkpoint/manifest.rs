@@ -1,6 +1,6 @@
-//! The manifest of a checkpoint. It is written first with the names of the files, so that a later run recognises them as feedrate's
-//! even if this one is killed, and again with their lengths and checksums when all are written. A checkpoint without these is
-//! incomplete; one whose files differ from them is refused.
+//! The manifest of a checkpoint. It is written twice: before the files with their names, by which a later run recognises the files of a
+//! killed run, and after the files with their lengths and checksums. A checkpoint is incomplete until the second time. A checkpoint with
+//! files that differ from its manifest is refused.
 
 use feedrate_data::storage::NameKind;
 use feedrate_spec::plan::state::StateFile;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Size above which a manifest is refused.
 pub(super) const MANIFEST_BYTES_MAX: u64 = 64 << 20;
-/// Raised when a field changes meaning.
+/// Version of the format. It is increased when the meaning of a field changes.
 const VERSION: u32 = 1;
 
 /// The manifest of one checkpoint.
@@ -42,7 +42,7 @@ impl CheckpointManifest {
         CheckpointManifest { version: VERSION, epoch, step, files }
     }
 
-    /// Whether the entry `name` of this kind is a file of the checkpoint and, if its length is known, unchanged in length.
+    /// Whether the entry `name` of this kind is a file of the checkpoint, with its recorded length if one is recorded.
     pub(super) fn has(&self, name: &str, kind: NameKind) -> bool {
         match (kind, self.files.get(name)) {
             (NameKind::File { .. }, Some(None)) => true,
@@ -51,7 +51,7 @@ impl CheckpointManifest {
         }
     }
 
-    /// Parses the manifest of the checkpoint of `epoch` and `step`; `Err` describes why it is not one.
+    /// Parses the manifest of the checkpoint of `epoch` and `step`; `Err` has the reason why it is invalid.
     pub(super) fn parse(text: &[u8], epoch: u32, step: u64) -> Result<Self, String> {
         let manifest: CheckpointManifest =
             serde_json::from_slice(text).map_err(|error| error.to_string())?;
@@ -65,7 +65,7 @@ impl CheckpointManifest {
     }
 }
 
-/// Returns a checksum by which states with different tensors are distinguished.
+/// Returns a checksum that distinguishes states with different tensors.
 pub(super) fn tensors_crc32(state: &StateFile) -> u32 {
     let mut crc = crc32fast::Hasher::new();
     for tensor in &state.tensors {

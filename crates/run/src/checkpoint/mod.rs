@@ -1,6 +1,6 @@
 //! Checkpoint formats: one file per format, one row in [`CHECKPOINTS`].
 //!
-//! To add one: copy `raw.rs`, implement [`Checkpoint`], add its `mod` line and its row.
+//! To add a format: copy `raw.rs`, implement [`Checkpoint`], add its `mod` line and its row.
 
 mod output;
 mod files;
@@ -54,7 +54,7 @@ pub fn find(name: &str) -> Option<&'static dyn Checkpoint> {
 /// An error of writing, reading or removing checkpoints.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
-    /// The system refused to write it.
+    /// The system refused to write a file.
     #[error("cannot write checkpoint `{}`: {source}", path.display())]
     Write {
         /// The file.
@@ -62,7 +62,7 @@ pub enum CheckpointError {
         /// The system's reason.
         source: io::Error,
     },
-    /// The system refused to read it.
+    /// The system refused to read a file.
     #[error("cannot read checkpoint `{}`: {source}", path.display())]
     Read {
         /// The file.
@@ -70,11 +70,11 @@ pub enum CheckpointError {
         /// The system's reason.
         source: io::Error,
     },
-    /// Files that feedrate did not write have names of files that are to be written.
+    /// Files that feedrate did not write have the names of planned files.
     #[error("{} where checkpoints are to be written, and no manifest says that feedrate wrote {}",
-        existing(paths), if paths.len() == 1 { "it" } else { "them" })]
+        existing_text(paths), if paths.len() == 1 { "it" } else { "them" })]
     ForeignFiles {
-        /// All of these files.
+        /// The foreign files.
         paths: Vec<PathBuf>,
     },
     /// Another process uses the folder.
@@ -82,7 +82,7 @@ pub enum CheckpointError {
     Busy {
         /// The folder of all checkpoints.
         folder: PathBuf,
-        /// Description of the process and since when it holds the lock, if known.
+        /// Description of the process that holds the lock, if known.
         holder: Option<String>,
     },
     /// Communication between the processes of the run failed.
@@ -93,7 +93,7 @@ pub enum CheckpointError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The fault.
+        /// Description of the damage.
         problem: String,
     },
 }
@@ -118,21 +118,21 @@ impl CheckpointError {
                 _ => None,
             },
             CheckpointError::ForeignFiles { .. } => Some(
-                "move what is yours elsewhere, or point `checkpoint.checkpoint_folder` at another folder",
+                "move your files elsewhere, or point `checkpoint.checkpoint_folder` at another folder",
             ),
             CheckpointError::Busy { .. } => Some(
                 "wait until it ends, or point `checkpoint.checkpoint_folder` at another folder",
             ),
             CheckpointError::Comm(error) => error.hint(),
             CheckpointError::Damaged { .. } => Some(
-                "the file is incomplete, or belongs to another checkpoint: load another checkpoint, or write it again",
+                "the file is incomplete or belongs to another checkpoint: load another checkpoint, or write this one again",
             ),
         }
     }
 }
 
-/// Renders the subject and verb of an error: "`a`, `b` and 7 more exist".
-fn existing(paths: &[PathBuf]) -> String {
+/// Formats the beginning of an error: "`a`, `b` and 7 more exist".
+fn existing_text(paths: &[PathBuf]) -> String {
     let listed: Vec<_> =
         paths.iter().take(LISTED_MAX).map(|path| format!("`{}`", path.display())).collect();
     let more = match paths.len() - listed.len() {

@@ -12,11 +12,11 @@ pub(super) trait OutputFile {
     /// Appends `bytes`.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Overwrites earlier bytes; the end of the file stays the place to append.
+    /// Overwrites earlier bytes. Later bytes are still appended at the end.
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Flushes buffers. Called once, after the last write.
-    fn end(&mut self) -> io::Result<()> {
+    fn finish(&mut self) -> io::Result<()> {
         Ok(())
     }
 
@@ -77,11 +77,11 @@ impl OutputFile for Stream {
         }
         self.seek(offset as i64)?;
         self.write(bytes)?;
-        // Seeking to the end of the file would go to the end of the reserved blocks.
+        // `SEEK_END` would go to the end of the reserved blocks.
         self.seek(end)
     }
 
-    fn end(&mut self) -> io::Result<()> {
+    fn finish(&mut self) -> io::Result<()> {
         // SAFETY: the stream is open until it is dropped.
         check(unsafe { libc::fflush(self.0.as_ptr()) })
     }
@@ -119,13 +119,13 @@ mod tests {
         }
         stream.write_at(5998, b"ab").unwrap();
         stream.write(b"end").unwrap();
-        stream.end().unwrap();
+        stream.finish().unwrap();
         stream.sync().unwrap();
         let expected = [&[0; 5998][..], b"abmiddle", &[1; 20], b"end"].concat();
         assert_eq!(std::fs::read(&path).unwrap(), expected);
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let mut stream = Stream::new(full).unwrap();
         stream.write(b"buffered").unwrap();
-        assert_eq!(stream.end().unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(stream.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

@@ -22,6 +22,6 @@ impl Checkpoint for RawCheckpoint {
 
     fn write(&self, sink: &mut dyn CheckpointSink, state: &StateFile) -> io::Result<()> {
         let mut tensors = (0..).zip(&state.tensors);
-        tensors.try_for_each(|(number, tensor)| sink.tensor(number, tensor).map(|_| ()))
+        tensors.try_for_each(|(number, tensor)| sink.put_tensor(number, tensor).map(|_| ()))
     }
 }

@@ -14,7 +14,7 @@ static MEMBER: Member = Member {
     abilities: &[],
 };
 
-/// The length of the header is padded to a multiple of this.
+/// The length of the header is padded to a multiple of this number.
 const ALIGN_BYTES: usize = 8;
 
 /// The `safetensors` format.
@@ -31,7 +31,7 @@ impl Checkpoint for SafetensorsCheckpoint {
         sink.put(&(header.len() as u64).to_le_bytes())?;
         sink.put(&header)?;
         let mut tensors = (0..).zip(&state.tensors);
-        tensors.try_for_each(|(number, tensor)| sink.tensor(number, tensor).map(|_| ()))
+        tensors.try_for_each(|(number, tensor)| sink.put_tensor(number, tensor).map(|_| ()))
     }
 }
 

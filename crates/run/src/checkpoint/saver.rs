@@ -138,8 +138,8 @@ impl Saver {
         std::mem::take(&mut self.saved)
     }
 
-    /// Records a checkpoint whose local part is written; with several processes it is completed first. `stall_ns` is given for
-    /// checkpoints written in the background.
+    /// Records a checkpoint after its local part was written. With several processes, completes the checkpoint first. `stall_ns` is given
+    /// for checkpoints that were written in the background.
     fn record(
         &mut self,
         folder: &Arc<CheckpointFolder>,
@@ -168,7 +168,7 @@ impl Saver {
         Ok(())
     }
 
-    /// Gathers the parts of all processes on rank 0, which completes the checkpoint. Returns the merged part on rank 0 and the local
+    /// Gathers the parts of all processes on rank 0, and completes the checkpoint there. Returns the merged part on rank 0 and the local
     /// part on other ranks.
     fn complete_jointly(
         &self,
@@ -196,13 +196,13 @@ impl Saver {
     }
 }
 
-/// Starts `act` on the folder of a checkpoint, on a separate thread.
+/// Starts `work` on the folder of a checkpoint, on a separate thread.
 fn start_work<T: Send + 'static>(
     folder: &Arc<CheckpointFolder>,
-    act: impl FnOnce(&CheckpointFolder) -> Result<T, CheckpointError> + Send + 'static,
+    work: impl FnOnce(&CheckpointFolder) -> Result<T, CheckpointError> + Send + 'static,
 ) -> Result<FolderWork<T>, CheckpointError> {
     let shared_folder = Arc::clone(folder);
-    AbandonableTask::start(move || act(&shared_folder))
+    AbandonableTask::start(move || work(&shared_folder))
         .map_err(|source| CheckpointError::Write { path: folder.step.path.clone(), source })
 }
 
@@ -230,7 +230,7 @@ fn complete(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comm::tests::Threads;
+    use crate::comm::tests::ThreadRank;
 
     const HOUR_NS: i64 = 3_600_000_000_000;
 
@@ -240,24 +240,26 @@ mod tests {
         let plan = super::super::tests::plan(folder.path(), "raw", false);
         let plan = CheckpointPlan { asynchronous: true, ..plan };
         let clock = Clock::new();
-        let saved = |comm: Threads| {
+        let save_and_shift = |comm: ThreadRank| {
             let mut saver =
                 Saver::new(&plan, clock, Ranks::new(Arc::new(comm), 3), &Signals::default());
             saver.save(CheckpointDue { epoch: 1, steps: 4, step: 4 }).unwrap();
             while !saver.running.as_ref().unwrap().work.is_finished() {
                 std::thread::yield_now();
             }
-            // An hour of training.
+            // Stands for an hour of training.
             saver.clock.shift(HOUR_NS);
             saver.finish().unwrap();
             saver.take_saved().pop().unwrap().record
         };
         for processes in [1, 2] {
-            let group = Threads::group(processes);
+            let group = ThreadRank::group(processes);
             std::thread::scope(|scope| {
-                let saved = &saved;
-                let all: Vec<_> =
-                    group.into_iter().map(|comm| scope.spawn(move || saved(comm))).collect();
+                let save_and_shift = &save_and_shift;
+                let all: Vec<_> = group
+                    .into_iter()
+                    .map(|comm| scope.spawn(move || save_and_shift(comm)))
+                    .collect();
                 for thread in all {
                     let record = thread.join().unwrap();
                     assert!(record.end_ns - record.start_ns < HOUR_NS as u64, "{record:?}");

@@ -1,5 +1,5 @@
-//! Sinks for the output of checkpoint formats: [`Pieces`] writes large aligned pieces and computes the checksum, [`Length`] only
-//! counts bytes.
+//! Sinks for the output of checkpoint formats: [`PieceWriter`] writes large aligned pieces and computes the checksum, [`LengthCounter`]
+//! only counts bytes.
 
 use super::content::StateContent;
 use super::output::OutputFile;
@@ -9,12 +9,12 @@ use feedrate_spec::plan::state::Tensor;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Size of a write, except for the last of a file. It is also the memory of a writing thread.
+/// Size of each write except the last one of a file. Each writing thread uses as much memory.
 pub(super) const PIECE_BYTES: usize = 4 << 20;
 /// Bytes that are generated and checksummed at a time; few enough to stay in a core's cache.
 const CHUNK_BYTES: u64 = 128 << 10;
 
-/// Receives a file from a format, in order.
+/// Receives the content of a file from a format, in order.
 pub trait CheckpointSink {
     /// Appends `bytes`.
     ///
@@ -26,9 +26,9 @@ pub trait CheckpointSink {
     ///
     /// # Errors
     /// The file system refused.
-    fn tensor(&mut self, number: u64, tensor: &Tensor) -> io::Result<u32>;
+    fn put_tensor(&mut self, number: u64, tensor: &Tensor) -> io::Result<u32>;
 
-    /// Replaces zeros that were appended earlier, at `offset`, by `bytes`.
+    /// Replaces zeros that were appended at `offset` with `bytes`.
     ///
     /// # Errors
     /// The file system refused.
@@ -37,17 +37,17 @@ pub trait CheckpointSink {
 
 /// A sink that counts the bytes of a file.
 #[derive(Default)]
-pub(super) struct Length {
+pub(super) struct LengthCounter {
     pub(super) bytes: u64,
 }
 
-impl CheckpointSink for Length {
+impl CheckpointSink for LengthCounter {
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.bytes += bytes.len() as u64;
         Ok(())
     }
 
-    fn tensor(&mut self, _: u64, tensor: &Tensor) -> io::Result<u32> {
+    fn put_tensor(&mut self, _: u64, tensor: &Tensor) -> io::Result<u32> {
         self.bytes += tensor.bytes();
         Ok(0)
     }
@@ -58,7 +58,7 @@ impl CheckpointSink for Length {
 }
 
 /// A sink that writes a file in pieces.
-pub(super) struct Pieces<'o> {
+pub(super) struct PieceWriter<'o> {
     output: &'o mut dyn OutputFile,
     done: &'o AtomicU64,
     content: StateContent,
@@ -68,7 +68,7 @@ pub(super) struct Pieces<'o> {
     crc: Hasher,
 }
 
-impl<'o> Pieces<'o> {
+impl<'o> PieceWriter<'o> {
     /// Creates a sink that writes pieces of `piece_bytes` to `output` and adds the written bytes to `done`.
     pub(super) fn new(
         content: StateContent,
@@ -76,7 +76,7 @@ impl<'o> Pieces<'o> {
         output: &'o mut dyn OutputFile,
         done: &'o AtomicU64,
     ) -> io::Result<Self> {
-        Ok(Pieces {
+        Ok(PieceWriter {
             output,
             done,
             content,
@@ -90,7 +90,7 @@ impl<'o> Pieces<'o> {
     /// Writes the last piece. Returns the length and CRC-32 of the file.
     pub(super) fn finish(mut self) -> io::Result<(u64, u32)> {
         self.flush()?;
-        self.output.end()?;
+        self.output.finish()?;
         Ok((self.written, self.crc.finalize()))
     }
 
@@ -116,7 +116,7 @@ impl<'o> Pieces<'o> {
     }
 }
 
-impl CheckpointSink for Pieces<'_> {
+impl CheckpointSink for PieceWriter<'_> {
     fn put(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         self.crc.update(bytes);
         while !bytes.is_empty() {
@@ -128,7 +128,7 @@ impl CheckpointSink for Pieces<'_> {
         Ok(())
     }
 
-    fn tensor(&mut self, number: u64, tensor: &Tensor) -> io::Result<u32> {
+    fn put_tensor(&mut self, number: u64, tensor: &Tensor) -> io::Result<u32> {
         let mut crc = Hasher::new();
         let mut done = 0;
         while done < tensor.bytes() {
@@ -145,7 +145,7 @@ impl CheckpointSink for Pieces<'_> {
 
     fn patch(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let after = self.written + self.filled as u64 - offset - bytes.len() as u64;
-        self.crc = patched(&self.crc, self.written + self.filled as u64, bytes, after);
+        self.crc = patch_checksum(&self.crc, self.written + self.filled as u64, bytes, after);
         // The patched range may be written already, still in the piece, or both.
         let written_len = self.written.saturating_sub(offset).min(bytes.len() as u64) as usize;
         let (written, buffered) = bytes.split_at(written_len);
@@ -161,9 +161,9 @@ impl CheckpointSink for Pieces<'_> {
     }
 }
 
-/// Updates `crc`, the checksum of `total` bytes, for a patch that replaces zeros by `bytes`, with `after` bytes behind them. It uses
-/// that a CRC is linear over GF(2), except for its initial value.
-fn patched(crc: &Hasher, total: u64, bytes: &[u8], after: u64) -> Hasher {
+/// Updates `crc`, the checksum of `total` bytes, for a patch that replaces zeros with `bytes`. `after` bytes follow them. This works
+/// because a CRC is linear over GF(2), except for its initial value.
+fn patch_checksum(crc: &Hasher, total: u64, bytes: &[u8], after: u64) -> Hasher {
     let zeros = vec![0; bytes.len()];
     let change = crc32fast::hash(bytes) ^ crc32fast::hash(&zeros);
     let mut shifted = Hasher::new_with_initial_len(change, 0);
@@ -209,14 +209,14 @@ mod tests {
             let mut memory = Memory::default();
             let content = StateContent::random(1, 5, "f");
             let done = AtomicU64::new(0);
-            let mut pieces = Pieces::new(content, piece, &mut memory, &done).unwrap();
-            pieces.put(&[0; 10_000]).unwrap();
+            let mut writer = PieceWriter::new(content, piece, &mut memory, &done).unwrap();
+            writer.put(&[0; 10_000]).unwrap();
             for offset in patches {
-                pieces.patch(offset, b"abcd").unwrap();
+                writer.patch(offset, b"abcd").unwrap();
             }
-            let sum = pieces.tensor(0, &tensor).unwrap();
-            pieces.put(b"end").unwrap();
-            let (bytes, crc) = pieces.finish().unwrap();
+            let sum = writer.put_tensor(0, &tensor).unwrap();
+            writer.put(b"end").unwrap();
+            let (bytes, crc) = writer.finish().unwrap();
             assert_eq!(bytes as usize, memory.bytes.len());
             assert_eq!(done.into_inner(), bytes);
             assert_eq!(crc, crc32fast::hash(&memory.bytes), "{piece}");

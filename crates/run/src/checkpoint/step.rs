@@ -1,4 +1,4 @@
-//! Tracks the files of checkpoints by their manifests, which are beside the checkpoints' folders. Only files that a manifest names are
+//! Tracks the files of checkpoints with manifests, which are next to the checkpoints' folders. Only files that a manifest names are
 //! overwritten or removed; foreign files are kept. Formats and plans are handled elsewhere.
 
 use super::manifest::{CheckpointFile, CheckpointFiles, CheckpointManifest, MANIFEST_BYTES_MAX};
@@ -19,7 +19,7 @@ const MANIFEST_SUFFIX: &str = ".manifest.json";
 /// A checkpoint's folder and the manifest beside it.
 pub(super) struct StepFolder {
     /// Clock for timing syncs; `None` if nothing is synced.
-    syncs: Option<Clock>,
+    sync_clock: Option<Clock>,
     /// Total time of syncs of folders and manifests.
     sync_ns: AtomicU64,
     /// The folder of all checkpoints.
@@ -30,7 +30,7 @@ pub(super) struct StepFolder {
 }
 
 /// Returns the name of a checkpoint's folder.
-pub(super) fn name(epoch: u32, step: u64) -> String {
+pub(super) fn folder_name(epoch: u32, step: u64) -> String {
     format!("global_epoch{epoch}_step{step}")
 }
 
@@ -49,16 +49,16 @@ pub(super) fn list_steps(root: &Path) -> Result<BTreeSet<(u32, u64)>, StorageErr
         let (epoch, step) = folder.strip_prefix("global_epoch")?.split_once("_step")?;
         let numbers = (epoch.parse().ok()?, step.parse().ok()?);
         // Excludes names like `global_epoch01_step+1`, which parse as well.
-        (self::name(numbers.0, numbers.1) == folder).then_some(numbers)
+        (folder_name(numbers.0, numbers.1) == folder).then_some(numbers)
     });
     Ok(steps.collect())
 }
 
 impl StepFolder {
-    pub(super) fn new(syncs: Option<Clock>, root: &Path, epoch: u32, step: u64) -> Self {
-        let path = root.join(name(epoch, step));
+    pub(super) fn new(sync_clock: Option<Clock>, root: &Path, epoch: u32, step: u64) -> Self {
+        let path = root.join(folder_name(epoch, step));
         StepFolder {
-            syncs,
+            sync_clock,
             sync_ns: AtomicU64::new(0),
             root: root.to_path_buf(),
             epoch,
@@ -69,7 +69,7 @@ impl StepFolder {
 
     /// Returns the path of the manifest.
     pub(super) fn manifest_path(&self) -> PathBuf {
-        self.root.join(manifest_name(&name(self.epoch, self.step)))
+        self.root.join(manifest_name(&folder_name(self.epoch, self.step)))
     }
 
     /// Parses the text of this checkpoint's manifest.
@@ -121,21 +121,21 @@ impl StepFolder {
         Ok(foreign)
     }
 
-    /// Marks the checkpoint as incomplete and adds the `planned` files to its manifest. Files of an `older` checkpoint with other
-    /// names are removed.
+    /// Marks the checkpoint as incomplete and adds the `planned` files to its manifest. Removes files of an `older` checkpoint
+    /// that are not planned.
     pub(super) fn begin(
         &self,
         planned: &BTreeSet<String>,
         older: Option<CheckpointManifest>,
     ) -> io::Result<()> {
         let older_files = older.map(|manifest| manifest.files).unwrap_or_default();
-        // Older files keep their lengths in the manifest, by which a replacement by another file is recognised.
+        // Older files keep their lengths in the manifest. A different length shows that another file has replaced an older one.
         let mut files = older_files.clone();
         files.extend(planned.iter().map(|name| (name.clone(), None)));
-        let begun = CheckpointManifest::new(self.epoch, self.step, files);
-        self.write_manifest(&begun)?;
+        let incomplete = CheckpointManifest::new(self.epoch, self.step, files);
+        self.write_manifest(&incomplete)?;
         let storage = self.storage()?;
-        let set = CheckpointSet::from_manifest(begun);
+        let set = CheckpointSet::from_manifest(incomplete);
         set.remove_unfinished(&*storage).map_err(|error| error.source)?;
         let obsolete_files: CheckpointFiles =
             older_files.into_iter().filter(|(name, _)| !planned.contains(name)).collect();
@@ -157,7 +157,7 @@ impl StepFolder {
     }
 
     fn write_manifest(&self, manifest: &CheckpointManifest) -> io::Result<()> {
-        write_manifest(manifest, &*self.storage()?, |file| self.counted(|| file.sync()))
+        write_manifest(manifest, &*self.storage()?, |file| self.sync_and_count(|| file.sync()))
             .map_err(|error| error.source)
     }
 
@@ -177,7 +177,7 @@ impl StepFolder {
     }
 
     pub(super) fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        self.counted(|| File::open(folder)?.sync_all())
+        self.sync_and_count(|| File::open(folder)?.sync_all())
     }
 
     /// Returns the total time of syncs of folders and manifests so far.
@@ -186,14 +186,14 @@ impl StepFolder {
     }
 
     /// Runs `sync` if syncs are configured, and adds its time to the total.
-    fn counted<E>(&self, sync: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
-        self.sync_ns.fetch_add(self.timed(sync)?, Relaxed);
+    fn sync_and_count<E>(&self, sync: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+        self.sync_ns.fetch_add(self.time_sync(sync)?, Relaxed);
         Ok(())
     }
 
     /// Runs `sync` if syncs are configured. Returns the time it took.
-    pub(super) fn timed<E>(&self, sync: impl FnOnce() -> Result<(), E>) -> Result<u64, E> {
-        let Some(clock) = self.syncs else { return Ok(0) };
+    pub(super) fn time_sync<E>(&self, sync: impl FnOnce() -> Result<(), E>) -> Result<u64, E> {
+        let Some(clock) = self.sync_clock else { return Ok(0) };
         let start_ns = clock.now_ns();
         sync()?;
         Ok(clock.now_ns() - start_ns)
@@ -205,7 +205,7 @@ fn write_manifest(
     storage: &dyn Storage,
     sync: impl FnOnce(&mut dyn WriteFile) -> Result<(), StorageError>,
 ) -> Result<(), StorageError> {
-    let file_name = manifest_name(&name(manifest.epoch, manifest.step));
+    let file_name = manifest_name(&folder_name(manifest.epoch, manifest.step));
     let text = serde_json::to_vec_pretty(manifest)
         .map_err(|error| StorageError::new("write", Path::new(&file_name), error))?;
     let mut file = storage.create(&file_name)?;
@@ -222,7 +222,7 @@ pub(super) struct CheckpointSet {
 
 impl CheckpointSet {
     fn from_manifest(manifest: CheckpointManifest) -> Self {
-        let folder = name(manifest.epoch, manifest.step);
+        let folder = folder_name(manifest.epoch, manifest.step);
         CheckpointSet { manifests: BTreeMap::from([(folder, manifest)]) }
     }
 
@@ -250,7 +250,7 @@ pub(super) fn begin_removal(
     manifest: &CheckpointManifest,
     storage: &dyn Storage,
 ) -> Result<(), StorageError> {
-    let folder = name(manifest.epoch, manifest.step);
+    let folder = folder_name(manifest.epoch, manifest.step);
     let mut files = BTreeMap::new();
     for name in manifest.files.keys() {
         if let Some(kind) = storage.kind(&format!("{folder}/{name}"))?
@@ -260,12 +260,12 @@ pub(super) fn begin_removal(
         }
     }
     let Some(first) = files.keys().next().cloned() else { return Ok(()) };
-    let begun = CheckpointManifest::new(manifest.epoch, manifest.step, files);
-    match write_manifest(&begun, storage, |_| Ok(())) {
+    let incomplete = CheckpointManifest::new(manifest.epoch, manifest.step, files);
+    match write_manifest(&incomplete, storage, |_| Ok(())) {
         // On a full device, removing a file makes space for the manifest.
         Err(error) if error.is_full() => {
             storage.remove(&format!("{folder}/{first}"))?;
-            write_manifest(&begun, storage, |_| Ok(()))
+            write_manifest(&incomplete, storage, |_| Ok(()))
         }
         written => written,
     }

@@ -1,10 +1,10 @@
-//! Checkpoints are read back, incomplete ones are refused, and foreign files are kept.
+//! Tests that checkpoints are read back, that incomplete ones are refused, and that foreign files are kept.
 
 use super::folder::{CheckpointFolder, WrittenPart};
 use super::step::{StepFolder, begin_removal};
 use super::*;
 use crate::clock::Clock;
-use crate::comm::tests::Threads;
+use crate::comm::tests::ThreadRank;
 use crate::live::Signals;
 use crate::ranks::Ranks;
 use feedrate_measure::record::RankCheckpoint;
@@ -72,7 +72,7 @@ fn save(plan: &CheckpointPlan) -> Result<WrittenPart, CheckpointError> {
 
 fn load_all(plan: &CheckpointPlan, shift: u64) -> Result<Vec<RankCheckpoint>, CheckpointError> {
     let plan = CheckpointPlan { read_rank_shift: shift, ..plan.clone() };
-    load(&plan, Clock::new(), 1, 5, &Ranks::alone(3), &Signals::default())
+    load(&plan, Clock::new(), 1, 5, &Ranks::single_process(3), &Signals::default())
         .map(|loaded| loaded.ranks)
 }
 
@@ -82,7 +82,7 @@ fn processes_write_one_checkpoint_together() {
         let temporary = tempfile::tempdir().unwrap();
         let plan = CheckpointPlan { asynchronous, ..plan(temporary.path(), "raw", false) };
         let plan = CheckpointPlan { keep_last: Some(1), ..plan };
-        let part = |comm: Threads| {
+        let save_and_load = |comm: ThreadRank| {
             let ranks = Ranks::new(Arc::new(comm), 3);
             let mut saver = Saver::new(&plan, Clock::new(), ranks.clone(), &Signals::default());
             for step in [4, 5] {
@@ -96,10 +96,12 @@ fn processes_write_one_checkpoint_together() {
             (saved.record.ranks, loaded, ranks.local.len())
         };
         let all: Vec<_> = std::thread::scope(|scope| {
-            let part = &part;
-            let parts = Threads::group(2).into_iter().map(|comm| scope.spawn(move || part(comm)));
-            let parts: Vec<_> = parts.collect();
-            parts.into_iter().map(|part| part.join().unwrap()).collect()
+            let save_and_load = &save_and_load;
+            let threads = ThreadRank::group(2)
+                .into_iter()
+                .map(|comm| scope.spawn(move || save_and_load(comm)));
+            let threads: Vec<_> = threads.collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         let ranks =
             |records: &[RankCheckpoint]| records.iter().map(|rank| rank.rank).collect::<Vec<_>>();
@@ -140,14 +142,14 @@ fn damaged_checkpoints_are_refused_with_file_and_reason() {
         let name = format.member().name;
         let plan = plan(root.path(), name, false);
         let manifest = manifest_path(&plan);
-        let inside = super::folder(&plan, 1, 5);
-        let file = inside.join(format!("model_states-1.{name}"));
+        let checkpoint_folder = super::folder(&plan, 1, 5);
+        let file = checkpoint_folder.join(format!("model_states-1.{name}"));
         let flip = |bytes: &mut Vec<u8>| bytes[5000] ^= 1;
         let shorten = |bytes: &mut Vec<u8>| bytes.truncate(5000);
         let lengthen = |bytes: &mut Vec<u8>| bytes.push(0);
         type Damage<'a> = &'a dyn Fn(&mut Vec<u8>);
-        let fresh = || {
-            let _ = (std::fs::remove_dir_all(&inside), std::fs::remove_file(&manifest));
+        let write_again = || {
+            let _ = (std::fs::remove_dir_all(&checkpoint_folder), std::fs::remove_file(&manifest));
             save(&plan).unwrap();
         };
         for (path, damage, words) in [
@@ -156,7 +158,7 @@ fn damaged_checkpoints_are_refused_with_file_and_reason() {
             (&file, &lengthen, "bytes of"),
             (&manifest, &|bytes| bytes.truncate(100), "EOF"),
         ] {
-            fresh();
+            write_again();
             let mut bytes = std::fs::read(path).unwrap();
             damage(&mut bytes);
             std::fs::write(path, bytes).unwrap();
@@ -169,13 +171,13 @@ fn damaged_checkpoints_are_refused_with_file_and_reason() {
             assert!(error.hint().is_some());
         }
         for (removed, words) in [(&file, "it is missing"), (&manifest, "incomplete")] {
-            fresh();
+            write_again();
             std::fs::remove_file(removed).unwrap();
             let message = load_all(&plan, 0).unwrap_err().to_string();
             let path = removed.to_str().unwrap();
             assert!(message.contains(words) && message.contains(path), "{message}");
         }
-        fresh();
+        write_again();
         let mut other = plan.clone();
         other.state.model_bytes += 1;
         let message = load_all(&other, 0).unwrap_err().to_string();
@@ -214,8 +216,8 @@ fn pipe(path: &Path) {
 fn a_pipe_with_the_name_of_a_checkpoint_file_does_not_block() {
     let temporary = tempfile::tempdir().unwrap();
     let plan = plan(temporary.path(), "raw", false);
-    let inside = super::folder(&plan, 1, 5);
-    for path in [manifest_path(&plan), inside.join("model_states-1.raw")] {
+    let checkpoint_folder = super::folder(&plan, 1, 5);
+    for path in [manifest_path(&plan), checkpoint_folder.join("model_states-1.raw")] {
         save(&plan).unwrap();
         let _ = std::fs::remove_file(&path);
         pipe(&path);
@@ -223,7 +225,7 @@ fn a_pipe_with_the_name_of_a_checkpoint_file_does_not_block() {
         assert!(matches!(error, CheckpointError::ForeignFiles { paths } if paths.contains(&path)));
         load_all(&plan, 0).unwrap_err();
         std::fs::remove_file(&path).unwrap();
-        std::fs::remove_dir_all(&inside).unwrap();
+        std::fs::remove_dir_all(&checkpoint_folder).unwrap();
     }
 }
 
@@ -232,77 +234,79 @@ fn a_pipe_with_the_name_of_a_checkpoint_file_does_not_block() {
 fn foreign_files_are_neither_overwritten_nor_removed() {
     let temporary = tempfile::tempdir().unwrap();
     let plan = plan(temporary.path(), "raw", false);
-    let inside = super::folder(&plan, 1, 5);
-    let refused = |path: &Path| {
+    let checkpoint_folder = super::folder(&plan, 1, 5);
+    let check_refused = |path: &Path| {
         let error = save(&plan).unwrap_err();
         assert!(error.hint().is_some());
         let CheckpointError::ForeignFiles { paths } = error else { panic!("{error}") };
         assert_eq!(paths, [path]);
     };
     let mine = br#"{"mine":1}"#;
-    for path in [manifest_path(&plan), inside.join("model_states-1.raw")] {
-        std::fs::create_dir_all(&inside).unwrap();
+    for path in [manifest_path(&plan), checkpoint_folder.join("model_states-1.raw")] {
+        std::fs::create_dir_all(&checkpoint_folder).unwrap();
         std::fs::write(&path, mine).unwrap();
-        refused(&path);
+        check_refused(&path);
         assert_eq!(std::fs::read(&path).unwrap(), mine);
         std::fs::remove_file(path).unwrap();
-        assert_eq!(std::fs::read_dir(&inside).unwrap().count(), 0);
+        assert_eq!(std::fs::read_dir(&checkpoint_folder).unwrap().count(), 0);
         assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 1);
     }
-    // Overwriting an older checkpoint keeps foreign files beside it, and removes files that the new plan does not have.
+    // Overwriting an older checkpoint keeps the foreign files in its folder, and removes files that the new plan does not have.
     save(&plan).unwrap();
-    let beside = ["thesis.txt", "manifest.json", "model_states-1.part", ".a.7-0.part"];
-    beside.iter().for_each(|name| std::fs::write(inside.join(name), mine).unwrap());
-    let fewer = |plan: &CheckpointPlan| {
-        let mut fewer = plan.clone();
-        (fewer.state.ranks, fewer.state.data) = (2, 2);
-        fewer
+    let foreign_names = ["thesis.txt", "manifest.json", "model_states-1.part", ".a.7-0.part"];
+    foreign_names
+        .iter()
+        .for_each(|name| std::fs::write(checkpoint_folder.join(name), mine).unwrap());
+    let with_two_ranks = |plan: &CheckpointPlan| {
+        let mut smaller = plan.clone();
+        (smaller.state.ranks, smaller.state.data) = (2, 2);
+        smaller
     };
-    let names = || std::fs::read_dir(&inside).unwrap().count();
+    let names = || std::fs::read_dir(&checkpoint_folder).unwrap().count();
     let before = names();
-    save(&fewer(&plan)).unwrap();
-    assert!(names() < before && !inside.join("model_states-2.raw").exists());
+    save(&with_two_ranks(&plan)).unwrap();
+    assert!(names() < before && !checkpoint_folder.join("model_states-2.raw").exists());
     save(&plan).unwrap();
     assert_eq!(names(), before);
-    for name in beside {
-        assert_eq!(std::fs::read(inside.join(name)).unwrap(), mine);
+    for name in foreign_names {
+        assert_eq!(std::fs::read(checkpoint_folder.join(name)).unwrap(), mine);
     }
     // A file that was changed since is foreign.
-    let file = inside.join("model_states-0.raw");
+    let file = checkpoint_folder.join("model_states-0.raw");
     std::fs::write(&file, "mine").unwrap();
-    refused(&file);
+    check_refused(&file);
     // A link may lead to foreign files.
     std::fs::remove_file(&file).unwrap();
     save(&plan).unwrap();
     let moved = temporary.path().join("moved");
     std::fs::rename(&file, &moved).unwrap();
     std::os::unix::fs::symlink(&moved, &file).unwrap();
-    refused(&file);
+    check_refused(&file);
     std::fs::remove_file(&file).unwrap();
     let thesis = temporary.path().join("thesis.txt");
     std::fs::write(&thesis, "mine").unwrap();
     let manifest = manifest_path(&plan);
     std::fs::remove_file(&manifest).unwrap();
-    std::fs::remove_dir_all(&inside).unwrap();
+    std::fs::remove_dir_all(&checkpoint_folder).unwrap();
     std::os::unix::fs::symlink(&thesis, &manifest).unwrap();
-    refused(&manifest);
+    check_refused(&manifest);
     std::fs::remove_file(&manifest).unwrap();
     save(&plan).unwrap();
-    std::fs::rename(&inside, temporary.path().join("elsewhere")).unwrap();
-    std::os::unix::fs::symlink("elsewhere", &inside).unwrap();
-    refused(&inside);
+    std::fs::rename(&checkpoint_folder, temporary.path().join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", &checkpoint_folder).unwrap();
+    check_refused(&checkpoint_folder);
     assert_eq!(std::fs::read(&thesis).unwrap(), b"mine");
 }
 
-/// The state after a killed run, with and without an older checkpoint of more files.
+/// Tests the state after a killed run, with and without an older checkpoint that has more files.
 #[test]
-fn a_checkpoint_that_was_begun_is_refused_and_written_again() {
-    for over_older in [false, true] {
+fn an_incomplete_checkpoint_is_refused_and_written_again() {
+    for replaces_older in [false, true] {
         let temporary = tempfile::tempdir().unwrap();
         let plan = plan(temporary.path(), "pt", false);
         let mut older = plan.clone();
         (older.state.ranks, older.state.data) = (4, 4);
-        if over_older {
+        if replaces_older {
             save(&older).unwrap();
         }
         let checkpoint = folder_of(&plan, 5);
@@ -316,7 +320,7 @@ fn a_checkpoint_that_was_begun_is_refused_and_written_again() {
         save(&plan).unwrap();
         load_all(&plan, 0).unwrap();
         let files = std::fs::read_dir(path).unwrap().count() as u64;
-        assert_eq!(files, plan.total_files, "{over_older}");
+        assert_eq!(files, plan.total_files, "{replaces_older}");
     }
 }
 
@@ -332,9 +336,9 @@ fn an_interrupted_removal_can_be_resumed() {
         } else {
             save(&plan).unwrap();
         }
-        let inside = super::folder(&plan, 1, 5);
-        std::fs::remove_file(inside.join("model_states-0.raw")).unwrap();
-        std::fs::write(inside.join(".model_states-1.raw.7-0.part"), "half").unwrap();
+        let checkpoint_folder = super::folder(&plan, 1, 5);
+        std::fs::remove_file(checkpoint_folder.join("model_states-0.raw")).unwrap();
+        std::fs::write(checkpoint_folder.join(".model_states-1.raw.7-0.part"), "half").unwrap();
         load_all(&plan, 0).unwrap_err();
         folder_of(&plan, 6).remove(1, 5).unwrap();
         assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0, "{is_begun}");
@@ -361,7 +365,7 @@ fn a_checkpoint_is_incomplete_once_its_removal_has_begun() {
 }
 
 #[test]
-fn a_replaced_file_survives_checkpoints_that_were_begun() {
+fn a_replaced_file_survives_incomplete_checkpoints() {
     let temporary = tempfile::tempdir().unwrap();
     let plan = plan(temporary.path(), "raw", false);
     save(&plan).unwrap();
@@ -380,7 +384,8 @@ fn checkpoints_differ_and_are_not_confused() {
     for (ones, format) in [(false, "raw"), (false, "pt"), (true, "raw")] {
         let temporary = tempfile::tempdir().unwrap();
         let plan = CheckpointPlan { ones, ..plan(temporary.path(), format, false) };
-        let mut saver = Saver::new(&plan, Clock::new(), Ranks::alone(3), &Signals::default());
+        let mut saver =
+            Saver::new(&plan, Clock::new(), Ranks::single_process(3), &Signals::default());
         let all = [(1, 5), (1, 6), (2, 5), (5, 1)];
         for (epoch, step) in all {
             saver.save(CheckpointDue { epoch, steps: step, step }).unwrap();

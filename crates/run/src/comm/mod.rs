@@ -1,7 +1,7 @@
 //! Communication between the processes of a run: one file per kind, one row in [`COMMS`].
 //!
 //! Accelerators within a process do not need it; the engine synchronises them. To add a kind: copy `solo.rs`, implement [`Comm`], add
-//! its `mod` line and its row; the contract suite runs on it.
+//! its `mod` line and its row, and run the contract tests on it.
 
 pub mod mpi;
 mod solo;
@@ -28,11 +28,11 @@ pub trait Comm: Send + Sync {
     fn size(&self) -> u32;
     /// Returns the machine of this process, and its position among the processes there.
     fn node(&self) -> RankNode;
-    /// Returns why barriers do not use shared memory and are slower, if so. The same on all ranks.
+    /// Returns the reason why barriers cannot use shared memory and are slower; `None` if they use it. The same on all ranks.
     fn slow_barrier_reason(&self) -> Option<&str> {
         None
     }
-    /// Waits for all ranks, however long, as long as they are alive: they may have work to do alone.
+    /// Waits for all ranks without a time limit while they are alive, because a rank may have work to do alone.
     ///
     /// # Errors
     /// See [`CommError`].
@@ -41,7 +41,7 @@ pub trait Comm: Send + Sync {
     ///
     /// # Errors
     /// See [`CommError`].
-    fn barrier_in_time(&self) -> Result<(), CommError> {
+    fn barrier_with_timeout(&self) -> Result<(), CommError> {
         self.barrier()
     }
     /// Gathers the bytes of all ranks on rank 0, in rank order. Returns an empty list on the other ranks.
@@ -58,7 +58,7 @@ pub trait Comm: Send + Sync {
     ///
     /// # Errors
     /// See [`CommError`].
-    fn clock(&self, now_ns: &dyn Fn() -> u64) -> Result<ClockOffset, CommError>;
+    fn clock_offset(&self, now_ns: &dyn Fn() -> u64) -> Result<ClockOffset, CommError>;
     /// Opens a channel of messages between pairs of ranks, independent of the collective operations. Every rank has to call it.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ pub trait Comm: Send + Sync {
     fn ended(&self) -> Option<CommError> {
         None
     }
-    /// Notifies the other ranks that this rank ends, and how. Their waits then fail with [`CommError::Lost`]. May be called from any
+    /// Notifies the other ranks that this rank ends for the reason `end`. Their waits then fail with [`CommError::Lost`]. May be called from any
     /// thread.
     fn give_up(&self, end: End);
 }
@@ -161,7 +161,7 @@ pub struct RankNode {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommError {
     /// Another rank ended.
-    #[error("rank {rank}{} {end}", on_host(host))]
+    #[error("rank {rank}{} {end}", host_suffix(host))]
     Lost {
         /// The rank that ended.
         rank: u32,
@@ -201,7 +201,7 @@ pub enum End {
     #[error("gave up: {0}")]
     Failed(String),
     /// It ended without a message.
-    #[error("died without a word (killed, crashed, or out of memory)")]
+    #[error("died without a message (killed, crashed, or out of memory)")]
     Died,
     /// It is still connected, but does not answer.
     #[error("does not answer (stopped, or its machine hangs)")]
@@ -214,7 +214,7 @@ impl CommError {
         matches!(self, CommError::Stopped | CommError::Lost { end: End::Interrupted, .. })
     }
 
-    /// Returns how a process that stops by this error ends, as reported to the other ranks.
+    /// Returns how a process ends that stops because of this error, as reported to the other ranks.
     pub fn end(&self) -> End {
         if self.is_interruption() { End::Interrupted } else { End::Failed(self.to_string()) }
     }
@@ -223,14 +223,14 @@ impl CommError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             CommError::Missing { .. } => {
-                Some("see what they do; where steps last longer, raise `--rank-timeout`")
+                Some("check what these ranks do; if steps take longer, raise `--rank-timeout`")
             }
             _ => None,
         }
     }
 }
 
-fn on_host(host: &str) -> String {
+fn host_suffix(host: &str) -> String {
     if host.is_empty() { String::new() } else { format!(" on {host}") }
 }
 

@@ -1,4 +1,4 @@
-//! A run of one process, which has no other processes to wait for.
+//! Communication in a run of one process, which has nothing to wait for.
 
 use super::{ClockOffset, Comm, CommError, End, RankNode};
 use feedrate_spec::catalog::Member;
@@ -35,7 +35,7 @@ impl Comm for Solo {
         Ok(bytes.to_vec())
     }
 
-    fn clock(&self, _: &dyn Fn() -> u64) -> Result<ClockOffset, CommError> {
+    fn clock_offset(&self, _: &dyn Fn() -> u64) -> Result<ClockOffset, CommError> {
         Ok(ClockOffset::default())
     }
 

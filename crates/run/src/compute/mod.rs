@@ -18,20 +18,20 @@ pub trait Devices: Send {
     /// Begins a step that lasts `step_ns` and returns at once. [`DeviceSetup::done`] is called when the step has ended.
     ///
     /// # Errors
-    /// A description of why the device refused.
+    /// Returns the reason why the device refused.
     fn begin(&mut self, accelerator: u32, step_ns: u64) -> Result<(), String>;
 
     /// Checks that no device has failed.
     ///
     /// # Errors
-    /// A description of the failure; steps that were started on that device never end.
+    /// Returns a description of the failure. Steps that were started on that device never end.
     fn check(&mut self) -> Result<(), String>;
 }
 
 /// Parameters for opening devices.
 pub struct DeviceSetup {
-    /// Accelerators in earlier processes on this machine; devices are assigned to them first.
-    pub before: u32,
+    /// Number of accelerators in earlier processes on this machine. Devices are assigned to them first.
+    pub earlier_accelerators: u32,
     /// Accelerators of this process, assigned to the devices round-robin.
     pub accelerators: u32,
     /// Bytes copied to the device in each step.
@@ -46,11 +46,11 @@ pub struct DeviceSetup {
 pub struct ComputeKind {
     /// Name, summary, abilities.
     pub member: &'static Member,
-    devices: Option<OnDevices>,
+    devices: Option<DeviceFunctions>,
 }
 
-/// How a kind finds and opens its devices.
-struct OnDevices {
+/// Functions that find and open the devices of a kind.
+struct DeviceFunctions {
     count: fn() -> Result<u32, String>,
     open: fn(DeviceSetup) -> Result<Box<dyn Devices>, String>,
 }
@@ -61,27 +61,27 @@ pub static COMPUTES: &[ComputeKind] = &[
     ComputeKind { member: &sleep::MEMBER, devices: None },
     ComputeKind {
         member: &cuda::MEMBER,
-        devices: Some(OnDevices { count: cuda::count, open: cuda::open }),
+        devices: Some(DeviceFunctions { count: cuda::count, open: cuda::open }),
     },
 ];
 
 /// Returns the number of devices that the compute kind `name` can use, or why it can use none; `None` if it needs none.
 pub fn count_devices(name: &str) -> Option<Result<u32, String>> {
-    on_devices(name).map(|devices| (devices.count)())
+    find_devices(name).map(|devices| (devices.count)())
 }
 
 /// Opens the devices of `plan`; `None` if its steps are waits.
 ///
 /// # Errors
-/// A description of why they cannot be opened.
+/// Returns the reason why they cannot be opened.
 pub fn devices(plan: &TrainPlan, setup: DeviceSetup) -> Result<Option<Box<dyn Devices>>, String> {
     if plan.compute == TimeSpec::None {
         return Ok(None);
     }
-    let devices = plan.on_devices.as_deref().and_then(on_devices);
+    let devices = plan.on_devices.as_deref().and_then(find_devices);
     devices.map(|devices| (devices.open)(setup)).transpose()
 }
 
-fn on_devices(name: &str) -> Option<&'static OnDevices> {
+fn find_devices(name: &str) -> Option<&'static DeviceFunctions> {
     COMPUTES.iter().find(|kind| kind.member.name == name)?.devices.as_ref()
 }

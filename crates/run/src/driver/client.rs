@@ -11,7 +11,7 @@ use std::thread::Thread;
 /// Multiplications between two readings of the clock, which is a system call: about a microsecond.
 const CLOCK_INTERVAL: u64 = 1 << 10;
 
-/// Burns processor time until the processor time of the calling thread reaches `until_ns`, or until `is_stopped`. Returns the thread's
+/// Burns processor time until the calling thread has used `until_ns` in all, or until `is_stopped` returns true. Returns the thread's
 /// processor time.
 pub(super) fn burn(until_ns: u64, is_stopped: impl Fn() -> bool) -> u64 {
     let mut number = until_ns;
@@ -31,11 +31,11 @@ pub(super) fn burn(until_ns: u64, is_stopped: impl Fn() -> bool) -> u64 {
 pub(super) struct Receiver {
     /// Request to start workers for an epoch of this many steps; 0 is no request.
     pub(super) start_steps: AtomicU64,
-    /// Duration of the latest start of workers, until it is taken.
+    /// Duration of the latest start of workers; 0 after it was taken.
     pub(super) started_ns: AtomicU64,
     /// Request to receive a batch: its bytes plus 1; 0 is no request.
     pub(super) batch_bytes: AtomicU64,
-    /// When the latest request was made.
+    /// Time of the latest request.
     pub(super) requested_ns: AtomicU64,
     /// End of receiving the latest batch.
     pub(super) receive_end_ns: AtomicU64,

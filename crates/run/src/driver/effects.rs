@@ -1,4 +1,4 @@
-//! The engine's effects on the real machine: wakes workers, starts compute on timers or devices, and waits at barriers.
+//! Carries out the engine's effects on the real machine: wakes workers, starts compute on timers or devices, and waits at barriers.
 
 use super::error::RunError;
 use super::shared::Shared;
@@ -12,14 +12,14 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, SeqCst};
 
-/// The conductor's effects.
+/// The effects of the conductor on the real machine.
 pub(super) struct RealEffects {
     shared: Arc<Shared>,
     comm: Arc<dyn Comm>,
     /// Deadlines of compute and handovers, each with its accelerator.
     timers: BinaryHeap<Reverse<(u64, u32)>>,
     devices: Option<Box<dyn Devices>>,
-    /// Places of workers to wake after all events are handled: waking is expensive, and a woken thread occupies a core.
+    /// Indices of workers to wake after all events are handled: waking is expensive, and a woken thread occupies a core.
     wakes: Vec<u32>,
     /// The latest batch of each accelerator that was handed over or is being handed over.
     received: Vec<Option<u64>>,
@@ -33,7 +33,7 @@ impl RealEffects {
         let accelerators = shared.job.local.len();
         Ok(RealEffects {
             timers: BinaryHeap::with_capacity(accelerators),
-            devices: devices(&shared, &*comm)?,
+            devices: open_devices(&shared, &*comm)?,
             wakes: Vec::with_capacity(4 * accelerators),
             received: vec![None; accelerators],
             receiving: vec![false; accelerators],
@@ -42,7 +42,7 @@ impl RealEffects {
         })
     }
 
-    /// Returns when the next compute or handover ends.
+    /// Returns the time at which the next compute or handover ends.
     pub(super) fn next_timer_ns(&self) -> Option<u64> {
         self.timers.peek().map(|Reverse((at_ns, _))| *at_ns)
     }
@@ -62,8 +62,8 @@ impl RealEffects {
 
     /// Wakes all workers that wait to be woken.
     pub(super) fn wake_now(&mut self) {
-        for place in self.wakes.drain(..) {
-            self.shared.workers[place as usize].unpark();
+        for index in self.wakes.drain(..) {
+            self.shared.workers[index as usize].unpark();
         }
     }
 
@@ -86,14 +86,14 @@ impl RealEffects {
 
 impl Effects for RealEffects {
     fn wake(&mut self, accelerator: u32, wakes: Wakes) {
-        let places = self.shared.placement.places_of(accelerator);
-        let places = match wakes {
-            Wakes::One(worker) => places.start + worker..places.start + worker + 1,
-            Wakes::Any => places,
+        let workers = self.shared.placement.workers_of(accelerator);
+        let woken = match wakes {
+            Wakes::One(worker) => workers.start + worker..workers.start + worker + 1,
+            Wakes::Any => workers,
         };
-        for place in places {
-            if self.shared.workers[place as usize].idle.load(SeqCst) {
-                self.wakes.push(place);
+        for index in woken {
+            if self.shared.workers[index as usize].idle.load(SeqCst) {
+                self.wakes.push(index);
             }
         }
     }
@@ -136,13 +136,16 @@ impl Effects for RealEffects {
             // Loaders continue to read during the barrier.
             self.wake_now();
         }
-        let outcome = self.comm.barrier_in_time();
+        let outcome = self.comm.barrier_with_timeout();
         outcome.map_err(|error| self.shared.fail(error.into())).is_ok()
     }
 }
 
 /// Opens the devices that compute the steps of a job; `None` if its steps are waits.
-fn devices(shared: &Arc<Shared>, comm: &dyn Comm) -> Result<Option<Box<dyn Devices>>, RunError> {
+fn open_devices(
+    shared: &Arc<Shared>,
+    comm: &dyn Comm,
+) -> Result<Option<Box<dyn Devices>>, RunError> {
     let plan = &shared.job.plan;
     if plan.train.on_devices.is_none() {
         return Ok(None);
@@ -152,7 +155,7 @@ fn devices(shared: &Arc<Shared>, comm: &dyn Comm) -> Result<Option<Box<dyn Devic
     let first_rank = comm.rank().saturating_sub(comm.node().local_rank);
     let first = shard(plan.accelerators.into(), comm.size(), first_rank).start as u32;
     let setup = DeviceSetup {
-        before: shared.job.local.start.saturating_sub(first),
+        earlier_accelerators: shared.job.local.start.saturating_sub(first),
         accelerators: shared.job.accelerators(),
         batch_bytes: shared.job.batch_bytes(),
         clock: shared.clock,

@@ -23,12 +23,12 @@ pub enum RunError {
     Comm(#[from] CommError),
     /// A worker thread panicked.
     #[error(
-        "worker thread {worker} of accelerator {accelerator} broke off; this is a fault of feedrate"
+        "worker thread {worker} of accelerator {accelerator} panicked; this is a bug in feedrate"
     )]
-    Broken {
-        /// The accelerator it reads for.
+    Panicked {
+        /// The accelerator that the worker reads for.
         accelerator: u32,
-        /// Its number among the accelerator's workers.
+        /// Number of the worker among the accelerator's workers.
         worker: u32,
     },
     /// The devices that compute steps failed.
@@ -89,9 +89,11 @@ impl RunError {
             }
             RunError::Comm(error) => error.hint(),
             RunError::Device { .. } => Some(
-                "see what `nvidia-smi` shows, use smaller batches or fewer accelerators, or leave `compute` out: steps are waits then",
+                "see what `nvidia-smi` shows, use smaller batches or fewer accelerators, or leave out `compute`, so that steps are waits",
             ),
-            RunError::Broken { .. } => Some("report it, with the workload and the lines above"),
+            RunError::Panicked { .. } => {
+                Some("report the bug, with the workload and the messages above")
+            }
         }
     }
 }

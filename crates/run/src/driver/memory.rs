@@ -1,5 +1,5 @@
-//! Keeps samples in memory after their first read. Each accelerator, or group of accelerators, has its own memory, as each
-//! process of a real job has.
+//! Keeps samples in memory after their first read. Each accelerator, or group of accelerators, has a separate memory, like
+//! each process of a real job.
 
 use feedrate_spec::plan::order::SampleId;
 use std::collections::HashMap;

@@ -7,12 +7,13 @@ use rustix::io::{pread, write};
 
 /// Size of the file that is read: more than a core's caches hold.
 const BYTES: usize = 16 << 20;
+/// Sizes of the reads that are compared.
 const PIECES: [usize; 2] = [4 << 10, 256 << 10];
 
-/// Factor by which a read may exceed the measured cost without an excess, since repeated measurements vary by as much.
+/// Factor by which a read may exceed the measured cost before it counts as an excess. Repeated measurements vary by as much.
 const MARGIN: f64 = 1.25;
 
-/// Processor time of a read from memory: a part for each call and a part for each byte, in nanoseconds.
+/// Processor time of a read from memory, in nanoseconds: a part for each call and a part for each byte.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MemoryRead {
     call_ns: f64,

@@ -1,4 +1,4 @@
-//! Maps worker threads to the accelerators they read for. A place is the number of a worker thread within the process. A group of
+//! Maps worker threads to the accelerators that they read for. The worker threads of the process have consecutive indices. A group of
 //! accelerators that share a reader may begin or end in other processes.
 
 use feedrate_engine::job::ReadJob;
@@ -9,8 +9,8 @@ pub(super) struct Placement {
     accelerators: u32,
     workers: u32,
     group: u32,
-    /// Accelerators of the first local group that are in earlier processes.
-    before: u32,
+    /// Number of accelerators of the first local group that are in earlier processes.
+    earlier_accelerators: u32,
 }
 
 impl Placement {
@@ -20,40 +20,40 @@ impl Placement {
             accelerators: job.accelerators(),
             workers: job.workers(),
             group,
-            before: job.local.start % group,
+            earlier_accelerators: job.local.start % group,
         }
     }
 
     /// Returns the number of groups with accelerators in this process.
     pub(super) fn groups(&self) -> usize {
-        (self.before + self.accelerators).div_ceil(self.group) as usize
+        (self.earlier_accelerators + self.accelerators).div_ceil(self.group) as usize
     }
 
     /// Returns the number of worker threads of this process.
-    pub(super) fn places(&self) -> usize {
+    pub(super) fn worker_threads(&self) -> usize {
         self.groups() * self.workers as usize
     }
 
     /// Returns the number of a worker within its group.
-    pub(super) fn worker_of(&self, place: usize) -> u32 {
-        place as u32 % self.workers
+    pub(super) fn worker_of(&self, index: usize) -> u32 {
+        index as u32 % self.workers
     }
 
     /// Returns the number of a worker's group within this process.
-    pub(super) fn group_of(&self, place: usize) -> usize {
-        place / self.workers as usize
+    pub(super) fn group_of(&self, index: usize) -> usize {
+        index / self.workers as usize
     }
 
-    /// Returns the places of the workers that read for `accelerator`.
-    pub(super) fn places_of(&self, accelerator: u32) -> Range<u32> {
-        let first = (self.before + accelerator) / self.group * self.workers;
+    /// Returns the indices of the workers that read for `accelerator`.
+    pub(super) fn workers_of(&self, accelerator: u32) -> Range<u32> {
+        let first = (self.earlier_accelerators + accelerator) / self.group * self.workers;
         first..first + self.workers
     }
 
-    /// Returns the local accelerators that the worker at `place` reads for.
-    pub(super) fn accelerators_of(&self, place: usize) -> Range<u32> {
-        let first = self.group_of(place) as u32 * self.group;
-        let end = (first + self.group).saturating_sub(self.before);
-        first.saturating_sub(self.before)..end.min(self.accelerators)
+    /// Returns the local accelerators that a worker reads for.
+    pub(super) fn accelerators_of(&self, index: usize) -> Range<u32> {
+        let first = self.group_of(index) as u32 * self.group;
+        let end = (first + self.group).saturating_sub(self.earlier_accelerators);
+        first.saturating_sub(self.earlier_accelerators)..end.min(self.accelerators)
     }
 }

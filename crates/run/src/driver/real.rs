@@ -7,7 +7,7 @@ use super::client::Receiver;
 use super::effects::RealEffects;
 use super::error::RunError;
 use super::receiver;
-use super::shared::{Guard, Shared};
+use super::shared::{PanicGuard, Shared};
 use super::worker::Worker;
 use crate::clock::Clock;
 use crate::comm::Comm;
@@ -35,9 +35,9 @@ const LATE_NS_MAX: u64 = 150_000;
 const SLACK_NS: u64 = 50_000;
 /// Longest wait of the conductor before it checks the interrupt flag.
 const CHECK_INTERVAL_NS: u64 = 100_000_000;
-/// Time that workers have to finish their operation after a stop; then they are abandoned.
+/// Time that workers have to finish their operation after a stop. After this time they are abandoned.
 const GRACE_NS: u64 = 3_000_000_000;
-/// The same for collective reads, which cannot finish if other processes have stopped.
+/// This time for collective reads, which cannot finish if other processes have stopped.
 const GRACE_COLLECTIVE_NS: u64 = 200_000_000;
 /// Interval of checks whether all workers have started.
 const START_INTERVAL: Duration = Duration::from_millis(10);
@@ -96,7 +96,7 @@ pub struct RealDriver {
     threads: Vec<JoinHandle<Vec<Handle>>>,
     receivers: Vec<JoinHandle<()>>,
     signals: Signals,
-    left_behind: Vec<String>,
+    hung_files: Vec<String>,
     /// Number of processes of the run.
     processes: u32,
     waiter: Waiter,
@@ -108,10 +108,10 @@ pub struct RealDriver {
 }
 
 impl RealDriver {
-    /// Starts the workers of `job`. The workers of groups that extend over several processes read from `groups`.
+    /// Starts the workers of `job`. Workers of groups that extend over several processes read from `groups`.
     ///
     /// # Errors
-    /// A thread could not be started, or a device not opened.
+    /// A thread could not be started, or a device could not be opened.
     pub fn new(
         job: ReadJob,
         groups: GroupStorages,
@@ -131,7 +131,7 @@ impl RealDriver {
             threads: Vec::new(),
             receivers: Vec::new(),
             signals,
-            left_behind: Vec::new(),
+            hung_files: Vec::new(),
             processes: comm.size(),
             waiter: Waiter::new(options.spins, wakes_late),
             reads,
@@ -142,7 +142,7 @@ impl RealDriver {
         };
         driver.start_workers()?;
         driver.start_receivers()?;
-        // The workers keep the small slack; only the conductor, which stands for the training process, sleeps as any process does.
+        // The workers keep the small slack. The conductor stands for the training process and gets the slack of an ordinary process.
         if wakes_late {
             set_timer_slack(SLACK_NS);
         }
@@ -151,12 +151,12 @@ impl RealDriver {
 
     fn start_workers(&mut self) -> Result<(), RunError> {
         let workers = self.shared.workers.len();
-        for place in 0..workers {
-            let accelerator = self.shared.placement.accelerators_of(place).start;
-            let worker = self.shared.placement.worker_of(place);
+        for worker_index in 0..workers {
+            let accelerator = self.shared.placement.accelerators_of(worker_index).start;
+            let worker = self.shared.placement.worker_of(worker_index);
             let name = format!("a{accelerator}w{worker}");
             let thread = self.spawn(name, accelerator, worker, move |shared| {
-                match Worker::new(shared, place) {
+                match Worker::new(shared, worker_index) {
                     Ok(worker) => worker.run(),
                     Err(error) => {
                         shared.fail(error);
@@ -164,9 +164,12 @@ impl RealDriver {
                     }
                 }
             });
-            let thread =
-                thread.map_err(|source| RunError::Thread { worker: place, workers, source })?;
-            let _ = self.shared.workers[place].thread.set(thread.thread().clone());
+            let thread = thread.map_err(|source| RunError::Thread {
+                worker: worker_index,
+                workers,
+                source,
+            })?;
+            let _ = self.shared.workers[worker_index].thread.set(thread.thread().clone());
             self.threads.push(thread);
         }
         // Starting thousands of threads takes longer than a step and must not be counted as waiting for data.
@@ -203,17 +206,17 @@ impl RealDriver {
     ) -> std::io::Result<JoinHandle<T>> {
         let shared = Arc::clone(&self.shared);
         std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(move || {
-            let _guard = Guard { shared: &shared, accelerator, worker };
+            let _guard = PanicGuard { shared: &shared, accelerator, worker };
             run(&shared)
         })
     }
 
-    /// Runs the next epoch with `steps` steps. Between its blocks all accelerators wait while `pause` is called.
-    pub fn epoch(&mut self, steps: u64, pause: &mut Pause<'_>) -> Epoch {
+    /// Runs the next epoch with `steps` steps. Calls `pause` between its blocks, while all accelerators wait.
+    pub fn run_epoch(&mut self, steps: u64, pause: &mut Pause<'_>) -> Epoch {
         self.stepper.prepare(steps);
         let live = &self.signals.live;
         let evaluates = self.evaluates();
-        live.enter(if evaluates { LivePhase::Evaluates } else { LivePhase::Trains });
+        live.set_phase(if evaluates { LivePhase::Evaluates } else { LivePhase::Trains });
         if live.epoch.fetch_add(u32::from(!evaluates), Relaxed) == 0 {
             live.start_ns.store(self.now_ns(), Relaxed);
         }
@@ -236,7 +239,7 @@ impl RealDriver {
         }
         let failure = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut accelerators = self.stepper.finish();
-        let (ranges, ops) = self.collect(&mut accelerators);
+        let (ranges, ops) = self.collect_counters(&mut accelerators);
         Epoch { accelerators, causes: self.stepper.take_causes(), ranges, ops, failure }
     }
 
@@ -304,7 +307,7 @@ impl RealDriver {
         }
     }
 
-    /// Turns notifications of workers, devices and timers into events. Returns the current time.
+    /// Converts notifications of workers, devices and timers into events. Returns the current time.
     fn collect_events(&mut self) -> u64 {
         while let Some(accelerator) = self.shared.ready.pop() {
             self.conductor.retry(accelerator, &self.shared.queues, &mut self.effects);
@@ -330,7 +333,10 @@ impl RealDriver {
 
     /// Requests the counters of all workers, waits for them and adds them to `epochs`. Returns the ranges read and the logged
     /// operations.
-    fn collect(&mut self, epochs: &mut [AcceleratorEpoch]) -> (Option<Vec<FileRange>>, Vec<OpLog>) {
+    fn collect_counters(
+        &mut self,
+        epochs: &mut [AcceleratorEpoch],
+    ) -> (Option<Vec<FileRange>>, Vec<OpLog>) {
         let shared = &self.shared;
         let mut logs = Vec::new();
         let mut ops = Vec::new();
@@ -346,10 +352,10 @@ impl RealDriver {
                 std::thread::park_timeout(Duration::from_millis(10));
             }
         }
-        for (place, worker) in shared.workers.iter().enumerate() {
-            let mut counted = worker.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        for (worker_index, worker) in shared.workers.iter().enumerate() {
+            let mut counted = worker.counters.lock().unwrap_or_else(PoisonError::into_inner);
             for (accelerator, lane) in
-                shared.placement.accelerators_of(place).zip(counted.drain(..))
+                shared.placement.accelerators_of(worker_index).zip(counted.drain(..))
             {
                 epochs[accelerator as usize].io.add(&lane.counters);
                 logs.push(lane.log);
@@ -381,7 +387,7 @@ impl RealDriver {
         let grace_ns = if is_collective { GRACE_COLLECTIVE_NS } else { GRACE_NS };
         let deadline_ns = self.shared.clock.now_ns() + grace_ns;
         let mut pause = END_INTERVAL_MIN;
-        for (place, thread) in self.threads.drain(..).enumerate() {
+        for (worker_index, thread) in self.threads.drain(..).enumerate() {
             while !thread.is_finished()
                 && self.shared.clock.now_ns() < deadline_ns
                 && !self.signals.abandon.load(Relaxed)
@@ -392,14 +398,14 @@ impl RealDriver {
             if thread.is_finished() {
                 // A panic was printed to stderr already and has failed the run.
                 let open = thread.join().unwrap_or_default();
-                let storage = self.shared.storage_of(place);
+                let storage = self.shared.storage_of(worker_index);
                 if is_collective || !self.signals.interrupted.load(Relaxed) {
                     open.into_iter().for_each(|file| storage.close(file));
                 } else {
                     std::mem::forget(open);
                 }
             } else if !is_collective {
-                self.left_behind.extend(self.shared.file_of(place));
+                self.hung_files.extend(self.shared.file_of(worker_index));
             }
         }
     }
@@ -409,9 +415,9 @@ impl RealDriver {
         WorkProgress(Arc::clone(&self.shared))
     }
 
-    /// Returns the files of abandoned workers, whose storage operation did not finish in time after the stop.
-    pub fn left_behind(&self) -> &[String] {
-        &self.left_behind
+    /// Returns the files of abandoned workers. Their storage operations did not finish in time after the stop.
+    pub fn hung_files(&self) -> &[String] {
+        &self.hung_files
     }
 }
 
@@ -424,7 +430,7 @@ impl Drop for RealDriver {
 /// Waits on behalf of the conductor.
 struct Waiter {
     spins: bool,
-    /// Whether late wake-ups are not compensated for, as in an ordinary training process.
+    /// Whether to tolerate late wake-ups, like an ordinary training process.
     wakes_late: bool,
     /// Recent wake-up delay of the kernel; sleeps are shortened by it.
     late_ns: u64,
@@ -445,7 +451,7 @@ impl Waiter {
         if wake_ns > now_ns {
             std::thread::park_timeout(Duration::from_nanos(wake_ns - now_ns));
             if !self.spins && !self.wakes_late && shared.ready.is_empty() {
-                self.learn(shared.clock.now_ns().saturating_sub(wake_ns));
+                self.update_delay(shared.clock.now_ns().saturating_sub(wake_ns));
             }
             return;
         }
@@ -454,12 +460,12 @@ impl Waiter {
         }
     }
 
-    fn learn(&mut self, late_ns: u64) {
+    fn update_delay(&mut self, late_ns: u64) {
         self.late_ns = ((7 * self.late_ns + 2 * late_ns) / 8).min(LATE_NS_MAX);
     }
 }
 
-/// Publishes the live figures of the current epoch.
+/// Updates the live figures of the current epoch.
 fn update_live(live: &Live, stepper: &Stepper, queues: &[Queue]) {
     let totals = stepper.recorder().totals();
     live.step.store(stepper.steps_done(), Relaxed);
@@ -469,7 +475,7 @@ fn update_live(live: &Live, stepper: &Stepper, queues: &[Queue]) {
     live.read_bytes.store(queues.iter().map(Queue::read_bytes).sum(), Relaxed);
 }
 
-/// Sets by how much the kernel may delay timers of the calling thread.
+/// Sets the time by which the kernel may delay timers of the calling thread.
 fn set_timer_slack(slack_ns: u64) {
     // SAFETY: PR_SET_TIMERSLACK takes one integer and touches no memory.
     let _ = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns, 0, 0, 0) };

@@ -1,5 +1,5 @@
-//! Serves the requests to a [`Receiver`](super::client::Receiver): starts workers and receives batches. Each receiver has a thread of its
-//! own. With a single accelerator the conductor serves the requests itself, as a training loop receives its batches between steps.
+//! Serves the requests to a [`Receiver`](super::client::Receiver): starts workers and receives batches. Each receiver has a separate
+//! thread. With a single accelerator the conductor serves the requests itself, because a training loop receives its batches between steps.
 
 use super::client::burn;
 use super::shared::Shared;

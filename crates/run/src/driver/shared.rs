@@ -41,11 +41,11 @@ pub(super) struct Shared {
     pub(super) started: AtomicU32,
     /// Number of the latest request for counters.
     pub(super) flush_wanted: AtomicU32,
-    /// Number of workers that have answered the request.
+    /// Number of workers that have answered the latest request.
     pub(super) flushed: AtomicU32,
-    /// Accelerators whose awaited batch is complete.
+    /// Accelerators that wait for a batch that is now complete.
     pub(super) ready: ArrayQueue<u32>,
-    /// Accelerators whose compute a device has finished.
+    /// Accelerators with compute that a device has finished.
     pub(super) computed: ArrayQueue<u32>,
     pub(super) conductor: Thread,
     pub(super) failure: Mutex<Option<RunError>>,
@@ -58,23 +58,23 @@ pub(super) struct Shared {
     /// Files that each accelerator read in this epoch.
     pub(super) touched: TouchedFiles,
     /// One gate for each group, if the number of decoding threads is limited.
-    pub(super) decoders: Vec<Gate>,
+    pub(super) decode_gates: Vec<Gate>,
     /// One for each accelerator, if receiving batches or starting workers takes time.
     pub(super) receivers: Vec<Receiver>,
 }
 
-/// A worker as seen by the conductor. Workers write to their handles at every sample, so each handle has a pair of cache lines to
+/// The conductor's view of a worker. Workers write to their handles at every sample, so each handle has a pair of cache lines to
 /// itself.
 #[repr(align(128))]
 #[derive(Default)]
 pub(super) struct WorkerHandle {
     pub(super) idle: AtomicBool,
-    /// Whether it is in a read call. Set only if a client's work is emulated.
-    pub(super) reads: AtomicBool,
+    /// Whether the worker is in a read call. Set only if a client's work is emulated.
+    pub(super) is_reading: AtomicBool,
     /// Number of the current file.
     pub(super) file: AtomicU64,
-    /// Counters handed over for each accelerator it reads for.
-    pub(super) counted: Mutex<Vec<LaneCounts>>,
+    /// Counters that the worker has handed over, for each accelerator that it reads for.
+    pub(super) counters: Mutex<Vec<LaneCounts>>,
     pub(super) thread: OnceLock<Thread>,
 }
 
@@ -97,9 +97,9 @@ impl Shared {
         let loader = &job.plan.loader;
         let accelerators = job.accelerators() as usize;
         let storages = (0..placement.groups()).map(|group| {
-            let takers = placement.accelerators_of(group * job.workers() as usize).len() as u32;
+            let group_size = placement.accelerators_of(group * job.workers() as usize).len() as u32;
             if loader.is_broadcast() {
-                layers::read_once(&job.storage, takers)
+                layers::read_once(&job.storage, group_size)
             } else {
                 Arc::clone(&job.storage)
             }
@@ -110,7 +110,7 @@ impl Shared {
             op_log_capacity: traces
                 .then(|| OPS_MAX / (accelerators * job.workers() as usize).max(1)),
             queues: job.queues(),
-            workers: (0..placement.places()).map(|_| WorkerHandle::default()).collect(),
+            workers: (0..placement.worker_threads()).map(|_| WorkerHandle::default()).collect(),
             storages: storages.collect(),
             groups,
             stop,
@@ -123,7 +123,7 @@ impl Shared {
             memory: loader.in_memory.then(|| SampleMemory::new(placement.groups())),
             memory_read: loader.client.as_ref().and_then(|_| MemoryRead::measure()),
             touched: TouchedFiles::new(job.accelerators(), job.layout.files()),
-            decoders: Vec::new(),
+            decode_gates: Vec::new(),
             receivers: Vec::new(),
             placement,
             job,
@@ -135,7 +135,7 @@ impl Shared {
             shared.kept.resize_with(batches * loader.batch_size as usize, Mutex::default);
         }
         if let Some(threads) = loader.decode_threads {
-            shared.decoders.resize_with(accelerators, || Gate::new(threads));
+            shared.decode_gates.resize_with(accelerators, || Gate::new(threads));
         }
         if loader.receive_s(1.0, loader.workers) != [0.0; 2] || loader.start_s() > 0.0 {
             shared.receivers.resize_with(accelerators, Receiver::default);
@@ -143,21 +143,23 @@ impl Shared {
         shared
     }
 
-    /// Returns the storage that the worker at `place` reads from.
-    pub(super) fn storage_of(&self, place: usize) -> &Arc<dyn ReadStorage> {
+    /// Returns the storage that a worker reads from.
+    pub(super) fn storage_of(&self, worker_index: usize) -> &Arc<dyn ReadStorage> {
         let GroupStorages { remote, serving } = &self.groups;
-        let group = self.placement.group_of(place);
+        let group = self.placement.group_of(worker_index);
         let storages = match group {
             0 if !remote.is_empty() => remote,
             last if last + 1 == self.placement.groups() => serving,
             _ => return &self.storages[group],
         };
-        storages.get(self.placement.worker_of(place) as usize).unwrap_or(&self.storages[group])
+        storages
+            .get(self.placement.worker_of(worker_index) as usize)
+            .unwrap_or(&self.storages[group])
     }
 
-    /// Returns the path of the file that the worker at `place` reads or read last.
-    pub(super) fn file_of(&self, place: usize) -> Option<String> {
-        let file = self.workers[place].file.load(Relaxed);
+    /// Returns the path of the file that a worker reads or read last.
+    pub(super) fn file_of(&self, worker_index: usize) -> Option<String> {
+        let file = self.workers[worker_index].file.load(Relaxed);
         if file >= self.job.layout.files() {
             return None;
         }
@@ -199,24 +201,24 @@ impl Shared {
     }
 
     /// Counts a worker that has finished starting; the last one wakes the conductor.
-    pub(super) fn worker_started(&self) {
+    pub(super) fn count_started_worker(&self) {
         if self.started.fetch_add(1, SeqCst) + 1 == self.workers.len() as u32 {
             self.conductor.unpark();
         }
     }
 
     /// Counts a worker that has handed over its counters.
-    pub(super) fn worker_flushed(&self) {
+    pub(super) fn count_flushed_worker(&self) {
         self.flushed.fetch_add(1, SeqCst);
         self.conductor.unpark();
     }
 
-    /// Wakes the other workers of the group, which may have work now that the batch of the worker at `place` is complete.
-    pub(super) fn wake_siblings(&self, place: usize) {
-        let accelerator = self.placement.accelerators_of(place).start;
-        for sibling in self.placement.places_of(accelerator) {
+    /// Wakes the other workers of the group, which may have work now that the batch of this worker is complete.
+    pub(super) fn wake_siblings(&self, worker_index: usize) {
+        let accelerator = self.placement.accelerators_of(worker_index).start;
+        for sibling in self.placement.workers_of(accelerator) {
             let worker = &self.workers[sibling as usize];
-            if sibling as usize != place && worker.idle.load(SeqCst) {
+            if sibling as usize != worker_index && worker.idle.load(SeqCst) {
                 worker.unpark();
             }
         }
@@ -224,21 +226,21 @@ impl Shared {
 
     /// Returns how many workers of `accelerator` use a core, that is, are neither idle nor waiting for the storage.
     pub(super) fn active_workers(&self, accelerator: u32) -> u32 {
-        let places = self.placement.places_of(accelerator);
-        let workers = &self.workers[places.start as usize..places.end as usize];
+        let indices = self.placement.workers_of(accelerator);
+        let workers = &self.workers[indices.start as usize..indices.end as usize];
         workers.iter().map(|worker| u32::from(worker.is_active())).sum()
     }
 
     /// Wakes all workers of `accelerator`.
     pub(super) fn wake_workers(&self, accelerator: u32) {
-        for place in self.placement.places_of(accelerator) {
-            self.workers[place as usize].unpark();
+        for worker_index in self.placement.workers_of(accelerator) {
+            self.workers[worker_index as usize].unpark();
         }
     }
 
-    /// Returns the gate that limits decoding of the worker at `place`, if decoding is limited.
-    pub(super) fn decoders(&self, place: usize) -> Option<&Gate> {
-        self.decoders.get(self.placement.group_of(place))
+    /// Returns the gate that limits decoding of a worker, if decoding is limited.
+    pub(super) fn decode_gates(&self, worker_index: usize) -> Option<&Gate> {
+        self.decode_gates.get(self.placement.group_of(worker_index))
     }
 
     /// Returns the memory for one sample of a batch in flight, if batches are kept.
@@ -255,25 +257,25 @@ impl Shared {
     }
 }
 
-/// Fails the run if the thread that holds it panics.
-pub(super) struct Guard<'s> {
+/// Fails the run if it is dropped because its thread panics.
+pub(super) struct PanicGuard<'s> {
     pub(super) shared: &'s Shared,
     pub(super) accelerator: u32,
     pub(super) worker: u32,
 }
 
-impl Drop for Guard<'_> {
+impl Drop for PanicGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.shared
-                .fail(RunError::Broken { accelerator: self.accelerator, worker: self.worker });
+                .fail(RunError::Panicked { accelerator: self.accelerator, worker: self.worker });
         }
     }
 }
 
 impl WorkerHandle {
     fn is_active(&self) -> bool {
-        !self.idle.load(Relaxed) && !self.reads.load(Relaxed)
+        !self.idle.load(Relaxed) && !self.is_reading.load(Relaxed)
     }
 
     pub(super) fn unpark(&self) {

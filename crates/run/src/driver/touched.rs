@@ -13,7 +13,7 @@ pub(super) struct TouchedFiles {
 }
 
 impl TouchedFiles {
-    /// Creates an empty set for `files` files of each accelerator.
+    /// Creates a set for `files` files of each accelerator, without marks.
     pub(super) fn new(accelerators: u32, files: u64) -> Self {
         let words_each = files.div_ceil(64);
         let words = words_each.saturating_mul(u64::from(accelerators));
@@ -36,7 +36,7 @@ impl TouchedFiles {
         }
     }
 
-    /// Returns the number of files `accelerator` read and clears its marks. `None` if the set is empty by its limit.
+    /// Returns the number of files `accelerator` read and clears its marks. `None` if the set would exceed [`BITS_MAX`].
     pub(super) fn take(&self, accelerator: usize) -> Option<u64> {
         let words = self.words.get(accelerator * self.words_each..)?.get(..self.words_each)?;
         Some(words.iter().map(|word| u64::from(word.swap(0, Relaxed).count_ones())).sum())
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_are_not_known() {
+    fn too_many_files_are_not_counted() {
         let touched = TouchedFiles::new(1024, 50_000_000);
         touched.mark(1023, 49_999_999);
         assert_eq!(touched.take(1023), None);

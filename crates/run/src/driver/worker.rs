@@ -6,7 +6,7 @@ use super::shared::{LaneCounts, Shared, WorkerHandle};
 use crate::buffer::{ALIGN, AlignedBuffer};
 use crate::clock::thread_cpu_ns;
 use crate::gate::Gate;
-use crate::layers::Recorded;
+use crate::layers::RecordedStorage;
 use crate::op_log::OpLog;
 use feedrate_data::format::{FormatError, PayloadSink};
 use feedrate_data::storage::{Handle, engine};
@@ -23,7 +23,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::{Arc, PoisonError};
 
-/// How often an idle worker yields and looks for work before it sleeps.
+/// Number of times that an idle worker yields and tries to claim a task before it sleeps.
 const YIELDS_BEFORE_SLEEP: u32 = 4;
 /// Number of workers above which yielding costs more than sleeping.
 const YIELDING_WORKERS_MAX: usize = 64;
@@ -33,14 +33,14 @@ const BUFFER_BYTES_MAX: usize = 64 << 20;
 /// The state of a worker thread.
 pub(super) struct Worker<'s> {
     shared: &'s Shared,
-    place: usize,
+    worker_index: usize,
     lanes: Vec<WorkerLane<'s>>,
     /// The lane that is tried first for the next task.
-    next: usize,
+    next_lane: usize,
     reader: SampleReader,
     sink: Sink,
     buffer: AlignedBuffer,
-    /// Reads begin and end at multiples of this.
+    /// Reads begin and end at multiples of this number.
     block_bytes: usize,
     /// The range of the file that is in the buffer.
     buffered: Range<u64>,
@@ -48,14 +48,14 @@ pub(super) struct Worker<'s> {
     client: ClientWork,
     /// Processor time of the thread when it was last read.
     cpu_ns: u64,
-    /// Bytes read for which the client's work has not been done yet.
-    unpaid_bytes: u64,
-    /// Buffer of payloads that are to be kept in memory.
+    /// Bytes that were read, but that the client has not worked on yet.
+    pending_client_bytes: u64,
+    /// Buffer for a payload that will be kept in memory.
     scratch: Vec<u8>,
     /// Number of the last request for counters that was answered.
     flushed: u32,
     /// Whether the worker is marked as idle.
-    announced: bool,
+    is_marked_idle: bool,
     /// Yields since the last task.
     yields: u32,
     is_started: bool,
@@ -67,25 +67,25 @@ struct WorkerLane<'s> {
     queue: &'s Queue,
     state: WorkerState,
     shard: Shard,
-    io: Recorded,
+    io: RecordedStorage,
     log: RangeLog,
 }
 
 impl<'s> Worker<'s> {
-    pub(super) fn new(shared: &'s Shared, place: usize) -> Result<Self, RunError> {
+    pub(super) fn new(shared: &'s Shared, worker_index: usize) -> Result<Self, RunError> {
         let job = &shared.job;
         let loader = &job.plan.loader;
         let engine = job.plan.storage.engine.as_deref().and_then(engine::find);
         let reads_blocks =
             engine.is_some_and(|engine| engine.member().has(Ability::BypassesPageCache));
-        let accelerators = shared.placement.accelerators_of(place);
+        let accelerators = shared.placement.accelerators_of(worker_index);
         Ok(Worker {
             shared,
-            place,
+            worker_index,
             lanes: accelerators
-                .map(|accelerator| WorkerLane::new(shared, place, accelerator))
+                .map(|accelerator| WorkerLane::new(shared, worker_index, accelerator))
                 .collect(),
-            next: 0,
+            next_lane: 0,
             reader: job.reader(),
             sink: job.sink(),
             buffer: buffer(job.buffer_bytes().min(BUFFER_BYTES_MAX))?,
@@ -93,14 +93,14 @@ impl<'s> Worker<'s> {
             buffered: 0..0,
             preprocessing: Durations::new(
                 loader.preprocess,
-                loader.worker_preprocess_seed(place as u64),
+                loader.worker_preprocess_seed(worker_index as u64),
             ),
             client: ClientWork::default(),
             cpu_ns: 0,
-            unpaid_bytes: 0,
+            pending_client_bytes: 0,
             scratch: Vec::new(),
             flushed: 0,
-            announced: false,
+            is_marked_idle: false,
             yields: 0,
             is_started: false,
         })
@@ -114,7 +114,7 @@ impl<'s> Worker<'s> {
         while !self.shared.stop.load(Acquire) {
             match self.claim() {
                 Some((lane, task)) => {
-                    self.announce(false);
+                    self.mark_idle(false);
                     self.yields = 0;
                     between_epochs = false;
                     let queue = self.lanes[lane].queue;
@@ -144,7 +144,7 @@ impl<'s> Worker<'s> {
                 }
             }
         }
-        // After a stop no counters are requested, so they are handed over here.
+        // After a stop, counters are handed over without a request.
         self.hand_over();
         std::iter::from_fn(|| self.reader.take_open()).collect()
     }
@@ -153,10 +153,10 @@ impl<'s> Worker<'s> {
     fn claim(&mut self) -> Option<(usize, Task)> {
         let loader = self.shared.job.loader;
         for turn in 0..self.lanes.len() {
-            let number = (self.next + turn) % self.lanes.len();
+            let number = (self.next_lane + turn) % self.lanes.len();
             let lane = &mut self.lanes[number];
             if let Some(task) = lane.queue.claim(loader, &mut lane.state) {
-                self.next = number + 1;
+                self.next_lane = number + 1;
                 return Some((number, task));
             }
         }
@@ -199,7 +199,7 @@ impl<'s> Worker<'s> {
             self.shared.notify_ready(accelerator);
         }
         if finished != Finished::Incomplete && self.shared.job.loader.waits_for_complete() {
-            self.shared.wake_siblings(self.place);
+            self.shared.wake_siblings(self.worker_index);
         }
         Ok(())
     }
@@ -207,11 +207,11 @@ impl<'s> Worker<'s> {
     /// Gets one sample from memory or from the storage. Returns false if the run was stopped before it was complete.
     fn get_sample(&mut self, lane: usize, id: SampleId) -> Result<bool, RunError> {
         let Some(memory) = &self.shared.memory else { return self.read_sample(lane, id) };
-        let group = self.shared.placement.group_of(self.place);
+        let group = self.shared.placement.group_of(self.worker_index);
         if let Some(bytes) = memory.get(group, id) {
             self.lanes[lane].io.begin_sample();
             let taken = self.sink.payload(0, &bytes);
-            taken.map_err(|source| self.unreadable(source))?;
+            taken.map_err(|source| self.read_error(source))?;
             self.lanes[lane].io.count_memory_sample(bytes.len() as u64);
             return Ok(self.preprocess(lane));
         }
@@ -232,7 +232,7 @@ impl<'s> Worker<'s> {
         self.handle().file.store(id.file, Relaxed);
         while !self.shared.stop.load(Acquire) {
             let op = self.reader.next_op();
-            let op = op.map_err(|source| self.unreadable(source))?;
+            let op = op.map_err(|source| self.read_error(source))?;
             let io = &mut self.lanes[lane].io;
             match op {
                 Op::Open => {
@@ -241,8 +241,8 @@ impl<'s> Worker<'s> {
                 }
                 Op::Length => {
                     let length = io.len(self.reader.handle(), self.reader.part())?;
-                    let fed = self.reader.feed(&length.to_le_bytes(), &mut self.sink);
-                    fed.map_err(|source| self.unreadable(source))?;
+                    let result = self.reader.feed(&length.to_le_bytes(), &mut self.sink);
+                    result.map_err(|source| self.read_error(source))?;
                 }
                 Op::Read { offset, len } => {
                     let bytes = self.read(lane, offset, len)?;
@@ -277,7 +277,7 @@ impl<'s> Worker<'s> {
             io.end_decoding();
         }
         if let Some(client) = &self.shared.job.plan.loader.client {
-            let permit = self.shared.decoders(self.place).map(Gate::enter);
+            let permit = self.shared.decode_gates(self.worker_index).map(Gate::enter);
             if permit.is_some() {
                 io.end_wait();
             }
@@ -288,11 +288,11 @@ impl<'s> Worker<'s> {
         !self.shared.stop.load(Acquire)
     }
 
-    /// Does `seconds` of the client's work and the work for the bytes read since the last call. Time that the thread has already run
-    /// counts as part of it.
+    /// Does `seconds` of the client's work, and its work for the bytes read since the last call. The time that the thread has already
+    /// run counts as a part of the work.
     fn burn(&mut self, lane: usize, seconds: f64) {
         let Some(client) = &self.shared.job.plan.loader.client else { return };
-        let bytes = std::mem::take(&mut self.unpaid_bytes);
+        let bytes = std::mem::take(&mut self.pending_client_bytes);
         self.lanes[lane].io.task.bytes += bytes;
         let until_ns = self.client.add_work(seconds + client.per_byte_s * bytes as f64);
         let before_burn_ns = thread_cpu_ns();
@@ -312,14 +312,14 @@ impl<'s> Worker<'s> {
         let WorkerLane { accelerator, io, queue, log, .. } = &mut self.lanes[lane];
         let part = self.reader.part();
         let buffer = self.buffer.aligned_like(start, block_len);
-        let handle = &self.shared.workers[self.place];
+        let handle = &self.shared.workers[self.worker_index];
         let cpu_start_ns = self.shared.memory_read.map(|_| {
-            handle.reads.store(true, Relaxed);
+            handle.is_reading.store(true, Relaxed);
             thread_cpu_ns()
         });
         let read_bytes = io.read_at(self.reader.handle(), part, start, buffer)?;
         if let (Some(memory_read), Some(cpu_start_ns)) = (self.shared.memory_read, cpu_start_ns) {
-            handle.reads.store(false, Relaxed);
+            handle.is_reading.store(false, Relaxed);
             let excess_ns = memory_read.excess_ns(thread_cpu_ns() - cpu_start_ns, read_bytes);
             self.client.exclude(excess_ns);
             self.cpu_ns += excess_ns;
@@ -332,7 +332,7 @@ impl<'s> Worker<'s> {
             queue.add_read_bytes(read_bytes as u64);
             log.add(part, start, read_bytes as u64);
         }
-        self.unpaid_bytes += read_bytes as u64;
+        self.pending_client_bytes += read_bytes as u64;
         let bytes = read_bytes.saturating_sub(skipped).min(len);
         self.buffered = offset..offset + bytes as u64;
         Ok(bytes)
@@ -344,24 +344,24 @@ impl<'s> Worker<'s> {
         let from = (offset - start) as usize;
         let bytes = &self.buffer.aligned_like(start, from + len)[from..];
         let io = &mut self.lanes[lane].io;
-        let permit = self.shared.decoders(self.place).map(Gate::enter);
+        let permit = self.shared.decode_gates(self.worker_index).map(Gate::enter);
         if permit.is_some() {
             io.end_wait();
         }
-        let fed = self.reader.feed(bytes, &mut self.sink);
+        let result = self.reader.feed(bytes, &mut self.sink);
         io.end_decoding();
         self.burn(lane, 0.0);
         drop(permit);
-        fed.map_err(|source| self.unreadable(source))
+        result.map_err(|source| self.read_error(source))
     }
 
-    fn unreadable(&self, source: FormatError) -> RunError {
+    fn read_error(&self, source: FormatError) -> RunError {
         ReadError::new(&self.reader, source).into()
     }
 
     /// Moves the counters into the handle, where the conductor collects them.
     fn hand_over(&mut self) {
-        let mut counted = self.handle().counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = self.handle().counters.lock().unwrap_or_else(PoisonError::into_inner);
         counted.clear();
         counted.extend(self.lanes.iter_mut().map(|lane| {
             let counters = lane.io.counters.take();
@@ -370,14 +370,15 @@ impl<'s> Worker<'s> {
         }));
     }
 
-    /// Called when there is no task: hands over the counters if requested; otherwise yields a few times, then marks the worker as
-    /// idle, then sleeps until woken. The caller tries to claim between these steps. Returns true if the epoch has ended.
+    /// Takes one step towards sleeping, because there is no task: hands over the counters if requested; otherwise yields a few times, then
+    /// marks the worker as idle, then sleeps until woken. The caller tries to claim a task between these steps. Returns true if the epoch
+    /// has ended.
     fn idle(&mut self) -> bool {
         let wanted = self.shared.flush_wanted.load(SeqCst);
         if wanted != self.flushed {
             self.flushed = wanted;
             self.hand_over();
-            self.shared.worker_flushed();
+            self.shared.count_flushed_worker();
             return true;
         }
         // The next batch is often opened sooner than sleeping and waking would take.
@@ -386,34 +387,34 @@ impl<'s> Worker<'s> {
             std::thread::yield_now();
             return false;
         }
-        // A batch opened after the flag is set wakes this worker; one opened before is found by claiming once more before sleeping.
-        if self.announced {
+        // A batch that opens after the flag is set wakes this worker. An earlier batch is found by the claim before sleeping.
+        if self.is_marked_idle {
             std::thread::park();
-            self.announce(false);
+            self.mark_idle(false);
         } else {
-            self.announce(true);
+            self.mark_idle(true);
             if !self.is_started {
                 self.is_started = true;
-                self.shared.worker_started();
+                self.shared.count_started_worker();
             }
         }
         false
     }
 
-    fn announce(&mut self, idle: bool) {
-        if self.announced != idle {
+    fn mark_idle(&mut self, idle: bool) {
+        if self.is_marked_idle != idle {
             self.handle().idle.store(idle, SeqCst);
-            self.announced = idle;
+            self.is_marked_idle = idle;
         }
     }
 
     fn handle(&self) -> &'s WorkerHandle {
-        &self.shared.workers[self.place]
+        &self.shared.workers[self.worker_index]
     }
 }
 
-/// Returns the opens and reads since the counters were last taken, which never happens within a task.
-fn operations(io: &Recorded) -> u64 {
+/// Returns the opens and reads since the counters were last taken. They are never taken within a task.
+fn operations(io: &RecordedStorage) -> u64 {
     io.counters.opens + io.counters.reads
 }
 
@@ -423,18 +424,18 @@ fn buffer(bytes: usize) -> Result<AlignedBuffer, RunError> {
 }
 
 impl<'s> WorkerLane<'s> {
-    fn new(shared: &'s Shared, place: usize, accelerator: u32) -> Self {
+    fn new(shared: &'s Shared, worker_index: usize, accelerator: u32) -> Self {
         let job = &shared.job;
         let logs = u64::from(job.plan.accelerators) * u64::from(job.workers());
-        let worker = shared.placement.worker_of(place);
+        let worker = shared.placement.worker_of(worker_index);
         WorkerLane {
             accelerator,
             log: RangeLog::new(job.local.start + accelerator, logs),
             queue: &shared.queues[accelerator as usize],
             state: WorkerState::new(worker),
             shard: Shard::new(job, accelerator),
-            io: Recorded::new(
-                Arc::clone(shared.storage_of(place)),
+            io: RecordedStorage::new(
+                Arc::clone(shared.storage_of(worker_index)),
                 shared.clock,
                 job.reads_for_itself(accelerator),
                 shared.op_log_capacity.map(|capacity| OpLog::new(accelerator, worker, capacity)),

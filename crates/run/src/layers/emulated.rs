@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// The cost model: a delay, then a single server with a known rate, then a latency that does not occupy the server.
-pub(super) struct Emulated {
+/// A storage with emulated costs: a delay, then a single server with a known rate, then a latency that does not occupy the server.
+pub(super) struct EmulatedStorage {
     inner: Arc<dyn ReadStorage>,
     clock: Clock,
     open_delay_ns: u64,
@@ -23,7 +23,7 @@ pub(super) struct Emulated {
     stop: Arc<AtomicBool>,
 }
 
-impl Emulated {
+impl EmulatedStorage {
     /// Wraps `inner` with the costs of `plan`. Waits end early once `stop` is set.
     pub(super) fn new(
         inner: Arc<dyn ReadStorage>,
@@ -31,7 +31,7 @@ impl Emulated {
         clock: Clock,
         stop: &Arc<AtomicBool>,
     ) -> Self {
-        Emulated {
+        EmulatedStorage {
             inner,
             clock,
             open_delay_ns: ((plan.delay_s + plan.open_delay_s) * 1e9) as u64,
@@ -50,8 +50,8 @@ impl Emulated {
         }
     }
 
-    /// Returns when a read of `bytes` that arrived at `now_ns` is served.
-    fn served_at(&self, now_ns: u64, bytes: usize) -> u64 {
+    /// Returns the time at which a read of `bytes` that arrived at `now_ns` is finished.
+    fn served_at_ns(&self, now_ns: u64, bytes: usize) -> u64 {
         let service_ns = (bytes as f64 * self.ns_per_byte) as u64;
         let previous = self
             .free_at_ns
@@ -60,7 +60,7 @@ impl Emulated {
     }
 }
 
-impl ReadStorage for Emulated {
+impl ReadStorage for EmulatedStorage {
     fn look_up(&self, path: &str, name: &mut String) -> Result<bool, StorageError> {
         self.inner.look_up(path, name)
     }
@@ -80,12 +80,12 @@ impl ReadStorage for Emulated {
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<usize, StorageError> {
-        // The gate needs no check of `stop`: after a stop the waits of the readers inside end early and free their places.
+        // The gate needs no check of `stop`: after a stop, the waits of admitted readers end early and release their permits.
         let _permit = self.concurrency.as_ref().map(Gate::enter);
         self.delay(self.read_delay_ns);
         let arrived_ns = self.clock.now_ns();
         let bytes = self.inner.read_at(file, offset, buffer)?;
-        self.clock.sleep_until(self.served_at(arrived_ns, bytes), &self.stop);
+        self.clock.sleep_until(self.served_at_ns(arrived_ns, bytes), &self.stop);
         Ok(bytes)
     }
 
@@ -117,11 +117,11 @@ mod tests {
     #[test]
     fn readers_are_served_one_after_another_and_latencies_overlap() {
         let plan = plan(Some(1e6), 0.5, 0.0);
-        let emulated = Emulated::new(null(), &plan, Clock::new(), &Arc::default());
-        assert_eq!(emulated.served_at(1_000, 3_000), 1_000 + 3_000_000 + 500_000_000);
-        assert_eq!(emulated.served_at(2_000, 1_000), 1_000 + 4_000_000 + 500_000_000);
+        let emulated = EmulatedStorage::new(null(), &plan, Clock::new(), &Arc::default());
+        assert_eq!(emulated.served_at_ns(1_000, 3_000), 1_000 + 3_000_000 + 500_000_000);
+        assert_eq!(emulated.served_at_ns(2_000, 1_000), 1_000 + 4_000_000 + 500_000_000);
         let idle_ns = 1_000_000_000;
-        assert_eq!(emulated.served_at(idle_ns, 0), idle_ns + 500_000_000);
+        assert_eq!(emulated.served_at_ns(idle_ns, 0), idle_ns + 500_000_000);
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
             throttle_concurrency: Some(2),
             ..plan(None, 0.0, 0.004)
         };
-        let emulated = Emulated::new(null(), &plan, clock, &stop);
+        let emulated = EmulatedStorage::new(null(), &plan, clock, &stop);
         assert_eq!((emulated.open_delay_ns, emulated.read_delay_ns), (5_000_000, 6_000_000));
         let storage = crate::layers::emulated(&plan, null(), clock, &stop);
         let file = storage.open("a").unwrap();

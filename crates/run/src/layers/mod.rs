@@ -1,5 +1,5 @@
-//! Layers: storages that wrap another storage, to record or emulate costs or to share reads between accelerators and processes. Each
-//! works with any storage and any format.
+//! Layers: storages that wrap another storage. They record operations, emulate costs, or share reads between accelerators and processes.
+//! Each layer works with any storage and any format.
 
 mod recorded;
 mod emulated;
@@ -8,18 +8,18 @@ mod collective;
 mod shared_files;
 
 pub use collective::{Collective, GroupStorages, served_accelerators};
-pub use recorded::Recorded;
+pub use recorded::RecordedStorage;
 pub use shared_files::SharedFileStorage;
 
-use self::emulated::Emulated;
-use self::once::{KeptReads, Once};
+use self::emulated::EmulatedStorage;
+use self::once::{KeptReads, ReadOnceStorage};
 use crate::clock::Clock;
 use feedrate_data::storage::ReadStorage;
 use feedrate_spec::plan::StoragePlan;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Wraps `storage` with the limits and delays that the plan emulates, if any. Emulated waits end early once `stop` is set.
+/// Wraps `storage` with the limits and delays that the plan emulates, if any. EmulatedStorage waits end early once `stop` is set.
 pub fn emulated(
     plan: &StoragePlan,
     storage: Arc<dyn ReadStorage>,
@@ -30,13 +30,13 @@ pub fn emulated(
         plan.throttle_bytes_per_second.is_some() || plan.throttle_concurrency.is_some();
     let waits_s = [plan.throttle_latency_s, plan.delay_s, plan.open_delay_s, plan.read_delay_s];
     if is_limited || waits_s.iter().any(|&wait_s| wait_s > 0.0) {
-        Arc::new(Emulated::new(storage, plan, clock, stop))
+        Arc::new(EmulatedStorage::new(storage, plan, clock, stop))
     } else {
         storage
     }
 }
 
-/// Wraps `storage` for a group of `takers` accelerators of this process that read the same data: each read is done once.
-pub fn read_once(storage: &Arc<dyn ReadStorage>, takers: u32) -> Arc<dyn ReadStorage> {
-    Arc::new(Once::new(Arc::clone(storage), KeptReads::new(takers)))
+/// Wraps `storage` for a group of `group_size` accelerators of this process that read the same data: each read is done once.
+pub fn read_once(storage: &Arc<dyn ReadStorage>, group_size: u32) -> Arc<dyn ReadStorage> {
+    Arc::new(ReadOnceStorage::new(Arc::clone(storage), KeptReads::new(group_size)))
 }

@@ -6,14 +6,14 @@ use std::collections::HashMap;
 use std::io::Error;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Results of a group's reads that not all members have taken yet.
+/// Results of a group's reads that some members have not taken yet.
 pub(super) struct KeptReads {
-    takers: u32,
+    group_size: u32,
     results: Mutex<HashMap<ReadKey, KeptResult>>,
     changed: Condvar,
 }
 
-/// A read of `part` (offset and length) of a file, or of its length if `part` is `None`.
+/// Identifies a read of `part` (offset and length) of a file, or of the file's length if `part` is `None`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ReadKey {
     path: Arc<str>,
@@ -23,17 +23,17 @@ struct ReadKey {
 enum KeptResult {
     /// A member is reading.
     Pending,
-    /// The data, and how many members have not taken it yet.
+    /// The data, and the number of members that have not taken it yet.
     Ready { bytes: Arc<[u8]>, left: u32 },
 }
 
 impl KeptReads {
-    /// Creates the store of a group of `takers` accelerators.
-    pub(super) fn new(takers: u32) -> Arc<Self> {
-        Arc::new(KeptReads { takers, results: Mutex::default(), changed: Condvar::new() })
+    /// Creates the store of a group of `group_size` accelerators.
+    pub(super) fn new(group_size: u32) -> Arc<Self> {
+        Arc::new(KeptReads { group_size, results: Mutex::default(), changed: Condvar::new() })
     }
 
-    /// Takes the result of another member's read, or reads with `read` for all.
+    /// Takes the result of another member's read, or reads with `read` for all members.
     fn take_or_read(
         &self,
         key: ReadKey,
@@ -52,7 +52,7 @@ impl KeptReads {
             }
             return Ok(bytes);
         }
-        let left = self.takers - 1;
+        let left = self.group_size - 1;
         if left == 0 {
             drop(results);
             return read();
@@ -75,24 +75,24 @@ impl KeptReads {
 }
 
 /// A storage that reads `inner` once for a group. Several of the group's workers may use it.
-pub(super) struct Once {
+pub(super) struct ReadOnceStorage {
     inner: Arc<dyn ReadStorage>,
     kept: Arc<KeptReads>,
 }
 
-struct OpenOnce {
+struct LazyHandle {
     path: Arc<str>,
     /// Handle of the inner storage, opened at the first actual read.
     handle: OnceLock<Handle>,
 }
 
-impl Once {
+impl ReadOnceStorage {
     pub(super) fn new(inner: Arc<dyn ReadStorage>, kept: Arc<KeptReads>) -> Self {
-        Once { inner, kept }
+        ReadOnceStorage { inner, kept }
     }
 
     /// Returns the handle of the inner storage. Only the worker that opened the file uses it.
-    fn inner_handle<'o>(&self, open: &'o OpenOnce) -> Result<&'o Handle, StorageError> {
+    fn inner_handle<'o>(&self, open: &'o LazyHandle) -> Result<&'o Handle, StorageError> {
         if let Some(handle) = open.handle.get() {
             return Ok(handle);
         }
@@ -101,17 +101,17 @@ impl Once {
     }
 }
 
-fn opened(file: &Handle) -> Result<&OpenOnce, StorageError> {
+fn open_file(file: &Handle) -> Result<&LazyHandle, StorageError> {
     file.object().ok_or_else(|| StorageError::new("find", "a file", Error::other("it is not open")))
 }
 
-impl ReadStorage for Once {
+impl ReadStorage for ReadOnceStorage {
     fn open(&self, path: &str) -> Result<Handle, StorageError> {
-        Ok(Handle::from_object(OpenOnce { path: path.into(), handle: OnceLock::new() }))
+        Ok(Handle::from_object(LazyHandle { path: path.into(), handle: OnceLock::new() }))
     }
 
     fn len(&self, file: &Handle) -> Result<u64, StorageError> {
-        let open = opened(file)?;
+        let open = open_file(file)?;
         let key = ReadKey { path: Arc::clone(&open.path), part: None };
         let bytes = self.kept.take_or_read(key, || {
             let len = self.inner.len(self.inner_handle(open)?)?;
@@ -126,7 +126,7 @@ impl ReadStorage for Once {
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<usize, StorageError> {
-        let open = opened(file)?;
+        let open = open_file(file)?;
         let key = ReadKey { path: Arc::clone(&open.path), part: Some((offset, buffer.len())) };
         let bytes = self.kept.take_or_read(key, || {
             let handle = self.inner_handle(open)?;
@@ -138,7 +138,7 @@ impl ReadStorage for Once {
     }
 
     fn close(&self, file: Handle) {
-        let open = file.into_object::<OpenOnce>();
+        let open = file.into_object::<LazyHandle>();
         if let Some(handle) = open.and_then(|open| open.handle.into_inner()) {
             self.inner.close(handle);
         }
@@ -152,13 +152,13 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn a_group_reads_once_and_keeps_no_data_that_all_have_taken() {
+    fn a_group_reads_once_and_drops_data_that_all_have_taken() {
         let inner: Arc<dyn Storage> = Arc::from(storage::open("memory", Path::new("/")).unwrap());
         let mut file = inner.create("a").unwrap();
         file.write(&[7; 10]).unwrap();
         file.commit().unwrap();
         let kept = KeptReads::new(3);
-        let workers = [0; 3].map(|_| Once::new(inner.clone(), Arc::clone(&kept)));
+        let workers = [0; 3].map(|_| ReadOnceStorage::new(inner.clone(), Arc::clone(&kept)));
         for (number, once) in workers.iter().enumerate() {
             let handle = once.open("a").unwrap();
             assert_eq!(once.len(&handle).unwrap(), 10);

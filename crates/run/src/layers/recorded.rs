@@ -1,5 +1,5 @@
-//! Records the operations of one worker: each is timed and counted, and logged if the run is traced. Time between operations is
-//! attributed by the worker, mostly to decoding.
+//! Records the operations of one worker: times and counts each, and logs it if the run is traced. The worker attributes the time between
+//! operations, mostly to decoding.
 
 use crate::clock::Clock;
 use crate::op_log::{LoggedOp, OpKind, OpLog};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 const PATH_BYTES: usize = 4096;
 
 /// A storage with the counters of one worker's reads for one accelerator.
-pub struct Recorded {
+pub struct RecordedStorage {
     storage: Arc<dyn ReadStorage>,
     clock: Clock,
     /// Buffer for the real name of a file, if names have to be looked up.
@@ -21,7 +21,7 @@ pub struct Recorded {
     /// End of the latest operation or other activity.
     activity_end_ns: u64,
     sample_start_ns: u64,
-    /// Whether this accelerator does the reading for its group. For the other accelerators of the group, the data comes from memory.
+    /// Whether this accelerator reads for its group. The other accelerators of the group get the data from memory.
     pub reads_itself: bool,
     /// Times of the current task.
     pub task: ReadTimes,
@@ -31,7 +31,7 @@ pub struct Recorded {
     pub ops: Option<OpLog>,
 }
 
-impl Recorded {
+impl RecordedStorage {
     /// Wraps `storage`.
     pub fn new(
         storage: Arc<dyn ReadStorage>,
@@ -39,7 +39,7 @@ impl Recorded {
         reads_itself: bool,
         ops: Option<OpLog>,
     ) -> Self {
-        Recorded {
+        RecordedStorage {
             storage,
             clock,
             name: String::with_capacity(PATH_BYTES),
@@ -133,15 +133,15 @@ impl Recorded {
         result
     }
 
-    /// Counts the latest read in the access pattern. It returned `bytes`, and `follows` is its relation to the previous read.
+    /// Counts the latest read in the access pattern. The read returned `bytes`; `follows` is its relation to the previous read.
     pub fn count_access(&mut self, bytes: usize, follows: Follows) {
         if self.reads_itself {
             self.counters.access.read(bytes as u64, follows);
         }
     }
 
-    /// Counts a sample that was read from the storage. `undecoded` is the kind of a sample that should have been
-    /// decoded but is of an unsupported kind.
+    /// Counts a sample that was read from the storage. `undecoded` is the kind of the sample if it should have been
+    /// decoded, but its kind is not supported.
     pub fn count_sample_read(&mut self, payload_bytes: Option<u64>, undecoded: Option<&str>) {
         if self.reads_itself {
             self.counters.access.sample(payload_bytes);
@@ -222,14 +222,14 @@ mod tests {
     use feedrate_data::storage;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-    /// A storage whose files have other names than in the plan, and which remembers when a name was last looked up.
-    struct Indexed {
+    /// A storage with other names of files than in the plan. It records when a name was last looked up.
+    struct IndexedStorage {
         clock: Clock,
         looked_up_ns: AtomicU64,
         inner: Box<dyn storage::Storage>,
     }
 
-    impl ReadStorage for Indexed {
+    impl ReadStorage for IndexedStorage {
         fn look_up(&self, path: &str, name: &mut String) -> Result<bool, StorageError> {
             let start_ns = self.clock.now_ns();
             while self.clock.now_ns() < start_ns + 1000 {}
@@ -248,8 +248,13 @@ mod tests {
             self.inner.len(file)
         }
 
-        fn read_at(&self, file: &Handle, at: u64, to: &mut [u8]) -> Result<usize, StorageError> {
-            self.inner.read_at(file, at, to)
+        fn read_at(
+            &self,
+            file: &Handle,
+            offset: u64,
+            buffer: &mut [u8],
+        ) -> Result<usize, StorageError> {
+            self.inner.read_at(file, offset, buffer)
         }
 
         fn close(&self, file: Handle) {
@@ -264,8 +269,8 @@ mod tests {
         std::fs::write(folder.path().join("real.npz"), "x").unwrap();
         let inner = storage::open("file", folder.path()).unwrap();
         let looked_up_ns = AtomicU64::new(0);
-        let indexed = Arc::new(Indexed { clock, looked_up_ns, inner });
-        let mut recorded = Recorded::new(indexed.clone(), clock, true, None);
+        let indexed = Arc::new(IndexedStorage { clock, looked_up_ns, inner });
+        let mut recorded = RecordedStorage::new(indexed.clone(), clock, true, None);
         recorded.begin_task(None);
         let file = recorded.open("plan.npz", 0).unwrap();
         let since_ns = clock.now_ns() - indexed.looked_up_ns.load(Relaxed);

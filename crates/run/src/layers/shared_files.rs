@@ -1,5 +1,5 @@
-//! Collective reads: all processes open, read and close files together, with one worker each (MPI-IO). The planner ensures that all of
-//! them make the same calls in the same order.
+//! Collective reads: all processes open, read and close files together, with one worker each (MPI-IO). The planner ensures that all
+//! processes make the same calls in the same order.
 
 use crate::comm::{SharedFile, SharedFiles};
 use feedrate_data::storage::{Handle, ReadStorage, Storage, StorageError};
@@ -14,7 +14,7 @@ pub struct SharedFileStorage {
     inner: Arc<dyn Storage>,
     files: Box<dyn SharedFiles>,
     folder: PathBuf,
-    /// Set when work is to end. Other processes may have ended already, so files are not closed collectively any more.
+    /// Set when work must end. Other processes may have ended already, so files are no longer closed collectively.
     stop: Arc<AtomicBool>,
     /// Set when all processes have finished their work and will close their files.
     complete: Arc<AtomicBool>,
@@ -34,12 +34,12 @@ impl SharedFileStorage {
         stop: Arc<AtomicBool>,
         complete: Arc<AtomicBool>,
     ) -> Self {
-        // An absolute path, since MPI-IO takes a prefix that ends with a colon for the name of a file system.
+        // The path is absolute, because MPI-IO interprets a prefix that ends with a colon as the name of a file system.
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
         SharedFileStorage { inner, files, folder, stop, complete }
     }
 
-    fn opened<'h>(&self, file: &'h Handle) -> Result<&'h OpenSharedFile, StorageError> {
+    fn open_file<'h>(&self, file: &'h Handle) -> Result<&'h OpenSharedFile, StorageError> {
         file.object()
             .ok_or_else(|| StorageError::new("find", &self.folder, Error::other("it is not open")))
     }
@@ -59,7 +59,7 @@ impl ReadStorage for SharedFileStorage {
     }
 
     fn len(&self, file: &Handle) -> Result<u64, StorageError> {
-        Ok(self.opened(file)?.bytes)
+        Ok(self.open_file(file)?.bytes)
     }
 
     fn read_at(
@@ -69,16 +69,16 @@ impl ReadStorage for SharedFileStorage {
         buffer: &mut [u8],
     ) -> Result<usize, StorageError> {
         // Some libraries report bytes beyond the end of the file as read.
-        let OpenSharedFile { file, bytes } = self.opened(file)?;
+        let OpenSharedFile { file, bytes } = self.open_file(file)?;
         let len = bytes.saturating_sub(offset).min(buffer.len() as u64) as usize;
         let read = file.read_at_all(offset, &mut buffer[..len]);
         read.map_err(|error| StorageError::new("read", &self.folder, Error::other(error)))
     }
 
     fn close(&self, file: Handle) {
-        let is_alone = self.stop.load(Acquire) && !self.complete.load(Acquire);
-        if let (Some(open), false) = (file.into_object::<OpenSharedFile>(), is_alone) {
-            // Ignored: a file that was only read loses no data.
+        let may_be_alone = self.stop.load(Acquire) && !self.complete.load(Acquire);
+        if let (Some(open), false) = (file.into_object::<OpenSharedFile>(), may_be_alone) {
+            // An error is ignored, because a file that was only read loses no data.
             let _ = open.file.close();
         }
     }

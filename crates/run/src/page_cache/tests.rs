@@ -1,4 +1,4 @@
-//! Doubts about the page cache, and the order in which caches are prepared.
+//! Tests the doubts about the page cache, and the order in which caches are prepared.
 
 use super::*;
 use feedrate_data::storage::{Handle, ReadStorage, WriteFile};
@@ -22,7 +22,7 @@ fn each_machine_that_is_not_cold_is_named() {
         ["a", "b", "c"].map(|name| System { hostname: name.into(), ..System::default() });
     let evidence = |resident: &[Option<u64>]| -> Vec<String> {
         let machines = &machines[..resident.len()];
-        let doubts = not_cold(&epoch(resident), machines, 10);
+        let doubts = not_cold_doubts(&epoch(resident), machines, 10);
         doubts.into_iter().map(|doubt| doubt.evidence).collect()
     };
     // Unknown residency, as on `c`, is no evidence.
@@ -34,10 +34,10 @@ fn each_machine_that_is_not_cold_is_named() {
 }
 
 #[test]
-fn a_machine_that_is_not_warm_says_how_much_is_there() {
+fn each_machine_that_is_not_warm_is_named_with_its_bytes() {
     let machines = [System::default()];
     let evidence = |resident, file_bytes| -> Vec<String> {
-        let doubts = not_warm(&epoch(&[resident]), &machines, file_bytes);
+        let doubts = not_warm_doubts(&epoch(&[resident]), &machines, file_bytes);
         doubts.into_iter().map(|doubt| doubt.evidence).collect()
     };
     assert_eq!(evidence(Some(950), Some(1000)), Vec::<String>::new());
@@ -56,7 +56,7 @@ struct LoggingStorage {
 }
 
 impl LoggingStorage {
-    fn note(&self, action: &str, path: &str) {
+    fn log_call(&self, action: &str, path: &str) {
         self.log.lock().unwrap().push(format!("{action} {path}"));
     }
 
@@ -109,12 +109,12 @@ impl Storage for LoggingStorage {
     }
 
     fn evict(&self, path: &str) -> Result<(), StorageError> {
-        self.note("evict", path);
+        self.log_call("evict", path);
         Ok(())
     }
 
     fn resident_bytes(&self, path: &str) -> Result<Option<u64>, StorageError> {
-        self.note("resident", path);
+        self.log_call("resident", path);
         Ok(Some(50))
     }
 }
@@ -129,12 +129,12 @@ fn run_epoch(cache: &mut PageCache, files_read: u64) -> EpochRecord {
     let before = cache.prepare().unwrap();
     let mut record = EpochRecord { accelerators: vec![Default::default()], ..epoch(&[None]) };
     before.write_to(&mut record);
-    cache.after(Some(files_read)).write_to(&mut record);
+    cache.measure_after(Some(files_read)).write_to(&mut record);
     record
 }
 
 #[test]
-fn residency_is_measured_on_few_files_and_later_on_the_same() {
+fn residency_is_measured_on_the_same_few_files_in_each_epoch() {
     for (files, sampled_files) in
         [(5, 5), (700, 10), (5000, 50), (99_900, 999), (1 << 40, 1000), (0, 0)]
     {
@@ -163,13 +163,13 @@ fn residency_is_measured_on_few_files_and_later_on_the_same() {
 }
 
 #[test]
-fn dentries_and_inodes_are_dropped_after_all_that_opens_files() {
+fn dentries_and_inodes_are_dropped_after_files_are_opened() {
     for allowed in [true, false] {
         let storage = Arc::new(LoggingStorage::default());
         let mut cache = page_cache(3, &storage, Cache::Cold);
         let log = Arc::clone(&storage);
         cache.drop_metadata = Box::new(move || {
-            log.note("drop", "");
+            log.log_call("drop", "");
             if allowed { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
         });
         for opens in [3 + 3 + 3, 3 + 3 + 3] {

@@ -33,7 +33,7 @@ const DEVICE_BUSY_SHARE_MAX: f64 = 0.05;
 /// Busy share of the processors above which a run is doubted. The daemons of the system stay below it.
 const CPU_BUSY_SHARE_MAX: f64 = 0.25;
 
-/// Measures the activity of the disk below `folder` and of the processors for `duration`, or until `stop` is set.
+/// Measures the activity of the disk that contains `folder` and of the processors for `duration`, or until `stop` is set.
 pub fn activity(
     folder: &Path,
     duration: Duration,
@@ -75,10 +75,10 @@ impl MachineActivity {
         let mut facts = Vec::new();
         if let Some(share) = self.device_busy_share {
             let device = self.device.as_deref().unwrap_or("the device");
-            facts.push(format!("{device} was {}{}", busy(share), self.rates()));
+            facts.push(format!("{device} was {}{}", busy_text(share), self.rates()));
         }
         if let Some(share) = self.cpu_busy_share {
-            facts.push(format!("the processors were {}", busy(share)));
+            facts.push(format!("the processors were {}", busy_text(share)));
         }
         Some(PlanDoubt {
             name: "device_not_quiet".into(),
@@ -88,7 +88,7 @@ impl MachineActivity {
         })
     }
 
-    /// Renders the rates of the disk: " (2 MB/s read, 0 B/s written)".
+    /// Formats the rates of the disk: " (2 MB/s read, 0 B/s written)".
     fn rates(&self) -> String {
         let (Some(read), Some(written)) =
             (self.device_read_bytes_per_second, self.device_written_bytes_per_second)
@@ -103,7 +103,7 @@ impl MachineActivity {
     }
 }
 
-fn busy(share: f64) -> String {
+fn busy_text(share: f64) -> String {
     format!("busy {:.0} % of the time", share * 100.0)
 }
 
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_device_is_doubted_with_its_figures() {
+    fn a_doubt_about_a_busy_device_has_its_rates() {
         let activity = MachineActivity {
             device: Some("vda".into()),
             device_busy_share: Some(0.5),

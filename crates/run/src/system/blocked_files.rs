@@ -1,5 +1,5 @@
-//! Finds the files for which threads of this process are in a system call, to report a hanging storage. It reads `/proc` and does not
-//! access the storage.
+//! Finds the files that threads of this process use in a system call, to report a hanging storage. It reads `/proc` and does not access
+//! the storage.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -55,21 +55,21 @@ const PATH_CALLS: &[i64] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_readlink,
 ];
-/// The kernel's limit of a path.
+/// The kernel's limit on the length of a path.
 const PATH_BYTES_MAX: usize = 4096;
 
-/// Returns the files that threads of this process wait for, without those of the kernel's file systems.
+/// Returns the files that threads of this process wait for, except files of the kernel's file systems.
 pub fn blocked_files() -> BTreeSet<PathBuf> {
     let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let calls = tasks.filter_map(|task| fs::read_to_string(task.path().join("syscall")).ok());
-    let files = calls.filter_map(|call| file_of(&call));
+    let files = calls.filter_map(|call| file_of_call(&call));
     let kernel_roots = ["/proc", "/sys", "/dev"];
     let is_kernel_file = |file: &Path| kernel_roots.iter().any(|root| file.starts_with(root));
     files.filter(|file| file.is_absolute() && !is_kernel_file(file)).collect()
 }
 
 /// Returns the file of a system call, which `/proc` shows as its number and its arguments.
-fn file_of(call: &str) -> Option<PathBuf> {
+fn file_of_call(call: &str) -> Option<PathBuf> {
     let mut words = call.split_whitespace();
     let number = words.next()?.parse().ok()?;
     let mut argument = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
@@ -93,7 +93,7 @@ fn descriptor(number: u64) -> Option<PathBuf> {
     }
 }
 
-/// Reads a path from this process's memory. It goes through `/proc/self/mem`, since the call may have returned and its memory been freed.
+/// Reads a path from this process's memory. It uses `/proc/self/mem`, because the memory may be freed if the call has returned meanwhile.
 fn path_at(address: u64) -> Option<PathBuf> {
     let mut bytes = [0; PATH_BYTES_MAX];
     let len = File::open("/proc/self/mem").ok()?.read_at(&mut bytes, address).ok()?;

@@ -1,4 +1,4 @@
-//! Finds the process that used most processor time beside this one. Processes that may not be inspected are left out.
+//! Finds the other process that used the most processor time. Processes that may not be inspected are left out.
 
 use crate::clock::thread_cpu_ns;
 use feedrate_measure::record::OtherProcess;
@@ -12,7 +12,7 @@ use std::time::Duration;
 const DELAY: Duration = Duration::from_millis(200);
 /// Priority of the snapshot: the lowest, so that it does not slow down measured work.
 const NICE: i32 = 19;
-/// Busy share of all processors from which another process may have disturbed the work.
+/// Minimum busy share of all processors at which another process may have disturbed the work.
 const BUSY_SHARE_MIN: f64 = 0.5;
 
 /// Watches the other processes from a separate thread until [`BusiestWatch::finish`].
@@ -32,8 +32,8 @@ struct FirstSnapshot {
 
 /// Result of a watch.
 #[derive(Default)]
-pub(super) struct Watched {
-    /// The process that used most processor time since the first snapshot. `None` if none used any, if the watch ended within the delay,
+pub(super) struct WatchResult {
+    /// The process that used the most processor time since the first snapshot. `None` if none used any, if the watch ended within the delay,
     /// or if the processors were busy for less than half the time.
     pub(super) busiest: Option<OtherProcess>,
     /// Processor time of the first snapshot.
@@ -56,13 +56,13 @@ impl BusiestWatch {
     }
 
     /// Ends the watch; `cpu_busy_share` is the busy share of all processors meanwhile.
-    pub(super) fn finish(self, cpu_busy_share: Option<f64>) -> Watched {
+    pub(super) fn finish(self, cpu_busy_share: Option<f64>) -> WatchResult {
         drop(self.running);
-        let Ok(first) = self.first.join() else { return Watched::default() };
+        let Ok(first) = self.first.join() else { return WatchResult::default() };
         let may_be_disturbed = cpu_busy_share.is_none_or(|share| BUSY_SHARE_MIN <= share);
         let times = first.times.filter(|_| may_be_disturbed);
         let busiest = times.and_then(|times| ProcessTimes::now().busiest_since(&times));
-        Watched { busiest, cpu_ns: first.cpu_ns }
+        WatchResult { busiest, cpu_ns: first.cpu_ns }
     }
 }
 
@@ -82,7 +82,7 @@ impl ProcessTimes {
         ProcessTimes(times.collect())
     }
 
-    /// Returns the process that used most since `before`; `None` if none used any.
+    /// Returns the process that used the most processor time since `before`; `None` if none used any.
     fn busiest_since(&self, before: &ProcessTimes) -> Option<OtherProcess> {
         let used = self.0.iter().map(|(id, (name, ticks))| {
             // If the PID was reused by another process, its time may be less than before.
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_a_name_and_two_times() {
+    fn name_and_times_are_parsed() {
         let stat = "42 (a (b) c) R 1 42 42 0 -1 4194304 91 0 0 0 250 17 0 0 20 0 1 0 12 34 56";
         assert_eq!(parse(stat), Some(("a (b) c".into(), 267)));
         assert_eq!(parse("42 (cut) R 1"), None);

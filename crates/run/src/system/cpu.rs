@@ -1,4 +1,4 @@
-//! Number and names of the machine's processors.
+//! Reads the number and the model of the machine's processors.
 
 use super::mount::read_line;
 use feedrate_spec::units::counted;
@@ -14,7 +14,7 @@ pub(super) struct CpuTopology {
 }
 
 impl CpuTopology {
-    /// Reads the topology from the CPUs in `/sys/devices/system/cpu`. CPUs that are offline have none.
+    /// Reads the topology from the CPUs in `/sys/devices/system/cpu`. Offline CPUs have no topology.
     pub(super) fn read(cpus: &Path) -> Self {
         let entries = fs::read_dir(cpus).into_iter().flatten().flatten();
         let number =
@@ -40,7 +40,7 @@ impl CpuTopology {
         CpuTopology { sockets: known(sockets.len()), cores: known(cores.len()) }
     }
 
-    /// Renders the topology: `2 sockets of 16 cores`.
+    /// Formats the topology: `2 sockets of 16 cores`.
     pub(super) fn text(self) -> Option<String> {
         let sockets = self.sockets?;
         let cores = self.cores?;
@@ -52,7 +52,7 @@ impl CpuTopology {
     }
 }
 
-/// Returns the model of a CPU of `/proc/cpuinfo`. ARM processors have no name there and are found in a table.
+/// Returns the model of a CPU of `/proc/cpuinfo`. ARM processors have no name there, so their names come from a table.
 pub(super) fn model(cpuinfo: &[(String, String)]) -> String {
     let value = |key: &str| cpuinfo.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str());
     let named =

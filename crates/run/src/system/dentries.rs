@@ -1,10 +1,10 @@
-//! Drops dentries and inodes from the kernel's memory, and finds out how often that was done.
+//! Drops dentries and inodes from the kernel's memory, and detects when this was done.
 
 use feedrate_data::manifest::DropMark;
 use std::{fs, io};
 
-/// Drops all unused dentries and inodes, except for files in the page cache. It needs root and a writable `/proc/sys`, which
-/// most containers do not have.
+/// Drops all unused dentries and inodes, except for files in the page cache. Needs root and a writable `/proc/sys`, which most
+/// containers do not have.
 ///
 /// # Errors
 /// The kernel does not allow it.

@@ -1,4 +1,4 @@
-//! Machine settings and load before a run, as far as the record of the run does not contain them.
+//! Reads machine settings and load before a run that the record of the run does not contain.
 
 use super::facts::{colon_pairs, memory_in};
 use super::mount::{block_device, mount_of, read_line};
@@ -44,9 +44,9 @@ pub struct Environment {
     pub container: Option<String>,
     /// Limits on the number of open files of a process.
     pub open_files: OpenFiles,
-    /// The disk below the dataset.
+    /// The disk that contains the dataset.
     pub data_disk: Option<Disk>,
-    /// The disk below the results.
+    /// The disk that contains the results.
     pub results_disk: Option<Disk>,
     /// Commit of the study's folder, if it is in a git repository.
     pub git: Option<Git>,
@@ -102,15 +102,15 @@ pub fn environment(paths: &EnvironmentPaths<'_>) -> Environment {
             let limit = getrlimit(Resource::Nofile);
             OpenFiles { soft: limit.current, hard: limit.maximum }
         },
-        data_disk: paths.data.and_then(disk_below),
-        results_disk: paths.results.and_then(disk_below),
+        data_disk: paths.data.and_then(disk_of_folder),
+        results_disk: paths.results.and_then(disk_of_folder),
         git: git(paths.study),
         ..read_settings(Path::new("/"))
     }
 }
 
-/// Returns how many bytes can be written to `folder`, which need not exist. On a file system in memory it is limited by the available
-/// memory.
+/// Returns how many bytes can be written to `folder`, which need not exist. On a file system in memory, the available memory is the
+/// limit.
 pub fn available_bytes(folder: &Path) -> Option<u64> {
     let mount = mount_of(folder)?;
     let is_memory = ["tmpfs", "ramfs"].contains(&&*mount.file_system);
@@ -129,25 +129,26 @@ fn read_settings(root: &Path) -> Environment {
     let cgroup = current_cgroup(root);
     let cgroup_line = |file| read_line(&cgroup.as_ref()?.join(file));
     Environment {
-        uptime_s: read_line(&proc.join("uptime")).and_then(|text| first(&text)),
+        uptime_s: read_line(&proc.join("uptime")).and_then(|text| parse_first_word(&text)),
         load_average: read_line(&proc.join("loadavg")).and_then(|text| load_average(&text)),
         cpu_governors: governors(&cpu),
         cpu_frequency_driver: read_line(&cpu.join("cpu0/cpufreq/scaling_driver")),
-        cpu_boost: boost(&cpu),
-        transparent_hugepages: read_line(&hugepages).and_then(|text| selected(&text)),
+        cpu_boost: is_boost_enabled(&cpu),
+        transparent_hugepages: read_line(&hugepages).and_then(|text| bracketed_word(&text)),
         memory_available_bytes: memory("MemAvailable"),
         memory_dirty_bytes: memory("Dirty"),
         swap_total_bytes: memory("SwapTotal"),
         swap_free_bytes: memory("SwapFree"),
-        swappiness: read_line(&proc.join("sys/vm/swappiness")).and_then(|text| first(&text)),
-        cgroup_memory_max_bytes: cgroup_line("memory.max").and_then(|text| first(&text)),
+        swappiness: read_line(&proc.join("sys/vm/swappiness"))
+            .and_then(|text| parse_first_word(&text)),
+        cgroup_memory_max_bytes: cgroup_line("memory.max").and_then(|text| parse_first_word(&text)),
         cgroup_cpus_max: cgroup_line("cpu.max").and_then(|text| cpu_quota(&text)),
         container: container(root),
         ..Environment::default()
     }
 }
 
-fn first<T: std::str::FromStr>(text: &str) -> Option<T> {
+fn parse_first_word<T: std::str::FromStr>(text: &str) -> Option<T> {
     text.split_whitespace().next()?.parse().ok()
 }
 
@@ -164,7 +165,7 @@ fn governors(cpus: &Path) -> Option<Vec<String>> {
 }
 
 /// Returns whether boosting is enabled. Intel's driver has a separate setting with the opposite meaning.
-fn boost(cpu: &Path) -> Option<bool> {
+fn is_boost_enabled(cpu: &Path) -> Option<bool> {
     match read_line(&cpu.join("intel_pstate/no_turbo")) {
         Some(off) => Some(off != "1"),
         None => Some(read_line(&cpu.join("cpufreq/boost"))? == "1"),
@@ -172,7 +173,7 @@ fn boost(cpu: &Path) -> Option<bool> {
 }
 
 /// Returns the word in brackets. The kernel marks the selected value of a list in this way.
-fn selected(text: &str) -> Option<String> {
+fn bracketed_word(text: &str) -> Option<String> {
     let (_, from) = text.split_once('[')?;
     Some(from.split_once(']')?.0.to_string())
 }
@@ -202,7 +203,7 @@ fn container(root: &Path) -> Option<String> {
     found.map(|(_, name)| (*name).to_string())
 }
 
-fn disk_below(folder: &Path) -> Option<Disk> {
+fn disk_of_folder(folder: &Path) -> Option<Disk> {
     let disk = PathBuf::from(block_device(&mount_of(folder)?.device)?);
     Some(disk_at(&disk))
 }
@@ -211,9 +212,11 @@ fn disk_at(disk: &Path) -> Disk {
     let queue = disk.join("queue");
     Disk {
         name: disk.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        scheduler: read_line(&queue.join("scheduler")).map(|text| selected(&text).unwrap_or(text)),
-        read_ahead_kib: read_line(&queue.join("read_ahead_kb")).and_then(|text| first(&text)),
-        requests: read_line(&queue.join("nr_requests")).and_then(|text| first(&text)),
+        scheduler: read_line(&queue.join("scheduler"))
+            .map(|text| bracketed_word(&text).unwrap_or(text)),
+        read_ahead_kib: read_line(&queue.join("read_ahead_kb"))
+            .and_then(|text| parse_first_word(&text)),
+        requests: read_line(&queue.join("nr_requests")).and_then(|text| parse_first_word(&text)),
     }
 }
 
@@ -312,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_commit_of_a_study_is_found_without_running_programs_of_its_repository() {
+    fn the_commit_is_found_without_running_programs_of_the_repository() {
         let root = tree(&[("study/a.csv", "1"), ("study/.gitattributes", "* filter=x")]);
         let study = root.path().join("study/a.csv");
         assert_eq!(git(&study), None);

@@ -1,4 +1,4 @@
-//! Facts about the machine for the record and for the table of `feedrate system`.
+//! Collects facts about the machine for the record and for the table of `feedrate system`.
 
 use super::cpu::{self, CpuTopology};
 use super::limits;
@@ -52,7 +52,7 @@ pub fn memory_bytes() -> Option<u64> {
 
 /// Returns the number of cores on which no other thread is running at the moment.
 pub fn idle_cores() -> u32 {
-    // The fourth field of loadavg is "runnable/all"; this process is one of the runnable.
+    // The fourth field of loadavg is "runnable/all". The runnable threads include this one.
     let runnable = read("/proc/loadavg")
         .split_whitespace()
         .nth(3)
@@ -61,7 +61,7 @@ pub fn idle_cores() -> u32 {
     cpus().saturating_sub(runnable.saturating_sub(1))
 }
 
-/// Raises the limit of open files to the maximum, since each worker keeps one or more open.
+/// Raises the limit of open files to the maximum, because each worker keeps one or more files open.
 pub fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     // If it cannot be raised, opening a file fails later with a message.
@@ -112,7 +112,7 @@ fn components(
     .to_vec()
 }
 
-/// Names the GPUs of NVIDIA's kernel driver.
+/// Returns the names of the GPUs that NVIDIA's kernel driver lists.
 fn gpus() -> String {
     let Ok(folder) = fs::read_dir("/proc/driver/nvidia/gpus") else { return "none".into() };
     let mut models: Vec<String> = folder

@@ -1,4 +1,4 @@
-//! Samples the GPUs of the machine by NVML, which is opened at run time and is optional.
+//! Samples the GPUs of the machine with NVML, which is optional and opened at run time.
 
 use feedrate_measure::record::timeline::GpuSample;
 use nvml_wrapper::{Device, Nvml};
@@ -12,13 +12,13 @@ pub trait Gpus: Send {
     fn sample(&mut self, samples: &mut Vec<GpuSample>);
 }
 
-/// Opens the GPUs, or describes why there are none. May take seconds if the driver has to be loaded.
+/// Function that opens the GPUs, or returns the reason why there are none. May take seconds if the driver has to be loaded.
 pub type OpenGpus = fn() -> Result<Box<dyn Gpus>, String>;
 
 /// Opens the GPUs that NVML lists.
 ///
 /// # Errors
-/// A description of why NVML cannot be used, or that it lists no GPU.
+/// Returns the reason why NVML cannot be used, or that it lists no GPU.
 pub fn nvml_gpus() -> Result<Box<dyn Gpus>, String> {
     let nvml = Nvml::init().map_err(|error| format!("NVML cannot be used: {error}"))?;
     match nvml.device_count() {

@@ -1,5 +1,5 @@
-//! Writes statistics of the machine for every second, in the form of `iostat -mdxtcy -o JSON`. It reads `/proc` on a separate thread,
-//! so that training never waits for it.
+//! Writes statistics of the machine for every second, in the format of `iostat -mdxtcy -o JSON`. It reads `/proc` on a separate thread.
+//! Training never waits for it.
 
 use crate::new_file::NewFile;
 use rustix::system::uname;
@@ -20,7 +20,7 @@ const COLUMNS: usize = 17;
 /// Sectors of `/proc/diskstats` in iostat's MB.
 const SECTORS_PER_MB: f64 = 2048.0;
 
-/// Writes a file in iostat's form until it is finished.
+/// A file in iostat's format that is being written.
 pub struct Iostat {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<io::Result<()>>>,
@@ -46,7 +46,7 @@ impl Iostat {
         Ok(Iostat { stop, thread, new_file })
     }
 
-    /// Ends the file and gives it its name.
+    /// Completes the file and renames it to its final name.
     ///
     /// # Errors
     /// The file could not be written.
@@ -123,11 +123,11 @@ impl IostatWriter {
         let unclosed_host = host.trim_end_matches('}');
         write!(self.output, "{{\"sysstat\": {{\"hosts\": [{unclosed_host}, \"statistics\": [")?;
         let mut before = self.counters()?;
-        let mut begun = Instant::now();
+        let mut interval_start = Instant::now();
         let mut separator = "\n";
         loop {
             let is_last = self.stop.load(Acquire);
-            let waited = begun.elapsed();
+            let waited = interval_start.elapsed();
             if waited < INTERVAL && !is_last {
                 std::thread::park_timeout(INTERVAL - waited);
                 continue;
@@ -136,7 +136,7 @@ impl IostatWriter {
             // imprecise.
             if INTERVAL <= waited || separator == "\n" {
                 let after = self.counters()?;
-                let elapsed = std::mem::replace(&mut begun, Instant::now()).elapsed();
+                let elapsed = std::mem::replace(&mut interval_start, Instant::now()).elapsed();
                 let stamp = (self.stamp)();
                 let row = statistics(&before, &after, elapsed.as_secs_f64(), &stamp);
                 write!(self.output, "{separator}{}", serde_json::to_string(&row)?)?;
@@ -204,15 +204,15 @@ fn statistics<'a>(
     seconds: f64,
     stamp: &'a str,
 ) -> Statistics<'a> {
-    let ticks = added(&before.cpu, &after.cpu);
+    let ticks = increments(&before.cpu, &after.cpu);
     let total_ticks = ticks.iter().sum();
     let [user, nice, system, idle, iowait, irq, softirq, steal] =
-        ticks.map(|ticks| rounded(100.0 * ratio(ticks, total_ticks)));
+        ticks.map(|ticks| round_to_hundredths(100.0 * ratio(ticks, total_ticks)));
     let disks = after.disks.iter().map(|(name, now)| {
         let then = before.disks.iter().find(|(earlier, _)| earlier == name);
-        disk(name, added(then.map_or(&[0.0; COLUMNS], |(_, then)| then), now), seconds)
+        disk(name, increments(then.map_or(&[0.0; COLUMNS], |(_, then)| then), now), seconds)
     });
-    let system = rounded(system + irq + softirq);
+    let system = round_to_hundredths(system + irq + softirq);
     let cpu = CpuPercent { user, nice, system, iowait, steal, idle };
     Statistics { timestamp: stamp, cpu, disk: disks.collect() }
 }
@@ -259,22 +259,22 @@ fn disk(name: &str, columns: [f64; COLUMNS], seconds: f64) -> Map<String, Value>
         ("aqu-sz", queued_ms / 1000.0 / seconds),
         ("util", busy_ms / 10.0 / seconds),
     ] {
-        row.insert(key.into(), rounded(value).into());
+        row.insert(key.into(), round_to_hundredths(value).into());
     }
     row
 }
 
-fn added<const N: usize>(before: &[f64; N], after: &[f64; N]) -> [f64; N] {
+fn increments<const N: usize>(before: &[f64; N], after: &[f64; N]) -> [f64; N] {
     // A counter that was reset counts as unchanged.
     std::array::from_fn(|i| (after[i] - before[i]).max(0.0))
 }
 
-/// Divides; the ratio to 0 is 0, as in iostat.
+/// Returns the ratio, or 0 if `total` is 0, as in iostat.
 fn ratio(value: f64, total: f64) -> f64 {
     if total > 0.0 { value / total } else { 0.0 }
 }
 
-fn rounded(value: f64) -> f64 {
+fn round_to_hundredths(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 
@@ -282,9 +282,9 @@ fn rounded(value: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Figures computed by hand for 2 s with 10 reads of 64 KiB in 30 ms and 20 writes of 4 KiB in 10 ms.
+    /// The numbers were computed by hand for 2 s with 10 reads of 64 KiB in 30 ms and 20 writes of 4 KiB in 10 ms.
     #[test]
-    fn statistics_are_those_of_iostat() {
+    fn statistics_are_computed_as_in_iostat() {
         let before = IostatCounters::parse(
             "cpu  100 0 50 800 10 0 0 0 0 0\ncpu0 1",
             "   8       0 sda 5 0 40 9 1 0 8 2 0 4 11 0 0 0 0 0 0\n   8 1 sda1 5 0 40 9\n   7 0 loop0 0 0 0 0",

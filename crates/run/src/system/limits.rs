@@ -1,6 +1,6 @@
 //! Finds the limits that the control groups of this process impose on reads of a block device (cgroups(7)).
 
-use super::mount::{block_device, parse};
+use super::mount::{block_device, parse_mountinfo};
 use feedrate_measure::record::ReadLimits;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub(super) fn read_limits(device: &str) -> Option<ReadLimits> {
     group_limits(&groups, &mountinfo, disk.trim())
 }
 
-/// Returns the tightest limits of the control groups `groups`, the lines of `/proc/self/cgroup`, for `disk`, a `major:minor`.
+/// Returns the tightest limits of control groups on reads of `disk`, a `major:minor`. `groups` has the lines of `/proc/self/cgroup`.
 fn group_limits(groups: &str, mountinfo: &str, disk: &str) -> Option<ReadLimits> {
     let mut limits = ReadLimits::default();
     let tighten = |limit: &mut Option<u64>, other: Option<u64>| {
@@ -25,7 +25,7 @@ fn group_limits(groups: &str, mountinfo: &str, disk: &str) -> Option<ReadLimits>
         };
         let mount = mountinfo
             .lines()
-            .filter_map(parse)
+            .filter_map(parse_mountinfo)
             .find(|mount| mount.file_system == file_system && has_option(&mount.super_options))?;
         Some(PathBuf::from(mount.point))
     };
@@ -34,7 +34,7 @@ fn group_limits(groups: &str, mountinfo: &str, disk: &str) -> Option<ReadLimits>
         let Some((controllers, path)) = fields.next().zip(fields.next()) else { continue };
         let path = path.trim_start_matches('/');
         if controllers.split(',').any(|controller| controller == "blkio") {
-            // Limits of version 1 apply to a group only, not to the groups below it.
+            // In version 1, the limits of a group do not apply to the groups below it.
             let Some(root) = mount_point("cgroup", Some("blkio")) else { continue };
             let value = |name: &str| {
                 let file = root.join(path).join(format!("blkio.throttle.{name}"));

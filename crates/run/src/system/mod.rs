@@ -1,4 +1,4 @@
-//! Facts about the machine and its activity during an epoch, read from `/proc` and `/sys`. Values that cannot be read are unknown.
+//! Reads facts about the machine and its activity during an epoch from `/proc` and `/sys`. Values that cannot be read are unknown.
 
 mod mount;
 mod read_accounting;

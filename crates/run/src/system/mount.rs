@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// Returns the mount of `path` or of its nearest existing ancestor.
 pub fn mount_of(path: &Path) -> Option<Mount> {
-    let existing = existing(path)?;
+    let existing = nearest_existing(path)?;
     let device = fs::metadata(&existing).ok()?.dev();
     let mut mount = mount_above(&existing)?;
     mount.device = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
@@ -24,19 +24,19 @@ pub fn mount_of(path: &Path) -> Option<Mount> {
 
 /// Returns the bytes that can be written to `path` or to its nearest existing ancestor.
 pub fn free_bytes(path: &Path) -> Option<u64> {
-    let space = rustix::fs::statvfs(existing(path)?).ok()?;
+    let space = rustix::fs::statvfs(nearest_existing(path)?).ok()?;
     Some(space.f_bavail.saturating_mul(space.f_frsize))
 }
 
 /// Returns the type of the file system of `path` or of its nearest existing ancestor.
 pub fn file_system_of(path: &Path) -> Option<String> {
-    Some(mount_above(&existing(path)?)?.file_system)
+    Some(mount_above(&nearest_existing(path)?)?.file_system)
 }
 
 /// Returns the mount of an absolute path without links.
 fn mount_above(path: &Path) -> Option<Mount> {
     let mountinfo = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let mounts = mountinfo.lines().filter_map(parse);
+    let mounts = mountinfo.lines().filter_map(parse_mountinfo);
     mounts.filter(|mount| path.starts_with(&mount.point)).max_by_key(|mount| mount.point.len())
 }
 
@@ -74,13 +74,13 @@ pub(super) fn read_line(path: &Path) -> Option<String> {
     (!line.is_empty()).then(|| line.to_string())
 }
 
-fn existing(path: &Path) -> Option<PathBuf> {
+fn nearest_existing(path: &Path) -> Option<PathBuf> {
     let absolute = std::path::absolute(path).ok()?;
     absolute.ancestors().find_map(|folder| fs::canonicalize(folder).ok())
 }
 
 /// Parses a line of mountinfo (proc_pid_mountinfo(5)): fields up to ` - `, then type, source and super options.
-pub(super) fn parse(line: &str) -> Option<Mount> {
+pub(super) fn parse_mountinfo(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
     let left: Vec<&str> = left.split(' ').collect();
     let mut right = right.split(' ');
@@ -101,13 +101,13 @@ mod tests {
 
     #[test]
     fn mountinfo_lines_are_read() {
-        let mount = parse("36 35 98:0 /mnt1 /mnt/my\\040disk rw,noatime master:1 - ext3 /dev/root rw,errors=continue").unwrap();
+        let mount = parse_mountinfo("36 35 98:0 /mnt1 /mnt/my\\040disk rw,noatime master:1 - ext3 /dev/root rw,errors=continue").unwrap();
         assert_eq!(mount.point, "/mnt/my disk");
         assert_eq!(mount.file_system, "ext3");
         assert_eq!(mount.source, "/dev/root");
         assert_eq!(mount.options, "rw,noatime");
         assert_eq!(mount.super_options, "rw,errors=continue");
-        assert_eq!(parse("nonsense"), None);
+        assert_eq!(parse_mountinfo("nonsense"), None);
     }
 
     #[test]
@@ -120,7 +120,7 @@ mod tests {
             ("lustre 10.0.0.1@o2ib:/fs rw,flock,lazystatfs", None),
             ("lustre 10.0.0.1@o2ib:/fs rw,localflock", Some("localflock")),
         ] {
-            let mount = parse(&format!("36 35 0:41 / /data rw - {options}")).unwrap();
+            let mount = parse_mountinfo(&format!("36 35 0:41 / /data rw - {options}")).unwrap();
             assert_eq!(local_lock_option(&mount), expected, "{options}");
         }
     }

@@ -33,7 +33,7 @@ fn network(folder: &Path) -> Option<Network> {
     })
 }
 
-/// Renders the interfaces: `eth0 (25 Gbit/s), ib0`.
+/// Formats the interfaces: `eth0 (25 Gbit/s), ib0`.
 pub(super) fn network_text(networks: &[Network]) -> String {
     if networks.is_empty() {
         return "none".into();

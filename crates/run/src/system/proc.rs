@@ -1,23 +1,23 @@
-//! Reads counters of the kernel. Their files stay open, since they are read repeatedly. Missing counters are unknown.
+//! Reads counters of the kernel. The files stay open, because they are read repeatedly. Missing counters are unknown.
 
 use super::read_accounting::counts_device_reads;
 use feedrate_measure::record::timeline::Sample;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Bytes read of most files; the needed lines are among the first.
+/// Number of bytes that are read of most files. The needed lines are at the beginning.
 const HEAD_BYTES: usize = 1024;
 /// Size of `/proc/diskstats` on a large machine.
 const DISKS_BYTES: usize = 64 << 10;
 /// Size of a sector in `/proc/diskstats`, which is the same for all devices.
 const SECTOR_BYTES: u64 = 512;
 
-/// Counts since the start of the machine or the process. `None` is unknown.
+/// Counts since the start of the machine or the process; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Totals {
     /// Counts of a timeline's sample, except for the workers' reads, which the kernel does not count.
     pub(super) counts: Sample,
-    /// Reads of the device as they were requested, before the kernel merged some.
+    /// Requested reads of the device, before the kernel merged some.
     pub(super) device_reads: Option<u64>,
     /// Time that the device was busy.
     pub(super) device_busy_ms: Option<u64>,
@@ -26,25 +26,29 @@ pub(super) struct Totals {
 impl Totals {
     /// Returns the difference to `before`.
     pub(super) fn since(self, before: Totals) -> Totals {
-        let mut added = self.with(before, |now, before| Some(now?.saturating_sub(before?)));
-        // Not a counter, but the current size.
+        let mut added = self.combine_with(before, |now, before| Some(now?.saturating_sub(before?)));
+        // This is the current size, and not a counter.
         added.counts.cached_bytes = self.counts.cached_bytes;
         added
     }
 
     /// Returns the larger of each count.
     pub(super) fn max(self, other: Totals) -> Totals {
-        self.with(other, Option::max)
+        self.combine_with(other, Option::max)
     }
 
-    /// Returns the busy share of all processors, if these are counts since an earlier time. Waiting for I/O is not busy.
+    /// Returns the busy share of all processors, for counts since an earlier time. Waiting for I/O does not count as busy.
     pub(super) fn cpu_busy_share(&self) -> Option<f64> {
         let busy_ticks = self.counts.cpu_busy_ticks?;
         let ticks = self.counts.cpu_ticks?;
         (ticks > 0).then(|| busy_ticks as f64 / ticks as f64)
     }
 
-    fn with(self, other: Totals, combine: fn(Option<u64>, Option<u64>) -> Option<u64>) -> Totals {
+    fn combine_with(
+        self,
+        other: Totals,
+        combine: fn(Option<u64>, Option<u64>) -> Option<u64>,
+    ) -> Totals {
         Totals {
             counts: self.counts.with(other.counts, combine),
             device_reads: combine(self.device_reads, other.device_reads),
@@ -53,7 +57,7 @@ impl Totals {
     }
 }
 
-/// Whether `read_bytes` of a process are the bytes it read from a device.
+/// Whether `read_bytes` of a process counts its reads from a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceReads {
     /// The kernel counts reads of the file system.
@@ -63,7 +67,7 @@ pub enum DeviceReads {
 }
 
 impl DeviceReads {
-    /// Decides by the type of the file system; `None` if no folder is read.
+    /// Decides by the type of the file system. `file_system` is `None` if no folder is read.
     pub fn from_file_system(file_system: Option<&str>) -> Self {
         match file_system {
             Some(file_system) if !counts_device_reads(file_system) => DeviceReads::Unknown,

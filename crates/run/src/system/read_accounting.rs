@@ -1,12 +1,12 @@
-//! Knows the file systems whose reads the kernel counts in `read_bytes` of `/proc/self/io`.
+//! Lists the file systems on which the kernel counts reads in `read_bytes` of `/proc/self/io`.
 //!
-//! The kernel adds to `read_bytes` in `task_io_account_read`. It is called by `submit_bio` (block/blk-core.c) for a process's requests
-//! to block devices, and by NFS (fs/nfs/read.c, direct.c). FUSE, and with it virtiofs, does not call it since Linux 5.8. 9p, Ceph, SMB
+//! The kernel adds to `read_bytes` in `task_io_account_read`. `submit_bio` (block/blk-core.c) calls it for a process's requests
+//! to block devices, and NFS calls it too (fs/nfs/read.c, direct.c). FUSE and virtiofs have not called it since Linux 5.8. 9p, Ceph, SMB
 //! and AFS count in netfs (fs/netfs), often in a kernel thread instead of the process. OpenZFS counts the bytes that `read` returns,
 //! including those from its cache. Lustre, GPFS, BeeGFS and other file systems outside the kernel differ by version.
 
-/// File systems on block devices, whose reads `submit_bio` counts, and NFS. Stacked and in-memory file systems are counted correctly too:
-/// overlayfs and ecryptfs read through the file system below, and tmpfs has no device.
+/// NFS, and file systems on block devices, where `submit_bio` counts reads. Stacked and in-memory file systems are counted correctly too:
+/// overlayfs and ecryptfs read through another file system, and tmpfs has no device.
 const COUNTED: [&str; 33] = [
     "bcachefs", "btrfs", "cramfs", "ecryptfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs",
     "gfs2", "hfs", "hfsplus", "iso9660", "jfs", "minix", "msdos", "nfs", "nfs4", "nilfs2", "ntfs3",
@@ -14,8 +14,8 @@ const COUNTED: [&str; 33] = [
     "xfs", "zonefs",
 ];
 
-/// Whether `read_bytes` counts a process's reads from a file system of this type, named as in `/proc/self/mountinfo`. Unknown types are
-/// not counted, so that device bytes are unknown instead of 0.
+/// Whether `read_bytes` counts a process's reads from a file system of this type, named as in `/proc/self/mountinfo`. Returns false for
+/// unknown types, so that device bytes are unknown instead of 0.
 pub fn counts_device_reads(file_system: &str) -> bool {
     COUNTED.contains(&file_system)
 }

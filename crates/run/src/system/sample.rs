@@ -6,13 +6,13 @@ use super::proc::{DeviceReads, Proc, Totals};
 use crate::clock::Clock;
 use feedrate_measure::record::HostEpoch;
 
-/// Difference from which the wall clock counts as stepped; smaller ones are drift.
+/// Minimum difference that counts as a step of the wall clock. Smaller differences are drift.
 const CLOCK_STEP_MIN_NS: u64 = 1_000_000;
 
 /// Counters at the start of an epoch.
 pub struct Sampler {
     proc: Proc,
-    at_start: Totals,
+    start_totals: Totals,
     others: Option<BusiestWatch>,
     meminfo: Vec<(String, String)>,
     clock: Clock,
@@ -25,7 +25,7 @@ impl Sampler {
         let mut proc = Proc::open(device, device_reads);
         Sampler {
             others: BusiestWatch::start(),
-            at_start: proc.totals(),
+            start_totals: proc.totals(),
             proc,
             meminfo: meminfo(),
             clock,
@@ -35,7 +35,7 @@ impl Sampler {
 
     /// Returns the measurements since the start, except for residency.
     pub fn finish(mut self) -> HostEpoch {
-        let added = self.proc.totals().since(self.at_start);
+        let added = self.proc.totals().since(self.start_totals);
         let step_ns = self.clock.wall_step_ns() - self.clock_step_ns;
         let cpu_busy_share = added.cpu_busy_share();
         let watched = self.others.map(|others| others.finish(cpu_busy_share)).unwrap_or_default();

@@ -1,7 +1,6 @@
 //! Samples the machine and the workers during a run, on a separate thread that training and reading never wait for.
 //!
-//! The session also takes a sample itself whenever an epoch, a checkpoint or a copy begins or ends, so that no sample extends over
-//! such a boundary.
+//! The session also takes a sample whenever an epoch, a checkpoint or a copy begins or ends. No sample extends over such a boundary.
 
 use super::gpu::OpenGpus;
 use super::proc::{DeviceReads, Proc, Totals};
@@ -28,7 +27,7 @@ pub struct TimelineSampler {
 struct SamplerShared {
     clock: Clock,
     stop: AtomicBool,
-    /// Whether the GPUs are open. Loading their driver may take long and is not waited for at the end.
+    /// Whether the GPUs are open. Loading their driver may take long, and the end of the run does not wait for it.
     gpus_opened: AtomicBool,
     state: Mutex<SamplerState>,
 }
@@ -84,15 +83,15 @@ impl TimelineSampler {
         builder.spawn(move || run(&shared))
     }
 
-    /// Ends the current sample, because something begins or ends.
+    /// Ends the current sample, at the start or end of a piece of work.
     pub fn mark(&self) {
         self.shared.sample();
     }
 
-    /// Runs `act` so that no sample extends over its start or end.
-    pub fn sample_separately<T>(sampler: Option<&Self>, act: impl FnOnce() -> T) -> T {
+    /// Runs `work`, and ends a sample at its start and at its end.
+    pub fn sample_separately<T>(sampler: Option<&Self>, work: impl FnOnce() -> T) -> T {
         sampler.into_iter().for_each(Self::mark);
-        let result = act();
+        let result = work();
         sampler.into_iter().for_each(Self::mark);
         result
     }
@@ -173,8 +172,8 @@ impl SamplerShared {
         });
     }
 
-    /// Calls `act` periodically until the stop. `act` returns the interval to its next call.
-    fn every_interval(&self, mut act: impl FnMut() -> u64) {
+    /// Calls `work` periodically until the stop. `work` returns the interval to its next call.
+    fn every_interval(&self, mut work: impl FnMut() -> u64) {
         let mut last_ns = self.clock.now_ns();
         let mut interval_ns = self.state().timeline.interval_ns;
         while !self.stop.load(Acquire) {
@@ -183,7 +182,7 @@ impl SamplerShared {
                 std::thread::park_timeout(Duration::from_nanos(last_ns + interval_ns - now_ns));
                 continue;
             }
-            interval_ns = act();
+            interval_ns = work();
             // Missed intervals become one long sample instead of many empty ones.
             last_ns += (now_ns - last_ns) / interval_ns * interval_ns;
         }
@@ -214,7 +213,7 @@ fn totals(proc: &mut Proc, work: &[WorkProgress]) -> Totals {
 }
 
 /// Returns the difference of `now` to `last` and updates `last`. Some counters of the kernel, such as the time waiting for I/O, may
-/// decrease a little; they count again when they exceed their earlier maximum.
+/// decrease a little. They count again when they exceed their earlier maximum.
 fn since(last: &mut Totals, now: Totals, duration_ns: u64) -> Sample {
     let added = now.since(*last);
     *last = now.max(*last);

@@ -1,4 +1,4 @@
-//! Traces are readable by other tools, and unfinished ones are removed.
+//! Tests that other tools can read traces, and that unfinished ones are removed.
 
 use super::*;
 use feedrate_measure::record::{AcceleratorEpoch, CheckpointRecord, RankCheckpoint};
@@ -11,12 +11,12 @@ fn begin(file: &Path) -> TraceFile {
         wall_ns: 1_000_000_000,
         first_accelerator: 3,
         hostname: "n1".into(),
-        name_of: Box::new(|path| Path::new("/data").join(path)),
+        real_path: Box::new(|path| Path::new("/data").join(path)),
     };
     TraceFile::begin(NewFile::create(file).unwrap(), origin)
 }
 
-/// Two steps: 2 µs of loading and 3 µs of compute, then one that is interrupted after 3 µs of loading.
+/// Returns an epoch of two steps: 2 µs of loading and 3 µs of compute, then a step that is interrupted after 3 µs of loading.
 fn epoch() -> EpochRecord {
     let block = Block {
         start_ns: 1_000,
@@ -60,14 +60,14 @@ fn a_trace_contains_steps_operations_and_checkpoints() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("t.pfw.gz");
     let trace = begin(&file);
-    trace.epoch("epoch.block", &epoch(), &[ops()], &|part| format!("train/{part}"));
+    trace.write_epoch("epoch.block", &epoch(), &[ops()], &|part| format!("train/{part}"));
     let rank = RankCheckpoint { rank: 3, start_ns: 9_000, end_ns: 12_000, bytes: 99, sync_ns: 0 };
     let checkpoint = CheckpointRecord { ranks: vec![rank], after_step: 1, ..Default::default() };
     let record = EpochRecord { number: 1, checkpoints: vec![checkpoint], ..EpochRecord::default() };
     let record = Record { epochs: vec![record], ..Record::default() };
     assert_eq!(trace.finish(&record).unwrap(), TraceCounts { events: 11, dropped: 2 });
-    let (lines, is_whole) = lines(&file);
-    assert!(is_whole);
+    let (lines, is_complete) = lines(&file);
+    assert!(is_complete);
     let hash = hash_of("n1");
     let file_hash = hash_of(Path::new("/data/")).wrapping_add(7);
     let shown: Vec<String> = lines
@@ -90,10 +90,10 @@ fn finished_epochs_can_be_read_before_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("t.pfw.gz");
     let trace = begin(&file);
-    trace.epoch("epoch.block", &epoch(), &[ops()], &|_| String::new());
-    assert!(!file.exists(), "it is not whole");
-    let (lines, is_whole) = lines(&trace.new_file.part);
-    assert_eq!((lines.last().unwrap().contains("\"ret\":-1"), is_whole), (true, false));
+    trace.write_epoch("epoch.block", &epoch(), &[ops()], &|_| String::new());
+    assert!(!file.exists(), "it is not complete");
+    let (lines, is_complete) = lines(&trace.new_file.part);
+    assert_eq!((lines.last().unwrap().contains("\"ret\":-1"), is_complete), (true, false));
     let part = trace.new_file.part.clone();
     drop(trace);
     assert!(!part.exists());

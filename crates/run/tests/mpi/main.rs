@@ -13,12 +13,12 @@ mod rank;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A launcher with its options. `library` is given if it is not to be found automatically.
+/// A launcher with its options. `library` is `None` if feedrate must find the library itself.
 struct Mpi {
     run: PathBuf,
     options: &'static [&'static str],
     library: Option<PathBuf>,
-    /// A file that the ranks use.
+    /// Path of a file that the ranks use.
     file: Option<PathBuf>,
 }
 
@@ -28,8 +28,8 @@ const MPICH: &[&str] = &[];
 const TWO_MACHINES: &[&str] = &["-launcher", "fork", "-hosts", "localhost,127.0.0.1", "-ppn", "2"];
 /// Exit codes of MPICH's launcher if it killed the ranks before they reported a death, or if its proxy crashed meanwhile.
 const KILLED: [Option<i32>; 2] = [Some(9), Some(255)];
-/// Number of attempts until a rank reports before it is killed.
-const TRIES: u32 = 6;
+/// Maximum number of attempts until a rank reports a loss before it is killed.
+const ATTEMPTS_MAX: u32 = 6;
 
 fn mpis() -> Vec<Mpi> {
     let mpi = |run: PathBuf, options, library| Mpi { run, options, library, file: None };
@@ -43,7 +43,7 @@ fn mpis() -> Vec<Mpi> {
     ]
 }
 
-/// Returns the folder of PyPI's libraries. Setup installs each into a prefix of its own, since their file names clash.
+/// Returns the folder of PyPI's libraries. Setup installs each into a separate prefix, because their file names clash.
 fn pypi() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv");
     let python = std::env::var_os("FEEDRATE_PYTHON").map(PathBuf::from);
@@ -56,15 +56,17 @@ const ACTION: &str = "FEEDRATE_TEST_RANK";
 
 /// Runs as a rank if the variable is set; otherwise does nothing.
 #[test]
-fn be_a_rank() {
+fn runs_as_a_rank_if_requested() {
     if let Ok(action) = std::env::var(ACTION) {
         rank::run(&action);
     }
 }
 
 /// Runs this program as a rank with `action`.
-fn as_rank(command: &mut Command, action: &str) -> Output {
-    command.args(["--exact", "be_a_rank", "--nocapture", "-q"]).env(ACTION, action);
+fn run_as_rank(command: &mut Command, action: &str) -> Output {
+    command
+        .args(["--exact", "runs_as_a_rank_if_requested", "--nocapture", "-q"])
+        .env(ACTION, action);
     command.stdin(Stdio::null()).output().expect("programs can be started")
 }
 
@@ -117,7 +119,7 @@ impl Mpi {
         if let Some(file) = &self.file {
             command.env("FEEDRATE_TEST_FILE", file);
         }
-        let output = as_rank(&mut command, action);
+        let output = run_as_rank(&mut command, action);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let ranks = RankOutput {
             out: text(&output.stdout),
@@ -141,7 +143,7 @@ fn mpis_on_two_machines() -> Vec<Mpi> {
     mpis
 }
 
-/// Checks with each MPI that exactly one rank reports the loss `expected`, and that all end with a failure.
+/// Checks with each MPI that exactly one rank reports the loss `expected`, and that all ranks end with a failure.
 fn check_end(action: &str, expected: &str) {
     check_end_under(mpis(), action, expected);
 }
@@ -150,7 +152,7 @@ fn check_end_under(mpis: Vec<Mpi>, action: &str, expected: &str) {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let loss = expected.replace("HOST", &host);
     for mpi in mpis {
-        let ranks = (1..=TRIES)
+        let ranks = (1..=ATTEMPTS_MAX)
             .map(|_| mpi.ranks(action))
             .find(|ranks| !ranks.losses().is_empty() || !KILLED.contains(&ranks.code))
             .expect("ranks report before they are killed");
@@ -208,7 +210,7 @@ fn ranks_read_files_together_while_others_wait() {
     }
 }
 
-const DIED: &str = "died without a word (killed, crashed, or out of memory)";
+const DIED: &str = "died without a message (killed, crashed, or out of memory)";
 
 #[test]
 fn a_rank_that_is_killed_ends_all_and_is_named() {
@@ -269,7 +271,7 @@ fn a_library_of_another_mpi_than_the_launchers_is_refused() {
 
 #[test]
 fn without_a_launcher_no_library_is_opened() {
-    let output = as_rank(&mut Command::new(program()), "contract");
+    let output = run_as_rank(&mut Command::new(program()), "contract");
     let ranks = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && ranks.contains("alone"), "{ranks}");
 }

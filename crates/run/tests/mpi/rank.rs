@@ -1,7 +1,7 @@
 //! A rank under test: prints what it observes, and behaves or misbehaves as requested.
 
 use feedrate_run::clock::machine_ns;
-use feedrate_run::comm::mpi::{Mpi, Options, connect, launched};
+use feedrate_run::comm::mpi::{Mpi, Options, connect, detect_launcher};
 use feedrate_run::comm::{Comm, CommError, End};
 use rustix::process::{Signal, getpid, kill_process};
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub(crate) fn run(action: &str) {
     let timeout = std::env::var("RANK_TIMEOUT_S").ok().and_then(|s| s.parse().ok()).unwrap_or(60.0);
     let options = Options {
-        launched: launched(|name| std::env::var(name).ok()),
+        launched: detect_launcher(|name| std::env::var(name).ok()),
         library: std::env::var_os("MPI_LIBRARY").map(Into::into),
         rank_timeout: Duration::from_secs_f64(timeout),
         stop: stop(),
         on_wait: None,
-        on_loss: Some(Arc::new(|error: &CommError| say(&format!("lost: {error}")))),
+        on_loss: Some(Arc::new(|error: &CommError| print_line(&format!("lost: {error}")))),
     };
     let options = match action {
         "busy" => Options { on_wait: Some(Arc::new(note)), ..options },
@@ -26,38 +26,38 @@ pub(crate) fn run(action: &str) {
     };
     let mpi = match connect(&options) {
         Ok(Some(mpi)) => mpi,
-        Ok(None) => return say("alone"),
+        Ok(None) => return print_line("alone"),
         Err(error) => {
-            say(&format!("refused: {error}\nhint: {}", error.hint().unwrap_or_default()));
+            print_line(&format!("refused: {error}\nhint: {}", error.hint().unwrap_or_default()));
             std::process::exit(2);
         }
     };
-    let is_odd_one = mpi.rank() == 2.min(mpi.size() - 1);
+    let must_misbehave = mpi.rank() == 2.min(mpi.size() - 1);
     let result = match action {
         "join" => Ok(()),
         "files" => files(&mpi),
         "bench" => bench(&mpi),
-        "kill" => misbehave(&mpi, is_odd_one, die),
+        "kill" => misbehave(&mpi, must_misbehave, die),
         "kill-first" => misbehave(&mpi, mpi.rank() == 0, die),
-        "give-up" => {
-            misbehave(&mpi, is_odd_one, |mpi| mpi.give_up(End::Failed("no such file".to_owned())))
-        }
-        "panic" => misbehave(&mpi, is_odd_one, |_| panic!("as requested")),
+        "give-up" => misbehave(&mpi, must_misbehave, |mpi| {
+            mpi.give_up(End::Failed("no such file".to_owned()))
+        }),
+        "panic" => misbehave(&mpi, must_misbehave, |_| panic!("as requested")),
         "stop" if mpi.rank() == 3 => misbehave(&mpi, true, |_| sleep()),
-        "stop" => misbehave(&mpi, is_odd_one, |_| signal(Signal::TERM)),
-        "busy" => busy(&mpi, is_odd_one),
-        "sleep" => misbehave(&mpi, is_odd_one, |_| sleep()),
+        "stop" => misbehave(&mpi, must_misbehave, |_| signal(Signal::TERM)),
+        "busy" => busy(&mpi, must_misbehave),
+        "sleep" => misbehave(&mpi, must_misbehave, |_| sleep()),
         _ => contract(&mpi),
     };
     if let Err(error) = result {
-        say(&format!("rank {}: {error}", mpi.rank()));
+        print_line(&format!("rank {}: {error}", mpi.rank()));
         drop(mpi);
         std::process::exit(1);
     }
 }
 
 /// Prints a line in one write, so that launchers do not mix lines.
-fn say(text: &str) {
+fn print_line(text: &str) {
     println!("{text}");
 }
 
@@ -82,15 +82,15 @@ fn contract(mpi: &Mpi) -> Result<(), CommError> {
     assert_eq!(mpi.broadcast(&[])?, b"");
     // All ranks are actually on one machine, so the correct offset is known.
     let ahead_ns = u64::from(mpi.rank()) * 10_000_000_000;
-    let offset = mpi.clock(&|| machine_ns() + ahead_ns)?;
+    let offset = mpi.clock_offset(&|| machine_ns() + ahead_ns)?;
     let error_ns = (offset.offset_ns + ahead_ns as i64).unsigned_abs();
     assert!(error_ns <= offset.error_ns, "{offset:?}");
     ring(mpi)?;
-    say(&format!("rank {} of {}: {:?}", mpi.rank(), mpi.size(), mpi.node()));
+    print_line(&format!("rank {} of {}: {:?}", mpi.rank(), mpi.size(), mpi.node()));
     Ok(())
 }
 
-/// Two threads of each rank send to the next rank and receive from the one before, while the main thread waits for all.
+/// Sends to the next rank and receives from the previous one in two threads of each rank, while the main thread waits at a barrier.
 fn ring(mpi: &Mpi) -> Result<(), CommError> {
     let peers = &mpi.peers()?;
     let stop = &AtomicBool::new(false);
@@ -120,7 +120,7 @@ fn ring(mpi: &Mpi) -> Result<(), CommError> {
     })
 }
 
-/// The workers of all ranks read a file together, each a part of it, while the main threads call barriers.
+/// Reads parts of a file in the workers of all ranks together, while the main threads call barriers.
 fn files(mpi: &Mpi) -> Result<(), CommError> {
     let path = file();
     let files = mpi.files()?;
@@ -146,20 +146,20 @@ fn files(mpi: &Mpi) -> Result<(), CommError> {
     assert_eq!(read, expected.collect::<Vec<_>>());
     let missing = missing.expect("there is no such file").to_string();
     assert!(missing.starts_with("MPI_File_open: `/nonexistent/file`: "), "{missing}");
-    say(&format!("rank {rank} has read"));
+    print_line(&format!("rank {rank} has read"));
     Ok(())
 }
 
-/// Calls barriers until the rank with `is_odd_one` calls `act` instead.
-fn misbehave(mpi: &Mpi, is_odd_one: bool, act: impl Fn(&Mpi)) -> Result<(), CommError> {
+/// Calls barriers. The rank with `must_misbehave` calls `act` before the last one.
+fn misbehave(mpi: &Mpi, must_misbehave: bool, act: impl Fn(&Mpi)) -> Result<(), CommError> {
     for _ in 0..10 {
         mpi.barrier()?;
     }
-    if is_odd_one {
+    if must_misbehave {
         eprintln!("rank {} at {}", mpi.rank(), now_ms());
         act(mpi);
     }
-    let result = mpi.barrier_in_time();
+    let result = mpi.barrier_with_timeout();
     eprintln!("rank {} knows at {}", mpi.rank(), now_ms());
     result
 }
@@ -172,24 +172,24 @@ fn file() -> PathBuf {
     std::env::var_os("FEEDRATE_TEST_FILE").expect("the test names a file").into()
 }
 
-/// Called when the wait for the busy rank is reported; lets that rank continue.
+/// Prints a reported wait for the busy rank, and lets that rank continue.
 fn note(late: &CommError) {
-    say(&format!("noted: {late}"));
+    print_line(&format!("noted: {late}"));
     if matches!(late, CommError::Missing { ranks, .. } if ranks.contains(&2)) {
         std::fs::write(file(), "noted").expect("the file can be written");
     }
 }
 
-/// One rank is busy until another has waited for longer than the timeout.
-fn busy(mpi: &Mpi, is_odd_one: bool) -> Result<(), CommError> {
+/// Keeps one rank busy until another one has waited for longer than the timeout.
+fn busy(mpi: &Mpi, must_misbehave: bool) -> Result<(), CommError> {
     mpi.barrier()?;
-    while is_odd_one && std::fs::read(file()).is_ok_and(|content| content.is_empty()) {
+    while must_misbehave && std::fs::read(file()).is_ok_and(|content| content.is_empty()) {
         std::thread::yield_now();
     }
     let all = mpi.gather(&[mpi.rank() as u8])?;
     mpi.barrier()?;
     if mpi.rank() == 0 {
-        say(&format!("all came: {all:?}"));
+        print_line(&format!("all came: {all:?}"));
     }
     Ok(())
 }
@@ -217,7 +217,7 @@ fn bench(mpi: &Mpi) -> Result<(), CommError> {
     }
     let duration = start.elapsed() / ROUNDS;
     if mpi.rank() == 0 {
-        say(&format!("barrier: {duration:?}"));
+        print_line(&format!("barrier: {duration:?}"));
     }
     Ok(())
 }

@@ -90,7 +90,7 @@ impl DiagnosisRequest {
         let foreign = Files::Foreign { names: &names.path().join(NAMES_FILE), probed: None };
         let files = if workload.dataset_foreign { foreign } else { Files::Generated };
         let choice = dataset::choose(&plan, &data_root, files, listener)?;
-        let ranks = Ranks::alone(plan.accelerators);
+        let ranks = Ranks::single_process(plan.accelerators);
         let dataset = dataset::prepare(&plan, Some(choice), None, &ranks, signals, listener)?
             .context("the workload reads no dataset")?;
         let started = result_folder::local_time_now();

@@ -198,7 +198,7 @@ impl<'a> CeilingMeasurement<'a> {
             if is_cold {
                 self.evict()?;
             }
-            Ok(self.probe(storage.clone(), files, in_flight, limit).reads(reads)?)
+            Ok(self.probe(storage.clone(), files, in_flight, limit).measure_reads(reads)?)
         })?;
         let Some(rate) = per_second(sum.bytes as f64, sum.ns) else {
             return Ok(Ceiling::not_measured(name, NotMeasured::TooSlow));
@@ -226,7 +226,7 @@ impl<'a> CeilingMeasurement<'a> {
         let sum = self.repeat_for(self.slice_limit(), |limit| {
             let repeats = !(is_cold && system::drop_metadata().is_ok());
             is_cold &= !repeats;
-            Ok(self.probe(storage.clone(), &self.files, in_flight, limit).opens(repeats)?)
+            Ok(self.probe(storage.clone(), &self.files, in_flight, limit).measure_opens(repeats)?)
         })?;
         let Some(rate) = per_second(sum.count as f64, sum.ns) else {
             return Ok(Ceiling::not_measured(PipelineStage::Opens, NotMeasured::TooSlow));

@@ -105,7 +105,7 @@ pub(super) fn run(
     listener: &dyn Listener,
 ) -> anyhow::Result<(Record, Duration)> {
     let run_signals = Signals { abandon: Arc::clone(&signals.abandon), ..Signals::default() };
-    let ranks = Ranks::alone(plan.accelerators);
+    let ranks = Ranks::single_process(plan.accelerators);
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let watch = || {

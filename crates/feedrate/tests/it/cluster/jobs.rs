@@ -68,7 +68,7 @@ fn a_killed_rank_ends_its_job_and_is_named() {
         assert_eq!(cluster.ended(&job), ["FAILED"], "{mpi}");
         let output = cluster.output(&job);
         assert_eq!(output.matches("error: rank 1 on ").count(), 1, "{output}");
-        assert!(output.contains("died without a word"), "{output}");
+        assert!(output.contains("died without a message"), "{output}");
         let records = cluster.records(&format!("results/job-{job}"));
         assert_eq!((records.len(), &records[0]["complete"]), (1, &false.into()));
         let because = records[0]["stopped_because"].to_string();

@@ -9,7 +9,7 @@ const ALIGN: u64 = 64;
 const LOCAL_HEADER_BYTES: u64 = 30;
 /// Offset of the checksum in a local header.
 const CRC_OFFSET: u64 = 14;
-/// Sizes and offsets from this value on are stored in a zip64 field.
+/// Minimum size or offset that is stored in a zip64 field.
 const ZIP64_LIMIT: u64 = u32::MAX as u64;
 const TORCH: ZipWriter = ZipWriter { made_by: zip::VERSION, attributes: 0, limit: ZIP64_LIMIT - 1 };
 /// Identifier of torch's extra field for padding: `FB`.
@@ -30,30 +30,31 @@ impl<'s> Archive<'s> {
     }
 
     /// Writes a member with the content `bytes`.
-    pub(super) fn add(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn add_member(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let path = format!("archive/{name}");
         let offset = self.position;
         let crc = crc32fast::hash(bytes);
-        self.begin(&path, bytes.len() as u64, crc)?;
+        self.write_header(&path, bytes.len() as u64, crc)?;
         self.put(bytes)?;
-        self.list(&path, offset, bytes.len() as u64, crc);
+        self.add_entry(&path, offset, bytes.len() as u64, crc);
         Ok(())
     }
 
-    /// Writes a member with the content of tensor number `number`. Its checksum, which stands before the content, is patched in.
-    pub(super) fn tensor(&mut self, number: u64, tensor: &Tensor) -> io::Result<()> {
+    /// Writes a member with the content of tensor number `number`. The checksum precedes the content, so it is patched in
+    /// afterwards.
+    pub(super) fn add_tensor(&mut self, number: u64, tensor: &Tensor) -> io::Result<()> {
         let name = format!("archive/data/{number}");
         let offset = self.position;
-        self.begin(&name, tensor.bytes(), 0)?;
-        let crc = self.sink.tensor(number, tensor)?;
+        self.write_header(&name, tensor.bytes(), 0)?;
+        let crc = self.sink.put_tensor(number, tensor)?;
         self.position += tensor.bytes();
         self.sink.patch(offset + CRC_OFFSET, &crc.to_le_bytes())?;
-        self.list(&name, offset, tensor.bytes(), crc);
+        self.add_entry(&name, offset, tensor.bytes(), crc);
         Ok(())
     }
 
     /// Writes the local header of a member of `bytes` bytes.
-    fn begin(&mut self, name: &str, bytes: u64, crc: u32) -> io::Result<()> {
+    fn write_header(&mut self, name: &str, bytes: u64, crc: u32) -> io::Result<()> {
         let mut extra = Vec::new();
         if bytes >= ZIP64_LIMIT {
             put16(&mut extra, &[zip::ZIP64, 16]);
@@ -89,7 +90,7 @@ impl<'s> Archive<'s> {
     }
 
     /// Adds a member to the central directory.
-    fn list(&mut self, name: &str, offset: u64, bytes: u64, crc: u32) {
+    fn add_entry(&mut self, name: &str, offset: u64, bytes: u64, crc: u32) {
         let packed_bytes = bytes;
         let member = ZipMember { name, method: 0, offset, bytes, packed_bytes, crc: Some(crc) };
         TORCH.push_entry(&member, &mut self.directory);

@@ -26,12 +26,12 @@ impl Checkpoint for Pt {
 
     fn write(&self, sink: &mut dyn CheckpointSink, state: &StateFile) -> io::Result<()> {
         let mut archive = Archive::new(sink);
-        archive.add("data.pkl", &pickle::pickle(state))?;
-        archive.add("byteorder", b"little")?;
+        archive.add_member("data.pkl", &pickle::pickle(state))?;
+        archive.add_member("byteorder", b"little")?;
         for (number, tensor) in (0..).zip(&state.tensors) {
-            archive.tensor(number, tensor)?;
+            archive.add_tensor(number, tensor)?;
         }
-        archive.add("version", b"3\n")?;
+        archive.add_member("version", b"3\n")?;
         archive.finish()
     }
 }

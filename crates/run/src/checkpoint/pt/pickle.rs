@@ -1,5 +1,5 @@
-//! Pickles a dictionary of tensors with protocol 2 for torch's unpickler. A tensor is a call of `_rebuild_tensor_v2` on a storage,
-//! which is another member of the archive and referenced by a persistent id.
+//! Pickles a dictionary of tensors with protocol 2 for torch's unpickler. A tensor is a call of `_rebuild_tensor_v2` on a storage. The
+//! storage is another member of the archive, which the pickle references by a persistent id.
 
 use feedrate_spec::plan::state::{StateFile, StateType, Tensor};
 
@@ -17,14 +17,14 @@ pub(super) fn pickle(state: &StateFile) -> Vec<u8> {
     bytes
 }
 
-/// Writes the dictionary of `tensors`, whose names agree up to `depth`. Tensors with equal names up to a depth are contiguous.
+/// Writes the dictionary of `tensors`, which have the same parts of their names up to `depth`. Tensors with a common part are contiguous.
 fn put_dict(bytes: &mut Vec<u8>, tensors: &[(usize, Vec<&str>, &Tensor)], depth: usize) {
     bytes.extend(b"}(");
-    for below in tensors.chunk_by(|a, b| a.1.get(depth) == b.1.get(depth)) {
-        let [(number, name, tensor), ..] = below else { continue };
+    for group in tensors.chunk_by(|a, b| a.1.get(depth) == b.1.get(depth)) {
+        let [(number, name, tensor), ..] = group else { continue };
         put_text(bytes, name.get(depth).copied().unwrap_or_default());
         if name.len() > depth + 1 {
-            put_dict(bytes, below, depth + 1);
+            put_dict(bytes, group, depth + 1);
         } else {
             put_tensor(bytes, *number, tensor);
         }
@@ -37,7 +37,7 @@ fn put_tensor(bytes: &mut Vec<u8>, number: usize, tensor: &Tensor) {
     // (storage, offset, size, stride, requires_grad, hooks)
     bytes.extend(b"((");
     put_text(bytes, "storage");
-    put_global(bytes, "torch", storage(tensor.element));
+    put_global(bytes, "torch", storage_type(tensor.element));
     put_text(bytes, &number.to_string());
     put_text(bytes, "cpu");
     put_number(bytes, tensor.elements);
@@ -51,7 +51,7 @@ fn put_tensor(bytes: &mut Vec<u8>, number: usize, tensor: &Tensor) {
     bytes.extend(b")RtR");
 }
 
-fn storage(element: StateType) -> &'static str {
+fn storage_type(element: StateType) -> &'static str {
     match element {
         StateType::Int8 => "CharStorage",
         StateType::Uint8 => "ByteStorage",

@@ -44,7 +44,7 @@ pub(super) struct Calls {
     /// Constants of the library.
     pub(super) abi: Abi,
     functions: Functions,
-    /// Functions of MPI-IO; `Err` names a missing one, since a library may be built without them.
+    /// Functions of MPI-IO. A library may be built without them; `Err` is then the name of a missing one.
     pub(super) files: Result<FileFunctions, &'static str>,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn address_mut(bytes: &mut [u8]) -> *mut c_void {
     if bytes.is_empty() { address(&[]).cast_mut() } else { bytes.as_mut_ptr().cast() }
 }
 
-fn in_one_line(text: &str) -> String {
+fn join_lines(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -117,7 +117,7 @@ impl Calls {
         unsafe { (self.functions.finalize)() };
     }
 
-    /// Ends the processes of all ranks; in most libraries including this one.
+    /// Ends the processes of all ranks. Most libraries end this process too.
     pub(super) fn abort(&self, code: c_int) {
         // SAFETY: initialized and not finalized.
         unsafe { (self.functions.abort)(self.abi.world, code) };
@@ -128,7 +128,7 @@ impl Calls {
     }
 
     /// Returns this process's rank in `group` and the size of the group.
-    pub(super) fn place(&self, group: RankGroup) -> Result<(u32, u32), CommError> {
+    pub(super) fn rank_and_size(&self, group: RankGroup) -> Result<(u32, u32), CommError> {
         let mut rank = 0;
         let mut size = 0;
         // SAFETY: a live communicator; the ints outlive the calls.
@@ -150,7 +150,7 @@ impl Calls {
     }
 
     /// Creates the group of processes that share memory with this one, in rank order. Blocks until all call it.
-    pub(super) fn node(&self, rank: u32) -> Result<RankGroup, CommError> {
+    pub(super) fn node_group(&self, rank: u32) -> Result<RankGroup, CommError> {
         let Abi { world, shared, info_null, .. } = self.abi;
         // SAFETY: predefined handles.
         let node = self.make_handle("MPI_Comm_split_type", |node| unsafe {
@@ -176,7 +176,7 @@ impl Calls {
         });
         // Build details follow in further lines or after a comma.
         let first = text.split(['\n', ',']).next().unwrap_or_default();
-        in_one_line(first)
+        join_lines(first)
     }
 
     pub(super) fn start_barrier(&self, group: RankGroup) -> Result<PendingCall, CommError> {
@@ -247,7 +247,7 @@ impl Calls {
         })
     }
 
-    /// Lets the library make progress and returns whether `pending` is done. It must not be called again for a finished operation.
+    /// Lets the library make progress and returns whether `pending` is done. Must not be called again for a finished operation.
     pub(super) fn is_done(&self, pending: &mut PendingCall) -> Result<bool, CommError> {
         let mut done = 0;
         let mut status = MpiStatus::default();
@@ -286,12 +286,12 @@ impl Calls {
             // SAFETY: `text` holds more than any library's MPI_MAX_ERROR_STRING.
             unsafe { (self.functions.error_string)(code, text, len) }
         });
-        let description = in_one_line(&text);
+        let description = join_lines(&text);
         let reason = if description.is_empty() { format!("error {code}") } else { description };
         Err(CommError::Library { call, reason })
     }
 
-    /// Returns the text that `write` writes; empty if it fails.
+    /// Returns the text that `write` writes, or an empty text if it fails.
     fn text(&self, write: impl FnOnce(*mut c_char, *mut c_int) -> c_int) -> String {
         let mut text = vec![0_u8; 16 << 10];
         let mut len = 0;

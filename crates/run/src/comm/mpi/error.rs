@@ -1,6 +1,6 @@
 //! Errors that occur when the ranks connect, with hints for the user.
 
-use super::launcher::{Launched, MpiLauncher};
+use super::launcher::{LaunchedRank, MpiLauncher};
 use crate::comm::CommError;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// No MPI library could be opened.
-    #[error("{}", no_library(launched.as_ref(), tried))]
+    #[error("{}", no_library_text(launched.as_ref(), tried))]
     NoLibrary {
         /// The launcher's description of this process.
-        launched: Option<Launched>,
+        launched: Option<LaunchedRank>,
         /// The files that were tried, and why each failed.
         tried: Vec<(PathBuf, String)>,
     },
@@ -20,7 +20,7 @@ pub enum ConnectError {
     #[error("{} started rank {}{}, and the MPI library {problem}", launched.launcher, launched.rank, size_text(launched.size))]
     WrongLibrary {
         /// The launcher's description of this process.
-        launched: Launched,
+        launched: LaunchedRank,
         /// Description of the library that completes the sentence "the MPI library …".
         problem: String,
     },
@@ -69,7 +69,7 @@ impl ConnectError {
     }
 }
 
-fn no_library(launched: Option<&Launched>, tried: &[(PathBuf, String)]) -> String {
+fn no_library_text(launched: Option<&LaunchedRank>, tried: &[(PathBuf, String)]) -> String {
     let mut text = match launched {
         Some(launched) => format!(
             "{} started rank {}{}, and no MPI library can be opened",
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn each_launcher_has_its_remedy() {
         let check = |launcher, words: &str| {
-            let launched = Launched { rank: 0, size: Some(4), local_size: None, launcher };
+            let launched = LaunchedRank { rank: 0, size: Some(4), local_size: None, launcher };
             let error = ConnectError::WrongLibrary {
                 launched,
                 problem: "belongs to another MPI".to_owned(),
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn the_path_of_a_tried_library_is_shown_once() {
         let error = ConnectError::NoLibrary {
-            launched: Some(Launched {
+            launched: Some(LaunchedRank {
                 rank: 3,
                 size: Some(4),
                 local_size: None,

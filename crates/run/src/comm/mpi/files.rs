@@ -63,7 +63,7 @@ impl SharedFiles for MpiFiles {
         let group = &self.0;
         group.check_call(OPEN)?;
         let name = CString::new(path.as_os_str().as_bytes())
-            .map_err(|_| refused(path, "a zero byte in its name"))?;
+            .map_err(|_| open_error(path, "a zero byte in its name"))?;
         let Abi { read_only, info_null, .. } = group.calls.abi;
         // SAFETY: initialized; `name` ends with a zero.
         let opened = group.calls.make_handle(OPEN, |file| unsafe {
@@ -71,7 +71,7 @@ impl SharedFiles for MpiFiles {
         });
         match opened {
             Ok(file) => Ok(Box::new(MpiFile { group: Arc::clone(group), file })),
-            Err(CommError::Library { reason, .. }) => Err(refused(path, &reason)),
+            Err(CommError::Library { reason, .. }) => Err(open_error(path, &reason)),
             Err(other) => Err(other),
         }
     }
@@ -112,6 +112,6 @@ impl SharedFile for MpiFile {
     }
 }
 
-fn refused(path: &Path, reason: &str) -> CommError {
+fn open_error(path: &Path, reason: &str) -> CommError {
     CommError::Library { call: OPEN, reason: format!("`{}`: {reason}", path.display()) }
 }

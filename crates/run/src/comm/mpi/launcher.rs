@@ -1,10 +1,10 @@
-//! Finds out from environment variables which launcher started this process, and as which rank. The environment is an argument.
+//! Detects from environment variables which launcher started this process, and as which rank. The environment is an argument.
 
 use std::fmt;
 
 /// A launcher's description of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Launched {
+pub struct LaunchedRank {
     /// Rank of this process, from 0.
     pub rank: u32,
     /// Number of processes, if the launcher reports it.
@@ -48,9 +48,9 @@ impl fmt::Display for MpiLauncher {
 /// First of the step numbers that Slurm uses for its batch, interactive and other internal steps.
 const SLURM_STEPS_END: u32 = 0xffff_fff0;
 
-/// Finds the launcher by environment variables; `variable` returns the value of one. Within a Slurm job, variables of an `mpirun` take
+/// Detects the launcher from environment variables. `variable` returns the value of a variable. Within a Slurm job, variables of an `mpirun` take
 /// precedence, since `mpirun` may itself be started as a Slurm step.
-pub fn launched(variable: impl Fn(&str) -> Option<String>) -> Option<Launched> {
+pub fn detect_launcher(variable: impl Fn(&str) -> Option<String>) -> Option<LaunchedRank> {
     let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
     // Open MPI; Hydra of MPICH and Intel; MVAPICH.
     let local_size = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE"]
@@ -69,14 +69,16 @@ pub fn launched(variable: impl Fn(&str) -> Option<String>) -> Option<Launched> {
         (rank, Some(size), if is_step { MpiLauncher::SlurmPmi } else { MpiLauncher::Hydra })
     } else if let Some(rank) = number("PMIX_RANK") {
         match step {
-            Some((in_step, size)) if in_step == rank => (rank, Some(size), MpiLauncher::SlurmPmix),
+            Some((step_rank, size)) if step_rank == rank => {
+                (rank, Some(size), MpiLauncher::SlurmPmix)
+            }
             _ => (rank, None, MpiLauncher::Pmix),
         }
     } else {
         let (rank, size) = step?;
         (rank, Some(size), MpiLauncher::Slurm)
     };
-    Some(Launched { rank, size, local_size, launcher })
+    Some(LaunchedRank { rank, size, local_size, launcher })
 }
 
 #[cfg(test)]
@@ -94,8 +96,8 @@ mod tests {
         assert_eq!(local_size(""), None);
     }
 
-    fn parse(environment: &str) -> Option<Launched> {
-        launched(|name| {
+    fn parse(environment: &str) -> Option<LaunchedRank> {
+        detect_launcher(|name| {
             let mut pairs = environment.split_whitespace().filter_map(|pair| pair.split_once('='));
             pairs.find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
         })
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_fewer_tasks_than_its_job_counts_its_own() {
+    fn the_size_of_a_step_is_its_own_number_of_tasks() {
         let step = "SLURM_STEP_ID=2 SLURM_PROCID=1 SLURM_NTASKS=64 SLURM_STEP_NUM_TASKS=2";
         assert_eq!(parse(step).unwrap().size, Some(2));
     }

@@ -1,5 +1,5 @@
-//! Finds and opens the MPI library: the requested one, otherwise one that belongs to the launcher's MPI implementation. It is searched for in
-//! the launcher's installation first, then by the dynamic linker.
+//! Finds and opens the MPI library: the requested one, otherwise one that belongs to the launcher's MPI implementation. The search begins in
+//! the launcher's installation and continues with the dynamic linker.
 
 use super::abi::{MPICH, STANDARD, open_mpi};
 use super::calls::Calls;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Libraries of Open MPI 3 to 5.
 const OPEN_MPI_NAMES: &[&str] = &["libmpi.so.40"];
-/// Libraries of MPICH and its family: the name of <https://www.mpich.org/abi/>, then those of Debian and of the standard.
+/// Libraries of MPICH and its family: the name in <https://www.mpich.org/abi/>, then the names in Debian and in the standard.
 const MPICH_NAMES: &[&str] =
     &["libmpi.so.12", "libmpich.so.12", "libmpi_abi.so.1", "libmpi_abi.so.0"];
 /// Programs that start ranks. Their installations contain the MPI library.
@@ -60,13 +60,13 @@ fn open(path: &Path) -> Result<Calls, String> {
         source.unwrap_or_else(|| error.to_string())
     })?;
     let abi = if address(&library, "ompi_mpi_comm_world").is_some() {
-        open_mpi(|symbol| address(&library, symbol)).map_err(missing)?
-    } else if is_standard(path) {
+        open_mpi(|symbol| address(&library, symbol)).map_err(missing_symbol)?
+    } else if has_standard_abi(path) {
         STANDARD
     } else {
         MPICH
     };
-    let calls = Calls::find(&library, abi).map_err(missing)?;
+    let calls = Calls::find(&library, abi).map_err(missing_symbol)?;
     // Keeps the library loaded, since it registers functions that run when the process exits.
     std::mem::forget(library);
     Ok(calls)
@@ -78,12 +78,12 @@ fn address(library: &Library, symbol: &str) -> Option<usize> {
     Some(symbol.ok()?.into_raw() as usize)
 }
 
-fn missing(symbol: &str) -> String {
+fn missing_symbol(symbol: &str) -> String {
     format!("symbol `{symbol}` not found")
 }
 
 /// Whether a library has the ABI of the MPI standard, by the file name that the standard prescribes.
-fn is_standard(path: &Path) -> bool {
+fn has_standard_abi(path: &Path) -> bool {
     [Some(path.to_owned()), path.canonicalize().ok()].iter().flatten().any(|path| {
         path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libmpi_abi"))
     })

@@ -16,8 +16,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread::ThreadId;
 use std::time::Duration;
 
-/// How long an interrupted wait continues for a message about a lost rank. A launcher that sees a rank die interrupts the others, and the
-/// message with the reason arrives a little later.
+/// Time for which an interrupted wait continues, in case a message about a lost rank arrives. A launcher that sees a rank die interrupts
+/// the other ranks, and the message with the reason arrives a little later.
 const REASON_TIMEOUT: Duration = Duration::from_millis(500);
 /// Timeout of an inquiry about missing ranks. The hub answers sooner unless it is starved of processor time.
 const INQUIRY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -55,9 +55,9 @@ pub(super) struct Barriers {
 /// The state of a wait for other ranks. Durations count from the start of the wait.
 struct Wait {
     on_timeout: OnTimeout,
-    /// When the interrupt was seen.
+    /// Time at which the interrupt was seen.
     interrupted_after: Option<Duration>,
-    /// When the other ranks were last known to be alive.
+    /// Time at which the other ranks were last known to be alive.
     alive_after: Duration,
     inquiry: Option<PendingInquiry>,
 }
@@ -83,8 +83,8 @@ impl Link {
         let Some(Barriers { barrier, is_leader, leaders }) = &self.barriers else {
             return self.group_barrier(self.calls.world(), on_timeout);
         };
-        // When all ranks of a machine have arrived, the first of them waits for the first ranks of the other machines, then releases the ranks of
-        // its machine.
+        // The first rank of each machine waits until all ranks of its machine have arrived, then waits for the first ranks of the other
+        // machines, and then releases the ranks of its machine.
         let number = barrier.arrive();
         if !is_leader {
             return self.await_barrier(barrier, BarrierStage::Open, number, on_timeout);
@@ -110,7 +110,7 @@ impl Link {
         on_timeout: OnTimeout,
     ) -> Result<(), CommError> {
         let mut wait = Wait::new(on_timeout);
-        let opened = self.policy.wait_by(
+        let opened = self.policy.wait_with(
             |waited| {
                 if barrier.has_reached(stage, number) {
                     return Ok(Some(()));
@@ -169,10 +169,10 @@ impl Link {
     where
         T: Serialize + DeserializeOwned,
     {
-        let all = self.gather(&serde_json::to_vec(&value).map_err(unreadable)?)?;
+        let all = self.gather(&serde_json::to_vec(&value).map_err(message_error)?)?;
         let joined =
             if self.rank > 0 { Vec::new() } else { [b"[", &*all.join(&b','), b"]"].concat() };
-        serde_json::from_slice(&self.broadcast(&joined)?).map_err(unreadable)
+        serde_json::from_slice(&self.broadcast(&joined)?).map_err(message_error)
     }
 
     /// Returns the bytes of the first rank of `group` on all its ranks. `bytes` must have the same length on all.
@@ -188,7 +188,7 @@ impl Link {
 
     pub(super) fn send(&self, rank: u32, bytes: Vec<u8>) -> Result<(), CommError> {
         // SAFETY: `complete` keeps `bytes` until the operation is done.
-        let pending = unsafe { self.calls.start_send(&bytes, self.end_of(rank)) }?;
+        let pending = unsafe { self.calls.start_send(&bytes, self.message_end(rank)) }?;
         self.complete(pending, bytes).map(drop)
     }
 
@@ -196,11 +196,11 @@ impl Link {
     pub(super) fn receive(&self, rank: u32, len: usize) -> Result<Vec<u8>, CommError> {
         let mut bytes = vec![0; len];
         // SAFETY: `complete` keeps `bytes` until the operation is done.
-        let pending = unsafe { self.calls.start_receive(&mut bytes, self.end_of(rank)) }?;
+        let pending = unsafe { self.calls.start_receive(&mut bytes, self.message_end(rank)) }?;
         self.complete(pending, bytes)
     }
 
-    fn end_of(&self, rank: u32) -> MessageEnd {
+    fn message_end(&self, rank: u32) -> MessageEnd {
         MessageEnd { group: self.calls.world(), rank, tag: 0 }
     }
 
@@ -234,7 +234,7 @@ impl Link {
         outcome.inspect_err(|error| self.state.fail(error))
     }
 
-    /// Fails if the wait must end: because of an interrupt, a lost rank or the timeout.
+    /// Fails if an interrupt, a lost rank or the timeout must end the wait.
     fn check_wait(
         &self,
         waited: Duration,
@@ -254,7 +254,7 @@ impl Link {
         }
     }
 
-    /// Handles a wait whose timeout has passed: inquires which ranks are missing, and continues or fails depending on the answer.
+    /// Handles a wait that has exceeded the timeout: inquires which ranks are missing, and continues or fails depending on the answer.
     fn check_late_wait(
         &self,
         waited: Duration,
@@ -316,7 +316,7 @@ pub(super) fn complete<B>(
     Ok(ManuallyDrop::into_inner(leaked))
 }
 
-fn unreadable(error: serde_json::Error) -> CommError {
+fn message_error(error: serde_json::Error) -> CommError {
     let reason = format!("a message between ranks cannot be read: {error}");
     CommError::Library { call: "MPI_Isend", reason }
 }

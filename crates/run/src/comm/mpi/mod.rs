@@ -1,7 +1,7 @@
 //! Communication by MPI. The MPI library is opened at run time, and only under a launcher, so that MPI is not needed to build feedrate.
 //!
 //! `abi` has the constants of the libraries and `calls` their functions; `calls` and `files` have all unsafe code. Waits can be ended:
-//! `control` is a channel beside MPI that detects ranks that die. This module prints nothing, and ends processes by `MPI_Abort` only.
+//! `control` is a channel beside MPI that detects ranks that die. This module prints nothing. It ends processes only with `MPI_Abort`.
 
 mod launcher;
 mod abi;
@@ -18,7 +18,7 @@ mod peers;
 mod files;
 
 pub use error::ConnectError;
-pub use launcher::{Launched, MpiLauncher, launched};
+pub use launcher::{LaunchedRank, MpiLauncher, detect_launcher};
 pub use state::OnLoss;
 
 use self::control::{ControlChannel, Hub, OnTimeout};
@@ -45,11 +45,11 @@ pub(super) static MEMBER: Member = Member {
 /// Options of connecting and waiting.
 #[derive(Clone)]
 pub struct Options {
-    /// The launcher's description of this process; see [`launched`].
-    pub launched: Option<Launched>,
+    /// The launcher's description of this process; see [`detect_launcher`].
+    pub launched: Option<LaunchedRank>,
     /// The library to open; by default it is chosen by the launcher.
     pub library: Option<PathBuf>,
-    /// Time after which a rank counts as missing: always in [`Comm::barrier_in_time`], in other waits only if it does not answer.
+    /// Time after which a rank counts as missing: always in [`Comm::barrier_with_timeout`], in other waits only if it does not answer.
     pub rank_timeout: Duration,
     /// Set by the caller to interrupt this process: waits then end with [`CommError::Stopped`]. Also set by this module when another
     /// rank has ended.
@@ -62,7 +62,7 @@ pub struct Options {
 }
 
 /// Set once MPI has been initialized, which is possible only once in a process.
-static TAKEN: AtomicBool = AtomicBool::new(false);
+static INITIALIZED: AtomicBool = AtomicBool::new(false);
 
 /// A rank of MPI. It must be dropped on the thread that connected, after the last operation; all ranks then end together. After an
 /// error, dropping it notifies the other ranks. If operations are unfinished, or in a panic, it aborts their processes.
@@ -78,8 +78,8 @@ pub struct Mpi {
 /// There is no library that fits the launcher, or the ranks cannot connect.
 pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
     let launched = options.launched;
-    let alone = launched.is_none_or(|launched| launched.size == Some(1));
-    if alone && options.library.is_none() {
+    let is_single = launched.is_none_or(|launched| launched.size == Some(1));
+    if is_single && options.library.is_none() {
         return Ok(None);
     }
     let opened = open(options)?;
@@ -90,12 +90,12 @@ pub fn connect(options: &Options) -> Result<Option<Mpi>, ConnectError> {
         let problem = format!("belongs to another MPI: {library}");
         return Err(ConnectError::WrongLibrary { launched, problem });
     }
-    if TAKEN.swap(true, SeqCst) {
+    if INITIALIZED.swap(true, SeqCst) {
         return Err(ConnectError::AlreadyConnected);
     }
     let calls = opened.calls;
     let granted = calls.init()?;
-    let (rank, size) = calls.place(calls.world())?;
+    let (rank, size) = calls.rank_and_size(calls.world())?;
     if let Some(launched) = launched
         && (launched.rank != rank || launched.size.unwrap_or(size) != size)
     {
@@ -197,7 +197,7 @@ impl Comm for Mpi {
         self.link.barrier(OnTimeout::Waits)
     }
 
-    fn barrier_in_time(&self) -> Result<(), CommError> {
+    fn barrier_with_timeout(&self) -> Result<(), CommError> {
         self.link.barrier(OnTimeout::Ends)
     }
 
@@ -209,8 +209,8 @@ impl Comm for Mpi {
         self.link.broadcast(bytes)
     }
 
-    fn clock(&self, now_ns: &dyn Fn() -> u64) -> Result<ClockOffset, CommError> {
-        self.topology.clock(&self.link, now_ns)
+    fn clock_offset(&self, now_ns: &dyn Fn() -> u64) -> Result<ClockOffset, CommError> {
+        self.topology.clock_offset(&self.link, now_ns)
     }
 
     fn peers(&self) -> Result<Arc<dyn Peers>, CommError> {

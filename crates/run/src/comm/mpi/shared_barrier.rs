@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::time::Duration;
 
-/// Longest sleep, after which the caller checks for other reasons to end the wait.
+/// Maximum sleep. After each sleep, the caller checks for other reasons to end the wait.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
 
 /// Counters shared by the ranks, initially 0.
@@ -40,8 +40,8 @@ unsafe impl Send for SharedBarrier {}
 unsafe impl Sync for SharedBarrier {}
 
 impl SharedBarrier {
-    /// Creates the barrier of `ranks` ranks. The memory is reserved, so that this call fails if there is none left, instead of a later
-    /// access by SIGBUS.
+    /// Creates the barrier of `ranks` ranks. The memory is reserved at once: without free memory this call fails, rather than a
+    /// later access with SIGBUS.
     pub(super) fn create(name: &str, ranks: u32) -> Result<Self, Errno> {
         let flags = shm::OFlags::CREATE | shm::OFlags::EXCL | shm::OFlags::RDWR;
         let file = shm::open(name, flags, Mode::RUSR | Mode::WUSR)?;
@@ -87,7 +87,7 @@ impl SharedBarrier {
         let shared = self.shared();
         let number = shared.opened.load(Acquire);
         if shared.arrived.fetch_add(1, SeqCst) + 1 == self.ranks {
-            self.change(&shared.full);
+            self.increment(&shared.full);
         }
         number
     }
@@ -95,7 +95,7 @@ impl SharedBarrier {
     /// Opens the barrier. Called by one rank when all have arrived.
     pub(super) fn release(&self) {
         self.shared().arrived.store(0, Relaxed);
-        self.change(&self.shared().opened);
+        self.increment(&self.shared().opened);
     }
 
     /// Whether barrier `number` has reached `stage`.
@@ -114,7 +114,7 @@ impl SharedBarrier {
     }
 
     /// Increments a counter and wakes the sleepers.
-    fn change(&self, counter: &AtomicU32) {
+    fn increment(&self, counter: &AtomicU32) {
         counter.fetch_add(1, SeqCst);
         if self.shared().sleepers.load(SeqCst) > 0 {
             let _ = futex::wake(counter, futex::Flags::empty(), self.ranks);
@@ -163,16 +163,16 @@ mod tests {
         std::thread::scope(|scope| {
             for (i, barrier) in barriers.iter().enumerate() {
                 let arrivals = &arrivals;
-                let leads = i == 0;
+                let is_leader = i == 0;
                 scope.spawn(move || {
                     for round in 1..=ROUNDS {
                         arrivals.fetch_add(1, SeqCst);
                         let number = barrier.arrive();
-                        let stage = if leads { BarrierStage::Full } else { BarrierStage::Open };
+                        let stage = if is_leader { BarrierStage::Full } else { BarrierStage::Open };
                         while !barrier.has_reached(stage, number) {
                             barrier.sleep(stage, number);
                         }
-                        if leads {
+                        if is_leader {
                             barrier.release();
                         }
                         assert!(arrivals.load(SeqCst) >= round * u64::from(RANKS));

@@ -1,4 +1,4 @@
-//! State of this rank that its threads share, above all whether and why the common work of the ranks has ended. Every wait checks it.
+//! State that the threads of this rank share, above all whether and why the common work of the ranks has ended. Every wait checks it.
 
 use crate::comm::{CommError, End};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Exit code of a failure.
-const FAILED: i32 = 1;
+const EXIT_FAILED: i32 = 1;
 /// Exit code of an interrupted process.
-const STOPPED: i32 = 130;
+const EXIT_INTERRUPTED: i32 = 130;
 
 /// Called with an event to report.
 pub type OnLoss = Arc<dyn Fn(&CommError) + Send + Sync>;
@@ -27,7 +27,7 @@ impl Flag {
     }
 }
 
-/// State shared by the rank's main thread and the one that listens to the control channel.
+/// State shared by the main thread of the rank and the thread that listens to the control channel.
 #[derive(Default)]
 pub(super) struct RankState {
     rank: u32,
@@ -99,7 +99,10 @@ impl RankState {
     /// Fails if MPI must not be called any more.
     pub(super) fn check_call(&self, call: &'static str) -> Result<(), CommError> {
         if self.finalized.is_set() {
-            return Err(CommError::Library { call, reason: "the ranks have parted".to_owned() });
+            return Err(CommError::Library {
+                call,
+                reason: "the ranks have disconnected".to_owned(),
+            });
         }
         Ok(())
     }
@@ -111,7 +114,7 @@ impl RankState {
         }
     }
 
-    /// Reports to the caller that this rank waits for ranks that are working.
+    /// Reports to the caller that this rank waits for other ranks that are working.
     pub(super) fn report_wait(&self, late: &CommError) {
         if let Some(on_wait) = &self.on_wait {
             on_wait(late);
@@ -136,7 +139,11 @@ impl RankState {
     /// Returns the exit code for the failure.
     pub(super) fn exit_code(&self) -> i32 {
         let error = self.end().or_else(|| lock(&self.failure).clone());
-        if error.is_some_and(|error| error.is_interruption()) { STOPPED } else { FAILED }
+        if error.is_some_and(|error| error.is_interruption()) {
+            EXIT_INTERRUPTED
+        } else {
+            EXIT_FAILED
+        }
     }
 
     /// Returns how this rank ended, if it failed and the other ranks do not know yet.

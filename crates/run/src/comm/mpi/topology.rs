@@ -18,24 +18,24 @@ pub(super) struct Topology {
     leaders: Vec<u32>,
     pub(super) hosts: Vec<String>,
     pub(super) node: RankNode,
-    /// Why ranks of a machine do not share memory, if they do not.
+    /// Reason why ranks of a machine cannot share memory; `None` if they can.
     pub(super) slow_barrier_reason: Option<String>,
 }
 
 impl Topology {
-    /// Finds the machines of the ranks and sets up their shared barriers. Ranks of a machine are found by the library, unless
-    /// `launched_here`, the launcher's number of local ranks, shows that all are on one machine. There are no shared barriers if they
+    /// Finds the machines of the ranks and sets up their shared barriers. The library finds the ranks of a machine, unless
+    /// `launched_local_size`, the launcher's number of local ranks, shows that all ranks are on one machine. There are no shared barriers if they
     /// cannot be set up on one of the machines. Every rank has to call it.
     pub(super) fn find(
         link: &Link,
-        launched_here: Option<u32>,
+        launched_local_size: Option<u32>,
     ) -> Result<(Self, Option<Barriers>), CommError> {
-        let (leader, local_rank, local_size) = if launched_here == Some(link.size) {
+        let (leader, local_rank, local_size) = if launched_local_size == Some(link.size) {
             // Saves a call that takes MPICH a tenth of a second if ranks outnumber cores.
             (0, link.rank, link.size)
         } else {
-            let group = link.calls.node(link.rank)?;
-            let (local_rank, local_size) = link.calls.place(group)?;
+            let group = link.calls.node_group(link.rank)?;
+            let (local_rank, local_size) = link.calls.rank_and_size(group)?;
             let leader = link.group_broadcast(group, link.rank.to_le_bytes().to_vec())?;
             (leader.try_into().map_or(0, u32::from_le_bytes), local_rank, local_size)
         };
@@ -82,10 +82,10 @@ impl Topology {
         self.leaders.iter().copied().find(|&leader| leader > 0).unwrap_or(1)
     }
 
-    /// Measures by how much the clock of rank 0 is ahead of `now_ns`. Clocks of a machine's ranks are compared by its monotonic clock,
-    /// which they share; the first rank of each other machine compares that with rank 0's (Cristian's algorithm). Every rank has to
+    /// Measures by how much the clock of rank 0 is ahead of `now_ns`. The ranks of a machine share its
+    /// monotonic clock. The first rank of each other machine compares its machine's clock with rank 0's (Cristian's algorithm). Every rank has to
     /// call it.
-    pub(super) fn clock(
+    pub(super) fn clock_offset(
         &self,
         link: &Link,
         now_ns: &dyn Fn() -> u64,
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_is_compared_with_that_of_the_machine() {
+    fn a_clock_is_compared_with_the_machine_clock() {
         let late = || machine_ns() - 1_000_000;
         let offset = offset_from_machine(&late);
         assert!((offset.offset_ns + 1_000_000).unsigned_abs() <= offset.error_ns, "{offset:?}");

@@ -43,14 +43,14 @@ impl WaitPolicy {
         &self,
         poll: impl FnMut(Duration) -> Result<Option<T>, E>,
     ) -> Result<T, E> {
-        self.wait_by(poll, |waited| match self.sleep_time(waited) {
+        self.wait_with(poll, |waited| match self.sleep_time(waited) {
             None => std::thread::yield_now(),
             Some(sleep) => std::thread::sleep(sleep),
         })
     }
 
     /// Calls `poll` until it returns a value, with `pause` between the calls. Both get the time waited so far.
-    pub(super) fn wait_by<T, E>(
+    pub(super) fn wait_with<T, E>(
         &self,
         mut poll: impl FnMut(Duration) -> Result<Option<T>, E>,
         pause: impl Fn(Duration),

@@ -1,13 +1,13 @@
-//! The contract of every kind of communication.
+//! Tests the contract of every kind of communication.
 
 mod threads;
 
-pub(crate) use threads::Threads;
+pub(crate) use threads::ThreadRank;
 
 use super::{Comm, CommError, End, Solo};
 use std::sync::atomic::AtomicBool;
 
-fn contract(rank: &dyn Comm) {
+fn check_contract(rank: &dyn Comm) {
     assert!(rank.rank() < rank.size());
     for _ in 0..100 {
         rank.barrier().unwrap();
@@ -27,15 +27,15 @@ fn contract(rank: &dyn Comm) {
 
 #[test]
 fn solo_keeps_the_contract() {
-    contract(&Solo);
+    check_contract(&Solo);
 }
 
 #[test]
 fn threads_keep_the_contract() {
     for size in [1, 2, 7] {
         std::thread::scope(|scope| {
-            for rank in Threads::group(size) {
-                scope.spawn(move || contract(&rank));
+            for rank in ThreadRank::group(size) {
+                scope.spawn(move || check_contract(&rank));
             }
         });
     }
@@ -44,7 +44,7 @@ fn threads_keep_the_contract() {
 #[test]
 fn a_rank_that_gives_up_ends_the_waits_of_others() {
     std::thread::scope(|scope| {
-        for rank in Threads::group(3) {
+        for rank in ThreadRank::group(3) {
             scope.spawn(move || match rank.rank() {
                 1 => rank.give_up(End::Failed("no such file".into())),
                 _ => {
@@ -57,8 +57,8 @@ fn a_rank_that_gives_up_ends_the_waits_of_others() {
     });
 }
 
-/// The contract of messages between two ranks: those of each tag arrive in order, independently of other tags.
-fn peers_contract(rank: &dyn Comm) {
+/// Checks messages between two ranks: messages with the same tag arrive in order, independently of other tags.
+fn check_peers(rank: &dyn Comm) {
     let peers = rank.peers().unwrap();
     let stop = AtomicBool::new(false);
     let other = 1 - rank.rank();
@@ -90,8 +90,8 @@ fn peers_contract(rank: &dyn Comm) {
 #[test]
 fn peers_keep_the_contract() {
     std::thread::scope(|scope| {
-        for rank in Threads::group(2) {
-            scope.spawn(move || peers_contract(&rank));
+        for rank in ThreadRank::group(2) {
+            scope.spawn(move || check_peers(&rank));
         }
     });
     assert!(Solo.peers().is_err());
@@ -100,5 +100,5 @@ fn peers_keep_the_contract() {
 #[test]
 fn only_ranks_of_mpi_read_files_together() {
     assert!(Solo.files().is_err());
-    assert!(Threads::group(1)[0].files().is_err());
+    assert!(ThreadRank::group(1)[0].files().is_err());
 }

@@ -12,7 +12,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// One rank of a group of threads.
 #[derive(Clone, Debug)]
-pub(crate) struct Threads {
+pub(crate) struct ThreadRank {
     rank: u32,
     shared: Arc<Shared>,
 }
@@ -35,13 +35,13 @@ struct State {
     messages: HashMap<(u32, u32, u32), VecDeque<Vec<u8>>>,
 }
 
-impl Threads {
+impl ThreadRank {
     /// Creates a group of `size` ranks, one for each thread.
-    pub(crate) fn group(size: u32) -> Vec<Threads> {
+    pub(crate) fn group(size: u32) -> Vec<ThreadRank> {
         let parts = vec![Vec::new(); size as usize];
         let state = State { waiting: 0, opened: 0, parts, lost: None, messages: HashMap::new() };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
-        (0..size).map(|rank| Threads { rank, shared: Arc::clone(&shared) }).collect()
+        (0..size).map(|rank| ThreadRank { rank, shared: Arc::clone(&shared) }).collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -58,7 +58,7 @@ impl Threads {
     }
 }
 
-impl Comm for Threads {
+impl Comm for ThreadRank {
     fn rank(&self) -> u32 {
         self.rank
     }
@@ -97,7 +97,7 @@ impl Comm for Threads {
         Ok(self.exchange(bytes)?.swap_remove(0))
     }
 
-    fn clock(&self, now_ns: &dyn Fn() -> u64) -> Result<ClockOffset, CommError> {
+    fn clock_offset(&self, now_ns: &dyn Fn() -> u64) -> Result<ClockOffset, CommError> {
         let start_ns = now_ns();
         self.barrier()?;
         let local_ns = now_ns();
@@ -124,7 +124,7 @@ impl Comm for Threads {
     }
 }
 
-impl Peers for Threads {
+impl Peers for ThreadRank {
     fn send(
         &self,
         to: u32,
@@ -156,7 +156,7 @@ impl Peers for Threads {
                 Some(message) if message.len() == bytes.len() => return Ok(message),
                 Some(message) => {
                     let expected = bytes.len();
-                    let reason = format!("{} bytes came, {expected} were expected", message.len());
+                    let reason = format!("received {} bytes, expected {expected}", message.len());
                     return Err(CommError::Library { call: "a message between ranks", reason });
                 }
                 None => {}

@@ -1,4 +1,4 @@
-//! A safe wrapper of the calls of NVIDIA's driver that steps need. The library is opened at run time, so that CUDA is needed neither
+//! Wraps the calls of NVIDIA's driver that steps need, with a safe interface. The library is opened at run time: CUDA is needed neither
 //! to build feedrate nor to run it on machines without GPUs.
 
 use crate::functions::functions;
@@ -8,7 +8,7 @@ use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
 const LIBRARY: &str = "libcuda.so.1";
-/// Threads of a kernel block. One block on each multiprocessor keeps the GPU busy and leaves room for kernels of other lanes.
+/// ThreadRank of a kernel block. One block on each multiprocessor keeps the GPU busy and leaves room for kernels of other lanes.
 const BLOCK_THREADS: c_uint = 128;
 
 /// `CUresult`.
@@ -59,7 +59,7 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// Loads the library and initialises the driver, which may take seconds.
+    /// Loads the library and initialises the driver. This may take seconds.
     pub(super) fn open() -> Result<Arc<Self>, String> {
         // SAFETY: loading runs the library's initialisers; it is NVIDIA's driver, or the user's replacement of it.
         let loaded = unsafe { Library::new(LIBRARY) };
@@ -100,7 +100,7 @@ impl Driver {
     }
 }
 
-/// Called with the accelerator whose step has ended.
+/// Function that is called with the accelerator whose step has ended.
 pub(super) type Done = Arc<dyn Fn(u32) + Send + Sync>;
 
 /// The arguments of [`end_callback`]. They are boxed, so that the driver can hold their address.

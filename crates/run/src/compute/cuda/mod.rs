@@ -35,29 +35,29 @@ pub(super) fn open(setup: DeviceSetup) -> Result<Box<dyn Devices>, String> {
     let mut opened = Vec::new();
     for number in 0..gpus {
         let lanes = (number..setup.accelerators).step_by(gpus as usize);
-        let device = (setup.before + number) % available;
+        let device = (setup.earlier_accelerators + number) % available;
         let gpu = Gpu::open(&driver, device, setup.batch_bytes, lanes, &setup.done)?;
-        opened.push(Calibrated { overhead_ns: overhead_ns(&gpu, setup.clock)?, gpu });
+        opened.push(CalibratedGpu { overhead_ns: overhead_ns(&gpu, setup.clock)?, gpu });
     }
     Ok(Box::new(Cuda { gpus: opened }))
 }
 
-/// With `n` opened GPUs, accelerator `a` is lane `a / n` of GPU `a % n`.
+/// The opened GPUs. With `n` GPUs, accelerator `a` is lane `a / n` of GPU `a % n`.
 struct Cuda {
-    gpus: Vec<Calibrated>,
+    gpus: Vec<CalibratedGpu>,
 }
 
-struct Calibrated {
+struct CalibratedGpu {
     gpu: Gpu,
-    /// Time of a step without its kernel: to start it, to copy the batch, and to be notified of the end.
+    /// Time of a step without its kernel: starting it, copying the batch, and the notification of the end.
     overhead_ns: u64,
 }
 
 impl Devices for Cuda {
     fn begin(&mut self, accelerator: u32, step_ns: u64) -> Result<(), String> {
-        let (lane, number) = self.place(accelerator);
-        let Calibrated { gpu, overhead_ns } = &self.gpus[number];
-        // A step that is shorter than its copy takes as long as the copy, which the measured compute time then shows.
+        let (lane, number) = self.lane_and_gpu(accelerator);
+        let CalibratedGpu { gpu, overhead_ns } = &self.gpus[number];
+        // A step cannot be shorter than its copy; the measured compute time is then the time of the copy.
         gpu.begin(lane, step_ns.saturating_sub(*overhead_ns))?;
         gpu.notify_end(lane)
     }
@@ -68,12 +68,12 @@ impl Devices for Cuda {
 }
 
 impl Cuda {
-    fn place(&self, accelerator: u32) -> (usize, usize) {
+    fn lane_and_gpu(&self, accelerator: u32) -> (usize, usize) {
         (accelerator as usize / self.gpus.len(), accelerator as usize % self.gpus.len())
     }
 }
 
-/// Measures the median time of steps whose kernel ends at once.
+/// Measures the median time of steps with a kernel that ends at once.
 fn overhead_ns(gpu: &Gpu, clock: Clock) -> Result<u64, String> {
     let mut steps_ns = [0; CALIBRATION_STEPS];
     for step_ns in &mut steps_ns {

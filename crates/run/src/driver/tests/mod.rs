@@ -1,10 +1,10 @@
-//! Runs unfailed epochs of the real driver.
+//! Tests the real driver with epochs that do not fail.
 
 mod settings;
 
 use super::{DriverOptions, Epoch, RealDriver};
 use crate::clock::Clock;
-use crate::comm::tests::Threads;
+use crate::comm::tests::ThreadRank;
 use crate::comm::{Comm, Solo};
 use crate::layers::GroupStorages;
 use crate::live::Signals;
@@ -52,33 +52,33 @@ fn job(plan: &Plan) -> ReadJob {
 }
 
 fn driver(plan: &Plan) -> RealDriver {
-    driver_of(plan, Arc::new(Solo))
+    driver_with_comm(plan, Arc::new(Solo))
 }
 
-fn driver_of(plan: &Plan, comm: Arc<dyn Comm>) -> RealDriver {
-    driver_with(plan, comm, Signals::default())
+fn driver_with_comm(plan: &Plan, comm: Arc<dyn Comm>) -> RealDriver {
+    driver_with_signals(plan, comm, Signals::default())
 }
 
-fn driver_with(plan: &Plan, comm: Arc<dyn Comm>, signals: Signals) -> RealDriver {
+fn driver_with_signals(plan: &Plan, comm: Arc<dyn Comm>, signals: Signals) -> RealDriver {
     let groups = GroupStorages::default();
     let options = DriverOptions::default();
     RealDriver::new(job(plan), groups, Clock::new(), comm, signals, options).unwrap()
 }
 
 /// Returns the records of an epoch, which must not have failed.
-fn unfailed(epoch: Epoch) -> Vec<AcceleratorEpoch> {
+fn check_unfailed(epoch: Epoch) -> Vec<AcceleratorEpoch> {
     assert!(epoch.failure.is_none(), "{:?}", epoch.failure);
     epoch.accelerators
 }
 
 #[test]
-fn threads_read_what_the_simulation_reads() {
+fn threads_read_as_much_as_the_simulation() {
     for (loader, workers) in [("pytorch", 0), ("pytorch", 1), ("pytorch", 4), ("native", 3)] {
         let case = Case { loader, accelerators: 3, workers, steps: 200, compute_s: 0.0 };
         let plan = plan(case);
         let mut simulated = SimulatedDriver::new(job(&plan), SimulatedStorage::default());
         let simulated = simulated.epoch(200).unwrap();
-        let real = unfailed(driver(&plan).epoch(200, &mut |_| Ok(())));
+        let real = check_unfailed(driver(&plan).run_epoch(200, &mut |_| Ok(())));
         for (real, simulated) in real.iter().zip(simulated) {
             assert_eq!(real.io.samples, simulated.io.samples);
             assert_eq!(real.io.read_bytes, simulated.io.read_bytes);
@@ -95,11 +95,11 @@ fn processes_wait_for_each_other_at_every_step() {
     let case =
         |compute_s| Case { loader: "native", accelerators: 2, workers: 1, steps: 20, compute_s };
     let lengths_ns: Vec<u64> = std::thread::scope(|scope| {
-        let runs = Threads::group(2).into_iter().map(|rank| {
+        let runs = ThreadRank::group(2).into_iter().map(|rank| {
             scope.spawn(move || {
                 let plan = plan(case(if rank.rank() == 0 { 0.0 } else { 0.002 }));
-                let mut driver = driver_of(&plan, Arc::new(rank));
-                let epochs = unfailed(driver.epoch(20, &mut |_| Ok(())));
+                let mut driver = driver_with_comm(&plan, Arc::new(rank));
+                let epochs = check_unfailed(driver.run_epoch(20, &mut |_| Ok(())));
                 epochs[0].blocks[0].end_ns - epochs[0].blocks[0].start_ns
             })
         });
@@ -117,7 +117,7 @@ fn an_interrupt_ends_the_start_of_workers() {
     let mut plan = plan(case);
     plan.loader.client = Some(ClientPlan { start_per_epoch_s: 3600.0, ..ClientPlan::default() });
     let signals = Signals::default();
-    let mut driver = driver_with(&plan, Arc::new(Solo), signals.clone());
+    let mut driver = driver_with_signals(&plan, Arc::new(Solo), signals.clone());
     let epoch = std::thread::scope(|scope| {
         scope.spawn(|| {
             while signals.live.epoch.load(Relaxed) == 0 {
@@ -125,7 +125,7 @@ fn an_interrupt_ends_the_start_of_workers() {
             }
             signals.interrupted.store(true, Relaxed);
         });
-        driver.epoch(40, &mut |_| Ok(()))
+        driver.run_epoch(40, &mut |_| Ok(()))
     });
     assert!(epoch.failure.is_none() && epoch.accelerators[0].steps() < 40);
 }

@@ -1,6 +1,6 @@
 //! Settings that only the real driver supports: samples kept in memory, and groups with one reader.
 
-use super::{Case, SAMPLE_BYTES, driver, plan, unfailed};
+use super::{Case, SAMPLE_BYTES, check_unfailed, driver, plan};
 use crate::driver::placement::Placement;
 use feedrate_engine::loader;
 use feedrate_measure::record::AcceleratorEpoch;
@@ -11,7 +11,7 @@ const CASE: Case =
     Case { loader: "native", accelerators: 1, workers: 1, steps: 40, compute_s: 0.0 };
 
 /// Returns the plan of `case` with the loader's settings changed by `set`.
-fn with(case: Case, set: impl Fn(&mut LoaderPlan)) -> Plan {
+fn plan_with(case: Case, set: impl Fn(&mut LoaderPlan)) -> Plan {
     let mut plan = plan(case);
     set(&mut plan.loader);
     plan.dataset.files_train *= plan.loader.batch_size;
@@ -26,13 +26,14 @@ fn with(case: Case, set: impl Fn(&mut LoaderPlan)) -> Plan {
 /// Runs two epochs.
 fn two_epochs(plan: &Plan) -> [Vec<AcceleratorEpoch>; 2] {
     let mut driver = driver(plan);
-    [1, 2].map(|_| unfailed(driver.epoch(plan.train.steps_per_epoch, &mut |_| Ok(()))))
+    [1, 2].map(|_| check_unfailed(driver.run_epoch(plan.train.steps_per_epoch, &mut |_| Ok(()))))
 }
 
 #[test]
 fn samples_in_memory_are_read_once() {
     for loader in loader::LOADERS.iter().map(|loader| loader.entry().member.name) {
-        let plan = with(Case { loader, accelerators: 2, ..CASE }, |loader| loader.in_memory = true);
+        let plan =
+            plan_with(Case { loader, accelerators: 2, ..CASE }, |loader| loader.in_memory = true);
         let [first, second] = two_epochs(&plan);
         for (first, second) in first.iter().zip(second) {
             assert_eq!(first.io.read_bytes, 40 * SAMPLE_BYTES);
@@ -46,17 +47,17 @@ fn samples_in_memory_are_read_once() {
     }
 }
 
-/// The first accelerator of each group reads for the whole group; its reads for another accelerator count as that one's.
+/// A read of the first accelerator for another one counts for the other accelerator.
 #[test]
-fn one_of_a_group_reads_for_all() {
+fn the_first_accelerator_of_a_group_reads_for_all() {
     for loader in loader::LOADERS.iter().map(|loader| loader.entry().member.name) {
         for group_accelerators in [2_u32, 3, 5] {
-            let plan = with(Case { loader, accelerators: 5, ..CASE }, |loader| {
+            let plan = plan_with(Case { loader, accelerators: 5, ..CASE }, |loader| {
                 loader.file_access = FileAccess::Shared;
                 loader.group_accelerators = group_accelerators;
             });
             assert_eq!(
-                Placement::new(&super::job(&plan)).places(),
+                Placement::new(&super::job(&plan)).worker_threads(),
                 5_usize.div_ceil(group_accelerators as usize),
                 "one worker for each group"
             );
@@ -67,7 +68,7 @@ fn one_of_a_group_reads_for_all() {
     }
 }
 
-/// Two accelerators whose steps differ in length.
+/// Returns a plan for two accelerators with steps of different lengths.
 fn without_barrier() -> Plan {
     let case = Case { loader: "native", accelerators: 2, workers: 1, steps: 6, compute_s: 0.005 };
     let mut plan = plan(case);
@@ -94,11 +95,11 @@ fn without_a_barrier_accelerators_wait_only_at_the_end() {
     }
 }
 
-/// The first accelerator of each group reads the common data once; the others get it from memory.
+/// The first accelerator of each group reads the common data. The others get it from memory.
 #[test]
-fn one_of_a_group_reads_for_all_who_read_the_same() {
+fn a_group_that_shares_data_reads_it_once() {
     for loader in loader::LOADERS.iter().map(|loader| loader.entry().member.name) {
-        let mut plan = with(Case { loader, accelerators: 5, workers: 2, ..CASE }, |loader| {
+        let mut plan = plan_with(Case { loader, accelerators: 5, workers: 2, ..CASE }, |loader| {
             loader.file_access = FileAccess::Same;
             loader.group_accelerators = 3;
         });
@@ -120,7 +121,7 @@ fn processor_time_is_burnt_for_the_client() {
     for (loader, workers) in [("pytorch", 0), ("pytorch", 2), ("tensorflow", 3), ("dali", 1)] {
         let case = Case { loader, workers, ..CASE };
         let has_workers = workers > 0;
-        let plan = with(case, |loader| {
+        let plan = plan_with(case, |loader| {
             loader.batch_size = 2;
             loader.client = Some(ClientPlan {
                 per_sample_s: 2e-4,
@@ -133,7 +134,7 @@ fn processor_time_is_burnt_for_the_client() {
                 ..ClientPlan::default()
             });
         });
-        let epochs = unfailed(driver(&plan).epoch(40, &mut |_| Ok(())));
+        let epochs = check_unfailed(driver(&plan).run_epoch(40, &mut |_| Ok(())));
         let io = &epochs[0].io;
         let stall = &epochs[0].stall;
         let batch_ns = 2 * 300_000 + 100_000 + if has_workers { 200_000 } else { 0 };
@@ -148,10 +149,10 @@ fn processor_time_is_burnt_for_the_client() {
     }
 }
 
-/// The client works 2 ms for the bytes of each sample, which are read only in the first epoch.
+/// The client works 2 ms for the bytes of each sample. Bytes are read only in the first epoch.
 #[test]
-fn samples_in_memory_have_no_bytes_to_pay_for() {
-    let plan = with(CASE, |loader| {
+fn samples_in_memory_need_no_client_work_for_bytes() {
+    let plan = plan_with(CASE, |loader| {
         loader.in_memory = true;
         loader.client =
             Some(ClientPlan { per_byte_s: 2e-3 / SAMPLE_BYTES as f64, ..ClientPlan::default() });

@@ -12,7 +12,7 @@ pub(super) type Head = [u64; 4];
 const HEAD_BYTES: usize = size_of::<Head>();
 
 /// One end of the connection between a worker of a member and the thread that reads for it. Buffers are reused.
-pub(super) struct PeerLine {
+pub(super) struct PeerConnection {
     pub(super) peers: Arc<dyn Peers>,
     /// The rank at the other end.
     pub(super) rank: u32,
@@ -23,9 +23,9 @@ pub(super) struct PeerLine {
     body: Vec<u8>,
 }
 
-impl PeerLine {
+impl PeerConnection {
     pub(super) fn new(peers: &Arc<dyn Peers>, rank: u32, tag: u32, stop: &Arc<AtomicBool>) -> Self {
-        PeerLine {
+        PeerConnection {
             peers: Arc::clone(peers),
             rank,
             tag,
@@ -110,12 +110,12 @@ impl ReadRequest {
 
 /// First number of an answer to a successful request; the second is the result.
 pub(super) const ANSWERED: u64 = 0;
-/// First number of an answer to a failed request; the second is the length of a [`ReadRefused`], which is the body.
+/// First number of an answer to a failed request; the second is the length of a [`ReadRefusal`], which is the body.
 pub(super) const REFUSED: u64 = 1;
 
 /// An error of the reader's storage.
 #[derive(Serialize, Deserialize)]
-pub(super) struct ReadRefused {
+pub(super) struct ReadRefusal {
     pub(super) path: std::path::PathBuf,
     /// The system's error number.
     pub(super) os_error: Option<i32>,

@@ -10,10 +10,10 @@ mod turn;
 mod tests;
 
 use self::member::GroupMember;
-use self::message::{PeerLine, ReadRequest};
+use self::message::{PeerConnection, ReadRequest};
 use self::reader::GroupReader;
-use self::turn::InTurn;
-use super::once::{KeptReads, Once};
+use self::turn::SerialStorage;
+use super::once::{KeptReads, ReadOnceStorage};
 use crate::comm::{CommError, Peers};
 use crate::ranks::Ranks;
 use feedrate_data::storage::ReadStorage;
@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time that threads have to finish their operation when the collective is dropped; then they are abandoned.
+/// Time that threads have to finish their operation when the collective is dropped. After this time they are abandoned.
 const GRACE: Duration = Duration::from_secs(3);
 /// Interval of checks whether the threads have ended.
 const CHECK_INTERVAL: Duration = Duration::from_millis(1);
@@ -50,7 +50,7 @@ struct Neighbours {
 }
 
 impl Neighbours {
-    /// Finds the neighbours of process `rank` of `processes`, which divide `accelerators` in groups of `group`.
+    /// Finds the neighbours of process `rank` of `processes`. The run's `accelerators` are divided into groups of `group`.
     fn new(rank: u32, processes: u32, accelerators: u32, group: u32) -> Self {
         let accelerators = u64::from(accelerators);
         let group = u64::from(group);
@@ -83,18 +83,18 @@ pub fn served_accelerators(rank: u32, processes: u32, accelerators: u32, group: 
     first..end
 }
 
-/// Connects the readers and members of a run. Its threads are ended when it is dropped.
+/// The connections between readers and members of a run. Dropping it ends its threads.
 pub struct Collective {
     peers: Arc<dyn Peers>,
     neighbours: Neighbours,
     workers: u32,
-    /// Number of accelerators in the group that this process reads for, if all of them read the same data.
-    takers: Option<u32>,
+    /// Number of accelerators in the group that this process reads for, if they all read the same data.
+    group_size: Option<u32>,
     /// Number of message tags in use.
     tags: u32,
     threads: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
-    /// Set when no messages of members are to be waited for.
+    /// Set when messages of members are not waited for any more.
     abandoned: Arc<AtomicBool>,
 }
 
@@ -118,7 +118,7 @@ impl Collective {
             peers: ranks.comm.peers()?,
             neighbours: Neighbours::new(ranks.comm.rank(), size, plan.accelerators, group),
             workers: plan.loader.workers.max(1),
-            takers: plan.loader.is_broadcast().then(|| {
+            group_size: plan.loader.is_broadcast().then(|| {
                 let last = ranks.local.end.saturating_sub(1) / group * group;
                 group.min(plan.accelerators - last)
             }),
@@ -136,24 +136,25 @@ impl Collective {
     /// A thread could not be started.
     pub fn storages(&mut self, storage: &Arc<dyn ReadStorage>) -> std::io::Result<GroupStorages> {
         let mut storages = GroupStorages::default();
-        let kept = self.takers.map(KeptReads::new);
+        let kept = self.group_size.map(KeptReads::new);
         let tags = self.tags..self.tags + self.workers;
         self.tags = tags.end;
         for tag in tags {
             if let Some(reader) = self.neighbours.reader {
-                let line = PeerLine::new(&self.peers, reader, tag, &self.stop);
-                storages.remote.push(Arc::new(GroupMember::new(line)));
+                let connection = PeerConnection::new(&self.peers, reader, tag, &self.stop);
+                storages.remote.push(Arc::new(GroupMember::new(connection)));
             }
             if self.neighbours.members.is_empty() {
                 continue;
             }
-            let mut serving: Arc<dyn ReadStorage> = Arc::new(InTurn::new(Arc::clone(storage)));
+            let mut serving: Arc<dyn ReadStorage> =
+                Arc::new(SerialStorage::new(Arc::clone(storage)));
             if let Some(kept) = &kept {
-                serving = Arc::new(Once::new(serving, Arc::clone(kept)));
+                serving = Arc::new(ReadOnceStorage::new(serving, Arc::clone(kept)));
             }
             for &member in &self.neighbours.members {
-                let line = PeerLine::new(&self.peers, member, tag, &self.abandoned);
-                let reader = GroupReader::new(Arc::clone(&serving), line);
+                let connection = PeerConnection::new(&self.peers, member, tag, &self.abandoned);
+                let reader = GroupReader::new(Arc::clone(&serving), connection);
                 let name = format!("for{member}w{tag}");
                 let thread = std::thread::Builder::new().name(name).spawn(|| reader.serve())?;
                 self.threads.push(thread);
@@ -167,12 +168,12 @@ impl Collective {
     /// all members have done the same.
     ///
     /// # Errors
-    /// Another process ended before it got here.
+    /// Another process ended before it called this function.
     pub fn finish(mut self) -> Result<(), CommError> {
         if let Some(reader) = self.neighbours.reader {
             for tag in 0..self.tags {
-                let mut line = PeerLine::new(&self.peers, reader, tag, &self.abandoned);
-                line.send(ReadRequest::Leave.head(), &[])?;
+                let mut connection = PeerConnection::new(&self.peers, reader, tag, &self.abandoned);
+                connection.send(ReadRequest::Leave.head(), &[])?;
             }
         }
         for thread in self.threads.drain(..) {

@@ -1,6 +1,6 @@
 //! Serves the reads of one worker of a member process, on a separate thread.
 
-use super::message::{ANSWERED, PeerLine, REFUSED, ReadRefused, ReadRequest};
+use super::message::{ANSWERED, PeerConnection, REFUSED, ReadRefusal, ReadRequest};
 use crate::buffer::{ALIGN, AlignedBuffer};
 use crate::comm::CommError;
 use feedrate_data::storage::{Handle, ReadStorage, StorageError};
@@ -16,7 +16,7 @@ const PATH_BYTES_MAX: u64 = 1 << 16;
 /// Serves the requests of one worker of a member.
 pub(super) struct GroupReader {
     storage: Arc<dyn ReadStorage>,
-    line: PeerLine,
+    connection: PeerConnection,
     /// Open files by the numbers sent to the member.
     files: HashMap<u64, Handle>,
     opened: u64,
@@ -25,8 +25,8 @@ pub(super) struct GroupReader {
 }
 
 impl GroupReader {
-    pub(super) fn new(storage: Arc<dyn ReadStorage>, line: PeerLine) -> Self {
-        GroupReader { storage, line, files: HashMap::new(), opened: 0, buffer: None }
+    pub(super) fn new(storage: Arc<dyn ReadStorage>, connection: PeerConnection) -> Self {
+        GroupReader { storage, connection, files: HashMap::new(), opened: 0, buffer: None }
     }
 
     /// Answers requests until the member leaves or the connection fails.
@@ -40,9 +40,10 @@ impl GroupReader {
 
     fn answer_all(&mut self) -> Result<(), CommError> {
         loop {
-            let answer = match ReadRequest::from_head(self.line.receive()?) {
+            let answer = match ReadRequest::from_head(self.connection.receive()?) {
                 Some(ReadRequest::Open { path_bytes }) => {
-                    let path = self.line.receive_body(path_bytes.min(PATH_BYTES_MAX) as usize)?;
+                    let path =
+                        self.connection.receive_body(path_bytes.min(PATH_BYTES_MAX) as usize)?;
                     let opened = self.storage.open(&String::from_utf8_lossy(path));
                     opened.map(|file| {
                         self.opened += 1;
@@ -59,7 +60,7 @@ impl GroupReader {
                     let result = self.read(file, offset, len, &mut buffer);
                     if let (Ok(read_bytes), Some(buffer)) = (&result, &mut buffer) {
                         let head = [ANSWERED, *read_bytes as u64, 0, 0];
-                        self.line.send(head, buffer.aligned_like(offset, *read_bytes))?;
+                        self.connection.send(head, buffer.aligned_like(offset, *read_bytes))?;
                     }
                     self.buffer = buffer;
                     match result {
@@ -80,7 +81,7 @@ impl GroupReader {
                 }
             };
             match answer {
-                Ok(number) => self.line.send([ANSWERED, number, 0, 0], &[])?,
+                Ok(number) => self.connection.send([ANSWERED, number, 0, 0], &[])?,
                 Err(error) => self.refuse(error)?,
             }
         }
@@ -88,7 +89,7 @@ impl GroupReader {
 
     fn file(&self, number: u64) -> Result<&Handle, StorageError> {
         self.files.get(&number).ok_or_else(|| {
-            let unknown = format!("file {number} of rank {}", self.line.rank);
+            let unknown = format!("file {number} of rank {}", self.connection.rank);
             StorageError::new("find", unknown, Error::other("it is not open"))
         })
     }
@@ -112,9 +113,9 @@ impl GroupReader {
     fn refuse(&mut self, error: StorageError) -> Result<(), CommError> {
         let StorageError { path, source, .. } = error;
         let refusal =
-            ReadRefused { path, os_error: source.raw_os_error(), message: source.to_string() };
+            ReadRefusal { path, os_error: source.raw_os_error(), message: source.to_string() };
         // Fails for a path that is not UTF-8; the body is empty then.
         let body = serde_json::to_vec(&refusal).unwrap_or_default();
-        self.line.send([REFUSED, body.len() as u64, 0, 0], &body)
+        self.connection.send([REFUSED, body.len() as u64, 0, 0], &body)
     }
 }

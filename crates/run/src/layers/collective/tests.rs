@@ -1,8 +1,8 @@
-//! Readers and members on threads instead of processes.
+//! Tests readers and members on threads instead of processes.
 
 use super::*;
 use crate::comm::Comm;
-use crate::comm::tests::Threads;
+use crate::comm::tests::ThreadRank;
 use feedrate_data::storage::{self, Storage};
 use std::path::Path;
 
@@ -16,14 +16,14 @@ fn groups_that_extend_over_processes_have_a_reader_and_members() {
             assert_eq!(found, Neighbours { reader, members }, "{rank} of {processes}, {group}");
         }
     };
-    let apart: (Option<u32>, &[u32]) = (None, &[]);
-    check(4, 4, 1, &[apart; 4]);
-    check(8, 4, 2, &[apart; 4]);
+    let no_neighbours: (Option<u32>, &[u32]) = (None, &[]);
+    check(4, 4, 1, &[no_neighbours; 4]);
+    check(8, 4, 2, &[no_neighbours; 4]);
     check(4, 4, 2, &[(None, &[1]), (Some(0), &[]), (None, &[3]), (Some(2), &[])]);
     check(3, 3, 3, &[(None, &[1, 2]), (Some(0), &[]), (Some(0), &[])]);
     // The second group begins in the first process, the third in the second.
     check(6, 2, 2, &[(None, &[1]), (Some(0), &[])]);
-    check(9, 3, 2, &[(None, &[1]), (Some(0), &[]), apart]);
+    check(9, 3, 2, &[(None, &[1]), (Some(0), &[]), no_neighbours]);
     check(5, 2, 4, &[(None, &[1]), (Some(0), &[])]);
 }
 
@@ -42,17 +42,17 @@ fn readers_have_the_storage_share_of_their_members() {
 
 /// Connects `size` ranks that form one group.
 fn one_group(size: u32) -> Vec<Collective> {
-    let collective = |rank: Threads| Collective {
+    let collective = |rank: ThreadRank| Collective {
         neighbours: Neighbours::new(rank.rank(), size, size, size),
         peers: rank.peers().unwrap(),
         workers: 2,
-        takers: None,
+        group_size: None,
         tags: 0,
         threads: Vec::new(),
         stop: Arc::default(),
         abandoned: Arc::default(),
     };
-    Threads::group(size).into_iter().map(collective).collect()
+    ThreadRank::group(size).into_iter().map(collective).collect()
 }
 
 fn storage_with_file() -> Arc<dyn ReadStorage> {

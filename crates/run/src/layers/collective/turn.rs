@@ -4,19 +4,19 @@ use crate::gate::Gate;
 use feedrate_data::storage::{Handle, ReadStorage, StorageError};
 use std::sync::Arc;
 
-/// A storage that does one open or read at a time. It uses a fair gate, since a mutex may starve waiters.
-pub(super) struct InTurn {
+/// A storage that does one open or read at a time. It uses a fair gate, because a mutex may starve waiting threads.
+pub(super) struct SerialStorage {
     inner: Arc<dyn ReadStorage>,
     turns: Gate,
 }
 
-impl InTurn {
+impl SerialStorage {
     pub(super) fn new(inner: Arc<dyn ReadStorage>) -> Self {
-        InTurn { inner, turns: Gate::new(1) }
+        SerialStorage { inner, turns: Gate::new(1) }
     }
 }
 
-impl ReadStorage for InTurn {
+impl ReadStorage for SerialStorage {
     fn look_up(&self, path: &str, name: &mut String) -> Result<bool, StorageError> {
         self.inner.look_up(path, name)
     }

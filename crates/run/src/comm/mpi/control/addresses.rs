@@ -1,4 +1,4 @@
-//! Finds the addresses by which other machines may reach this one.
+//! Finds the addresses at which other machines may reach this one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -18,10 +18,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time without a message of the hub that counts as a missed beat.
 const BEAT: Duration = Duration::from_secs(2);
-/// Consecutive missed beats after which the hub is lost, unless its process is known to run. After a stop of this process itself at
+/// Consecutive missed beats after which the hub is lost, unless its process is known to run. If this process itself was stopped, at
 /// most one beat counts as missed.
 const MISSED_MAX: u32 = 3;
-/// Time to wait after a failure until the hub disconnects, which waits for the other ranks first.
+/// Time to wait after a failure until the hub disconnects. The hub first waits for the other ranks.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(12);
 /// Time to wait after the hub's death until its deputy has detected and reported it. Leaving earlier could make the launcher end the
 /// deputy.
@@ -79,7 +79,7 @@ impl ControlChannel {
         self.state.end_with(CommError::Lost { rank: self.rank, host: self.host.clone(), end });
     }
 
-    /// Reports that this rank has waited in `operation` for longer than the timeout; the hub then finds out which ranks are missing.
+    /// Reports that this rank has waited in `operation` for longer than the timeout. The hub then finds out which ranks are missing.
     pub(in super::super) fn report_late_wait(
         &self,
         operation: u64,
@@ -94,21 +94,21 @@ impl ControlChannel {
         self.hub_process.as_ref().is_some_and(ProcessIdentity::is_running)
     }
 
-    /// Disconnects. After a failure, and on rank 0, it first waits for a limited time until the other ranks have disconnected.
+    /// Disconnects. Rank 0, and every rank after a failure, first waits for a limited time until the other ranks have disconnected.
     pub(in super::super) fn leave(&self, orderly: bool) {
         self.state.leaving.set();
         ControlMessage::Bye { idle: !self.state.unfinished.is_set(), orderly }.send(&self.stream);
         let listener = lock(&self.listener).take();
         let hub = lock(&self.hub).take();
-        let mut left = LEAVE_TIMEOUT;
-        while (!orderly || hub.is_some()) && !left.is_zero() {
+        let mut remaining = LEAVE_TIMEOUT;
+        while (!orderly || hub.is_some()) && !remaining.is_zero() {
             if self.state.hub_died.is_set() && !self.state.must_report() {
-                left = left.min(DEPUTY_TIMEOUT);
+                remaining = remaining.min(DEPUTY_TIMEOUT);
             } else if listener.as_ref().is_none_or(|listener| listener.is_finished()) {
                 break;
             }
             std::thread::sleep(CHECK_INTERVAL);
-            left = left.saturating_sub(CHECK_INTERVAL);
+            remaining = remaining.saturating_sub(CHECK_INTERVAL);
         }
         let _ = self.stream.shutdown(Shutdown::Both);
         if let Some(listener) = listener {
@@ -201,7 +201,8 @@ fn handle(message: ControlMessage, hub: &TcpStream, state: &RankState) {
     match message {
         ControlMessage::Beat => ControlMessage::Beat.send(hub),
         ControlMessage::Count => {
-            ControlMessage::Begun { operations: state.started_operations.load(Relaxed) }.send(hub);
+            ControlMessage::Started { operations: state.started_operations.load(Relaxed) }
+                .send(hub);
         }
         ControlMessage::Busy { ranks, waited, is_new } => {
             if is_new && state.must_report() {
@@ -210,7 +211,7 @@ fn handle(message: ControlMessage, hub: &TcpStream, state: &RankState) {
             state.alive_reports.fetch_add(1, Relaxed);
         }
         message => {
-            if let Some(error) = message.error() {
+            if let Some(error) = message.into_error() {
                 state.end_with(error);
             }
         }

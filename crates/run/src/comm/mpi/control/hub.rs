@@ -14,7 +14,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time limit for answers about the number of started operations. A rank that does not answer counts as missing, unless it is known to run.
+/// Time limit for the answers to an inquiry. A rank that does not answer counts as missing, unless it is known to run.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Interval of beats. Missed beats are counted instead of time, so that a stop of the hub itself does not make ranks late.
 const BEAT: Duration = Duration::from_secs(1);
@@ -56,7 +56,7 @@ struct HubState {
     joined: BTreeSet<u32>,
     /// The message that ended the common work.
     end: Option<ControlMessage>,
-    /// When the next beat is due.
+    /// Time at which the next beat is due.
     beat_ns: u64,
     inquiry: Option<Inquiry>,
     /// Number of operations that the missing ranks had started when a wait was last reported.
@@ -74,7 +74,7 @@ struct Connection {
     process: Option<ProcessIdentity>,
     /// Beats since its last message.
     missed: u32,
-    said_bye: bool,
+    has_left: bool,
     /// Whether the connection has ended.
     closed: bool,
 }
@@ -86,7 +86,7 @@ struct Inquiry {
     on_timeout: OnTimeout,
     deadline_ns: u64,
     /// Number of operations started by each rank; `None` for ranks that have not answered.
-    begun: Vec<Option<u64>>,
+    started: Vec<Option<u64>>,
 }
 
 impl HubState {
@@ -128,7 +128,7 @@ impl HubState {
             self.beat();
             self.connections.retain(|connection| !connection.closed);
             self.conclude_inquiry();
-            let all_left = || self.connections.iter().all(|connection| connection.said_bye);
+            let all_left = || self.connections.iter().all(|connection| connection.has_left);
             if let Some(leave_ns) = self.leave_ns
                 && (self.clock.now_ns() >= leave_ns || all_left())
             {
@@ -166,7 +166,7 @@ impl HubState {
                     rank: None,
                     process: None,
                     missed: 0,
-                    said_bye: false,
+                    has_left: false,
                     closed: false,
                 });
             }
@@ -190,9 +190,9 @@ impl HubState {
         }
         self.connections[i].closed = true;
         if let Some(rank) = self.connections[i].rank
-            && !self.connections[i].said_bye
+            && !self.connections[i].has_left
         {
-            self.lose(rank, End::Died);
+            self.declare_lost(rank, End::Died);
         }
     }
 
@@ -204,18 +204,18 @@ impl HubState {
         self.beat_ns = self.deadline_ns(BEAT);
         for i in 0..self.connections.len() {
             let connection = &mut self.connections[i];
-            let (Some(rank), false) = (connection.rank, connection.said_bye) else { continue };
+            let (Some(rank), false) = (connection.rank, connection.has_left) else { continue };
             connection.missed += 1;
             if connection.missed > MISSED_MAX && !connection.is_running() {
                 // The lost rank is notified too, in case it continues later.
-                self.lose(rank, End::Silent);
+                self.declare_lost(rank, End::Silent);
                 self.connections[i].closed = true;
             }
         }
         self.send_to_all(&ControlMessage::Beat);
     }
 
-    /// Handles the first message of a connection, which has to identify a rank of this run.
+    /// Handles the first message of a connection. It has to identify a rank of this run.
     fn admit(&mut self, i: usize, message: Option<ControlMessage>) {
         let connection = &mut self.connections[i];
         match message {
@@ -235,19 +235,19 @@ impl HubState {
 
     fn handle(&mut self, i: usize, rank: u32, message: ControlMessage) {
         match message {
-            ControlMessage::GaveUp { end } => self.lose(rank, end),
+            ControlMessage::GaveUp { end } => self.declare_lost(rank, end),
             ControlMessage::Late { operation, waited, on_timeout } => {
                 self.inquire(operation, waited, on_timeout);
             }
-            ControlMessage::Begun { operations } => {
+            ControlMessage::Started { operations } => {
                 if let Some(inquiry) = &mut self.inquiry
-                    && let Some(begun) = inquiry.begun.get_mut(rank as usize)
+                    && let Some(started) = inquiry.started.get_mut(rank as usize)
                 {
-                    *begun = Some(operations);
+                    *started = Some(operations);
                 }
             }
             ControlMessage::Bye { idle, orderly } => {
-                self.connections[i].said_bye = true;
+                self.connections[i].has_left = true;
                 self.idle += usize::from(idle);
                 if rank == 0 {
                     let timeout = if orderly { Duration::ZERO } else { LEAVE_TIMEOUT };
@@ -259,7 +259,7 @@ impl HubState {
     }
 
     /// Ends the common work because a rank is lost.
-    fn lose(&mut self, rank: u32, end: End) {
+    fn declare_lost(&mut self, rank: u32, end: End) {
         let host = self.hosts.get(rank as usize).cloned().unwrap_or_default();
         self.end(ControlMessage::Lost { rank, host, end });
     }
@@ -283,7 +283,7 @@ impl HubState {
             waited,
             on_timeout,
             deadline_ns: self.deadline_ns(ANSWER_TIMEOUT),
-            begun: vec![None; self.hosts.len()],
+            started: vec![None; self.hosts.len()],
         });
     }
 
@@ -291,7 +291,7 @@ impl HubState {
     fn conclude_inquiry(&mut self) {
         let Some(inquiry) = &self.inquiry else { return };
         if self.clock.now_ns() < inquiry.deadline_ns
-            && self.joined.iter().any(|&rank| inquiry.begun_by(rank).is_none())
+            && self.joined.iter().any(|&rank| inquiry.started_by(rank).is_none())
         {
             return;
         }
@@ -302,19 +302,19 @@ impl HubState {
                 .iter()
                 .any(|connection| connection.rank == Some(rank) && connection.is_running())
         };
-        let begun_by = |rank| inquiry.begun_by(rank).or_else(|| is_running(rank).then_some(0));
+        let started_by = |rank| inquiry.started_by(rank).or_else(|| is_running(rank).then_some(0));
         let mut ranks: Vec<u32> = self.joined.iter().copied().collect();
-        ranks.retain(|&rank| begun_by(rank).is_none_or(|begun| begun < operation));
+        ranks.retain(|&rank| started_by(rank).is_none_or(|started| started < operation));
         // Only the ranks that have started the fewest operations are named: the other ranks may be waiting for them in earlier operations.
-        let least = ranks.iter().map(|&rank| begun_by(rank)).min().flatten();
+        let fewest = ranks.iter().map(|&rank| started_by(rank)).min().flatten();
         if on_timeout == OnTimeout::Waits {
-            ranks.retain(|&rank| begun_by(rank) == least);
+            ranks.retain(|&rank| started_by(rank) == fewest);
         }
         self.inquiry = None;
-        match (least, on_timeout) {
+        match (fewest, on_timeout) {
             _ if ranks.is_empty() => {}
-            (Some(begun), OnTimeout::Waits) => {
-                let is_new = self.reported.replace(begun) != Some(begun);
+            (Some(started), OnTimeout::Waits) => {
+                let is_new = self.reported.replace(started) != Some(started);
                 self.send_to_all(&ControlMessage::Busy { ranks, waited, is_new });
             }
             _ => self.end(ControlMessage::Missing { ranks, waited }),
@@ -336,13 +336,13 @@ impl HubState {
 
 impl Inquiry {
     /// Returns how many operations `rank` has started, if it has answered.
-    fn begun_by(&self, rank: u32) -> Option<u64> {
-        self.begun.get(rank as usize).copied().flatten()
+    fn started_by(&self, rank: u32) -> Option<u64> {
+        self.started.get(rank as usize).copied().flatten()
     }
 }
 
 impl Connection {
-    /// Whether its process is known to run.
+    /// Whether the rank's process is known to run.
     fn is_running(&self) -> bool {
         self.process.as_ref().is_some_and(ProcessIdentity::is_running)
     }
@@ -395,21 +395,21 @@ mod tests {
     }
 
     /// Concludes an inquiry that is not answered in time.
-    fn inquire_in_vain(hub: &mut HubState) {
+    fn inquire_without_answer(hub: &mut HubState) {
         hub.inquire(5, Duration::from_secs(1), OnTimeout::Waits);
         hub.inquiry.as_mut().unwrap().deadline_ns = 0;
         hub.conclude_inquiry();
     }
 
     #[test]
-    fn a_silent_rank_is_lost_once_it_is_stopped_and_not_while_it_runs() {
+    fn a_silent_rank_is_lost_if_it_is_stopped_but_not_if_it_runs() {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         let (mut hub, _stream) = hub_with_rank_1(&child);
-        let (mut inquiring, _other) = hub_with_rank_1(&child);
+        let (mut inquiring_hub, _other) = hub_with_rank_1(&child);
         miss_all_beats(&mut hub);
-        inquire_in_vain(&mut inquiring);
-        assert_eq!((&hub.end, &inquiring.end), (&None, &None));
-        assert_eq!(inquiring.reported, Some(0), "the wait is reported");
+        inquire_without_answer(&mut inquiring_hub);
+        assert_eq!((&hub.end, &inquiring_hub.end), (&None, &None));
+        assert_eq!(inquiring_hub.reported, Some(0), "the wait is reported");
         let stop = Command::new("kill").args(["-STOP", &child.id().to_string()]).status();
         assert!(stop.unwrap().success());
         while hub.connections[0].is_running() {
@@ -418,9 +418,9 @@ mod tests {
         miss_all_beats(&mut hub);
         let lost = ControlMessage::Lost { rank: 1, host: "a".to_owned(), end: End::Silent };
         assert_eq!(hub.end, Some(lost));
-        inquire_in_vain(&mut inquiring);
+        inquire_without_answer(&mut inquiring_hub);
         let missing = ControlMessage::Missing { ranks: vec![1], waited: Duration::from_secs(1) };
-        assert_eq!(inquiring.end, Some(missing));
+        assert_eq!(inquiring_hub.end, Some(missing));
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -7,9 +7,9 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Upper limit of a line.
+/// Maximum length of a line.
 const LINE_BYTES_MAX: usize = 64 << 10;
-/// Length to which a reason is truncated.
+/// Maximum length of a reason. Longer reasons are truncated.
 const REASON_BYTES_MAX: usize = 4 << 10;
 
 /// The address of the hub.
@@ -26,7 +26,7 @@ pub(in super::super) struct HubAddress {
 /// What happens to a wait when the timeout has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) enum OnTimeout {
-    /// It continues while the missing ranks are alive, since they may have work to do alone.
+    /// It continues while the missing ranks are alive, because they may have work to do alone.
     Waits,
     /// It fails.
     Ends,
@@ -48,7 +48,7 @@ pub(super) enum ControlMessage {
     /// From the hub to all ranks: requests the number of started operations.
     Count,
     /// From a rank: the answer to `Count`.
-    Begun { operations: u64 },
+    Started { operations: u64 },
     /// From the hub to all ranks: these ranks have not arrived, but are working. `is_new` unless this was reported before.
     Busy { ranks: Vec<u32>, waited: Duration, is_new: bool },
     /// From the hub to all ranks: a rank is lost.
@@ -70,7 +70,7 @@ impl ControlMessage {
     }
 
     /// Returns the error with which the message ends the common work, if it does.
-    pub(super) fn error(self) -> Option<CommError> {
+    pub(super) fn into_error(self) -> Option<CommError> {
         match self {
             ControlMessage::Lost { rank, host, end } => Some(CommError::Lost { rank, host, end }),
             ControlMessage::Missing { ranks, waited } => Some(CommError::Missing { ranks, waited }),
@@ -84,10 +84,10 @@ impl ControlMessage {
     }
 
     /// Sends the message. Errors are ignored, since a broken connection is detected when reading.
-    pub(super) fn send(&self, mut to: &TcpStream) {
+    pub(super) fn send(&self, mut stream: &TcpStream) {
         if let Ok(mut line) = serde_json::to_vec(self) {
             line.push(b'\n');
-            let _ = to.write_all(&line);
+            let _ = stream.write_all(&line);
         }
     }
 }
@@ -130,7 +130,7 @@ mod tests {
         let check = |message: ControlMessage, error: CommError| {
             let line = serde_json::to_vec(&message).unwrap();
             assert!(!line.contains(&b'\n'));
-            assert_eq!(ControlMessage::parse(&line).unwrap().error(), Some(error));
+            assert_eq!(ControlMessage::parse(&line).unwrap().into_error(), Some(error));
         };
         let host = "n1".to_owned();
         let end = End::Failed("a\nb".to_owned());

@@ -105,9 +105,9 @@ mod tests {
         assert!(process.is_running());
         let reused = ProcessIdentity { start_ticks: process.start_ticks + 1, ..process.clone() };
         assert!(!reused.is_running());
-        let mut elsewhere = process.clone();
-        elsewhere.scope.boot_id.clear();
-        assert!(!elsewhere.is_running());
+        let mut on_other_machine = process.clone();
+        on_other_machine.scope.boot_id.clear();
+        assert!(!on_other_machine.is_running());
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!process.is_running());
