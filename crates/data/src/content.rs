@@ -12,7 +12,7 @@
 //! apart and compressors with a small window do not find them.
 
 use feedrate_spec::plan::DatasetPlan;
-use feedrate_spec::plan::seeds::{content_of_file, seed_of_part};
+use feedrate_spec::plan::seeds::{derive_seed, file_content_seed};
 use feedrate_spec::shape::{Element, Redundancy};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -62,7 +62,7 @@ impl Content {
     /// Switches to the content of dataset file number `file`.
     pub fn start(&mut self, file: u64) {
         self.file = file;
-        self.file_key = content_of_file(self.seed, file);
+        self.file_key = file_content_seed(self.seed, file);
     }
 
     /// Number of the current dataset file.
@@ -72,8 +72,8 @@ impl Content {
 
     fn stream(&self, sample: u64, element: Element) -> Stream {
         Stream {
-            key: seed_of_part(self.file_key, sample),
-            pool_key: content_of_file(self.seed, POOL_FILE),
+            key: derive_seed(self.file_key, sample),
+            pool_key: file_content_seed(self.seed, POOL_FILE),
             redundancy: self.redundancy,
             mask: mask(element),
         }
@@ -158,9 +158,9 @@ impl Stream {
     fn block_key(&self, block: u64) -> u64 {
         match self.pool_stretch(block / STRETCH_BLOCKS) {
             Some(stretch) => {
-                seed_of_part(seed_of_part(self.pool_key, stretch), block % STRETCH_BLOCKS)
+                derive_seed(derive_seed(self.pool_key, stretch), block % STRETCH_BLOCKS)
             }
-            None => seed_of_part(self.key, block),
+            None => derive_seed(self.key, block),
         }
     }
 

@@ -45,7 +45,7 @@ fn plan(format: &str) -> DatasetPlan {
 /// The plan, changed to one sample of bytes per file if the format does not support it.
 fn fitting(plan: DatasetPlan, format: &Format) -> DatasetPlan {
     let shape = Layout::new(&plan).shape(0);
-    match (format.entry.unfit)(&shape, &plan.encoding) {
+    match (format.entry.unsupported_setting)(&shape, &plan.encoding) {
         None => plan,
         Some(_) => DatasetPlan { samples_per_file: 1, element: Element::Uint8, ..plan },
     }

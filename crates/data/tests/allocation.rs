@@ -116,7 +116,7 @@ fn check(format: &Format, plan: &DatasetPlan, piece_bytes: usize) {
     let folder = tempfile::tempdir().unwrap();
     let storage = storage::open("file", folder.path()).unwrap();
     let layout = Layout::new(plan);
-    if (format.entry.unfit)(&layout.shape(0), &plan.encoding).is_some() {
+    if (format.entry.unsupported_setting)(&layout.shape(0), &plan.encoding).is_some() {
         return;
     }
     generate(plan, &layout, &*storage, 1, &|_, _| {}, &AtomicBool::new(false)).unwrap();

@@ -17,7 +17,7 @@ pub struct Durations {
 type Draw = Box<dyn Fn(&mut Xoshiro256PlusPlus) -> f64 + Send + Sync>;
 
 impl Durations {
-    /// Creates the sequence of `seed`. Invalid parameters of a distribution fall back to its mean.
+    /// Creates the sequence for `seed`. If the parameters of a distribution are invalid, every duration is its mean.
     pub fn new(spec: TimeSpec, seed: u64) -> Self {
         let draw = match spec {
             TimeSpec::None | TimeSpec::Constant { .. } => None,
@@ -32,7 +32,7 @@ impl Durations {
     }
 
     /// Multiplies all durations by `factor`.
-    pub fn times(self, factor: f64) -> Self {
+    pub fn with_factor(self, factor: f64) -> Self {
         Durations { factor, ..self }
     }
 
@@ -42,7 +42,7 @@ impl Durations {
             Some(draw) => draw(&mut self.random),
             None => self.mean_s,
         };
-        // DLIO sleeps the absolute value of what it draws.
+        // DLIO sleeps for the absolute value of the drawn time.
         (seconds.abs() * self.factor * 1e9).round() as u64
     }
 }
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn means_are_the_distributions() {
+    fn means_match_the_distributions() {
         for (spec, expected) in [
             (TimeSpec::Constant { mean: 0.323 }, 0.323),
             (TimeSpec::Constant { mean: -0.5 }, 0.5),

@@ -1,27 +1,27 @@
-//! Turns the stepper's actions into calls on queues, timers and workers. Both drivers use it.
+//! Turns the stepper's actions into calls to queues, timers and workers, for the real and the simulated driver.
 
-use crate::loader::{Loader, Queue, ReadTimes, Wakes};
+use crate::loader::{Loader, Queue, ReadTimes, WakeTarget};
 use crate::stepper::{StepAction, StepEvent, Stepper};
 use feedrate_measure::record::AcceleratorEpoch;
 use std::collections::VecDeque;
 
 /// The effects that differ between drivers.
 pub trait Effects {
-    /// Wakes workers of an accelerator, which may have work.
-    fn wake(&mut self, accelerator: u32, wakes: Wakes);
-    /// Starts compute at `now_ns`. The driver reports its end, at `end_ns` or when a device has finished it.
+    /// WakeTarget the workers of an accelerator that may have work.
+    fn wake(&mut self, accelerator: u32, target: WakeTarget);
+    /// Starts compute at `now_ns`. The driver reports the end of compute: at `end_ns`, or when a real device has finished.
     fn compute(&mut self, accelerator: u32, now_ns: u64, end_ns: u64);
-    /// Starts the workers of an accelerator for an epoch of `steps` steps. Returns true if that takes time; the driver then publishes the
-    /// epoch to the queue afterwards.
+    /// Starts the workers of an accelerator for an epoch of `steps` steps. Returns true if starting takes time; the driver then
+    /// publishes the epoch to the queue afterwards.
     fn start(&mut self, accelerator: u32, steps: u64) -> bool;
     /// Lets the training process receive `batch`, for which `bytes` were read. Returns the time spent starting workers since the previous
-    /// batch and the time spent receiving this one. Returns `None` if receiving has only begun; the caller retries when it has ended.
+    /// batch and the time spent receiving this one. Returns `None` if receiving takes time; the caller retries afterwards.
     fn receive(&mut self, accelerator: u32, batch: u64, bytes: u64) -> Option<[u64; 2]>;
     /// Waits for the other processes. Returns false if one of them is lost and the run has failed.
     fn barrier(&mut self) -> bool;
 }
 
-/// Queue of events, and their handling.
+/// The event loop of a driver: it passes queued events to the stepper and executes the resulting actions.
 pub struct Conductor {
     loader: &'static dyn Loader,
     events: VecDeque<(StepEvent, Option<u64>)>,
@@ -44,7 +44,7 @@ impl Conductor {
         self.events.push_back((event, None));
     }
 
-    /// Takes the next event, with its time if that is not the current one.
+    /// Takes the next event. Its time is given only if it differs from the current time.
     pub fn pop(&mut self) -> Option<(StepEvent, Option<u64>)> {
         self.events.pop_front()
     }
@@ -60,12 +60,12 @@ impl Conductor {
             queue.begin_epoch();
             if !effects.start(accelerator as u32, steps) {
                 queue.publish(steps);
-                effects.wake(accelerator as u32, Wakes::Any);
+                effects.wake(accelerator as u32, WakeTarget::Any);
             }
         }
     }
 
-    /// Handles `event` at `now_ns` and all actions that follow. Returns true at the end of a block.
+    /// Handles `event` at `now_ns` and executes the resulting actions. Returns true at the end of a block.
     pub fn handle(
         &mut self,
         event: StepEvent,
@@ -74,14 +74,14 @@ impl Conductor {
         queues: &[Queue],
         effects: &mut dyn Effects,
     ) -> bool {
-        stepper.on(event, now_ns, queues, &mut self.actions);
+        stepper.handle(event, now_ns, queues, &mut self.actions);
         let mut block_ended = false;
         while let Some(action) = self.actions.pop_front() {
             match action {
                 StepAction::RequestBatch(accelerator, batch) => {
                     self.request_batch(accelerator, batch, queues, effects);
                 }
-                // A step without compute ends when it begins.
+                // A step without compute ends at once.
                 StepAction::ComputeUntil(accelerator, end_ns) if end_ns <= now_ns => {
                     self.events.push_back((StepEvent::ComputeDone(accelerator), Some(now_ns)));
                 }
@@ -99,7 +99,7 @@ impl Conductor {
         block_ended
     }
 
-    /// Requests a batch. If it is complete, it is received and taken, and workers are woken for the batch that may be begun in its place.
+    /// Requests a batch. A complete batch is received and taken, and workers are woken for the batch that this opens.
     fn request_batch(
         &mut self,
         accelerator: u32,
@@ -129,7 +129,7 @@ impl Conductor {
     }
 }
 
-/// Records when each accelerator's loader claimed its last work, and frees unused memory of the counters.
+/// Records the last claim of each accelerator's loader, and frees unused memory of the counters.
 pub fn close_epoch(queues: &[Queue], accelerators: &mut [AcceleratorEpoch]) {
     for (epoch, queue) in accelerators.iter_mut().zip(queues) {
         epoch.io.compact();
@@ -146,10 +146,10 @@ mod tests {
     use crate::loader;
 
     /// A driver whose workers are still being started.
-    struct Starting;
+    struct StartingWorkers;
 
-    impl Effects for Starting {
-        fn wake(&mut self, _: u32, _: Wakes) {}
+    impl Effects for StartingWorkers {
+        fn wake(&mut self, _: u32, _: WakeTarget) {}
         fn compute(&mut self, _: u32, _: u64, _: u64) {}
         fn start(&mut self, _: u32, _: u64) -> bool {
             true
@@ -163,16 +163,16 @@ mod tests {
     }
 
     #[test]
-    fn an_epoch_that_ends_while_workers_start_has_claimed_nothing() {
+    fn an_epoch_that_ends_while_workers_start_has_no_last_claim() {
         let queues = [Queue::new(1, 1, 2, 4, 2, [0, 0])];
         let mut epoch = AcceleratorEpoch::default();
         queues[0].publish(2);
         queues[0].add_read_bytes(7);
-        queues[0].claimed(5, 1);
+        queues[0].count_claim(5, 1);
         close_epoch(&queues, std::slice::from_mut(&mut epoch));
         assert_eq!((epoch.last_read_start_ns, epoch.last_read_start_bytes), (Some(5), 7));
         let conductor = Conductor::new(loader::find("pytorch").unwrap(), 1);
-        conductor.publish(2, &queues, &mut Starting);
+        conductor.publish(2, &queues, &mut StartingWorkers);
         let mut epoch = AcceleratorEpoch::default();
         close_epoch(&queues, std::slice::from_mut(&mut epoch));
         assert_eq!((epoch.last_read_start_ns, queues[0].read_bytes()), (None, 0));

@@ -26,24 +26,24 @@ pub struct ReadJob {
     pub local: Range<u32>,
     /// Layout of the dataset.
     pub layout: Layout,
-    /// First file of the job in the layout.
+    /// Number of the job's first file in the layout.
     first_file: u64,
     format: &'static Format,
     /// Divides the samples among workers.
     pub loader: &'static dyn Loader,
     /// The storage to read from, including layers.
     pub storage: Arc<dyn ReadStorage>,
-    /// Whether the files have the shapes of the plan; false for a foreign dataset, whose files describe themselves.
+    /// Whether the plan gives the shapes of files. False for a foreign dataset: the shapes are read from its files.
     trusts_plan: bool,
 }
 
-/// An error of reading samples.
+/// An error in reading samples.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The plan names a member that is not built in.
     #[error("there is no {family} `{name}`")]
     NoMember {
-        /// `format`, `loader`.
+        /// `format` or `loader`.
         family: &'static str,
         /// The name in the plan.
         name: String,
@@ -56,7 +56,7 @@ pub enum ReadError {
     Format {
         /// The file, relative to the dataset's folder.
         path: String,
-        /// The fault.
+        /// What is wrong with the file.
         source: FormatError,
     },
 }
@@ -73,14 +73,14 @@ impl ReadError {
             ReadError::NoMember { .. } => Some("see `feedrate list`"),
             ReadError::Storage(error) => error.hint(),
             ReadError::Format { .. } => Some(
-                "remove the file, or mend it; of a dataset that feedrate made `feedrate generate --verify` lists all damaged files, and `feedrate clean DIR --yes` removes it to have it made anew",
+                "remove or repair the file; for a dataset that feedrate generated, `feedrate generate --verify` lists all damaged files, and `feedrate clean DIR --yes` removes the dataset so that it can be generated again",
             ),
         }
     }
 }
 
 impl ReadJob {
-    /// The training of `plan` on the accelerators `local`.
+    /// Creates the job for the training of `plan` on the accelerators `local`.
     ///
     /// # Errors
     /// The plan names a member that is not built in.
@@ -106,8 +106,8 @@ impl ReadJob {
         })
     }
 
-    /// The training of `plan` on all its accelerators without files: only the sizes of samples count, and a sample is one open and one
-    /// read for each of its pieces.
+    /// Creates the job for the training of `plan` on all its accelerators, without files. Only the sizes of samples count: each sample
+    /// takes one open, and one read for each of its pieces.
     ///
     /// # Errors
     /// The plan names a member that is not built in.
@@ -119,7 +119,8 @@ impl ReadJob {
         ReadJob::new(&plan, 0..plan.accelerators, storage, true)
     }
 
-    /// The training of `plan` on all its accelerators, with its dataset generated in memory. `None` if it cannot be generated.
+    /// Creates the job for the training of `plan` on all its accelerators, with its dataset generated in memory. `None` if the dataset
+    /// cannot be generated.
     pub fn in_memory(plan: &Plan) -> Option<Self> {
         let mut plan = plan.clone();
         plan.storage = StoragePlan { kind: "memory".into(), ..StoragePlan::default() };
@@ -130,7 +131,7 @@ impl ReadJob {
         ReadJob::new(&plan, 0..plan.accelerators, storage, true).ok()
     }
 
-    /// The evaluations of `plan`; `None` if it has none.
+    /// Creates the job for the evaluations of `plan`; `None` if it has none.
     ///
     /// # Errors
     /// See [`ReadJob::new`].
@@ -151,17 +152,17 @@ impl ReadJob {
         self.local.len() as u32
     }
 
-    /// Whether this process emulates a single training process whose client work costs time.
-    pub fn is_one_training(&self) -> bool {
+    /// Whether this process emulates exactly one training process, and its client work takes time.
+    pub fn emulates_single_client(&self) -> bool {
         self.plan.loader.client.is_some() && self.accelerators() == 1
     }
 
-    /// Whether reads for `accelerator` count as its own. Otherwise another accelerator of its group reads the same data for it.
+    /// Whether `accelerator` reads its data itself. Otherwise another accelerator of its group reads for it.
     pub fn reads_for_itself(&self, accelerator: u32) -> bool {
         let loader = &self.plan.loader;
-        let leads =
+        let is_group_leader =
             (self.local.start + accelerator).is_multiple_of(loader.group_accelerators.max(1));
-        leads || !loader.is_broadcast()
+        is_group_leader || !loader.is_broadcast()
     }
 
     /// Returns the number of reading threads of an accelerator. Without workers, one thread stands for the training process itself.
@@ -194,7 +195,7 @@ impl ReadJob {
                 loader.batches_in_flight,
                 [loader.held_at_start, loader.held_batches],
             )
-            .split_by(FileSplit::new(&self.plan, accelerator))
+            .with_split(FileSplit::new(&self.plan, accelerator))
         };
         self.local.clone().map(queue).collect()
     }
@@ -219,7 +220,7 @@ impl ReadJob {
         Sink::new(self.plan.loader.verify.then(|| (Content::from_plan(dataset), dataset.element)))
     }
 
-    /// Returns the path of a part by its [`SampleReader::part`].
+    /// Returns the path of the file with the number `part`, as returned by [`SampleReader::part`].
     pub fn path_of(&self, part: u64) -> String {
         let parts = self.format.parts;
         let mut data_path = String::new();
@@ -240,7 +241,7 @@ impl ReadJob {
     }
 }
 
-/// Maps the batches of one accelerator to samples. It is computed by index, without a list.
+/// Maps the batches of one accelerator to samples. Each sample is computed from its index; no list is stored.
 pub struct Shard {
     first_file: u64,
     epoch: u32,
@@ -265,30 +266,30 @@ impl Shard {
     }
 
     /// Returns sample number `sample` of the batch being read.
-    pub fn sample(&self, reading: &Reading, sample: u64) -> SampleId {
-        let task = &reading.task;
+    pub fn sample(&self, claimed: &ClaimedTask, sample: u64) -> SampleId {
+        let task = &claimed.task;
         let position = match task.position {
             Some(first) => self.share.read_position(first + (sample - task.samples.start)),
-            None => self.share.position(reading.step, sample),
+            None => self.share.position(claimed.step, sample),
         };
-        let id = self.order.at(position);
+        let id = self.order.sample_at(position);
         SampleId { file: self.first_file + id.file, ..id }
     }
 }
 
-/// A claimed task with its position in the run.
-pub struct Reading {
+/// A task that a worker has claimed, with its position in the run.
+pub struct ClaimedTask {
     /// The claimed task.
     pub task: Task,
-    /// Its epoch, from 1.
+    /// Epoch of the task, from 1.
     pub epoch: u32,
-    /// Its step of the epoch, from 0.
+    /// Step of the task within the epoch, from 0.
     pub step: u64,
 }
 
-impl Reading {
-    /// Locates a task of `queue`.
+impl ClaimedTask {
+    /// Finds the epoch and step of a task of `queue`.
     pub fn new(task: Task, queue: &Queue) -> Self {
-        Reading { epoch: queue.epoch_of(task.batch), step: queue.step_of(task.batch), task }
+        ClaimedTask { epoch: queue.epoch_of(task.batch), step: queue.step_of(task.batch), task }
     }
 }

@@ -1,7 +1,7 @@
-//! Emulates training: decides which worker reads which sample when, when a batch is delivered, and when a step begins and ends.
+//! Emulates training: decides when each worker reads which sample, when a batch is delivered, and when a step begins and ends.
 //!
-//! These decisions are state machines, without clocks, threads, files or system calls. A driver executes their actions: the driver of
-//! `feedrate-run` on the real machine, the [`simulated`] driver in virtual time.
+//! State machines make these decisions, without clocks, threads, files or system calls. A driver executes their actions: `feedrate-run`
+//! has the driver for the real machine, [`simulated`] the driver for virtual time.
 
 pub mod durations;
 pub mod client;

@@ -1,4 +1,4 @@
-//! Decides which storage operation a sample needs next, by a format's cursor.
+//! Decides which storage operation a sample needs next. The cursor of the sample's format says which bytes it needs.
 //!
 //! Both drivers execute the operations: the real one with blocking calls, the simulated one in virtual time.
 
@@ -35,11 +35,11 @@ pub struct SampleReader {
     head_offset: u64,
     /// Part of the last operation.
     part: usize,
-    /// Number of the file of each part that was opened last.
-    numbers: [u64; PARTS_MAX],
-    /// Payload of the sample, if the plan gives it.
+    /// For each part, the number of the file that was opened last.
+    part_files: [u64; PARTS_MAX],
+    /// Payload of the sample, if the plan determines it.
     payload_bytes: Option<u64>,
-    /// Whether a file is one sample, even if its array has an axis that could be one of samples.
+    /// Whether a file holds one sample, even if the first axis of its array could be a sample axis.
     is_single_sample: bool,
     pending: Pending,
 }
@@ -56,23 +56,23 @@ enum Pending {
 pub enum Op {
     /// Open [`SampleReader::path`], then call [`SampleReader::set_handle`].
     Open,
-    /// Get the length of [`SampleReader::handle`], then [`SampleReader::feed`] it as 8 little-endian bytes.
+    /// Get the length of [`SampleReader::handle`], then pass it to [`SampleReader::feed`] as 8 little-endian bytes.
     Length,
-    /// Read from [`SampleReader::handle`], then [`SampleReader::feed`] the bytes read.
+    /// Read from [`SampleReader::handle`], then pass the bytes to [`SampleReader::feed`].
     Read {
         /// Offset in the file.
         offset: u64,
         /// Largest number of bytes.
         len: usize,
     },
-    /// [`SampleReader::feed`] bytes that are part of the last read, without reading them again.
+    /// Pass bytes of the last read to [`SampleReader::feed`] again, without another read.
     Again {
         /// Offset in the file.
         offset: u64,
         /// Number of bytes.
         len: usize,
     },
-    /// [`SampleReader::feed`] an empty slice; the cursor has kept the needed bytes from earlier reads.
+    /// Pass an empty slice to [`SampleReader::feed`]; the cursor has kept the needed bytes from earlier reads.
     Kept,
     /// Close the file.
     Close(Handle),
@@ -99,19 +99,19 @@ impl SampleReader {
             head_left: 0,
             head_offset: 0,
             part: 0,
-            numbers: [0; PARTS_MAX],
+            part_files: [0; PARTS_MAX],
             payload_bytes: None,
             is_single_sample: false,
             pending: Pending::Nothing,
         }
     }
 
-    /// Adds reads of the head of each opened file, whose bytes are discarded.
+    /// Adds reads of the head of each opened file. Their bytes are discarded.
     pub fn with_head(self, head: Option<HeadReads>) -> Self {
         SampleReader { head, ..self }
     }
 
-    /// Starts a sample. If it is in another file, parts that are still open are closed by the next operations.
+    /// Starts a sample. If it is in another file, the next operations close the parts that are still open.
     pub fn begin(&mut self, id: SampleId, layout: &Layout) {
         if self.file != Some(id.file) {
             debug_assert!(self.keeps_open || self.handles.iter().all(Option::is_none));
@@ -127,7 +127,7 @@ impl SampleReader {
         self.file = Some(id.file);
     }
 
-    /// Returns the next operation. It may be called again only after the operation was executed.
+    /// Returns the next operation. Execute it before the next call.
     ///
     /// # Errors
     /// The file contradicts its format.
@@ -137,7 +137,7 @@ impl SampleReader {
             return Ok(Op::Read { offset: self.head_offset, len: head.bytes as usize });
         }
         if self.pending == Pending::Nothing {
-            if let Some(handle) = self.take_open() {
+            if let Some(handle) = self.take_open_handle() {
                 return Ok(Op::Close(handle));
             }
             self.pending = Pending::Cursor;
@@ -148,7 +148,7 @@ impl SampleReader {
             Need::Kept => return Ok(Op::Kept),
             Need::Done if self.keeps_open => return Ok(Op::Done),
             Need::Done => {
-                return Ok(match self.take_open() {
+                return Ok(match self.take_open_handle() {
                     Some(handle) => Op::Close(handle),
                     None => {
                         self.file = None;
@@ -160,7 +160,7 @@ impl SampleReader {
         self.part = part;
         if self.handles[part].is_none() {
             self.pending = Pending::Open(part);
-            self.numbers[part] = self.file.unwrap_or_default();
+            self.part_files[part] = self.file.unwrap_or_default();
             self.parts[part].write_path(&self.data_path, &mut self.path);
             return Ok(Op::Open);
         }
@@ -178,7 +178,7 @@ impl SampleReader {
 
     /// Returns the handle of the file of the last operation.
     pub fn handle(&self) -> &Handle {
-        self.handles[self.part].as_ref().expect("what is read was opened by the operation before")
+        self.handles[self.part].as_ref().expect("a part is opened before it is read")
     }
 
     /// Returns the number of the file being read.
@@ -188,7 +188,7 @@ impl SampleReader {
 
     /// Returns the number of the last operation's part among the parts of all files.
     pub fn part(&self) -> u64 {
-        self.numbers[self.part] * self.parts.len() as u64 + self.part as u64
+        self.part_files[self.part] * self.parts.len() as u64 + self.part as u64
     }
 
     /// Reports that [`Op::Open`] was executed.
@@ -204,8 +204,8 @@ impl SampleReader {
         }
     }
 
-    /// Reports that [`Op::Read`] was executed. Returns how it follows the read before it.
-    pub fn has_read(&mut self, offset: u64, bytes: u64) -> Follows {
+    /// Reports that [`Op::Read`] was executed. Returns its position relative to the previous read.
+    pub fn record_read(&mut self, offset: u64, bytes: u64) -> Follows {
         let end = &mut self.ends[self.part];
         Follows::new(end.replace(offset + bytes), offset)
     }
@@ -218,19 +218,19 @@ impl SampleReader {
         })
     }
 
-    /// Returns the kind of the complete sample if it should have been decoded but could not be.
+    /// Returns the kind of the complete sample if it should have been decoded but could not be decoded.
     pub fn undecoded(&self) -> Option<&'static str> {
         self.cursor.undecoded()
     }
 
-    /// Passes the requested bytes to the cursor; fewer at the end of the file.
+    /// Passes the requested bytes to the cursor. At the end of the file, `bytes` may be shorter than requested.
     ///
     /// # Errors
     /// The file contradicts its format, or the sink refused the payload.
     pub fn feed(&mut self, bytes: &[u8], sink: &mut dyn PayloadSink) -> Result<(), FormatError> {
         if let Some(head) = self.head_to_read() {
-            let is_end = (bytes.len() as u64) < head.bytes;
-            self.head_left = if is_end { 0 } else { self.head_left - 1 };
+            let reached_end = (bytes.len() as u64) < head.bytes;
+            self.head_left = if reached_end { 0 } else { self.head_left - 1 };
             self.head_offset += bytes.len() as u64;
             return Ok(());
         }
@@ -243,7 +243,7 @@ impl SampleReader {
     }
 
     /// Takes the handle of a part that is still open.
-    pub fn take_open(&mut self) -> Option<Handle> {
+    pub fn take_open_handle(&mut self) -> Option<Handle> {
         self.part = self.handles.iter().position(Option::is_some)?;
         self.handles[self.part].take()
     }

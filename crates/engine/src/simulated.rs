@@ -5,18 +5,18 @@
 use crate::client::ClientWork;
 use crate::durations::Durations;
 use crate::effects::{self, Conductor, Effects};
-use crate::job::{ReadError, ReadJob, Reading, Shard};
-use crate::loader::{Finished, Queue, ReadTimes, Wakes, WorkerState};
+use crate::job::{ClaimedTask, ReadError, ReadJob, Shard};
+use crate::loader::{BatchStatus, Queue, ReadTimes, WakeTarget, WorkerState};
 use crate::reader::{Op, SampleReader};
 use crate::sink::Sink;
 use crate::stepper::{StepEvent, Stepper};
-use crate::virtual_time::{Due, VirtualGate, VirtualTime};
+use crate::virtual_time::{TimedEvent, VirtualGate, VirtualTime};
 use feedrate_measure::record::{AcceleratorEpoch, IoCounters, StepCauses, access};
 use feedrate_spec::workload::TimeSpec;
 use std::cmp::Reverse;
 
-/// A model of storage and cores: one server with a known rate that serves reads in order, latencies that do not occupy it, and cores
-/// that decode.
+/// A model of storage and cores: one server with a known rate that serves reads in order, latencies that do not occupy this server, and
+/// cores that decode.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SimulatedStorage {
     /// Rate of all readers together; `None` for infinite.
@@ -33,7 +33,7 @@ pub struct SimulatedStorage {
     pub cores: Option<u32>,
 }
 
-/// Seeds of drawn latencies and opens. They are fixed, so that a model behaves the same in each run.
+/// Seeds for drawing latencies of reads and of opens. They are fixed, so that each run of a model gives the same result.
 const LATENCY_SEEDS: [u64; 2] = [1, 2];
 
 /// Runs a job in virtual time on the caller's thread.
@@ -60,7 +60,8 @@ struct SimulatedWorker {
     shard: Shard,
     reader: SampleReader,
     sink: Sink,
-    reading: Option<(Reading, u64)>,
+    /// The current task and its sample being read.
+    claimed: Option<(ClaimedTask, u64)>,
     arriving_bytes: u64,
     undecoded_bytes: u64,
     sample_start_ns: u64,
@@ -70,28 +71,28 @@ struct SimulatedWorker {
     /// Whether the current sample is read and preprocessed.
     preprocessed: bool,
     client: ClientWork,
-    /// Whether the samples of its task are finished and only the task's share of the batch's client work is left.
-    hands_over: bool,
+    /// Whether all samples of the task are read, and only its share of the client's work on the batch is left.
+    only_batch_work_left: bool,
     /// Processor time used so far.
     cpu_ns: u64,
-    /// Processor time up to which it has to do the client's work; 0 for none.
+    /// Processor time at which the client's work is done; 0 if no work is pending.
     work_until_ns: u64,
 }
 
 impl SimulatedDriver {
-    /// Creates a driver of `job` with `model`. Groups with one reader and samples kept in memory are not modelled, read files are not
-    /// counted, and checkpoints take no time.
+    /// Creates a driver of `job` with `model`. Groups that share one reader, samples kept in memory and the number of files read are not
+    /// modelled. Checkpoints take no time.
     pub fn new(job: ReadJob, model: SimulatedStorage) -> Self {
-        let workers_each = job.workers();
+        let workers_per_accelerator = job.workers();
         let loader = &job.plan.loader;
-        let workers: Vec<_> = (0..job.accelerators() * workers_each)
-            .map(|place| SimulatedWorker {
-                accelerator: place / workers_each,
-                state: WorkerState::new(place % workers_each),
-                shard: Shard::new(&job, place / workers_each),
+        let workers: Vec<_> = (0..job.accelerators() * workers_per_accelerator)
+            .map(|worker_index| SimulatedWorker {
+                accelerator: worker_index / workers_per_accelerator,
+                state: WorkerState::new(worker_index % workers_per_accelerator),
+                shard: Shard::new(&job, worker_index / workers_per_accelerator),
                 reader: job.reader(),
                 sink: job.sink(),
-                reading: None,
+                claimed: None,
                 arriving_bytes: 0,
                 undecoded_bytes: 0,
                 sample_start_ns: 0,
@@ -99,11 +100,11 @@ impl SimulatedDriver {
                 counters: IoCounters::default(),
                 preprocess: Durations::new(
                     loader.preprocess,
-                    loader.worker_preprocess_seed(place.into()),
+                    loader.worker_preprocess_seed(worker_index.into()),
                 ),
                 preprocessed: false,
                 client: ClientWork::default(),
-                hands_over: false,
+                only_batch_work_left: false,
                 cpu_ns: 0,
                 work_until_ns: 0,
             })
@@ -131,7 +132,7 @@ impl SimulatedDriver {
     ///
     /// # Errors
     /// A sample cannot be read.
-    pub fn epoch(&mut self, steps: u64) -> Result<Vec<AcceleratorEpoch>, ReadError> {
+    pub fn run_epoch(&mut self, steps: u64) -> Result<Vec<AcceleratorEpoch>, ReadError> {
         self.stepper.prepare(steps);
         self.conductor.publish(steps, &self.queues, &mut self.time);
         while self.stepper.steps_done() < steps {
@@ -159,17 +160,17 @@ impl SimulatedDriver {
             };
             self.time.now_ns = at_ns;
             match due {
-                Due::Timer(accelerator) => {
+                TimedEvent::Timer(accelerator) => {
                     self.conductor.push(StepEvent::ComputeDone(accelerator));
                 }
-                Due::Received(accelerator) => {
+                TimedEvent::Received(accelerator) => {
                     self.conductor.retry(accelerator, &self.queues, &mut self.time);
                 }
-                Due::Started(accelerator, steps) => {
+                TimedEvent::Started(accelerator, steps) => {
                     self.queues[accelerator as usize].publish(steps);
-                    self.time.wake(accelerator, Wakes::Any);
+                    self.time.wake(accelerator, WakeTarget::Any);
                 }
-                Due::Operation(place) => self.work(place)?,
+                TimedEvent::Operation(worker_index) => self.work(worker_index)?,
             }
         }
         Ok(())
@@ -190,65 +191,68 @@ impl SimulatedDriver {
                     return Ok(true);
                 }
             }
-            let Some(place) = self.time.woken.pop() else { return Ok(false) };
-            if self.time.idle[place] {
-                self.work(place)?;
+            let Some(worker_index) = self.time.woken.pop() else { return Ok(false) };
+            if self.time.idle[worker_index] {
+                self.work(worker_index)?;
             }
         }
     }
 
     /// Executes operations of a worker up to the next one that takes time.
-    fn work(&mut self, place: usize) -> Result<(), ReadError> {
+    fn work(&mut self, worker_index: usize) -> Result<(), ReadError> {
         loop {
-            self.finish_read(place);
-            let ends_ns = match self.decode(place).or_else(|| self.do_client_work(place)) {
-                Some(ends_ns) => ends_ns,
-                None if self.workers[place].reading.is_none() && !self.claim(place) => {
-                    return Ok(());
-                }
-                None => {
-                    let Some(ends_ns) = self.next_operation(place)? else {
-                        self.finish_sample(place);
-                        continue;
-                    };
-                    ends_ns
-                }
-            };
+            self.finish_read(worker_index);
+            let ends_ns =
+                match self.decode(worker_index).or_else(|| self.do_client_work(worker_index)) {
+                    Some(ends_ns) => ends_ns,
+                    None if self.workers[worker_index].claimed.is_none()
+                        && !self.claim(worker_index) =>
+                    {
+                        return Ok(());
+                    }
+                    None => {
+                        let Some(ends_ns) = self.next_operation(worker_index)? else {
+                            self.finish_sample(worker_index);
+                            continue;
+                        };
+                        ends_ns
+                    }
+                };
             if ends_ns > self.time.now_ns {
-                self.time.schedule(ends_ns, Due::Operation(place));
+                self.time.schedule(ends_ns, TimedEvent::Operation(worker_index));
                 return Ok(());
             }
         }
     }
 
     /// Executes the next operation of a worker and returns when it ends; `None` if its sample is finished.
-    fn next_operation(&mut self, place: usize) -> Result<Option<u64>, ReadError> {
+    fn next_operation(&mut self, worker_index: usize) -> Result<Option<u64>, ReadError> {
         let now_ns = self.time.now_ns;
-        let worker = &mut self.workers[place];
-        if worker.hands_over {
+        let worker = &mut self.workers[worker_index];
+        if worker.only_batch_work_left {
             return Ok(None);
         }
         let op =
             worker.reader.next_op().map_err(|source| ReadError::new(&worker.reader, source))?;
         Ok(Some(match op {
-            Op::Open => self.open(place)?,
+            Op::Open => self.open(worker_index)?,
             Op::Length => {
                 let length = self.job.storage.len(worker.reader.handle())?;
                 worker.feed(&length.to_le_bytes())?;
                 now_ns
             }
             Op::Read { offset, len } => {
-                let bytes = self.read(place, offset, len)?;
-                let worker = &mut self.workers[place];
+                let bytes = self.read(worker_index, offset, len)?;
+                let worker = &mut self.workers[worker_index];
                 worker.arriving_bytes = bytes as u64;
                 worker.counters.reads += 1;
-                let follows = worker.reader.has_read(offset, bytes as u64);
+                let follows = worker.reader.record_read(offset, bytes as u64);
                 worker.counters.access.read(bytes as u64, follows);
-                self.served_at(place, bytes)
+                self.serve_read(worker_index, bytes)
             }
-            // Read again, since all workers share the buffer and another may have read into it meanwhile.
+            // Read again: all workers share the buffer, and another worker may have overwritten it.
             Op::Again { offset, len } => {
-                self.read(place, offset, len)?;
+                self.read(worker_index, offset, len)?;
                 now_ns
             }
             Op::Kept => {
@@ -276,18 +280,18 @@ impl SimulatedDriver {
         }))
     }
 
-    fn read(&mut self, place: usize, offset: u64, len: usize) -> Result<usize, ReadError> {
+    fn read(&mut self, worker_index: usize, offset: u64, len: usize) -> Result<usize, ReadError> {
         if self.buffer.len() < len {
             self.buffer.resize(len, 0);
         }
-        let handle = self.workers[place].reader.handle();
+        let handle = self.workers[worker_index].reader.handle();
         let bytes = self.job.storage.read_at(handle, offset, &mut self.buffer[..len])?;
-        self.workers[place].feed(&self.buffer[..bytes])?;
+        self.workers[worker_index].feed(&self.buffer[..bytes])?;
         Ok(bytes)
     }
 
-    fn open(&mut self, place: usize) -> Result<u64, ReadError> {
-        let worker = &mut self.workers[place];
+    fn open(&mut self, worker_index: usize) -> Result<u64, ReadError> {
+        let worker = &mut self.workers[worker_index];
         let handle = self.job.storage.open(worker.reader.path())?;
         worker.reader.set_handle(handle);
         let open_ns = self.opens.next_ns();
@@ -299,8 +303,8 @@ impl SimulatedDriver {
     }
 
     /// Counts the bytes of a read that has ended.
-    fn finish_read(&mut self, place: usize) {
-        let worker = &mut self.workers[place];
+    fn finish_read(&mut self, worker_index: usize) {
+        let worker = &mut self.workers[worker_index];
         let bytes = std::mem::take(&mut worker.arriving_bytes);
         worker.counters.read_bytes += bytes;
         worker.times.bytes += bytes;
@@ -311,17 +315,17 @@ impl SimulatedDriver {
     }
 
     /// Serves a read that is requested now and returns when it is done.
-    fn served_at(&mut self, place: usize, bytes: usize) -> u64 {
+    fn serve_read(&mut self, worker_index: usize, bytes: usize) -> u64 {
         let now_ns = self.time.now_ns;
         let service_ns = self.model.bytes_per_second.map_or(0.0, |rate| bytes as f64 * 1e9 / rate);
-        let begins_ns = self.readers.enter(now_ns);
-        let free_at_ns = self.time.free_at_ns.max(begins_ns as f64) + service_ns;
-        self.time.free_at_ns = free_at_ns;
+        let begins_ns = self.readers.admit(now_ns);
+        let storage_free_ns = self.time.storage_free_ns.max(begins_ns as f64) + service_ns;
+        self.time.storage_free_ns = storage_free_ns;
         let ends_ns =
-            begins_ns.max(free_at_ns.round() as u64).saturating_add(self.latencies.next_ns());
-        self.readers.leave(ends_ns);
+            begins_ns.max(storage_free_ns.round() as u64).saturating_add(self.latencies.next_ns());
+        self.readers.release(ends_ns);
         let read_ns = ends_ns - now_ns;
-        let worker = &mut self.workers[place];
+        let worker = &mut self.workers[worker_index];
         worker.counters.read_ns += read_ns;
         worker.counters.read_latency.record(read_ns);
         worker.counters.size_ns[access::bin(bytes as u64)] += read_ns;
@@ -330,20 +334,20 @@ impl SimulatedDriver {
         ends_ns
     }
 
-    /// Decodes the bytes of a read and returns when that is done; `None` if there are none. Waiting for a core counts as decoding,
+    /// Decodes the bytes of a read and returns when decoding ends; `None` if there are no bytes. Waiting for a core counts as decoding;
     /// waiting for a permit to decode does not.
-    fn decode(&mut self, place: usize) -> Option<u64> {
-        let worker = &mut self.workers[place];
+    fn decode(&mut self, worker_index: usize) -> Option<u64> {
+        let worker = &mut self.workers[worker_index];
         let rate = self.model.decode_bytes_per_second?;
         let bytes = std::mem::take(&mut worker.undecoded_bytes);
         if bytes == 0 {
             return None;
         }
         let decoders = &mut self.decoders[worker.accelerator as usize];
-        let admitted_ns = decoders.enter(self.time.now_ns);
+        let admitted_ns = decoders.admit(self.time.now_ns);
         let decode_ns = (bytes as f64 * 1e9 / rate) as u64;
         let ends_ns = self.time.work_on_core(admitted_ns, decode_ns);
-        decoders.leave(ends_ns);
+        decoders.release(ends_ns);
         worker.cpu_ns += decode_ns;
         if self.job.plan.loader.client.is_some() {
             worker.counters.client_own_ns += decode_ns;
@@ -353,9 +357,9 @@ impl SimulatedDriver {
         Some(ends_ns)
     }
 
-    /// Does the pending work of the client and returns when that is done; `None` if there is none. Waiting for a core is part of it.
-    fn do_client_work(&mut self, place: usize) -> Option<u64> {
-        let worker = &mut self.workers[place];
+    /// Does the pending work of the client and returns when it ends; `None` if no work is pending. Waiting for a core counts as work.
+    fn do_client_work(&mut self, worker_index: usize) -> Option<u64> {
+        let worker = &mut self.workers[worker_index];
         let work_ns = std::mem::take(&mut worker.work_until_ns).saturating_sub(worker.cpu_ns);
         if work_ns == 0 {
             return None;
@@ -363,10 +367,10 @@ impl SimulatedDriver {
         let decoders = &mut self.decoders[worker.accelerator as usize];
         // Work on a complete batch needs no permit to decode.
         let now_ns = self.time.now_ns;
-        let admitted_ns = if worker.hands_over { now_ns } else { decoders.enter(now_ns) };
+        let admitted_ns = if worker.only_batch_work_left { now_ns } else { decoders.admit(now_ns) };
         let ends_ns = self.time.work_on_core(admitted_ns, work_ns);
-        if !worker.hands_over {
-            decoders.leave(ends_ns);
+        if !worker.only_batch_work_left {
+            decoders.release(ends_ns);
         }
         worker.cpu_ns += work_ns;
         worker.counters.client_burnt_ns += work_ns;
@@ -375,60 +379,60 @@ impl SimulatedDriver {
         Some(ends_ns)
     }
 
-    /// Claims a task and begins it. Returns false and marks the worker as idle if there is none.
-    fn claim(&mut self, place: usize) -> bool {
-        let worker = &mut self.workers[place];
+    /// Claims a task and begins it. If there is no task, marks the worker as idle and returns false.
+    fn claim(&mut self, worker_index: usize) -> bool {
+        let worker = &mut self.workers[worker_index];
         let queue = &self.queues[worker.accelerator as usize];
         let Some(task) = queue.claim(self.job.loader, &mut worker.state) else {
-            self.time.idle[place] = true;
+            self.time.idle[worker_index] = true;
             return false;
         };
-        self.time.idle[place] = false;
-        let reading = Reading::new(task, queue);
-        queue.claimed(self.time.now_ns, self.job.claims_of_epoch(queue, reading.epoch));
+        self.time.idle[worker_index] = false;
+        let claimed = ClaimedTask::new(task, queue);
+        queue.count_claim(self.time.now_ns, self.job.claims_of_epoch(queue, claimed.epoch));
         worker.times = ReadTimes { task_start_ns: self.time.now_ns, ..ReadTimes::default() };
-        worker.shard.select_epoch(&self.job.plan, reading.epoch);
+        worker.shard.select_epoch(&self.job.plan, claimed.epoch);
         worker.client.begin(worker.cpu_ns);
-        let first = reading.task.samples.start;
-        worker.begin_sample(&self.job, reading, first, self.time.now_ns);
+        let first = claimed.task.samples.start;
+        worker.begin_sample(&self.job, claimed, first, self.time.now_ns);
         true
     }
 
-    /// Finishes a sample: begins the next one of the task, or the task's share of the client work for the batch, or finishes the task.
-    fn finish_sample(&mut self, place: usize) {
-        let worker = &mut self.workers[place];
-        let Some((reading, sample)) = worker.reading.take() else { return };
-        if !std::mem::take(&mut worker.hands_over) {
+    /// Finishes a sample. Then begins the next sample of the task, or the task's share of the client's work on the batch, or ends the task.
+    fn finish_sample(&mut self, worker_index: usize) {
+        let worker = &mut self.workers[worker_index];
+        let Some((claimed, sample)) = worker.claimed.take() else { return };
+        if !std::mem::take(&mut worker.only_batch_work_left) {
             worker.counters.samples += 1;
             worker.counters.sample_latency.record(self.time.now_ns - worker.sample_start_ns);
-            if sample + 1 < reading.task.samples.end {
-                return worker.begin_sample(&self.job, reading, sample + 1, self.time.now_ns);
+            if sample + 1 < claimed.task.samples.end {
+                return worker.begin_sample(&self.job, claimed, sample + 1, self.time.now_ns);
             }
-            if worker.add_batch_work(&self.job, &reading) {
-                worker.reading = Some((reading, sample));
+            if worker.add_batch_work(&self.job, &claimed) {
+                worker.claimed = Some((claimed, sample));
                 return;
             }
         }
-        let samples = reading.task.samples.end - reading.task.samples.start;
+        let samples = claimed.task.samples.end - claimed.task.samples.start;
         let queue = &self.queues[worker.accelerator as usize];
         let accelerator = worker.accelerator;
-        let finished = queue.finish(reading.task.batch, samples, worker.times);
-        if finished != Finished::Incomplete && self.job.loader.waits_for_complete() {
-            self.time.wake(accelerator, Wakes::Any);
+        let batch_status = queue.finish(claimed.task.batch, samples, worker.times);
+        if batch_status != BatchStatus::Incomplete && self.job.loader.waits_for_complete() {
+            self.time.wake(accelerator, WakeTarget::Any);
         }
-        if finished == Finished::Awaited {
+        if batch_status == BatchStatus::Awaited {
             self.conductor.retry(accelerator, &self.queues, &mut self.time);
         }
     }
 }
 
 impl SimulatedWorker {
-    fn begin_sample(&mut self, job: &ReadJob, reading: Reading, sample: u64, now_ns: u64) {
-        let id = self.shard.sample(&reading, sample);
+    fn begin_sample(&mut self, job: &ReadJob, claimed: ClaimedTask, sample: u64, now_ns: u64) {
+        let id = self.shard.sample(&claimed, sample);
         self.sink.begin(id, None);
         self.reader.begin(id, &job.layout);
         self.sample_start_ns = now_ns;
-        self.reading = Some((reading, sample));
+        self.claimed = Some((claimed, sample));
     }
 
     /// Adds the client's work on a sample.
@@ -439,18 +443,18 @@ impl SimulatedWorker {
     }
 
     /// Adds the task's share of the client's work on a batch. Returns false if no client is emulated.
-    fn add_batch_work(&mut self, job: &ReadJob, reading: &Reading) -> bool {
+    fn add_batch_work(&mut self, job: &ReadJob, claimed: &ClaimedTask) -> bool {
         let loader = &job.plan.loader;
         let Some(client) = &loader.client else { return false };
-        let samples = &reading.task.samples;
+        let samples = &claimed.task.samples;
         let share = (samples.end - samples.start) as f64 / loader.batch_size as f64;
         self.work_until_ns = self.client.add_work(client.batch_s(share, self.times.bytes as f64));
-        self.hands_over = true;
+        self.only_batch_work_left = true;
         true
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Result<(), ReadError> {
-        let fed = self.reader.feed(bytes, &mut self.sink);
-        fed.map_err(|source| ReadError::new(&self.reader, source))
+        let result = self.reader.feed(bytes, &mut self.sink);
+        result.map_err(|source| ReadError::new(&self.reader, source))
     }
 }

@@ -1,4 +1,4 @@
-//! The destination of a sample's payload: it is dropped, kept in memory, or compared with the generated content.
+//! The destination of a sample's payload. A sink drops the payload, keeps it in memory, or compares it with the generated content.
 
 use feedrate_data::content::Content;
 use feedrate_data::format::{FormatError, PayloadSink};
@@ -18,7 +18,7 @@ impl Sink {
         Sink { check, sample: 0, kept: None }
     }
 
-    /// Begins a sample. Its payload is kept in `memory` if that is given.
+    /// Begins a sample. If `memory` is given, the payload is kept there.
     pub fn begin(&mut self, id: SampleId, memory: Option<Vec<u8>>) {
         self.sample = id.sample;
         self.kept = memory;
@@ -30,19 +30,19 @@ impl Sink {
         }
     }
 
-    /// Keeps the payload in `memory` unless it is kept already.
+    /// Keeps the payload from now on: in the memory of [`Sink::begin`] if that was given, otherwise in `memory`.
     pub fn keep(&mut self, memory: Vec<u8>) {
         let kept = self.kept.get_or_insert(memory);
         kept.clear();
     }
 
-    /// Returns the kept payload; empty if it is not kept.
-    pub fn kept(&self) -> &[u8] {
+    /// Returns the kept payload; empty if the payload is not kept.
+    pub fn kept_payload(&self) -> &[u8] {
         self.kept.as_deref().unwrap_or_default()
     }
 
     /// Takes the memory with the kept payload.
-    pub fn take_kept(&mut self) -> Option<Vec<u8>> {
+    pub fn take_memory(&mut self) -> Option<Vec<u8>> {
         self.kept.take()
     }
 }

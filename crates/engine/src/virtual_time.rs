@@ -1,111 +1,116 @@
-//! The virtual time of the simulated driver: scheduled events, the shared cores, and the training processes. The storage is modelled
-//! elsewhere.
+//! The virtual time of the simulated driver: scheduled events, shared cores and training processes. The model of the storage is in
+//! [`crate::simulated`].
 
 use crate::effects::Effects;
 use crate::job::ReadJob;
-use crate::loader::Wakes;
+use crate::loader::WakeTarget;
 use feedrate_spec::plan::LoaderPlan;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Virtual time and its scheduled events.
+/// The virtual clock with its scheduled events.
 pub(crate) struct VirtualTime {
     loader: LoaderPlan,
     cores: VirtualGate,
-    /// The batch that the training process of each accelerator received last, and how long that took.
-    received: Vec<(u64, u64)>,
+    /// The batch that the training process of each accelerator received last, and the time spent receiving it.
+    last_received: Vec<(u64, u64)>,
     /// Time spent starting the workers of each accelerator since the last batch.
     started_ns: Vec<u64>,
     pub(crate) now_ns: u64,
-    pub(crate) free_at_ns: f64,
+    /// When the storage has served all reads requested so far.
+    pub(crate) storage_free_ns: f64,
     sequence: u64,
-    pub(crate) heap: BinaryHeap<Reverse<(u64, u64, Due)>>,
+    /// Scheduled events by time and sequence number.
+    pub(crate) heap: BinaryHeap<Reverse<(u64, u64, TimedEvent)>>,
+    /// Workers that were woken and have not run since.
     pub(crate) woken: Vec<usize>,
-    workers_each: u32,
+    workers_per_accelerator: u32,
     pub(crate) idle: Vec<bool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Due {
+pub(crate) enum TimedEvent {
     Timer(u32),
     Received(u32),
     Started(u32, u64),
     Operation(usize),
 }
 
-/// A gate in virtual time: it admits a limited number at a time, in the order of arrival.
+/// A gate in virtual time. It admits a limited number of requests at a time, in the order of their arrival.
 pub(crate) struct VirtualGate {
     /// `None` for no limit.
     limit: Option<usize>,
-    free_at_ns: BinaryHeap<Reverse<u64>>,
+    release_times_ns: BinaryHeap<Reverse<u64>>,
 }
 
 impl VirtualGate {
     pub(crate) fn new(limit: Option<u32>) -> Self {
         let limit = limit.map(|limit| limit.max(1) as usize);
-        VirtualGate { limit, free_at_ns: BinaryHeap::new() }
+        VirtualGate { limit, release_times_ns: BinaryHeap::new() }
     }
 
-    /// Returns when an arrival at `now_ns` is admitted. Each admission must be followed by [`VirtualGate::leave`].
-    pub(crate) fn enter(&mut self, now_ns: u64) -> u64 {
-        let is_full = self.limit.is_some_and(|limit| limit <= self.free_at_ns.len());
-        let free_ns = if is_full { self.free_at_ns.pop() } else { None };
+    /// Returns when a request at `now_ns` is admitted. Each call must be followed by [`VirtualGate::release`].
+    pub(crate) fn admit(&mut self, now_ns: u64) -> u64 {
+        let is_full = self.limit.is_some_and(|limit| limit <= self.release_times_ns.len());
+        let free_ns = if is_full { self.release_times_ns.pop() } else { None };
         free_ns.map_or(now_ns, |Reverse(free_ns)| free_ns.max(now_ns))
     }
 
-    /// Frees a place at `at_ns`.
-    pub(crate) fn leave(&mut self, at_ns: u64) {
+    /// Ends an admission at `end_ns`.
+    pub(crate) fn release(&mut self, end_ns: u64) {
         if self.limit.is_some() {
-            self.free_at_ns.push(Reverse(at_ns));
+            self.release_times_ns.push(Reverse(end_ns));
         }
     }
 }
 
 impl VirtualTime {
-    /// Creates the time of `job` on a number of cores; `None` for one core for each worker.
+    /// Creates the virtual time of `job` on `cores` shared cores; `None` for one core per worker.
     pub(crate) fn new(job: &ReadJob, cores: Option<u32>) -> Self {
         let accelerators = job.accelerators() as usize;
         VirtualTime {
             loader: job.plan.loader.clone(),
             cores: VirtualGate::new(cores),
-            received: vec![(u64::MAX, 0); accelerators],
+            last_received: vec![(u64::MAX, 0); accelerators],
             started_ns: vec![0; accelerators],
             now_ns: 0,
-            free_at_ns: 0.0,
+            storage_free_ns: 0.0,
             sequence: 0,
             heap: BinaryHeap::new(),
             woken: Vec::new(),
-            workers_each: job.workers(),
+            workers_per_accelerator: job.workers(),
             idle: vec![true; accelerators * job.workers() as usize],
         }
     }
 
-    /// Occupies a core for `work_ns` from the first time after `ready_ns` that one is free. Returns when the work is done.
+    /// Occupies a core for `work_ns`, from the first time after `ready_ns` at which a core is free. Returns when the work is done.
     pub(crate) fn work_on_core(&mut self, ready_ns: u64, work_ns: u64) -> u64 {
-        let ends_ns = self.cores.enter(ready_ns).saturating_add(work_ns);
-        self.cores.leave(ends_ns);
+        let ends_ns = self.cores.admit(ready_ns).saturating_add(work_ns);
+        self.cores.release(ends_ns);
         ends_ns
     }
 
     /// Schedules an event. Events of the same time occur in the order in which they were scheduled.
-    pub(crate) fn schedule(&mut self, at_ns: u64, event: Due) {
+    pub(crate) fn schedule(&mut self, at_ns: u64, event: TimedEvent) {
         self.sequence += 1;
         self.heap.push(Reverse((at_ns, self.sequence, event)));
     }
 }
 
 impl Effects for VirtualTime {
-    fn wake(&mut self, accelerator: u32, wakes: Wakes) {
-        let first = (accelerator * self.workers_each) as usize;
-        match wakes {
-            Wakes::One(worker) => self.woken.push(first + worker as usize),
+    fn wake(&mut self, accelerator: u32, target: WakeTarget) {
+        let first = (accelerator * self.workers_per_accelerator) as usize;
+        match target {
+            WakeTarget::One(worker) => self.woken.push(first + worker as usize),
             // Reversed, since the worker pushed last runs first: worker 0 comes first.
-            Wakes::Any => self.woken.extend((first..first + self.workers_each as usize).rev()),
+            WakeTarget::Any => {
+                self.woken.extend((first..first + self.workers_per_accelerator as usize).rev())
+            }
         }
     }
 
     fn compute(&mut self, accelerator: u32, _: u64, end_ns: u64) {
-        self.schedule(end_ns, Due::Timer(accelerator));
+        self.schedule(end_ns, TimedEvent::Timer(accelerator));
     }
 
     fn start(&mut self, accelerator: u32, steps: u64) -> bool {
@@ -113,15 +118,15 @@ impl Effects for VirtualTime {
         if work_ns > 0 {
             let ends_ns = self.work_on_core(self.now_ns, work_ns);
             self.started_ns[accelerator as usize] = ends_ns - self.now_ns;
-            self.schedule(ends_ns, Due::Started(accelerator, steps));
+            self.schedule(ends_ns, TimedEvent::Started(accelerator, steps));
         }
         work_ns > 0
     }
 
     fn receive(&mut self, accelerator: u32, batch: u64, bytes: u64) -> Option<[u64; 2]> {
-        let (received_batch, received_ns) = self.received[accelerator as usize];
-        let first = (accelerator * self.workers_each) as usize;
-        let workers_idle = &self.idle[first..first + self.workers_each as usize];
+        let (received_batch, received_ns) = self.last_received[accelerator as usize];
+        let first = (accelerator * self.workers_per_accelerator) as usize;
+        let workers_idle = &self.idle[first..first + self.workers_per_accelerator as usize];
         let active_workers = workers_idle.iter().filter(|is_idle| !**is_idle).count() as u32;
         let times_s = self.loader.receive_s(bytes as f64, active_workers);
         let [work_ns, wait_ns] = times_s.map(|seconds| (seconds * 1e9).round() as u64);
@@ -130,8 +135,8 @@ impl Effects for VirtualTime {
             // If cores are contended, the work takes longer and the wait gets shorter.
             let ends_ns =
                 self.work_on_core(self.now_ns, work_ns).max(self.now_ns.saturating_add(min_ns));
-            self.received[accelerator as usize] = (batch, ends_ns - self.now_ns);
-            self.schedule(ends_ns, Due::Received(accelerator));
+            self.last_received[accelerator as usize] = (batch, ends_ns - self.now_ns);
+            self.schedule(ends_ns, TimedEvent::Received(accelerator));
             return None;
         }
         let receive_ns = if received_batch == batch { received_ns } else { 0 };

@@ -86,7 +86,7 @@ impl GateArguments {
     /// Verdict and doubts of the run that `--fail-on` lists.
     fn seen(&self, bound: Bound, doubts: &[Doubt]) -> Vec<String> {
         let is_listed = |name: &str| self.fail_on.iter().any(|listed| listed == name);
-        let severities = self.fail_on.iter().filter_map(|name| Severity::named(name));
+        let severities = self.fail_on.iter().filter_map(|name| Severity::from_name(name));
         let least = severities.max();
         let is_seen = |doubt: &&Doubt| {
             is_listed(&doubt.name) || Some(doubt.severity) <= least && least.is_some()
@@ -105,7 +105,7 @@ fn names() -> impl Iterator<Item = &'static str> {
     let doubts = doubt::DOUBTS.iter().map(|row| row.kind.name);
     // `invalid` is both a verdict and a severity.
     let verdicts = Bound::ALL.into_iter().map(Bound::name);
-    let verdicts = verdicts.filter(|name| Severity::named(name).is_none());
+    let verdicts = verdicts.filter(|name| Severity::from_name(name).is_none());
     Severity::ALL.into_iter().map(Severity::name).chain(verdicts).chain(doubts)
 }
 

@@ -75,7 +75,7 @@ pub(crate) fn detail<T: Display>(text: impl FnOnce() -> T) {
 /// Prints an error, a warning or another important message on stderr.
 pub(crate) fn say(text: impl Display) {
     let stderr = io::stderr();
-    let text = escape::lines(&text::coloured(&text.to_string(), false)).into_owned();
+    let text = escape::escape_lines(&text::coloured(&text.to_string(), false)).into_owned();
     let text = text::wrapped(&text, terminal_width(&stderr));
     // The work goes on if stderr is closed.
     let _ = writeln!(stderr.lock(), "{text}");
@@ -128,7 +128,7 @@ fn write_line(text: &str) -> Result<(), StdoutError> {
 
 /// Prints text on stdout, with its line breaks unchanged.
 pub(crate) fn print(text: &str) -> Result<(), StdoutError> {
-    write_line(&escape::lines(text))
+    write_line(&escape::escape_lines(text))
 }
 
 /// Prints one JSON object on stdout.
@@ -149,7 +149,7 @@ pub(crate) fn write_or_print(file: Option<&Path>, text: &str, force: bool) -> an
 pub(crate) fn print_page(text: &str) -> Result<(), StdoutError> {
     let stdout = io::stdout();
     let is_coloured = AutoStream::choice(&stdout) != ColorChoice::Never;
-    let text = text::wrapped(&escape::lines(text), terminal_width(&stdout));
+    let text = text::wrapped(&escape::escape_lines(text), terminal_width(&stdout));
     write_line(&text::coloured(&text, is_coloured))
 }
 
@@ -179,7 +179,7 @@ pub(crate) fn print_answered(document: &Document) -> Result<(), StdoutError> {
 }
 
 fn wrapped_to_terminal(text: &str) -> String {
-    text::wrapped(&escape::lines(text), terminal_width(io::stdout()))
+    text::wrapped(&escape::escape_lines(text), terminal_width(io::stdout()))
 }
 
 /// Rows of the terminal on stdout; `None` if stdout is no terminal.

@@ -3,7 +3,7 @@
 //!
 //! The runner passes the command to bash before each run of a row that sets `study.hook.NAME`, with the level as `$1`.
 
-use feedrate_spec::problem::{Place, Problem, Problems};
+use feedrate_spec::problem::{Location, Problem, Problems};
 use std::collections::BTreeMap;
 
 /// Prefix of the key of a factor that is set by a hook.
@@ -25,13 +25,13 @@ pub fn hooks(file: &str, csv: &str) -> Result<BTreeMap<String, String>, Problems
         let Some((name, command)) = parse_line(line) else { continue };
         let known = hooks.entry(name.to_string()).or_insert_with(|| command.to_string());
         if known != command {
-            let place = Place::File { name: file.into(), line: i + 1, column: 1 };
+            let place = Location::File { name: file.into(), line: i + 1, column: 1 };
             problems.push(
                 Problem::error(
                     format!("{HOOK_PREFIX}{name}"),
                     format!("has a second command, `{command}`"),
                 )
-                .at(Some(place))
+                .with_location(Some(place))
                 .hint(format!("keep one of the lines `# hook {name}: …`")),
             );
         }

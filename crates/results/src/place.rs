@@ -73,7 +73,7 @@ pub fn make_run_dir(experiment: &Path, stamp: &str) -> io::Result<PathBuf> {
 /// Reads the JSON result of a command; `None` if the file is missing or cannot be parsed.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     let bytes = read_bounded(path, BYTES_MAX).ok()?;
-    serde_json::from_slice(&escape::json_texts(&bytes)).ok()
+    serde_json::from_slice(&escape::escape_json_texts(&bytes)).ok()
 }
 
 /// Returns `folder` and its entries whose names start with `prefix`.

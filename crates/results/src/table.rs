@@ -4,7 +4,7 @@
 use crate::cells;
 use crate::row::{Row, text};
 use crate::setting::{self, Setting};
-use feedrate_spec::problem::{Place, Problem, Problems};
+use feedrate_spec::problem::{Location, Problem, Problems};
 use std::str::FromStr;
 
 /// Maximum number of processes of a row.
@@ -94,11 +94,11 @@ impl Table {
             byte_order_mark,
         };
         for line in cells::lines(text) {
-            let place = Some(Place::File { name: name.into(), line: line.number, column: 1 });
+            let place = Some(Location::File { name: name.into(), line: line.number, column: 1 });
             let before = problems.0.len();
             let parsed = table.read_line(&line, &mut problems);
             for problem in problems.0.iter_mut().skip(before) {
-                problem.place.clone_from(&place);
+                problem.location.clone_from(&place);
             }
             table.lines.extend(parsed);
         }

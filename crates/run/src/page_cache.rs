@@ -134,7 +134,7 @@ impl PageCache {
             Cache::Cold | Cache::Warm => SAMPLED_FILES_MAX,
         };
         let order = Permutation::new(files, SAMPLE_SEED);
-        let sample = (0..sampled_files.min(files)).map(|i| order.at(i)).collect();
+        let sample = (0..sampled_files.min(files)).map(|i| order.number_at(i)).collect();
         PageCache {
             layout,
             storage,

@@ -197,7 +197,7 @@ impl Probe<'_> {
         }
         let count = stretches.len() as u64;
         let order = Permutation::new(count, SEED);
-        (0..count).map(|number| stretches[order.at(number) as usize]).collect()
+        (0..count).map(|number| stretches[order.number_at(number) as usize]).collect()
     }
 
     /// Runs `work` on all threads until it ends or time is up. `work` takes numbers from `next`, which returns each number below

@@ -200,7 +200,7 @@ impl Execution<'_> {
         let mut sharing = Sharing::begin(plan, dataset, ranks, clock, signals, staging)?;
         let job = ReadJob::new(plan, accelerators.clone(), sharing.storage()?, trusts_plan)?;
         self.record.compute_spins =
-            !job.is_one_training() && training::may_spin(ranks, system::idle_cores());
+            !job.emulates_single_client() && training::may_spin(ranks, system::idle_cores());
         let mut training = self.new_driver(&mut sharing, job, clock)?;
         let mut evaluation = None;
         if plan.evaluation.is_some() {

@@ -4,7 +4,9 @@ use crate::request::Request;
 use crate::resolve::{Resolved, resolve_named};
 use feedrate_run::system;
 use feedrate_spec::escape::bash_word;
-use feedrate_spec::mlperf::{DatasetRequirement, MEMORY_TIMES_MIN, STEPS_PER_EPOCH_MIN, find_rule};
+use feedrate_spec::mlperf::{
+    DATASET_TO_MEMORY_MIN, DatasetRequirement, STEPS_PER_EPOCH_MIN, find_rule,
+};
 use feedrate_spec::plan::Plan;
 use feedrate_spec::workload::overridden_key;
 use schemars::JsonSchema;
@@ -135,7 +137,7 @@ impl Requirement {
             files_for_memory: self.dataset.files_by_memory(),
             binds: self.binds(),
             steps_per_epoch_min: STEPS_PER_EPOCH_MIN,
-            memory_times_min: MEMORY_TIMES_MIN,
+            memory_times_min: DATASET_TO_MEMORY_MIN,
             host_memory_bytes: self.memory_bytes,
             host_memory_is_assumed: self.hosts.memory_bytes.is_none(),
             hosts: self.hosts.count,

@@ -12,11 +12,11 @@ use feedrate_results::load_run;
 use feedrate_results::place::model_name;
 use feedrate_run::{compute, system};
 use feedrate_spec::catalog::Ability;
-use feedrate_spec::escape::shown_path;
+use feedrate_spec::escape::path_text;
 use feedrate_spec::listener::Listener;
 use feedrate_spec::mlperf::{Division, division_for_key};
 use feedrate_spec::plan::{self, Context, Plan, PlanOptions};
-use feedrate_spec::problem::{Place, Problem, ProblemSeverity, Problems};
+use feedrate_spec::problem::{Location, Problem, ProblemSeverity, Problems};
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::workload::{self, Effect, Override, Strictness, Workload, overridden_key};
 use std::path::{Path, PathBuf};
@@ -241,7 +241,7 @@ pub fn find(wanted: &str) -> anyhow::Result<WorkloadSource> {
         return refuse(message, hint);
     }
     if let [newest, ..] = &runs_below(file)[..] {
-        let shown = shown_path(newest);
+        let shown = path_text(newest);
         return refuse(
             format!("`{wanted}` contains runs, but is not a run"),
             format!("name a run; the newest is `{shown}`; `feedrate analyze {wanted}` reads all"),
@@ -279,8 +279,8 @@ pub fn run_folder(wanted: &Path, listener: &dyn Listener) -> PathBuf {
     }
     let count = runs.len();
     let newest = runs.swap_remove(0);
-    let folder = shown_path(wanted);
-    let name = shown_path(&newest);
+    let folder = path_text(wanted);
+    let name = path_text(&newest);
     listener.note(match count {
         1 => format!("the run in `{folder}`: {name}"),
         count => format!("the newest of {count} runs in `{folder}`: {name}"),
@@ -366,7 +366,7 @@ pub fn ineffective_keys_of_user<'w>(
 ) -> impl Iterator<Item = IneffectiveKey> + use<'w> {
     let is_users_file = is_users_file(&request.workload);
     ineffective_keys(workload).filter(move |key| {
-        is_users_file || matches!(workload.place(key.key), Some(Place::Override(_)))
+        is_users_file || matches!(workload.location(key.key), Some(Location::Override(_)))
     })
 }
 

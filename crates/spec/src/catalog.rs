@@ -1,10 +1,10 @@
-//! Descriptions of plug-in members for the planner: names, abilities and sizes. The members themselves live in other crates.
+//! Descriptions of plug-in members for the planner: names, abilities and sizes. Other crates implement the members.
 
 use crate::names;
 use crate::shape::{Compression, Element, Encoding, FileShape};
 
 names! {
-    /// Something that a member can do or needs. The planner compares abilities once, before anything runs.
+    /// A capability or a need of a member. The planner checks abilities before a run.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Ability {
         /// One sample of many can be read without reading the whole file.
@@ -13,7 +13,7 @@ names! {
         KeepsOpen = "keeps_open",
         /// The format checks its content as it reads.
         ChecksContent = "checks_content",
-        /// The storage holds real bytes: what was written comes back.
+        /// The storage holds real bytes: reads return what was written.
         KeepsBytes = "keeps_bytes",
         /// The storage has a page cache that can be evicted and inspected.
         PageCache = "page_cache",
@@ -21,7 +21,7 @@ names! {
         NoDevice = "no_device",
         /// The storage can be written.
         Writable = "writable",
-        /// No files are made or opened.
+        /// No files are created or opened.
         NoFiles = "no_files",
         /// Files are stored in a folder of this machine, where other programs find them.
         InFolder = "in_folder",
@@ -33,30 +33,29 @@ names! {
         Undescribed = "undescribed",
         /// The positions of samples in a file follow from the plan alone, also in files that feedrate did not generate.
         NeedsPlan = "needs_plan",
-        /// A file that was cut off by a few bytes can look complete.
+        /// A file without its last few bytes can look complete.
         LooseEnd = "loose_end",
-        /// All samples of a file take the same number of reads, provided that nothing is compressed or chunked and one read can hold a
-        /// sample.
+        /// All samples of a file take the same number of reads, if nothing is compressed or chunked and one read can hold a sample.
         EvenReads = "even_reads",
-        /// Foreign files can contain embedded files as samples, such as images, which readers decode.
+        /// Samples of foreign files can be embedded files, such as images. Readers decode them.
         HoldsFiles = "holds_files",
         /// A foreign file is read from its start up to the requested sample.
         Sequential = "sequential",
         /// Decoding allocates memory for each sample.
         DecoderAllocates = "decoder_allocates",
-        /// A loader with decode threads decodes samples of this format, by default in its default number of threads.
+        /// Loaders with decode threads decode samples of this format, by default with their default number of threads.
         DecodedByLoader = "decoded_by_loader",
         /// Reading goes through a memory map.
         Mapped = "mapped",
         /// Reads bypass the page cache, in whole blocks.
         BypassesPageCache = "bypasses_page_cache",
-        /// An engine serves samples through a library of their format instead of the bytes of files; a format has such a library.
+        /// Engine: it serves samples through a library of their format, not bytes of files. Format: it has such a library.
         ServesSamples = "serves_samples",
         /// The storage's files can be read by different engines.
         Engines = "engines",
         /// The loader's threads read several files at the same time, and their samples alternate.
         Interleaves = "interleaves",
-        /// The loader shuffles samples in a buffer as they arrive; the order in which they are read stays.
+        /// The loader shuffles samples in a buffer as they arrive; the order of reading does not change.
         ShuffleBuffer = "shuffle_buffer",
         /// The loader decodes in separate threads (`reader.computation_threads`).
         DecodeThreads = "decode_threads",
@@ -66,7 +65,7 @@ names! {
         NeedsDevices = "needs_devices",
         /// Runs are steps of the Slurm job that starts them, and use that job's tasks.
         JobSteps = "job_steps",
-        /// Runs execute on other machines than the one that starts them.
+        /// Runs do not execute on the machine that starts them.
         Elsewhere = "elsewhere",
     }
 }
@@ -76,7 +75,7 @@ names! {
 pub struct Member {
     /// The name users write.
     pub name: &'static str,
-    /// One sentence.
+    /// Summary in one sentence.
     pub summary: &'static str,
     /// Abilities and needs.
     pub abilities: &'static [Ability],
@@ -94,7 +93,7 @@ impl Member {
 pub struct FormatEntry {
     /// Name, summary, abilities.
     pub member: &'static Member,
-    /// Element types that its files can hold; the first replaces any other. Empty if all are supported.
+    /// Element types that its files can hold; the first one replaces unsupported types. Empty if all types are supported.
     pub elements: &'static [Element],
     /// Maximum number of dimensions of a record in DLIO; `None` for any number.
     pub dlio_dims_max: Option<usize>,
@@ -102,20 +101,20 @@ pub struct FormatEntry {
     pub extension: &'static str,
     /// Supported compressions, besides none.
     pub compressions: &'static [Compression],
-    /// Encoding keys that it supports besides `dataset.compression`, such as `dataset.hdf5.chunk_dims`.
+    /// Encoding keys that the format supports besides `dataset.compression`, such as `dataset.hdf5.chunk_dims`.
     pub encoding_keys: &'static [&'static str],
-    /// Bytes on storage of one file of this shape, sidecars included. Exact, except with compression or the ability
-    /// `EstimatedSize`: then an estimate for incompressible content.
+    /// Bytes on storage of one file of this shape, sidecars included. With compression or the ability
+    /// `EstimatedSize`, an estimate for incompressible content; otherwise exact.
     pub file_bytes: fn(&FileShape, &Encoding) -> u64,
     /// Default number of bytes per read; `None` for [`crate::plan::PIECE_BYTES`].
     pub piece_bytes: Option<u64>,
-    /// The reason why files of this shape and encoding cannot be written; `None` if they can.
-    pub unfit: fn(&FileShape, &Encoding) -> Option<Unfit>,
+    /// Returns the setting that prevents writing files of this shape and encoding; `None` if they can be written.
+    pub unsupported_setting: fn(&FileShape, &Encoding) -> Option<UnsupportedSetting>,
 }
 
 /// A setting that a format does not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfit {
+pub struct UnsupportedSetting {
     /// The key, such as `dataset.num_samples_per_file`.
     pub key: &'static str,
     /// A lowercase fragment with the value in backticks, such as "`3` samples in an image".
@@ -125,7 +124,7 @@ pub struct Unfit {
 }
 
 impl FormatEntry {
-    /// A format that supports every shape and no compression, with its name as the files' extension.
+    /// Creates the entry of a format that supports every shape and no compression. Its name is also the files' extension.
     pub const fn new(
         member: &'static Member,
         file_bytes: fn(&FileShape, &Encoding) -> u64,
@@ -139,7 +138,7 @@ impl FormatEntry {
             encoding_keys: &[],
             file_bytes,
             piece_bytes: None,
-            unfit: |_, _| None,
+            unsupported_setting: |_, _| None,
         }
     }
 
@@ -172,37 +171,37 @@ pub struct Catalog {
     pub checkpoints: Vec<&'static Member>,
     /// Loaders.
     pub loaders: Vec<LoaderEntry>,
-    /// Ways to execute steps.
+    /// Members that execute the compute of steps.
     pub computes: Vec<&'static Member>,
 }
 
 impl Catalog {
-    /// The format called `name`.
+    /// Returns the format called `name`.
     pub fn format(&self, name: &str) -> Option<&FormatEntry> {
         self.formats.iter().find(|entry| entry.member.name == name)
     }
 
-    /// The storage called `name`.
+    /// Returns the storage called `name`.
     pub fn storage(&self, name: &str) -> Option<&'static Member> {
         self.storages.iter().copied().find(|member| member.name == name)
     }
 
-    /// The engine called `name`.
+    /// Returns the engine called `name`.
     pub fn engine(&self, name: &str) -> Option<&'static Member> {
         self.engines.iter().copied().find(|member| member.name == name)
     }
 
-    /// The checkpoint format called `name`.
+    /// Returns the checkpoint format called `name`.
     pub fn checkpoint(&self, name: &str) -> Option<&'static Member> {
         self.checkpoints.iter().copied().find(|member| member.name == name)
     }
 
-    /// The compute called `name`.
+    /// Returns the compute called `name`.
     pub fn compute(&self, name: &str) -> Option<&'static Member> {
         self.computes.iter().copied().find(|member| member.name == name)
     }
 
-    /// The loader called `name`.
+    /// Returns the loader called `name`.
     pub fn loader(&self, name: &str) -> Option<&LoaderEntry> {
         self.loaders.iter().find(|entry| entry.member.name == name)
     }

@@ -1,8 +1,8 @@
-//! Escapes untrusted text for display: control characters, line separators and marks of text direction are shown as escapes such as
+//! Escapes untrusted text for display. Control characters, line separators and marks of text direction become escapes such as
 //! `\u{1b}`, so that a text cannot control the terminal, add a line or reverse its direction. U+FDD0 to U+FDDF are escaped too:
 //! these noncharacters are reserved for internal use, and feedrate marks colours with them.
 //!
-//! Text from files is shown without newlines ([`one_line`], [`json_texts`]), so that every line of an output was started by feedrate.
+//! Newlines in text from files are escaped too ([`one_line`], [`escape_json_texts`]), so that a file cannot add lines to an output.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -10,12 +10,12 @@ use std::path::Path;
 
 /// Escapes control characters, newlines included, and internal marks.
 pub fn one_line(text: &str) -> Cow<'_, str> {
-    escaped(text, |c| is_control(c) || MARKS.contains(&c), |c| c.escape_default().to_string())
+    escape_chars(text, |c| is_control(c) || MARKS.contains(&c), |c| c.escape_default().to_string())
 }
 
 /// Escapes control characters except newlines and tabs. Internal marks stay.
-pub fn lines(text: &str) -> Cow<'_, str> {
-    escaped(
+pub fn escape_lines(text: &str) -> Cow<'_, str> {
+    escape_chars(
         text,
         |c| !matches!(c, '\n' | '\t') && is_control(c),
         |c| c.escape_default().to_string(),
@@ -23,41 +23,41 @@ pub fn lines(text: &str) -> Cow<'_, str> {
 }
 
 /// Escapes control characters and internal marks in JSON; the value stays the same.
-pub fn in_json(json: &str) -> Cow<'_, str> {
-    // JSON itself escapes the characters below U+0020, and newlines between its tokens belong to no text.
-    escaped(
+pub fn escape_json(json: &str) -> Cow<'_, str> {
+    // JSON itself escapes characters below U+0020; a raw newline can only be between its tokens.
+    escape_chars(
         json,
         |c| c != '\n' && (is_control(c) || MARKS.contains(&c)),
         |c| format!("\\u{:04x}", u32::from(c)),
     )
 }
 
-/// Replaces control characters and internal marks in the texts of a JSON document by visible escapes.
-pub fn json_texts(json: &[u8]) -> Cow<'_, [u8]> {
+/// Replaces control characters and internal marks in the strings of a JSON document by visible escapes.
+pub fn escape_json_texts(json: &[u8]) -> Cow<'_, [u8]> {
     let mut out = Vec::new();
-    let mut at = 0;
+    let mut position = 0;
     let mut copied = 0;
-    while let Some(next) = json[at..].iter().position(|&byte| matches!(byte, b'\\' | 0xef)) {
-        at += next;
+    while let Some(next) = json[position..].iter().position(|&byte| matches!(byte, b'\\' | 0xef)) {
+        position += next;
         let mut bytes = 2;
-        match &json[at..] {
+        match &json[position..] {
             [b'\\', b'b' | b'f' | b'n' | b'r' | b't', ..]
             | [b'\\', b'u', b'0', b'0', b'0' | b'1', ..]
             | [b'\\', b'u', b'f' | b'F', b'd' | b'D', b'd' | b'D', ..] => {
-                out.extend_from_slice(&json[copied..at]);
+                out.extend_from_slice(&json[copied..position]);
                 out.push(b'\\');
-                copied = at;
+                copied = position;
             }
             [0xef, 0xb7, last @ 0x90..=0x9f, ..] => {
-                out.extend_from_slice(&json[copied..at]);
+                out.extend_from_slice(&json[copied..position]);
                 out.extend_from_slice(format!("\\\\ufdd{:x}", last - 0x90).as_bytes());
-                copied = at + 3;
+                copied = position + 3;
                 bytes = 3;
             }
             [0xef, ..] => bytes = 1,
             _ => {}
         }
-        at = json.len().min(at + bytes);
+        position = json.len().min(position + bytes);
     }
     if out.is_empty() {
         return Cow::Borrowed(json);
@@ -66,7 +66,7 @@ pub fn json_texts(json: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Quotes `text` as one word of bash.
+/// Quotes `text` as one word for bash.
 pub fn bash_word(text: &str) -> String {
     let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:=+,@%".contains(c));
     if is_plain && !text.is_empty() {
@@ -75,13 +75,13 @@ pub fn bash_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// Joins `words` to a command line of bash.
+/// Joins `words` to a command line for bash.
 pub fn bash_command<S: AsRef<str>>(words: &[S]) -> String {
     words.iter().map(|word| bash_word(word.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
 /// Formats `path` so that it can be shown and pasted into bash: a path that is not UTF-8 becomes a quoted word with escapes.
-pub fn shown_path(path: &Path) -> String {
+pub fn path_text(path: &Path) -> String {
     if let Some(text) = path.to_str() {
         return text.to_string();
     }
@@ -100,7 +100,11 @@ fn is_control(c: char) -> bool {
     sets_direction || c.is_control()
 }
 
-fn escaped(text: &str, needs_escape: fn(char) -> bool, escape: fn(char) -> String) -> Cow<'_, str> {
+fn escape_chars(
+    text: &str,
+    needs_escape: fn(char) -> bool,
+    escape: fn(char) -> String,
+) -> Cow<'_, str> {
     let Some(first) = text.find(needs_escape) else { return Cow::Borrowed(text) };
     let mut out = text[..first].to_string();
     for c in text[first..].chars() {
@@ -132,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn terminal_controls_are_shown_as_escapes() {
+    fn terminal_controls_become_escapes() {
         for (text, expected) in [
             ("modèle 1", "modèle 1"),
             ("a\u{1b}[2Jb", "a\\u{1b}[2Jb"),
@@ -141,26 +145,26 @@ mod tests {
             ("a\u{202e}b\u{2066}c\u{2028}d", "a\\u{202e}b\\u{2066}c\\u{2028}d"),
         ] {
             assert_eq!(one_line(text), expected);
-            assert_eq!(lines(text), expected.replace("\\n", "\n").replace("\\t", "\t"));
+            assert_eq!(escape_lines(text), expected.replace("\\n", "\n").replace("\\t", "\t"));
         }
         assert_eq!(one_line("a\u{fdd1}b\u{fdcf}"), "a\\u{fdd1}b\u{fdcf}");
-        assert_eq!(lines("a\u{fdd1}b"), "a\u{fdd1}b", "internal marks stay");
+        assert_eq!(escape_lines("a\u{fdd1}b"), "a\u{fdd1}b", "internal marks stay");
     }
 
     #[test]
-    fn json_stays_the_same_value() {
+    fn escaped_json_has_the_same_value() {
         let text = "a\u{1b}\n\u{7f}\u{9b}\u{202e}\u{fdd4}\"\\";
         let json = serde_json::to_string(text).unwrap();
-        let shown = in_json(&json);
+        let shown = escape_json(&json);
         assert!(!shown.contains(is_control) && !shown.contains('\u{fdd4}'), "{shown}");
         assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), text);
     }
 
     #[test]
-    fn json_texts_lose_only_their_control_characters() {
+    fn only_control_characters_of_json_strings_are_replaced() {
         let check = |text: &str, expected: &str| {
             let json = serde_json::to_vec(&[text, "x"]).unwrap();
-            let read: Vec<String> = serde_json::from_slice(&json_texts(&json)).unwrap();
+            let read: Vec<String> = serde_json::from_slice(&escape_json_texts(&json)).unwrap();
             assert_eq!(read, [expected, "x"]);
         };
         check("plain", "plain");
@@ -170,8 +174,8 @@ mod tests {
             "\\ufdd0a\\ufddf\u{fdcf}\u{fde0}ï\\ufdd1",
         );
         check("\\n \\\\ \" \\\n", "\\n \\\\ \" \\\\n");
-        assert_eq!(&*json_texts(br#"["\u0041\u001F\"#), br#"["\u0041\\u001F\"#);
-        assert_eq!(&*json_texts(br#"["\uFdd4"#), br#"["\\uFdd4"#);
-        assert_eq!(&*json_texts(b"\\n"), b"\\\\n");
+        assert_eq!(&*escape_json_texts(br#"["\u0041\u001F\"#), br#"["\u0041\\u001F\"#);
+        assert_eq!(&*escape_json_texts(br#"["\uFdd4"#), br#"["\\uFdd4"#);
+        assert_eq!(&*escape_json_texts(b"\\n"), b"\\\\n");
     }
 }

@@ -14,7 +14,7 @@ pub enum MessageLevel {
     Important,
 }
 
-/// Text of a progress line as a function of the time since it was first shown. An empty text is not shown.
+/// Text of a progress line as a function of the time since the line was first shown. An empty text hides the line.
 pub type ProgressText = Box<dyn FnMut(Duration) -> String + Send>;
 
 /// A progress line, shown until it is dropped.
@@ -31,7 +31,7 @@ pub trait Listener: Send + Sync {
     /// Shows a progress line. Another thread builds its text.
     fn show_progress(&self, text: ProgressText) -> Box<dyn ProgressLine>;
 
-    /// Whether a progress line is redrawn in place, which makes messages about progress unnecessary.
+    /// Whether progress lines are redrawn in place. Messages about progress are then unnecessary.
     fn redraws_progress(&self) -> bool;
 }
 
@@ -41,7 +41,7 @@ impl dyn Listener + '_ {
         self.message(MessageLevel::Important, &text.to_string());
     }
 
-    /// Reports progress, or a note.
+    /// Reports a note or progress.
     pub fn note(&self, text: impl Display) {
         self.message(MessageLevel::Note, &text.to_string());
     }

@@ -2,7 +2,7 @@
 //! submissions may change. Other crates apply the rules; the numbers are all here.
 
 /// Minimum ratio of the dataset to the memory of all client hosts together.
-pub const MEMORY_TIMES_MIN: u64 = 5;
+pub const DATASET_TO_MEMORY_MIN: u64 = 5;
 
 /// Minimum number of steps per epoch.
 pub const STEPS_PER_EPOCH_MIN: u64 = 500;
@@ -28,7 +28,7 @@ pub const CLOSED_KEYS: [&str; 10] = [
 pub const OPEN_KEYS: [&str; 4] =
     ["framework", "dataset.format", "dataset.num_samples_per_file", "reader.data_loader"];
 
-/// Settings that the official tools (`benchmark.sh` of 1.0, `mlpstorage` of 3.0) set themselves, each with its value if that is fixed.
+/// Settings that the official tools (`benchmark.sh` of 1.0, `mlpstorage` of 3.0) set themselves, with the value if it is fixed.
 const TOOL_SETTINGS: [(&str, Option<&str>); 4] = [
     ("profiling.profiler", Some("none")),
     ("dataset.skip_listing", None),
@@ -43,13 +43,13 @@ pub struct Rule {
     pub model: &'static str,
     /// Minimum AU in percent, without the first step of each block.
     pub au_percent: f64,
-    /// Formats of its files; several if they are read in the same way.
+    /// Formats of the files. Several formats are allowed if they are read in the same way.
     pub formats: &'static [&'static str],
     /// Samples in a file.
     pub samples_per_file: u64,
     /// `record_length_bytes`.
     pub record_bytes: f64,
-    /// The step on each accelerator.
+    /// The training step on each accelerator.
     pub steps: &'static [RuleStep],
 }
 
@@ -104,7 +104,7 @@ pub const RULES: [Rule; 7] = [
     Rule {
         model: "retinanet",
         au_percent: 85.0,
-        // The files are random bytes named `.jpeg`, which are read and not decoded.
+        // Files named `.jpeg` have random bytes, which are not decoded.
         formats: &["jpeg", "raw"],
         samples_per_file: 1,
         record_bytes: 322_957.0,
@@ -142,14 +142,14 @@ const ACCELERATORS: [&str; 5] = ["v100", "a100", "h100", "b200", "mi355"];
 /// Relative difference up to which a configured number counts as equal to the number in the rules.
 const TOLERANCE: f64 = 1e-3;
 
-/// Minimum AU in percent of a workload, whose name begins with the model.
+/// Returns the minimum AU in percent of a workload whose name begins with its model.
 pub fn au_percent(workload: &str) -> Option<f64> {
     let model = words(workload).next()?;
     RULES.iter().find(|rule| rule.model == model).map(|rule| rule.au_percent)
 }
 
-/// Finds the rule of a workload whose name begins with its model, and the step on its accelerator. The accelerator is the one in the
-/// name, else the one with the compute time `compute_s`. `None` if neither is known, since other benchmarks use the same model names.
+/// Finds the rule of a workload whose name begins with its model, and the step on its accelerator. The accelerator is found in the name,
+/// else by the compute time `compute_s`. Without an accelerator returns `None`, since other benchmarks use the same model names.
 pub fn find_rule(
     workload: &str,
     compute_s: Option<f64>,
@@ -173,11 +173,11 @@ pub fn matches_rule(configured: f64, required: f64) -> bool {
 
 /// Whether a published dataset is large enough, given its ratio to the memory of all client hosts.
 pub fn is_large_enough(dataset_to_memory: f64) -> bool {
-    (1.0 - DATASET_ROUNDING) * MEMORY_TIMES_MIN as f64 <= dataset_to_memory
+    (1.0 - DATASET_ROUNDING) * DATASET_TO_MEMORY_MIN as f64 <= dataset_to_memory
 }
 
-/// Steps per epoch of the smallest dataset that the official tools accept. They round the number of files down, so it can have fewer
-/// steps than [`STEPS_PER_EPOCH_MIN`].
+/// Returns the steps per epoch of the smallest dataset that the official tools accept. They round the number of files down, so these
+/// can be fewer than [`STEPS_PER_EPOCH_MIN`].
 pub fn steps_of_smallest_dataset(accelerators: u32, batch_size: u64, samples_per_file: u64) -> u64 {
     let step_samples = u64::from(accelerators).saturating_mul(batch_size).max(1);
     let samples = STEPS_PER_EPOCH_MIN.saturating_mul(step_samples);
@@ -208,30 +208,30 @@ pub struct DatasetRequirement {
 }
 
 impl DatasetRequirement {
-    /// Number of files that hold five times the memory.
+    /// Returns the number of files that hold five times the memory.
     pub fn files_by_memory(self) -> u64 {
-        let bytes = MEMORY_TIMES_MIN as f64 * self.memory_bytes as f64;
+        let bytes = DATASET_TO_MEMORY_MIN as f64 * self.memory_bytes as f64;
         (bytes / (self.samples_per_file as f64 * self.record_bytes)).ceil() as u64
     }
 
-    /// Number of files that suffice for the required steps.
+    /// Returns the number of files that suffice for the required steps.
     pub fn files_by_steps(self) -> u64 {
         let step_samples = u64::from(self.accelerators).saturating_mul(self.batch_size);
         STEPS_PER_EPOCH_MIN.saturating_mul(step_samples).div_ceil(self.samples_per_file.max(1))
     }
 
-    /// The required number of files: the larger of the two.
+    /// Returns the required number of files: the larger of `files_by_memory` and `files_by_steps`.
     pub fn files(self) -> u64 {
         self.files_by_memory().max(self.files_by_steps())
     }
 
-    /// Nominal bytes of `files` files.
+    /// Returns the nominal bytes of `files` files.
     pub fn bytes(self, files: u64) -> f64 {
         files as f64 * self.samples_per_file as f64 * self.record_bytes
     }
 }
 
-/// The division of MLPerf Storage whose submissions may change a setting.
+/// The divisions of MLPerf Storage in which submissions may change a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Division {
     /// Both divisions.
@@ -242,7 +242,7 @@ pub enum Division {
     None,
 }
 
-/// The division that may change DLIO's `key`.
+/// Returns the strictest division that may change DLIO's `key`.
 pub fn division_for_key(key: &str) -> Division {
     let contains_key = |section: &str| {
         let rest = key.strip_prefix(section);
@@ -257,8 +257,8 @@ pub fn division_for_key(key: &str) -> Division {
     }
 }
 
-/// The workload, such as `unet3d_h100`, whose model and accelerator occur in `names`; earlier names take precedence. Without an
-/// accelerator it is the model alone.
+/// Returns the workload whose model and accelerator occur in `names`, such as `unet3d_h100`. Earlier names take precedence. If no
+/// accelerator occurs, returns the model alone.
 pub fn workload_from_names<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
     let mut model = None;
     let mut accelerator = None;
@@ -273,10 +273,10 @@ pub fn workload_from_names<'a>(names: impl Iterator<Item = &'a str>) -> Option<S
             break;
         }
     }
-    Some(join(model?, accelerator))
+    Some(workload_name(model?, accelerator))
 }
 
-/// Completes a workload's name that is only a model by its accelerator, found by the compute time of a step, else in `names`.
+/// Appends the accelerator to a workload name that is only a model. The accelerator is found by the compute time of a step, else in `names`.
 pub fn with_accelerator<'a>(
     workload: &str,
     compute_s: Option<f64>,
@@ -289,20 +289,21 @@ pub fn with_accelerator<'a>(
         .flat_map(words)
         .find_map(|word| ACCELERATORS.iter().copied().find(|known| *known == word));
     let computed = compute_s.and_then(|compute_s| rule.accelerator(compute_s, named));
-    join(rule.model, computed.or(named))
+    workload_name(rule.model, computed.or(named))
 }
 
-/// The workload whose steps compute for `compute_s`; `None` if there are several.
+/// Returns the workload with the compute time `compute_s` per step; `None` if several workloads have it.
 pub fn workload_from_compute(compute_s: f64) -> Option<String> {
     let mut matches = RULES.iter().flat_map(|rule| {
-        rule.accelerator(compute_s, None).map(|accelerator| join(rule.model, Some(accelerator)))
+        rule.accelerator(compute_s, None)
+            .map(|accelerator| workload_name(rule.model, Some(accelerator)))
     });
     let first = matches.next();
     if matches.next().is_none() { first } else { None }
 }
 
 impl Rule {
-    /// The accelerator with this compute time; of several the one called `preferred`, else the first.
+    /// Returns the accelerator with this compute time. If several have it, returns `preferred` or else the first.
     fn accelerator(&self, compute_s: f64, preferred: Option<&str>) -> Option<&'static str> {
         let steps = self.steps.iter().filter(|step| matches_rule(compute_s, step.compute_s));
         let mut accelerators: Vec<&str> = steps.map(|step| step.accelerator).collect();
@@ -311,7 +312,7 @@ impl Rule {
     }
 }
 
-fn join(model: &str, accelerator: Option<&str>) -> String {
+fn workload_name(model: &str, accelerator: Option<&str>) -> String {
     accelerator.map_or_else(|| model.into(), |accelerator| format!("{model}_{accelerator}"))
 }
 
@@ -326,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workloads_are_known_by_names_and_compute() {
+    fn workloads_are_recognised_by_names_and_compute_time() {
         for (names, expected) in [
             (&["run_1", "unet3d-h100"][..], Some("unet3d_h100")),
             (&["run1", "H100", "unet3d"], Some("unet3d_h100")),
@@ -350,9 +351,9 @@ mod tests {
         assert_eq!(au_percent("mine"), None);
     }
 
-    /// 500 steps of 8 × 7 samples in a file each; 3663 files of 146.6 MB are five times 100 GiB.
+    /// 500 steps of 8 × 7 samples need 28,000 files of one sample. Five times 100 GiB are 3663 files of 146.6 MB.
     #[test]
-    fn a_dataset_is_as_large_as_memory_and_steps_require() {
+    fn the_size_of_a_dataset_follows_from_memory_and_steps() {
         let required = DatasetRequirement {
             memory_bytes: 100 << 30,
             accelerators: 8,
@@ -403,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn divisions_may_change_their_keys_and_what_is_below() {
+    fn divisions_may_change_their_keys_and_the_keys_below() {
         for (key, division) in [
             ("reader.read_threads", Division::Closed),
             ("storage.storage_type", Division::Closed),

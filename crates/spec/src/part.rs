@@ -1,12 +1,12 @@
-//! Names of incomplete files: process 4711 writes `train/a.npz` as `train/.a.npz.4711-0.part`. The process number keeps the names of
-//! different processes apart.
+//! Names of incomplete files: process 4711 writes `train/a.npz` as `train/.a.npz.4711-0.part`. With the process number, different
+//! processes never use the same name.
 
 use std::io::{self, ErrorKind};
 
-/// Calls `create` with names for the incomplete file `name` of process `process` until one is free.
+/// Calls `create` with names for the incomplete file `name` of process `process` until a name is free.
 ///
 /// # Errors
-/// Returns the error of `create`, except [`ErrorKind::AlreadyExists`]: then the next name is tried.
+/// Returns the error of `create`. After [`ErrorKind::AlreadyExists`], the next name is tried instead.
 pub fn create_part<T>(
     name: &str,
     process: u32,
@@ -21,7 +21,7 @@ pub fn create_part<T>(
     }
 }
 
-/// The final name of an incomplete file: `a.npz` for `.a.npz.4711-0.part`. `None` for other names.
+/// Returns the final name of an incomplete file: `a.npz` for `.a.npz.4711-0.part`. `None` for other names.
 pub fn final_name(name: &str) -> Option<&str> {
     let (final_name, unique) = name.strip_prefix('.')?.strip_suffix(".part")?.rsplit_once('.')?;
     let (process, number) = unique.split_once('-')?;

@@ -1,11 +1,11 @@
-//! Problems of a workload: the place, the message and the remedy. All problems are collected before any is reported.
+//! Problems of a workload: the location, the message and the remedy. All problems are collected before any is reported.
 
 use crate::escape::one_line;
 use std::fmt;
 
-/// The place where a value was written.
+/// The location where a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// A line and column, both counted from 1, of a named file.
     File {
         /// The file as the user named it.
@@ -19,11 +19,11 @@ pub enum Place {
     Override(String),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::File { name, line, column } => write!(f, "{name}:{line}:{column}"),
-            Place::Override(text) => write!(f, "override `{text}`"),
+            Location::File { name, line, column } => write!(f, "{name}:{line}:{column}"),
+            Location::Override(text) => write!(f, "override `{text}`"),
         }
     }
 }
@@ -37,13 +37,13 @@ pub enum ProblemSeverity {
     Warning,
 }
 
-/// One thing wrong with a workload.
+/// A mistake in a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Whether it stops the command.
+    /// Whether the problem stops the command.
     pub severity: ProblemSeverity,
-    /// The place where the value was written; `None` for a default value, or if several values conflict.
-    pub place: Option<Place>,
+    /// The location of the value; `None` for a default value, or if several values conflict.
+    pub location: Option<Location>,
     /// The dotted key, such as `reader.batch_size`; empty if no single key is at fault.
     pub key: String,
     /// A lowercase fragment, the offending value in backticks.
@@ -53,31 +53,31 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// An error about `key`.
+    /// Creates an error about `key`.
     pub fn error(key: impl Into<String>, message: impl Into<String>) -> Self {
         Problem {
             severity: ProblemSeverity::Error,
-            place: None,
+            location: None,
             key: key.into(),
             message: message.into(),
             hint: None,
         }
     }
 
-    /// An error about a value whose key the caller adds later.
+    /// Creates an error about a value. The caller adds the key later.
     pub fn new(message: impl Into<String>) -> Self {
         Problem::error("", message)
     }
 
-    /// Sets the key, and the place unless one is set already.
+    /// Sets the key, and the location unless one is set already.
     #[must_use]
-    pub fn with_key(mut self, key: &str, place: &Place) -> Self {
+    pub fn with_key(mut self, key: &str, location: &Location) -> Self {
         self.key = key.into();
-        self.place.get_or_insert_with(|| place.clone());
+        self.location.get_or_insert_with(|| location.clone());
         self
     }
 
-    /// A warning about `key`.
+    /// Creates a warning about `key`.
     pub fn warning(key: impl Into<String>, message: impl Into<String>) -> Self {
         Problem { severity: ProblemSeverity::Warning, ..Problem::error(key, message) }
     }
@@ -89,10 +89,10 @@ impl Problem {
         self
     }
 
-    /// Sets the place.
+    /// Sets the location.
     #[must_use]
-    pub fn at(mut self, place: Option<Place>) -> Self {
-        self.place = place;
+    pub fn with_location(mut self, location: Option<Location>) -> Self {
+        self.location = location;
         self
     }
 }
@@ -104,8 +104,8 @@ impl fmt::Display for Problem {
             ProblemSeverity::Warning => "warning",
         };
         write!(f, "{severity}: ")?;
-        if let Some(place) = &self.place {
-            write!(f, "{}: ", one_line(&place.to_string()))?;
+        if let Some(location) = &self.location {
+            write!(f, "{}: ", one_line(&location.to_string()))?;
         }
         if !self.key.is_empty() {
             write!(f, "{}: ", one_line(&self.key))?;
@@ -118,7 +118,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// All problems found, in the order they were found.
+/// All problems, in the order in which they were found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Problems(pub Vec<Problem>);
 
@@ -128,7 +128,7 @@ impl Problems {
         self.0.push(problem);
     }
 
-    /// Returns the value, or adds its problem and returns `None`.
+    /// Returns the value of `result`, or adds its problem and returns `None`.
     pub fn ok_or_push<T>(&mut self, result: Result<T, Problem>) -> Option<T> {
         result.map_err(|problem| self.push(problem)).ok()
     }

@@ -13,12 +13,12 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal with a remedy.
+    /// Creates a refusal with a remedy.
     pub fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Refusal { message: message.into(), hint: Some(hint.into()) }
     }
 
-    /// A refusal without a remedy.
+    /// Creates a refusal without a remedy.
     pub fn without_hint(message: impl Into<String>) -> Self {
         Refusal { message: message.into(), hint: None }
     }
@@ -51,7 +51,7 @@ pub fn refuse<T, E: From<Refusal>>(
 /// Maximum number of names in a hint.
 const HINT_NAMES_MAX: usize = 10;
 
-/// Joins names as "`a`, `b` or `c`"; `None` without names.
+/// Joins names as "`a`, `b` or `c`"; `None` if there are no names.
 pub fn alternatives(names: &[&str]) -> Option<String> {
     let quoted: Vec<String> =
         names.iter().take(HINT_NAMES_MAX).map(|name| format!("`{name}`")).collect();

@@ -1,4 +1,4 @@
-//! Element types, dimensions, encoding and the shape of one file. Plain values without I/O.
+//! Element types, dimensions, encoding and the shape of a file. They are plain values without I/O.
 
 use crate::names;
 use serde::{Deserialize, Serialize};
@@ -28,12 +28,12 @@ names! {
 }
 
 impl Element {
-    /// Bytes of one element, which is the last digit of numpy's `descr`.
+    /// Returns the bytes of one element: the last digit of numpy's `descr`.
     pub fn bytes(self) -> u64 {
         u64::from(self.npy_descr().as_bytes()[2] - b'0')
     }
 
-    /// The `descr` of an npy header, little-endian.
+    /// Returns the `descr` of an npy header, little-endian.
     pub fn npy_descr(self) -> &'static str {
         match self {
             Element::Uint8 => "|u1",
@@ -52,7 +52,7 @@ impl Element {
 }
 
 names! {
-    /// Element type of a model's or optimizer's state, by the names that workloads use.
+    /// Element type of the state of a model or an optimizer, by its name in workloads.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum StateType {
@@ -72,7 +72,7 @@ names! {
 }
 
 impl StateType {
-    /// Bytes of one element.
+    /// Returns the bytes of one element.
     pub fn bytes(self) -> u64 {
         match self {
             StateType::Int8 | StateType::Uint8 => 1,
@@ -98,14 +98,14 @@ impl Dims {
         Some(Dims { count: extents.len(), extents: all })
     }
 
-    /// The extents, outermost first.
+    /// Returns the extents, outermost first.
     pub fn as_slice(&self) -> &[u64] {
         &self.extents[..self.count]
     }
 
-    /// Number of elements in a sample; saturates instead of overflowing.
+    /// Returns the number of elements in a sample; saturates instead of overflowing.
     pub fn elements(&self) -> u64 {
-        self.as_slice().iter().fold(1, |product: u64, &d| product.saturating_mul(d))
+        self.as_slice().iter().fold(1, |product: u64, &extent| product.saturating_mul(extent))
     }
 }
 
@@ -121,22 +121,22 @@ pub struct FileShape {
 }
 
 impl FileShape {
-    /// Payload bytes of one sample.
+    /// Returns the payload bytes of one sample.
     pub fn sample_bytes(&self) -> u64 {
         self.dims.elements().saturating_mul(self.element.bytes())
     }
 
-    /// Payload bytes of the file, without headers.
+    /// Returns the payload bytes of the file, without headers.
     pub fn payload_bytes(&self) -> u64 {
         self.sample_bytes().saturating_mul(self.samples)
     }
 }
 
 names! {
-    /// Compression inside a file, by DLIO's names. Each format lists those it supports.
+    /// Compression inside a file, by DLIO's names. Each format lists the compressions that it supports.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
-    #[expect(missing_docs, reason = "the names are those of the methods")]
+    #[expect(missing_docs, reason = "the names are well-known methods")]
     pub enum Compression {
         #[default]
         None = "none",
@@ -151,14 +151,13 @@ names! {
 /// Redundancy of a dataset's content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Redundancy {
-    /// Share of the bytes that are zeros, spread in short runs: compression saves about as much.
+    /// Share of the bytes that are zeros, spread in short runs. Compression saves about this share.
     pub compressible_percent: u32,
-    /// Share of the content that occurs elsewhere in the dataset too: deduplication saves about as much.
+    /// Share of the content that occurs repeatedly in the dataset. Deduplication saves about this share.
     pub duplicate_percent: u32,
 }
 
-/// Settings for writing samples into files, besides their shape; the same for the whole dataset. Each format uses the fields that
-/// concern it.
+/// Settings for writing samples into files, in addition to the shape. They apply to the whole dataset; each format uses some of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Encoding {
     /// Compression inside the file.
@@ -193,18 +192,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_found_again() {
+    fn members_are_found_by_their_names() {
         for element in Element::ALL {
-            assert_eq!(Element::named(element.name()), Some(element));
+            assert_eq!(Element::from_name(element.name()), Some(element));
         }
         for compression in Compression::ALL {
-            assert_eq!(Compression::named(compression.name()), Some(compression));
+            assert_eq!(Compression::from_name(compression.name()), Some(compression));
         }
         for element in StateType::ALL {
-            assert_eq!(StateType::named(element.name()), Some(element));
+            assert_eq!(StateType::from_name(element.name()), Some(element));
         }
-        assert_eq!(Element::named("Uint8"), None);
-        assert_eq!(Compression::named(""), None);
+        assert_eq!(Element::from_name("Uint8"), None);
+        assert_eq!(Compression::from_name(""), None);
     }
 
     #[test]

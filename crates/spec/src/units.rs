@@ -1,4 +1,4 @@
-//! Formats and parses quantities. MB is 10⁶ bytes, MiB is 2²⁰ bytes; the locale has no influence.
+//! Formats and parses quantities, independently of the locale. MB is 10⁶ bytes, MiB is 2²⁰ bytes.
 
 /// Bytes in a MiB, which DLIO calls MB.
 pub const MIB: f64 = (1u64 << 20) as f64;
@@ -9,38 +9,38 @@ const DECIMAL: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
 const BINARY: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
 /// Rounds away floating-point noise: 55 instead of 55.00000000000001.
-pub fn rounded(number: f64) -> f64 {
+pub fn round_noise(number: f64) -> f64 {
     (number * 1e9).round() / 1e9
 }
 
-/// `146.6 MB`: powers of 1000, at most four digits.
+/// Formats bytes as `146.6 MB`: powers of 1000, at most four digits.
 pub fn bytes(bytes: u64) -> String {
-    scaled(bytes as f64, 1000.0, &DECIMAL)
+    with_prefix(bytes as f64, 1000.0, &DECIMAL)
 }
 
-/// `139.8 MiB`: powers of 1024.
+/// Formats bytes as `139.8 MiB`: powers of 1024.
 pub fn bytes_binary(bytes: u64) -> String {
-    scaled(bytes as f64, 1024.0, &BINARY)
+    with_prefix(bytes as f64, 1024.0, &BINARY)
 }
 
-/// `400 MB/s`.
+/// Formats a rate as `400 MB/s`.
 pub fn bytes_per_second(rate: f64) -> String {
-    format!("{}/s", scaled(rate, 1000.0, &DECIMAL))
+    format!("{}/s", with_prefix(rate, 1000.0, &DECIMAL))
 }
 
-/// `727 MB/s`, `1.23 GB/s`: three digits, for sentences.
+/// Formats a rate for sentences, with three digits: `727 MB/s`, `1.23 GB/s`.
 pub fn bytes_per_second_rounded(rate: f64) -> String {
-    let (scaled, power) = reduced(rate, 1000.0, 0.5);
+    let (scaled, power) = divide_by_base(rate, 1000.0, 0.5);
     let number = if power == 0 { format!("{scaled:.0}") } else { three_digits(scaled) };
     format!("{number} {}/s", DECIMAL[power])
 }
 
-/// `139.8 MiB/s`.
+/// Formats a rate as `139.8 MiB/s`.
 pub fn bytes_per_second_binary(rate: f64) -> String {
-    format!("{}/s", scaled(rate, 1024.0, &BINARY))
+    format!("{}/s", with_prefix(rate, 1024.0, &BINARY))
 }
 
-/// `12.3 samples/s`: a rate of the things that `noun` names.
+/// Formats a rate as `12.3 samples/s`, with the unit `noun`.
 pub fn per_second(rate: f64, noun: &str) -> String {
     let number = if rate.abs() >= 1e4 && rate.abs() < 1e18 {
         count(rate.round() as u64)
@@ -50,7 +50,7 @@ pub fn per_second(rate: f64, noun: &str) -> String {
     format!("{number} {noun}/s")
 }
 
-/// `1.25 s`, `340 ms`, `12 µs`, `3 min 20 s`, `2 h 5 min`.
+/// Formats a duration: `1.25 s`, `340 ms`, `12 µs`, `3 min 20 s`, `2 h 5 min`.
 pub fn seconds(seconds: f64) -> String {
     if !seconds.is_finite() {
         return seconds.to_string();
@@ -76,7 +76,7 @@ pub fn seconds(seconds: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
-/// `1,234,567`.
+/// Formats a number as `1,234,567`.
 pub fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -89,7 +89,7 @@ pub fn count(count: u64) -> String {
     text
 }
 
-/// `1 batch`, `12 batches`, `2 processes`.
+/// Formats a number with its noun: `1 batch`, `12 batches`, `2 processes`.
 pub fn counted(number: u64, noun: &str) -> String {
     let plural = match number {
         1 => "",
@@ -99,14 +99,14 @@ pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{plural}", count(number))
 }
 
-/// Parses a number of bytes, not negative: `8MiB`, `1.5 GB`, `4096`, `64k`.
+/// Parses a non-negative number of bytes: `8MiB`, `1.5 GB`, `4096`, `64k`.
 pub fn parse_bytes(text: &str) -> Option<f64> {
     let size = text.trim();
-    let unit_at = size
+    let unit_start = size
         .char_indices()
-        .find(|&(at, c)| c.is_ascii_alphabetic() && !is_exponent(size, at) || c == ' ')
-        .map_or(size.len(), |(at, _)| at);
-    let (number, unit) = size.split_at(unit_at);
+        .find(|&(index, c)| c.is_ascii_alphabetic() && !is_exponent(size, index) || c == ' ')
+        .map_or(size.len(), |(index, _)| index);
+    let (number, unit) = size.split_at(unit_start);
     let is_number =
         !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit() || b"_.eE+-".contains(&b));
     let value: f64 = if is_number { number.replace('_', "").parse().ok()? } else { return None };
@@ -114,20 +114,20 @@ pub fn parse_bytes(text: &str) -> Option<f64> {
     Some(value * unit_bytes).filter(|bytes| bytes.is_finite() && *bytes >= 0.0)
 }
 
-/// Parses bytes per second, not negative: `500MB/s`, `1.5 GiB/s`, `400e6`.
+/// Parses a non-negative number of bytes per second: `500MB/s`, `1.5 GiB/s`, `400e6`.
 pub fn parse_bytes_per_second(text: &str) -> Option<f64> {
     let rate = text.trim();
     parse_bytes(rate.strip_suffix("/s").unwrap_or(rate))
 }
 
-/// Whether the letter at `at` is the `e` of `4e6`.
-fn is_exponent(text: &str, at: usize) -> bool {
-    let rest = &text.as_bytes()[at..];
+/// Whether the letter at `index` is the exponent mark of a number, as in `4e6`.
+fn is_exponent(text: &str, index: usize) -> bool {
+    let rest = &text.as_bytes()[index..];
     let digits = if matches!(rest.get(1), Some(b'+' | b'-')) { rest.get(2) } else { rest.get(1) };
-    at > 0 && matches!(rest[0], b'e' | b'E') && digits.is_some_and(u8::is_ascii_digit)
+    index > 0 && matches!(rest[0], b'e' | b'E') && digits.is_some_and(u8::is_ascii_digit)
 }
 
-/// Bytes in a unit such as `MiB`, `kB` or `G`.
+/// Returns the bytes in a unit such as `MiB`, `kB` or `G`.
 fn unit_bytes(unit: &str) -> Option<f64> {
     let short = unit.strip_suffix('B').unwrap_or(unit);
     let (letter, base) = match short.strip_suffix('i') {
@@ -143,28 +143,29 @@ fn unit_bytes(unit: &str) -> Option<f64> {
     Some(base.powi(power as i32))
 }
 
-fn scaled(value: f64, base: f64, names: &[&str; 7]) -> String {
+/// Formats `value` with the unit prefix that keeps it below `base`.
+fn with_prefix(value: f64, base: f64, names: &[&str; 7]) -> String {
     if !value.is_finite() {
         return value.to_string();
     }
-    let (scaled, power) = reduced(value, base, 0.05);
+    let (scaled, power) = divide_by_base(value, base, 0.05);
     let number = if power == 0 { format!("{scaled:.0}") } else { format!("{scaled:.1}") };
     format!("{} {}", number.strip_suffix(".0").unwrap_or(&number), names[power])
 }
 
-/// Divides `value` by `base` until its printed form is below `base`. Printing may add up to `slack` by rounding.
+/// Divides `value` by `base` until its printed form is below `base`. Rounding for print may add up to `rounding`.
 /// Returns the quotient and the number of divisions.
-fn reduced(value: f64, base: f64, slack: f64) -> (f64, usize) {
+fn divide_by_base(value: f64, base: f64, rounding: f64) -> (f64, usize) {
     let mut scaled = value;
     let mut power = 0;
-    while scaled.abs() >= base - slack && scaled.is_finite() && power + 1 < DECIMAL.len() {
+    while scaled.abs() >= base - rounding && scaled.is_finite() && power + 1 < DECIMAL.len() {
         scaled /= base;
         power += 1;
     }
     (scaled, power)
 }
 
-/// Three significant digits below 1000, trailing zeros cut off.
+/// Formats with three significant digits below 1000, without trailing zeros.
 fn three_digits(value: f64) -> String {
     if !value.is_finite() {
         return value.to_string();
@@ -188,10 +189,10 @@ mod tests {
     #[test]
     fn floating_point_noise_is_rounded_away() {
         for percent in [7.0, 29.0, 55.0, 57.0, 90.1] {
-            assert_eq!(rounded(percent / 100.0 * 100.0), percent);
+            assert_eq!(round_noise(percent / 100.0 * 100.0), percent);
         }
         assert_eq!(
-            [0.07, 0.29, 0.55, 0.57].map(|share| rounded(share * 100.0)),
+            [0.07, 0.29, 0.55, 0.57].map(|share| round_noise(share * 100.0)),
             [7.0, 29.0, 55.0, 57.0]
         );
     }
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_name_their_unit() {
+    fn rates_have_a_unit() {
         assert_eq!(bytes_per_second(400e6), "400 MB/s");
         assert_eq!(bytes_per_second(0.4), "0 B/s");
         assert_eq!(bytes_per_second_binary(146_600_628.0), "139.8 MiB/s");
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_choose_their_unit() {
+    fn durations_have_a_suitable_unit() {
         for (value, expected) in [
             (0.0, "0 s"),
             (1.25, "1.25 s"),
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_read() {
+    fn sizes_are_parsed() {
         for (text, expected) in [
             ("4096", Some(4096.0)),
             ("8MiB", Some(8_388_608.0)),

@@ -1,6 +1,6 @@
-//! A case of the campaign: its folder, its random numbers, the programs that it starts, and files of users that must stay unchanged.
+//! A case of the campaign: its folder, its random numbers, the programs that it starts, and the files of users, which must not change.
 
-use super::child::{DONE_WITHIN, Ended, Running, STOPS_WITHIN, processes_in};
+use super::child::{FinishedProgram, RunningProgram, STOP_TIMEOUT, WORK_TIMEOUT, processes_in};
 use super::random::Random;
 use super::user_files::UserFiles;
 use anyhow::{Context, Result, ensure};
@@ -13,15 +13,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The YAML of a workload with `files` files of `bytes` bytes, read in batches of `batch`. `more` continues the section of the reader.
-pub(super) fn workload(files: u32, bytes: u32, batch: u32, more: &str) -> String {
+/// Returns the YAML of a workload with `files` files of `bytes` bytes, read in batches of `batch`. `more_yaml` continues the section of the
+/// reader.
+pub(super) fn workload(files: u32, bytes: u32, batch: u32, more_yaml: &str) -> String {
     format!(
         "model:\n  name: tiny\nframework: pytorch\ndataset:\n  data_folder: data\n  format: npz\n  num_files_train: {files}\n  \
-         record_length_bytes: {bytes}\nreader:\n  data_loader: pytorch\n  batch_size: {batch}\n{more}"
+         record_length_bytes: {bytes}\nreader:\n  data_loader: pytorch\n  batch_size: {batch}\n{more_yaml}"
     )
 }
 
-/// A case. Its folder is removed after success, and kept after a failure.
+/// A case. Its folder is removed after success and kept after a failure.
 pub(super) struct Case<'a> {
     pub(super) seed: u64,
     pub(super) random: Random,
@@ -34,8 +35,8 @@ pub(super) struct Case<'a> {
 
 impl<'a> Case<'a> {
     pub(super) fn new(seed: u64, folder: PathBuf, programs: &'a Path) -> Result<Self> {
-        for part in ["here", "output"] {
-            fs::create_dir_all(folder.join(part))?;
+        for subfolder in ["here", "output"] {
+            fs::create_dir_all(folder.join(subfolder))?;
         }
         Ok(Case {
             seed,
@@ -48,7 +49,7 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// A path in the working folder of the programs.
+    /// Returns a path in the working folder of the programs.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.join("here").join(name)
     }
@@ -65,7 +66,7 @@ impl<'a> Case<'a> {
         self.user_files.create(&path, &mut self.random)
     }
 
-    /// Path of one of our programs.
+    /// Returns the path of a program of feedrate.
     pub(super) fn program(&self, name: &str) -> PathBuf {
         self.programs.join(name)
     }
@@ -75,24 +76,24 @@ impl<'a> Case<'a> {
         &self,
         program: impl AsRef<OsStr>,
         arguments: &[S],
-    ) -> Result<Running> {
+    ) -> Result<RunningProgram> {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(self.path("")).env("NO_COLOR", "1");
         command.env("FEEDRATE_LOOK_S", "0");
-        // Results are written there if their folder has no space.
+        // Programs write results there if the folder of results has no space.
         command.env("TMPDIR", self.folder.join("output"));
         let number = self.outputs.fetch_add(1, Ordering::Relaxed);
-        Running::start(command, self.folder.join(format!("output/{number}")))
+        RunningProgram::start(command, self.folder.join(format!("output/{number}")))
     }
 
     /// Starts `dlio_benchmark` with the workload in `conf/workload/tiny.yaml`.
-    pub(super) fn start_dlio(&self, more: &[&str]) -> Result<Running> {
+    pub(super) fn start_dlio(&self, more: &[&str]) -> Result<RunningProgram> {
         let words = [&["--config-dir", "conf", "workload=tiny"], more].concat();
         self.start(self.program("dlio_benchmark"), &words)
     }
 
     /// Starts `dlio_benchmark` to only generate the dataset.
-    pub(super) fn start_dlio_generation(&self, run_dir: &str) -> Result<Running> {
+    pub(super) fn start_dlio_generation(&self, run_dir: &str) -> Result<RunningProgram> {
         self.start_dlio(&[
             "++workload.workflow.generate_data=True",
             "++workload.workflow.train=False",
@@ -100,12 +101,12 @@ impl<'a> Case<'a> {
         ])
     }
 
-    pub(super) fn start_feedrate(&self, arguments: &[&str]) -> Result<Running> {
+    pub(super) fn start_feedrate(&self, arguments: &[&str]) -> Result<RunningProgram> {
         self.start(self.program("feedrate"), arguments)
     }
 
     /// Runs `feedrate` to its end.
-    pub(super) fn feedrate(&self, arguments: &[&str]) -> Result<Ended> {
+    pub(super) fn feedrate(&self, arguments: &[&str]) -> Result<FinishedProgram> {
         self.start_feedrate(arguments)?.wait()
     }
 
@@ -115,7 +116,7 @@ impl<'a> Case<'a> {
         sleep(Duration::from_micros(us));
     }
 
-    /// All files below a folder, sorted.
+    /// Returns all files below a folder, sorted.
     pub(super) fn files(&self, folder: &str) -> Vec<PathBuf> {
         let mut found = files_below(&self.path(folder));
         found.sort();
@@ -136,22 +137,22 @@ impl<'a> Case<'a> {
         mount(&["-o", "remount,size=64m"], &self.path(name))
     }
 
-    /// Checks the end of a case: files of users are unchanged, no process is left, and complete results have no incomplete files.
+    /// Checks the end of a case: files of users are unchanged, no process still runs, and there are no incomplete files in complete results.
     pub(super) fn check_clean(&self) -> Result<()> {
         self.user_files.check_unchanged()?;
         let start = Instant::now();
         loop {
-            let left = processes_in(&self.path(""));
-            if left.is_empty() {
+            let running = processes_in(&self.path(""));
+            if running.is_empty() {
                 break;
             }
-            ensure!(start.elapsed() < STOPS_WITHIN, "left running: {}", left.join("; "));
+            ensure!(start.elapsed() < STOP_TIMEOUT, "left running: {}", running.join("; "));
             sleep(Duration::from_millis(20));
         }
         for path in self.files("") {
             let is_part = path.extension().is_some_and(|extension| extension == "part");
             let is_leftover =
-                is_part && !self.user_files.has(&path) && !belongs_to_something_incomplete(&path);
+                is_part && !self.user_files.has(&path) && !is_outside_complete_results(&path);
             ensure!(!is_leftover, "left behind: {}", path.display());
         }
         Ok(())
@@ -166,8 +167,8 @@ impl Drop for Case<'_> {
     }
 }
 
-/// Whether a file is not part of a complete dataset, checkpoint or run.
-fn belongs_to_something_incomplete(path: &Path) -> bool {
+/// Whether a file is outside all complete datasets, checkpoints and runs.
+fn is_outside_complete_results(path: &Path) -> bool {
     let mut parents = path.ancestors().skip(1).take(2);
     path.to_string_lossy().contains("/incomplete/")
         || !parents.any(|folder| {
@@ -185,7 +186,7 @@ pub(super) fn is_complete_checkpoint(folder: &Path) -> bool {
     files.is_some_and(|files| files.values().all(Value::is_object))
 }
 
-/// Path of the manifest of the checkpoint in `folder`, which is beside it.
+/// Returns the path of the manifest of the checkpoint in `folder`. The manifest is beside the folder.
 pub(super) fn checkpoint_manifest(folder: &Path) -> PathBuf {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     folder.with_file_name(format!(".{name}.manifest.json"))
@@ -196,27 +197,27 @@ pub(super) fn make_pipe(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks that a record is complete and that DLIO's files beside it have the same number of epochs. Returns that number.
-pub(super) fn complete_epochs(run_dir: &Path, record: &Value) -> Result<usize> {
-    let place = run_dir.display();
-    ensure!(record["complete"] == true, "torn: the record in {place}");
+/// Checks that a record is complete and that DLIO's files in its folder have the same number of epochs. Returns this number.
+pub(super) fn check_complete_epochs(run_dir: &Path, record: &Value) -> Result<usize> {
+    let folder = run_dir.display();
+    ensure!(record["complete"] == true, "torn: the record in {folder}");
     let epochs = record["epochs"].as_array().context("a record has epochs")?.len();
     let stats = json(&run_dir.join("0_per_epoch_stats.json"))?;
     let dlio_epochs = stats.as_object().context("statistics have epochs")?.len();
     ensure!(
         dlio_epochs == epochs,
-        "torn: {place} has {epochs} epochs, and DLIO's statistics {dlio_epochs}"
+        "torn: {folder} has {epochs} epochs, and DLIO's statistics {dlio_epochs}"
     );
     let summary = json(&run_dir.join("summary.json"))?;
-    ensure!(summary["metric"].is_object(), "torn: the summary in {place}");
+    ensure!(summary["metric"].is_object(), "torn: the summary in {folder}");
     Ok(epochs)
 }
 
-/// Waits until `is_reached` returns true. `event` names it in the error after a timeout.
+/// Waits until `is_reached` returns true. After a timeout, the error contains `event`.
 pub(super) fn wait_until(event: &str, mut is_reached: impl FnMut() -> bool) -> Result<()> {
     let start = Instant::now();
     while !is_reached() {
-        ensure!(start.elapsed() < DONE_WITHIN, "never reached: {event}");
+        ensure!(start.elapsed() < WORK_TIMEOUT, "never reached: {event}");
         sleep(Duration::from_millis(1));
     }
     Ok(())
@@ -228,7 +229,7 @@ fn mount(arguments: &[&str], folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// All files below a folder. Links are not followed.
+/// Returns all files below a folder. Links are not followed.
 pub(super) fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

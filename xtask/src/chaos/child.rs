@@ -1,4 +1,4 @@
-//! A supervised program: it must end in time, without a panic, and within a memory limit.
+//! A supervised program. It must end in time, without a panic, and within a memory limit.
 
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, kill_process_group, prlimit};
@@ -10,39 +10,39 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Maximum time for a program to end after a signal to stop.
-pub(super) const STOPS_WITHIN: Duration = Duration::from_secs(15);
-/// Maximum time for any other work, also on a busy machine.
-pub(super) const DONE_WITHIN: Duration = Duration::from_secs(120);
-/// Memory limit of a process, which aborts if it allocates more.
+pub(super) const STOP_TIMEOUT: Duration = Duration::from_secs(15);
+/// Maximum time for any other work. It is long enough for a busy machine.
+pub(super) const WORK_TIMEOUT: Duration = Duration::from_secs(120);
+/// Memory limit of a process. A process that exceeds it aborts.
 const MEMORY_BYTES: u64 = 1 << 30;
 
 /// A running program. It is killed with its process group when dropped.
-pub(super) struct Running {
+pub(super) struct RunningProgram {
     child: Child,
-    line: String,
+    command_line: String,
     output: PathBuf,
-    ended: bool,
+    is_finished: bool,
 }
 
 /// A program that ended.
-pub(super) struct Ended {
-    pub(super) line: String,
+pub(super) struct FinishedProgram {
+    pub(super) command_line: String,
     /// Exit code, or 128 plus the number of the signal that ended it.
     pub(super) code: i32,
     pub(super) stdout: String,
     pub(super) stderr: String,
 }
 
-impl Running {
+impl RunningProgram {
     /// Starts `command`. Its output goes to the files `output` with the extensions `stdout` and `stderr`.
     pub(super) fn start(mut command: Command, output: PathBuf) -> Result<Self> {
         use std::os::unix::process::CommandExt;
-        let line = line(&command);
+        let command_line = command_text(&command);
         let file = |ending| File::create(output.with_extension(ending));
         command.stdin(Stdio::null()).stdout(file("stdout")?).stderr(file("stderr")?);
         let spawned = command.process_group(0).spawn();
-        let child = spawned.with_context(|| format!("cannot start `{line}`"))?;
-        let running = Running { child, line, output, ended: false };
+        let child = spawned.with_context(|| format!("cannot start `{command_line}`"))?;
+        let running = RunningProgram { child, command_line, output, is_finished: false };
         let limit = Rlimit { current: Some(MEMORY_BYTES), maximum: Some(MEMORY_BYTES) };
         // This fails if the program has already ended.
         let _ = prlimit(Some(running.pid()), Resource::Data, limit);
@@ -58,11 +58,11 @@ impl Running {
         let _ = kill_process(self.pid(), signal);
     }
 
-    pub(super) fn is_over(&mut self) -> bool {
+    pub(super) fn has_ended(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(Some(_)))
     }
 
-    /// Whether the program, or a process that it started, has opened this pipe or waits for its other end.
+    /// Whether the program, or a process that it started, has opened this pipe or waits for another process to open it.
     pub(super) fn has_reached_pipe(&self, pipe: &Path) -> bool {
         let started = descendants(self.pid()).into_iter().map(|(pid, _)| pid);
         started.chain([self.pid()]).any(|pid| {
@@ -73,35 +73,35 @@ impl Running {
         })
     }
 
-    /// Output on stderr so far.
+    /// Returns the output on stderr so far.
     pub(super) fn stderr(&self) -> String {
-        text(&self.output, "stderr")
+        read_output(&self.output, "stderr")
     }
 
-    /// Waits for the end of the program's work.
-    pub(super) fn wait(self) -> Result<Ended> {
-        self.wait_for(DONE_WITHIN)
+    /// Waits for the end of the program, up to the time limit for work.
+    pub(super) fn wait(self) -> Result<FinishedProgram> {
+        self.wait_for(WORK_TIMEOUT)
     }
 
     /// Waits for the end of the program, and checks that it did not panic or crash.
-    pub(super) fn wait_for(mut self, limit: Duration) -> Result<Ended> {
+    pub(super) fn wait_for(mut self, limit: Duration) -> Result<FinishedProgram> {
         let start = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait()? {
                 break status;
             }
             if limit < start.elapsed() {
-                let waits = wait_channels(self.pid());
-                bail!("hangs for {} s: `{}`{waits}", limit.as_secs(), self.line);
+                let wait_channels = wait_channels(self.pid());
+                bail!("hangs for {} s: `{}`{wait_channels}", limit.as_secs(), self.command_line);
             }
             sleep(Duration::from_millis(2));
         };
-        self.ended = true;
-        let ended = Ended {
-            line: std::mem::take(&mut self.line),
-            code: code(status),
-            stdout: text(&self.output, "stdout"),
-            stderr: text(&self.output, "stderr"),
+        self.is_finished = true;
+        let ended = FinishedProgram {
+            command_line: std::mem::take(&mut self.command_line),
+            code: exit_code(status),
+            stdout: read_output(&self.output, "stdout"),
+            stderr: read_output(&self.output, "stderr"),
         };
         let crash_messages = [
             "panicked at",
@@ -120,10 +120,10 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
-        if !self.ended {
-            // Some processes have separate groups, and cannot be found after the death of their parent.
+        if !self.is_finished {
+            // Some processes have separate groups, and cannot be found once their parent has ended.
             for (pid, _) in descendants(self.pid()) {
                 let _ = kill_process(pid, Signal::KILL);
             }
@@ -133,23 +133,23 @@ impl Drop for Running {
     }
 }
 
-impl Ended {
+impl FinishedProgram {
     /// Checks that the program ended with one of these codes.
     pub(super) fn with_code(self, codes: &[i32]) -> Result<Self> {
         ensure!(codes.contains(&self.code), "{}, not {codes:?}", self.summary());
         Ok(self)
     }
 
-    /// The command, its exit code, and the last lines of its output.
+    /// Returns the command, its exit code, and the last lines of its output.
     pub(super) fn summary(&self) -> String {
         let output = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
         let lines: Vec<&str> = output.trim().lines().collect();
         let last = lines[lines.len().saturating_sub(6)..].join("\n    ");
-        format!("`{}` ended with {}\n    {last}", self.line, self.code)
+        format!("`{}` ended with {}\n    {last}", self.command_line, self.code)
     }
 }
 
-/// The processes that `parent` started, with their command lines.
+/// Returns the processes that `parent` started, with their command lines.
 pub(super) fn children(parent: Pid) -> Vec<(Pid, String)> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -158,7 +158,7 @@ pub(super) fn children(parent: Pid) -> Vec<(Pid, String)> {
         .collect()
 }
 
-/// All processes that `parent` started directly or indirectly, with their command lines.
+/// Returns all processes that `parent` started directly or indirectly, with their command lines.
 pub(super) fn descendants(parent: Pid) -> Vec<(Pid, String)> {
     let mut found = children(parent);
     let mut next = 0;
@@ -170,17 +170,17 @@ pub(super) fn descendants(parent: Pid) -> Vec<(Pid, String)> {
     found
 }
 
-/// Descriptions of the processes whose working folder is below `folder`.
+/// Returns descriptions of the processes whose working folder is below `folder`.
 pub(super) fn processes_in(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let inside = entries.filter(|entry| {
+    let processes = entries.filter(|entry| {
         fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
     });
-    let pids = inside.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.map(|pid: i32| format!("{pid} {}", command_line(pid))).collect()
 }
 
-/// Whether a process has not ended; zombies have.
+/// Whether a process is running. Zombies are not.
 pub(super) fn is_alive(pid: Pid) -> bool {
     stat(pid.as_raw_nonzero().get(), 0).is_some_and(|state| !matches!(&*state, "Z" | "X"))
 }
@@ -189,7 +189,7 @@ fn parent_pid(pid: i32) -> Option<i32> {
     stat(pid, 1)?.parse().ok()
 }
 
-/// A field of `/proc/PID/stat`, counted from 0 after the name.
+/// Returns field number `field` of `/proc/PID/stat`, counted from 0 after the name.
 fn stat(pid: i32, field: usize) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(field).map(String::from)
@@ -200,7 +200,7 @@ fn command_line(pid: i32) -> String {
     String::from_utf8_lossy(&line).replace('\0', " ")
 }
 
-/// The kernel functions in which the threads of a process wait.
+/// Returns the kernel functions in which the threads of a process wait.
 fn wait_channels(pid: Pid) -> String {
     let folder = format!("/proc/{}/task", pid.as_raw_nonzero());
     let tasks = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -213,16 +213,16 @@ fn wait_channels(pid: Pid) -> String {
         .collect()
 }
 
-fn line(command: &Command) -> String {
+fn command_text(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
 }
 
-fn code(status: ExitStatus) -> i32 {
+fn exit_code(status: ExitStatus) -> i32 {
     status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
 }
 
-fn text(output: &Path, ending: &str) -> String {
+fn read_output(output: &Path, ending: &str) -> String {
     let bytes = fs::read(output.with_extension(ending)).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
 }

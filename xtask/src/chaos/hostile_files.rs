@@ -2,7 +2,7 @@
 
 use super::Class;
 use super::case::{Case, workload};
-use super::child::STOPS_WITHIN;
+use super::child::STOP_TIMEOUT;
 use super::mutate;
 use anyhow::{Context, Result, ensure};
 use std::fs;
@@ -36,7 +36,7 @@ const FORMATS: [(&str, &str); 13] = [
 
 const CHECKPOINTS: [&str; 3] = ["pt", "safetensors", "raw"];
 
-const FILES_OF_A_CASE: u32 = 10;
+const FILES_PER_CASE: u32 = 10;
 
 /// Tests one format; the seed selects it.
 fn run(case: &mut Case) -> Result<u32> {
@@ -46,15 +46,15 @@ fn run(case: &mut Case) -> Result<u32> {
     case.create_user_files("results")?;
     let member = (case.seed - 1) as usize % (FORMATS.len() + CHECKPOINTS.len());
     if let Some((format, samples)) = FORMATS.get(member) {
-        datasets(case, format, samples)?;
+        check_dataset(case, format, samples)?;
     } else {
-        checkpoints(case, CHECKPOINTS[member - FORMATS.len()])?;
+        check_checkpoint(case, CHECKPOINTS[member - FORMATS.len()])?;
     }
-    Ok(FILES_OF_A_CASE)
+    Ok(FILES_PER_CASE)
 }
 
-/// Generates a dataset, and verifies and reads it with one corrupt file at a time.
-fn datasets(case: &mut Case, format: &str, samples: &str) -> Result<()> {
+/// Generates a dataset. Then verifies and reads it, with one corrupt file at a time.
+fn check_dataset(case: &mut Case, format: &str, samples: &str) -> Result<()> {
     let all_settings = [
         format!("dataset.format={format}"),
         format!("dataset.num_samples_per_file={samples}"),
@@ -65,7 +65,7 @@ fn datasets(case: &mut Case, format: &str, samples: &str) -> Result<()> {
     let settings: Vec<&str> = all_settings.iter().map(String::as_str).take(count).collect();
     let generate = [&["generate", "workload.yaml"], &settings[..]].concat();
     case.feedrate(&generate)?.with_code(&[0])?;
-    for _ in 0..FILES_OF_A_CASE {
+    for _ in 0..FILES_PER_CASE {
         let Corruption { path, original, is_changed } = corrupt_a_file(case)?;
         let is_data = !is_manifest(&path);
         let codes: &[i32] = if is_data && is_changed { &[1, 2] } else { &[0, 1, 2] };
@@ -77,7 +77,7 @@ fn datasets(case: &mut Case, format: &str, samples: &str) -> Result<()> {
         )?;
         let more: &[&str] =
             case.random.pick(&[&[][..], &["--foreign"], &["--verify"], &["storage.engine=mmap"]]);
-        // A run may succeed, since it may not read the changed bytes.
+        // A run may succeed if it does not read the changed bytes.
         let run = [&["run", "workload.yaml"], &settings[..], more].concat();
         check_end(case, &run, &[0, 1, 2], &path)?;
         fs::write(&path, original)?;
@@ -85,8 +85,8 @@ fn datasets(case: &mut Case, format: &str, samples: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes a checkpoint, and reads it with one corrupt file at a time.
-fn checkpoints(case: &mut Case, format: &str) -> Result<()> {
+/// Writes a checkpoint. Then reads it, with one corrupt file at a time.
+fn check_checkpoint(case: &mut Case, format: &str) -> Result<()> {
     let format_setting = format!("checkpoint.format={format}");
     let first = [
         "run",
@@ -99,7 +99,7 @@ fn checkpoints(case: &mut Case, format: &str) -> Result<()> {
     let write = ["checkpoint.num_checkpoints_write=1", "checkpoint.num_checkpoints_read=0"];
     let read = ["checkpoint.num_checkpoints_write=0", "checkpoint.num_checkpoints_read=1"];
     case.feedrate(&[&first[..], &write].concat())?.with_code(&[0])?;
-    for _ in 0..FILES_OF_A_CASE {
+    for _ in 0..FILES_PER_CASE {
         let Corruption { path, original, is_changed } = corrupt_a_file(case)?;
         let is_data = !is_manifest(&path);
         let codes: &[i32] = if is_data && is_changed { &[1] } else { &[0, 1] };
@@ -110,12 +110,12 @@ fn checkpoints(case: &mut Case, format: &str) -> Result<()> {
     Ok(())
 }
 
-/// A file that was made corrupt.
+/// A file that the campaign has changed.
 struct Corruption {
     path: PathBuf,
-    /// Content before.
+    /// Content before the corruption.
     original: Vec<u8>,
-    /// Whether the content differs from before.
+    /// Whether the content differs from the original.
     is_changed: bool,
 }
 
@@ -128,23 +128,23 @@ fn corrupt_a_file(case: &mut Case) -> Result<Corruption> {
     let original = fs::read(&path)?;
     let mut content = original.clone();
     if is_manifest(&path) && case.random.chance(70) {
-        mutate::text(&mut content, &mut case.random);
+        mutate::mutate_text(&mut content, &mut case.random);
     } else {
-        mutate::bytes(&mut content, &mut case.random);
+        mutate::mutate_bytes(&mut content, &mut case.random);
     }
     fs::write(&path, &content)?;
     let is_changed = content != original;
     Ok(Corruption { path, original, is_changed })
 }
 
-/// Whether a file is the manifest of a dataset or checkpoint. The name of the latter begins with that of the folder.
+/// Whether a file is the manifest of a dataset or of a checkpoint. The name of a checkpoint's manifest contains the name of its folder.
 fn is_manifest(path: &Path) -> bool {
     path.to_string_lossy().ends_with("manifest.json")
 }
 
 /// Runs `feedrate`, and checks that it ends in time with one of `codes` and reports errors.
 fn check_end(case: &Case, arguments: &[&str], codes: &[i32], corrupt_file: &Path) -> Result<()> {
-    let result = case.start_feedrate(arguments)?.wait_for(STOPS_WITHIN);
+    let result = case.start_feedrate(arguments)?.wait_for(STOP_TIMEOUT);
     let ended = result
         .and_then(|ended| ended.with_code(codes))
         .with_context(|| format!("{} is corrupt", corrupt_file.display()))?;

@@ -2,7 +2,7 @@
 
 use super::Class;
 use super::case::{Case, copy_tree, files_below, make_pipe, workload};
-use super::child::{Ended, STOPS_WITHIN};
+use super::child::{FinishedProgram, STOP_TIMEOUT};
 use super::mutate;
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
@@ -19,10 +19,10 @@ pub(super) static CLASS: Class = Class {
     run,
 };
 
-const FOLDERS_OF_A_CASE: u32 = 10;
+const FOLDERS_PER_CASE: u32 = 10;
 /// Number of fields in which a case puts control characters. All cases together reach all fields.
-const FIELDS_OF_A_CASE: u64 = 3;
-/// Texts of the machine that are stored but not shown.
+const FIELDS_PER_CASE: u64 = 3;
+/// Texts about the machine that are in the record but that no command shows.
 const HIDDEN_FIELDS: [&str; 2] = ["\"host_cpuinfo\"", "\"host_meminfo\""];
 
 const STUDY: &str = "\
@@ -44,7 +44,7 @@ const PLOTS: &[&str] = &[
     "status",
 ];
 
-/// Creates results of a study, of a run of `dlio_benchmark`, and of DLIO itself, and reads them with corrupt files.
+/// Creates results of a study, of a run of `dlio_benchmark` and of DLIO itself. Then reads them, with one corrupt file at a time.
 fn run(case: &mut Case) -> Result<u32> {
     let workload = workload(8, 900, 2, "train:\n  epochs: 2\n");
     case.write("workload.yaml", &workload)?;
@@ -63,16 +63,16 @@ fn run(case: &mut Case) -> Result<u32> {
     for folder in ["results", "study.study", ""] {
         case.create_user_files(folder)?;
     }
-    for round in 0..FOLDERS_OF_A_CASE {
+    for round in 0..FOLDERS_PER_CASE {
         read_corrupt_file(case).with_context(|| format!("round {round}"))?;
     }
     let fields = shown_fields(case)?;
-    for turn in 0..FIELDS_OF_A_CASE {
-        let field = (case.seed - 1) * FIELDS_OF_A_CASE + turn;
-        let (path, at) = &fields[field as usize % fields.len()];
+    for turn in 0..FIELDS_PER_CASE {
+        let field = (case.seed - 1) * FIELDS_PER_CASE + turn;
+        let (path, position) = &fields[field as usize % fields.len()];
         let original = fs::read(path)?;
         let mut content = original.clone();
-        mutate::forge_at(&mut content, *at, &mut case.random);
+        mutate::insert_control_characters_at(&mut content, *position, &mut case.random);
         fs::write(path, content)?;
         let run = run_folder(path);
         let numbers = 0..COMMANDS.len() * 2;
@@ -80,10 +80,10 @@ fn run(case: &mut Case) -> Result<u32> {
         check_commands(case, path, "is forged", commands)?;
         fs::write(path, original)?;
     }
-    Ok(FOLDERS_OF_A_CASE + FIELDS_OF_A_CASE as u32)
+    Ok(FOLDERS_PER_CASE + FIELDS_PER_CASE as u32)
 }
 
-/// The positions of values that commands show, each field once in feedrate's results and once in DLIO's.
+/// Returns the positions of values that commands show. Each field occurs once for results of feedrate and once for results of DLIO.
 fn shown_fields(case: &Case) -> Result<Vec<(PathBuf, usize)>> {
     let mut fields = Vec::new();
     let mut seen = BTreeSet::new();
@@ -91,17 +91,17 @@ fn shown_fields(case: &Case) -> Result<Vec<(PathBuf, usize)>> {
         let text = fs::read_to_string(&path)?;
         let name = path.file_name().unwrap_or_default().to_owned();
         let is_json = path.to_string_lossy().ends_with(".json");
-        let values = mutate::values(text.as_bytes()).into_iter();
-        for at in values.filter(|at| !is_json || text[..*at].ends_with('"')) {
-            let before = &text[..at];
+        let values = mutate::value_positions(text.as_bytes()).into_iter();
+        for position in values.filter(|position| !is_json || text[..*position].ends_with('"')) {
+            let before = &text[..position];
             let key = before.rsplit(['{', ',', '\n']).next().unwrap_or(before);
-            let opened = before.rsplit_once('{').filter(|(_, inside)| !inside.contains('}'));
+            let enclosing = before.rsplit_once('{').filter(|(_, inside)| !inside.contains('}'));
             let outside =
-                opened.map_or("", |(outside, _)| outside.trim_end().trim_end_matches(':'));
+                enclosing.map_or("", |(outside, _)| outside.trim_end().trim_end_matches(':'));
             let is_shown = !HIDDEN_FIELDS.iter().any(|name| outside.ends_with(name));
             let is_dlio = path.parent().is_some_and(|run| run.ends_with("b"));
             if is_shown && seen.insert((is_dlio, name.clone(), key.trim().to_string())) {
-                fields.push((path.clone(), at));
+                fields.push((path.clone(), position));
             }
         }
     }
@@ -109,7 +109,7 @@ fn shown_fields(case: &Case) -> Result<Vec<(PathBuf, usize)>> {
     Ok(fields)
 }
 
-/// The folder of the run that a file belongs to.
+/// Returns the folder of the run that a file belongs to.
 fn run_folder(path: &Path) -> String {
     let folder = path.parent().unwrap_or(path);
     let run = if folder.ends_with(".hydra") { folder.parent().unwrap_or(folder) } else { folder };
@@ -137,32 +137,32 @@ fn read_corrupt_file(case: &mut Case) -> Result<()> {
     Ok(())
 }
 
-/// Runs commands that read a corrupt file, and checks their end and that they change nothing.
+/// Runs commands that read a corrupt file. Checks that they end properly and change no file.
 fn check_commands(
     case: &Case,
     path: &Path,
     description: &str,
     commands: impl IntoIterator<Item = Vec<String>>,
 ) -> Result<()> {
-    let before = contents(&case.path("results"));
+    let before = file_contents(&case.path("results"));
     for arguments in commands {
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let ended = case.start_feedrate(&words)?.wait_for(STOPS_WITHIN);
+        let ended = case.start_feedrate(&words)?.wait_for(STOP_TIMEOUT);
         ended
             .and_then(check_output)
             .with_context(|| format!("{} {description}", path.display()))?;
     }
-    ensure!(before == contents(&case.path("results")), "results were changed by reading them");
+    ensure!(before == file_contents(&case.path("results")), "results were changed by reading them");
     Ok(())
 }
 
-/// Replaces or changes a file. Returns a description of the change.
+/// Replaces a file or changes its content. Returns a description of the change.
 fn corrupt(case: &mut Case, path: &Path, original: &[u8]) -> Result<&'static str> {
-    let kind = case.random.below(16);
-    if kind < 7 {
+    let change = case.random.below(16);
+    if change < 7 {
         fs::remove_file(path)?;
     }
-    Ok(match kind {
+    Ok(match change {
         0 => "is gone",
         1 => {
             fs::create_dir(path)?;
@@ -190,7 +190,7 @@ fn corrupt(case: &mut Case, path: &Path, original: &[u8]) -> Result<&'static str
         }
         _ => {
             let mut content = original.to_vec();
-            mutate::text(&mut content, &mut case.random);
+            mutate::mutate_text(&mut content, &mut case.random);
             fs::write(path, content)?;
             "is corrupt"
         }
@@ -211,12 +211,12 @@ const COMMANDS: &[&[&str]] = &[
     &["plot", "PLOT", "FOLDER", "--output", "plot.svg", "--force"],
 ];
 
-/// Command number `number`: first those of [`COMMANDS`] as they are, then with `--json` if they support it.
+/// Returns command number `number`: first the commands of [`COMMANDS`], then the same commands with `--json` if they support it.
 fn command(number: usize, folder: &str, run: &str) -> Vec<String> {
     let words = COMMANDS[number % COMMANDS.len()];
     let another = if run.contains("/dlio/") { "original/workload/1" } else { "original/dlio/a" };
     let plot = PLOTS[number % PLOTS.len()];
-    let filled = words.iter().map(|word| match *word {
+    let arguments = words.iter().map(|word| match *word {
         "FOLDER" => folder,
         "RUN" => run,
         "ANOTHER" => another,
@@ -224,29 +224,29 @@ fn command(number: usize, folder: &str, run: &str) -> Vec<String> {
         word => word,
     });
     let json = (number >= COMMANDS.len() && words[0] != "plot").then_some("--json");
-    filled.chain(json).map(String::from).collect()
+    arguments.chain(json).map(String::from).collect()
 }
 
 /// Checks exit code and output: JSON must be valid, and there are no control characters.
-fn check_output(ended: Ended) -> Result<()> {
+fn check_output(ended: FinishedProgram) -> Result<()> {
     let ended = ended.with_code(&[0, 1, 2, 3, 4])?;
-    let is_json = ended.line.ends_with("--json") && [0, 3, 4].contains(&ended.code);
+    let is_json = ended.command_line.ends_with("--json") && [0, 3, 4].contains(&ended.code);
     if is_json {
         let parsed: Result<serde_json::Value, _> = serde_json::from_str(&ended.stdout);
-        parsed.with_context(|| format!("invalid JSON: `{}`", ended.line))?;
+        parsed.with_context(|| format!("invalid JSON: `{}`", ended.command_line))?;
     }
     for text in [&ended.stdout, &ended.stderr] {
         let control =
             text.lines().find(|line| line.contains(|c: char| c.is_control() && c != '\t'));
-        ensure!(control.is_none(), "control characters: `{}`: {control:?}", ended.line);
+        ensure!(control.is_none(), "control characters: `{}`: {control:?}", ended.command_line);
         let forged = text.lines().any(|line| line.starts_with("forged"));
-        ensure!(!forged, "a forged line: `{}`", ended.line);
+        ensure!(!forged, "a forged line: `{}`", ended.command_line);
     }
     Ok(())
 }
 
-/// All files below a folder with their content; large and special files without content.
-fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+/// Returns all files below a folder with their content. The content of large and special files is empty.
+fn file_contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = files_below(folder);
     found.sort();
     let contents = found.into_iter().map(|path| match fs::symlink_metadata(&path) {

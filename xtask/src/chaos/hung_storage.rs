@@ -2,7 +2,7 @@
 
 use super::Class;
 use super::case::{Case, make_pipe, wait_until, workload};
-use super::child::STOPS_WITHIN;
+use super::child::STOP_TIMEOUT;
 use anyhow::{Context, Result};
 use rustix::process::Signal;
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ pub(super) static CLASS: Class = Class {
 
 const STUDY: &str = "model,processes,run\nworkload.yaml,1,N\n";
 
-/// Commands of `feedrate` that read data. `dlio_benchmark` is tested in addition.
+/// Commands of `feedrate` that read data. Cases also test `dlio_benchmark`.
 const COMMANDS: [&[&str]; 4] = [
     &["run", "workload.yaml"],
     &["run", "workload.yaml", "--warm"],
@@ -26,7 +26,7 @@ const COMMANDS: [&[&str]; 4] = [
     &["study", "run", "study.csv"],
 ];
 
-/// Replaces one data file by a pipe that has no writer, or whose writer sends nothing.
+/// Replaces one data file by a pipe. Either no process opens the pipe for writing, or the writer sends nothing.
 fn run(case: &mut Case) -> Result<u32> {
     let workload = workload(8, 4096, 4, "  read_threads: 2\ntrain:\n  epochs: 1\n");
     case.write("workload.yaml", &workload)?;
@@ -54,10 +54,10 @@ fn run(case: &mut Case) -> Result<u32> {
         Some(words) => case.start_feedrate(words)?,
         None => case.start_dlio(&[])?,
     };
-    wait_until("an open of the pipe", || program.is_over() || program.has_reached_pipe(&pipe))?;
+    wait_until("an open of the pipe", || program.has_ended() || program.has_reached_pipe(&pipe))?;
     case.sleep_up_to(500);
-    // The program may refuse the pipe and end by itself, either before or, if the open succeeds, after the signal.
-    let codes: &[i32] = if program.is_over() {
+    // The program may refuse the pipe and end by itself: before the signal, or after it if the open succeeded.
+    let codes: &[i32] = if program.has_ended() {
         &[1, 2]
     } else if writer.is_some() {
         &[1, 2, 130]
@@ -70,7 +70,7 @@ fn run(case: &mut Case) -> Result<u32> {
         case.sleep_up_to(1000);
         program.signal(signal);
     }
-    program.wait_for(STOPS_WITHIN)?.with_code(codes)?;
+    program.wait_for(STOP_TIMEOUT)?.with_code(codes)?;
     drop(writer);
     Ok(1)
 }

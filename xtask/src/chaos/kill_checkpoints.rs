@@ -1,4 +1,5 @@
-//! Kills during checkpoint writes: checkpoints that look complete must be complete, others must be refused, and the next run must work.
+//! Kills during checkpoint writes. Checkpoints that look complete must be complete, incomplete ones must be refused, and the next run must
+//! work.
 
 use super::Class;
 use super::case::{Case, checkpoint_manifest, is_complete_checkpoint, json, wait_until};
@@ -72,7 +73,7 @@ fn run(case: &mut Case) -> Result<u32> {
         let before = case.files("checkpoints").len();
         let mut writer = case.start_feedrate(&[&first[..], &settings].concat())?;
         wait_until("a checkpoint", || {
-            case.files("checkpoints").len() > before || writer.is_over()
+            case.files("checkpoints").len() > before || writer.has_ended()
         })?;
         case.sleep_up_to(80);
         writer.signal(case.random.pick(&[Signal::KILL, Signal::KILL, Signal::KILL, Signal::TERM]));
@@ -82,8 +83,8 @@ fn run(case: &mut Case) -> Result<u32> {
     if !trains {
         check_reads(case, &first)?;
     }
-    let again = if trains { "train.epochs=1" } else { "checkpoint.num_checkpoints_write=2" };
-    case.feedrate(&[&first[..], &settings, &[again]].concat())?
+    let shorter_run = if trains { "train.epochs=1" } else { "checkpoint.num_checkpoints_write=2" };
+    case.feedrate(&[&first[..], &settings, &[shorter_run]].concat())?
         .with_code(&[0])
         .context("the next run")?;
     check_complete_checkpoints(case)?;
@@ -113,7 +114,7 @@ fn check_files(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks that all complete checkpoints can be read, and that the first incomplete one is refused.
+/// Checks that all complete checkpoints can be read, and that the first incomplete checkpoint is refused.
 fn check_reads(case: &Case, first: &[&str]) -> Result<()> {
     let folders = (1..).map(|step| case.path(&format!("checkpoints/global_epoch1_step{step}")));
     let complete = folders.take_while(|folder| is_complete_checkpoint(folder)).count();

@@ -1,8 +1,8 @@
-//! Kills of a study's runner, supervisors or runs: after a restart, each row must have exactly one complete result.
+//! Kills of a study's runner, supervisors or runs. After a restart, each row must have exactly one complete result.
 
 use super::Class;
-use super::case::{Case, complete_epochs, json, workload};
-use super::child::{Running, STOPS_WITHIN, children, descendants, is_alive};
+use super::case::{Case, check_complete_epochs, json, workload};
+use super::child::{RunningProgram, STOP_TIMEOUT, children, descendants, is_alive};
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub(super) static CLASS: Class = Class {
     run,
 };
 
-/// A study whose rows share a dataset, change it, and return to it.
+/// A study with rows that share a dataset, rows with other datasets, and again a row with the first dataset.
 const STUDY: &str = "\
 model,epochs,processes,overrides,run
 # first
@@ -31,7 +31,7 @@ workload.yaml,1,2,++workload.dataset.record_length_bytes=10000,N
 workload.yaml,1,2,\"++workload.reader.batch_size=1 ++workload.reader.read_threads=2\",N
 ";
 
-/// Experiments, with the format and the bytes of a record in their results.
+/// Experiments with the format and the bytes of a record in their results.
 const ROWS: [(&str, &str, f64); 5] = [
     ("1", "npz", 20000.0),
     ("2", "npz", 20000.0),
@@ -59,7 +59,7 @@ fn run(case: &mut Case) -> Result<u32> {
         let runner = case.start_feedrate(&arguments)?;
         case.sleep_up_to(900);
         if case.random.chance(50) {
-            plant_in_datasets(case, "")?;
+            create_user_files_in_datasets(case, "")?;
         }
         kills += kill_processes(case, runner)?;
     }
@@ -73,8 +73,8 @@ fn run(case: &mut Case) -> Result<u32> {
         }
     }
     case.feedrate(&["study", "status", "study.csv"])?.with_code(&[0])?;
-    // No dataset is generated among files of users. `check_clean` verifies that those stay.
-    plant_in_datasets(case, "train")?;
+    // No dataset is generated in folders with files of users. `check_clean` verifies that these files stay.
+    create_user_files_in_datasets(case, "train")?;
     case.write("study.csv", STUDY)?;
     let runner = case.start_feedrate(&arguments)?;
     case.sleep_up_to(900);
@@ -84,7 +84,7 @@ fn run(case: &mut Case) -> Result<u32> {
 }
 
 /// Creates files of users in `subfolder` of each dataset.
-fn plant_in_datasets(case: &mut Case, subfolder: &str) -> Result<()> {
+fn create_user_files_in_datasets(case: &mut Case, subfolder: &str) -> Result<()> {
     for path in case.files("data") {
         if path.ends_with("manifest.json") {
             let folder = path.with_file_name(subfolder);
@@ -94,9 +94,9 @@ fn plant_in_datasets(case: &mut Case, subfolder: &str) -> Result<()> {
     Ok(())
 }
 
-/// Sends a signal to some of a study's processes, and waits for the end: to the started process, to its child that does the work, to the
-/// supervisors, or to the runs. Returns 1 if any of them was alive, else 0.
-fn kill_processes(case: &mut Case, runner: Running) -> Result<u32> {
+/// Sends a signal to processes of a study, and waits for the end of the study. The targets are the started process, its child that does
+/// the work, the supervisors or the runs. Returns 1 if any target was alive, else 0.
+fn kill_processes(case: &mut Case, runner: RunningProgram) -> Result<u32> {
     let signal = case.random.pick(&[Signal::KILL, Signal::KILL, Signal::TERM, Signal::INT]);
     let started = vec![runner.pid()];
     let children_of =
@@ -111,11 +111,12 @@ fn kill_processes(case: &mut Case, runner: Running) -> Result<u32> {
         3 => (supervisors, false),
         _ => (runs, false),
     };
-    let alive = targets.iter().filter(|pid| is_alive(**pid) && kill_process(**pid, signal).is_ok());
-    let kills = u32::from(alive.count() > 0);
+    let signalled =
+        targets.iter().filter(|pid| is_alive(**pid) && kill_process(**pid, signal).is_ok());
+    let kills = u32::from(signalled.count() > 0);
     if stops_study && kills > 0 && signal != Signal::KILL {
         // A signal that arrives before the handler is installed determines the exit code.
-        runner.wait_for(STOPS_WITHIN)?.with_code(&[0, 1, 4, 130, 143])?;
+        runner.wait_for(STOP_TIMEOUT)?.with_code(&[0, 1, 4, 130, 143])?;
     } else {
         runner.wait()?.with_code(&[0, 1, 4, 130, 137])?;
     }
@@ -126,7 +127,7 @@ fn pids(processes: Vec<(Pid, String)>) -> Vec<Pid> {
     processes.into_iter().map(|(pid, _)| pid).collect()
 }
 
-/// Checks that each row is marked as done, and has one complete result with its own settings.
+/// Checks that each row is marked as done and has one complete result with the settings of the row.
 fn check_results(case: &Case) -> Result<()> {
     let csv = fs::read_to_string(case.path("study.csv"))?;
     ensure!(csv == STUDY.replace(",N\n", ",Y\n"), "the study's CSV is incomplete:\n{csv}");
@@ -141,9 +142,9 @@ fn check_results(case: &Case) -> Result<()> {
         if path.ends_with("record.json") {
             let row_folder = path.ancestors().nth(2).and_then(|folder| folder.file_name());
             let experiment = row_folder.context("a record without a row")?.to_string_lossy();
-            let before =
+            let earlier_result =
                 found.insert(experiment.clone().into_owned(), (path.with_file_name(""), content));
-            ensure!(before.is_none(), "doubled: row {experiment}");
+            ensure!(earlier_result.is_none(), "doubled: row {experiment}");
         }
     }
     for (experiment, format, bytes) in ROWS {
@@ -152,7 +153,7 @@ fn check_results(case: &Case) -> Result<()> {
         let dataset = &record["plan"]["dataset"];
         let matches_row = dataset["format"] == format && dataset["record_bytes"] == bytes;
         ensure!(matches_row, "row {experiment} has read another dataset: {dataset}");
-        complete_epochs(&run_dir, &record)?;
+        check_complete_epochs(&run_dir, &record)?;
     }
     ensure!(found.is_empty(), "results without a row: {:?}", found.keys());
     Ok(())

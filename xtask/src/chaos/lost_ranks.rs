@@ -1,8 +1,8 @@
-//! Kills and stops of ranks during training: the error must name the rank within seconds, and all ranks must end.
+//! Kills and stops of ranks during training. The error must name the rank within seconds, and all ranks must end.
 
 use super::Class;
 use super::case::{Case, workload};
-use super::child::{STOPS_WITHIN, descendants};
+use super::child::{STOP_TIMEOUT, descendants};
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -18,7 +18,7 @@ pub(super) static CLASS: Class = Class {
     run,
 };
 
-/// Launchers: program, and its arguments before the number of ranks.
+/// Launchers: the program and its arguments before the number of ranks.
 const LAUNCHERS: [&[&str]; 2] = [
     &["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np"],
     &["mpiexec.hydra", "-np"],
@@ -44,7 +44,7 @@ fn run(case: &mut Case) -> Result<u32> {
         case.start(launcher[0], &[&launcher[1..], &[count_text.as_str()], &words].concat())?;
     let start = Instant::now();
     while !case.path("out/record.json").exists() {
-        ensure!(!job.is_over(), "ended before training: {}", job.stderr());
+        ensure!(!job.has_ended(), "ended before training: {}", job.stderr());
         ensure!(
             start.elapsed() < Duration::from_secs(60),
             "does not start training: {}",
@@ -57,28 +57,28 @@ fn run(case: &mut Case) -> Result<u32> {
         pid_of_rank(job.pid(), rank).with_context(|| format!("rank {rank} does not exist"))?;
     kill_process(pid, signal)?;
     if let (0, Signal::STOP, Some(deputy)) = (rank, signal, pid_of_rank(job.pid(), 1)) {
-        // The deputy may notice later than other ranks. Their end must not end it before it reports rank 0.
+        // The deputy may notice the lost rank later than the other ranks. Their end must not end the deputy before it reports rank 0.
         kill_process(deputy, Signal::STOP)?;
         case.sleep_up_to(3000);
         kill_process(deputy, Signal::CONT)?;
     }
     let ended =
-        job.wait_for(STOPS_WITHIN).with_context(|| format!("rank {rank} got {signal:?}"))?;
+        job.wait_for(STOP_TIMEOUT).with_context(|| format!("rank {rank} got {signal:?}"))?;
     let is_named = ended.stderr.contains(&format!("rank {rank} "))
         || ended.stderr.contains(&format!("rank {rank}\n"));
-    // MPICH's launcher may kill all ranks before, and reports the killed rank itself.
+    // MPICH's launcher may kill all ranks first, and then reports the killed rank itself.
     let output = format!("{}{}", ended.stdout, ended.stderr);
-    let by_launcher = signal == Signal::KILL
+    let is_named_by_launcher = signal == Signal::KILL
         && ["KILLED BY SIGNAL", "Killed (signal 9)"].iter().any(|words| output.contains(words));
     ensure!(
-        ended.code != 0 && (is_named || by_launcher),
+        ended.code != 0 && (is_named || is_named_by_launcher),
         "rank {rank} got {signal:?} and is not named: {}",
         ended.summary()
     );
     Ok(1)
 }
 
-/// The process of a rank among the descendants of `parent`.
+/// Returns the process of a rank among the descendants of `parent`.
 fn pid_of_rank(parent: Pid, rank: usize) -> Option<Pid> {
     let variables = [format!("OMPI_COMM_WORLD_RANK={rank}"), format!("PMI_RANK={rank}")];
     descendants(parent).into_iter().map(|(pid, _)| pid).find(|pid| {

@@ -1,8 +1,7 @@
-//! Fault injection against the real programs: files of users must stay, results must be complete, and programs must end in time. Each
+//! Fault injection into the real programs: files of users must not change, results must be complete, and programs must end in time. Each
 //! row of [`CLASSES`] is a class of faults.
 //!
-//! To add one: write a function that runs one case, determined by its seed, and returns the number of faults tried; add its `mod` line
-//! and its row.
+//! To add a class: write a function that runs the case of a seed and returns the number of injected faults. Add its `mod` line and its row.
 
 mod random;
 mod child;
@@ -34,7 +33,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Instant;
 
-/// A class of faults, tried in many cases.
+/// A class of faults. The campaign runs many cases of it.
 struct Class {
     name: &'static str,
     /// Plural noun for the faults, used in the summary.
@@ -45,7 +44,7 @@ struct Class {
     short_cases: u64,
     /// Number of cases that run at the same time: 1 if a case loads the machine.
     parallel_cases: usize,
-    /// Runs a case, and returns the number of faults tried.
+    /// Runs a case, and returns the number of injected faults.
     run: fn(&mut Case) -> Result<u32>,
 }
 
@@ -61,9 +60,9 @@ static CLASSES: &[&Class] = &[
     &hostile_results::CLASS,
 ];
 
-/// Maximum number of failures of a class whose folders are kept.
-const KEPT_FAILURES: usize = 20;
-/// Environment variable that is set in the process with private mounts.
+/// Maximum number of failed cases of a class whose folders are kept.
+const KEPT_FAILURES_MAX: usize = 20;
+/// Environment variable that marks the process with private mounts.
 const PRIVATE: &str = "FEEDRATE_CHAOS_PRIVATE";
 
 /// Options of the command line.
@@ -73,7 +72,7 @@ pub(crate) struct Options {
     #[arg(long)]
     short: bool,
     /// Run only this class of cases
-    #[arg(long, value_name = "CLASS", value_parser = names())]
+    #[arg(long, value_name = "CLASS", value_parser = class_names())]
     only: Vec<String>,
     /// Run only this seed, to reproduce a failure
     #[arg(long)]
@@ -81,19 +80,19 @@ pub(crate) struct Options {
     /// Seed of the first case
     #[arg(long, default_value_t = 1)]
     first: u64,
-    /// Folder of the programs; by default they are built
+    /// Folder of the programs; by default the programs are built
     #[arg(long, value_name = "DIR")]
     programs: Option<PathBuf>,
 }
 
-fn names() -> PossibleValuesParser {
+fn class_names() -> PossibleValuesParser {
     CLASSES.iter().map(|class| class.name).collect::<Vec<_>>().into()
 }
 
 /// Runs `cargo xtask chaos …`.
 pub(crate) fn chaos(root: &Path, options: &Options) -> Result<()> {
     if std::env::var_os(PRIVATE).is_none() {
-        return in_private_mounts();
+        return restart_in_private_mounts();
     }
     let programs = match &options.programs {
         Some(folder) => folder.canonicalize().with_context(|| folder.display().to_string())?,
@@ -106,7 +105,7 @@ pub(crate) fn chaos(root: &Path, options: &Options) -> Result<()> {
             built_programs()?
         }
     };
-    campaign(options, &programs)
+    run_campaign(options, &programs)
 }
 
 /// Runs the short campaign with the programs that were built for the tests.
@@ -117,17 +116,17 @@ pub(crate) fn check_briefly(root: &Path) -> Result<()> {
     shell::run(root, &here.display().to_string(), &arguments)
 }
 
-/// The folder of the built programs, which also contains this program.
+/// Returns the folder of the built programs, which also contains this program.
 fn built_programs() -> Result<PathBuf> {
     let here = std::env::current_exe()?;
     Ok(here.parent().context("the program has no folder")?.to_path_buf())
 }
 
-/// Starts the same command with private mounts, which no other process sees and which disappear with it.
-fn in_private_mounts() -> Result<()> {
+/// Starts the same command with private mounts. Other processes do not see them, and they disappear at the end of the command.
+fn restart_in_private_mounts() -> Result<()> {
     let choices: [&[&str]; 2] = [&["--mount"], &["--user", "--map-root-user", "--mount"]];
     let Some(choice) =
-        choices.iter().find(|choice| shell::works("unshare", &[choice, &["true"][..]].concat()))
+        choices.iter().find(|choice| shell::succeeds("unshare", &[choice, &["true"][..]].concat()))
     else {
         bail!(
             "the campaign mounts small file systems\n  hint: run it as root, or on a system where users may create namespaces"
@@ -138,7 +137,7 @@ fn in_private_mounts() -> Result<()> {
     Err(command.env(PRIVATE, "1").exec()).context("cannot start `unshare`")
 }
 
-fn campaign(options: &Options, programs: &Path) -> Result<()> {
+fn run_campaign(options: &Options, programs: &Path) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("feedrate-chaos-{}", std::process::id()));
     let is_selected = |class: &Class| {
         options.only.is_empty() || options.only.iter().any(|name| name == class.name)
@@ -146,10 +145,10 @@ fn campaign(options: &Options, programs: &Path) -> Result<()> {
     let mut failures = 0;
     for class in CLASSES.iter().filter(|class| is_selected(class)) {
         let start = Instant::now();
-        let (tried, failed) = run(class, options, programs, &folder);
+        let (faults, failed) = run_class(class, options, programs, &folder);
         let Class { name, noun, .. } = class;
         println!(
-            "{name}: {tried} {noun}, {failed} failures, {:.0} s",
+            "{name}: {faults} {noun}, {failed} failures, {:.0} s",
             start.elapsed().as_secs_f64()
         );
         failures += failed;
@@ -162,15 +161,15 @@ fn campaign(options: &Options, programs: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs the cases of a class. Returns the number of faults tried and the number of failed cases.
-fn run(class: &Class, options: &Options, programs: &Path, folder: &Path) -> (u64, usize) {
+/// Runs the cases of a class. Returns the number of injected faults and the number of failed cases.
+fn run_class(class: &Class, options: &Options, programs: &Path, folder: &Path) -> (u64, usize) {
     let count = if options.short { class.short_cases } else { class.cases };
     let seeds = match options.seed {
         Some(seed) => seed..seed + 1,
         None => options.first..options.first + count,
     };
     let next = AtomicU64::new(seeds.start);
-    let tried = AtomicU64::new(0);
+    let faults = AtomicU64::new(0);
     let failures = AtomicUsize::new(0);
     let work = || {
         while let Some(seed) = Some(next.fetch_add(1, Relaxed)).filter(|seed| seeds.contains(seed))
@@ -178,12 +177,12 @@ fn run(class: &Class, options: &Options, programs: &Path, folder: &Path) -> (u64
             let count = run_case(class, seed, programs, folder).unwrap_or_else(|error| {
                 let name = class.name;
                 eprintln!("{error:#}\n  cargo xtask chaos --only {name} --seed {seed}");
-                if failures.fetch_add(1, Relaxed) >= KEPT_FAILURES {
+                if failures.fetch_add(1, Relaxed) >= KEPT_FAILURES_MAX {
                     let _ = fs::remove_dir_all(case_folder(folder, class, seed));
                 }
                 1
             });
-            tried.fetch_add(count.into(), Relaxed);
+            faults.fetch_add(count.into(), Relaxed);
         }
     };
     thread::scope(|scope| {
@@ -191,17 +190,17 @@ fn run(class: &Class, options: &Options, programs: &Path, folder: &Path) -> (u64
             scope.spawn(work);
         }
     });
-    (tried.into_inner(), failures.into_inner())
+    (faults.into_inner(), failures.into_inner())
 }
 
 fn run_case(class: &Class, seed: u64, programs: &Path, folder: &Path) -> Result<u32> {
-    let own_folder = case_folder(folder, class, seed);
-    let mut case = Case::new(seed, own_folder.clone(), programs)?;
-    let tried = (class.run)(&mut case)?;
+    let case_folder_path = case_folder(folder, class, seed);
+    let mut case = Case::new(seed, case_folder_path.clone(), programs)?;
+    let faults = (class.run)(&mut case)?;
     case.check_clean()?;
     drop(case);
-    fs::remove_dir_all(&own_folder)?;
-    Ok(tried)
+    fs::remove_dir_all(&case_folder_path)?;
+    Ok(faults)
 }
 
 fn case_folder(folder: &Path, class: &Class, seed: u64) -> PathBuf {

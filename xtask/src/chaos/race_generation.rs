@@ -1,8 +1,8 @@
-//! Concurrent generation of one dataset, with one process killed: in the end all files must be correct.
+//! Concurrent generation of one dataset by several processes, one of which is killed. In the end all files must be correct.
 
 use super::Class;
 use super::case::{Case, workload};
-use super::child::Running;
+use super::child::RunningProgram;
 use anyhow::{Context, Result};
 use rustix::process::Signal;
 
@@ -17,7 +17,7 @@ pub(super) static CLASS: Class = Class {
 
 const STUDY: &str = "model,processes,overrides,run\nworkload.yaml,1,dataset.format=FORMAT,N\n";
 
-/// Starts several processes that generate the same dataset, kills one, and verifies the files.
+/// Starts several processes that generate the same dataset, kills one process, and verifies the files.
 fn run(case: &mut Case) -> Result<u32> {
     let format = case.random.pick(&["npz", "raw", "hdf5", "tfrecord", "npy"]);
     let format_setting = format!("dataset.format={format}");
@@ -30,19 +30,19 @@ fn run(case: &mut Case) -> Result<u32> {
     }
     let is_dlio = case.random.chance(25);
     let count = 2 + case.random.below(2);
-    let kind = case.random.below(4);
+    let command_number = case.random.below(4);
     let mut processes = Vec::new();
     for number in 0..count {
         processes.push(if is_dlio {
             case.start_dlio_generation(&format!("generated/{number}"))?
         } else {
-            start_process(case, (kind + number) % 4, number, &format_setting)?
+            start_process(case, (command_number + number) % 4, number, &format_setting)?
         });
         case.sleep_up_to(30);
     }
     case.sleep_up_to(120);
     let target = case.random.below(count);
-    let is_killed = case.random.chance(75) && !processes[target].is_over();
+    let is_killed = case.random.chance(75) && !processes[target].has_ended();
     if is_killed {
         processes[target].signal(Signal::KILL);
     }
@@ -69,14 +69,19 @@ fn run(case: &mut Case) -> Result<u32> {
     Ok(1)
 }
 
-/// Starts a process that generates the dataset: a study (`kind` 2), a run (3), or `feedrate generate`.
-fn start_process(case: &Case, kind: usize, number: usize, format_setting: &str) -> Result<Running> {
-    if kind == 2 {
+/// Starts a process that generates the dataset: `feedrate study run` for `command_number` 2, `feedrate run` for 3, else `feedrate generate`.
+fn start_process(
+    case: &Case,
+    command_number: usize,
+    number: usize,
+    format_setting: &str,
+) -> Result<RunningProgram> {
+    if command_number == 2 {
         let study = format!("{number}.csv");
         case.write(&study, STUDY.replace("dataset.format=FORMAT", format_setting))?;
         let results = format!("results/{number}");
         return case.start_feedrate(&["study", "run", &study, "--results", &results]);
     }
-    let command = if kind == 3 { "run" } else { "generate" };
+    let command = if command_number == 3 { "run" } else { "generate" };
     case.start_feedrate(&[command, "workload.yaml", format_setting])
 }

@@ -1,4 +1,4 @@
-//! A deterministic random generator (SplitMix64), so that a seed reproduces a case.
+//! A deterministic random generator (SplitMix64). With it, a seed reproduces a case.
 
 /// A random generator whose numbers depend only on the seed.
 pub(super) struct Random(u64);
@@ -8,6 +8,7 @@ impl Random {
         Random(seed)
     }
 
+    /// Returns the next random number.
     pub(super) fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -16,15 +17,17 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`, which must not be 0.
+    /// Returns a number below `end`, which must not be 0.
     pub(super) fn below(&mut self, end: usize) -> usize {
         (self.draw() % end as u64) as usize
     }
 
+    /// Returns one of `choices`.
     pub(super) fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())]
     }
 
+    /// Returns true with a probability of `percent`.
     pub(super) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

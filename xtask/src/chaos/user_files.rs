@@ -1,4 +1,4 @@
-//! Files of users in the folders where the programs work, which must stay unchanged.
+//! Files of users in the working folders of the programs. They must not change.
 
 use super::random::Random;
 use anyhow::{Context, Result, ensure};
@@ -30,7 +30,7 @@ struct UserFile {
 }
 
 impl UserFiles {
-    /// Creates some of [`NAMES`] in a folder, which is created if necessary.
+    /// Creates files with some of [`NAMES`]. Creates the folder if necessary.
     pub(super) fn create(&mut self, folder: &Path, random: &mut Random) -> Result<()> {
         for _ in 0..3 {
             let path = folder.join(random.pick(NAMES));

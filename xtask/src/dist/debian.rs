@@ -7,14 +7,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Packs the files of `tree`, and returns the path of the package.
-pub(super) fn package(tree: &Path, out: &Path, compression: &str) -> Result<PathBuf> {
+pub(super) fn build_package(tree: &Path, out: &Path, compression: &str) -> Result<PathBuf> {
     let folder = out.join("debian");
     fs::create_dir_all(folder.join("DEBIAN"))?;
     let from = tree.display().to_string();
     output(&folder, "cp", &["-r", &from, "usr"])?;
-    // Debian's zsh looks for completions of packages in this folder.
-    let zsh = folder.join("usr/share/zsh");
-    fs::rename(zsh.join("site-functions"), zsh.join("vendor-completions"))?;
+    // Debian's zsh loads completions of packages from this folder.
+    let zsh_folder = folder.join("usr/share/zsh");
+    fs::rename(zsh_folder.join("site-functions"), zsh_folder.join("vendor-completions"))?;
     output(&folder, "gzip", &["-9nr", "usr/share/man"])?;
 
     let dpkg_output = output(out, "dpkg", &["--print-architecture"])?;
@@ -35,7 +35,8 @@ Priority: optional
 Description: emulates the I/O of deep-learning training against real storage
  It answers one question: can this storage feed these accelerators, and if
  not, why not and what would help? It reads DLIO's workload files and writes
- DLIO's result files, and brings programs of the names of DLIO's.
+ DLIO's result files, and includes programs with the names of DLIO's
+ programs.
 ",
         GLIBC.0, GLIBC.1
     );

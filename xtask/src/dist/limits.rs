@@ -1,4 +1,4 @@
-//! Limits on the programs of a package: their size, and the libraries that they need.
+//! Limits for the programs of a package: their size, and the libraries that they need.
 
 use super::GLIBC;
 use super::share::PROGRAMS;
@@ -14,7 +14,7 @@ const BYTES_MAX: u64 = 20_000_000;
 const LIBRARIES: &[&str] =
     &["ld-linux-", "libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1"];
 
-/// The properties of a program that are limited.
+/// The properties of a program that have limits.
 pub(super) struct Program<'a> {
     pub(super) bytes: u64,
     /// Output of `objdump -p`.
@@ -23,7 +23,7 @@ pub(super) struct Program<'a> {
     pub(super) symbols: &'a str,
 }
 
-/// Refuses programs in `prefix/bin` that are too large, or that old machines cannot start.
+/// Refuses programs in `prefix/bin` that are too large or do not start on old machines.
 pub(super) fn check(prefix: &Path) -> Result<()> {
     let folder = prefix.join("bin");
     for name in PROGRAMS {
@@ -31,27 +31,28 @@ pub(super) fn check(prefix: &Path) -> Result<()> {
         let headers = output(&folder, "objdump", &["-p", name])?;
         let symbols = output(&folder, "objdump", &["-T", name])?;
         let program = Program { bytes, headers: &headers, symbols: &symbols };
-        let broken = program.broken_limits();
-        if !broken.is_empty() {
-            bail!("`{name}` exceeds the limits of a package\n  {}", broken.join("\n  "));
+        let exceeded = program.exceeded_limits();
+        if !exceeded.is_empty() {
+            bail!("`{name}` exceeds the limits of a package\n  {}", exceeded.join("\n  "));
         }
-        let newest = program.glibc().unwrap_or_default();
+        let newest = program.newest_glibc().unwrap_or_default();
         println!("{:5.1} MB  glibc {}.{}  {name}", bytes as f64 / 1e6, newest.0, newest.1);
     }
     Ok(())
 }
 
 impl Program<'_> {
-    /// A message for each exceeded limit.
-    pub(super) fn broken_limits(&self) -> Vec<String> {
-        let mut broken = Vec::new();
+    /// Returns a message for each exceeded limit.
+    pub(super) fn exceeded_limits(&self) -> Vec<String> {
+        let mut messages = Vec::new();
         if BYTES_MAX < self.bytes {
-            broken.push(format!("it has {} bytes, and may have {BYTES_MAX}", self.bytes));
+            messages
+                .push(format!("it has {} bytes, more than the limit of {BYTES_MAX}", self.bytes));
         }
-        match self.glibc() {
-            None => broken.push("it is static, and cannot load MPI or NVML".to_string()),
+        match self.newest_glibc() {
+            None => messages.push("it is static, and cannot load MPI or NVML".to_string()),
             Some((major, minor)) if GLIBC < (major, minor) => {
-                broken.push(format!("it needs glibc {major}.{minor}"));
+                messages.push(format!("it needs glibc {major}.{minor}"));
             }
             Some(_) => {}
         }
@@ -59,12 +60,12 @@ impl Program<'_> {
         let forbidden = needed
             .map(str::trim)
             .filter(|library| !LIBRARIES.iter().any(|known| library.starts_with(known)));
-        broken.extend(forbidden.map(|library| format!("it needs `{library}`")));
-        broken
+        messages.extend(forbidden.map(|library| format!("it needs `{library}`")));
+        messages
     }
 
-    /// The newest version of glibc that a symbol requires.
-    fn glibc(&self) -> Option<(u32, u32)> {
+    /// Returns the newest version of glibc that a symbol requires.
+    fn newest_glibc(&self) -> Option<(u32, u32)> {
         let versions = self.symbols.split("GLIBC_").skip(1);
         versions
             .filter_map(|text| {

@@ -8,7 +8,7 @@ mod trial;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use share::share;
+pub(crate) use share::install_shared_files;
 
 use crate::setup;
 use crate::shell::{output, run_with};
@@ -20,25 +20,25 @@ use std::path::{Path, PathBuf};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The oldest supported glibc, from Debian 10 and RHEL 8. Programs with musl could not load MPI or NVIDIA's library.
+/// The oldest supported glibc, as in Debian 10 and RHEL 8. Programs with musl instead of glibc could not load MPI or NVIDIA's library.
 const GLIBC: (u32, u32) = (2, 28);
 
 /// Builds all packages into `target/dist` and tests each of them.
 pub(crate) fn dist(root: &Path) -> Result<()> {
-    setup::for_dist(root)?;
+    setup::install_for_dist(root)?;
     let out = empty_folder(root.join("target/dist"))?;
     let platform = format!("manylinux_{}_{}", GLIBC.0, GLIBC.1);
     let build = ["build", "--release", "--locked", "--zig", "--compatibility", &platform];
-    let wheel = python_package(root, &out, &build)?;
-    let sources = python_package(root, &out, &["sdist"])?;
+    let wheel = build_python_package(root, &out, &build)?;
+    let sources = build_python_package(root, &out, &["sdist"])?;
 
     let name = format!("feedrate-{VERSION}-{}-linux", std::env::consts::ARCH);
     let tree = out.join(&name);
     move_programs(&wheel, &out.join("wheel"), &tree)?;
     limits::check(&tree)?;
-    share(root, &tree)?;
-    let archive = archive(&out, &name)?;
-    let debian = debian::package(&tree, &out, "xz")?;
+    install_shared_files(root, &tree)?;
+    let archive = pack_archive(&out, &name)?;
+    let debian = debian::build_package(&tree, &out, "xz")?;
 
     trial::test_in_fresh_debian(root)?;
     trial::test_source_package(root, &sources)?;
@@ -59,27 +59,27 @@ pub(crate) fn check_installed_files(root: &Path) -> Result<()> {
         let from = built.with_file_name(program).display().to_string();
         output(root, "strip", &["-o", &to, &from])?;
     }
-    share(root, &tree)?;
-    let package = debian::package(&tree, &out, "none")?;
+    install_shared_files(root, &tree)?;
+    let package = debian::build_package(&tree, &out, "none")?;
     trial::test_unpacked(&package, &out)
 }
 
 /// Creates an empty folder, replacing an existing one.
 fn empty_folder(folder: PathBuf) -> Result<PathBuf> {
-    let shown = folder.display();
+    let path = folder.display();
     if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove `{shown}`"))?;
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove `{path}`"))?;
     }
-    fs::create_dir_all(&folder).with_context(|| format!("cannot create `{shown}`"))?;
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create `{path}`"))?;
     Ok(folder)
 }
 
 /// Runs maturin, and returns the path of the package that it writes.
-fn python_package(root: &Path, out: &Path, words: &[&str]) -> Result<PathBuf> {
+fn build_python_package(root: &Path, out: &Path, words: &[&str]) -> Result<PathBuf> {
     let to = out.join(words[0]);
-    let shown = to.display().to_string();
-    let arguments = [words, &["--out", &shown]].concat();
-    let tools = setup::tools(root);
+    let to_path = to.display().to_string();
+    let arguments = [words, &["--out", &to_path]].concat();
+    let tools = setup::program_folder(root);
     let path = format!("{}:{}", tools.display(), std::env::var("PATH")?);
     let maturin = tools.join("maturin").display().to_string();
     run_with(root, &maturin, &arguments, &[("PATH", &path)])?;
@@ -90,7 +90,7 @@ fn python_package(root: &Path, out: &Path, words: &[&str]) -> Result<PathBuf> {
     Ok(package)
 }
 
-/// Moves the stripped programs of the wheel into `tree/bin`.
+/// Moves the stripped programs from the wheel into `tree/bin`.
 fn move_programs(wheel: &Path, unpacked: &Path, tree: &Path) -> Result<()> {
     let wheel_path = wheel.display().to_string();
     let folder = unpacked.display().to_string();
@@ -108,7 +108,7 @@ fn move_programs(wheel: &Path, unpacked: &Path, tree: &Path) -> Result<()> {
 }
 
 /// Packs the portable archive, which can be unpacked into any prefix.
-fn archive(out: &Path, name: &str) -> Result<PathBuf> {
+fn pack_archive(out: &Path, name: &str) -> Result<PathBuf> {
     let file = format!("{name}.tar.gz");
     let owner = ["--owner=0", "--group=0", "--numeric-owner", "--sort=name"];
     output(out, "tar", &[&["--create", "--gzip", "--file", &file], &owner[..], &[name]].concat())?;

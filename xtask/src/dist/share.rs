@@ -1,5 +1,5 @@
-//! The list of installed files below a prefix, for the archive, the Debian package, Spack and conda. Cargo and maturin install the
-//! programs.
+//! Installs the files that accompany the programs below a prefix: for the archive, the Debian package, Spack and conda. Cargo and maturin
+//! install the programs.
 
 use crate::shell::output;
 use anyhow::{Context, Result, bail};
@@ -10,8 +10,8 @@ use std::path::Path;
 pub(super) const PROGRAMS: &[&str] =
     &["feedrate", "dlio_benchmark", "dlio_benchmark_query", "dlio_postprocessor"];
 
-/// The other files: source, and path below the prefix.
-const SHARED: &[(Source, &str)] = &[
+/// The other files: source and path below the prefix.
+const SHARED_FILES: &[(Source, &str)] = &[
     (Source::Manual, "share/man/man1"),
     (Source::Completion("bash"), "share/bash-completion/completions/feedrate"),
     (Source::Completion("zsh"), "share/zsh/site-functions/_feedrate"),
@@ -34,16 +34,16 @@ enum Source {
 }
 
 /// Installs the files that accompany the programs in `PREFIX/bin`.
-pub(crate) fn share(root: &Path, prefix: &Path) -> Result<()> {
+pub(crate) fn install_shared_files(root: &Path, prefix: &Path) -> Result<()> {
     let program = prefix.join("bin/feedrate");
     if !program.exists() {
-        let shown = prefix.display();
+        let prefix_path = prefix.display();
         bail!(
-            "there is no `{shown}/bin/feedrate`\n  hint: `cargo install --locked --path crates/feedrate --root {shown}`"
+            "there is no `{prefix_path}/bin/feedrate`\n  hint: `cargo install --locked --path crates/feedrate --root {prefix_path}`"
         );
     }
     let feedrate = std::path::absolute(program)?.display().to_string();
-    for (source, path) in SHARED {
+    for (source, path) in SHARED_FILES {
         let target = std::path::absolute(prefix.join(path))?;
         fs::create_dir_all(target.parent().context("the path is below the prefix")?)?;
         let to = target.display().to_string();

@@ -16,10 +16,15 @@ const HEADERS: &str =
 #[test]
 fn programs_that_old_machines_cannot_start_are_refused() {
     let check = |bytes, headers: &str, symbols: &str, expected: &[&str]| {
-        assert_eq!(Program { bytes, headers, symbols }.broken_limits(), expected);
+        assert_eq!(Program { bytes, headers, symbols }.exceeded_limits(), expected);
     };
     check(20_000_000, HEADERS, SYMBOLS, &[]);
-    check(20_000_001, HEADERS, SYMBOLS, &["it has 20000001 bytes, and may have 20000000"]);
+    check(
+        20_000_001,
+        HEADERS,
+        SYMBOLS,
+        &["it has 20000001 bytes, more than the limit of 20000000"],
+    );
     check(1, HEADERS, &SYMBOLS.replace("2.28", "2.29"), &["it needs glibc 2.29"]);
     check(1, HEADERS, &SYMBOLS.replace("2.28", "3.0"), &["it needs glibc 3.0"]);
     check(1, HEADERS, "", &["it is static, and cannot load MPI or NVML"]);
@@ -27,7 +32,7 @@ fn programs_that_old_machines_cannot_start_are_refused() {
 }
 
 #[test]
-fn documents_name_the_packages_of_this_version() {
+fn documents_mention_the_packages_of_this_version() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let packages = [
         format!("feedrate-{VERSION}-x86_64-linux.tar.gz"),
@@ -41,7 +46,7 @@ fn documents_name_the_packages_of_this_version() {
     }
 }
 
-/// The tools that use the recipes are not installed, so this checks only their syntax and the versions that they repeat.
+/// The tools for the recipes are not installed, so this test checks only the syntax and the versions in the recipes.
 #[test]
 fn recipes_are_well_formed_and_have_this_version() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -1,4 +1,4 @@
-//! Tests packages the way a user installs them: installs each in a clean environment, and runs the programs.
+//! Tests packages as a user would: installs each package in a clean environment, and runs the programs.
 
 use super::share::PROGRAMS;
 use crate::setup;
@@ -13,14 +13,14 @@ const SUITE: &str = "bookworm";
 pub(super) fn test_in_fresh_debian(root: &Path) -> Result<()> {
     // mmdebstrap passes the root of the new system to these commands.
     let copy = "--customize-hook=cp target/dist/*.deb target/dist/*.whl target/dist/*-linux.tar.gz xtask/src/dist/trial.sh \"$1/tmp\"";
-    let try_them = "--customize-hook=chroot \"$1\" sh /tmp/trial.sh";
-    let system = ["--variant=apt", "--include=python3-venv", copy, try_them, SUITE, "/dev/null"];
+    let run_script = "--customize-hook=chroot \"$1\" sh /tmp/trial.sh";
+    let system = ["--variant=apt", "--include=python3-venv", copy, run_script, SUITE, "/dev/null"];
     run(root, "mmdebstrap", &system)
 }
 
-/// Installs the source package with `pip`, which builds it in a separate folder, without optimisation to save time.
+/// Installs the source package with `pip`. It is built in a separate folder, and without optimisation to save time.
 pub(super) fn test_source_package(root: &Path, sources: &Path) -> Result<()> {
-    let tools = setup::tools(root);
+    let tools = setup::program_folder(root);
     let prefix = root.join("target/dist/from-sources").display().to_string();
     let path = format!("{}:{}", tools.display(), std::env::var("PATH")?);
     let python = tools.join("python3").display().to_string();
@@ -34,14 +34,14 @@ pub(super) fn test_source_package(root: &Path, sources: &Path) -> Result<()> {
         ("CARGO_TARGET_DIR", &target),
     ];
     run_with(root, &python, &[&pip[..], &["--prefix", &prefix, &package]].concat(), &variables)?;
-    help(&Path::new(&prefix).join("bin"))
+    check_help(&Path::new(&prefix).join("bin"))
 }
 
 /// Unpacks a Debian package below `out`, and checks that programs, manual and completions work.
 pub(super) fn test_unpacked(package: &Path, out: &Path) -> Result<()> {
     let package_path = package.display().to_string();
     output(out, "dpkg-deb", &["--extract", &package_path, "root"])?;
-    help(&out.join("root/usr/bin"))?;
+    check_help(&out.join("root/usr/bin"))?;
     output(out, "gzip", &["--test", "root/usr/share/man/man1/feedrate-run.1.gz"])?;
     let bash = ". root/usr/share/bash-completion/completions/feedrate && complete -p feedrate";
     output(out, "bash", &["-c", bash])?;
@@ -49,7 +49,7 @@ pub(super) fn test_unpacked(package: &Path, out: &Path) -> Result<()> {
 }
 
 /// Checks that all programs print their help.
-fn help(folder: &Path) -> Result<()> {
+fn check_help(folder: &Path) -> Result<()> {
     for program in PROGRAMS {
         output(folder, &format!("./{program}"), &["--help"])?;
     }

@@ -1,15 +1,15 @@
-# Installs each package of /tmp in a fresh Debian and asks for a first answer.
+# Installs each package of /tmp in a fresh Debian system, and runs its programs.
 set -eu
-# The promise of the first minute, for the storage and mirror of this machine.
-most_seconds=120
+# Maximum time for installing a package and the first run, on this machine's storage and mirror.
+max_seconds=120
 
 if command -v cc gcc clang cargo; then
-    echo "error: this Debian has a compiler, and proves nothing" >&2
+    echo "error: this Debian system has a compiler, so the test would not show that none is needed" >&2
     exit 1
 fi
 
-# tried PACKAGE COMMAND...: the command installs the package and asks; both together are timed.
-tried() {
+# try_package NAME COMMAND...: runs the command, which installs the package and runs its programs, and checks its duration.
+try_package() {
     name=$1
     shift
     start=$(date +%s)
@@ -17,14 +17,14 @@ tried() {
     (cd "/tmp/try-$name" && "$@")
     seconds=$(($(date +%s) - start))
     rm -r "/tmp/try-$name"
-    echo "$name: installed and answered in $seconds s"
-    if [ "$seconds" -gt "$most_seconds" ]; then
-        echo "error: that may take $most_seconds s" >&2
+    echo "$name: installed and run in $seconds s"
+    if [ "$seconds" -gt "$max_seconds" ]; then
+        echo "error: the limit is $max_seconds s" >&2
         exit 1
     fi
 }
 
-archive() {
+try_archive() {
     mkdir local
     tar -xzf /tmp/feedrate-*-linux.tar.gz --strip-components=1 -C local
     PATH=$PWD/local/bin:$PATH
@@ -32,7 +32,7 @@ archive() {
     dlio_benchmark --help >help.txt
 }
 
-wheel() {
+try_wheel() {
     python3 -m venv env
     env/bin/pip install --quiet --no-index /tmp/feedrate-*.whl
     env/bin/dlio_benchmark --help >help.txt
@@ -41,7 +41,7 @@ import feedrate
 print(feedrate.run("quickstart", arguments=["--scale", "0.1"])["accelerators"], "accelerators")'
 }
 
-debian() {
+try_debian() {
     apt-get install --yes -qq /tmp/feedrate_*.deb
     feedrate run quickstart
     dlio_benchmark --help >help.txt
@@ -49,11 +49,11 @@ debian() {
     bash -c '. /usr/share/bash-completion/completions/feedrate && complete -p feedrate'
 }
 
-tried archive archive
-tried wheel wheel
-tried debian debian
+try_package archive try_archive
+try_package wheel try_wheel
+try_package debian try_debian
 apt-get purge --yes -qq feedrate
 if [ -e /usr/share/doc/feedrate ]; then
-    echo "error: something is left of the Debian package" >&2
+    echo "error: files of the Debian package remain after its removal" >&2
     exit 1
 fi

@@ -1,5 +1,5 @@
 //! The rule that files of a crate do not use each other in a circle. Uses between a module and its parents are ignored, because a
-//! family's `mod.rs` names its members, and they use its trait.
+//! family's `mod.rs` uses its members, and the members use its trait.
 
 use super::modules::used_paths;
 use super::repo::{Repo, SourceFile};
@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) static NO_FILE_CIRCLES: Check = Check {
     rule: "no files of a crate use each other in a circle",
-    advice: "move what both need into a file below them",
+    advice: "move the shared code into a file that both can use",
     find: |repo| {
-        repo.packages().into_iter().flat_map(|package| circles_in(repo, package)).collect()
+        repo.packages().into_iter().flat_map(|package| find_circles(repo, package)).collect()
     },
 };
 
@@ -22,20 +22,20 @@ type Module = Vec<String>;
 /// The modules that a module uses.
 type Uses = BTreeMap<Module, BTreeSet<Module>>;
 
-fn circles_in(repo: &Repo, package: &str) -> Vec<Violation> {
+fn find_circles(repo: &Repo, package: &str) -> Vec<Violation> {
     let files: Vec<(Module, &SourceFile)> = repo
         .live_rust()
         .filter(|file| file.package() == package)
         .filter_map(|file| Some((file.modules()?.into_iter().map(String::from).collect(), file)))
         .collect();
-    let uses = resolve(&files);
+    let uses = resolve_uses(&files);
     let mut findings = Vec::new();
     for (module, file) in &files {
-        let reached = reachable(&uses, module);
-        if !reached.contains(module) {
+        let reachable_modules = reachable(&uses, module);
+        if !reachable_modules.contains(module) {
             continue;
         }
-        let circle = reached
+        let circle = reachable_modules
             .iter()
             .filter(|other| *other != module && reachable(&uses, other).contains(module));
         let names: Vec<String> = circle.map(|other| format!("`{}`", other.join("::"))).collect();
@@ -48,8 +48,8 @@ fn circles_in(repo: &Repo, package: &str) -> Vec<Violation> {
     findings
 }
 
-/// The modules that each module uses, without its parents and children.
-fn resolve(files: &[(Module, &SourceFile)]) -> Uses {
+/// Returns the modules that each module uses, except its own parents and children.
+fn resolve_uses(files: &[(Module, &SourceFile)]) -> Uses {
     let paths: BTreeMap<&Module, Vec<Module>> = files
         .iter()
         .map(|(module, file)| {
@@ -65,7 +65,7 @@ fn resolve(files: &[(Module, &SourceFile)]) -> Uses {
     uses
 }
 
-/// The module that defines the item at `path`, found through re-exports.
+/// Returns the module that defines the item at `path`, found through re-exports.
 fn owner(paths: &BTreeMap<&Module, Vec<Module>>, path: &[String], depth: usize) -> Option<Module> {
     let len = (0..=path.len()).rev().find(|&len| paths.contains_key(&path[..len].to_vec()))?;
     let module = path[..len].to_vec();
@@ -77,16 +77,16 @@ fn owner(paths: &BTreeMap<&Module, Vec<Module>>, path: &[String], depth: usize) 
     import.and_then(|import| owner(paths, import, depth + 1)).or(Some(module))
 }
 
-/// All modules that `from` uses directly or indirectly.
+/// Returns all modules that `from` uses directly or indirectly.
 fn reachable(uses: &Uses, from: &Module) -> BTreeSet<Module> {
-    let mut reached = BTreeSet::new();
-    let mut open = vec![from];
-    while let Some(module) = open.pop() {
+    let mut reachable_modules = BTreeSet::new();
+    let mut pending = vec![from];
+    while let Some(module) = pending.pop() {
         for used in uses.get(module).into_iter().flatten() {
-            if reached.insert(used.clone()) {
-                open.push(used);
+            if reachable_modules.insert(used.clone()) {
+                pending.push(used);
             }
         }
     }
-    reached
+    reachable_modules
 }

@@ -1,4 +1,4 @@
-//! Rules about documents: links have targets, the book lists every page, and the README is short.
+//! Rules about documents: links have targets, the summary of the book lists every page, and the README is short.
 
 use super::repo::{Repo, SourceFile};
 use super::{Check, Violation};
@@ -9,7 +9,7 @@ const BOOK: &str = "docs/";
 const SUMMARY: &str = "docs/SUMMARY.md";
 
 pub(super) static LINKS_HAVE_TARGETS: Check = Check {
-    rule: "every link leads to a file and to a heading in it, and links of the book stay in the book",
+    rule: "every link has an existing file and heading as its target, and links in the book stay in the book",
     advice: "write the path from the folder of the document, and a heading in lower case with `-` for blanks",
     find: |repo| documents(repo).flat_map(|document| dead_links(repo, document)).collect(),
 };
@@ -50,10 +50,11 @@ fn dead_links(repo: &Repo, document: &SourceFile) -> Vec<Violation> {
     dead.collect()
 }
 
-/// The fault of a link; `None` if its target exists.
+/// Returns the fault of a link; `None` if its target exists.
 fn link_fault(repo: &Repo, document: &SourceFile, to: &str) -> Option<&'static str> {
     let (path, heading) = to.split_once('#').unwrap_or((to, ""));
-    let target = if path.is_empty() { document.path.clone() } else { beside(&document.path, path) };
+    let target =
+        if path.is_empty() { document.path.clone() } else { resolve_path(&document.path, path) };
     if document.path.starts_with(BOOK) && !target.starts_with(BOOK) {
         return Some("leads out of the book");
     }
@@ -66,7 +67,7 @@ fn link_fault(repo: &Repo, document: &SourceFile, to: &str) -> Option<&'static s
     (!is_heading).then_some("is not a heading")
 }
 
-/// The targets of links and pictures, with their lines.
+/// Returns the targets of links and pictures, with their lines.
 fn links(document: &SourceFile) -> Vec<(usize, String)> {
     let events = Parser::new(&document.text).into_offset_iter();
     events
@@ -80,14 +81,16 @@ fn links(document: &SourceFile) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// Identifiers of headings, as mdBook and forges make them.
+/// Returns the identifiers of headings, as mdBook and GitHub derive them.
 fn headings(document: &SourceFile) -> Vec<String> {
     let mut headings = Vec::new();
     let mut heading: Option<String> = None;
     for event in Parser::new(&document.text) {
         match event {
             Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
-            Event::End(TagEnd::Heading(_)) => headings.extend(heading.take().map(|text| id(&text))),
+            Event::End(TagEnd::Heading(_)) => {
+                headings.extend(heading.take().map(|text| heading_id(&text)))
+            }
             Event::Text(text) | Event::Code(text) => {
                 if let Some(heading) = &mut heading {
                     heading.push_str(&text);
@@ -99,13 +102,13 @@ fn headings(document: &SourceFile) -> Vec<String> {
     headings
 }
 
-fn id(heading: &str) -> String {
-    let kept = heading.chars().filter(|c| c.is_alphanumeric() || " _-".contains(*c));
-    kept.map(|c| if c == ' ' { '-' } else { c }).collect::<String>().to_lowercase()
+fn heading_id(heading: &str) -> String {
+    let allowed_chars = heading.chars().filter(|c| c.is_alphanumeric() || " _-".contains(*c));
+    allowed_chars.map(|c| if c == ' ' { '-' } else { c }).collect::<String>().to_lowercase()
 }
 
-/// Converts a path relative to `document` to one from the root.
-fn beside(document: &str, path: &str) -> String {
+/// Converts a path relative to `document` to a path from the root.
+fn resolve_path(document: &str, path: &str) -> String {
     let mut parts: Vec<&str> = document.split('/').collect();
     parts.pop();
     for part in path.split('/') {

@@ -2,11 +2,11 @@
 
 use super::modules::used_paths;
 use super::repo::{Repo, SourceFile};
-use super::tokens::{RustToken, reads};
+use super::tokens::{RustToken, has_texts};
 use super::{Check, Violation};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Folders of families. A member is a file or folder with a row of the family's table; helpers have no row.
+/// Folders of families. A member is a file or folder with a row in the family's table. Helper files have no row.
 const FAMILIES: &[&str] = &[
     "crates/data/src/format",
     "crates/data/src/storage",
@@ -27,7 +27,7 @@ const FAMILIES: &[&str] = &[
     "crates/report/src/output",
 ];
 
-/// The family of layers, which have no names and thus no rows.
+/// The family of layers. Layers have no names and thus no rows.
 const LAYERS: &str = "crates/run/src/layers";
 /// Files of the family of layers that are not members.
 const LAYERS_HELPERS: &[&str] = &["slots", "once"];
@@ -35,10 +35,10 @@ const LAYERS_HELPERS: &[&str] = &["slots", "once"];
 pub(super) static MEMBERS_APART: Check = Check {
     rule: "members of a family do not import each other",
     advice: "move shared code into the family's `mod.rs`, or into a file of the family without a row",
-    find: |repo| FAMILIES.iter().flat_map(|family| mixed_members(repo, family)).collect(),
+    find: |repo| FAMILIES.iter().flat_map(|family| member_imports(repo, family)).collect(),
 };
 
-fn mixed_members(repo: &Repo, family: &str) -> Vec<Violation> {
+fn member_imports(repo: &Repo, family: &str) -> Vec<Violation> {
     let files: Vec<(&str, &SourceFile)> = repo
         .live_rust()
         .filter_map(|file| {
@@ -49,7 +49,7 @@ fn mixed_members(repo: &Repo, family: &str) -> Vec<Violation> {
         .collect();
     let has_row = files.iter().filter(|(name, file)| match family {
         LAYERS => !LAYERS_HELPERS.contains(name),
-        _ => rows(file, NAME).chain(rows(file, METRIC)).next().is_some(),
+        _ => row_names(file, NAME).chain(row_names(file, METRIC)).next().is_some(),
     });
     let mut members: BTreeSet<&str> = has_row.map(|(name, _)| *name).collect();
     // A nested family is not a member of this family.
@@ -69,18 +69,18 @@ fn mixed_members(repo: &Repo, family: &str) -> Vec<Violation> {
     findings
 }
 
-/// The names of rows in a file, with quotes: the literals after `mark`.
-fn rows<'a>(file: &'a SourceFile, mark: [&str; 2]) -> impl Iterator<Item = &'a str> {
+/// Returns the names of rows in a file, with quotes: the literals after `mark`.
+fn row_names<'a>(file: &'a SourceFile, mark: [&str; 2]) -> impl Iterator<Item = &'a str> {
     let tokens = file.live_tokens();
-    let names =
-        (2..tokens.len()).filter(move |&i| reads(tokens, i - 2, &mark) && tokens[i].text == "\"");
+    let names = (2..tokens.len())
+        .filter(move |&i| has_texts(tokens, i - 2, &mark) && tokens[i].text == "\"");
     names.map(|i| tokens[i].literal.as_str())
 }
 
 const NAME: [&str; 2] = ["name", ":"];
 const METRIC: [&str; 2] = ["MetricId", "("];
 
-/// The names that a file uses from its family, with their lines.
+/// Returns the names that a file uses from its family, with their lines.
 fn sibling_paths(family: &str, file: &SourceFile) -> Vec<(String, usize)> {
     let Some((_, folder)) = family.split_once("/src/") else { return Vec::new() };
     let parents: Vec<&str> = folder.split('/').collect();
@@ -141,12 +141,12 @@ const AMBIGUOUS_NAMES: &[&str] = &[
     "\"trials\"",
 ];
 
-/// The names of all members, with the folders of their families.
+/// Returns the names of all members, with the folders of their families.
 fn member_names(repo: &Repo) -> BTreeMap<&str, Vec<&'static str>> {
     let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for family in FAMILIES {
         for file in repo.live_rust().filter(|file| file.path.starts_with(family)) {
-            rows(file, NAME).for_each(|name| names.entry(name).or_default().push(family));
+            row_names(file, NAME).for_each(|name| names.entry(name).or_default().push(family));
         }
     }
     names.retain(|name, _| !AMBIGUOUS_NAMES.contains(name));
@@ -158,8 +158,8 @@ fn is_compared(tokens: &[RustToken], i: usize) -> bool {
     let before: [&[&str]; 3] = [&["=", "=", "\""], &["!", "=", "\""], &["\"", "|", "\""]];
     let after: [&[&str]; 4] =
         [&["\"", "!", "="], &["\"", "=", "="], &["\"", "=", ">"], &["\"", "|", "\""]];
-    let is_after_mark = i >= 2 && before.iter().any(|marks| reads(tokens, i - 2, marks));
-    is_after_mark || after.iter().any(|marks| reads(tokens, i, marks))
+    let is_after_mark = i >= 2 && before.iter().any(|marks| has_texts(tokens, i - 2, marks));
+    is_after_mark || after.iter().any(|marks| has_texts(tokens, i, marks))
 }
 
 /// Compared constants that are not the name of a member: (file, literal, meaning).
@@ -169,16 +169,17 @@ const OTHER_MEANINGS: &[(&str, &str, &str)] = &[
     ("crates/run/src/comm/mpi/library.rs", "\"mpirun\"", "a program"),
 ];
 
-/// The name of the constant that contains the literal at `i`.
+/// Returns the name of the constant that contains the literal at `i`.
 fn constant_of(tokens: &[RustToken], i: usize) -> Option<&str> {
     // The semicolon in the type of an array, `[&str; 2]`, does not end an item.
-    let is_end = |at: usize| match tokens[at].text.as_str() {
-        ";" => !reads(tokens, at + 2, &["]"]),
+    let is_end = |index: usize| match tokens[index].text.as_str() {
+        ";" => !has_texts(tokens, index + 2, &["]"]),
         text => text == "}",
     };
-    let mut before = (0..i).rev().take_while(|&at| !is_end(at));
-    let at = before.find(|&at| matches!(tokens[at].text.as_str(), "const" | "static"))?;
-    reads(tokens, at + 2, &[":"]).then(|| tokens[at + 1].text.as_str())
+    let mut before = (0..i).rev().take_while(|&index| !is_end(index));
+    let keyword =
+        before.find(|&index| matches!(tokens[index].text.as_str(), "const" | "static"))?;
+    has_texts(tokens, keyword + 2, &[":"]).then(|| tokens[keyword + 1].text.as_str())
 }
 
 /// Whether the name at `i` is an operand of `==` or `!=`, a pattern, or the subject of `.contains`.
@@ -186,13 +187,13 @@ fn is_compared_name(tokens: &[RustToken], i: usize) -> bool {
     let before: [&[&str]; 4] = [&["=", "="], &["!", "="], &["=", "=", "&"], &["!", "=", "&"]];
     let after: [&[&str]; 4] = [&["!", "="], &["=", "="], &["=", ">"], &[".", "contains", "("]];
     let is_after_mark =
-        before.iter().any(|marks| i >= marks.len() && reads(tokens, i - marks.len(), marks));
-    is_after_mark || after.iter().any(|marks| reads(tokens, i + 1, marks))
+        before.iter().any(|marks| i >= marks.len() && has_texts(tokens, i - marks.len(), marks));
+    is_after_mark || after.iter().any(|marks| has_texts(tokens, i + 1, marks))
 }
 
 /// Files in which formats and storages may use each other: (file, reason).
-const MEETING_POINTS: &[(&str, &str)] =
-    &[("crates/data/src/format/mod.rs", "the error of a sink contains that of its storage")];
+const EXCEPTIONS: &[(&str, &str)] =
+    &[("crates/data/src/format/mod.rs", "the error of a sink contains the error of its storage")];
 
 pub(super) static FORMAT_AND_STORAGE_APART: Check =
     Check {
@@ -204,7 +205,7 @@ pub(super) static FORMAT_AND_STORAGE_APART: Check =
                 let folder = format!("crates/data/src/{folder_name}/");
                 let checked_files = repo.live_rust().filter(|file| {
                     file.path.starts_with(&folder)
-                        && MEETING_POINTS.iter().all(|(path, _)| *path != file.path)
+                        && EXCEPTIONS.iter().all(|(path, _)| *path != file.path)
                 });
                 for file in checked_files {
                     let paths = used_paths(file).into_iter();

@@ -1,19 +1,19 @@
 //! The rule of plain language: limits on words that make comments hard to read, and on names that do not describe anything.
 //!
-//! A few of these words are normal English, so each package has a limit instead of a ban. For comparison, nextest, ripgrep and hyperfine have
-//! up to 1.5 of the words in 1000 comment lines, and up to 5 of the names.
+//! Some of these words are normal English, so they are limited per package instead of forbidden. For comparison, nextest, ripgrep and
+//! hyperfine have up to 1.5 of these words in 1000 comment lines, and up to 5 of these names.
 
 use super::repo::{Repo, SourceFile};
 use super::tokens::{RustToken, is_word, test_lines};
 use super::{Check, Violation};
 
-/// Words that comments avoid. Two words count only with one space between them.
+/// Words that comments should avoid. Pairs of words count only with a single space between them.
 const WORDS: &[&str] = &[
     "tell", "tells", "told", "telling", "ask", "asks", "asked", "nobody", "whoever", "whatever",
     "so many", "so long", "lies", "lay",
 ];
 
-/// Names that identifiers avoid.
+/// Names that identifiers should not have.
 const NAMES: &[&str] = &[
     "of", "by", "own", "one", "told", "untold", "asked", "what", "near", "like", "whole", "many",
     "so",
@@ -37,25 +37,24 @@ const HIGHER_LIMITS: &[(&str, Limits)] = &[];
 
 pub(super) static PLAIN_LANGUAGE: Check = Check {
     rule: "comments and names use plain language",
-    advice: "replace the words in comments (report, configured, requested, unknown, number of, located), and name things for what they \
-             are; the limits are in xtask/src/tidy/language.rs",
+    advice: "replace the words in comments (report, configured, requested, unknown, number of, located), and give names that describe \
+             the item; the limits are in xtask/src/tidy/language.rs",
     find: |repo| {
-        repo.packages().into_iter().flat_map(|package| violations_in(repo, package)).collect()
+        repo.packages().into_iter().flat_map(|package| find_violations(repo, package)).collect()
     },
 };
 
-fn violations_in(repo: &Repo, package: &str) -> Vec<Violation> {
+fn find_violations(repo: &Repo, package: &str) -> Vec<Violation> {
     let limits = HIGHER_LIMITS
         .iter()
         .find(|(name, _)| *name == package)
         .map_or(&LIMITS, |(_, limits)| limits);
     let files: Vec<&SourceFile> =
         repo.live_rust().filter(|file| file.package() == package).collect();
-    let comment_lines: usize = files.iter().map(|file| comments(file).count()).sum();
-    let words: Vec<Violation> = files.iter().flat_map(|file| dialect_words(file)).collect();
-    let names: Vec<Violation> = files.iter().flat_map(|file| dialect_names(file)).collect();
-    let functions: Vec<Violation> =
-        files.iter().flat_map(|file| functions_called_of(file)).collect();
+    let comment_lines: usize = files.iter().map(|file| comment_lines(file).count()).sum();
+    let words: Vec<Violation> = files.iter().flat_map(|file| find_words(file)).collect();
+    let names: Vec<Violation> = files.iter().flat_map(|file| find_names(file)).collect();
+    let functions: Vec<Violation> = files.iter().flat_map(|file| find_of_functions(file)).collect();
 
     let words_max = limits.words_per_1000_lines;
     let mut violations = Vec::new();
@@ -79,16 +78,16 @@ fn violations_in(repo: &Repo, package: &str) -> Vec<Violation> {
     violations
 }
 
-/// Lines with nothing but a comment, outside tests, with their numbers.
-fn comments(file: &SourceFile) -> impl Iterator<Item = (usize, &str)> {
+/// Returns the lines outside tests that contain only a comment, with their numbers.
+fn comment_lines(file: &SourceFile) -> impl Iterator<Item = (usize, &str)> {
     let tests = test_lines(file.tokens());
     (1..).zip(file.text.lines()).filter(move |(number, line)| {
         line.trim_start().starts_with("//") && !tests.iter().any(|lines| lines.contains(number))
     })
 }
 
-fn dialect_words(file: &SourceFile) -> Vec<Violation> {
-    comments(file)
+fn find_words(file: &SourceFile) -> Vec<Violation> {
+    comment_lines(file)
         .flat_map(|(number, line)| {
             let found = words_in(line).into_iter();
             found.map(move |word| {
@@ -98,7 +97,7 @@ fn dialect_words(file: &SourceFile) -> Vec<Violation> {
         .collect()
 }
 
-/// The words of [`WORDS`] in a line of comment.
+/// Returns the words of [`WORDS`] in a line of comment.
 fn words_in(line: &str) -> Vec<&'static str> {
     let lower = line.to_lowercase();
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
@@ -114,25 +113,25 @@ fn words_in(line: &str) -> Vec<&'static str> {
     found
 }
 
-fn dialect_names(file: &SourceFile) -> Vec<Violation> {
+fn find_names(file: &SourceFile) -> Vec<Violation> {
     let tokens = file.live_tokens();
-    let places = (0..tokens.len()).filter(|&i| is_dialect_name(tokens, i));
-    places
+    let indices = (0..tokens.len()).filter(|&i| is_vague_name(tokens, i));
+    indices
         .map(|i| {
             Violation::new(&file.path, tokens[i].line, format!("the name `{}`", tokens[i].text))
         })
         .collect()
 }
 
-/// Whether the token at `i` is one of [`NAMES`], and neither a field or method nor followed by its type or its arguments.
-fn is_dialect_name(tokens: &[RustToken], i: usize) -> bool {
+/// Whether the token at `i` is one of [`NAMES`]. Fields, methods, and names before a type or arguments do not count.
+fn is_vague_name(tokens: &[RustToken], i: usize) -> bool {
     let after = tokens.get(i + 1).map_or("", |token| token.text.as_str());
     NAMES.contains(&tokens[i].text.as_str())
         && !(i > 0 && tokens[i - 1].text == ".")
         && !matches!(after, "!" | "(" | "<" | ":" | "::")
 }
 
-fn functions_called_of(file: &SourceFile) -> Vec<Violation> {
+fn find_of_functions(file: &SourceFile) -> Vec<Violation> {
     let pairs = file.live_tokens().windows(2);
     let functions = pairs.filter(|pair| {
         let name = &pair[1].text;

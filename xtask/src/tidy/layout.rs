@@ -26,7 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 
 pub(super) static CRATE_DIRECTIONS: Check = Check {
     rule: "crates depend only on the crates below them",
-    advice: "move the shared piece down into `spec`, or pass it in as a value; a new crate needs a row in \
+    advice: "move the shared code down into `spec`, or pass it in as a value; a new crate needs a row in \
              xtask/src/tidy/layout.rs and a paragraph in ARCHITECTURE.md",
     find: |repo| {
         let manifests = repo.files().iter().filter(|file| file.path.ends_with("/Cargo.toml"));
@@ -34,7 +34,7 @@ pub(super) static CRATE_DIRECTIONS: Check = Check {
     },
 };
 
-/// The dependencies of a crate that it may not have.
+/// Returns the dependencies of a crate that are not allowed.
 fn forbidden_dependencies(manifest: &SourceFile) -> Vec<Violation> {
     let Some(name) = manifest.package().strip_prefix("crates/") else { return Vec::new() };
     let Some((_, may_use)) = MAY_USE.iter().find(|(row, _)| *row == name) else {
@@ -48,7 +48,7 @@ fn forbidden_dependencies(manifest: &SourceFile) -> Vec<Violation> {
             in_dependencies = section.contains("dependencies");
         }
         let is_dependency = in_dependencies || entry.starts_with('[');
-        let used = if is_dependency { dependency(entry) } else { None };
+        let used = if is_dependency { workspace_dependency(entry) } else { None };
         if let Some(used) = used.filter(|used| !may_use.contains(used)) {
             findings.push(Violation::new(&manifest.path, i + 1, format!("`{name}` uses `{used}`")));
         }
@@ -56,8 +56,8 @@ fn forbidden_dependencies(manifest: &SourceFile) -> Vec<Violation> {
     findings
 }
 
-/// The crate of this workspace in a line of a manifest: `feedrate-spec = …`, `[dependencies.feedrate-spec]`.
-fn dependency(line: &str) -> Option<&str> {
+/// Returns the crate of this workspace in a line of a manifest: `feedrate-spec = …`, `[dependencies.feedrate-spec]`.
+fn workspace_dependency(line: &str) -> Option<&str> {
     let quoted_key = match line.strip_prefix('[') {
         Some(section) => section.trim_end_matches(']').split_once("dependencies.")?.1,
         None => line.split(['=', '.']).next()?.trim(),

@@ -1,6 +1,7 @@
 //! Rules of the source tree that neither the compiler nor clippy checks. Each row of [`CHECKS`] is a rule.
 //!
-//! To add one: write a function from [`Repo`] to violations, add its row, and a test in `tests.rs` with a snippet that breaks the rule.
+//! To add a rule: write a function that finds its violations in a [`Repo`], add its row, and add a test in `tests.rs` with a snippet that
+//! violates the rule.
 
 mod repo;
 mod tokens;
@@ -26,11 +27,11 @@ struct Check {
     rule: &'static str,
     /// The remedy.
     advice: &'static str,
-    /// Finds the places that break the rule.
+    /// Finds the violations of the rule.
     find: fn(&Repo) -> Vec<Violation>,
 }
 
-/// A place where a rule is broken.
+/// A line that violates a rule.
 #[derive(Debug, PartialEq, Eq)]
 struct Violation {
     path: String,
@@ -60,7 +61,7 @@ static CHECKS: &[&Check] = &[
     &families::MEMBERS_APART,
     &families::NAMES_NOT_COMPARED,
     &families::FORMAT_AND_STORAGE_APART,
-    &places::ONLY_SOME_PLACES_MAY,
+    &places::RESERVED_ACCESS,
     &text::FILES_HAVE_HEADERS,
     &text::SHORT_FILES,
     &text::NO_LOOSE_ENDS,
@@ -74,15 +75,15 @@ static CHECKS: &[&Check] = &[
 pub(crate) fn tidy(root: &Path) -> Result<()> {
     eprintln!("\n$ tidy");
     let repo = Repo::read(root)?;
-    let broken: Vec<String> = CHECKS.iter().filter_map(|check| report(check, &repo)).collect();
-    if !broken.is_empty() {
-        bail!("{}", broken.join("\n\n"));
+    let messages: Vec<String> = CHECKS.iter().filter_map(|check| report(check, &repo)).collect();
+    if !messages.is_empty() {
+        bail!("{}", messages.join("\n\n"));
     }
-    eprintln!("{} rules hold in {} files", CHECKS.len(), repo.files().len());
+    eprintln!("{} rules are met in {} files", CHECKS.len(), repo.files().len());
     Ok(())
 }
 
-/// The message about a broken rule; `None` if it holds.
+/// Returns the message about a violated rule; `None` if there are no violations.
 fn report(check: &Check, repo: &Repo) -> Option<String> {
     let lines: Vec<String> = (check.find)(repo).iter().map(Violation::to_string).collect();
     let message = format!("tidy: {}\n{}\n  hint: {}", check.rule, lines.join("\n"), check.advice);

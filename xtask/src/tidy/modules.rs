@@ -1,7 +1,7 @@
-//! Rules about modules of a crate: their order, and no file outside the module tree.
+//! Rules about the modules of a crate: their order, and that every file is in the module tree.
 
 use super::repo::{Repo, SourceFile};
-use super::tokens::{RustToken, closing, is_word, reads};
+use super::tokens::{RustToken, has_texts, index_after_bracket, is_word};
 use super::{Check, Violation};
 use std::collections::{HashMap, HashSet};
 
@@ -9,25 +9,28 @@ pub(super) static MODULE_ORDER: Check = Check {
     rule: "a module uses only modules listed before it in lib.rs",
     advice: "the `mod` list is the reading order: move the `mod` line up, or move the shared code into an earlier \
              module",
-    find: |repo| repo.packages().into_iter().flat_map(|package| order_in(repo, package)).collect(),
+    find: |repo| {
+        repo.packages().into_iter().flat_map(|package| find_forward_uses(repo, package)).collect()
+    },
 };
 
-fn order_in(repo: &Repo, package: &str) -> Vec<Violation> {
+fn find_forward_uses(repo: &Repo, package: &str) -> Vec<Violation> {
     let root =
         ["lib.rs", "main.rs"].iter().find_map(|name| repo.file(&format!("{package}/src/{name}")));
     let Some(root) = root else { return Vec::new() };
-    let order = declared(root.tokens());
-    let place = |name: &str| order.iter().position(|module| module == name);
+    let order = declared_modules(root.tokens());
+    let position = |name: &str| order.iter().position(|module| module == name);
     let mut findings = Vec::new();
     for file in repo.live_rust().filter(|file| file.package() == package) {
         let modules = file.modules().unwrap_or_default();
-        let Some((name, own_place)) = modules.first().and_then(|&name| Some((name, place(name)?)))
+        let Some((name, module_position)) =
+            modules.first().and_then(|&name| Some((name, position(name)?)))
         else {
             continue;
         };
         for (path, line) in used_paths(file) {
             let Some(used) = path.first() else { continue };
-            if place(used).is_some_and(|used_place| own_place < used_place) {
+            if position(used).is_some_and(|used_position| module_position < used_position) {
                 let message = format!("`{name}` uses `{used}`, which comes after it");
                 findings.push(Violation::new(&file.path, line, message));
             }
@@ -41,23 +44,23 @@ pub(super) static SIBLING_ORDER: Check = Check {
     rule: "modules of crates/feedrate rarely import a sibling that is declared after them",
     advice: "move the `mod` line up, or move the shared code into an earlier module",
     find: |repo| {
-        let findings = upward_imports(repo, "crates/feedrate");
-        if findings.len() > UPWARD_MAX { findings } else { Vec::new() }
+        let findings = find_later_siblings(repo, "crates/feedrate");
+        if findings.len() > LATER_SIBLINGS_MAX { findings } else { Vec::new() }
     },
 };
 
 /// Maximum number of imports of siblings that are declared later.
-const UPWARD_MAX: usize = 4;
+const LATER_SIBLINGS_MAX: usize = 4;
 
-/// Imports of modules that are declared after the importing one in the same file, at any depth.
-fn upward_imports(repo: &Repo, package: &str) -> Vec<Violation> {
+/// Returns the imports of modules that are declared after the importing module in the same file, at any depth.
+fn find_later_siblings(repo: &Repo, package: &str) -> Vec<Violation> {
     let files = || repo.live_rust().filter(|file| file.package() == package);
     let path = |file: &SourceFile| -> Vec<String> {
         file.modules().unwrap_or_default().into_iter().map(String::from).collect()
     };
     let orders: HashMap<Vec<String>, Vec<String>> =
-        files().map(|file| (path(file), declared(file.tokens()))).collect();
-    let place = |parent: &[String], name: &String| {
+        files().map(|file| (path(file), declared_modules(file.tokens()))).collect();
+    let position = |parent: &[String], name: &String| {
         orders.get(parent)?.iter().position(|module| module == name)
     };
     let mut findings = Vec::new();
@@ -68,7 +71,8 @@ fn upward_imports(repo: &Repo, package: &str) -> Vec<Violation> {
             let (parent, children) = module.split_at(shared);
             let Some(sibling) = children.first() else { continue };
             let Some(other) = used.get(shared) else { continue };
-            if let (Some(first), Some(second)) = (place(parent, sibling), place(parent, other))
+            if let (Some(first), Some(second)) =
+                (position(parent, sibling), position(parent, other))
                 && first < second
             {
                 let text = format!("`{sibling}` imports `{other}`, which is declared after it");
@@ -80,7 +84,7 @@ fn upward_imports(repo: &Repo, package: &str) -> Vec<Violation> {
     findings
 }
 
-/// The paths after `use`, `crate::`, `super::` or `self::` in a file, from the root of its crate, with their lines.
+/// Returns the paths after `use`, `crate::`, `super::` or `self::` in a file, from the root of its crate, with their lines.
 /// Paths into other crates appear as if they were below the file's own module.
 pub(super) fn used_paths(file: &SourceFile) -> Vec<(Vec<String>, usize)> {
     let module: Vec<String> =
@@ -90,7 +94,7 @@ pub(super) fn used_paths(file: &SourceFile) -> Vec<(Vec<String>, usize)> {
     for i in 0..tokens.len() {
         let before = i.checked_sub(1).map_or("", |before| &tokens[before].text);
         let is_root = matches!(tokens[i].text.as_str(), "crate" | "super" | "self");
-        if before == "use" || (is_root && before != "::" && reads(tokens, i + 1, &["::"])) {
+        if before == "use" || (is_root && before != "::" && has_texts(tokens, i + 1, &["::"])) {
             add_paths(tokens, i, module.clone(), &mut paths);
         }
     }
@@ -112,7 +116,7 @@ fn add_paths(
             "{" => return add_group(tokens, i, &prefix, paths),
             name => prefix.push(name.to_string()),
         }
-        if !reads(tokens, i + 1, &["::"]) {
+        if !has_texts(tokens, i + 1, &["::"]) {
             return paths.push((prefix, token.line));
         }
         i += 2;
@@ -125,14 +129,14 @@ fn add_group(
     prefix: &[String],
     paths: &mut Vec<(Vec<String>, usize)>,
 ) {
-    let end = closing(tokens, open) - 1;
-    let mut at = open + 1;
-    while at < end {
-        add_paths(tokens, at, prefix.to_vec(), paths);
-        while at < end && tokens[at].text != "," {
-            at = if tokens[at].text == "{" { closing(tokens, at) } else { at + 1 };
+    let end = index_after_bracket(tokens, open) - 1;
+    let mut i = open + 1;
+    while i < end {
+        add_paths(tokens, i, prefix.to_vec(), paths);
+        while i < end && tokens[i].text != "," {
+            i = if tokens[i].text == "{" { index_after_bracket(tokens, i) } else { i + 1 };
         }
-        at += 1;
+        i += 1;
     }
 }
 
@@ -141,21 +145,21 @@ pub(super) static NO_DEAD_FILE: Check = Check {
     advice: "add the `mod` line, or delete the file",
     find: |repo| {
         let mut reached: HashSet<String> = HashSet::new();
-        let mut open: Vec<String> =
+        let mut pending: Vec<String> =
             repo.rust().filter(|file| is_root(repo, file)).map(|file| file.path.clone()).collect();
-        while let Some(path) = open.pop() {
+        while let Some(path) = pending.pop() {
             let Some(file) = repo.file(&path) else { continue };
             if !reached.insert(path) {
                 continue;
             }
             let folder = children_folder(repo, file);
-            for module in declared(file.tokens()) {
-                open.push(format!("{folder}/{module}.rs"));
-                open.push(format!("{folder}/{module}/mod.rs"));
+            for module in declared_modules(file.tokens()) {
+                pending.push(format!("{folder}/{module}.rs"));
+                pending.push(format!("{folder}/{module}/mod.rs"));
             }
         }
         let dead = repo.rust().filter(|file| !reached.contains(&file.path));
-        dead.map(|file| Violation::new(&file.path, 1, "no `mod` line leads to it")).collect()
+        dead.map(|file| Violation::new(&file.path, 1, "no `mod` line declares it")).collect()
     },
 };
 
@@ -177,7 +181,7 @@ fn is_root(repo: &Repo, file: &SourceFile) -> bool {
         })
 }
 
-/// The folder of a file's child modules.
+/// Returns the folder of a file's child modules.
 fn children_folder(repo: &Repo, file: &SourceFile) -> String {
     let (folder, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
     if name == "mod.rs" || is_root(repo, file) {
@@ -187,8 +191,8 @@ fn children_folder(repo: &Repo, file: &SourceFile) -> String {
     }
 }
 
-/// The names of modules in separate files, in the order of their `mod` lines.
-fn declared(tokens: &[RustToken]) -> Vec<String> {
+/// Returns the names of modules in separate files, in the order of their `mod` lines.
+fn declared_modules(tokens: &[RustToken]) -> Vec<String> {
     let is_mod_line = |words: &&[RustToken]| {
         words[0].text == "mod" && is_word(&words[1].text) && words[2].text == ";"
     };

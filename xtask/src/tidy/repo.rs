@@ -1,12 +1,12 @@
-//! The text files of the tree, read once. Checks use only this type, so that tests can supply files.
+//! The text files of the source tree, read once. Checks use only [`Repo`], so that tests can supply files.
 
-use super::tokens::{RustToken, cut_tests, tokens};
+use super::tokens::{RustToken, tokens, without_tests};
 use crate::shell::output;
 use anyhow::{Context, Result};
 use std::cell::OnceCell;
 use std::path::Path;
 
-/// All text files that git tracks or would track.
+/// All text files that git tracks, and new files that git does not ignore.
 pub(super) struct Repo {
     files: Vec<SourceFile>,
 }
@@ -28,7 +28,7 @@ impl Repo {
         let paths = output(root, "git", &listing).context("tidy needs `git` to list the files")?;
         let mut files = Vec::new();
         for path in paths.split('\0').filter(|path| !path.is_empty()) {
-            // Binary files and deleted files that git still lists cannot be read as text.
+            // Binary files, and deleted files that git still lists, are skipped.
             if let Ok(text) = std::fs::read_to_string(root.join(path)) {
                 files.push(SourceFile::new(path, text));
             }
@@ -36,7 +36,7 @@ impl Repo {
         Ok(Repo { files })
     }
 
-    /// A tree of the given files, for tests.
+    /// Creates a tree of the given files, for tests.
     #[cfg(test)]
     pub(super) fn with_files(files: &[(&str, &str)]) -> Self {
         Repo {
@@ -47,34 +47,34 @@ impl Repo {
         }
     }
 
-    /// All text files.
+    /// Returns all text files.
     pub(super) fn files(&self) -> &[SourceFile] {
         &self.files
     }
 
-    /// All lines: path, number from 1, text.
+    /// Returns all lines with their path and their number from 1.
     pub(super) fn lines(&self) -> impl Iterator<Item = (&str, usize, &str)> {
         self.files.iter().flat_map(|file| {
             (1..).zip(file.text.lines()).map(|(number, line)| (file.path.as_str(), number, line))
         })
     }
 
-    /// The file at `path`.
+    /// Returns the file at `path`.
     pub(super) fn file(&self, path: &str) -> Option<&SourceFile> {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// Rust files of the crates and of xtask.
+    /// Returns the Rust files of the crates and of xtask.
     pub(super) fn rust(&self) -> impl Iterator<Item = &SourceFile> {
         self.files.iter().filter(|file| file.path.ends_with(".rs") && !file.package().is_empty())
     }
 
-    /// Rust files without tests and benches.
+    /// Returns the Rust files without tests and benches.
     pub(super) fn live_rust(&self) -> impl Iterator<Item = &SourceFile> {
         self.rust().filter(|file| !file.is_test())
     }
 
-    /// Folders of packages: `crates/spec`, `xtask`.
+    /// Returns the folders of packages: `crates/spec`, `xtask`.
     pub(super) fn packages(&self) -> Vec<&str> {
         let manifests = self.files.iter().filter(|file| file.path.ends_with("/Cargo.toml"));
         manifests.map(SourceFile::package).filter(|package| !package.is_empty()).collect()
@@ -91,7 +91,7 @@ impl SourceFile {
         }
     }
 
-    /// The folder of the file's package; empty outside `crates/` and `xtask/`.
+    /// Returns the folder of the file's package; empty outside `crates/` and `xtask/`.
     pub(super) fn package(&self) -> &str {
         if self.path.starts_with("xtask/") {
             return "xtask";
@@ -100,7 +100,7 @@ impl SourceFile {
         inside.find('/').map_or("", |end| &self.path[.."crates/".len() + end])
     }
 
-    /// Path of the module from the root of its crate: `[format, npy]` for `src/format/npy.rs`, `[]` for `src/lib.rs`.
+    /// Returns the path of the module from the root of its crate: `[format, npy]` for `src/format/npy.rs`, `[]` for `src/lib.rs`.
     /// `None` outside `src/`.
     pub(super) fn modules(&self) -> Option<Vec<&str>> {
         let inside = self.path.strip_prefix(self.package())?.strip_prefix("/src/")?;
@@ -113,14 +113,14 @@ impl SourceFile {
         Some(modules)
     }
 
-    /// The tokens of a Rust file, without comments and the content of literals.
+    /// Returns the tokens of a Rust file, without comments and the content of literals.
     pub(super) fn tokens(&self) -> &[RustToken] {
         self.tokens.get_or_init(|| tokens(&self.text))
     }
 
-    /// The tokens without items that only tests compile.
+    /// Returns the tokens without items that only tests compile.
     pub(super) fn live_tokens(&self) -> &[RustToken] {
-        self.live_tokens.get_or_init(|| cut_tests(self.tokens()))
+        self.live_tokens.get_or_init(|| without_tests(self.tokens()))
     }
 
     fn is_test(&self) -> bool {

@@ -1,11 +1,11 @@
-//! Tests of each rule, on this tree and on files that break it.
+//! Tests of each rule: on this source tree, and on files that violate the rule.
 
 use super::repo::Repo;
-use super::tokens::{cut_tests, tokens};
+use super::tokens::{tokens, without_tests};
 use super::{Check, circles, docs, families, language, layout, modules, places, text, tidy};
 
 /// Asserts that the rule finds exactly `expected` (`path:line: description`) in the given files.
-fn finds(check: &Check, files: &[(&str, &str)], expected: &[&str]) {
+fn assert_violations(check: &Check, files: &[(&str, &str)], expected: &[&str]) {
     let repo = Repo::with_files(files);
     let findings: Vec<String> =
         (check.find)(&repo).iter().map(|finding| finding.to_string().trim().to_string()).collect();
@@ -13,9 +13,9 @@ fn finds(check: &Check, files: &[(&str, &str)], expected: &[&str]) {
 }
 
 #[test]
-fn the_tree_keeps_its_rules() {
-    if let Err(broken) = tidy(&crate::workspace_root()) {
-        panic!("\n{broken}\n");
+fn the_source_tree_meets_all_rules() {
+    if let Err(violations) = tidy(&crate::workspace_root()) {
+        panic!("\n{violations}\n");
     }
 }
 
@@ -23,7 +23,7 @@ fn the_tree_keeps_its_rules() {
 fn planted_crate_directions_are_found() {
     let manifest = "[dependencies]\nfeedrate-spec = { workspace = true }\nfeedrate-run.workspace = true\n\
                     [dev-dependencies.feedrate-data]\npath = \"../data\"\n";
-    finds(
+    assert_violations(
         &layout::CRATE_DIRECTIONS,
         &[
             ("crates/measure/Cargo.toml", manifest),
@@ -39,7 +39,7 @@ fn planted_crate_directions_are_found() {
 
 #[test]
 fn planted_module_order_is_found() {
-    finds(
+    assert_violations(
         &modules::MODULE_ORDER,
         &[
             ("crates/x/Cargo.toml", ""),
@@ -67,7 +67,7 @@ fn planted_module_order_is_found() {
 
 #[test]
 fn planted_dead_files_are_found() {
-    finds(
+    assert_violations(
         &modules::NO_DEAD_FILE,
         &[
             ("crates/x/Cargo.toml", "[[test]]\npath = \"tests/it/main.rs\"\n"),
@@ -83,9 +83,9 @@ fn planted_dead_files_are_found() {
             ("crates/x/tests/it/gone.rs", ""),
         ],
         &[
-            "crates/x/src/dead.rs:1: no `mod` line leads to it",
-            "crates/x/src/a/c.rs:1: no `mod` line leads to it",
-            "crates/x/tests/it/gone.rs:1: no `mod` line leads to it",
+            "crates/x/src/dead.rs:1: no `mod` line declares it",
+            "crates/x/src/a/c.rs:1: no `mod` line declares it",
+            "crates/x/tests/it/gone.rs:1: no `mod` line declares it",
         ],
     );
 }
@@ -94,7 +94,7 @@ fn planted_dead_files_are_found() {
 fn planted_member_imports_are_found() {
     let format = "crates/data/src/format";
     let row = "static ROW: Member = Member { name: \"x\" };\n";
-    finds(
+    assert_violations(
         &families::MEMBERS_APART,
         &[
             (&format!("{format}/mod.rs"), "mod npy;\nmod npz;\npub use npy::Npy;\n"),
@@ -130,15 +130,15 @@ fn planted_member_imports_are_found() {
 
 #[test]
 fn planted_comparisons_of_names_are_found() {
-    let stranger = "fn f(x: &str) -> bool {\n  let y = \"npz\";\n  x == \"npz\"\n    || \"npz\" != x\n    \
+    let source = "fn f(x: &str) -> bool {\n  let y = \"npz\";\n  x == \"npz\"\n    || \"npz\" != x\n    \
                     || matches!(x, \"raw\" | \"npz\")\n}\nfn g(x: &str) {\n  match x {\n    \"npz\" => {}\n  }\n}\n\
                     #[cfg(test)]\nfn t() { x == \"npz\" }\n";
-    finds(
+    assert_violations(
         &families::NAMES_NOT_COMPARED,
         &[
             ("crates/data/src/format/npz.rs", "static X: Row = Row { name: \"npz\" };"),
             ("crates/data/src/format/mod.rs", "fn f(x: &str) -> bool { x == \"npz\" }"),
-            ("crates/run/src/x.rs", stranger),
+            ("crates/run/src/x.rs", source),
         ],
         &[
             "crates/run/src/x.rs:3: compares \"npz\"",
@@ -153,7 +153,7 @@ fn planted_comparisons_of_names_are_found() {
 fn planted_constants_of_names_are_found() {
     let constants = "const A: &str = \"npz\";\nconst B: [&str; 2] = [\"npz\", \"x\"];\nconst C: &str = \"npz\";\n\
                      fn f(x: &str) -> bool { x == A || B.contains(&x) || x != format!(\"a={C}\") }\n";
-    finds(
+    assert_violations(
         &families::NAMES_NOT_COMPARED,
         &[
             ("crates/data/src/format/npz.rs", "static X: Row = Row { name: \"npz\" };"),
@@ -166,7 +166,7 @@ fn planted_constants_of_names_are_found() {
 #[test]
 fn planted_imports_of_later_siblings_are_found() {
     let uses = "use super::b;\nuse crate::c::d::x;\nuse super::c::d;\nuse super::b::y;\nuse super::c;\nuse super::d::w;\n";
-    finds(
+    assert_violations(
         &modules::SIBLING_ORDER,
         &[
             ("crates/feedrate/Cargo.toml", ""),
@@ -188,12 +188,12 @@ fn planted_imports_of_later_siblings_are_found() {
 
 #[test]
 fn planted_circles_are_found() {
-    finds(
+    assert_violations(
         &circles::NO_FILE_CIRCLES,
         &[
             ("crates/x/Cargo.toml", ""),
             ("crates/x/src/lib.rs", "mod a;\nmod f;\npub use f::C;\n"),
-            // A parent and its children are not a circle, but children that use each other through it are.
+            // A parent and its children are not a circle, but children that use each other through the parent are.
             ("crates/x/src/a.rs", "use crate::f::Trait;\n"),
             (
                 "crates/x/src/f/mod.rs",
@@ -213,7 +213,7 @@ fn planted_circles_are_found() {
 
 #[test]
 fn planted_meetings_of_format_and_storage_are_found() {
-    finds(
+    assert_violations(
         &families::FORMAT_AND_STORAGE_APART,
         &[
             ("crates/data/src/format/npy.rs", "//! No storage.\nuse crate::storage::Handle;\n"),
@@ -257,7 +257,7 @@ fn reserved_access_in_other_files_is_found() {
         ("crates/engine/src/x.rs", "use std::fmt;\n", None),
     ] {
         let repo = Repo::with_files(&[(path, source)]);
-        let violations = (places::ONLY_SOME_PLACES_MAY.find)(&repo);
+        let violations = (places::RESERVED_ACCESS.find)(&repo);
         let found: Vec<_> = violations
             .iter()
             .map(|violation| {
@@ -273,7 +273,7 @@ fn reserved_access_in_other_files_is_found() {
 
 #[test]
 fn planted_files_without_headers_are_found() {
-    finds(
+    assert_violations(
         &text::FILES_HAVE_HEADERS,
         &[
             ("crates/x/src/lib.rs", "//! Says.\n"),
@@ -287,7 +287,7 @@ fn planted_files_without_headers_are_found() {
 #[test]
 fn planted_long_files_are_found() {
     let long = "\n".repeat(500);
-    finds(
+    assert_violations(
         &text::SHORT_FILES,
         &[
             ("crates/x/src/a.rs", &format!("//! A.\n{long}")),
@@ -300,7 +300,7 @@ fn planted_long_files_are_found() {
 
 #[test]
 fn planted_loose_ends_are_found() {
-    finds(
+    assert_violations(
         &text::NO_LOOSE_ENDS,
         &[
             (
@@ -330,7 +330,7 @@ fn planted_machine_paths_are_found() {
         "me/me/z\", /workspace/",
     ]
     .concat();
-    finds(
+    assert_violations(
         &text::NO_MACHINE_PATHS,
         &[("README.md", &text)],
         &[&["README.md:1: `/ro", "ot/`"].concat(), &["README.md:1: `/ho", "me/`"].concat()],
@@ -338,11 +338,11 @@ fn planted_machine_paths_are_found() {
 }
 
 #[test]
-fn planted_dialect_is_found() {
+fn planted_vague_words_and_names_are_found() {
     let source = "//! Told to whoever: so many lies.\nfn of_x(one: u8, what: u8) {\n    let own = one.many + so();\n    \
                   x.map(|near| near + whole)\n}\n// untold, a_lay, `told_at`\n#[cfg(test)]\nmod tests {\n    // Asked.\n    \
                   fn of(near: u8) -> u8 {\n        near\n    }\n}\n";
-    finds(
+    assert_violations(
         &language::PLAIN_LANGUAGE,
         &[
             ("crates/x/Cargo.toml", ""),
@@ -377,7 +377,7 @@ fn planted_dialect_is_found() {
 
 #[test]
 fn planted_dead_links_are_found() {
-    finds(
+    assert_violations(
         &docs::LINKS_HAVE_TARGETS,
         &[
             ("README.md", "[a](docs/a.md#one-two) [b](docs/c.md) [c](docs) [d](https://x/y)\n"),
@@ -397,7 +397,7 @@ fn planted_dead_links_are_found() {
 #[test]
 fn planted_pages_outside_the_book_are_found() {
     let long = "\n".repeat(121);
-    finds(
+    assert_violations(
         &docs::THE_BOOK_IS_COMPLETE,
         &[
             ("README.md", &long),
@@ -415,7 +415,7 @@ fn planted_pages_outside_the_book_are_found() {
 }
 
 #[test]
-fn literals_and_comments_are_not_code() {
+fn literals_and_comments_are_not_tokens_of_code() {
     let check = |source: &str, expected: &str| {
         let words: Vec<String> = tokens(source).into_iter().map(|token| token.text).collect();
         assert_eq!(words.join(" "), expected, "{source}");
@@ -428,10 +428,10 @@ fn literals_and_comments_are_not_code() {
 }
 
 #[test]
-fn tests_are_cut_out() {
+fn tests_are_removed_from_the_tokens() {
     let source = "a; #[cfg(test)] use b::{c}; #[cfg(all(test, unix))] mod d { e } #[test] fn f() {} \
                   #[cfg(not(test))] g; #[cfg(test)] mod h; i";
     let words: Vec<String> =
-        cut_tests(&tokens(source)).into_iter().map(|token| token.text).collect();
+        without_tests(&tokens(source)).into_iter().map(|token| token.text).collect();
     assert_eq!(words.join(" "), "a ; # [ cfg ( not ( test ) ) ] g ; i");
 }

@@ -1,13 +1,13 @@
-//! Rules about single files: header, length, unfinished work and paths of machines.
+//! Rules about single files: header, length, unfinished work and absolute paths.
 
 use super::{Check, Violation};
 
 const FILE_LINES_MAX: usize = 500;
-const REASON: &str = "Long because";
+const LENGTH_REASON: &str = "Long because";
 
 pub(super) static FILES_HAVE_HEADERS: Check = Check {
     rule: "every Rust file begins with `//!`",
-    advice: "describe the file's responsibility and its limits in one to five lines",
+    advice: "describe the file's responsibility and its boundary in one to five lines",
     find: |repo| {
         let undocumented = repo.rust().filter(|file| !file.text.starts_with("//! "));
         undocumented
@@ -17,12 +17,12 @@ pub(super) static FILES_HAVE_HEADERS: Check = Check {
 };
 
 pub(super) static SHORT_FILES: Check = Check {
-    rule: "no file over 500 lines without a reason",
+    rule: "files with more than 500 lines give a reason",
     advice: "split the file, or explain its length in its top comment: `Long because …`",
     find: |repo| {
         let long = repo.rust().filter(|file| file.text.lines().count() > FILE_LINES_MAX);
         long.filter(|file| {
-            file.text.lines().all(|line| !line.starts_with("//!") || !line.contains(REASON))
+            file.text.lines().all(|line| !line.starts_with("//!") || !line.contains(LENGTH_REASON))
         })
         .map(|file| Violation::new(&file.path, 1, format!("{} lines", file.text.lines().count())))
         .collect()
@@ -50,28 +50,31 @@ pub(super) static NO_LOOSE_ENDS: Check = Check {
 
 fn push_loose_end(path: &str, line: usize, text: &str, findings: &mut Vec<Violation>) {
     for word in ["TODO", "FIXME"] {
-        let Some(at) = text.find(word) else { continue };
-        let after = text[at + word.len()..].trim_start_matches([' ', '(', ':']);
-        let numbered = after
+        let Some(start) = text.find(word) else { continue };
+        let after = text[start + word.len()..].trim_start_matches([' ', '(', ':']);
+        let has_number = after
             .strip_prefix('#')
             .is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()));
-        // A word in backticks is only mentioned.
-        if !numbered && !text[..at].ends_with('`') {
+        // A word in backticks is quoted, not a mark.
+        if !has_number && !text[..start].ends_with('`') {
             findings.push(Violation::new(path, line, format!("`{word}` without `#` and a number")));
         }
     }
 }
 
 pub(super) static NO_MACHINE_PATHS: Check = Check {
-    rule: "no file contains an absolute path of a machine",
+    rule: "no file contains an absolute path of one machine",
     advice: "write a path relative to the workspace, or a placeholder such as `DIR`",
     find: |repo| {
         let mut findings = Vec::new();
         for (path, number, line) in repo.lines() {
             for folder in ["root", "work", "home"] {
-                let place = format!("/{folder}");
-                if line.match_indices(&place).any(|(at, _)| is_absolute(line, at, place.len())) {
-                    findings.push(Violation::new(path, number, format!("`{place}/`")));
+                let prefix = format!("/{folder}");
+                if line
+                    .match_indices(&prefix)
+                    .any(|(start, _)| is_absolute(line, start, prefix.len()))
+                {
+                    findings.push(Violation::new(path, number, format!("`{prefix}/`")));
                 }
             }
         }
@@ -79,8 +82,9 @@ pub(super) static NO_MACHINE_PATHS: Check = Check {
     },
 };
 
-/// Whether an absolute path begins at `at`, rather than a part of `a/b/c` or of an address.
-fn is_absolute(line: &str, at: usize, len: usize) -> bool {
-    let starts = !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-/}*~…".contains(c));
-    starts && line[at + len..].starts_with('/')
+/// Whether an absolute path begins at `start`. A part of a relative path or of a web address is not absolute.
+fn is_absolute(line: &str, start: usize, len: usize) -> bool {
+    let is_start =
+        !line[..start].ends_with(|c: char| c.is_alphanumeric() || "._-/}*~…".contains(c));
+    is_start && line[start + len..].starts_with('/')
 }

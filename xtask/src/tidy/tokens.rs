@@ -1,9 +1,9 @@
-//! Splits Rust source into tokens: words, marks and literals, without comments. It does not parse the grammar.
+//! Splits Rust source into tokens: words, punctuation marks and literals, without comments. It does not parse the grammar.
 
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 use std::ops::{Range, RangeInclusive};
 
-/// A word, `::`, a single mark, or a literal.
+/// A token: a word, `::`, a single punctuation mark, or a literal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RustToken {
     /// The token as written; `"` for any string or character.
@@ -14,7 +14,7 @@ pub(super) struct RustToken {
     pub(super) line: usize,
 }
 
-/// The tokens of `source`. Doc comments become attributes, other comments are left out.
+/// Returns the tokens of `source`. Doc comments become attributes; other comments are dropped.
 pub(super) fn tokens(source: &str) -> Vec<RustToken> {
     let mut tokens = Vec::new();
     // The compiler reports files that cannot be parsed.
@@ -66,24 +66,24 @@ impl RustToken {
 }
 
 /// Removes items with `#[cfg(test)]` or `#[test]`.
-pub(super) fn cut_tests(tokens: &[RustToken]) -> Vec<RustToken> {
-    let mut kept = Vec::with_capacity(tokens.len());
+pub(super) fn without_tests(tokens: &[RustToken]) -> Vec<RustToken> {
+    let mut live_tokens = Vec::with_capacity(tokens.len());
     let mut start = 0;
     for item in test_items(tokens) {
-        kept.extend_from_slice(&tokens[start..item.start]);
+        live_tokens.extend_from_slice(&tokens[start..item.start]);
         start = item.end;
     }
-    kept.extend_from_slice(&tokens[start..]);
-    kept
+    live_tokens.extend_from_slice(&tokens[start..]);
+    live_tokens
 }
 
-/// The lines of items with `#[cfg(test)]` or `#[test]`.
+/// Returns the lines of items with `#[cfg(test)]` or `#[test]`.
 pub(super) fn test_lines(tokens: &[RustToken]) -> Vec<RangeInclusive<usize>> {
     let items = test_items(tokens).into_iter();
     items.map(|item| tokens[item.start].line..=tokens[item.end - 1].line).collect()
 }
 
-/// The index ranges of items with `#[cfg(test)]` or `#[test]`.
+/// Returns the index ranges of items with `#[cfg(test)]` or `#[test]`.
 fn test_items(tokens: &[RustToken]) -> Vec<Range<usize>> {
     let mut items = Vec::new();
     let mut i = 0;
@@ -101,14 +101,14 @@ fn test_items(tokens: &[RustToken]) -> Vec<Range<usize>> {
     items
 }
 
-/// Whether the texts of the tokens from `i` on are `pattern`.
-pub(super) fn reads(tokens: &[RustToken], i: usize, pattern: &[&str]) -> bool {
+/// Whether the tokens from `i` on have the texts `pattern`.
+pub(super) fn has_texts(tokens: &[RustToken], i: usize, pattern: &[&str]) -> bool {
     tokens.len() >= i + pattern.len()
-        && pattern.iter().zip(&tokens[i..]).all(|(&wanted, token)| wanted == token.text)
+        && pattern.iter().zip(&tokens[i..]).all(|(&expected, token)| expected == token.text)
 }
 
-/// The index after the bracket that closes the one at `open`.
-pub(super) fn closing(tokens: &[RustToken], open: usize) -> usize {
+/// Returns the index after the bracket that closes the bracket at `open`.
+pub(super) fn index_after_bracket(tokens: &[RustToken], open: usize) -> usize {
     let mut depth = 0usize;
     for (i, token) in tokens.iter().enumerate().skip(open) {
         match token.text.as_str() {
@@ -129,26 +129,26 @@ pub(super) fn is_word(text: &str) -> bool {
 }
 
 fn attribute_end(tokens: &[RustToken], i: usize) -> Option<usize> {
-    reads(tokens, i, &["#", "["]).then(|| closing(tokens, i + 1))
+    has_texts(tokens, i, &["#", "["]).then(|| index_after_bracket(tokens, i + 1))
 }
 
 fn is_test_attribute(attribute: &[RustToken]) -> bool {
     let has = |word: &str| attribute.iter().any(|token| token.text == word);
-    let cfg = reads(attribute, 2, &["cfg"]) && has("test") && !has("not");
-    cfg || reads(attribute, 2, &["test", "]"])
+    let cfg = has_texts(attribute, 2, &["cfg"]) && has("test") && !has("not");
+    cfg || has_texts(attribute, 2, &["test", "]"])
 }
 
-/// The index after the item that begins at `start`.
+/// Returns the index after the item that begins at `start`.
 fn item_end(tokens: &[RustToken], start: usize) -> usize {
     let mut i = start;
     while i < tokens.len() {
         match tokens[i].text.as_str() {
             ";" => return i + 1,
             "{" => {
-                let end = closing(tokens, i);
-                return if reads(tokens, end, &[";"]) { end + 1 } else { end };
+                let end = index_after_bracket(tokens, i);
+                return if has_texts(tokens, end, &[";"]) { end + 1 } else { end };
             }
-            "(" | "[" => i = closing(tokens, i),
+            "(" | "[" => i = index_after_bracket(tokens, i),
             _ => i += 1,
         }
     }

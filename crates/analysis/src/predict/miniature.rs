@@ -189,7 +189,7 @@ impl Miniature {
         let plan = self.plan(simulation, steps);
         let job = ReadJob::without_files(&plan).map_err(|_| NotPredictable::OtherFiles)?;
         let mut driver = SimulatedDriver::new(job, self.storage(&plan, simulation));
-        let accelerators = driver.epoch(steps).map_err(|_| NotPredictable::OtherFiles)?;
+        let accelerators = driver.run_epoch(steps).map_err(|_| NotPredictable::OtherFiles)?;
         let blocks = accelerators.iter().flat_map(|accelerator| &accelerator.blocks);
         let end_ns = blocks.map(|block| block.end_ns).max();
         let epoch = EpochRecord {

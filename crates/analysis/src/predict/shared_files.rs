@@ -39,7 +39,7 @@ impl SampleWork {
         let storage = SimulatedStorage { latency: time, open: time, ..SimulatedStorage::default() };
         let mut driver = SimulatedDriver::new(ReadJob::in_memory(&small)?, storage);
         let mut io = IoCounters::default();
-        for accelerator in driver.epoch(small.train.steps_per_epoch).ok()? {
+        for accelerator in driver.run_epoch(small.train.steps_per_epoch).ok()? {
             io.add(&accelerator.io);
         }
         let samples = io.samples as f64 * scale.real_samples_per_sample as f64;

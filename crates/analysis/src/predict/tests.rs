@@ -52,7 +52,7 @@ fn storage(
 
 fn run(plan: &Plan, storage: SimulatedStorage) -> Record {
     let mut driver = SimulatedDriver::new(ReadJob::without_files(plan).unwrap(), storage);
-    let accelerators = driver.epoch(plan.train.steps_per_epoch).unwrap();
+    let accelerators = driver.run_epoch(plan.train.steps_per_epoch).unwrap();
     let end_ns = accelerators[0].blocks[0].end_ns;
     let epoch = EpochRecord {
         number: 1,
@@ -248,7 +248,7 @@ fn reads_of_shared_files_depend_on_the_number_of_workers() {
             let mut plan = plan.clone();
             plan.dataset.files_train = plan.train.steps_per_epoch * 4 / 20;
             let mut driver = SimulatedDriver::new(ReadJob::in_memory(&plan).unwrap(), latency);
-            let accelerators = driver.epoch(plan.train.steps_per_epoch).unwrap();
+            let accelerators = driver.run_epoch(plan.train.steps_per_epoch).unwrap();
             let end_ns = accelerators[0].blocks[0].end_ns;
             let causes = Some(driver.take_causes());
             let epoch =

@@ -146,7 +146,7 @@ fn fitting(format: &Format, shapes: &[FileShape]) -> FileShape {
 fn fits(format: &Format, shape: &FileShape, encoding: &Encoding) -> bool {
     let elements = format.entry.elements;
     let is_held = elements.is_empty() || elements.contains(&shape.element);
-    is_held && (format.entry.unfit)(shape, encoding).is_none()
+    is_held && (format.entry.unsupported_setting)(shape, encoding).is_none()
 }
 
 fn small(format: &Format) -> FileShape {

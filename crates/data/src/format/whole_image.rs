@@ -10,7 +10,7 @@ use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
     describe_shape, length_of,
 };
-use feedrate_spec::catalog::{FormatEntry, Member, Unfit};
+use feedrate_spec::catalog::{FormatEntry, Member, UnsupportedSetting};
 use feedrate_spec::shape::{Dims, Element, Encoding, FileShape};
 use std::fmt::Display;
 use std::io;
@@ -55,7 +55,7 @@ pub(super) const fn format<P: ImageFormat>() -> Format {
     let entry = FormatEntry {
         elements: P::ELEMENTS,
         dlio_dims_max: Some(2),
-        unfit: |shape, _| P::LIMITS.unfit(shape),
+        unsupported_setting: |shape, _| P::LIMITS.unfit(shape),
         ..FormatEntry::new(P::MEMBER, |shape, _| P::file_bytes(shape))
     };
     Format {
@@ -309,7 +309,7 @@ pub(super) struct ImageLimits {
 
 impl ImageLimits {
     /// Reason why a file of this shape cannot be written; `None` if it can.
-    pub(super) fn unfit(&self, shape: &FileShape) -> Option<Unfit> {
+    pub(super) fn unfit(&self, shape: &FileShape) -> Option<UnsupportedSetting> {
         let dims = shape.dims.as_slice();
         let fits = match dims {
             [_, _] => true,
@@ -339,6 +339,6 @@ impl ImageLimits {
         } else {
             return None;
         };
-        Some(Unfit { key, message, hint })
+        Some(UnsupportedSetting { key, message, hint })
     }
 }

@@ -1,5 +1,5 @@
-//! DALI's CPU pipeline as DLIO uses it (`dali_data_loader.py`): `num_threads` threads read the samples of one batch in parallel, one batch
-//! after another, and up to `prefetch_queue_depth` complete batches wait (DALI's documentation, “Pipeline”, executor and prefetching).
+//! DALI's CPU pipeline as DLIO uses it (`dali_data_loader.py`): `num_threads` threads together read one batch after another, and a queue
+//! holds up to `prefetch_queue_depth` complete batches (DALI's documentation, “Pipeline”, executor and prefetching).
 
 use super::{Loader, Queue, Task, WorkerState};
 use feedrate_spec::catalog::{LoaderEntry, Member};
@@ -20,7 +20,7 @@ impl Loader for Dali {
     }
 
     fn claim(&self, queue: &Queue, _worker: &mut WorkerState) -> Option<Task> {
-        let (batch, sample) = queue.draw_sample(queue.completed() + 1)?;
+        let (batch, sample) = queue.claim_sample(queue.completed() + 1)?;
         Some(Task { batch, samples: sample..sample + 1, position: None })
     }
 
@@ -29,7 +29,7 @@ impl Loader for Dali {
     }
 }
 
-/// The depth of DALI's queue, which is at least 1.
+/// Returns the depth of DALI's queue, which is at least 1.
 fn batches_in_flight(_read_threads: u32, prefetch_size: u32, _batch_size: u64) -> u32 {
     prefetch_size.max(1)
 }

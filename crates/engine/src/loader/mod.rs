@@ -1,4 +1,4 @@
-//! Loaders decide which worker reads which samples, and when. One file per loader, one row in [`LOADERS`].
+//! Loaders decide which worker reads which samples, and when. Each loader has a file and a row in [`LOADERS`].
 //!
 //! A loader has no clock, threads or I/O. Workers get work from [`Loader::claim`], and the shared [`Queue`] counts the batches that are
 //! published, finished and taken. Both drivers call the same code.
@@ -14,22 +14,22 @@ mod native;
 #[cfg(test)]
 mod tests;
 
-pub use queue::{Finished, Queue, ReadTimes};
+pub use queue::{BatchStatus, Queue, ReadTimes};
 
 use feedrate_spec::catalog::LoaderEntry;
 use std::ops::Range;
 
 /// The rules by which a framework's loader divides batches among its workers.
 pub trait Loader: Sync {
-    /// Name, summary, abilities, and the rule for batches in flight.
+    /// Returns name, summary, abilities, and the rule for batches in flight.
     fn entry(&self) -> LoaderEntry;
 
-    /// Claims the next work of `worker`, which must then be finished. `None` if no work may be begun yet.
+    /// Claims the next task for `worker`, which must then finish it. `None` if no task may begin yet.
     fn claim(&self, queue: &Queue, worker: &mut WorkerState) -> Option<Task>;
 
     /// Returns the workers that may have work when `batch` may be begun.
-    fn workers_to_wake(&self, _queue: &Queue, _batch: u64) -> Wakes {
-        Wakes::Any
+    fn workers_to_wake(&self, _queue: &Queue, _batch: u64) -> WakeTarget {
+        WakeTarget::Any
     }
 
     /// Returns the number of claims for a batch.
@@ -48,16 +48,16 @@ pub trait Loader: Sync {
 pub struct WorkerState {
     /// Number of the worker, from 0.
     pub worker: u32,
-    /// The batch or sample claimed last, numbered over the run, if these belong to certain workers.
+    /// Number in the run of the batch or sample claimed last, if the loader assigns batches or samples to workers.
     last: Option<u64>,
-    /// Completely claimed epochs, if the worker reads whole files.
+    /// Number of completely claimed epochs, if the worker reads whole files.
     epochs: u64,
-    /// Claimed pieces of the next epoch, if the worker reads whole files.
+    /// Number of pieces claimed in the current epoch, if the worker reads whole files.
     pieces: u64,
 }
 
 impl WorkerState {
-    /// State of a worker before its first claim.
+    /// Creates the state of a worker before its first claim.
     pub fn new(worker: u32) -> Self {
         WorkerState { worker, last: None, epochs: 0, pieces: 0 }
     }
@@ -70,13 +70,13 @@ pub struct Task {
     pub batch: u64,
     /// Samples of the batch.
     pub samples: Range<u64>,
-    /// Position of the first sample in the epoch, if it does not follow from the batch.
+    /// Position of the first sample in the epoch, if it cannot be computed from the batch.
     pub position: Option<u64>,
 }
 
-/// Workers to wake.
+/// The workers to wake for a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wakes {
+pub enum WakeTarget {
     /// The batch belongs to this worker.
     One(u32),
     /// Any worker may take it.

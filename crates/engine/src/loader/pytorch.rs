@@ -1,11 +1,11 @@
-//! `torch.utils.data.DataLoader` with worker processes (`torch/utils/data/dataloader.py`, `_MultiProcessingDataLoaderIter`): batch k is
-//! built by worker k mod n, `prefetch_factor` × n batches are outstanding, a new one is assigned when one is taken, and delivery is in
-//! order.
+//! `torch.utils.data.DataLoader` with worker processes (`torch/utils/data/dataloader.py`, `_MultiProcessingDataLoaderIter`): worker
+//! k mod n builds batch k, and `prefetch_factor` × n batches are outstanding. When a batch is taken, a new batch is assigned. Batches are
+//! delivered in order.
 //!
 //! DLIO sets `prefetch_factor = ceil(prefetch_size / read_threads)`, or 2 if that is 0 (`torch_data_loader.py`). Without workers the
 //! training thread reads, and reading does not overlap with training.
 
-use super::{Loader, Queue, Task, Wakes, WorkerState};
+use super::{Loader, Queue, Task, WakeTarget, WorkerState};
 use feedrate_spec::catalog::{LoaderEntry, Member};
 
 static MEMBER: Member = Member {
@@ -32,8 +32,8 @@ impl Loader for PyTorch {
         Some(Task { batch, samples: 0..queue.batch_size(), position: None })
     }
 
-    fn workers_to_wake(&self, queue: &Queue, batch: u64) -> Wakes {
-        Wakes::One((queue.step_of(batch) % u64::from(queue.workers())) as u32)
+    fn workers_to_wake(&self, queue: &Queue, batch: u64) -> WakeTarget {
+        WakeTarget::One((queue.step_of(batch) % u64::from(queue.workers())) as u32)
     }
 
     fn claims_per_batch(&self, _batch_size: u64) -> u64 {

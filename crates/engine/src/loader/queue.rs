@@ -1,5 +1,5 @@
-//! The queue of one accelerator's batches between its workers and its steps. It counts which batches may be begun, are complete, and were
-//! taken.
+//! The queue of one accelerator's batches between its workers and its steps. It tracks which batches are open, complete and taken_batches. The
+//! workers may read the samples of open batches.
 //!
 //! All counters are atomics that only grow, so that claims and deliveries take no lock. Batches are numbered over the run.
 
@@ -17,17 +17,17 @@ pub struct Queue {
     steps_per_epoch: u64,
     total_batches: u64,
     in_flight: u64,
-    /// Further batches that must be complete for a delivery, in the first epoch and in later ones.
-    held: [u64; 2],
+    /// Number of further batches that must be complete before a delivery: in the first epoch, and in later epochs.
+    held_batches: [u64; 2],
     /// End of the published batches.
     published: AtomicU64,
     /// One more than the batch requested last.
     requested: AtomicU64,
-    /// Number of batches taken.
-    taken: AtomicU64,
-    /// Number of samples drawn by [`Queue::draw_sample`].
-    drawn: AtomicU64,
-    /// One more than the missing batch that the accelerator waits for; 0 for none.
+    /// Number of taken batches.
+    taken_batches: AtomicU64,
+    /// Number of samples claimed by [`Queue::claim_sample`].
+    claimed_samples: AtomicU64,
+    /// One more than the missing batch that the accelerator waits for; 0 if it does not wait.
     waiting_for: AtomicU64,
     /// One more than the last completed batch.
     completed: AtomicU64,
@@ -41,8 +41,8 @@ pub struct Queue {
     operations: AtomicU64,
     last_claim_ns: AtomicU64,
     last_claim_bytes: AtomicU64,
-    /// Times of the batches that were seen complete since the last batch was taken.
-    awaited: SlotTimes,
+    /// Sum of the times of the batches found complete since the last batch was taken.
+    completed_times: SlotTimes,
     slots: Box<[Slot]>,
     /// Division of whole files among the workers, if they read whole files.
     pub(super) split: Option<FileSplit>,
@@ -69,18 +69,18 @@ struct SlotTimes {
     bytes: AtomicU64,
 }
 
-/// Whether a finished task completed its batch.
+/// The status of a batch after a task of it is finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finished {
+pub enum BatchStatus {
     /// Other samples of the batch are missing.
     Incomplete,
-    /// The batch is complete, and the accelerator does not wait for it.
+    /// The batch is complete, but the accelerator does not wait for it yet.
     Complete,
-    /// The batch is complete, and the accelerator waits for it and has to be notified.
+    /// The batch is complete, and the accelerator waits for it: it has to be notified.
     Awaited,
 }
 
-/// Times of reading a task, or summed over the samples of a batch.
+/// Times of reading a task, or their sums over the tasks of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadTimes {
     /// When the task, or the first sample of the batch, was claimed.
@@ -102,42 +102,43 @@ pub struct ReadTimes {
 }
 
 impl Queue {
-    /// Creates a queue for `workers` reading threads, at least 1. Up to `in_flight` batches are open beyond those taken; with 0 only the
-    /// requested batch is. Before a batch is delivered, `held` further batches must be complete (in the first epoch and in later ones).
+    /// Creates a queue for `workers` reading threads, at least 1. Up to `in_flight` batches that are not taken are open; with 0, only the
+    /// requested batch is open. Before a batch is delivered, `held_batches` further batches must be complete: the first number applies to
+    /// the first epoch, the second to later epochs.
     pub fn new(
         workers: u32,
         batch_size: u64,
         steps_per_epoch: u64,
         total_batches: u64,
         in_flight: u32,
-        held: [u32; 2],
+        held_batches: [u32; 2],
     ) -> Self {
         debug_assert!(
-            held.iter().all(|&held| held == 0 || held < in_flight),
-            "{held:?} of {in_flight}"
+            held_batches.iter().all(|&held| held == 0 || held < in_flight),
+            "{held_batches:?} of {in_flight}"
         );
         let slots: Box<[Slot]> = (0..in_flight.max(1)).map(|_| Slot::default()).collect();
         for slot in &slots {
             slot.reset(batch_size);
         }
-        let awaited = SlotTimes::default();
-        awaited.reset();
+        let completed_times = SlotTimes::default();
+        completed_times.reset();
         Queue {
             workers,
             batch_size,
             steps_per_epoch,
             total_batches,
             in_flight: u64::from(in_flight),
-            held: held.map(u64::from),
-            awaited,
+            held_batches: held_batches.map(u64::from),
+            completed_times,
             slots,
             ..Queue::default()
         }
     }
 
-    /// Lets workers read whole files, if there is a split.
+    /// Lets workers read whole files, divided by `split` if it is given.
     #[must_use]
-    pub fn split_by(self, split: Option<FileSplit>) -> Self {
+    pub fn with_split(self, split: Option<FileSplit>) -> Self {
         Queue { split, ..self }
     }
 
@@ -171,23 +172,23 @@ impl Queue {
         (batch / self.steps_per_epoch) as u32 + 1
     }
 
-    /// Returns the batch of a step, from 0, in an epoch that follows `epochs` other epochs.
+    /// Returns the batch of `step`, from 0, in the epoch after the first `epochs` epochs.
     pub(super) fn batch_of(&self, epochs: u64, step: u64) -> u64 {
         epochs.saturating_mul(self.steps_per_epoch).saturating_add(step)
     }
 
     /// Returns the batch that is taken next. Batches are taken in order.
     pub fn next_batch(&self) -> u64 {
-        self.taken.load(SeqCst)
+        self.taken_batches.load(SeqCst)
     }
 
-    /// Returns the end of the batches that may be begun.
+    /// Returns the end of the open batches.
     pub fn open_until(&self) -> u64 {
         let published = self.published.load(SeqCst);
         let open = if self.in_flight == 0 {
             self.requested.load(SeqCst)
         } else {
-            self.taken.load(SeqCst) + self.in_flight
+            self.taken_batches.load(SeqCst) + self.in_flight
         };
         open.min(published)
     }
@@ -205,8 +206,8 @@ impl Queue {
         self.last_claim_bytes.store(0, Relaxed);
     }
 
-    /// Returns the next piece of a worker after `last`. Pieces are numbered over the run, and a batch has `pieces_per_batch`. Within each
-    /// epoch a worker owns the pieces whose number modulo the number of workers is its own. `None` at the end of the run.
+    /// Returns the next piece of a worker after `last`; `None` at the end of the run. Pieces are numbered over the run, and a batch has
+    /// `pieces_per_batch` of them. In each epoch, worker `w` of `n` owns the pieces `w`, `w + n`, `w + 2n`, ….
     pub(super) fn next_in_stride(
         &self,
         last: Option<u64>,
@@ -225,30 +226,31 @@ impl Queue {
         (worker < epoch_pieces && next < run_pieces).then_some(next)
     }
 
-    /// Returns the number of complete batches, if batches are completed one after another.
+    /// Returns the number of complete batches. Valid only if batches are completed one after another.
     pub(super) fn completed(&self) -> u64 {
         self.completed.load(SeqCst)
     }
 
-    /// Draws the next sample of the open batches below `batch_end`. Returns its batch and its number in the batch.
-    pub(super) fn draw_sample(&self, batch_end: u64) -> Option<(u64, u64)> {
+    /// Claims the next sample of the open batches before `batch_end`. Returns its batch and its number in the batch.
+    pub(super) fn claim_sample(&self, batch_end: u64) -> Option<(u64, u64)> {
         let open_samples = self.open_until().min(batch_end).saturating_mul(self.batch_size);
-        let drawn = self
-            .drawn
-            .fetch_update(AcqRel, Acquire, |drawn| (drawn < open_samples).then_some(drawn + 1));
-        let sample = drawn.ok()?;
+        let claimed_samples =
+            self.claimed_samples.fetch_update(AcqRel, Acquire, |claimed_samples| {
+                (claimed_samples < open_samples).then_some(claimed_samples + 1)
+            });
+        let sample = claimed_samples.ok()?;
         Some((sample / self.batch_size, sample % self.batch_size))
     }
 
     /// Counts a claim at `now_ns`; `claims_of_epoch` is the number of claims in the epoch.
-    pub fn claimed(&self, now_ns: u64, claims_of_epoch: u64) {
+    pub fn count_claim(&self, now_ns: u64, claims_of_epoch: u64) {
         if self.claims.fetch_add(1, AcqRel) + 1 == claims_of_epoch {
             self.last_claim_bytes.store(self.read_bytes(), Relaxed);
             self.last_claim_ns.store(now_ns, Release);
         }
     }
 
-    /// Returns when the last work of the epoch was claimed and the bytes read by then; `None` if it was not claimed yet.
+    /// Returns when the last task of the epoch was claimed, and the bytes read by then; `None` if it is not claimed yet.
     pub fn last_claim(&self) -> Option<(u64, u64)> {
         let ns = self.last_claim_ns.load(Acquire);
         (ns > 0).then(|| (ns, self.last_claim_bytes.load(Relaxed)))
@@ -259,12 +261,12 @@ impl Queue {
         self.read_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Bytes read in this epoch.
+    /// Returns the bytes read in this epoch.
     pub fn read_bytes(&self) -> u64 {
         self.read_bytes_of_run() - self.read_bytes_before.load(Relaxed)
     }
 
-    /// Bytes read since the run began.
+    /// Returns the bytes read since the start of the run.
     pub fn read_bytes_of_run(&self) -> u64 {
         self.read_bytes.load(Relaxed)
     }
@@ -280,21 +282,21 @@ impl Queue {
     }
 
     /// Counts `samples` of `batch` as read.
-    pub fn finish(&self, batch: u64, samples: u64, times: ReadTimes) -> Finished {
+    pub fn finish(&self, batch: u64, samples: u64, times: ReadTimes) -> BatchStatus {
         let slot = &self.slots[self.slot_of(batch)];
         slot.times.add(times);
         if slot.unread.fetch_sub(samples, AcqRel) != samples {
-            return Finished::Incomplete;
+            return BatchStatus::Incomplete;
         }
         slot.complete.store(batch + 1, SeqCst);
         self.completed.fetch_max(batch + 1, SeqCst);
         let awaited = self.waiting_for.load(SeqCst) == batch + 1
             && self.waiting_for.compare_exchange(batch + 1, 0, SeqCst, SeqCst).is_ok();
-        if awaited { Finished::Awaited } else { Finished::Complete }
+        if awaited { BatchStatus::Awaited } else { BatchStatus::Complete }
     }
 
-    /// Requests `batch` for the accelerator. Returns true if it and the batches to be held beside it are complete. Otherwise the worker that
-    /// completes the first missing batch gets [`Finished::Awaited`], and the request has to be repeated then.
+    /// Requests `batch` for the accelerator. Returns true if the batch and its further held batches are complete. Otherwise the worker that
+    /// completes the first missing batch gets [`BatchStatus::Awaited`], and the request has to be repeated.
     pub fn request(&self, batch: u64) -> bool {
         self.requested.store(batch + 1, SeqCst);
         while let Some(missing) = self.first_missing(batch) {
@@ -309,13 +311,13 @@ impl Queue {
         true
     }
 
-    /// Returns the first incomplete batch among `batch` and those to be held beside it.
+    /// Returns the first incomplete batch among `batch` and its further held batches.
     fn first_missing(&self, batch: u64) -> Option<u64> {
-        let held = self.held[usize::from(self.epoch_of(batch) > 1)];
-        let last = (batch + held).min(self.published.load(Relaxed).max(1) - 1).max(batch);
+        let held_batches = self.held_batches[usize::from(self.epoch_of(batch) > 1)];
+        let last = (batch + held_batches).min(self.published.load(Relaxed).max(1) - 1).max(batch);
         let mut next = self.complete_until.load(Relaxed).max(batch);
         while next <= last && self.is_complete(next) {
-            self.awaited.add(self.slots[self.slot_of(next)].times.get());
+            self.completed_times.add(self.slots[self.slot_of(next)].times.get());
             next += 1;
         }
         self.complete_until.store(next, Relaxed);
@@ -331,16 +333,16 @@ impl Queue {
         self.slots[self.slot_of(batch)].complete.load(SeqCst) == batch + 1
     }
 
-    /// Takes a complete batch. Returns the times of all batches that had to be completed since the previous delivery, and the batch that may
-    /// be begun in its place, if any.
+    /// Takes a complete batch. Returns the times of all batches that had to be completed since the previous delivery, and the batch that
+    /// this opens, if any.
     pub fn take(&self, batch: u64) -> (ReadTimes, Option<u64>) {
-        let times = self.awaited.get();
-        self.awaited.reset();
+        let times = self.completed_times.get();
+        self.completed_times.reset();
         self.slots[self.slot_of(batch)].reset(self.batch_size);
-        self.taken.store(batch + 1, SeqCst);
+        self.taken_batches.store(batch + 1, SeqCst);
         let opened = batch + self.in_flight;
-        let opens = self.in_flight > 0 && opened < self.published.load(Relaxed);
-        (times, opens.then_some(opened))
+        let is_opened = self.in_flight > 0 && opened < self.published.load(Relaxed);
+        (times, is_opened.then_some(opened))
     }
 }
 

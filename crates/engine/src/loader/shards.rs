@@ -1,11 +1,11 @@
 //! Claims of workers that read whole files, with any loader: each worker claims the pieces of its files in the order of their batches.
 //!
-//! Since every worker keeps to this order, the workers that the first missing batch needs are never blocked by a later batch.
+//! Since every worker keeps to this order, no later batch blocks a worker that the first missing batch needs.
 
-use super::{Loader, Queue, Task, Wakes, WorkerState};
+use super::{Loader, Queue, Task, WakeTarget, WorkerState};
 
 impl Queue {
-    /// Claims the next work of `worker`: by whole files if they are split, otherwise by the loader. `None` if no work may be begun yet.
+    /// Claims the next task for `worker`: by whole files if the queue has a split, otherwise by the loader. `None` if no task may begin yet.
     pub fn claim(&self, loader: &dyn Loader, worker: &mut WorkerState) -> Option<Task> {
         let Some(split) = &self.split else { return loader.claim(self, worker) };
         let piece = split.piece(worker.worker, worker.pieces).or_else(|| {
@@ -21,9 +21,9 @@ impl Queue {
         Some(Task { batch, samples: piece.samples, position: Some(piece.position) })
     }
 
-    /// Returns the workers that may have work when `batch` may be begun.
-    pub fn workers_to_wake(&self, loader: &dyn Loader, batch: u64) -> Wakes {
-        if self.split.is_some() { Wakes::Any } else { loader.workers_to_wake(self, batch) }
+    /// Returns the workers that may have work when `batch` is opened.
+    pub fn workers_to_wake(&self, loader: &dyn Loader, batch: u64) -> WakeTarget {
+        if self.split.is_some() { WakeTarget::Any } else { loader.workers_to_wake(self, batch) }
     }
 
     /// Returns the number of claims of all workers in the first `steps` steps of an epoch.

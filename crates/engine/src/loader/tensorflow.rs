@@ -1,7 +1,7 @@
-//! `tf.data` as DLIO uses it (`tf_data_loader.py`, `tf_reader.py`): `interleave` reads as many files in parallel as there are threads,
-//! deterministically, one record of each in turn (`cycle_length` = `num_parallel_calls` = `read_threads`); `shuffle` keeps a buffer of
-//! `shuffle_size` records, which must be full before the first record is delivered; `batch(drop_remainder)`; `prefetch` keeps
-//! `prefetch_size` batches ready; parsing runs in `computation_threads`.
+//! `tf.data` as DLIO uses it (`tf_data_loader.py`, `tf_reader.py`). `interleave` reads as many files in parallel as there are threads and
+//! takes one record of each file in turn (`cycle_length` = `num_parallel_calls` = `read_threads`, deterministic). `shuffle` keeps a buffer
+//! of `shuffle_size` records, which must be full before the first record is delivered. `batch(drop_remainder)` makes batches, `prefetch`
+//! keeps `prefetch_size` of them ready, and parsing runs in `computation_threads`.
 //!
 //! A shuffle buffer changes the order in which records are delivered, but not the order in which they are read.
 
@@ -36,7 +36,7 @@ impl Loader for TensorFlow {
     }
 }
 
-/// Counts the prefetched batches, the batch being assembled, and one further record of each thread.
+/// Returns the number of prefetched batches plus the batches that hold one further record of each thread.
 fn batches_in_flight(read_threads: u32, prefetch_size: u32, batch_size: u64) -> u32 {
     let ahead = u64::from(read_threads).div_ceil(batch_size.max(1));
     u32::try_from(ahead).unwrap_or(u32::MAX).saturating_add(prefetch_size).max(1)

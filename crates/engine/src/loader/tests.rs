@@ -1,7 +1,7 @@
 //! The contract of every loader: every sample of every batch is claimed exactly once, and never beyond the open batches, in any
 //! interleaving of the workers.
 
-use super::{Finished, LOADERS, Queue, ReadTimes, Wakes, WorkerState};
+use super::{BatchStatus, LOADERS, Queue, ReadTimes, WakeTarget, WorkerState};
 use feedrate_measure::example;
 use feedrate_spec::plan::shards::FileSplit;
 use feedrate_spec::plan::{LoaderPlan, WorkerSplit};
@@ -15,16 +15,16 @@ proptest! {
         workers in 1u32..9,
         batch_size in 1u64..5,
         steps in 1u64..20,
-        last in 1u64..20,
+        last_steps in 1u64..20,
         prefetch in 0u32..5,
         held in [0u32..4, 0..4],
         picks in proptest::collection::vec(0usize..1000, 1..50),
     ) {
         let loader = LOADERS[loader];
-        let total = steps + last.min(steps);
-        let held_most = held[0].max(held[1]);
+        let total = steps + last_steps.min(steps);
+        let held_max = held[0].max(held[1]);
         let in_flight = (loader.entry().batches_in_flight)(workers, prefetch, batch_size);
-        let stock = if held_most > 0 { in_flight.max(1) + held_most } else { in_flight };
+        let stock = if held_max > 0 { in_flight.max(1) + held_max } else { in_flight };
         let queue = Queue::new(workers, batch_size, steps, total, stock, held);
         let mut states: Vec<_> = (0..workers).map(WorkerState::new).collect();
         let mut read: HashMap<(u64, u64), u32> = HashMap::new();
@@ -32,12 +32,12 @@ proptest! {
         let mut turns = (0..).zip(picks.iter().cycle()).map(|(turn, pick)| turn / 7 + pick);
         let mut taken = 0;
         let mut claims = 0;
-        for epoch_steps in [steps, last.min(steps)] {
+        for epoch_steps in [steps, last_steps.min(steps)] {
             queue.publish(epoch_steps);
             let end = taken + epoch_steps;
             while taken < end {
-                let w = turns.next().unwrap() % states.len();
-                if let Some(task) = loader.claim(&queue, &mut states[w]) {
+                let worker = turns.next().unwrap() % states.len();
+                if let Some(task) = loader.claim(&queue, &mut states[worker]) {
                     claims += 1;
                     prop_assert!(task.batch < taken + u64::from(stock.max(1)));
                     prop_assert!(task.batch < end);
@@ -45,8 +45,8 @@ proptest! {
                         *read.entry((task.batch, sample)).or_default() += 1;
                     }
                     let samples = task.samples.end - task.samples.start;
-                    if queue.finish(task.batch, samples, ReadTimes::default()) == Finished::Awaited {
-                        prop_assert!(task.batch >= taken && task.batch <= taken + u64::from(held_most));
+                    if queue.finish(task.batch, samples, ReadTimes::default()) == BatchStatus::Awaited {
+                        prop_assert!(task.batch >= taken && task.batch <= taken + u64::from(held_max));
                         if queue.request(taken) {
                             queue.take(taken);
                             taken += 1;
@@ -65,9 +65,9 @@ proptest! {
 }
 
 proptest! {
-    /// If each worker reads whole files, every position is claimed once in an epoch, with any loader.
+    /// If workers read whole files, each position is claimed once per epoch, with any loader.
     #[test]
-    fn every_position_is_claimed_once_of_whole_files(
+    fn every_position_of_whole_files_is_claimed_once(
         loader in 0..LOADERS.len(),
         workers in 1u32..9,
         batch_size in 1u64..6,
@@ -80,7 +80,7 @@ proptest! {
         let loader = LOADERS[loader];
         let steps = files * samples_per_file / batch_size;
         prop_assume!(steps > 0);
-        let last = steps.div_ceil(2);
+        let last_steps = steps.div_ceil(2);
         let mut plan = example::plan(1, steps);
         plan.dataset.files_train = files;
         plan.dataset.samples_per_file = samples_per_file;
@@ -93,12 +93,12 @@ proptest! {
         };
         plan.loader = LoaderPlan { workers, batch_size, split, interleaved_files, ..plan.loader };
         let in_flight = (loader.entry().batches_in_flight)(workers, prefetch, batch_size);
-        let queue = Queue::new(workers, batch_size, steps, steps + last, in_flight, [0, 0]);
-        let queue = queue.split_by(FileSplit::new(&plan, 0));
+        let queue = Queue::new(workers, batch_size, steps, steps + last_steps, in_flight, [0, 0]);
+        let queue = queue.with_split(FileSplit::new(&plan, 0));
         let mut states: Vec<_> = (0..workers).map(WorkerState::new).collect();
         let mut turns = (0..).zip(picks.iter().cycle()).map(|(turn, pick)| turn / 7 + pick);
         let mut taken = 0;
-        for epoch_steps in [steps, last] {
+        for epoch_steps in [steps, last_steps] {
             queue.publish(epoch_steps);
             let end = taken + epoch_steps;
             let mut read = HashSet::new();
@@ -111,7 +111,7 @@ proptest! {
                     let samples = task.samples.end - task.samples.start;
                     let first = task.position.unwrap();
                     prop_assert!((first..first + samples).all(|position| read.insert(position)));
-                    if queue.finish(task.batch, samples, ReadTimes::default()) != Finished::Awaited {
+                    if queue.finish(task.batch, samples, ReadTimes::default()) != BatchStatus::Awaited {
                         continue;
                     }
                 }
@@ -136,12 +136,12 @@ fn without_workers_nothing_is_read_ahead() {
     assert_eq!(loader.claim(&queue, &mut worker), None);
     assert!(!queue.request(0));
     let task = loader.claim(&queue, &mut worker).unwrap();
-    assert_eq!(queue.finish(task.batch, 1, ReadTimes::default()), Finished::Awaited);
+    assert_eq!(queue.finish(task.batch, 1, ReadTimes::default()), BatchStatus::Awaited);
     assert_eq!(loader.claim(&queue, &mut worker), None);
 }
 
 #[test]
-fn prefetch_factor_is_dlios() {
+fn prefetch_factor_matches_dlio() {
     let stock = super::find("pytorch").unwrap().entry().batches_in_flight;
     let cases = [((4, 2), 4), ((1, 2), 2), ((8, 2), 8), ((4, 8), 8), ((4, 9), 12), ((2, 0), 4)];
     for ((threads, prefetch), expected) in cases {
@@ -150,8 +150,8 @@ fn prefetch_factor_is_dlios() {
 }
 
 #[test]
-fn batches_of_a_worker_wake_that_worker() {
+fn an_opened_batch_wakes_the_worker_that_builds_it() {
     let loader = super::find("pytorch").unwrap();
     let queue = Queue::new(4, 1, 10, 20, 4, [0, 0]);
-    assert_eq!(loader.workers_to_wake(&queue, 13), Wakes::One(3));
+    assert_eq!(loader.workers_to_wake(&queue, 13), WakeTarget::One(3));
 }

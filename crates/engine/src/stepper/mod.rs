@@ -1,6 +1,6 @@
 //! The training loop of all accelerators of a process: load, compute, barrier, next step.
 //!
-//! It is a state machine without clock, threads or I/O, which takes events with their times and returns actions.
+//! The stepper is a state machine without clock, threads or I/O. It takes events with their times and returns actions.
 
 mod recorder;
 
@@ -22,7 +22,7 @@ pub enum StepEvent {
     ComputeDone(u32),
     /// All processes have arrived at the barrier.
     BarrierOpen,
-    /// All accelerators start, at the begin of an epoch or after a pause in it.
+    /// All accelerators start, at the start of an epoch or after a pause within it.
     Started,
 }
 
@@ -33,7 +33,7 @@ pub enum StepAction {
     RequestBatch(u32, u64),
     /// Report [`StepEvent::ComputeDone`] at this time.
     ComputeUntil(u32, u64),
-    /// Wait for the other processes; all accelerators of this one have arrived.
+    /// Wait for the other processes. All accelerators of this process have arrived.
     Barrier,
     /// The epoch has ended or a checkpoint is due. No action follows until [`StepEvent::Started`].
     BlockDone,
@@ -49,8 +49,8 @@ pub struct Stepper {
     first_batch: u64,
     steps: u64,
     step: u64,
-    /// Finished steps of each accelerator, if they wait for each other only at the end; otherwise 0.
-    steps_alone: Vec<u64>,
+    /// Finished steps of each accelerator. Counted only if accelerators wait for each other just at the end of the epoch; otherwise 0.
+    independent_steps: Vec<u64>,
     arrived: u32,
 }
 
@@ -63,7 +63,7 @@ impl Stepper {
             computes: local
                 .map(|accelerator| {
                     Durations::new(train.compute, train.compute_seed(accelerator))
-                        .times(train.compute_factor(accelerator))
+                        .with_factor(train.compute_factor(accelerator))
                 })
                 .collect(),
             recorder: Recorder::new(accelerators),
@@ -72,23 +72,23 @@ impl Stepper {
             first_batch: 0,
             steps: 0,
             step: 0,
-            steps_alone: vec![0; accelerators as usize],
+            independent_steps: vec![0; accelerators as usize],
             arrived: 0,
         }
     }
 
-    /// Prepares for an epoch of `steps` steps. It allocates all memory, so that the loop does not.
+    /// Prepares for an epoch of `steps` steps. Allocates all memory, so that the loop allocates none.
     pub fn prepare(&mut self, steps: u64) {
         self.first_batch += self.steps;
         self.steps = steps;
         self.step = 0;
         self.arrived = 0;
-        self.steps_alone.fill(0);
+        self.independent_steps.fill(0);
         self.recorder.prepare(steps, if self.barrier == Barrier::EachStep { steps } else { 1 });
     }
 
-    /// Handles `event` at `now_ns` and adds the actions that follow. The queues give the bytes that each accelerator has read so far.
-    pub fn on(
+    /// Handles `event` at `now_ns` and adds the resulting actions. The queues give the bytes that each accelerator has read so far.
+    pub fn handle(
         &mut self,
         event: StepEvent,
         now_ns: u64,
@@ -108,9 +108,9 @@ impl Stepper {
             }
             StepEvent::ComputeDone(accelerator) => {
                 self.recorder.end_compute(accelerator, now_ns);
-                if self.continues_alone(accelerator) {
+                if self.finish_independent_step(accelerator) {
                     self.release(accelerator, now_ns, queues);
-                    let step = self.steps_alone[accelerator as usize];
+                    let step = self.independent_steps[accelerator as usize];
                     actions
                         .push_back(StepAction::RequestBatch(accelerator, self.first_batch + step));
                     return;
@@ -144,13 +144,13 @@ impl Stepper {
         }
     }
 
-    /// Returns the number of steps that all accelerators have finished in this epoch. Without a barrier after each step, it is the number of
-    /// the first accelerator.
+    /// Returns the number of steps that all accelerators have finished in this epoch. Without a barrier after each step, returns the number
+    /// of steps that the first accelerator has finished.
     pub fn steps_done(&self) -> u64 {
-        self.steps_alone.first().map_or(self.step, |&steps| self.step.max(steps))
+        self.independent_steps.first().map_or(self.step, |&steps| self.step.max(steps))
     }
 
-    /// Whether `event` ends a step; without a barrier after each step, a step of the first accelerator.
+    /// Whether `event` ends a step. Without a barrier after each step, only steps of the first accelerator count.
     pub fn ends_step(&self, event: StepEvent) -> bool {
         match event {
             StepEvent::BarrierOpen => true,
@@ -174,16 +174,17 @@ impl Stepper {
         self.recorder.finish()
     }
 
-    /// Counts a finished step and returns whether the accelerator continues without waiting for the other accelerators.
-    fn continues_alone(&mut self, accelerator: u32) -> bool {
+    /// Counts a finished step. Returns true if the accelerator continues without waiting for the other accelerators.
+    fn finish_independent_step(&mut self, accelerator: u32) -> bool {
         if self.barrier == Barrier::EachStep {
             return false;
         }
-        let done = &mut self.steps_alone[accelerator as usize];
+        let done = &mut self.independent_steps[accelerator as usize];
         *done += 1;
         *done < self.steps
     }
 
+    /// Records that the accelerator continues with its next step.
     fn release(&mut self, accelerator: u32, now_ns: u64, queues: &[Queue]) {
         self.recorder.resume(accelerator, now_ns, queues[accelerator as usize].read_bytes());
     }

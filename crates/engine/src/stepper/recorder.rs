@@ -5,7 +5,7 @@ use feedrate_measure::record::{AcceleratorEpoch, Block, Stall, StepCauses};
 
 /// Records the steps of all accelerators of a process in one epoch.
 pub struct Recorder {
-    accelerators: Vec<AcceleratorTimes>,
+    accelerators: Vec<AcceleratorRecorder>,
     causes: StepCauses,
     totals: StepTotals,
 }
@@ -22,22 +22,21 @@ pub struct StepTotals {
 }
 
 #[derive(Default)]
-struct AcceleratorTimes {
+struct AcceleratorRecorder {
     epoch: AcceleratorEpoch,
     block: Block,
     /// Stall of the current step.
     stall: Stall,
-    /// Stalls since the last barrier.
-    waited: Stall,
-    /// When the current state (loading, computing or waiting) began.
-    since_ns: u64,
+    stall_since_barrier: Stall,
+    /// Start of the current state: loading, computing or waiting.
+    state_start_ns: u64,
 }
 
 impl Recorder {
     /// Creates a recorder for a number of accelerators.
     pub fn new(accelerators: u32) -> Self {
         Recorder {
-            accelerators: (0..accelerators).map(|_| AcceleratorTimes::default()).collect(),
+            accelerators: (0..accelerators).map(|_| AcceleratorRecorder::default()).collect(),
             causes: StepCauses::default(),
             totals: StepTotals::default(),
         }
@@ -47,72 +46,76 @@ impl Recorder {
     pub fn prepare(&mut self, steps: u64, barriers: u64) {
         self.totals = StepTotals::default();
         self.causes = StepCauses::with_capacity(barriers as usize);
-        for lane in &mut self.accelerators {
-            lane.epoch = AcceleratorEpoch::default();
-            lane.stall = Stall::default();
-            lane.waited = Stall::default();
-            lane.block = empty_block(steps);
+        for recorder in &mut self.accelerators {
+            recorder.epoch = AcceleratorEpoch::default();
+            recorder.stall = Stall::default();
+            recorder.stall_since_barrier = Stall::default();
+            recorder.block = empty_block(steps);
         }
     }
 
     /// Ends the block and begins another of at most `steps` steps.
     pub fn end_block(&mut self, steps: u64) {
-        for lane in &mut self.accelerators {
-            let block = std::mem::replace(&mut lane.block, empty_block(steps));
-            lane.epoch.blocks.push(block);
+        for recorder in &mut self.accelerators {
+            let block = std::mem::replace(&mut recorder.block, empty_block(steps));
+            recorder.epoch.blocks.push(block);
         }
     }
 
     /// Records that all accelerators start.
     pub fn start(&mut self, now_ns: u64) {
-        for lane in &mut self.accelerators {
-            lane.block.start_ns = now_ns;
-            lane.since_ns = now_ns;
+        for recorder in &mut self.accelerators {
+            recorder.block.start_ns = now_ns;
+            recorder.state_start_ns = now_ns;
         }
     }
 
-    /// Records that a batch was received. The wait for it is split by what its workers did.
+    /// Records that a batch was received. The wait for the batch is divided among the activities of the workers that read it.
     pub fn end_load(&mut self, accelerator: u32, now_ns: u64, times: ReadTimes) {
-        let lane = &mut self.accelerators[accelerator as usize];
-        let requested_ns = lane.since_ns;
-        let load_ns = lane.lap(now_ns);
-        lane.stall = split_stall(requested_ns, load_ns, times);
-        lane.epoch.io.receive_ns += times.start_ns + times.receive_ns;
-        lane.waited.add(&lane.stall);
+        let recorder = &mut self.accelerators[accelerator as usize];
+        let requested_ns = recorder.state_start_ns;
+        let load_ns = recorder.lap(now_ns);
+        recorder.stall = split_stall(requested_ns, load_ns, times);
+        recorder.epoch.io.receive_ns += times.start_ns + times.receive_ns;
+        recorder.stall_since_barrier.add(&recorder.stall);
         self.totals.load_ns += load_ns;
-        lane.block.load_ns.push(load_ns);
+        recorder.block.load_ns.push(load_ns);
     }
 
     /// Records that compute has ended.
     pub fn end_compute(&mut self, accelerator: u32, now_ns: u64) {
-        let lane = &mut self.accelerators[accelerator as usize];
-        let compute_ns = lane.lap(now_ns);
+        let recorder = &mut self.accelerators[accelerator as usize];
+        let compute_ns = recorder.lap(now_ns);
         self.totals.compute_ns += compute_ns;
-        lane.block.compute_ns.push(compute_ns);
+        recorder.block.compute_ns.push(compute_ns);
     }
 
-    /// Records that all accelerators have arrived at a barrier. The waits are charged to what the last one waited for.
+    /// Records that all accelerators have arrived at a barrier. The waits of all accelerators are attributed to the causes that delayed the last one.
     pub fn end_barrier(&mut self, now_ns: u64) {
-        let lanes = &self.accelerators;
-        let Some(last) = (0..lanes.len()).rev().max_by_key(|lane| lanes[*lane].since_ns) else {
+        let recorders = &self.accelerators;
+        let Some(last) =
+            (0..recorders.len()).rev().max_by_key(|index| recorders[*index].state_start_ns)
+        else {
             return;
         };
-        let waits_ns = lanes.iter().map(|lane| lane.waited.total_ns() + now_ns - lane.since_ns);
-        self.causes.push(last as u32, lanes[last].waited, waits_ns);
-        for lane in &mut self.accelerators {
-            lane.waited = Stall::default();
+        let waits_ns = recorders.iter().map(|recorder| {
+            recorder.stall_since_barrier.total_ns() + now_ns - recorder.state_start_ns
+        });
+        self.causes.push(last as u32, recorders[last].stall_since_barrier, waits_ns);
+        for recorder in &mut self.accelerators {
+            recorder.stall_since_barrier = Stall::default();
         }
     }
 
     /// Records that an accelerator continues after a barrier.
     pub fn resume(&mut self, accelerator: u32, now_ns: u64, read_bytes: u64) {
-        let lane = &mut self.accelerators[accelerator as usize];
-        let barrier_ns = lane.lap(now_ns);
+        let recorder = &mut self.accelerators[accelerator as usize];
+        let barrier_ns = recorder.lap(now_ns);
         self.totals.barrier_ns += barrier_ns;
-        lane.block.barrier_ns.push(barrier_ns);
-        lane.block.read_bytes.push(read_bytes);
-        lane.epoch.stall.add(&std::mem::take(&mut lane.stall));
-        lane.block.end_ns = now_ns;
+        recorder.block.barrier_ns.push(barrier_ns);
+        recorder.block.read_bytes.push(read_bytes);
+        recorder.epoch.stall.add(&std::mem::take(&mut recorder.stall));
+        recorder.block.end_ns = now_ns;
     }
 
     /// Returns the sums of the epoch so far.
@@ -129,13 +132,13 @@ impl Recorder {
     pub fn finish(&mut self) -> Vec<AcceleratorEpoch> {
         self.accelerators
             .iter_mut()
-            .map(|lane| {
-                let mut block = std::mem::take(&mut lane.block);
+            .map(|recorder| {
+                let mut block = std::mem::take(&mut recorder.block);
                 let finished_steps = block.barrier_ns.len();
                 block.load_ns.truncate(finished_steps);
                 block.compute_ns.truncate(finished_steps);
-                let mut epoch = std::mem::take(&mut lane.epoch);
-                // A further block without a finished step is dropped.
+                let mut epoch = std::mem::take(&mut recorder.epoch);
+                // A block without a finished step is kept only if it is the first.
                 if finished_steps > 0 || epoch.blocks.is_empty() {
                     epoch.blocks.push(block);
                 }
@@ -145,10 +148,10 @@ impl Recorder {
     }
 }
 
-impl AcceleratorTimes {
+impl AcceleratorRecorder {
     /// Ends the current state and returns the time spent in it.
     fn lap(&mut self, now_ns: u64) -> u64 {
-        now_ns.saturating_sub(std::mem::replace(&mut self.since_ns, now_ns))
+        now_ns.saturating_sub(std::mem::replace(&mut self.state_start_ns, now_ns))
     }
 }
 
@@ -166,9 +169,9 @@ fn empty_block(steps: u64) -> Block {
 
 /// Splits a wait for a batch into its causes.
 ///
-/// Starting the workers and receiving the batch are work of the training process and count as client work. Of the remaining wait, the
-/// time before the awaited batches were started, and the time that exceeds the workers' activity, is queueing. The rest is divided in
-/// proportion to the workers' activities, so that no part exceeds the time the workers actually spent on it.
+/// Starting the workers and receiving the batch are work of the training process and count as client work. Of the remaining
+/// wait, the time before the awaited batches were started and the time in excess of the workers' activities count as queueing. The rest is
+/// divided in proportion to these activities, so that no cause gets more time than the workers spent on it.
 fn split_stall(requested_ns: u64, load_ns: u64, times: ReadTimes) -> Stall {
     let worked = Stall {
         open_ns: times.open_ns,
@@ -197,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_is_split_by_what_the_worker_did() {
+    fn a_stall_is_divided_among_the_activities_of_workers() {
         let times = ReadTimes {
             task_start_ns: 150,
             open_ns: 10,
@@ -208,19 +211,19 @@ mod tests {
         check(200, 50, times, [10, 30, 10, 0]);
         check(200, 25, times, [5, 15, 5, 0]);
         check(140, 50, times, [8, 24, 8, 10]);
-        // The workers were busy with it only for a part of the wait.
+        // The workers were busy with the batch during only a part of the wait.
         check(100, 150, times, [10, 30, 10, 100]);
         check(100, 0, times, [0, 0, 0, 0]);
         check(100, 70, ReadTimes { task_start_ns: 500, ..ReadTimes::default() }, [0, 0, 0, 70]);
         // The batch was complete before it was requested, so the wait is for the training process.
-        let handed = ReadTimes { receive_ns: 20, ..times };
-        check(200, 20, handed, [0, 0, 0, 0]);
-        assert_eq!(split_stall(200, 20, handed).client_ns, 20);
-        let worked = ReadTimes { client_ns: 50, ..handed };
+        let received = ReadTimes { receive_ns: 20, ..times };
+        check(200, 20, received, [0, 0, 0, 0]);
+        assert_eq!(split_stall(200, 20, received).client_ns, 20);
+        let worked = ReadTimes { client_ns: 50, ..received };
         check(200, 70, worked, [5, 15, 5, 0]);
         assert_eq!(split_stall(200, 70, worked).client_ns, 45);
         // The batch was begun after the workers were started.
-        let started = ReadTimes { start_ns: 50, ..handed };
+        let started = ReadTimes { start_ns: 50, ..received };
         check(100, 120, started, [10, 30, 10, 0]);
         assert_eq!(split_stall(100, 120, started).client_ns, 70);
     }

@@ -18,7 +18,7 @@ fn simulate_plan(plan: &Plan, model: SimulatedStorage) -> (Vec<AcceleratorEpoch>
 }
 
 fn simulate(mut driver: SimulatedDriver, steps: u64) -> (Vec<AcceleratorEpoch>, StepCauses) {
-    let epochs = driver.epoch(steps).unwrap();
+    let epochs = driver.run_epoch(steps).unwrap();
     let causes = driver.take_causes();
     let waited = causes.total_stall();
     let skew_ns = causes.total_skew_ns();
@@ -33,8 +33,8 @@ fn barrier_ns(epochs: &[AcceleratorEpoch]) -> u64 {
     epochs.iter().flat_map(|epoch| &epoch.blocks[0].barrier_ns).sum()
 }
 
-/// Eight accelerators with equal compute share a storage. They wait for each other much longer than for their own batches, and all of that
-/// is for the reads of the last one.
+/// Eight accelerators with equal compute share a storage. They wait for each other much longer than for their own batches. All of this wait
+/// is attributed to the reads of the last accelerator.
 #[test]
 fn on_slow_storage_the_barrier_waits_for_reads() {
     for loader in LOADERS.iter().map(|loader| loader.entry().member.name) {
@@ -81,7 +81,7 @@ fn the_others_wait_for_a_slow_accelerator() {
 }
 
 #[test]
-fn an_evaluation_is_one_wait_for_its_end() {
+fn an_evaluation_has_one_wait_at_its_end() {
     let case = Case { loader: "native", accelerators: 3, workers: 1, steps: 20, compute_s: 0.02 };
     let mut plan = plan(case);
     plan.train.barrier = Barrier::AtEnd;
@@ -92,8 +92,8 @@ fn an_evaluation_is_one_wait_for_its_end() {
     assert!(causes.read_ns[0] > 0 && causes.skew_ns[0] == 0, "{causes:?}");
 }
 
-/// Checks the verdict for one, two and eight accelerators with steps of 40 ms and 1 MB, and a storage with the given share of the rate
-/// that they need.
+/// Checks the verdict for one, two and eight accelerators with steps of 40 ms and 1 MB. The storage has the share `needed_share` of the rate
+/// that the accelerators need.
 fn check_verdict(expected: Bound, needed_share: f64, change: fn(&mut Plan, u32)) {
     let storage = |accelerators| rate(needed_share * f64::from(accelerators) * 25e6);
     check_verdict_with(expected, storage, HostEpoch::default(), change);
@@ -114,11 +114,11 @@ fn check_verdict_with(
             _ => ReadJob::in_memory(&plan).unwrap(),
         };
         let driver = SimulatedDriver::new(job, storage(accelerators));
-        let (accelerated, causes) = simulate(driver, plan.train.steps_per_epoch);
+        let (accelerator_epochs, causes) = simulate(driver, plan.train.steps_per_epoch);
         let epoch = EpochRecord {
             number: 1,
-            end_ns: accelerated[0].blocks[0].end_ns,
-            accelerators: accelerated,
+            end_ns: accelerator_epochs[0].blocks[0].end_ns,
+            accelerators: accelerator_epochs,
             causes: Some(causes),
             host: host.clone(),
             ..EpochRecord::default()
@@ -131,7 +131,7 @@ fn check_verdict_with(
 }
 
 #[test]
-fn runs_are_bound_by_what_is_emulated() {
+fn the_verdict_names_the_emulated_bottleneck() {
     check_verdict(Bound::ComputeBound, 4.0, |_, _| {});
     check_verdict(Bound::ComputeBound, 2.0, |_, _| {});
     check_verdict(Bound::StorageBound, 0.7, |_, _| {});
@@ -151,18 +151,18 @@ fn runs_are_bound_by_what_is_emulated() {
 }
 
 /// Stores each sample in a separate file.
-fn in_files(plan: &mut Plan, _: u32) {
+fn store_in_files(plan: &mut Plan, _: u32) {
     plan.dataset.format = "raw".into();
     plan.storage.kind = "memory".into();
     plan.dataset.record_dims = vec![100, 100];
 }
 
-/// With two workers and steps of 40 ms, opens of more than 80 ms are too slow.
+/// With two workers and steps of 40 ms, the storage is too slow if an open takes more than 80 ms.
 #[test]
-fn runs_whose_opens_are_delayed_are_metadata_bound() {
+fn runs_with_slow_opens_are_metadata_bound() {
     for open_ns in [120_000_000, 200_000_000, 300_000_000] {
         let slow = |_| SimulatedStorage { open: constant(open_ns), ..SimulatedStorage::default() };
-        check_verdict_with(Bound::MetadataBound, slow, HostEpoch::default(), in_files);
+        check_verdict_with(Bound::MetadataBound, slow, HostEpoch::default(), store_in_files);
     }
 }
 
@@ -180,24 +180,27 @@ fn runs_from_memory_are_cache_fed() {
     }
 }
 
-/// Checks that no part of the stalls is longer than the time that workers spent on it.
-fn check_parts(epochs: &[AcceleratorEpoch], causes: &StepCauses, case: &str) {
-    let within = |stall: &Stall, io: &IoCounters, accelerators: u64| {
-        let parts_ns = [stall.open_ns, stall.read_ns, stall.decode_ns];
+/// Checks that no component of the stalls exceeds the time that workers spent on it.
+fn check_components(epochs: &[AcceleratorEpoch], causes: &StepCauses, case: &str) {
+    let check_stall = |stall: &Stall, io: &IoCounters, accelerators: u64| {
+        let components_ns = [stall.open_ns, stall.read_ns, stall.decode_ns];
         let counted_ns = [io.open_ns, io.read_ns, io.decode_ns];
-        let holds = parts_ns.iter().zip(counted_ns).all(|(part, all)| *part <= all * accelerators);
-        assert!(holds, "{case}: {parts_ns:?} of {counted_ns:?}");
+        let is_bounded = components_ns
+            .iter()
+            .zip(counted_ns)
+            .all(|(component, total)| *component <= total * accelerators);
+        assert!(is_bounded, "{case}: {components_ns:?} of {counted_ns:?}");
     };
     let mut all = IoCounters::default();
     for epoch in epochs {
-        within(&epoch.stall, &epoch.io, 1);
+        check_stall(&epoch.stall, &epoch.io, 1);
         all.add(&epoch.io);
     }
-    within(&causes.total_stall(), &all, epochs.len() as u64);
+    check_stall(&causes.total_stall(), &all, epochs.len() as u64);
 }
 
 #[test]
-fn no_part_of_a_wait_exceeds_the_time_spent_on_it() {
+fn no_component_of_a_wait_exceeds_the_time_spent_on_it() {
     let slow = SimulatedStorage {
         open: constant(300_000),
         latency: constant(1_000_000),
@@ -216,16 +219,16 @@ fn no_part_of_a_wait_exceeds_the_time_spent_on_it() {
                 let (epochs, causes) = simulate_plan(&plan, slow);
                 let case =
                     format!("{loader}, {accelerators} × {workers}, {held} held, {compute_s} s");
-                check_parts(&epochs, &causes, &case);
+                check_components(&epochs, &causes, &case);
             }
         }
     }
 }
 
-/// One worker reads everything before the first step. The wait is split by all its activity, not only by that for the first batch, for which
-/// the file was opened.
+/// One worker reads everything before the first step. The wait is divided by its activity for all batches, not only for the first batch,
+/// which opened the file.
 #[test]
-fn a_wait_for_many_batches_is_split_over_all_of_them() {
+fn a_wait_for_many_batches_counts_the_activity_for_all_of_them() {
     let case = Case { loader: "pytorch", accelerators: 1, workers: 1, steps: 30, compute_s: 0.001 };
     let mut plan = plan(case);
     plan.dataset.format = "raw".into();
@@ -239,7 +242,7 @@ fn a_wait_for_many_batches_is_split_over_all_of_them() {
     let model = SimulatedStorage { open: constant(5_000_000), ..rate(1e7) };
     let (epochs, causes) = simulate(SimulatedDriver::new(job, model), 30);
     let (stall, io) = (&epochs[0].stall, &epochs[0].io);
-    let parts_ns = [stall.open_ns, stall.read_ns, stall.decode_ns, stall.queue_ns];
-    assert_eq!((parts_ns, io.read_ns), ([5_000_000, 30_000_000, 0, 0], 30_000_000));
+    let components_ns = [stall.open_ns, stall.read_ns, stall.decode_ns, stall.queue_ns];
+    assert_eq!((components_ns, io.read_ns), ([5_000_000, 30_000_000, 0, 0], 30_000_000));
     assert_eq!((causes.total_stall(), causes.total_skew_ns()), (*stall, 0));
 }

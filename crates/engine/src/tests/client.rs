@@ -1,4 +1,4 @@
-//! The client's work: lengths of epochs computed by hand, and how waits are charged.
+//! The client's work: lengths of epochs computed by hand, and the causes of waits.
 
 use super::{Case, SAMPLE_BYTES, constant, lengths_ms, plan};
 use crate::job::ReadJob;
@@ -9,7 +9,8 @@ use feedrate_spec::plan::{ClientPlan, Plan};
 const CASE: Case =
     Case { loader: "pytorch", accelerators: 1, workers: 2, steps: 60, compute_s: 0.005 };
 
-/// A client whose workers need 20 ms for a batch of one sample: 10 for the sample, 5 for its bytes, 3 for the batch, 2 for the handover.
+/// Returns a client whose workers need 20 ms for a batch of one sample: 10 for the sample, 5 for its bytes, 3 for the batch and 2 for the
+/// handover.
 fn worker_client() -> ClientPlan {
     ClientPlan {
         per_sample_s: 0.010,
@@ -20,7 +21,7 @@ fn worker_client() -> ClientPlan {
     }
 }
 
-/// A client whose training process needs 3 ms to receive a batch and 10 ms to start each worker.
+/// Returns a client whose training process needs 3 ms to receive a batch and 10 ms to start each worker.
 fn training_client() -> ClientPlan {
     ClientPlan {
         receive_per_batch_s: 0.002,
@@ -32,11 +33,11 @@ fn training_client() -> ClientPlan {
 
 fn simulate(plan: &Plan, model: SimulatedStorage) -> (Vec<AcceleratorEpoch>, StepCauses) {
     let mut driver = SimulatedDriver::new(ReadJob::without_files(plan).unwrap(), model);
-    let epochs = driver.epoch(plan.train.steps_per_epoch).unwrap();
+    let epochs = driver.run_epoch(plan.train.steps_per_epoch).unwrap();
     (epochs, driver.take_causes())
 }
 
-/// Checks the length of an epoch whose waits are all for the client.
+/// Checks the length of an epoch in which the client causes all waits.
 #[track_caller]
 fn check(case: Case, client: ClientPlan, model: SimulatedStorage, expected_ms: f64) {
     let mut plan = plan(case);
@@ -53,9 +54,9 @@ fn check(case: Case, client: ClientPlan, model: SimulatedStorage, expected_ms: f
 }
 
 #[test]
-fn an_epoch_takes_as_long_as_its_client() {
+fn epoch_lengths_match_the_work_of_the_client() {
     let fast = SimulatedStorage::default();
-    // Two workers with a batch in 20 ms each; the last two batches are computed one after the other.
+    // Two workers make a batch in 20 ms each; the last two batches are computed one after the other.
     check(CASE, worker_client(), fast, 30.0 * 20.0 + 10.0);
     check(Case { loader: "native", workers: 1, ..CASE }, worker_client(), fast, 60.0 * 20.0 + 5.0);
     // Without workers the training thread reads, and there is no handover.
@@ -76,7 +77,7 @@ fn an_epoch_takes_as_long_as_its_client() {
     );
 }
 
-/// A third of the 3 ms of receiving a batch is waiting for busy workers, which does not occupy a core.
+/// A third of the 3 ms for receiving a batch is a wait for busy workers. It does not occupy a core.
 #[test]
 fn waiting_for_a_batch_takes_no_core() {
     let waiting = ClientPlan { receive_wait_share: 1.0 / 3.0, ..training_client() };
@@ -94,7 +95,7 @@ fn waiting_for_a_batch_takes_no_core() {
     assert_eq!(works, 20.0 + 60.0 * 13.0);
 }
 
-/// Of three workers the one that made the batch is idle after the handover.
+/// At most two of three workers delay the handover: the third made the batch and is idle afterwards.
 #[test]
 fn receiving_a_batch_takes_longer_with_more_active_workers() {
     let mut plan = plan(Case { workers: 3, ..CASE });
@@ -108,11 +109,11 @@ fn receiving_a_batch_takes_longer_with_more_active_workers() {
 }
 
 #[test]
-fn the_utilisation_is_the_clients() {
+fn the_client_limits_utilisation() {
     let mut plan = plan(Case { compute_s: 0.010, steps: 1000, ..CASE });
     plan.loader.client = Some(ClientPlan { per_sample_s: 0.040, ..ClientPlan::default() });
     let (epochs, _) = simulate(&plan, SimulatedStorage::default());
-    // Two batches in 40 ms with 10 ms of compute each: a utilisation of half, except for the last two.
+    // Two batches in 40 ms with 10 ms of compute each: a utilisation of 50 %, except for the last two batches.
     let length_ms = lengths_ms(&epochs)[0];
     assert_eq!(length_ms, 500.0 * 40.0 + 20.0);
     assert!((100.0 * 1000.0 * 10.0 / length_ms - 50.0).abs() < 0.06);
@@ -127,16 +128,16 @@ fn the_client_works_as_much_with_every_loader() {
         plan.loader.client = Some(worker_client());
         for epoch in simulate(&plan, SimulatedStorage::default()).0 {
             let expected_ns = 60 * (4 * 17_000_000 + 3_000_000);
-            let off_ns = epoch.io.client_burnt_ns.abs_diff(expected_ns);
+            let error_ns = epoch.io.client_burnt_ns.abs_diff(expected_ns);
             // Shares of a batch are rounded to a nanosecond.
-            assert!(off_ns <= 60 * 12, "{loader}: {off_ns}");
+            assert!(error_ns <= 60 * 12, "{loader}: {error_ns}");
         }
     }
 }
 
-/// Reads after the start of the workers are charged to reading, not to the start.
+/// Reads after the start of the workers are not attributed to the start.
 #[test]
-fn reading_after_the_start_is_reading() {
+fn reading_after_the_start_of_workers_counts_as_reading() {
     let mut plan = plan(Case { workers: 1, steps: 4, ..CASE });
     plan.loader.client = Some(training_client());
     let latency = constant(100_000_000);

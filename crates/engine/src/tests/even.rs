@@ -1,7 +1,8 @@
-//! With formats of even reads all accelerators make the same calls, whichever samples they read. Collective reads rely on it.
+//! In formats with the ability `EvenReads`, all accelerators make the same calls, whichever samples they read. Collective reads rely on
+//! this.
 
 use super::{Case, plan};
-use crate::job::{ReadJob, Reading, Shard};
+use crate::job::{ClaimedTask, ReadJob, Shard};
 use crate::loader::{Queue, Task};
 use crate::reader::{Op, SampleReader};
 use feedrate_data::format::{FORMATS, FormatError, PayloadSink};
@@ -19,7 +20,7 @@ impl PayloadSink for NullSink {
     }
 }
 
-/// A plan of three accelerators with batches of four samples. The sizes of samples and files are odd numbers.
+/// Returns a plan of three accelerators with batches of four samples. The sizes of samples and files are odd numbers.
 fn format_plan(name: &str, extension: &str, files: u64) -> Plan {
     let case = Case { loader: "pytorch", accelerators: 3, workers: 1, steps: 1, compute_s: 0.0 };
     let mut plan = plan(case);
@@ -90,9 +91,9 @@ fn accelerator_calls(job: &ReadJob, accelerator: u32, queue: &Queue) -> Vec<Stri
         shard.select_epoch(&job.plan, queue.epoch_of(batch));
         let samples = 0..job.plan.loader.batch_size;
         let task = Task { batch, samples: samples.clone(), position: None };
-        let reading = Reading::new(task, queue);
+        let claimed = ClaimedTask::new(task, queue);
         for sample in samples {
-            reader.begin(shard.sample(&reading, sample), &job.layout);
+            reader.begin(shard.sample(&claimed, sample), &job.layout);
             add_sample_calls(job, &mut reader, &mut calls);
         }
     }
@@ -100,7 +101,7 @@ fn accelerator_calls(job: &ReadJob, accelerator: u32, queue: &Queue) -> Vec<Stri
 }
 
 #[test]
-fn all_accelerators_make_the_same_calls_in_formats_of_even_reads() {
+fn in_formats_with_even_reads_all_accelerators_make_the_same_calls() {
     let mut checked = 0;
     for format in FORMATS {
         let entry = format.entry;
@@ -113,11 +114,11 @@ fn all_accelerators_make_the_same_calls_in_formats_of_even_reads() {
             plan.loader.piece_bytes = bytes.next_power_of_two();
             let job = ReadJob::in_memory(&plan).unwrap();
             let queue = &job.queues()[0];
-            let first = accelerator_calls(&job, 0, queue);
-            assert!(first.iter().filter(|call| *call == "read").count() >= 24);
+            let first_calls = accelerator_calls(&job, 0, queue);
+            assert!(first_calls.iter().filter(|call| *call == "read").count() >= 24);
             for accelerator in 1..3 {
-                let others = accelerator_calls(&job, accelerator, queue);
-                assert_eq!(others, first, "{}: {accelerator} of {files}", entry.member.name);
+                let calls = accelerator_calls(&job, accelerator, queue);
+                assert_eq!(calls, first_calls, "{}: {accelerator} of {files}", entry.member.name);
             }
             checked += 1;
         }

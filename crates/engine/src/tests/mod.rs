@@ -1,4 +1,4 @@
-//! Whole epochs in virtual time, compared with figures computed by hand.
+//! Whole epochs in virtual time, compared with figures computed_ns by hand.
 
 mod causes;
 mod client;
@@ -25,7 +25,7 @@ struct Case {
     compute_s: f64,
 }
 
-/// A plan with samples of a million bytes, each read in one operation, so that one read is one batch.
+/// Returns a plan with samples of a million bytes, each read in one operation, so that one read is one batch.
 fn plan(case: Case) -> Plan {
     let mut plan = example::plan(case.accelerators, case.steps);
     plan.dataset.format = "null".into();
@@ -50,7 +50,7 @@ fn constant(ns: u64) -> TimeSpec {
 
 fn simulate(plan: &Plan, model: SimulatedStorage) -> Vec<AcceleratorEpoch> {
     let mut driver = SimulatedDriver::new(job(plan), model);
-    driver.epoch(plan.train.steps_per_epoch).unwrap()
+    driver.run_epoch(plan.train.steps_per_epoch).unwrap()
 }
 
 fn rate(bytes_per_second: f64) -> SimulatedStorage {
@@ -62,8 +62,8 @@ fn lengths_ms(epochs: &[AcceleratorEpoch]) -> Vec<f64> {
     epochs.iter().map(|e| (e.blocks[0].end_ns - e.blocks[0].start_ns) as f64 / 1e6).collect()
 }
 
-/// A batch takes 10 ms of the storage. With one accelerator, reads are served one after another, and each step needs its batch and the
-/// previous step. So the epoch takes max(first read + all compute, all reads + last compute), with any number of workers.
+/// The storage needs 10 ms for a batch and serves one read after another. Each step needs its batch and the end of the previous step. So the
+/// epoch takes max(first read + all compute, all reads + last compute), with any number of workers.
 #[test]
 fn one_accelerator_takes_the_expected_time() {
     for workers in [1, 4, 16, 64] {
@@ -84,8 +84,8 @@ fn one_accelerator_takes_the_expected_time() {
                     (length - expected).abs() < 1e-3,
                     "{workers} workers, {steps} steps, {compute_ms} ms: {length} {expected}"
                 );
-                let computed: u64 = epochs[0].blocks[0].compute_ns.iter().sum();
-                assert_eq!(computed, (n * compute_ms * 1e6).round() as u64);
+                let computed_ns: u64 = epochs[0].blocks[0].compute_ns.iter().sum();
+                assert_eq!(computed_ns, (n * compute_ms * 1e6).round() as u64);
             }
         }
     }
@@ -147,7 +147,7 @@ fn workers_hide_latency() {
     }
 }
 
-/// Sixty samples of 10 ms and four workers, of which two at a time are admitted to the storage, the cores or decoding.
+/// Four workers read sixty samples of 10 ms. Storage, cores or decoding admit two workers at a time.
 #[test]
 fn limited_resources_are_shared_in_turn() {
     let case = Case { loader: "native", accelerators: 1, workers: 4, steps: 60, compute_s: 0.0 };
@@ -198,7 +198,7 @@ fn latencies_are_drawn() {
 }
 
 #[test]
-fn the_parts_of_an_epoch_add_up() {
+fn the_times_of_an_epoch_add_up() {
     let case = Case { loader: "native", accelerators: 3, workers: 2, steps: 40, compute_s: 0.012 };
     let model = SimulatedStorage {
         open: constant(300_000),

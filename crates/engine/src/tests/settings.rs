@@ -11,7 +11,7 @@ const CASE: Case =
     Case { loader: "native", accelerators: 1, workers: 1, steps: 40, compute_s: 0.0 };
 
 /// Returns the plan of `case` with the loader's settings changed by `set`.
-fn with(case: Case, set: impl Fn(&mut LoaderPlan)) -> Plan {
+fn plan_with(case: Case, set: impl Fn(&mut LoaderPlan)) -> Plan {
     let mut plan = plan(case);
     set(&mut plan.loader);
     plan.dataset.files_train *= plan.loader.batch_size;
@@ -23,14 +23,14 @@ fn with(case: Case, set: impl Fn(&mut LoaderPlan)) -> Plan {
     plan
 }
 
-/// With `h` held batches, step `i` starts when `i + h + 1` batches of 10 ms each are read, or all of them.
+/// With `h` held batches, step `i` starts when `i + h + 1` batches of 10 ms each are read, or when all batches are read.
 #[test]
 fn a_shuffle_buffer_is_full_before_the_first_batch_is_delivered() {
     for loader in loader::LOADERS.iter().map(|loader| loader.entry().member.name) {
         for held_batches in [0, 1, 7, 39] {
             for compute_ms in [2.0, 30.0] {
                 let case = Case { loader, compute_s: compute_ms / 1e3, ..CASE };
-                let plan = with(case, |loader| {
+                let plan = plan_with(case, |loader| {
                     loader.held_batches = held_batches;
                     loader.held_at_start = held_batches;
                 });
@@ -49,8 +49,8 @@ fn a_shuffle_buffer_is_full_before_the_first_batch_is_delivered() {
     }
 }
 
-/// Reads of 10 ms and four samples in a batch. The workers of `dali` share a batch and wait until it is complete; those of the other
-/// loaders continue with the next one.
+/// Reads of 10 ms and four samples in a batch. The workers of `dali` share a batch and wait until it is complete; the workers of
+/// the other loaders continue with the next batch.
 #[test]
 fn workers_read_the_samples_of_a_batch_in_parallel() {
     for (loader, workers, expected_ms) in [
@@ -62,7 +62,7 @@ fn workers_read_the_samples_of_a_batch_in_parallel() {
         ("native", 4, 400.0),
     ] {
         let case = Case { loader, workers, ..CASE };
-        let plan = with(case, |loader| loader.batch_size = 4);
+        let plan = plan_with(case, |loader| loader.batch_size = 4);
         let model =
             SimulatedStorage { latency: constant(10_000_000), ..SimulatedStorage::default() };
         assert_eq!(lengths_ms(&simulate(&plan, model)), [expected_ms], "{loader} × {workers}");
@@ -70,9 +70,9 @@ fn workers_read_the_samples_of_a_batch_in_parallel() {
 }
 
 #[test]
-fn preprocessing_takes_a_worker_its_time() {
+fn preprocessing_occupies_a_worker() {
     for (workers, expected_ms) in [(1, 400.0), (4, 100.0)] {
-        let plan = with(Case { workers, ..CASE }, |loader| {
+        let plan = plan_with(Case { workers, ..CASE }, |loader| {
             loader.preprocess = TimeSpec::Constant { mean: 0.01 };
         });
         let epochs = simulate(&plan, SimulatedStorage::default());

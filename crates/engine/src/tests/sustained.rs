@@ -48,13 +48,13 @@ fn record(case: Case, bytes_per_second: f64) -> Record {
 
 /// Returns min(1, R·C ÷ (N·B)) in percent, with the storage's rate R, the compute of a step C, the accelerators N and the bytes of a
 /// batch B.
-fn fed_percent(case: Case, bytes_per_second: f64) -> f64 {
-    let needed = f64::from(case.accelerators) * SAMPLE_BYTES as f64 / case.compute_s;
-    100.0 * (bytes_per_second / needed).min(1.0)
+fn sustainable_percent(case: Case, bytes_per_second: f64) -> f64 {
+    let needed_rate = f64::from(case.accelerators) * SAMPLE_BYTES as f64 / case.compute_s;
+    100.0 * (bytes_per_second / needed_rate).min(1.0)
 }
 
 #[test]
-fn it_is_the_sustainable_share_if_the_epoch_is_long_enough() {
+fn in_a_long_epoch_au_sustained_follows_from_the_rate_of_the_storage() {
     for loader in ["pytorch", "native"] {
         for workers in [1u32, 4, 16, 64] {
             for steps in [6, 50, 500, 2000] {
@@ -88,13 +88,13 @@ fn check(case: Case) {
         "{} × {} × {} × {}, {} s",
         case.loader, case.accelerators, case.workers, case.steps, case.compute_s
     );
-    let needs = 4 * u64::from(record.plan.loader.batches_in_flight);
-    assert_eq!(summary.figures.sustained_needs_steps, needs.max(3), "{name}");
+    let needed_steps = 4 * u64::from(record.plan.loader.batches_in_flight);
+    assert_eq!(summary.figures.sustained_needs_steps, needed_steps.max(3), "{name}");
     match summary.figures.value(&metric::AU_SUSTAINED) {
-        None => assert!(case.steps < needs, "{name}: not measurable"),
+        None => assert!(case.steps < needed_steps, "{name}: not measurable"),
         Some(percent) => {
-            assert!(case.steps >= needs, "{name}: measured with too few steps");
-            let expected = fed_percent(case, 1e8);
+            assert!(case.steps >= needed_steps, "{name}: measured with too few steps");
+            let expected = sustainable_percent(case, 1e8);
             assert!((percent - expected).abs() < 1.0, "{name}: {percent}, not {expected}");
         }
     }
@@ -110,7 +110,7 @@ fn too_short_epochs_report_the_needed_steps() {
     }
 }
 
-/// With six steps and four workers, the window mostly contains batches that were read before it.
+/// With six steps and four workers, the window mostly contains batches that were read before it began.
 #[test]
 fn a_window_that_consumes_the_stock_is_doubted() {
     let case = Case { loader: "pytorch", accelerators: 1, workers: 4, steps: 6, compute_s: 0.002 };

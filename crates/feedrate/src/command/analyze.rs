@@ -17,7 +17,7 @@ use feedrate_results::import::{Bound, FoundRun, RunOrigin, find_within};
 use feedrate_results::index::{ReadOptions, RunIndex};
 use feedrate_results::run::{Activity, MlperfCheck, Run, Submission, WorkloadSource};
 use feedrate_session::threads;
-use feedrate_spec::escape::{bash_word, shown_path};
+use feedrate_spec::escape::{bash_word, path_text};
 use feedrate_spec::refusal::Refusal;
 use feedrate_spec::units::{self, MIB};
 use schemars::JsonSchema;
@@ -61,10 +61,10 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Exit> {
         found.runs.iter_mut().for_each(|run| run.bar_percent = arguments.bar);
     }
     if arguments.json {
-        let sources = arguments.sources.iter().map(|source| shown_path(source));
+        let sources = arguments.sources.iter().map(|source| path_text(source));
         let left_out = found.unread.iter();
         let left_out = left_out
-            .map(|folder| LeftOutFolder { path: shown_path(&folder.path), why: &folder.why });
+            .map(|folder| LeftOutFolder { path: path_text(&folder.path), why: &folder.why });
         let output = AnalyzeOutput {
             sources: sources.collect(),
             runs: found.runs.iter().map(AnalyzedRun::new).collect(),
@@ -99,7 +99,7 @@ fn sibling_runs(sources: &[PathBuf], found: &RunIndex) -> Vec<String> {
         let others = (others > 0).then(|| units::counted(others, "more run"))?;
         Some(format!(
             "{others} in the same folder; to check for copied runs, stale data and noise between runs: `feedrate analyze {}`",
-            bash_word(&shown_path(folder))
+            bash_word(&path_text(folder))
         ))
     });
     sentences.collect()
@@ -272,7 +272,7 @@ impl<'a> AnalyzedRun<'a> {
     fn new(run: &'a Run) -> Self {
         let times = &run.step_times;
         AnalyzedRun {
-            path: shown_path(&run.path),
+            path: path_text(&run.path),
             source: &run.source,
             kind: run.origin,
             activity: run.activity,

@@ -2,7 +2,9 @@
 
 use crate::text;
 use feedrate_session::mlperf::Requirement;
-use feedrate_spec::mlperf::{CLOSED_KEYS, MEMORY_TIMES_MIN, OPEN_KEYS, RULES, STEPS_PER_EPOCH_MIN};
+use feedrate_spec::mlperf::{
+    CLOSED_KEYS, DATASET_TO_MEMORY_MIN, OPEN_KEYS, RULES, STEPS_PER_EPOCH_MIN,
+};
 use feedrate_spec::units;
 
 /// Name of the topic.
@@ -47,7 +49,7 @@ pub(super) fn page(requirement: &Requirement, needed_bytes_per_second: Option<f6
         (
             "",
             format!(
-                "{} for {STEPS_PER_EPOCH_MIN} steps per epoch{}; {} for {MEMORY_TIMES_MIN} × memory{} ({} of {}{assumed})",
+                "{} for {STEPS_PER_EPOCH_MIN} steps per epoch{}; {} for {DATASET_TO_MEMORY_MIN} × memory{} ({} of {}{assumed})",
                 units::count(dataset.files_by_steps()),
                 decisive("steps"),
                 units::count(dataset.files_by_memory()),
@@ -74,7 +76,7 @@ pub(super) fn topic() -> String {
     let steps = steps.collect::<Vec<_>>().join("\n");
     text::rows(&[
         (TOPIC, "MLPerf Storage's rules, releases 0.5 to 3.0, as far as feedrate checks them".into()),
-        ("dataset", format!("at least {MEMORY_TIMES_MIN} × the memory of all client hosts, and at least {STEPS_PER_EPOCH_MIN} steps per epoch, whichever is larger")),
+        ("dataset", format!("at least {DATASET_TO_MEMORY_MIN} × the memory of all client hosts, and at least {STEPS_PER_EPOCH_MIN} steps per epoch, whichever is larger")),
         ("AU", format!("minimum of compute ÷ time without the first step (au_windowed): {au}")),
         ("may change", format!("closed division: {}", CLOSED_KEYS.join(", "))),
         ("", format!("open division: also {}", OPEN_KEYS.join(", "))),

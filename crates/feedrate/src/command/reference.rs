@@ -338,7 +338,7 @@ fn json() -> String {
     let shown = Schema::ALL.map(Schema::name).into_iter().filter(|name| *name != "bench");
     assert_eq!(known, shown.collect());
     for (name, command) in PRINTED_BY {
-        let schema = Schema::named(name).unwrap();
+        let schema = Schema::from_name(name).unwrap();
         let json_schema = schema_of(schema);
         let keys = json_schema["properties"].as_object().unwrap().keys();
         let keys = keys.filter(|key| !["feedrate", "schema"].contains(&key.as_str()));

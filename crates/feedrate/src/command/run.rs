@@ -15,7 +15,7 @@ use feedrate_session::execute::RunObserver;
 use feedrate_session::request::Request;
 use feedrate_session::resolve::Resolved;
 use feedrate_session::run::{RunOutcome, RunRequest, RunSession};
-use feedrate_spec::escape::{bash_command, shown_path};
+use feedrate_spec::escape::{bash_command, path_text};
 use feedrate_spec::listener::Listener;
 use feedrate_spec::plan::ClientProfile;
 use std::path::PathBuf;
@@ -97,7 +97,7 @@ impl RunArguments {
     fn report(&self, outcome: &RunOutcome) -> anyhow::Result<Exit> {
         let RunOutcome { record, folder, found, .. } = outcome;
         let mut summary = AnsweredSummary::new(record);
-        summary.summary.run_dir = folder.as_ref().map(|folder| shown_path(folder));
+        summary.summary.run_dir = folder.as_ref().map(|folder| path_text(folder));
         let output_mode = match (self.data.json, self.details) {
             (true, _) => OutputMode::Json,
             (false, true) => OutputMode::Details,

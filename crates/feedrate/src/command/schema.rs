@@ -45,7 +45,7 @@ pub(super) struct SchemaArguments {
 
 /// Prints a schema, or the names of all schemas.
 pub(super) fn schema(arguments: &SchemaArguments) -> anyhow::Result<Exit> {
-    match arguments.name.as_deref().and_then(Schema::named) {
+    match arguments.name.as_deref().and_then(Schema::from_name) {
         Some(schema) => messages::print(&serde_json::to_string_pretty(&schema_of(schema))?)?,
         None => messages::print(&Schema::ALL.map(Schema::versioned).join("\n"))?,
     }

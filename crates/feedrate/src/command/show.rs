@@ -14,7 +14,7 @@ use feedrate_results::diagnosis::Diagnosis;
 use feedrate_results::trials::TrialsResult;
 use feedrate_session::recognise::{refuse_other, run_of_file};
 use feedrate_session::resolve;
-use feedrate_spec::escape::shown_path;
+use feedrate_spec::escape::path_text;
 use feedrate_spec::refusal::refuse;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Exit> {
     }
     let record = feedrate_results::load_run(&run)?;
     let mut answered = AnsweredSummary::new(&record);
-    answered.summary.run_dir = Some(shown_path(&run));
+    answered.summary.run_dir = Some(path_text(&run));
     let output_mode = if arguments.json { OutputMode::Json } else { OutputMode::Details };
     summary::print(&answered, &record, output_mode, None, None)?;
     Ok(arguments.gates.exit(&answered))

@@ -88,7 +88,7 @@ pub fn read(path: &Path) -> Result<Record, RecordFileError> {
     let path = if path.is_dir() { path.join(RECORD_FILE) } else { path.to_path_buf() };
     let stored =
         read_bounded(&path, BYTES_MAX).map_err(|source| io_error("read", &path, source))?;
-    let bytes = escape::json_texts(&stored);
+    let bytes = escape::escape_json_texts(&stored);
     let parsed = serde_json::from_slice::<Record>(&bytes);
     let version = match &parsed {
         Ok(record) => record.version,

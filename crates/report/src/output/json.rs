@@ -73,7 +73,7 @@ impl Schema {
     pub fn text(self, object: &impl Serialize) -> serde_json::Result<String> {
         let schema = self.versioned();
         let versioned = Versioned { feedrate: env!("CARGO_PKG_VERSION"), schema, object };
-        Ok(escape::in_json(&serde_json::to_string(&versioned)?).into())
+        Ok(escape::escape_json(&serde_json::to_string(&versioned)?).into())
     }
 }
 

@@ -49,7 +49,7 @@ pub struct ReportOutput {
 impl ReportOutput {
     /// The content of the file, with line breaks and control characters of names escaped.
     pub fn text(&self, report: &Report) -> String {
-        escape::lines(&(self.write)(report)).into_owned()
+        escape::escape_lines(&(self.write)(report)).into_owned()
     }
 }
 

@@ -3,7 +3,7 @@
 use super::answer::range;
 use super::number::{list, quoted, two_digits};
 use feedrate_results::run::{MlperfCheck, Run};
-use feedrate_spec::mlperf::{MEMORY_TIMES_MIN, STEPS_PER_EPOCH_MIN};
+use feedrate_spec::mlperf::{DATASET_TO_MEMORY_MIN, STEPS_PER_EPOCH_MIN};
 use feedrate_spec::units::count;
 use std::collections::BTreeSet;
 
@@ -48,7 +48,7 @@ fn says(checks: &[MlperfCheck]) -> Option<String> {
     });
     let required = range(required).unwrap_or_else(|| format!("{:.0}", first.au_min_percent));
     Some(format!(
-        "{head}: dataset ÷ memory {times} (required: {MEMORY_TIMES_MIN}), steps per epoch {steps} (required: {STEPS_PER_EPOCH_MIN}), windowed AU {au} (required: {required} %), {}",
+        "{head}: dataset ÷ memory {times} (required: {DATASET_TO_MEMORY_MIN}), steps per epoch {steps} (required: {STEPS_PER_EPOCH_MIN}), windowed AU {au} (required: {required} %), {}",
         changed(checks)
     ))
 }

@@ -2,7 +2,7 @@
 
 use super::json;
 use feedrate_spec::escape;
-use feedrate_spec::problem::Place;
+use feedrate_spec::problem::Location;
 use feedrate_spec::workload::json_from_yaml;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -180,13 +180,13 @@ pub fn normalized_text(text: &str) -> String {
 }
 
 fn from_yaml(text: &str) -> Result<Value, String> {
-    let value = json_from_yaml("config.yaml", text).map_err(|problem| match problem.place {
-        Some(Place::File { line, .. }) => format!("line {line}: {}", problem.message),
+    let value = json_from_yaml("config.yaml", text).map_err(|problem| match problem.location {
+        Some(Location::File { line, .. }) => format!("line {line}: {}", problem.message),
         _ => problem.message,
     })?;
     // Serialised again to escape control characters in texts.
     let json = serde_json::to_vec(&value).map_err(|error| error.to_string())?;
-    serde_json::from_slice(&escape::json_texts(&json)).map_err(|error| error.to_string())
+    serde_json::from_slice(&escape::escape_json_texts(&json)).map_err(|error| error.to_string())
 }
 
 /// Parses a YAML list of texts as Hydra writes it, with one item per line.

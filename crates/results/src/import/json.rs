@@ -50,7 +50,7 @@ fn parse(bytes: &[u8]) -> Result<Fields, String> {
     if text.iter().all(u8::is_ascii_whitespace) {
         return Err("it is empty".into());
     }
-    let escaped = escape::json_texts(text);
+    let escaped = escape::escape_json_texts(text);
     match serde_json::from_slice(&escaped) {
         Ok(value) => Ok(value),
         Err(error) => match with_quoted_numbers(&escaped) {

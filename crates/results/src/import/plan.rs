@@ -80,7 +80,9 @@ pub(super) fn plan(
             ..TrainPlan::default()
         },
         metric: MetricPlan {
-            au_target_percent: units::rounded(config.number(&["metric.au"]).unwrap_or(0.9) * 100.0),
+            au_target_percent: units::round_noise(
+                config.number(&["metric.au"]).unwrap_or(0.9) * 100.0,
+            ),
             exclude_start_steps: excluded(config, "start", 1),
             exclude_end_steps: excluded(config, "end", 0),
         },
@@ -107,7 +109,7 @@ fn dataset(config: &Config, counts: ConfiguredCounts) -> DatasetPlan {
         samples_per_file: counts.samples_per_file.unwrap_or(0),
         record_bytes: length.unwrap_or(if is_given || !config.is_known() { 0.0 } else { 65536.0 }),
         record_stdev_bytes: stdev.unwrap_or(0.0),
-        element: element.and_then(|name| Element::named(&name)).unwrap_or_default(),
+        element: element.and_then(|name| Element::from_name(&name)).unwrap_or_default(),
         ..DatasetPlan::default()
     }
 }

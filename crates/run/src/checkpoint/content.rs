@@ -2,7 +2,7 @@
 //! file's name: checkpoints differ, and each can be generated again. The content is generated piece by piece.
 
 use feedrate_data::content::Content;
-use feedrate_spec::plan::seeds::content_of_checkpoint;
+use feedrate_spec::plan::seeds::checkpoint_content_seed;
 use feedrate_spec::plan::state::{StateType, Tensor};
 use feedrate_spec::shape::Element;
 
@@ -15,7 +15,7 @@ pub(super) struct StateContent {
 impl StateContent {
     /// Creates random content of `file` in the checkpoint of `epoch` and `step`.
     pub(super) fn random(epoch: u32, step: u64, file: &str) -> Self {
-        let mut content = Content::new(content_of_checkpoint(epoch, step));
+        let mut content = Content::new(checkpoint_content_seed(epoch, step));
         content.start(u64::from(crc32fast::hash(file.as_bytes())));
         StateContent { random: Some(content) }
     }

@@ -5,7 +5,7 @@ use super::shared::Shared;
 use crate::comm::Comm;
 use crate::compute::{self, DeviceSetup, Devices};
 use feedrate_engine::effects::Effects;
-use feedrate_engine::loader::Wakes;
+use feedrate_engine::loader::WakeTarget;
 use feedrate_spec::plan::order::shard;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -85,11 +85,11 @@ impl RealEffects {
 }
 
 impl Effects for RealEffects {
-    fn wake(&mut self, accelerator: u32, wakes: Wakes) {
+    fn wake(&mut self, accelerator: u32, target: WakeTarget) {
         let workers = self.shared.placement.workers_of(accelerator);
-        let woken = match wakes {
-            Wakes::One(worker) => workers.start + worker..workers.start + worker + 1,
-            Wakes::Any => workers,
+        let woken = match target {
+            WakeTarget::One(worker) => workers.start + worker..workers.start + worker + 1,
+            WakeTarget::Any => workers,
         };
         for index in woken {
             if self.shared.workers[index as usize].idle.load(SeqCst) {

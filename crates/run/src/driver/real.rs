@@ -121,7 +121,7 @@ impl RealDriver {
         options: DriverOptions,
     ) -> Result<Self, RunError> {
         set_timer_slack(1);
-        let wakes_late = job.is_one_training();
+        let wakes_late = job.emulates_single_client();
         let conductor = Conductor::new(job.loader, job.accelerators());
         let stepper = Stepper::new(&job.plan, job.local.clone());
         let reads = FileReads::new(job.plan.accelerators);
@@ -180,7 +180,7 @@ impl RealDriver {
     }
 
     fn start_receivers(&mut self) -> Result<(), RunError> {
-        if self.shared.job.is_one_training() {
+        if self.shared.job.emulates_single_client() {
             return Ok(());
         }
         let workers = self.shared.receivers.len();
@@ -294,7 +294,7 @@ impl RealDriver {
             }
             if is_idle {
                 self.effects.check_other_processes();
-                if self.shared.job.is_one_training()
+                if self.shared.job.emulates_single_client()
                     && receiver::serve(&self.shared, 0, || self.is_stopped())
                 {
                     continue;

@@ -12,8 +12,8 @@ use feedrate_data::format::{FormatError, PayloadSink};
 use feedrate_data::storage::{Handle, engine};
 use feedrate_engine::client::ClientWork;
 use feedrate_engine::durations::Durations;
-use feedrate_engine::job::{ReadError, Reading, Shard};
-use feedrate_engine::loader::{Finished, Queue, Task, WorkerState};
+use feedrate_engine::job::{ClaimedTask, ReadError, Shard};
+use feedrate_engine::loader::{BatchStatus, Queue, Task, WorkerState};
 use feedrate_engine::reader::{Op, SampleReader};
 use feedrate_engine::sink::Sink;
 use feedrate_measure::record::ranges::RangeLog;
@@ -119,8 +119,9 @@ impl<'s> Worker<'s> {
                     between_epochs = false;
                     let queue = self.lanes[lane].queue;
                     let now_ns = self.lanes[lane].io.begin_task(idle_since_ns.take());
-                    let reading = Reading::new(task, queue);
-                    queue.claimed(now_ns, self.shared.job.claims_of_epoch(queue, reading.epoch));
+                    let reading = ClaimedTask::new(task, queue);
+                    queue
+                        .count_claim(now_ns, self.shared.job.claims_of_epoch(queue, reading.epoch));
                     let before = operations(&self.lanes[lane].io);
                     let outcome = self.read_task(lane, &reading);
                     queue.add_operations(operations(&self.lanes[lane].io) - before);
@@ -146,7 +147,7 @@ impl<'s> Worker<'s> {
         }
         // After a stop, counters are handed over without a request.
         self.hand_over();
-        std::iter::from_fn(|| self.reader.take_open()).collect()
+        std::iter::from_fn(|| self.reader.take_open_handle()).collect()
     }
 
     /// Claims the next task, from the lanes in turn. Returns the number of the lane and the task.
@@ -164,7 +165,7 @@ impl<'s> Worker<'s> {
     }
 
     /// Reads all samples of a task and reports it finished.
-    fn read_task(&mut self, lane: usize, reading: &Reading) -> Result<(), RunError> {
+    fn read_task(&mut self, lane: usize, reading: &ClaimedTask) -> Result<(), RunError> {
         let plan = &self.shared.job.plan;
         self.lanes[lane].shard.select_epoch(plan, reading.epoch);
         let accelerator = self.lanes[lane].accelerator;
@@ -183,7 +184,7 @@ impl<'s> Worker<'s> {
             self.sink.begin(id, kept.as_deref_mut().map(std::mem::take));
             let is_complete = self.get_sample(lane, id)?;
             let memory = kept.as_deref_mut().unwrap_or(&mut self.scratch);
-            *memory = self.sink.take_kept().unwrap_or_default();
+            *memory = self.sink.take_memory().unwrap_or_default();
             if !is_complete {
                 return Ok(());
             }
@@ -195,10 +196,10 @@ impl<'s> Worker<'s> {
             self.burn(lane, client.batch_s(share, bytes as f64));
         }
         let finished = queue.finish(reading.task.batch, samples, self.lanes[lane].io.task);
-        if finished == Finished::Awaited {
+        if finished == BatchStatus::Awaited {
             self.shared.notify_ready(accelerator);
         }
-        if finished != Finished::Incomplete && self.shared.job.loader.waits_for_complete() {
+        if finished != BatchStatus::Incomplete && self.shared.job.loader.waits_for_complete() {
             self.shared.wake_siblings(self.worker_index);
         }
         Ok(())
@@ -218,7 +219,7 @@ impl<'s> Worker<'s> {
         self.sink.keep(std::mem::take(&mut self.scratch));
         let is_complete = self.read_sample(lane, id)?;
         if is_complete {
-            memory.keep(group, id, self.sink.kept());
+            memory.keep(group, id, self.sink.kept_payload());
             // Counts the copy as decoding; otherwise it would count as part of the next operation.
             self.lanes[lane].io.end_decoding();
         }
@@ -327,7 +328,7 @@ impl<'s> Worker<'s> {
         if let Some(file) = self.reader.file() {
             self.shared.touched.mark(*accelerator, file);
         }
-        io.count_access(read_bytes, self.reader.has_read(start, read_bytes as u64));
+        io.count_access(read_bytes, self.reader.record_read(start, read_bytes as u64));
         if io.reads_itself {
             queue.add_read_bytes(read_bytes as u64);
             log.add(part, start, read_bytes as u64);

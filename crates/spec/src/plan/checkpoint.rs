@@ -3,7 +3,7 @@
 use super::{TrainPlan, WriteInterface, evaluation, state};
 use serde::{Deserialize, Serialize};
 
-/// Checkpoints between epochs or steps, or in a run without training.
+/// The checkpoints of a run: after epochs, after steps, or without training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckpointPlan {
     /// Folder of the checkpoints (`checkpoint.checkpoint_folder`).
@@ -12,11 +12,11 @@ pub struct CheckpointPlan {
     pub after_epoch: u32,
     /// Number of epochs from one checkpoint to the next.
     pub epochs_between: u32,
-    /// Number of steps from one checkpoint to the next, counted from the start of each epoch. If given, it replaces the schedule by
-    /// epochs.
+    /// Number of steps from one checkpoint to the next, counted from the start of each epoch. If given, the schedule by epochs does not
+    /// apply.
     #[serde(default)]
     pub steps_between: Option<u64>,
-    /// Format of the files, which is also their extension.
+    /// Format of the files, and their extension.
     pub format: String,
     /// The state that each rank writes.
     pub state: state::StatePlan,
@@ -53,14 +53,14 @@ pub struct CheckpointPlan {
 pub struct CheckpointOnlyPlan {
     /// Number of checkpoints to write. They are numbered from 1.
     pub writes: u64,
-    /// Number of checkpoints to read afterwards, from number 1 on. If none is written, checkpoints of an earlier run are read.
+    /// Number of checkpoints to read afterwards, starting with number 1. If `writes` is 0, checkpoints of an earlier run are read.
     pub reads: u64,
     /// Wait before each checkpoint.
     pub wait_s: f64,
 }
 
 impl CheckpointPlan {
-    /// Number of checkpoints that a run of `train` writes.
+    /// Returns the number of checkpoints that a run of `train` writes.
     pub fn count(&self, train: &TrainPlan) -> u64 {
         if let Some(alone) = &self.alone {
             return alone.writes;
@@ -72,11 +72,11 @@ impl CheckpointPlan {
         }
     }
 
-    /// The step in the name of the checkpoint at the end of an epoch of `steps` steps; `None` if none is due.
+    /// Returns the step in the name of the checkpoint at the end of an epoch of `steps` steps; `None` if no checkpoint is due.
     pub fn step_after_epoch(&self, epoch: u32, steps: u64) -> Option<u64> {
         match self.steps_between {
             Some(between) => steps.is_multiple_of(between).then_some(steps),
-            // DLIO counts one step too many (`main.py:393`), and the names must agree with its names.
+            // DLIO counts one step too many (`main.py:393`), and the names must equal the names that DLIO uses.
             None => self.is_due(epoch).then_some(steps + 1),
         }
     }

@@ -1,13 +1,13 @@
-//! The client: costs of a training job's own code for its samples, in processor time, in addition to the storage's time. This file has
-//! the table of measured clients; `feedrate calibrate` measures them.
+//! The client: the processor time that a training job's own code needs for its samples, in addition to the time of the storage. This file
+//! has the table of measured clients; `feedrate calibrate` measures them.
 
 use super::{LoaderPlan, Plan};
 use serde::{Deserialize, Serialize};
 
-/// The costs of a client in seconds of one core. Bytes are those read from storage.
+/// The costs of a client in seconds of one core. Costs per byte are for the bytes read from storage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientPlan {
-    /// Name of the profile; `None` if costs are given.
+    /// Name of the profile; `None` if the workload gives costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Time of a worker for a sample: opening, reading from the page cache, decoding.
@@ -16,15 +16,15 @@ pub struct ClientPlan {
     pub per_byte_s: f64,
     /// Time of a worker for a complete batch.
     pub per_batch_s: f64,
-    /// Rate at which a worker hands a batch over to the training process; `None` if that takes no time, for example because the
-    /// training process reads itself.
+    /// Rate at which a worker hands a batch over to the training process; `None` if the handover takes no time, for example because
+    /// the training process reads itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handover_bytes_per_second: Option<f64>,
     /// Time of the training process for receiving a batch from a worker; 0 if it reads itself.
     pub receive_per_batch_s: f64,
     /// Time of the training process for receiving a byte.
     pub receive_per_byte_s: f64,
-    /// Share of the two receive times in which the training process waits for busy workers instead of computing.
+    /// Share of the two receive times that the training process spends waiting for busy workers, without using a core.
     #[serde(default)]
     pub receive_wait_share: f64,
     /// Time of the training process for starting a worker, before any worker reads; 0 if it reads itself.
@@ -58,22 +58,22 @@ const fn profile(name: &'static str, costs: [f64; 8]) -> ClientProfile {
 }
 
 impl ClientProfile {
-    /// The profile called `name`.
+    /// Returns the profile called `name`.
     pub fn find(name: &str) -> Option<&'static Self> {
         CLIENT_PROFILES.iter().find(|profile| profile.name == name)
     }
 
-    /// The profile that was measured with the plan's loader and format.
+    /// Returns the profile that was measured with the plan's loader and format.
     pub fn find_for(plan: &Plan) -> Option<&'static Self> {
         Self::find(&Self::name_for(plan))
     }
 
-    /// The name of the profile for the plan's loader and format.
+    /// Returns the name of the profile for the plan's loader and format.
     pub(super) fn name_for(plan: &Plan) -> String {
         format!("{}-{}", plan.loader.kind, plan.dataset.format)
     }
 
-    /// The costs of the profile.
+    /// Returns the costs of the profile.
     pub fn plan(&self) -> ClientPlan {
         let [sample_s, byte_s, batch_s, handover, receive_s, receive_byte_s, wait_share, start_s] =
             self.costs;
@@ -92,25 +92,25 @@ impl ClientProfile {
 }
 
 impl ClientPlan {
-    /// Time of a worker for completing `batches` batches, or a share of one, for which `bytes` were read.
+    /// Returns the time of a worker for completing `batches` batches (a fraction for a part of a batch), for which `bytes` were read.
     pub fn batch_s(&self, batches: f64, bytes: f64) -> f64 {
         let handover_s = self.handover_bytes_per_second.map_or(0.0, |rate| bytes / rate);
         self.per_batch_s * batches + handover_s
     }
 
-    /// Time of a worker for `samples` samples in `batches` batches, for which `bytes` were read.
+    /// Returns the time of a worker for `samples` samples in `batches` batches, for which `bytes` were read.
     pub fn worker_s(&self, samples: f64, batches: f64, bytes: f64) -> f64 {
         self.per_sample_s * samples + self.per_byte_s * bytes + self.batch_s(batches, bytes)
     }
 
-    /// Time of the training process for receiving a batch of `bytes` while all workers are busy: [computing, waiting].
+    /// Returns the time of the training process for receiving a batch of `bytes` while all workers are busy: [computing, waiting].
     pub fn receive_s(&self, bytes: f64) -> [f64; 2] {
         let total_s = self.receive_per_batch_s + self.receive_per_byte_s * bytes;
         let wait_s = total_s * self.receive_wait_share;
         [total_s - wait_s, wait_s]
     }
 
-    /// The client without costs between processes, for a training process that reads itself.
+    /// Removes the costs of communication between processes, for a training process that reads itself.
     #[must_use]
     pub(super) fn without_workers(self) -> Self {
         ClientPlan {
@@ -131,8 +131,8 @@ impl ClientPlan {
 }
 
 impl LoaderPlan {
-    /// Time of the training process for receiving a batch of `bytes` while `busy_workers` workers are busy: [computing, waiting]. The
-    /// waiting is in proportion to the busy workers, which compete with the sender for cores.
+    /// Returns the time of the training process for receiving a batch of `bytes` while `busy_workers` workers are busy: [computing,
+    /// waiting]. The waiting time is proportional to the number of busy workers, because they compete with the sender for cores.
     pub fn receive_s(&self, bytes: f64, busy_workers: u32) -> [f64; 2] {
         let Some(client) = &self.client else { return [0.0; 2] };
         let [cpu_s, wait_s] = client.receive_s(bytes);
@@ -140,7 +140,7 @@ impl LoaderPlan {
         [cpu_s, wait_s * f64::from(busy_workers.min(others)) / f64::from(others)]
     }
 
-    /// Times of the client if `bytes` are read for each batch; `None` for an ideal client.
+    /// Returns the times of the client if `bytes` are read for each batch; `None` for an ideal client.
     pub fn client_times(&self, bytes: f64) -> Option<ClientTimes> {
         let client = self.client.as_ref()?;
         Some(ClientTimes {
@@ -151,7 +151,7 @@ impl LoaderPlan {
         })
     }
 
-    /// Time of the training process for starting the workers of an epoch.
+    /// Returns the time of the training process for starting the workers of an epoch.
     pub fn start_s(&self) -> f64 {
         let worker_s = self.client.as_ref().map_or(0.0, |client| client.start_per_epoch_s);
         worker_s * f64::from(self.workers)
@@ -165,17 +165,17 @@ pub struct ClientTimes {
     pub worker_batch_s: f64,
     /// Time of the training process for receiving a batch, between two steps.
     pub receive_batch_s: f64,
-    /// Share of the receive time in which the training process waits for busy workers.
+    /// Share of the receive time that the training process spends waiting for busy workers.
     pub receive_wait_share: f64,
     /// Time of the training process for starting workers, before the first batch of an epoch.
     pub start_s: f64,
 }
 
 impl ClientTimes {
-    /// Minimum duration of a step of `compute_s` with `workers` workers and `cores` cores per accelerator. With 0 workers the training
-    /// process reads itself. An unknown number of cores is given as infinity.
+    /// Returns the minimum duration of a step with the compute time `compute_s`, and `workers` workers and `cores` cores per accelerator.
+    /// With 0 workers the training process reads itself. Pass infinity for an unknown number of cores.
     pub fn step_s(&self, compute_s: f64, workers: u32, cores: f64) -> f64 {
-        // The training process hardly waits for workers unless they are the bottleneck.
+        // The training process waits for workers only if they are the bottleneck.
         let receive_cpu_s = self.receive_batch_s * (1.0 - self.receive_wait_share);
         let training_s = compute_s + receive_cpu_s;
         let step_s = match workers {
@@ -185,7 +185,7 @@ impl ClientTimes {
         step_s.max((self.worker_batch_s + receive_cpu_s) / cores)
     }
 
-    /// Maximum utilisation with this client, in percent.
+    /// Returns the maximum utilisation with this client, in percent.
     pub fn utilisation_max_percent(&self, compute_s: f64, workers: u32, cores: f64) -> f64 {
         100.0 * compute_s / self.step_s(compute_s, workers, cores)
     }

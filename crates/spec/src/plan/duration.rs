@@ -3,7 +3,7 @@
 use super::{Estimate, Plan, TrainPlan};
 use serde::Serialize;
 
-/// Approximate duration of each part of a run.
+/// Approximate duration of each phase of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Duration {
     /// Generating the files.
@@ -17,34 +17,34 @@ pub struct Duration {
 }
 
 impl Duration {
-    /// Duration of all parts.
+    /// Returns the duration of all phases.
     pub fn total_s(&self) -> f64 {
         self.generation_s + self.training_s + self.evaluation_s + self.checkpoints_s
     }
 }
 
-/// Duration of `plan` on a storage that transfers `bytes_per_second` for all accelerators together.
+/// Estimates the duration of `plan` on a storage that transfers `bytes_per_second` for all accelerators together.
 pub fn duration(plan: &Plan, estimate: &Estimate, bytes_per_second: f64) -> Duration {
     let throttle = plan.storage.throttle_bytes_per_second.unwrap_or(f64::INFINITY);
     let read_rate = bytes_per_second.min(throttle);
-    let mut parts = Duration::default();
+    let mut phases = Duration::default();
     if !plan.is_checkpoint_only() {
-        parts.generation_s = estimate.file_bytes as f64 / bytes_per_second;
-        parts.training_s = steps_s(plan, estimate, &plan.train, read_rate);
+        phases.generation_s = estimate.file_bytes as f64 / bytes_per_second;
+        phases.training_s = steps_s(plan, estimate, &plan.train, read_rate);
     }
     if let Some(evaluations) = plan.evaluation_plan() {
-        parts.evaluation_s = steps_s(&evaluations, estimate, &evaluations.train, read_rate);
+        phases.evaluation_s = steps_s(&evaluations, estimate, &evaluations.train, read_rate);
     }
     if let Some(checkpoint) = &plan.checkpoint {
         let alone = checkpoint.alone.as_ref();
         let (reads, wait_s) = alone.map_or((0, 0.0), |alone| (alone.reads, alone.wait_s));
         let checkpoint_s = wait_s + checkpoint.total_bytes as f64 / bytes_per_second;
-        parts.checkpoints_s = (checkpoint.count(&plan.train) + reads) as f64 * checkpoint_s;
+        phases.checkpoints_s = (checkpoint.count(&plan.train) + reads) as f64 * checkpoint_s;
     }
-    parts
+    phases
 }
 
-/// Duration of all steps. A step takes the maximum of compute, reading and preprocessing.
+/// Estimates the duration of all steps. A step takes the maximum of compute, reading and preprocessing.
 fn steps_s(plan: &Plan, estimate: &Estimate, train: &TrainPlan, read_rate: f64) -> f64 {
     let loader = &plan.loader;
     let samples = loader.batch_size as f64;

@@ -1,5 +1,5 @@
-//! Evaluations between epochs: they have separate files, batches and compute, and use the same kind of loader as training. Each
-//! evaluation is one epoch.
+//! Evaluations between epochs. They have their own files, batches and compute times, and use the loader of training. Each evaluation is
+//! one epoch.
 
 use super::{LoaderPlan, Plan, TrainPlan};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub struct EvaluationPlan {
     pub epochs_between: u32,
     /// The loader of an evaluation.
     pub loader: LoaderPlan,
-    /// Steps of an evaluation, and their compute.
+    /// Steps of an evaluation and their compute.
     pub train: TrainPlan,
 }
 
@@ -24,13 +24,13 @@ impl EvaluationPlan {
     }
 }
 
-/// Whether something that happens after epoch `first`, and then every `between` epochs, happens after `epoch`.
+/// Whether an event is due after `epoch`, if it occurs after epoch `first` and then every `between` epochs.
 pub(super) fn is_due(epoch: u32, first: u32, between: u32) -> bool {
     epoch >= first && (epoch - first).is_multiple_of(between.max(1))
 }
 
 impl Plan {
-    /// The evaluations as a plan without training: its training files are the evaluation files, numbered from 0.
+    /// Returns the evaluations as a plan: the evaluation files, numbered from 0, are its training files. `None` if the run has none.
     pub fn evaluation_plan(&self) -> Option<Plan> {
         let evaluation = self.evaluation.as_ref()?;
         let mut plan = self.clone();

@@ -1,4 +1,4 @@
-//! Figures of a plan before its run: bytes, steps, minimum times and memory.
+//! Figures that follow from a plan before its run: bytes, steps, minimum times and memory.
 
 use super::layout::Layout;
 use super::{ClientTimes, FileAccess, Plan, Shuffle, schedule};
@@ -16,13 +16,13 @@ pub struct Estimate {
     pub train_payload_bytes: u64,
     /// Mean payload of a decoded sample over the training files.
     pub sample_bytes_mean: f64,
-    /// Mean bytes read for a sample: its share of the file if the content is packed, else its payload.
+    /// Mean bytes read for a sample: its share of the file if the file's size depends on its content, else its payload.
     pub sample_read_bytes_mean: f64,
-    /// Whether the size of files depends on how well their content compresses.
+    /// Whether the size of files depends on their content, as with compression.
     pub packs: bool,
     /// Payload of the smallest and the largest sample.
     pub sample_bytes_range: (u64, u64),
-    /// Bytes that one accelerator reads in a complete epoch: samples, and the heads of files.
+    /// Bytes that one accelerator reads in a complete epoch: samples and heads of files.
     pub accelerator_epoch_bytes: f64,
     /// Steps of each accelerator in a complete epoch.
     pub steps_per_epoch: u64,
@@ -30,11 +30,11 @@ pub struct Estimate {
     pub steps: u64,
     /// Samples dropped at the end of an epoch because they do not fill a batch.
     pub dropped_samples: u64,
-    /// Minimum duration of an epoch if no step waits for storage: compute, and the work of the client that does not overlap with it.
+    /// Minimum duration of an epoch if no step waits for storage: compute, and client work that does not overlap with compute.
     pub epoch_least_s: f64,
     /// Processor times of the client; `None` for an ideal client.
     pub client: Option<ClientTimes>,
-    /// Bytes per second that all accelerators together need to never wait; `None` without compute.
+    /// Bytes per second at which no accelerator waits, for all accelerators together; `None` without compute.
     pub needed_bytes_per_second: Option<f64>,
     /// Memory of the loaders: read buffers, and complete batches if they are kept.
     pub loader_memory_bytes: f64,
@@ -43,7 +43,7 @@ pub struct Estimate {
 /// Memory of a sample in addition to its payload.
 const SLOT_BYTES: u64 = 40;
 
-/// Default size of a worker's read buffer, if neither workload nor format determine it.
+/// Default size of a worker's read buffer, if neither the workload nor the format sets it.
 pub const PIECE_BYTES: u64 = 1 << 20;
 
 /// Computes the figures of `plan`.
@@ -51,7 +51,7 @@ pub fn estimate(plan: &Plan, catalog: &Catalog) -> Estimate {
     estimate_with(plan, catalog, &Layout::new(&plan.dataset))
 }
 
-/// Like [`estimate`], with an existing layout, which is expensive if it has many drawn sizes.
+/// Like [`estimate`], with an existing layout: it is expensive to create if many sizes are drawn.
 pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> Estimate {
     let dataset = &plan.dataset;
     let file_bytes = catalog.format(&dataset.format).map_or(0, |format| {
@@ -68,7 +68,7 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
     let step_read_bytes = (sample_read_bytes_mean + head_bytes) * batch_size as f64;
     let compute_s = plan.train.compute.mean_s();
     let sample_bytes_range = sample_range(layout);
-    // The client's costs depend on bytes from storage: none if samples come from memory, and no more than a file has.
+    // The client's costs depend on the bytes from storage: 0 if samples come from memory, at most the bytes of the file.
     let client_sample_bytes = if plan.loader.in_memory {
         0.0
     } else {
@@ -82,7 +82,7 @@ pub(super) fn estimate_with(plan: &Plan, catalog: &Catalog, layout: &Layout) -> 
         train_payload_bytes: payload,
         sample_bytes_mean,
         sample_read_bytes_mean,
-        packs: packed(plan, catalog).is_some(),
+        packs: content_sized_format(plan, catalog).is_some(),
         sample_bytes_range,
         accelerator_epoch_bytes: plan.train.steps_per_epoch as f64 * step_read_bytes,
         steps_per_epoch: plan.train.steps_per_epoch,
@@ -121,8 +121,9 @@ fn loader_memory_bytes(plan: &Plan, catalog: &Catalog, layout: &Layout, payload:
         0.0
     };
     let samples_bytes = if loader.in_memory {
-        let read = schedule::samples_of_epoch(dataset, loader, plan.accelerators);
-        let copies = memory_copies(plan, readers) as f64 * read as f64 / samples.max(1) as f64;
+        let read_samples = schedule::samples_of_epoch(dataset, loader, plan.accelerators);
+        let copies =
+            memory_copies(plan, readers) as f64 * read_samples as f64 / samples.max(1) as f64;
         let scratch = readers as f64 * f64::from(loader.workers.max(1));
         copies * (payload as f64 + samples as f64 * SLOT_BYTES as f64)
             + scratch * sample_range(layout).1 as f64
@@ -134,15 +135,15 @@ fn loader_memory_bytes(plan: &Plan, catalog: &Catalog, layout: &Layout, payload:
         + samples_bytes
 }
 
-/// The plan's format if the size of its files depends on their content, as for images, text and compressed files.
-fn packed<'a>(plan: &Plan, catalog: &'a Catalog) -> Option<&'a FormatEntry> {
+/// Returns the plan's format if the size of its files depends on their content, as for images, text and compressed files.
+fn content_sized_format<'a>(plan: &Plan, catalog: &'a Catalog) -> Option<&'a FormatEntry> {
     let format = catalog.format(&plan.dataset.format)?;
     if format.has_exact_size(&plan.dataset.encoding) { None } else { Some(format) }
 }
 
-/// Bytes read from all training files: the whole files if their content is packed, else the payload.
+/// Returns the bytes read from all training files: the whole files if their size depends on the content, else the payload.
 pub(super) fn train_bytes(plan: &Plan, catalog: &Catalog, layout: &Layout) -> u64 {
-    let format = packed(plan, catalog);
+    let format = content_sized_format(plan, catalog);
     let bytes = layout.sum(layout.files_train(), |shape| match format {
         Some(format) => plan.dataset.file_bytes(format, shape),
         None => shape.payload_bytes(),
@@ -150,35 +151,35 @@ pub(super) fn train_bytes(plan: &Plan, catalog: &Catalog, layout: &Layout) -> u6
     bytes as u64
 }
 
-/// Longest read if each sample is one read: a sample, or the whole file in formats without random access.
+/// Returns the length of the longest read if each sample takes one read: a sample, or a whole file in formats without random access.
 pub(super) fn whole_read_bytes(plan: &Plan, catalog: &Catalog, layout: &Layout) -> u64 {
     let format = catalog.format(&plan.dataset.format);
     let reads_samples = format.is_some_and(|format| format.member.has(Ability::RandomAccess));
     if reads_samples { sample_range(layout).1 } else { file_bytes_max(plan, catalog, layout) }
 }
 
-/// Bytes of the largest file, including its sidecars.
+/// Returns the bytes of the largest file, including its sidecars.
 pub(super) fn file_bytes_max(plan: &Plan, catalog: &Catalog, layout: &Layout) -> u64 {
     let Some(format) = catalog.format(&plan.dataset.format) else { return 0 };
     let shapes = layout.shapes(layout.files());
     shapes.map(|(shape, _)| plan.dataset.file_bytes(format, &shape)).max().unwrap_or(0)
 }
 
-/// Number of copies of a sample in memory: each accelerator that reads it keeps a copy.
+/// Returns the number of copies of a sample in memory: each accelerator that reads the sample keeps a copy.
 fn memory_copies(plan: &Plan, readers: u64) -> u64 {
     let loader = &plan.loader;
     let shuffled =
         [loader.file_shuffle, loader.sample_shuffle].iter().any(|&shuffle| shuffle != Shuffle::Off);
     match loader.file_access {
         FileAccess::Same => readers,
-        // A new order in each epoch brings samples of other accelerators.
+        // With a new order in each epoch, an accelerator also reads samples that others read before.
         _ if shuffled && loader.seed_change_epoch => readers.min(plan.train.epochs_run().into()),
         _ => 1,
     }
 }
 
-/// Bytes of file heads per sample. A file is opened once for each sequence of consecutive samples from it; the estimate ignores that
-/// several workers open it more often.
+/// Returns the bytes of file heads per sample. A file is opened once for each sequence of consecutive samples from it; the estimate ignores
+/// that with several workers it is opened more often.
 fn head_sample_bytes(plan: &Plan, catalog: &Catalog, file_bytes: f64) -> f64 {
     let dataset = &plan.dataset;
     let loader = &plan.loader;
@@ -197,7 +198,7 @@ fn head_sample_bytes(plan: &Plan, catalog: &Catalog, file_bytes: f64) -> f64 {
     (f64::from(head.reads) * head.bytes as f64).min(file_bytes) / consecutive_samples.max(1) as f64
 }
 
-/// Payload of the smallest and the largest sample.
+/// Returns the payload of the smallest and the largest sample.
 fn sample_range(layout: &Layout) -> (u64, u64) {
     let sizes = layout.shapes(layout.files_train()).map(|(shape, _)| shape.sample_bytes());
     sizes.fold((u64::MAX, 0), |(min, max), bytes| (min.min(bytes), max.max(bytes)))

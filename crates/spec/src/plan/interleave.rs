@@ -1,11 +1,11 @@
-//! The samples of each worker in the order of `tf.data.Dataset.interleave` with `block_length` 1, as a function of an index.
+//! The samples of each worker in the order of `tf.data.Dataset.interleave` with `block_length` 1, computed from an index.
 //!
 //! Each worker has one open file, and workers take turns after each sample. A worker that reaches the end of its file continues with
 //! the next file that no worker has opened. Since all files have the same length, worker `w` of `n` reads the files `w`, `w + n`,
 //! `w + 2n`, ….
 
 use super::Plan;
-use super::order::own_positions;
+use super::order::accelerator_positions;
 use std::ops::Range;
 
 /// Consecutive samples of one batch.
@@ -19,10 +19,10 @@ pub struct FilePiece {
     pub position: u64,
 }
 
-/// The files of one accelerator, which its workers read alternately.
+/// The files of one accelerator. Its workers read samples from them in turn.
 #[derive(Clone, Debug)]
 pub struct Interleave {
-    /// The accelerator's positions in the epoch, which may begin and end within a file.
+    /// The accelerator's positions in the epoch. They may begin and end within a file.
     positions: Range<u64>,
     samples_per_file: u64,
     workers: u64,
@@ -31,11 +31,11 @@ pub struct Interleave {
 }
 
 impl Interleave {
-    /// The files of `accelerator`; `None` if its loader reads one file after another.
+    /// Divides the files of `accelerator`; `None` if its loader reads one file after another.
     pub(super) fn new(plan: &Plan, accelerator: u32) -> Option<Self> {
         let loader = &plan.loader;
         (loader.interleaved_files > 1).then(|| Interleave {
-            positions: own_positions(plan, accelerator),
+            positions: accelerator_positions(plan, accelerator),
             samples_per_file: plan.dataset.samples_per_file.max(1),
             workers: loader.interleaved_files.into(),
             batch_size: loader.batch_size.max(1),
@@ -43,31 +43,31 @@ impl Interleave {
         })
     }
 
-    /// Sample number `piece` of `worker`; `None` after its last. Samples that do not fill a batch are dropped, as in
+    /// Returns sample number `piece` of `worker`; `None` after the last sample. Samples that do not fill a batch are dropped, as in
     /// `batch(drop_remainder)`.
     pub(super) fn piece(&self, worker: u32, piece: u64) -> Option<FilePiece> {
         let worker = u64::from(worker);
         if piece >= self.samples_of(worker) {
             return None;
         }
-        // All workers had `piece` turns before, and those with a lower number one more, unless their files ended.
+        // Before this turn, each worker had `piece` turns, or one more if its number is lower, unless its files ended earlier.
         let turns = |other| piece + u64::from(other < worker);
         let before: u64 =
             (0..self.workers).map(|other| self.samples_of(other).min(turns(other))).sum();
         let step = before / self.batch_size;
         let sample = before % self.batch_size;
-        let from_start = piece + self.skipped(worker);
+        let from_start = piece + self.skipped_samples(worker);
         let file = self.first_file() + worker + from_start / self.samples_per_file * self.workers;
         let position = file * self.samples_per_file + from_start % self.samples_per_file;
         (step < self.steps).then_some(FilePiece { step, samples: sample..sample + 1, position })
     }
 
-    /// Number of samples in the first `steps` steps.
+    /// Returns the number of samples in the first `steps` steps.
     pub(super) fn pieces(&self, steps: u64) -> u64 {
         steps * self.batch_size
     }
 
-    /// Number of workers without a file.
+    /// Returns the number of workers without a file.
     pub(super) fn idle_workers(&self) -> u64 {
         self.workers.saturating_sub(self.files())
     }
@@ -80,7 +80,7 @@ impl Interleave {
         self.positions.end.div_ceil(self.samples_per_file) - self.first_file()
     }
 
-    /// Number of samples in all files of `worker`.
+    /// Returns the number of samples in all files of `worker`.
     fn samples_of(&self, worker: u64) -> u64 {
         let files = self.files();
         if worker >= files {
@@ -89,12 +89,13 @@ impl Interleave {
         let own_files = (files - worker).div_ceil(self.workers);
         let has_last = (files - 1) % self.workers == worker;
         let end = self.positions.end;
-        let cut = if has_last { end.next_multiple_of(self.samples_per_file) - end } else { 0 };
-        own_files * self.samples_per_file - self.skipped(worker) - cut
+        let foreign_end =
+            if has_last { end.next_multiple_of(self.samples_per_file) - end } else { 0 };
+        own_files * self.samples_per_file - self.skipped_samples(worker) - foreign_end
     }
 
-    /// Number of samples at the start of the worker's first file that another accelerator reads.
-    fn skipped(&self, worker: u64) -> u64 {
+    /// Returns the number of samples at the start of the worker's first file that another accelerator reads.
+    fn skipped_samples(&self, worker: u64) -> u64 {
         if worker == 0 { self.positions.start % self.samples_per_file } else { 0 }
     }
 }
@@ -115,7 +116,7 @@ mod tests {
         plan
     }
 
-    /// Workers and positions of an accelerator in the order of `tf.data`: a file that ends is replaced by the next one.
+    /// Returns workers and positions of an accelerator in the order of `tf.data`: when a file ends, its worker opens the next file.
     fn order_of_tf_data(
         positions: Range<u64>,
         samples_per_file: u64,
@@ -144,7 +145,7 @@ mod tests {
     proptest! {
         /// All accelerators together read the samples of an epoch in the order of `tf.data`, each sample once.
         #[test]
-        fn an_epoch_is_that_of_tf_data(
+        fn an_epoch_has_the_order_of_tf_data(
             files in 1u64..30,
             samples_per_file in 1u64..20,
             accelerators in 1u32..5,
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_without_a_file_idle() {
+    fn workers_without_a_file_are_idle() {
         let idle = |workers| Interleave::new(&plan(8, 100, 1, workers), 0).unwrap().idle_workers();
         assert_eq!([3, 8, 12].map(idle), [0, 0, 4]);
     }

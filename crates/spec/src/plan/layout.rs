@@ -1,4 +1,4 @@
-//! Path and shape of each file of a dataset, as DLIO generates them (`data_generator.py:74-121`). Both are functions of the file's
+//! Path and shape of each file of a dataset, as DLIO generates them (`data_generator.py:74-121`). Both are computed from the file's
 //! index, so that no list of names is stored.
 
 use super::DatasetPlan;
@@ -20,7 +20,7 @@ pub struct Layout {
 struct Split {
     folder: &'static str,
     files: u64,
-    /// Number of files in the files' names.
+    /// Number of files that the file names give, as in `img_0_of_168`.
     named_files: u64,
     file_digits: usize,
     subfolders: u64,
@@ -33,7 +33,7 @@ enum FileDims {
 }
 
 impl Layout {
-    /// The layout of `plan`.
+    /// Creates the layout of `plan`.
     pub fn new(plan: &DatasetPlan) -> Self {
         Layout {
             extension: plan.extension.clone(),
@@ -46,31 +46,31 @@ impl Layout {
         }
     }
 
-    /// Number of training and evaluation files.
+    /// Returns the number of training and evaluation files.
     pub fn files(&self) -> u64 {
         self.train.files + self.eval.files
     }
 
-    /// Number of training files, which come first.
+    /// Returns the number of training files, which come first.
     pub fn files_train(&self) -> u64 {
         self.train.files
     }
 
-    /// Number of samples in each file.
+    /// Returns the number of samples in each file.
     pub fn samples_per_file(&self) -> u64 {
         self.samples_per_file
     }
 
-    /// Shape of file number `file`.
+    /// Returns the shape of file number `file`.
     pub fn shape(&self, file: u64) -> FileShape {
         let dims = match &self.dims {
             FileDims::Constant(dims) => *dims,
-            FileDims::Drawn(drawn) => two_dims(drawn.at(file)),
+            FileDims::Drawn(drawn) => two_dims(drawn.dims_of(file)),
         };
         self.with_dims(dims)
     }
 
-    /// The shapes of files `0..files` in order, each with the number of consecutive files that have it.
+    /// Returns the shapes of files `0..files` in order, each with the number of consecutive files that have it.
     pub fn shapes(&self, files: u64) -> impl Iterator<Item = (FileShape, u64)> {
         let (constant, drawn) = match &self.dims {
             FileDims::Constant(dims) => (Some((*dims, files)), None),
@@ -80,13 +80,13 @@ impl Layout {
         constant.into_iter().chain(drawn).map(|(dims, files)| (self.with_dims(dims), files))
     }
 
-    /// Sum of `measure` over files `0..files`. It takes constant time if all files have the same shape.
+    /// Returns the sum of `measure` over files `0..files`, in constant time if all files have the same shape.
     pub fn sum(&self, files: u64, measure: impl Fn(&FileShape) -> u64) -> u128 {
         let shapes = self.shapes(files);
         shapes.map(|(shape, files)| u128::from(measure(&shape)) * u128::from(files)).sum()
     }
 
-    /// The shape of all files; `None` if sizes are drawn.
+    /// Returns the shape of all files; `None` if sizes are drawn.
     pub fn common_shape(&self) -> Option<FileShape> {
         match &self.dims {
             FileDims::Constant(dims) => Some(self.with_dims(*dims)),
@@ -119,7 +119,7 @@ impl Layout {
         );
     }
 
-    /// The folders of files relative to the dataset's folder. Those of both splits always exist.
+    /// Returns the folders of files relative to the dataset's folder. `train` and `valid` are always among them.
     pub fn folders(&self) -> Vec<String> {
         let mut folders = Vec::new();
         for split in [&self.train, &self.eval] {
@@ -161,8 +161,9 @@ fn two_dims(dims: [u64; 2]) -> Dims {
     Dims::new(&dims).unwrap_or_else(|| unreachable!("two dimensions fit"))
 }
 
-/// Dimensions of samples without `record_dims`. DLIO uses a square of `isqrt(record length)` elements and draws each side such that the
-/// area has about the configured deviation (`config.py:446-470`). Unlike in DLIO, the bytes are divided by the element's size.
+/// Returns the dimensions of samples without `record_dims`. DLIO uses a square of `isqrt(record length)` elements and draws each side such
+/// that the area has about the configured standard deviation (`config.py:446-470`). Unlike in DLIO, the bytes are divided by the element's
+/// size.
 fn file_dims(plan: &DatasetPlan) -> FileDims {
     if let Some(dims) = Dims::new(&plan.record_dims).filter(|d| !d.as_slice().is_empty()) {
         return FileDims::Constant(dims);
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_dlios() {
+    fn file_names_match_dlio() {
         let layout = Layout::new(&plan());
         assert_eq!(path(&layout, 0), "train/img_000_of_168.npz");
         assert_eq!(path(&layout, 167), "train/img_167_of_168.npz");
@@ -223,7 +224,7 @@ mod tests {
 
     /// From numpy: `np.random.seed(10); np.random.normal(isqrt(146600628), 68341808/2/sqrt(146600628), 342)`.
     #[test]
-    fn sizes_of_unet3d_are_dlios() {
+    fn sizes_of_unet3d_match_dlio() {
         let layout = Layout::new(&plan());
         let first: Vec<Vec<u64>> =
             (0..10).map(|i| layout.shape(i).dims.as_slice().to_vec()).collect();

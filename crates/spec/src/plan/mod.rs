@@ -1,5 +1,5 @@
 //! The plan: all decisions made before a run, with no default left open. Every rank computes the same plan. Orders and layouts are
-//! functions of an index, so that no list of files or samples is stored.
+//! computed from an index, so that no list of files or samples is stored.
 
 pub mod mt19937;
 pub mod sizes;
@@ -32,12 +32,12 @@ use crate::shape::{Compression, Element, Encoding, FileShape, Redundancy};
 use crate::workload::{FOLDERS_MAX, TimeSpec};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A plan, which is stored in every record.
+/// The plan of a run. Every record contains one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The workload's name: a bundled name, or the file's stem.
     pub workload: String,
-    /// `model.name`, which names the results folder.
+    /// `model.name`; the results folder is named after it.
     pub model: String,
     /// `framework`, for the record.
     pub framework: String,
@@ -47,10 +47,10 @@ pub struct Plan {
     pub dataset: DatasetPlan,
     /// Storage of the dataset, and its emulated limits.
     pub storage: StoragePlan,
-    /// The copy of the dataset that is read instead; `None` if the dataset is read directly.
+    /// The copy of the dataset that steps read; `None` if they read the dataset itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<StagePlan>,
-    /// Reading of samples.
+    /// How samples are read.
     pub loader: LoaderPlan,
     /// Epochs, steps, compute.
     pub train: TrainPlan,
@@ -88,16 +88,16 @@ pub struct PlanDoubt {
 pub struct DatasetPlan {
     /// Format name.
     pub format: String,
-    /// Extension of its data files, without the dot.
+    /// Extension of the data files, without the dot.
     pub extension: String,
     /// Number of training files.
     pub files_train: u64,
     /// Number of evaluation files.
     pub files_eval: u64,
-    /// Number of training files in the files' names, if only the first of them are used.
+    /// Number of training files that the file names give, if only the first of these files are used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub named_train: Option<u64>,
-    /// Number of evaluation files in the files' names, if only the first of them are used.
+    /// Number of evaluation files that the file names give, if only the first of these files are used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub named_eval: Option<u64>,
     /// Samples in each file.
@@ -120,7 +120,7 @@ pub struct DatasetPlan {
     pub encoding: Encoding,
     /// Seed of the content.
     pub content_seed: u64,
-    /// Shares of the content that compression and deduplication save.
+    /// Shares of the content that compression and deduplication can save.
     #[serde(default)]
     pub redundancy: Redundancy,
 }
@@ -131,8 +131,8 @@ const FILES_MAX: u64 = 1 << 40;
 const DRAWN_FILES_MAX: u64 = 100_000_000;
 
 impl DatasetPlan {
-    /// A message if the number of files or folders exceeds the planner's limits. Plans that were read from files must be checked, since
-    /// their numbers bound loops.
+    /// Returns a message if the number of files or folders exceeds the planner's limits. Check plans that were read from files: loops run
+    /// up to these numbers.
     pub fn limit_violation(&self) -> Option<String> {
         let files = self.files_train.saturating_add(self.files_eval);
         let folders = self.subfolders_train.max(self.subfolders_eval);
@@ -145,7 +145,7 @@ impl DatasetPlan {
             .then(|| format!("it has {folders} subfolders, more than the limit of {FOLDERS_MAX}"))
     }
 
-    /// Bytes of a file as in [`FormatEntry::file_bytes`], minus the savings of compression for this content.
+    /// Returns the bytes of a file as in [`FormatEntry::file_bytes`], minus the savings of compression for this content.
     pub fn file_bytes(&self, format: &FormatEntry, shape: &FileShape) -> u64 {
         let bytes = (format.file_bytes)(shape, &self.encoding);
         if self.encoding.compression == Compression::None {
@@ -162,10 +162,10 @@ impl DatasetPlan {
 pub struct StoragePlan {
     /// Storage name: `file`, `memory`, `null`.
     pub kind: String,
-    /// Whether the storage reaches no device, so that its rates say nothing about a storage.
+    /// Whether the storage reaches no device. Its rates are then not rates of a device.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_no_device: bool,
-    /// Engine that reads its files; `None` for storages without engines.
+    /// Engine that reads the files; `None` for storages without engines.
     pub engine: Option<String>,
     /// Whether that engine bypasses the page cache.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -174,26 +174,26 @@ pub struct StoragePlan {
     pub throttle_bytes_per_second: Option<f64>,
     /// Latency that the throttle adds to each read, in seconds.
     pub throttle_latency_s: f64,
-    /// Maximum number of reads at the same time in the throttle; `None` for no limit.
+    /// Maximum number of concurrent reads in the throttle; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle_concurrency: Option<u32>,
     /// Latency added to each operation, in seconds.
     pub delay_s: f64,
-    /// Latency added to each open in addition, in seconds.
+    /// Further latency added to each open, in seconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub open_delay_s: f64,
-    /// Latency added to each read in addition, in seconds.
+    /// Further latency added to each read, in seconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub read_delay_s: f64,
 }
 
-/// A copy of the dataset on each machine, which is read instead of the dataset.
+/// A copy of the dataset on each machine. Steps read the copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StagePlan {
     /// Folder that contains the folder of the copy (`reader.stage`).
     pub folder: String,
-    /// Time of copying. Old records with a copy made at the first read of each file are refused as an unknown value, because their
-    /// steps also read the dataset.
+    /// When files are copied. Old records can have another value, for copying at the first read of a file. It is refused, because
+    /// steps of these runs also read the dataset.
     #[serde(default)]
     pub when: StageMoment,
     /// Maximum bytes of the copy on each machine.
@@ -202,7 +202,7 @@ pub struct StagePlan {
     pub keep: bool,
 }
 
-/// Time at which files are copied.
+/// When files are copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StageMoment {
@@ -211,7 +211,7 @@ pub enum StageMoment {
     Start,
 }
 
-/// The loader: reading and order of samples.
+/// The loader: how and in which order samples are read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoaderPlan {
     /// Loader name.
@@ -230,13 +230,13 @@ pub struct LoaderPlan {
     /// Division of an accelerator's samples among its workers.
     #[serde(default)]
     pub split: WorkerSplit,
-    /// Size of the groups in which one accelerator reads for all; 1 if each reads for itself.
+    /// Size of the groups in which one accelerator reads for all accelerators; 1 if each accelerator reads for itself.
     pub group_accelerators: u32,
-    /// Number of files that an accelerator reads alternately, sample by sample; 1 if it reads one file after another.
+    /// Number of files from which an accelerator reads samples in turn; 1 if it reads one file after another.
     pub interleaved_files: u32,
-    /// Number of batches that must be ready in addition to the delivered one, for a shuffle buffer.
+    /// Number of batches that must be ready in addition to the delivered batch, for a shuffle buffer.
     pub held_batches: u32,
-    /// The same number for the first epoch, which may be read completely before its first step.
+    /// Value of `held_batches` in the first epoch, which may be read completely before its first step.
     pub held_at_start: u32,
     /// Maximum number of workers per accelerator that decode at the same time; `None` for all.
     pub decode_threads: Option<u32>,
@@ -262,7 +262,7 @@ pub struct LoaderPlan {
     /// Number of consecutive samples that shuffling keeps together; `None` for 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shuffle_block: Option<u64>,
-    /// Share of the files that a second accelerator reads too.
+    /// Share of the files that a second accelerator also reads.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reread_share: f64,
     /// Additional reads from the start of each opened file; `None` for none.
@@ -277,13 +277,13 @@ pub struct LoaderPlan {
     pub verify: bool,
     /// Whether checksums of the format are verified, such as the CRC-32 of npz.
     pub check_crc: bool,
-    /// Whether files embedded in foreign files are decoded. Plans before 0.2 lack the field and did not.
+    /// Whether files embedded in foreign files are decoded. Plans before 0.2 lack the field; their runs did not decode these files.
     #[serde(default)]
     pub decodes_members: bool,
 }
 
 impl LoaderPlan {
-    /// Size of a worker's buffer: the length of its longest read.
+    /// Returns the size of a worker's buffer: the length of the worker's longest read.
     pub fn buffer_bytes(&self) -> u64 {
         self.piece_bytes.max(self.head.map_or(0, |head| head.bytes))
     }
@@ -297,7 +297,7 @@ impl LoaderPlan {
 /// Sequential reads from the start of a file when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeadReads {
-    /// Number of reads; fewer if the file ends before.
+    /// Number of reads; fewer if the file ends earlier.
     pub reads: u32,
     /// Bytes of each read.
     pub bytes: u64,
@@ -310,7 +310,7 @@ pub enum FileAccess {
     /// Each accelerator reads a contiguous range of samples, from its own files.
     #[default]
     Multi,
-    /// All accelerators read the same files at the same time, each its own samples.
+    /// All accelerators read the same files at the same time, but different samples.
     Shared,
     /// All accelerators read the same samples.
     Same,
@@ -342,10 +342,10 @@ pub struct TrainPlan {
     pub compute: TimeSpec,
     /// Seed for drawing compute times.
     pub compute_seed: u64,
-    /// Factors on the compute time of single accelerators: (accelerator, factor).
+    /// Factors for the compute time of individual accelerators: (accelerator, factor).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slow_accelerators: Vec<(u32, f64)>,
-    /// Compute that executes steps on devices; `None` if steps are waits.
+    /// Compute member that executes steps on devices; `None` if steps only wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_devices: Option<String>,
     /// Preparation of the page cache. Plans before 0.2 have a flag `cold` instead.
@@ -370,7 +370,7 @@ pub enum Cache {
     AsIs,
     /// The dataset is evicted before each epoch.
     Cold,
-    /// The dataset is read into it before the first epoch.
+    /// The dataset is read into the page cache before the first epoch.
     Warm,
 }
 
@@ -392,10 +392,10 @@ fn cache_or_cold<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cache, D:
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Barrier {
-    /// All wait for each other after each step, as for a reduction of gradients.
+    /// Accelerators wait for each other after each step, as for a reduction of gradients.
     #[default]
     EachStep,
-    /// All wait for each other only after the last step, as in an evaluation.
+    /// Accelerators wait for each other only after the last step, as in an evaluation.
     AtEnd,
 }
 
@@ -416,7 +416,7 @@ impl Plan {
         self.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.alone.is_some())
     }
 
-    /// Whether the costs of this plan's client also hold for `changed`. They depend on the format.
+    /// Whether the costs of this plan's client also apply to `changed`. Costs depend on the format.
     pub fn client_applies_to(&self, changed: &Plan) -> bool {
         self.loader.client.is_none() || self.dataset.format == changed.dataset.format
     }
@@ -436,7 +436,7 @@ impl Plan {
             }
     }
 
-    /// The storage that steps read. A copy of the dataset has no emulated limits.
+    /// Returns the storage that steps read. A copy of the dataset has no emulated limits.
     pub fn storage_of_steps(&self) -> StoragePlan {
         let StoragePlan { kind, has_no_device, engine, passes_page_cache, .. } =
             self.storage.clone();
@@ -452,7 +452,7 @@ impl Plan {
         }
     }
 
-    /// Number of accelerators that read, for themselves or for their group.
+    /// Returns the number of accelerators that read, for themselves or for their group.
     pub fn readers(&self) -> u32 {
         self.accelerators.div_ceil(self.loader.group_accelerators.max(1))
     }

@@ -1,6 +1,6 @@
-//! numpy's legacy generator: MT19937 seeded by an integer, normals by Marsaglia's polar method.
+//! numpy's legacy generator: MT19937 seeded by an integer, with normals by Marsaglia's polar method.
 //!
-//! DLIO draws sample dimensions after `np.random.seed(10)`. The same generator makes file sizes identical to DLIO's.
+//! DLIO draws sample dimensions after `np.random.seed(10)`. With the same generator, file sizes are identical to DLIO's.
 //! Sources: Matsumoto and Nishimura 1998; numpy `random/src/legacy/legacy-distributions.c`.
 
 const N: usize = 624;
@@ -15,7 +15,7 @@ pub struct LegacyRandom {
 }
 
 impl LegacyRandom {
-    /// The state after `np.random.seed(seed)`.
+    /// Creates the state after `np.random.seed(seed)`.
     pub fn new(seed: u32) -> Self {
         let mut words = [0u32; N];
         words[0] = seed;
@@ -76,9 +76,9 @@ impl LegacyRandom {
 mod tests {
     use super::*;
 
-    /// `np.random.seed(10); np.random.normal(size=4)` prints these.
+    /// The expected values are the output of `np.random.seed(10); np.random.normal(size=4)`.
     #[test]
-    fn normals_are_numpys() {
+    fn normals_match_numpy() {
         let mut random = LegacyRandom::new(10);
         let expected =
             [1.331586504129518, 0.7152789743984055, -1.5454002921112682, -0.008383849928522256];

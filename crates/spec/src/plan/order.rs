@@ -1,4 +1,4 @@
-//! Order of samples in an epoch, and its division among accelerators, as functions of an index.
+//! Order of samples in an epoch and its division among accelerators, computed from an index.
 //!
 //! Property tests check that an order is a permutation, that the shards of an epoch partition it, and that the same seed gives the same
 //! order. As in torch's `DistributedSampler`, the whole epoch is shuffled before it is divided, so that accelerators get different
@@ -31,7 +31,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// The order of training epoch `epoch`, counted from 1.
+    /// Creates the order of training epoch `epoch`, counted from 1.
     pub fn for_epoch(dataset: &DatasetPlan, loader: &LoaderPlan, epoch: u32) -> Self {
         let seeded_epoch = if loader.seed_change_epoch { epoch } else { 0 };
         let epoch_seed = mix(loader.order_seed, seeded_epoch.into());
@@ -46,17 +46,18 @@ impl Order {
         Order { samples, samples_per_file, shuffled_files, shuffled_samples }
     }
 
-    /// Number of samples in the epoch.
+    /// Returns the number of samples in the epoch.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// The sample at `position` of the epoch.
-    pub fn at(&self, position: u64) -> SampleId {
-        let index = self.shuffled_samples.as_ref().map_or(position, |blocks| blocks.at(position));
+    /// Returns the sample at `position` of the epoch.
+    pub fn sample_at(&self, position: u64) -> SampleId {
+        let index =
+            self.shuffled_samples.as_ref().map_or(position, |blocks| blocks.sample_at(position));
         let file_position = index / self.samples_per_file;
         let file = match &self.shuffled_files {
-            Some(permutation) => permutation.at(file_position),
+            Some(permutation) => permutation.number_at(file_position),
             None => file_position,
         };
         SampleId { file, sample: index % self.samples_per_file }
@@ -79,26 +80,26 @@ pub struct Share {
 }
 
 impl Share {
-    /// The share of `accelerator` under `plan`.
+    /// Creates the share of `accelerator` under `plan`.
     pub fn new(plan: &Plan, accelerator: u32) -> Self {
         let dataset = &plan.dataset;
         let loader = &plan.loader;
         let rereads = loader
-            .files_each(dataset.files_train, plan.accelerators)
+            .files_per_accelerator(dataset.files_train, plan.accelerators)
             .map(|files| Rereads::new(dataset, files, plan.accelerators, accelerator));
         Share {
             access: loader.file_access,
             batch_size: loader.batch_size,
             accelerators: u64::from(plan.accelerators),
             accelerator: u64::from(accelerator),
-            start: own_positions(plan, accelerator).start,
+            start: accelerator_positions(plan, accelerator).start,
             rereads,
             turn_samples: loader.shuffle_block.unwrap_or(loader.batch_size),
             epoch_samples: plan.train.steps_per_epoch * loader.batch_size,
         }
     }
 
-    /// The position in the epoch of sample `sample` of step `step`.
+    /// Returns the position in the epoch of sample `sample` of step `step`.
     pub fn position(&self, step: u64, sample: u64) -> u64 {
         let index = step * self.batch_size + sample;
         match self.access {
@@ -108,13 +109,14 @@ impl Share {
         }
     }
 
-    /// Maps a position of the accelerator (`own_positions`) to a position in the epoch. They differ if it also reads files of another
-    /// accelerator.
+    /// Maps a position of the accelerator (`accelerator_positions`) to a position in the epoch. The two differ if the accelerator also reads
+    /// files of another accelerator.
     pub fn read_position(&self, position: u64) -> u64 {
         self.rereads.as_ref().map_or(position, |rereads| rereads.epoch_position(position))
     }
 
-    /// The position in the epoch of this accelerator's sample number `index`, if accelerators take turns. The last turn may be shorter.
+    /// Returns the position in the epoch of this accelerator's sample number `index`, if accelerators take turns. The last turn may be
+    /// shorter.
     fn position_in_turns(&self, index: u64) -> u64 {
         let turn = index / self.turn_samples;
         let is_last = turn == self.epoch_samples / self.turn_samples;
@@ -125,13 +127,14 @@ impl Share {
     }
 }
 
-/// The positions of an accelerator: its part of the epoch, or a range from 0 if it also reads files of another accelerator
+/// Returns the positions of an accelerator: its shard of the epoch, or a range from 0 if it also reads files of another accelerator
 /// ([`Share::read_position`]).
-pub(super) fn own_positions(plan: &Plan, accelerator: u32) -> Range<u64> {
+pub(super) fn accelerator_positions(plan: &Plan, accelerator: u32) -> Range<u64> {
     let dataset = &plan.dataset;
     let loader = &plan.loader;
     let samples = dataset.files_train * dataset.samples_per_file;
-    match (loader.file_access, loader.files_each(dataset.files_train, plan.accelerators)) {
+    match (loader.file_access, loader.files_per_accelerator(dataset.files_train, plan.accelerators))
+    {
         (_, Some(files)) => 0..files * dataset.samples_per_file,
         (FileAccess::Multi, None) => shard(samples, plan.accelerators, accelerator),
         (FileAccess::Shared | FileAccess::Mpio | FileAccess::Same, None) => 0..samples,
@@ -139,9 +142,10 @@ pub(super) fn own_positions(plan: &Plan, accelerator: u32) -> Range<u64> {
 }
 
 impl LoaderPlan {
-    /// Number of files that each accelerator reads in an epoch if some files are read by a second accelerator. It is the same for all
-    /// accelerators: the number nearest to the configured share, at least an accelerator's own files and at most the files of two accelerators.
-    pub(super) fn files_each(&self, files: u64, accelerators: u32) -> Option<u64> {
+    /// Returns the number of files that each accelerator reads in an epoch if a second accelerator also reads some files. All accelerators
+    /// have the same number: the nearest to the configured share, at least an accelerator's own files, and at most the files of two
+    /// accelerators.
+    pub(super) fn files_per_accelerator(&self, files: u64, accelerators: u32) -> Option<u64> {
         debug_assert!((0.0..=1.0).contains(&self.reread_share), "{}", self.reread_share);
         if self.reread_share == 0.0 || accelerators < 2 || self.file_access != FileAccess::Multi {
             return None;
@@ -151,21 +155,21 @@ impl LoaderPlan {
         Some(configured.min((2.0 * each) as u64).max(files.div_ceil(accelerators.into())))
     }
 
-    /// Whether samples are read in an order that differs from the files. A shuffle buffer changes only the order in which samples are
-    /// delivered, and workers that read whole files keep the order of each file.
+    /// Whether samples are read in another order than the order within files. A shuffle buffer changes only the order of delivery, and
+    /// workers that read whole files keep the order within each file.
     pub fn shuffles_samples(&self) -> bool {
-        let keeps_files = self.shuffles_in_buffer || self.split == WorkerSplit::Shards;
-        self.sample_shuffle != Shuffle::Off && !keeps_files
+        let keeps_file_order = self.shuffles_in_buffer || self.split == WorkerSplit::Shards;
+        self.sample_shuffle != Shuffle::Off && !keeps_file_order
     }
 }
 
-/// The files of an accelerator that also reads some of the next accelerator's files. Those are the next accelerator's first files, spread
-/// evenly between its own.
+/// The files of an accelerator that also reads the first files of the next accelerator. It reads these foreign files spread evenly between
+/// its own files.
 #[derive(Clone, Debug)]
 struct Rereads {
-    /// Number of files that it reads in an epoch.
+    /// Number of files that the accelerator reads in an epoch.
     files: u64,
-    /// Number of those that belong to the next accelerator.
+    /// Number of these files that belong to the next accelerator.
     foreign_files: u64,
     /// First file of this accelerator.
     first_own: u64,
@@ -187,7 +191,7 @@ impl Rereads {
         }
     }
 
-    /// The position in the epoch of the accelerator's position `position`.
+    /// Returns the position in the epoch of the accelerator's position `position`.
     fn epoch_position(&self, position: u64) -> u64 {
         let file_position = position / self.samples_per_file;
         let foreign_before = self.foreign_files_before(file_position);
@@ -200,13 +204,13 @@ impl Rereads {
         file * self.samples_per_file + position % self.samples_per_file
     }
 
-    /// Number of the next accelerator's files among the first `files` that are read.
+    /// Returns the number of the next accelerator's files among the first `files` that are read.
     fn foreign_files_before(&self, files: u64) -> u64 {
         (u128::from(files) * u128::from(self.foreign_files) / u128::from(self.files)) as u64
     }
 }
 
-/// The part of `0..samples` that belongs to `accelerator`. The sizes of the parts differ by at most one.
+/// Returns the range of `0..samples` that belongs to `accelerator`. The lengths of the ranges differ by at most one.
 pub fn shard(samples: u64, accelerators: u32, accelerator: u32) -> Range<u64> {
     let start_of = |accelerator: u32| {
         (u128::from(samples) * u128::from(accelerator) / u128::from(accelerators)) as u64
@@ -224,8 +228,8 @@ mod tests {
         #[test]
         fn shards_partition_the_epoch(samples in 0u64..100_000, accelerators in 1u32..300) {
             let mut next = 0;
-            for a in 0..accelerators {
-                let shard = shard(samples, accelerators, a);
+            for accelerator in 0..accelerators {
+                let shard = shard(samples, accelerators, accelerator);
                 prop_assert_eq!(shard.start, next);
                 prop_assert!(shard.end - shard.start >= samples / u64::from(accelerators));
                 prop_assert!(shard.end - shard.start <= samples.div_ceil(u64::from(accelerators)));
@@ -236,7 +240,7 @@ mod tests {
     }
 
     proptest! {
-        /// Over all accelerators and steps of an epoch, no sample is read twice, and as many are read as fill complete steps.
+        /// All accelerators together read no sample twice in an epoch, and they read all samples except an incomplete step.
         #[test]
         fn an_epoch_reads_each_sample_at_most_once(
             files in 1u64..40,
@@ -247,12 +251,12 @@ mod tests {
             block in 1u64..30,
             epoch in 1u32..4,
         ) {
-            let on = |bit: usize| if shuffles & bit == 0 { Shuffle::Off } else { Shuffle::Seed };
+            let shuffle = |bit: usize| if shuffles & bit == 0 { Shuffle::Off } else { Shuffle::Seed };
             let order = Order {
                 samples: files * samples_per_file,
                 samples_per_file,
-                shuffled_files: (on(1) == Shuffle::Seed).then(|| Permutation::new(files, mix(7, epoch.into()))),
-                shuffled_samples: (on(2) == Shuffle::Seed).then(|| Blocks::new(files * samples_per_file, block, mix(9, epoch.into()))),
+                shuffled_files: (shuffle(1) == Shuffle::Seed).then(|| Permutation::new(files, mix(7, epoch.into()))),
+                shuffled_samples: (shuffle(2) == Shuffle::Seed).then(|| Blocks::new(files * samples_per_file, block, mix(9, epoch.into()))),
             };
             let steps = crate::plan::schedule::steps_per_epoch(order.samples(), batch_size, accelerators);
             let mut seen = std::collections::HashSet::new();
@@ -260,7 +264,7 @@ mod tests {
                 let share = shard(order.samples(), accelerators, accelerator);
                 prop_assert!(share.start + steps * batch_size <= share.end);
                 for position in share.start..share.start + steps * batch_size {
-                    let id = order.at(position);
+                    let id = order.sample_at(position);
                     prop_assert!(id.file < files && id.sample < samples_per_file);
                     prop_assert!(seen.insert(id), "{id:?} twice");
                 }
@@ -273,7 +277,7 @@ mod tests {
     proptest! {
         /// With shared files, accelerators take turns in reading batches or blocks of one order.
         #[test]
-        fn a_shared_dataset_is_read_by_each_once(
+        fn accelerators_read_each_sample_of_a_shared_dataset_once(
             accelerators in 1u32..9,
             batch_size in 1u64..9,
             steps in 1u64..20,
@@ -310,10 +314,10 @@ mod tests {
     }
 
     proptest! {
-        /// Every file is read by its own accelerator, and the configured share of files also by another one, as far as whole files allow.
-        /// Each reader reads the samples of a file in order.
+        /// Every file is read by its own accelerator, and the configured share of files (rounded to whole files) also by another accelerator.
+        /// Each accelerator reads the samples of a file in order.
         #[test]
-        fn a_share_of_the_files_is_read_by_two(
+        fn two_accelerators_read_the_configured_share_of_files(
             accelerators in 2u32..9,
             more_files in 0u64..40,
             samples_per_file in 1u64..5,
@@ -346,17 +350,17 @@ mod tests {
                 _ => false,
             };
             prop_assert!(readers.iter().all(is_valid));
-            let read = readers.iter().map(|readers| readers.len() as u64).sum::<u64>() / samples_per_file;
+            let read_files = readers.iter().map(|readers| readers.len() as u64).sum::<u64>() / samples_per_file;
             // Each accelerator rounds to whole files, and has at least its own files and at most the files of two accelerators.
             let accelerators_f64 = f64::from(accelerators);
-            let deviation = (read as f64 - files as f64 * (1.0 + reread_share)).abs();
-            prop_assert!(deviation <= accelerators_f64, "{read} of {files}, {reread_share} configured");
+            let deviation = (read_files as f64 - files as f64 * (1.0 + reread_share)).abs();
+            prop_assert!(deviation <= accelerators_f64, "{read_files} of {files}, {reread_share} configured");
             let is_even = files.is_multiple_of(accelerators.into());
-            prop_assert!(!is_even || deviation <= accelerators_f64 / 2.0 + 1e-6, "{read} of {files}, {reread_share} configured");
+            prop_assert!(!is_even || deviation <= accelerators_f64 / 2.0 + 1e-6, "{read_files} of {files}, {reread_share} configured");
         }
     }
 
-    /// A truncated epoch has about the same share of files that two accelerators read.
+    /// The share of files that two accelerators read is about the same in a truncated epoch.
     #[test]
     fn rereads_are_spread_over_the_epoch() {
         let mut plan = Plan { accelerators: 2, ..Plan::default() };

@@ -1,9 +1,9 @@
-//! Permutations of a range as functions of an index, without a table: of single numbers, and of blocks of consecutive numbers.
+//! Permutations of single numbers and of blocks of consecutive numbers. They are computed from an index, without a table.
 
 use super::seeds::scatter;
 use std::ops::Range;
 
-/// A permutation of blocks of consecutive samples. The last block may be shorter; its place is drawn too.
+/// A permutation of blocks of consecutive samples. The last block may be shorter; its position is also random.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
     len: u64,
@@ -16,7 +16,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// The order of `samples` samples in blocks of `block_samples` that belongs to `seed`.
+    /// Creates the order for `seed` of `samples` samples in blocks of `block_samples`.
     pub(super) fn new(samples: u64, block_samples: u64, seed: u64) -> Self {
         let len = block_samples.max(1);
         let complete_blocks = samples / len;
@@ -26,15 +26,15 @@ impl Blocks {
         Blocks { len, complete: Permutation::new(complete_blocks, seed), short, short_start }
     }
 
-    /// The sample at `position`.
-    pub(super) fn at(&self, position: u64) -> u64 {
+    /// Returns the sample at `position`.
+    pub(super) fn sample_at(&self, position: u64) -> u64 {
         if self.short.contains(&position) {
             return self.short_start + (position - self.short.start);
         }
         let short_before =
             if position < self.short.start { 0 } else { self.short.end - self.short.start };
         let index = position - short_before;
-        self.complete.at(index / self.len) * self.len + index % self.len
+        self.complete.number_at(index / self.len) * self.len + index % self.len
     }
 }
 
@@ -50,15 +50,15 @@ pub struct Permutation {
 const ROUNDS: usize = 6;
 
 impl Permutation {
-    /// The permutation of `0..n` that belongs to `seed`.
+    /// Creates the permutation of `0..n` for `seed`.
     pub fn new(n: u64, seed: u64) -> Self {
         let bits = 64 - n.saturating_sub(1).leading_zeros();
         let keys = std::array::from_fn(|round| mix(seed, 0x5eed + round as u64));
         Permutation { n, half_bits: bits.div_ceil(2).max(1), keys }
     }
 
-    /// The number at position `i`.
-    pub fn at(&self, i: u64) -> u64 {
+    /// Returns the number at position `i`.
+    pub fn number_at(&self, i: u64) -> u64 {
         debug_assert!(i < self.n);
         let mut value = i;
         loop {
@@ -80,7 +80,7 @@ impl Permutation {
     }
 }
 
-/// Derives a seed from a seed and a value, by the finaliser of SplitMix64.
+/// Derives a seed from another seed and a value, with the finaliser of SplitMix64.
 pub fn mix(seed: u64, value: u64) -> u64 {
     scatter(seed.wrapping_add(value.wrapping_mul(0xd1b5_4a32_d192_ed03)))
 }
@@ -96,7 +96,7 @@ mod tests {
             let permutation = Permutation::new(n, seed);
             let mut seen = vec![false; n as usize];
             for i in 0..n {
-                let j = permutation.at(i) as usize;
+                let j = permutation.number_at(i) as usize;
                 prop_assert!(!seen[j]);
                 seen[j] = true;
             }
@@ -106,15 +106,16 @@ mod tests {
     #[test]
     fn samples_of_a_block_stay_consecutive() {
         let blocks = Blocks::new(11, 4, 7);
-        let order: Vec<u64> = (0..11).map(|position| blocks.at(position)).collect();
+        let order: Vec<u64> = (0..11).map(|position| blocks.sample_at(position)).collect();
         let starts: Vec<u64> = order.iter().copied().filter(|sample| sample % 4 == 0).collect();
         assert_eq!(starts.len(), 3, "{order:?}");
         assert!(order.windows(2).all(|two| two[1] % 4 == 0 || two[1] == two[0] + 1), "{order:?}");
     }
 
     #[test]
-    fn seeds_matter_and_repeat() {
-        let order = |seed| (0..100).map(|i| Permutation::new(100, seed).at(i)).collect::<Vec<_>>();
+    fn each_seed_gives_a_reproducible_order_of_its_own() {
+        let order =
+            |seed| (0..100).map(|i| Permutation::new(100, seed).number_at(i)).collect::<Vec<_>>();
         assert_eq!(order(1), order(1));
         assert_ne!(order(1), order(2));
         assert_ne!(order(1), (0..100).collect::<Vec<_>>());

@@ -2,23 +2,24 @@
 
 use super::{DatasetPlan, FileAccess, LoaderPlan, TrainPlan};
 
-/// Number of steps in a complete training epoch. Files that two accelerators read make it longer.
+/// Returns the number of steps in a complete training epoch. Files that two accelerators read count twice.
 pub fn steps_of_training(dataset: &DatasetPlan, loader: &LoaderPlan, accelerators: u32) -> u64 {
-    let sharing = if loader.file_access == FileAccess::Same { 1 } else { accelerators };
+    let sharing_accelerators =
+        if loader.file_access == FileAccess::Same { 1 } else { accelerators };
     let samples = samples_of_epoch(dataset, loader, accelerators);
-    steps_per_epoch(samples, loader.batch_size, sharing)
+    steps_per_epoch(samples, loader.batch_size, sharing_accelerators)
 }
 
-/// Number of samples that the accelerators read in an epoch. Samples that two accelerators read count twice.
+/// Returns the number of samples that the accelerators read in an epoch. Samples that two accelerators read count twice.
 pub fn samples_of_epoch(dataset: &DatasetPlan, loader: &LoaderPlan, accelerators: u32) -> u64 {
-    let files = match loader.files_each(dataset.files_train, accelerators) {
-        Some(each) => each.saturating_mul(accelerators.into()),
+    let files = match loader.files_per_accelerator(dataset.files_train, accelerators) {
+        Some(files) => files.saturating_mul(accelerators.into()),
         None => dataset.files_train,
     };
     files.saturating_mul(dataset.samples_per_file)
 }
 
-/// Number of steps in a complete epoch: each accelerator has the same number of full batches.
+/// Returns the number of steps in a complete epoch. Each accelerator has the same number of full batches.
 pub fn steps_per_epoch(samples: u64, batch_size: u64, accelerators: u32) -> u64 {
     match batch_size.checked_mul(u64::from(accelerators)) {
         Some(0) | None => 0,
@@ -27,14 +28,14 @@ pub fn steps_per_epoch(samples: u64, batch_size: u64, accelerators: u32) -> u64 
 }
 
 impl TrainPlan {
-    /// Number of steps in epoch `epoch`, counted from 1. `total_steps` limits the steps of the whole run.
+    /// Returns the number of steps in epoch `epoch`, counted from 1. `total_steps` limits the steps of the whole run.
     pub fn steps_in_epoch(&self, epoch: u32) -> u64 {
         let before = self.steps_per_epoch.saturating_mul(u64::from(epoch) - 1);
-        let left = self.total_steps.map_or(u64::MAX, |total| total.saturating_sub(before));
-        left.min(self.steps_per_epoch)
+        let remaining = self.total_steps.map_or(u64::MAX, |total| total.saturating_sub(before));
+        remaining.min(self.steps_per_epoch)
     }
 
-    /// Number of epochs with at least one step.
+    /// Returns the number of epochs with at least one step.
     pub fn epochs_run(&self) -> u32 {
         if self.steps_per_epoch == 0 {
             return 0;
@@ -44,7 +45,7 @@ impl TrainPlan {
         epochs.min(u64::from(self.epochs)) as u32
     }
 
-    /// Number of steps in the run.
+    /// Returns the number of steps in the run.
     pub fn steps(&self) -> u64 {
         let all = self.steps_per_epoch.saturating_mul(u64::from(self.epochs));
         self.total_steps.map_or(all, |total| total.min(all))

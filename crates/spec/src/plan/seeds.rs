@@ -1,20 +1,20 @@
-//! Seeds for the content of files and checkpoints. `order.rs` has the seeds for orders.
+//! Seeds for the content of files and checkpoints. Seeds for the order of samples are in `order.rs`.
 
 const CHECKPOINT_SEED: u64 = 10;
 
-/// Seed for the content of file number `file` in a dataset with `content_seed`.
-pub fn content_of_file(content_seed: u64, file: u64) -> u64 {
-    seed_of_part(scatter(content_seed), file)
+/// Returns the seed for the content of file number `file` in a dataset with `content_seed`.
+pub fn file_content_seed(content_seed: u64, file: u64) -> u64 {
+    derive_seed(scatter(content_seed), file)
 }
 
-/// Seed for the content of the files of a checkpoint.
-pub fn content_of_checkpoint(epoch: u32, step: u64) -> u64 {
-    seed_of_part(seed_of_part(CHECKPOINT_SEED, epoch.into()), step)
+/// Returns the seed for the content of the files of a checkpoint.
+pub fn checkpoint_content_seed(epoch: u32, step: u64) -> u64 {
+    derive_seed(derive_seed(CHECKPOINT_SEED, epoch.into()), step)
 }
 
-/// Seed for a part of the content that `seed` stands for: a sample of a file, or a block of a sample.
+/// Derives the seed for part number `part` of the content with the seed `seed`: a sample of a file, or a block of a sample.
 #[inline]
-pub fn seed_of_part(seed: u64, part: u64) -> u64 {
+pub fn derive_seed(seed: u64, part: u64) -> u64 {
     scatter(seed ^ part)
 }
 
@@ -33,7 +33,7 @@ mod tests {
 
     /// The first numbers of Vigna's `splitmix64.c` from seed 1234567.
     #[test]
-    fn numbers_are_splitmix64s() {
+    fn numbers_match_splitmix64() {
         let mut state = 1_234_567u64;
         for expected in [6457827717110365317, 3203168211198807973, 9817491932198370423] {
             assert_eq!(scatter(state), expected);
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn content_differs_by_file_and_seed() {
         let files = [(10, 0), (10, 1), (11, 0), (0, 10), (10, u64::MAX)];
-        let contents = files.map(|(seed, file)| content_of_file(seed, file));
+        let contents = files.map(|(seed, file)| file_content_seed(seed, file));
         let distinct: std::collections::HashSet<u64> = contents.into_iter().collect();
         assert_eq!(distinct.len(), 5);
     }

@@ -1,10 +1,10 @@
-//! Division of whole files among workers: the samples that each worker reads and the batches that they fill, as functions of an index.
+//! Division of whole files among workers: the samples that each worker reads and the batches that they fill, computed from an index.
 //!
 //! Shards: each file is read by one worker, in order. A worker fills complete batches from its own files, and the workers that still
 //! have complete batches take turns. The remaining samples of all workers together fill the last batches, so that each sample is read
 //! at most once per epoch.
 //!
-//! Interleave: workers take turns sample by sample, and each reads its file to the end.
+//! Interleave: workers take turns after each sample, and each worker reads its file to the end.
 
 pub use super::interleave::{FilePiece, Interleave};
 
@@ -17,12 +17,12 @@ use std::ops::Range;
 pub enum FileSplit {
     /// Each worker fills batches from its own files.
     Shards(ShardSplit),
-    /// Each batch has samples of all workers.
+    /// Each batch has samples from all workers.
     Interleave(Interleave),
 }
 
 impl FileSplit {
-    /// The division of the files of `accelerator`; `None` if workers share files.
+    /// Creates the division of the files of `accelerator`; `None` if workers share files.
     pub fn new(plan: &Plan, accelerator: u32) -> Option<Self> {
         match plan.loader.split {
             WorkerSplit::Shards => Some(FileSplit::Shards(ShardSplit::new(plan, accelerator))),
@@ -30,7 +30,7 @@ impl FileSplit {
         }
     }
 
-    /// Piece number `piece` of `worker`, in the order in which it reads them; `None` after its last.
+    /// Returns piece number `piece` of `worker`, in the order of reading; `None` after the last piece.
     pub fn piece(&self, worker: u32, piece: u64) -> Option<FilePiece> {
         match self {
             FileSplit::Shards(shards) => shards.piece(worker, piece),
@@ -38,7 +38,7 @@ impl FileSplit {
         }
     }
 
-    /// Number of pieces in the first `steps` steps.
+    /// Returns the number of pieces in the first `steps` steps.
     pub fn pieces(&self, steps: u64) -> u64 {
         match self {
             FileSplit::Shards(shards) => shards.pieces(steps),
@@ -46,7 +46,7 @@ impl FileSplit {
         }
     }
 
-    /// Number of workers without a file.
+    /// Returns the number of workers without a file.
     pub fn idle_workers(&self) -> u64 {
         match self {
             FileSplit::Shards(shards) => shards.idle_workers(),
@@ -69,7 +69,7 @@ pub struct ShardSplit {
 }
 
 impl ShardSplit {
-    /// The files of `accelerator`.
+    /// Divides the files of `accelerator` among its workers.
     fn new(plan: &Plan, accelerator: u32) -> Self {
         let dataset = &plan.dataset;
         let loader = &plan.loader;
@@ -95,7 +95,7 @@ impl ShardSplit {
             - self.positions.start / self.samples_per_file
     }
 
-    /// The positions of `worker`, in the order in which it reads them. An accelerator's positions may begin and end within a file.
+    /// Returns the positions of `worker` in the order of reading. An accelerator's positions may begin and end within a file.
     fn worker_positions(&self, worker: u32) -> Range<u64> {
         let first_file = self.positions.start / self.samples_per_file;
         let files = shard(self.files(), self.workers, worker);
@@ -106,7 +106,7 @@ impl ShardSplit {
         position(files.start)..position(files.end)
     }
 
-    /// The batches of each worker, in the order of workers.
+    /// Returns the batches of each worker, in the order of workers.
     fn worker_batches(&self) -> impl Iterator<Item = WorkerBatches> {
         let mut rest_before = 0;
         (0..self.workers).map(move |worker| {
@@ -141,7 +141,7 @@ impl ShardSplit {
         (found.step < self.steps).then_some(found)
     }
 
-    /// Piece number `piece` of the samples that do not fill a batch of the worker. They belong to one or two shared batches.
+    /// Returns piece number `piece` of the worker's remaining samples, which fill no complete batch. They belong to one or two shared batches.
     fn rest_piece(&self, batches: &WorkerBatches, piece: u64) -> Option<FilePiece> {
         let first = batches.rest_before % self.batch_size;
         let first_samples = batches.rest.min(self.batch_size - first);
@@ -170,11 +170,11 @@ impl ShardSplit {
 struct WorkerBatches {
     /// First position of the worker.
     start: u64,
-    /// Number of batches that it fills alone.
+    /// Number of batches that the worker fills alone.
     complete: u64,
-    /// Number of samples after those.
+    /// Number of samples after these batches.
     rest: u64,
-    /// Sum of `rest` over the workers before it.
+    /// Sum of `rest` over the workers with lower numbers.
     rest_before: u64,
 }
 
@@ -208,15 +208,15 @@ mod tests {
         }
     }
 
-    /// The pieces of each worker of an accelerator.
+    /// Returns the pieces of each worker of an accelerator.
     fn pieces(split: &ShardSplit) -> Vec<Vec<FilePiece>> {
         let worker_pieces = |worker| (0..).map_while(|piece| split.piece(worker, piece)).collect();
         (0..split.workers).map(worker_pieces).collect()
     }
 
     proptest! {
-        /// Over all accelerators and workers: each place in a batch is filled once; no sample is read twice, and only those that fill no
-        /// step are left out; each worker reads forward; each file has one worker, except where two accelerators meet.
+        /// Each slot of each batch is filled once. No sample is read twice, and only samples of an incomplete step are not read. Each worker
+        /// reads forward. An accelerator reads each of its files with one worker.
         #[test]
         fn an_epoch_reads_each_sample_once_and_each_file_by_one_worker(
             files in 1u64..30,
@@ -228,7 +228,7 @@ mod tests {
             let plan = plan(files, samples_per_file, accelerators, workers, batch);
             let steps = plan.train.steps_per_epoch;
             let mut seen = HashSet::new();
-            let mut places = HashSet::new();
+            let mut slots = HashSet::new();
             for accelerator in 0..accelerators {
                 let split = ShardSplit::new(&plan, accelerator);
                 let mut reader_of: HashMap<u64, usize> = HashMap::new();
@@ -241,7 +241,7 @@ mod tests {
                     for piece in worker_pieces {
                         prop_assert!(piece.step < steps && piece.position >= next);
                         for sample in piece.samples.clone() {
-                            prop_assert!(places.insert((accelerator, piece.step, sample)));
+                            prop_assert!(slots.insert((accelerator, piece.step, sample)));
                             let position = piece.position + sample - piece.samples.start;
                             prop_assert!(split.positions.contains(&position) && seen.insert(position));
                             let file = position / samples_per_file;
@@ -252,7 +252,7 @@ mod tests {
                 }
             }
             prop_assert_eq!(seen.len() as u64, steps * batch * u64::from(accelerators));
-            prop_assert_eq!(places.len(), seen.len());
+            prop_assert_eq!(slots.len(), seen.len());
         }
     }
 
@@ -261,15 +261,15 @@ mod tests {
         // Workers have 1, 1 and 2 files of five samples: 1, 1 and 2 batches of four, and 1, 1 and 2 samples.
         let split = ShardSplit::new(&plan(4, 5, 1, 3, 4), 0);
         let complete = |step, position| FilePiece { step, samples: 0..4, position };
-        let part = |samples, position| FilePiece { step: 4, samples, position };
+        let remaining = |samples, position| FilePiece { step: 4, samples, position };
         let starts: Vec<u64> = (0..3).map(|worker| split.worker_positions(worker).start).collect();
         assert_eq!(starts, [0, 5, 10]);
         assert_eq!(
             pieces(&split),
             [
-                vec![complete(0, 0), part(0..1, 4)],
-                vec![complete(1, 5), part(1..2, 9)],
-                vec![complete(2, 10), complete(3, 14), part(2..4, 18)],
+                vec![complete(0, 0), remaining(0..1, 4)],
+                vec![complete(1, 5), remaining(1..2, 9)],
+                vec![complete(2, 10), complete(3, 14), remaining(2..4, 18)],
             ]
         );
         assert_eq!(ShardSplit::new(&plan(2, 9, 1, 5, 2), 0).idle_workers(), 3);

@@ -1,5 +1,5 @@
 //! Content of a checkpoint: the files of each rank and the tensors in them. The model's state is split over ranks as in DLIO
-//! (`base_checkpointing.py`). Everything is a function of the rank, so that no list of all tensors is stored.
+//! (`base_checkpointing.py`). Files and tensors are computed from the rank, so that no list of all tensors is stored.
 
 pub use crate::shape::StateType;
 use serde::{Deserialize, Serialize};
@@ -14,9 +14,9 @@ pub struct StatePlan {
     pub model_bytes: u64,
     /// The layers of the model.
     pub layers: Layers,
-    /// Sizes of the optimizer's groups. If empty, the optimizer follows from the transformer.
+    /// Sizes of the optimizer's groups. If empty, the optimizer's state is computed from the transformer.
     pub optimization_groups: Vec<u64>,
-    /// Bytes of each file of a writing rank, if files of given sizes are written instead of a model.
+    /// Bytes of each file of a writing rank. Empty if a model is written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub file_sizes: Vec<u64>,
     /// Element type of the layers.
@@ -29,11 +29,11 @@ pub struct StatePlan {
     pub pipeline: u64,
     /// Number of copies of the model, each trained with different data.
     pub data: u64,
-    /// State that is divided among copies: 0 none, 1 and 2 the optimizer, 3 also the layers (ZeRO; Rajbhandari et al. 2020).
+    /// State that is divided among copies: with 0 none, with 1 and 2 the optimizer, with 3 also the layers (ZeRO; Rajbhandari et al. 2020).
     pub zero_stage: u32,
     /// The ranks that write.
     pub writers: Writers,
-    /// Number of ranks in the run; in mode `subset` less than tensor × pipeline × data.
+    /// Number of ranks in the run. In mode `subset` it is less than tensor × pipeline × data.
     pub ranks: u64,
     /// Factor on the tensors of layers and optimizer (`--scale`).
     #[serde(default = "full_scale")]
@@ -50,7 +50,7 @@ fn full_scale() -> f64 {
 pub enum Writers {
     /// Rank 0.
     First,
-    /// Each rank with state that no other rank writes.
+    /// Each rank that has state no other rank writes.
     Holders,
     /// All ranks, including those with copies of the same state.
     All,
@@ -62,7 +62,7 @@ pub enum Writers {
 pub enum Layers {
     /// No layers are given.
     None,
-    /// Identical layers. The sizes of tensors are those over all tensor-parallel ranks.
+    /// Identical layers. The sizes of tensors are totals over all tensor-parallel ranks.
     Alike {
         /// Number of layers.
         count: u64,
@@ -70,7 +70,7 @@ pub enum Layers {
         #[serde(alias = "tensor_bytes")]
         tensors: Vec<u64>,
     },
-    /// Layers that follow from the dimensions of a transformer.
+    /// Layers computed from the dimensions of a transformer.
     Transformer(Transformer),
 }
 
@@ -105,12 +105,12 @@ pub struct Tensor {
     pub name: String,
     /// Number of elements.
     pub elements: u64,
-    /// Type of each.
+    /// Type of the elements.
     pub element: StateType,
 }
 
 impl StateFile {
-    /// Bytes of all tensors.
+    /// Returns the bytes of all tensors.
     pub fn bytes(&self) -> u64 {
         self.tensors.iter().fold(0, |sum, tensor| sum.saturating_add(tensor.bytes()))
     }
@@ -122,15 +122,15 @@ impl StateFile {
 }
 
 impl Tensor {
-    /// Bytes of the elements.
+    /// Returns the bytes of the elements.
     pub fn bytes(&self) -> u64 {
         self.elements.saturating_mul(self.element.bytes())
     }
 }
 
-/// Place of a rank in the model.
+/// Coordinates of a rank in the division of the model.
 #[derive(Clone, Copy)]
-struct RankPlace {
+struct RankCoordinates {
     /// Stage of the pipeline.
     pipeline: u64,
     /// Number of the model's copy.
@@ -140,7 +140,7 @@ struct RankPlace {
 }
 
 impl Transformer {
-    /// Number of parameters of the model.
+    /// Returns the number of parameters of the model.
     pub fn parameters(&self) -> u64 {
         let hidden = self.hidden_size;
         let layer = self.layer_tensors(1, 1).into_iter().fold(0, u64::saturating_add);
@@ -151,8 +151,8 @@ impl Transformer {
             .saturating_add(hidden)
     }
 
-    /// Elements of the tensors of a layer: norm, attention in and out, norm, feed-forward up and down. `tensor` ranks share most of
-    /// them, and `copies` copies of the model share all.
+    /// Elements of the tensors of a layer: norm, attention in and out, norm, feed-forward up and down. Most tensors are
+    /// divided among `tensor` ranks, and all tensors among `copies` copies of the model.
     fn layer_tensors(&self, tensor: u64, copies: u64) -> [u64; 6] {
         let hidden = self.hidden_size;
         let attention =
@@ -170,17 +170,17 @@ impl Transformer {
 }
 
 impl StatePlan {
-    /// Number of ranks that write. They are the first ones.
+    /// Returns the number of ranks that write: the ranks with the lowest numbers.
     pub fn writers(&self) -> u64 {
         match (self.writers, self.zero_stage) {
             (Writers::First, _) => 1,
-            // Only the first copy writes, since all have the same state.
+            // Only the first copy of the model writes, since all copies have the same state.
             (Writers::Holders, 0) => self.model_ranks().min(self.ranks),
             (Writers::Holders | Writers::All, _) => self.ranks,
         }
     }
 
-    /// The files that `rank` writes.
+    /// Returns the files that `rank` writes.
     pub fn files(&self, rank: u64) -> Vec<StateFile> {
         if rank >= self.writers() {
             return Vec::new();
@@ -189,7 +189,7 @@ impl StatePlan {
             return self.files_of_given_sizes(rank);
         }
         let model_ranks = self.model_ranks();
-        let place = RankPlace {
+        let coordinates = RankCoordinates {
             pipeline: rank / self.tensor % self.pipeline,
             data: rank / model_ranks,
             model: rank % model_ranks,
@@ -202,11 +202,11 @@ impl StatePlan {
         }
         let optimizer = self.optimizer_tensors();
         if !optimizer.is_empty() {
-            let RankPlace { data, model, .. } = place;
+            let RankCoordinates { data, model, .. } = coordinates;
             let name = format!("zero_pp_rank_{data}_mp_rank_{model}{OPTIMIZER_SUFFIX}");
             files.push(StateFile { name, tensors: optimizer });
         }
-        files.extend(self.layer_files(place));
+        files.extend(self.layer_files(coordinates));
         self.scale_tensors(&mut files);
         files
     }
@@ -222,7 +222,7 @@ impl StatePlan {
         }
     }
 
-    /// The files of `rank` if their sizes are given instead of a model.
+    /// Returns the files of `rank` if their sizes are given instead of a model.
     fn files_of_given_sizes(&self, rank: u64) -> Vec<StateFile> {
         let mut files = Vec::new();
         for (i, &elements) in self.file_sizes.iter().enumerate() {
@@ -232,12 +232,12 @@ impl StatePlan {
         files
     }
 
-    /// Bytes over all ranks.
+    /// Returns the bytes over all ranks.
     pub fn total_bytes(&self) -> u64 {
         self.sum(|file| file.bytes())
     }
 
-    /// Bytes of the optimizer's state over all ranks.
+    /// Returns the bytes of the optimizer's state over all ranks.
     pub fn optimizer_bytes(&self) -> u64 {
         self.sum(|file| if file.is_optimizer_state() { file.bytes() } else { 0 })
     }
@@ -248,12 +248,12 @@ impl StatePlan {
         self.ranks < model.saturating_mul(self.data)
     }
 
-    /// Number of files over all ranks.
+    /// Returns the number of files over all ranks.
     pub fn total_files(&self) -> u64 {
         self.sum(|_| 1)
     }
 
-    /// Bytes of the rank that writes the most.
+    /// Returns the bytes of the rank that writes the most.
     pub fn rank_bytes_max(&self) -> u64 {
         (0..self.writers())
             .map(|rank| self.files(rank).iter().map(StateFile::bytes).sum())
@@ -261,31 +261,31 @@ impl StatePlan {
             .unwrap_or(0)
     }
 
-    /// Sum of `figure` over all files of all ranks.
-    fn sum(&self, figure: impl Fn(&StateFile) -> u64) -> u64 {
+    /// Returns the sum of `measure` over all files of all ranks.
+    fn sum(&self, measure: impl Fn(&StateFile) -> u64) -> u64 {
         (0..self.writers())
             .flat_map(|rank| self.files(rank))
-            .fold(0, |sum: u64, file| sum.saturating_add(figure(&file)))
+            .fold(0, |sum: u64, file| sum.saturating_add(measure(&file)))
     }
 
-    /// Number of ranks that share one copy of the model.
+    /// Returns the number of ranks that share one copy of the model.
     fn model_ranks(&self) -> u64 {
         self.tensor * self.pipeline
     }
 
-    /// The files with the layers of a rank.
-    fn layer_files(&self, place: RankPlace) -> Vec<StateFile> {
+    /// Returns the files with the layers of a rank.
+    fn layer_files(&self, coordinates: RankCoordinates) -> Vec<StateFile> {
         let divides_layers = self.zero_stage == 3;
         let repeats_layers = self.zero_stage == 0 && self.writers == Writers::All;
-        if place.data > 0 && !divides_layers && !repeats_layers {
+        if coordinates.data > 0 && !divides_layers && !repeats_layers {
             return Vec::new();
         }
         let states: Vec<(u64, Vec<Tensor>)> =
-            self.layers_of(place).map(|layer| (layer, self.layer_tensors(layer))).collect();
+            self.layers_of(coordinates).map(|layer| (layer, self.layer_tensors(layer))).collect();
         if states.is_empty() {
             return Vec::new();
         }
-        let RankPlace { data, model, .. } = place;
+        let RankCoordinates { data, model, .. } = coordinates;
         let has_file_per_layer = self.pipeline > 1 && matches!(self.zero_stage, 1 | 2);
         if has_file_per_layer {
             return states
@@ -308,9 +308,10 @@ impl StatePlan {
         vec![StateFile { name, tensors: tensors.collect() }]
     }
 
-    /// Numbers of the layers in a rank's pipeline stage. Layers are numbered from 1. A transformer has in addition the embedding as layer
-    /// 0 in the first stage, and the head and its norm after the last layer in the last stage. The stages differ by at most one layer.
-    fn layers_of(&self, place: RankPlace) -> std::ops::Range<u64> {
+    /// Returns the numbers of the layers in a rank's pipeline stage. Layers are numbered from 1. A transformer has further layers:
+    /// the embedding as layer 0 in the first stage, and the head and its norm at the end of the last stage. Otherwise the sizes of stages
+    /// differ by at most one layer.
+    fn layers_of(&self, coordinates: RankCoordinates) -> std::ops::Range<u64> {
         let (count, is_transformer) = match &self.layers {
             Layers::None => return 0..0,
             Layers::Alike { count, .. } => (*count, false),
@@ -319,14 +320,18 @@ impl StatePlan {
         let stage_layers = count / self.pipeline;
         let larger_stages = count % self.pipeline;
         let first_of = |stage: u64| 1 + stage * stage_layers + stage.min(larger_stages);
-        let is_last = place.pipeline + 1 == self.pipeline;
-        let first =
-            if is_transformer && place.pipeline == 0 { 0 } else { first_of(place.pipeline) };
-        let end = if is_transformer && is_last { count + 3 } else { first_of(place.pipeline + 1) };
+        let is_last = coordinates.pipeline + 1 == self.pipeline;
+        let first = if is_transformer && coordinates.pipeline == 0 {
+            0
+        } else {
+            first_of(coordinates.pipeline)
+        };
+        let end =
+            if is_transformer && is_last { count + 3 } else { first_of(coordinates.pipeline + 1) };
         first..end
     }
 
-    /// The tensors of a layer on each rank that has it.
+    /// Returns the tensors of a layer on each rank that has the layer.
     fn layer_tensors(&self, layer: u64) -> Vec<Tensor> {
         let elements = match &self.layers {
             Layers::None => return Vec::new(),
@@ -350,7 +355,7 @@ impl StatePlan {
         numbered.map(|(i, elements)| Tensor { name: i.to_string(), elements, element }).collect()
     }
 
-    /// The tensors of the optimizer on each rank that has them.
+    /// Returns the tensors of the optimizer on each rank that has a part of its state.
     fn optimizer_tensors(&self) -> Vec<Tensor> {
         let element = self.optimizer_element;
         if !self.optimization_groups.is_empty() {

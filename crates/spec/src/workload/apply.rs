@@ -1,9 +1,9 @@
-//! Applies aliases and overrides to the tree of a workload. Values are parsed elsewhere.
+//! Applies aliases and overrides to the tree of a workload. It does not parse values.
 
 use super::keys::{KEYS, SECTION_ALIASES};
 use super::overrides::{Action, Override};
 use super::tree::Node;
-use crate::problem::{Place, Problem, Problems};
+use crate::problem::{Location, Problem, Problems};
 
 /// Applies one override, as OmegaConf's `update` with merging does.
 pub(super) fn apply(root: &mut Node, change: &Override) -> Result<(), Problem> {
@@ -11,10 +11,10 @@ pub(super) fn apply(root: &mut Node, change: &Override) -> Result<(), Problem> {
         Action::Replace => change.key.clone(),
         Action::Set | Action::Add | Action::Delete => name_in_tree(root, &change.key),
     };
-    let given = root.at(&key);
+    let given = root.node_at(&key);
     let problem = match (change.action, &change.value, given) {
         (Action::Delete, _, None) => Problem::new("is not given, so it cannot be deleted")
-            .hint("leave the override out: the default holds"),
+            .hint("leave the override out: the default applies already"),
         (Action::Delete, Some(expected), Some(given)) if !expected.has_same_content(given) => {
             Problem::new(format!("is `{}`, so it is not deleted", given.brief()))
                 .hint(format!("write `~{key}` to delete any value"))
@@ -38,10 +38,10 @@ pub(super) fn apply(root: &mut Node, change: &Override) -> Result<(), Problem> {
             return Ok(());
         }
     };
-    Err(problem.with_key(&key, &Place::Override(change.text.clone())))
+    Err(problem.with_key(&key, &Location::Override(change.text.clone())))
 }
 
-/// Turns a name given in place of a section into the section's `name`: `client: NAME`, and `model: NAME` of DLIO up to 2.0.0.
+/// Moves a name that is given instead of a section into the section's `name`: `client: NAME`, and `model: NAME` of DLIO up to 2.0.0.
 pub(super) fn expand_name(root: &mut Node, section: &str) {
     let name = root.get(section).filter(|node| node.is_scalar() && !node.is_null());
     if let Some(name) = name.cloned() {
@@ -59,7 +59,7 @@ pub(super) fn rename_aliases(root: &mut Node, problems: &mut Problems) {
                     *alias,
                     format!("both `{alias}` and `{section}` are given: `{alias}` wins"),
                 )
-                .at(Some(alias_section.place.clone()))
+                .with_location(Some(alias_section.location.clone()))
                 .hint(format!("keep one of them; DLIO would ignore all of `{section}`")),
             );
         }
@@ -70,10 +70,10 @@ pub(super) fn rename_aliases(root: &mut Node, problems: &mut Problems) {
     for key in KEYS {
         for alias in key.aliases {
             let Some(node) = root.remove(alias) else { continue };
-            if root.at(key.path).is_some() {
+            if root.node_at(key.path).is_some() {
                 problems.push(
                     Problem::warning(*alias, format!("`{}` is given too, and wins", key.path))
-                        .at(Some(node.place))
+                        .with_location(Some(node.location))
                         .hint(format!("leave `{alias}` out")),
                 );
             } else {
@@ -83,8 +83,8 @@ pub(super) fn rename_aliases(root: &mut Node, problems: &mut Problems) {
     }
 }
 
-/// The name by which an override of `key` must be applied: the name that the tree uses, and of several the one that takes precedence.
-/// Without such a name it is `key` itself.
+/// Returns the name that an override of `key` must change: the alias or key in the tree, or `key` itself if the tree has none. If the tree
+/// has several, returns the name that takes precedence.
 fn name_in_tree(root: &Node, key: &str) -> String {
     let canonical = canonical_key(key);
     let info = KEYS.iter().find(|info| info.path == canonical);
@@ -96,7 +96,7 @@ fn name_in_tree(root: &Node, key: &str) -> String {
             canonical.strip_prefix(section).filter(|rest| rest.is_empty() || rest.starts_with('.'));
         names.splice(0..0, rest.map(|rest| format!("{alias}{rest}")));
     }
-    let given = names.iter().find(|name| root.at(name).is_some());
+    let given = names.iter().find(|name| root.node_at(name).is_some());
     let in_given_section = names.iter().find(|name| {
         let section = name.split('.').next().unwrap_or_default();
         SECTION_ALIASES.iter().any(|(alias, _)| *alias == section) && root.get(section).is_some()
@@ -104,7 +104,7 @@ fn name_in_tree(root: &Node, key: &str) -> String {
     given.or(in_given_section).cloned().unwrap_or_else(|| key.to_string())
 }
 
-/// Replaces aliases in a dotted key: the name of its section, or the whole key.
+/// Replaces aliases in a dotted key: an alias of its section, or of the whole key.
 pub fn canonical_key(key: &str) -> String {
     let (first, rest) = key.split_at(key.find('.').unwrap_or(key.len()));
     let section = SECTION_ALIASES.iter().find(|(alias, _)| *alias == first);

@@ -1,5 +1,5 @@
-//! The table of all keys of a workload. The typed [`Workload`], the reference page and the messages about keys are derived from it, so
-//! that a new key needs one row. The planner decides what the values mean.
+//! The table of all keys of a workload. The typed [`Workload`], the reference page and the messages about keys are derived from the table,
+//! so that a new key needs one row. The planner decides what the values mean.
 //!
 //! A row: `field: type = ValueKind, "path" ["alias"], "default as YAML", "unit", effect, "meaning";`
 
@@ -7,7 +7,7 @@ use super::overrides::literal;
 use super::time::{Time, TimeSpec};
 use super::tree::{Content, Node};
 use super::value::*;
-use crate::problem::{Place, Problems};
+use crate::problem::{Location, Problems};
 use crate::shape::{Compression, Element, StateType};
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub struct KeyInfo {
     pub path: &'static str,
     /// Alternative dotted keys.
     pub aliases: &'static [&'static str],
-    /// Kind of its values.
+    /// Type of the values, in words.
     pub kind: &'static str,
     /// The default as YAML text.
     pub default: &'static str,
@@ -28,7 +28,7 @@ pub struct KeyInfo {
     pub meaning: &'static str,
     /// Effect in this version.
     pub effect: Effect,
-    /// Program that uses it.
+    /// Program that uses the key.
     pub origin: Origin,
 }
 
@@ -42,7 +42,7 @@ pub enum Effect {
         /// The missing feature.
         feature: &'static str,
     },
-    /// The key is accepted and changes nothing.
+    /// The key is accepted but changes nothing.
     Nothing {
         /// The reason.
         reason: &'static str,
@@ -52,32 +52,32 @@ pub enum Effect {
 /// Program that uses a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// DLIO, and feedrate like it.
+    /// DLIO and feedrate.
     Dlio,
     /// Only feedrate.
     Feedrate,
-    /// None: existing workloads contain the key, and DLIO ignores it. Giving it is a warning.
+    /// None: existing workloads contain the key, but DLIO ignores it. feedrate warns of the key.
     Ignored,
 }
 
 /// Alternative names of sections: (alias, section).
 pub const SECTION_ALIASES: &[(&str, &str)] = &[("data_reader", "reader")];
 
-/// The keys of section `client` except its name, without `client.`: the costs of a client.
+/// Returns the names of a client's costs: the keys of section `client` except `name`, without `client.`.
 pub fn client_costs() -> impl Iterator<Item = &'static str> {
     let keys = KEYS.iter().filter_map(|key| key.path.strip_prefix("client."));
     keys.filter(|key| *key != "name")
 }
 
-/// The keys that file and overrides give.
+/// The keys in the file and the overrides.
 #[derive(Clone, Debug)]
 pub(super) struct Given {
-    /// The tree with the names as written.
+    /// The tree with the names that the user wrote.
     pub(super) written: Node,
     /// The tree with aliases renamed.
     pub(super) tree: Node,
-    /// The place of each key.
-    pub(super) places: BTreeMap<String, Place>,
+    /// The location of each key.
+    pub(super) locations: BTreeMap<String, Location>,
 }
 
 const fn not_yet(feature: &'static str) -> Effect {
@@ -94,7 +94,7 @@ macro_rules! keys {
         feedrate { $($our_field:ident: $our_type:ty = $our_kind:ident, $our_path:literal, $our_default:literal, $our_unit:literal, $our_meaning:literal;)* }
         ignored { $($old_path:literal, $old_meaning:literal;)* }
     ) => {
-        /// The values of all keys, with defaults for those that are not given.
+        /// The values of all keys. Keys that are not given have their defaults.
         #[derive(Clone, Debug)]
         pub struct Workload {
             $(#[doc = concat!("`", $path, "`: ", $meaning)] pub $field: $type,)*
@@ -132,18 +132,18 @@ macro_rules! keys {
     };
 }
 
-/// The value of a key; its default if it is not given or invalid.
+/// Returns the value of a key, or its default if the key is not given or its value is invalid.
 fn value<K: ValueKind>(
     tree: &Node,
     path: &str,
     default: &str,
     problems: &mut Problems,
 ) -> K::Value {
-    if let Some(node) = tree.at(path) {
+    if let Some(node) = tree.node_at(path) {
         match K::parse(node) {
             Ok(value) => return value,
             Err(problem) => {
-                let mut complete = problem.with_key(path, &node.place);
+                let mut complete = problem.with_key(path, &node.location);
                 complete
                     .hint
                     .get_or_insert_with(|| format!("leave it out for the default, `{default}`"));
@@ -158,22 +158,22 @@ fn value<K: ValueKind>(
 }
 
 impl Workload {
-    /// The place of a key or section.
-    pub fn place(&self, key: &str) -> Option<&Place> {
-        self.given.places.get(key)
+    /// Returns the location of a key or section.
+    pub fn location(&self, key: &str) -> Option<&Location> {
+        self.given.locations.get(key)
     }
 
     /// Whether a key or section is given.
     pub fn is_given(&self, key: &str) -> bool {
-        self.given.places.contains_key(key)
+        self.given.locations.contains_key(key)
     }
 
-    /// The tree of file and overrides, with aliases renamed.
+    /// Returns the tree of the file with overrides applied and aliases renamed.
     pub fn tree(&self) -> &Node {
         &self.given.tree
     }
 
-    /// The given keys without effect, in the order of the table. Keys that are set to their default are left out.
+    /// Returns the given keys without effect, in the order of the table. Keys that are set to their default are left out.
     pub fn given_without_effect(&self) -> impl Iterator<Item = &'static KeyInfo> {
         KEYS.iter().filter(|key| {
             key.effect != Effect::Now && self.is_given(key.path) && !self.is_default(key)
@@ -181,7 +181,7 @@ impl Workload {
     }
 
     fn is_default(&self, key: &KeyInfo) -> bool {
-        let given = self.given.tree.at(key.path);
+        let given = self.given.tree.node_at(key.path);
         let default = literal(key.default);
         given.zip(default.as_ref()).is_some_and(|(given, default)| {
             match (&given.content, &default.content) {
@@ -275,7 +275,7 @@ keys! {
         dataset_hdf5_max_shape: Vec<u64> = Counts, "dataset.hdf5.max_shape", "[]", "elements", Effect::Now, "Maximum shape of an HDF5 dataset, with or without the sample axis.";
 
         reader_data_loader: Option<String> = OptionalText, "reader.data_loader", "null", "", Effect::Now,
-            "The emulated loader; by default that of the framework (DLIO fails without it).";
+            "The emulated loader; by default the loader of the framework (DLIO fails without it).";
         reader_data_loader_classname: Option<String> = OptionalText, "reader.data_loader_classname", "null", "", NO_PYTHON,
             "Python class of a custom loader.";
         reader_reader_classname: Option<String> = OptionalText, "reader.reader_classname", "null", "", NO_PYTHON,
@@ -286,7 +286,7 @@ keys! {
             nothing("workers are threads"), "Start method of worker processes.";
         reader_read_threads: u32 = Threads, "reader.read_threads", "1", "threads", Effect::Now,
             "Number of reading workers per accelerator. With 0, loader `pytorch` reads in the training thread; other loaders use one worker.";
-        reader_computation_threads: u32 = Count32, "reader.computation_threads", "1", "threads", Effect::Now, "Number of workers that decode at the same time with loader `tensorflow`. For formats other than `tfrecord` there is no limit unless it is given.";
+        reader_computation_threads: u32 = Count32, "reader.computation_threads", "1", "threads", Effect::Now, "Number of workers that decode at the same time with loader `tensorflow`. For formats other than `tfrecord` there is no limit unless the key is given.";
         reader_batch_size: u64 = Positive, "reader.batch_size", "1", "samples", Effect::Now, "Samples in a batch.";
         reader_batch_size_eval: u64 = Count, "reader.batch_size_eval", "1", "samples", Effect::Now, "Samples in an evaluation batch.";
         reader_prefetch_size: u32 = Count32, "reader.prefetch_size", "2", "batches", Effect::Now,
@@ -308,7 +308,7 @@ keys! {
         reader_transformed_record_dims: Vec<u64> = Counts, "reader.transformed_record_dims", "[]", "elements", NO_TENSOR,
             "Dimensions of the tensor that DLIO passes to training.";
         reader_transformed_record_element_type: Element = ElementKind, "reader.transformed_record_element_type", "uint8", "", NO_TENSOR,
-            "Element type of that tensor.";
+            "Element type of the tensor that DLIO passes to training.";
 
         train_epochs: u32 = Epochs, "train.epochs", "1", "epochs", Effect::Now, "Number of epochs.";
         train_total_training_steps: Option<u64> = OptionalPositive, "train.total_training_steps", "-1", "steps", Effect::Now,
@@ -331,7 +331,7 @@ keys! {
             "Epochs from one checkpoint to the next.";
         checkpoint_steps_between_checkpoints: Option<u64> = OptionalCount, "checkpoint.steps_between_checkpoints", "-1", "steps", Effect::Now,
             "Steps from one checkpoint to the next, instead of epochs.";
-        checkpoint_type: String = CheckpointType, "checkpoint.type", "rank_zero", "", Effect::Now, "Ranks that write: rank 0, or all ranks including those with copies. By default, as in DLIO, which ignores the key, every rank that holds a part of a split model writes it.";
+        checkpoint_type: String = CheckpointType, "checkpoint.type", "rank_zero", "", Effect::Now, "Ranks that write: rank 0, or all ranks including ranks with copies. By default every rank that holds a part of a split model writes this part, as in DLIO, where the key has no effect.";
         checkpoint_mechanism_classname: Option<String> = OptionalText, "checkpoint.checkpoint_mechanism_classname", "null", "", NO_PYTHON,
             "Python class of a custom mechanism.";
         checkpoint_fsync: bool = Flag, "checkpoint.fsync", "false", "", Effect::Now, "Sync each file after writing (without effect in DLIO because of a bug).";
@@ -385,7 +385,7 @@ keys! {
             "Time of the training process for receiving a batch from a worker: processor time, except for `client.receive_wait_share`.";
         client_receive_per_byte: Option<f64> = NumberOrNull, "client.receive_per_byte", "null", "seconds", "Time of the training process for receiving each byte that was read for a batch.";
         client_receive_wait_share: Option<f64> = OptionalShare, "client.receive_wait_share", "null", "",
-            "Share of the receive times, from 0 to 1, in which the training process waits for busy workers instead of computing.";
+            "Share of the receive times, from 0 to 1, that the training process spends waiting for busy workers, without using a core.";
         client_start_per_epoch: Option<f64> = NumberOrNull, "client.start_per_epoch", "null", "seconds",
             "Processor time of the training process for starting each worker at the start of an epoch, before any worker reads.";
         compute: Option<String> = OptionalText, "compute", "null", "",
@@ -399,7 +399,7 @@ keys! {
         reader_shuffle_block: u64 = Positive, "reader.shuffle_block", "1", "samples",
             "Number of consecutive samples that `sample_shuffle` keeps together: blocks of this size are shuffled. With `file_access: shared` each accelerator reads whole blocks.";
         reader_reread_share: f64 = Share, "reader.reread_share", "0", "",
-            "Share of the files that a second accelerator reads too in each epoch. With 0.5, 1.5 times the dataset is read, and an epoch has 1.5 times the steps. All accelerators read the same number of whole files; a warning reports if the actual share differs much.";
+            "Share of the files that a second accelerator also reads in each epoch. With 0.5, 1.5 times the dataset is read, and an epoch has 1.5 times the steps. All accelerators read the same number of whole files; a warning reports an actual share that differs much.";
         reader_head_reads: u32 = Count32, "reader.head.reads", "0", "reads",
             "Number of sequential reads from the start of each file when it is opened, before its samples are read.";
         reader_head_bytes: u64 = WholeBytes, "reader.head.bytes", "0", "bytes", "Bytes of each read at the start of a file.";
@@ -445,7 +445,7 @@ keys! {
         storage_delay_open_seconds: f64 = Wait, "storage.delay.open_seconds", "0", "seconds", "Added latency of each open, in addition to `storage.delay_seconds`.";
         storage_delay_read_seconds: f64 = Wait, "storage.delay.read_seconds", "0", "seconds", "Added latency of each read, in addition to `storage.delay_seconds`.";
         train_slow_accelerators: Vec<(u32, f64)> = Factors, "train.slow_accelerators", "{}", "",
-            "Factors on the compute time of single accelerators, numbered from 0: `{1: 2.0}` doubles that of the second.";
+            "Factors for the compute time of individual accelerators, numbered from 0: `{1: 2.0}` doubles the compute time of the second accelerator.";
         dataset_row_group_samples: u64 = Count, "dataset.row_group_samples", "64", "samples", "Samples in a row group of a parquet file.";
         dataset_content_seed: u64 = Count, "dataset.content_seed", "10", "", "Seed of the content of the files.";
         dataset_compressible_percent: u32 = Percent, "dataset.compressible_percent", "0", "percent",

@@ -1,4 +1,4 @@
-//! Workloads as users write them: DLIO's YAML, its keys, and overrides in Hydra's syntax. The planner decides what follows from them.
+//! Workloads as users write them: YAML with DLIO's keys, and overrides in Hydra's syntax. The planner turns them into plans.
 
 mod time;
 mod tree;

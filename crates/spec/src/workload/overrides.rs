@@ -3,7 +3,7 @@
 
 use super::scalar::{self, Plain};
 use super::tree::{Content, DEPTH_MAX, Entry, Node, brief};
-use crate::problem::{Place, Problem};
+use crate::problem::{Location, Problem};
 
 /// One override of a workload's key, as typed on the command line.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Override {
 pub(super) enum Action {
     /// `key=value` and `++key=value`: sets the key, whether it is given or not.
     Set,
-    /// `key=value` in Hydra's meaning: changes a key that is given.
+    /// `key=value` with Hydra's meaning: changes a key that is given.
     Replace,
     /// `+key=value`: sets a key that is not given.
     Add,
@@ -27,7 +27,7 @@ pub(super) enum Action {
     Delete,
 }
 
-/// The key in the text of an override, without `workload.`. A text that is no override is returned whole.
+/// Returns the key in the text of an override, without `workload.`. Returns a text that is not an override unchanged.
 pub fn overridden_key(text: &str) -> &str {
     let key = text.split('=').next().unwrap_or_default().trim_start_matches('+');
     key.strip_prefix("workload.").unwrap_or(key)
@@ -37,21 +37,21 @@ impl Override {
     /// Parses an override; the prefix `workload.` is optional.
     ///
     /// # Errors
-    /// Returns a problem whose place is the override.
+    /// Returns a problem whose location is the override.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         Self::parse_with(text, Action::Set)
     }
 
-    /// Like [`Override::parse`], but applying `key=value` fails for a key that is not given, as in Hydra.
+    /// Like [`Override::parse`], but as in Hydra, `key=value` cannot be applied to a key that is not given.
     ///
     /// # Errors
-    /// Returns a problem whose place is the override.
+    /// Returns a problem whose location is the override.
     pub fn parse_as_hydra(text: &str) -> Result<Self, Problem> {
         Self::parse_with(text, Action::Replace)
     }
 
     fn parse_with(text: &str, unprefixed: Action) -> Result<Self, Problem> {
-        let place = Place::Override(text.to_string());
+        let location = Location::Override(text.to_string());
         let (action, rest) = if let Some(rest) = text.strip_prefix("++") {
             (Action::Set, rest)
         } else if let Some(rest) = text.strip_prefix('+') {
@@ -65,46 +65,47 @@ impl Override {
             Some((key, value)) => (key.trim(), Some(value)),
             None => (rest.trim(), None),
         };
-        let key = workload_key(typed_key).map_err(|problem| problem.with_key("", &place))?;
+        let key = workload_key(typed_key).map_err(|problem| problem.with_key("", &location))?;
         if value_text.is_none() && action != Action::Delete {
             let problem = Problem::new("an override needs a value").hint("write `KEY=VALUE`");
-            return Err(problem.with_key(key, &place));
+            return Err(problem.with_key(key, &location));
         }
         let value = match value_text.map(str::trim_start) {
             None => None,
             Some("") if action == Action::Delete => None,
-            Some(text) => {
-                Some(value_node(text, &place).map_err(|problem| problem.with_key(key, &place))?)
-            }
+            Some(text) => Some(
+                value_node(text, &location).map_err(|problem| problem.with_key(key, &location))?,
+            ),
         };
         Ok(Override { text: text.to_string(), action, key: key.to_string(), value })
     }
 
-    /// The key and the values of a sweep over several runs, such as `reader.read_threads=1,2,4`; `None` for other text.
+    /// Returns the key and the values of a sweep over several runs, such as `reader.read_threads=1,2,4`; `None` for other text.
     pub fn sweep(text: &str) -> Option<(&str, &str)> {
         let (typed_key, typed_values) = text.trim_start_matches('+').split_once('=')?;
         let key = workload_key(typed_key.trim()).ok()?;
         let values = typed_values.trim();
-        let mut reader = OverrideReader { rest: values, place: &Place::Override(text.into()) };
-        reader.element(&[], 0).ok()?;
+        let mut reader =
+            OverrideReader { rest: values, location: &Location::Override(text.into()) };
+        reader.read_element(&[], 0).ok()?;
         reader.skip_space();
         (reader.peek() == Some(',')).then_some((key, values))
     }
 
-    /// The override as typed.
+    /// Returns the override as typed.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The dotted key, without `workload.`.
+    /// Returns the dotted key, without `workload.`.
     pub fn key(&self) -> String {
         self.key.clone()
     }
 }
 
-/// Parses a value in the grammar of overrides, which the table of keys uses for its defaults.
+/// Parses a value in the grammar of overrides. The table of keys gives its defaults in this grammar.
 pub(super) fn literal(text: &str) -> Option<Node> {
-    value_node(text, &Place::Override(text.to_string())).ok()
+    value_node(text, &Location::Override(text.to_string())).ok()
 }
 
 /// Checks a dotted key and removes `workload.` from its start.
@@ -130,12 +131,12 @@ fn is_key(word: &str) -> bool {
         && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-$".contains(c))
 }
 
-fn value_node(text: &str, place: &Place) -> Result<Node, Problem> {
-    let mut reader = OverrideReader { rest: text, place };
+fn value_node(text: &str, location: &Location) -> Result<Node, Problem> {
+    let mut reader = OverrideReader { rest: text, location };
     if text.is_empty() {
-        return Ok(Node::scalar("", true, place.clone()));
+        return Ok(Node::scalar("", true, location.clone()));
     }
-    let node = reader.element(&[], 0)?;
+    let node = reader.read_element(&[], 0)?;
     reader.skip_space();
     match reader.peek() {
         None => Ok(node),
@@ -150,7 +151,7 @@ const QUOTE: &str = "put text with special characters in quotes: `key='a,b'`";
 
 struct OverrideReader<'a> {
     rest: &'a str,
-    place: &'a Place,
+    location: &'a Location,
 }
 
 impl<'a> OverrideReader<'a> {
@@ -162,8 +163,8 @@ impl<'a> OverrideReader<'a> {
         self.rest = self.rest.trim_start_matches([' ', '\t']);
     }
 
-    /// Skips whitespace, then `wanted` if it comes next.
-    fn eat(&mut self, wanted: char) -> bool {
+    /// Skips whitespace and then `wanted`, if it is next. Returns whether it was.
+    fn skip_char(&mut self, wanted: char) -> bool {
         self.skip_space();
         let rest = self.rest.strip_prefix(wanted);
         self.rest = rest.unwrap_or(self.rest);
@@ -171,37 +172,37 @@ impl<'a> OverrideReader<'a> {
     }
 
     /// Reads one value, up to one of `ends`.
-    fn element(&mut self, ends: &[char], depth: usize) -> Result<Node, Problem> {
+    fn read_element(&mut self, ends: &[char], depth: usize) -> Result<Node, Problem> {
         if depth > DEPTH_MAX {
             return Err(Problem::new(format!("nested deeper than the limit of {DEPTH_MAX}")));
         }
         self.skip_space();
         let content = match self.peek() {
-            Some('[') => self.list(depth)?,
-            Some('{') => self.dict(depth)?,
+            Some('[') => self.read_list(depth)?,
+            Some('{') => self.read_dict(depth)?,
             Some(quote @ ('\'' | '"')) => {
-                Content::Scalar { text: self.quoted(quote)?, quoted: true }
+                Content::Scalar { text: self.read_quoted(quote)?, quoted: true }
             }
-            _ => return self.unquoted(ends),
+            _ => return self.read_unquoted(ends),
         };
-        Ok(Node { place: self.place.clone(), content })
+        Ok(Node { location: self.location.clone(), content })
     }
 
-    fn list(&mut self, depth: usize) -> Result<Content, Problem> {
+    fn read_list(&mut self, depth: usize) -> Result<Content, Problem> {
         let mut items = Vec::new();
-        self.eat('[');
+        self.skip_char('[');
         let unclosed = Problem::new("a list without its `]`").hint("write `[1,2]`");
         self.read_items(']', unclosed, |reader| {
-            items.push(reader.element(&[',', ']'], depth + 1)?);
+            items.push(reader.read_element(&[',', ']'], depth + 1)?);
             Ok(())
         })?;
         Ok(Content::List(items))
     }
 
-    fn dict(&mut self, depth: usize) -> Result<Content, Problem> {
+    fn read_dict(&mut self, depth: usize) -> Result<Content, Problem> {
         const HINT: &str = "write `{mean:1.0,stdev:0.1}`";
         let mut entries: Vec<Entry> = Vec::new();
-        self.eat('{');
+        self.skip_char('{');
         let unclosed = Problem::new("a dictionary without its `}`").hint(HINT);
         self.read_items('}', unclosed, |reader| {
             reader.skip_space();
@@ -213,11 +214,11 @@ impl<'a> OverrideReader<'a> {
             };
             let key = reader.rest[..end].trim().to_string();
             reader.rest = &reader.rest[end + 1..];
-            let value = reader.element(&[',', '}'], depth + 1)?;
+            let value = reader.read_element(&[',', '}'], depth + 1)?;
             if entries.iter().any(|e| e.key == key) {
                 return Err(Problem::new(format!("the key `{key}` is given twice")));
             }
-            entries.push(Entry { key, key_place: reader.place.clone(), value });
+            entries.push(Entry { key, key_location: reader.location.clone(), value });
             Ok(())
         })?;
         Ok(Content::Map(entries))
@@ -230,60 +231,60 @@ impl<'a> OverrideReader<'a> {
         unclosed: Problem,
         mut item: impl FnMut(&mut Self) -> Result<(), Problem>,
     ) -> Result<(), Problem> {
-        if self.eat(close) {
+        if self.skip_char(close) {
             return Ok(());
         }
         loop {
             item(self)?;
-            if self.eat(close) {
+            if self.skip_char(close) {
                 return Ok(());
             }
-            if !self.eat(',') {
+            if !self.skip_char(',') {
                 return Err(unclosed);
             }
         }
     }
 
-    /// Reads a quoted text. Backslashes have a meaning only before a quote: two stand for one, and a single one escapes the quote.
-    fn quoted(&mut self, quote: char) -> Result<String, Problem> {
+    /// Reads a quoted text. Only backslashes before a quote are special: two of them mean one backslash, and a single one escapes the quote.
+    fn read_quoted(&mut self, quote: char) -> Result<String, Problem> {
         let mut text = String::new();
         let mut backslashes = 0;
-        for (at, c) in self.rest.char_indices().skip(1) {
+        for (index, c) in self.rest.char_indices().skip(1) {
             if c == '\\' {
                 backslashes += 1;
                 continue;
             }
-            let kept = if c == quote { backslashes / 2 } else { backslashes };
-            text.extend(std::iter::repeat_n('\\', kept));
+            let literal_backslashes = if c == quote { backslashes / 2 } else { backslashes };
+            text.extend(std::iter::repeat_n('\\', literal_backslashes));
             if c == quote && backslashes % 2 == 0 {
-                self.rest = &self.rest[at + 1..];
+                self.rest = &self.rest[index + 1..];
                 return Ok(text);
             }
             backslashes = 0;
             text.push(c);
         }
         Err(Problem::new(format!("a text without its closing `{quote}`"))
-            .hint("the shell takes quotes away: quote twice, `'key=\"text\"'`"))
+            .hint("the shell removes quotes: quote twice, `'key=\"text\"'`"))
     }
 
-    fn unquoted(&mut self, ends: &[char]) -> Result<Node, Problem> {
+    fn read_unquoted(&mut self, ends: &[char]) -> Result<Node, Problem> {
         let mut text = String::new();
-        let mut kept = 0;
+        let mut trimmed_len = 0;
         let mut escaped = false;
         let mut chars = self.rest.char_indices();
         let end = loop {
-            let Some((at, c)) = chars.next() else { break self.rest.len() };
+            let Some((index, c)) = chars.next() else { break self.rest.len() };
             match c {
-                '\\' => match self.rest[at + 1..].chars().next() {
+                '\\' => match self.rest[index + 1..].chars().next() {
                     Some(next) if "\\()[]{}:=, \t".contains(next) => {
                         chars.next();
                         text.push(next);
-                        kept = text.len();
+                        trimmed_len = text.len();
                         escaped = true;
                     }
                     _ => text.push(c),
                 },
-                '$' if self.rest[at..].starts_with("${") => {
+                '$' if self.rest[index..].starts_with("${") => {
                     return Err(Problem::new("interpolation `${…}` is not supported")
                         .hint("write the value itself"));
                 }
@@ -293,14 +294,14 @@ impl<'a> OverrideReader<'a> {
                     ))
                     .hint(QUOTE));
                 }
-                '[' | '{' | '}' | ']' | ',' | '\'' | '"' | '=' => break at,
+                '[' | '{' | '}' | ']' | ',' | '\'' | '"' | '=' => break index,
                 _ => text.push(c),
             }
             if !c.is_whitespace() {
-                kept = text.len();
+                trimmed_len = text.len();
             }
         };
-        text.truncate(kept);
+        text.truncate(trimmed_len);
         let stopped = self.rest[end..].chars().next();
         if let Some(c) = stopped.filter(|c| !ends.contains(c) && *c != ',') {
             return Err(Problem::new(format!("`{c}` is not expected in a value without quotes"))
@@ -313,7 +314,7 @@ impl<'a> OverrideReader<'a> {
         }
         let is_text = escaped || !is_typed(&text);
         let value = if is_word(&text) { text.to_ascii_lowercase() } else { text };
-        Ok(Node::scalar(value, is_text, self.place.clone()))
+        Ok(Node::scalar(value, is_text, self.location.clone()))
     }
 }
 

@@ -1,5 +1,5 @@
-//! Reads a workload from YAML text and overrides, and reports all its problems at once, each with its place. The planner decides what
-//! the values mean together.
+//! Reads a workload from YAML text and overrides, and reports all its problems at once, each with its location. The planner checks how
+//! values fit together.
 
 use super::apply;
 use super::keys::{Given, KEYS, Origin, Workload};
@@ -8,19 +8,19 @@ use super::suggest::nearest_key;
 use super::tree::{Content, Entry, Node, brief};
 use super::words::hint_for_foreign_key;
 use super::yaml::from_yaml;
-use crate::problem::{Place, Problem, ProblemSeverity, Problems};
+use crate::problem::{Location, Problem, ProblemSeverity, Problems};
 use crate::units::counted;
 use std::collections::BTreeMap;
 
-/// Number of problems that are listed. Further ones are only counted.
+/// Maximum number of problems in a list. Further problems are only counted.
 const PROBLEMS_MAX: usize = 100;
 
 /// Treatment of unknown keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
-    /// They stop the command, as in `feedrate`.
+    /// Unknown keys stop the command, as in `feedrate`.
     Error,
-    /// They are reported and ignored, as in DLIO.
+    /// Unknown keys are reported and ignored, as in DLIO.
     Warning,
 }
 
@@ -43,15 +43,15 @@ pub fn parse(
         if let Err(problem) = apply::apply(&mut written, change) {
             problems.push(problem);
         }
-        // The next override may set a cost of this client.
+        // Expand it now, because the next override may set a cost of this client.
         apply::expand_name(&mut written, "client");
     }
     let mut tree = written.clone();
     apply::rename_aliases(&mut tree, &mut problems);
-    let mut walk = KeyWalk { places: BTreeMap::new(), problems, unknown_keys };
-    walk.section("", &tree);
-    let KeyWalk { places, mut problems, .. } = walk;
-    let mut workload = Workload::read(Given { written, tree, places }, &mut problems);
+    let mut walk = KeyWalk { locations: BTreeMap::new(), problems, unknown_keys };
+    walk.visit_section("", &tree);
+    let KeyWalk { locations, mut problems, .. } = walk;
+    let mut workload = Workload::read(Given { written, tree, locations }, &mut problems);
     fold_deviations(&mut workload, &mut problems);
     let sorted = sort_and_limit(problems);
     if sorted.has_errors() { Err(sorted) } else { Ok((workload, sorted)) }
@@ -61,76 +61,76 @@ pub fn parse(
 fn workload_map(root: Node) -> Result<Node, Problem> {
     let Content::Map(entries) = root.content else { return Ok(root) };
     if !entries.iter().any(|entry| entry.key == "workload") {
-        return Ok(Node { place: root.place, content: Content::Map(entries) });
+        return Ok(Node { location: root.location, content: Content::Map(entries) });
     }
     if let Some(other) = entries.iter().find(|entry| entry.key != "workload") {
         return Err(Problem::error(brief(&other.key), "is given beside `workload`")
-            .at(Some(other.key_place.clone()))
+            .with_location(Some(other.key_location.clone()))
             .hint("move it into `workload`, or remove it"));
     }
     let Some(Entry { value, .. }) = entries.into_iter().next() else {
-        return Ok(Node::empty_map(root.place));
+        return Ok(Node::empty_map(root.location));
     };
     if value.entries().is_none() {
         let message = format!("expected a map of keys, found `{}`", value.brief());
-        return Err(Problem::error("workload", message).at(Some(value.place)));
+        return Err(Problem::error("workload", message).with_location(Some(value.location)));
     }
     Ok(value)
 }
 
 struct KeyWalk {
-    places: BTreeMap<String, Place>,
+    locations: BTreeMap<String, Location>,
     problems: Problems,
     unknown_keys: Strictness,
 }
 
 impl KeyWalk {
-    /// Records the places of keys, and a problem for everything that is not a key.
-    fn section(&mut self, path: &str, node: &Node) {
+    /// Records the locations of keys, and a problem for everything that is not a key.
+    fn visit_section(&mut self, path: &str, node: &Node) {
         for entry in node.entries().unwrap_or_default() {
             let full =
                 if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
             if entry.key.contains('.') {
-                self.dotted(path, entry);
+                self.refuse_dotted_key(path, entry);
             } else if let Some(key) = KEYS.iter().find(|key| key.path == full) {
                 if key.origin == Origin::Ignored {
                     self.problems.push(
                         Problem::warning(&full, "has no effect: DLIO ignores it too")
-                            .at(Some(entry.value.place.clone()))
+                            .with_location(Some(entry.value.location.clone()))
                             .hint(format!("leave it out. {}", key.meaning)),
                     );
                 }
-                self.places.insert(full, entry.value.place.clone());
+                self.locations.insert(full, entry.value.location.clone());
             } else if is_section(&full) {
-                self.places.insert(full.clone(), entry.value.place.clone());
+                self.locations.insert(full.clone(), entry.value.location.clone());
                 if entry.value.entries().is_some() {
-                    self.section(&full, &entry.value);
+                    self.visit_section(&full, &entry.value);
                 } else if !entry.value.is_null() {
-                    self.not_a_section(&full, &entry.value);
+                    self.refuse_scalar_section(&full, &entry.value);
                 }
             } else {
-                self.unknown(&full, &entry.key_place);
+                self.report_unknown_key(&full, &entry.key_location);
             }
         }
     }
 
-    fn not_a_section(&mut self, path: &str, node: &Node) {
+    fn refuse_scalar_section(&mut self, path: &str, node: &Node) {
         let first = KEYS.iter().find(|key| is_below(key.path, path)).map_or("", |key| key.path);
         let message = format!("is a section, found `{}`", node.brief());
-        let problem = Problem::error(path, message).at(Some(node.place.clone()));
+        let problem = Problem::error(path, message).with_location(Some(node.location.clone()));
         self.problems.push(problem.hint(format!("give its keys, as `{first}`")));
     }
 
-    fn dotted(&mut self, path: &str, entry: &Entry) {
+    fn refuse_dotted_key(&mut self, path: &str, entry: &Entry) {
         let inside = if path.is_empty() { "the file" } else { path };
         self.problems.push(
             Problem::error(path, format!("the key `{}` has a dot", brief(&entry.key)))
-                .at(Some(entry.key_place.clone()))
+                .with_location(Some(entry.key_location.clone()))
                 .hint(format!("in {inside}, nest the sections instead; dots are for overrides")),
         );
     }
 
-    fn unknown(&mut self, path: &str, place: &Place) {
+    fn report_unknown_key(&mut self, path: &str, location: &Location) {
         let problem = match self.unknown_keys {
             Strictness::Error => Problem::error("", format!("unknown key `{}`", brief(path))),
             Strictness::Warning => {
@@ -143,7 +143,7 @@ impl KeyWalk {
             (None, Some(similar)) => format!("did you mean `{similar}`?"),
             (None, None) => "`feedrate list keys` shows all keys".to_string(),
         };
-        self.problems.push(problem.at(Some(place.clone())).hint(hint));
+        self.problems.push(problem.with_location(Some(location.clone())).hint(hint));
     }
 }
 
@@ -162,7 +162,7 @@ fn is_below(key: &str, section: &str) -> bool {
     key.strip_prefix(section).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// Adds each separate deviation, such as `computation_time_stdev`, to the time that it belongs to.
+/// Moves each separate standard deviation, such as `computation_time_stdev`, into the specification of its time.
 fn fold_deviations(w: &mut Workload, problems: &mut Problems) {
     let reader_stdev = w.reader_preprocess_time_stdev;
     let train_stdev = w.train_computation_time_stdev;
@@ -172,28 +172,28 @@ fn fold_deviations(w: &mut Workload, problems: &mut Problems) {
         ("train.computation_time_stdev", &mut w.train_computation_time, train_stdev),
         ("evaluation.eval_time_stdev", &mut w.evaluation_eval_time, evaluation_stdev),
     ] {
-        match (time.with_stdev(stdev), w.given.places.get(key)) {
+        match (time.with_stdev(stdev), w.given.locations.get(key)) {
             (Ok(folded), _) => *time = folded,
-            (Err(problem), Some(place)) => problems.push(problem.with_key(key, place)),
+            (Err(problem), Some(location)) => problems.push(problem.with_key(key, location)),
             (Err(_), None) => unreachable!("a default has no deviation: {key}"),
         }
     }
 }
 
-/// Sorts problems by their place in the file, then on the command line, and counts those beyond the limit.
+/// Sorts problems by their location in the file, then on the command line. Problems beyond the limit are only counted.
 fn sort_and_limit(mut problems: Problems) -> Problems {
-    problems.0.sort_by_key(|problem| match &problem.place {
-        Some(Place::File { line, column, .. }) => (*line, *column),
-        Some(Place::Override(_)) | None => (usize::MAX, 0),
+    problems.0.sort_by_key(|problem| match &problem.location {
+        Some(Location::File { line, column, .. }) => (*line, *column),
+        Some(Location::Override(_)) | None => (usize::MAX, 0),
     });
-    let more = problems.0.len().saturating_sub(PROBLEMS_MAX);
-    if more > 0 {
+    let omitted = problems.0.len().saturating_sub(PROBLEMS_MAX);
+    if omitted > 0 {
         let worst =
             if problems.has_errors() { ProblemSeverity::Error } else { ProblemSeverity::Warning };
         problems.0.truncate(PROBLEMS_MAX);
         problems.push(Problem {
             severity: worst,
-            ..Problem::error("", format!("and {}", counted(more as u64, "more problem")))
+            ..Problem::error("", format!("and {}", counted(omitted as u64, "more problem")))
         });
     }
     problems

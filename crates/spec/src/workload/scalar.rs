@@ -29,7 +29,7 @@ pub(super) fn is_null(text: &str) -> bool {
     matches!(text, "" | "~" | "null" | "Null" | "NULL")
 }
 
-/// The value of PyYAML's booleans, in their three spellings of case.
+/// Returns the value of a boolean of PyYAML, which is spelt in lower case, in capitals, or capitalized.
 pub(super) fn boolean(text: &str) -> Option<bool> {
     match text {
         "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Some(true),
@@ -38,10 +38,10 @@ pub(super) fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// The value of a decimal integer with optional underscores, or of a hexadecimal one. A leading zero is refused, since YAML 1.1 reads
-/// octal.
+/// Returns the value of a decimal or hexadecimal integer with optional underscores. Returns `None` for a leading zero, which means octal in
+/// YAML 1.1.
 pub(super) fn integer(text: &str) -> Option<i128> {
-    let (negative, digits) = signed(text);
+    let (negative, digits) = split_sign(text);
     let value = if let Some(hex) = digits.strip_prefix("0x") {
         if hex.starts_with(['+', '-']) {
             return None;
@@ -59,9 +59,10 @@ pub(super) fn integer(text: &str) -> Option<i128> {
     Some(if negative { -value } else { value })
 }
 
-/// The value of `1.5`, `.5`, `1e-3`, `1_000.0`, `.inf`, `nan`, and of integers too large for [`integer`].
+/// Returns the value of a float such as `1.5`, `.5`, `1e-3`, `1_000.0`, `.inf` or `nan`, or of an integer that is too large for
+/// [`integer`].
 pub(super) fn float(text: &str) -> Option<f64> {
-    let (negative, body) = signed(text);
+    let (negative, body) = split_sign(text);
     let value = match body.strip_prefix('.').unwrap_or(body).to_ascii_lowercase().as_str() {
         "inf" => f64::INFINITY,
         "nan" => f64::NAN,
@@ -79,8 +80,8 @@ pub(super) fn float(text: &str) -> Option<f64> {
     Some(if negative { -value } else { value })
 }
 
-/// Whether `text` is negative, and its digits.
-fn signed(text: &str) -> (bool, &str) {
+/// Splits `text` into whether it is negative, and the digits.
+fn split_sign(text: &str) -> (bool, &str) {
     match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),

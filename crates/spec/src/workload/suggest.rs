@@ -1,52 +1,53 @@
-//! Finds known words that are similar to a misspelt one.
+//! Finds known words that are similar to a misspelt word.
 
 /// Maximum length of words that are compared.
 const LENGTH_MAX: usize = 100;
-/// Minimum length of a prefix or part that stands for a word.
+/// Minimum length of a part of a word that is accepted for the whole word.
 const PREFIX_MIN: usize = 3;
 
-/// The candidate that `word` most likely means: the one with the most similar spelling, else the only one that begins with `word`.
+/// Returns the candidate that `word` most likely means: the candidate with the most similar spelling, else the only candidate that begins
+/// with `word`.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.is_empty() || word.len() > LENGTH_MAX {
         return None;
     }
-    let wanted = word.to_ascii_lowercase();
+    let lower_case = word.to_ascii_lowercase();
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let similar = candidates.iter().filter_map(|candidate| {
-        let distance = strsim::osa_distance(&wanted, &candidate.to_ascii_lowercase());
-        let distance_max = (wanted.len().max(candidate.len()) / 4).clamp(1, 6);
+        let distance = strsim::osa_distance(&lower_case, &candidate.to_ascii_lowercase());
+        let distance_max = (lower_case.len().max(candidate.len()) / 4).clamp(1, 6);
         (distance <= distance_max).then_some((distance, *candidate))
     });
     if let Some((_, candidate)) = similar.min_by_key(|(distance, _)| *distance) {
         return Some(candidate);
     }
-    let mut prefixed = candidates.iter().filter(|candidate| candidate.starts_with(&wanted));
-    let first = prefixed.next().copied();
-    if PREFIX_MIN <= wanted.len() && prefixed.next().is_none() { first } else { None }
+    let mut with_prefix = candidates.iter().filter(|candidate| candidate.starts_with(&lower_case));
+    let first = with_prefix.next().copied();
+    if PREFIX_MIN <= lower_case.len() && with_prefix.next().is_none() { first } else { None }
 }
 
-/// The candidates that `word` may mean: those that begin with it, else the one with the most similar spelling, else those that
-/// contain it.
+/// Returns the candidates that `word` may mean: all that begin with `word`, else the candidate with the most similar spelling, else all
+/// that contain `word`.
 pub fn similar_names<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Vec<&'a str> {
     let candidates: Vec<&str> = candidates.into_iter().collect();
-    let wanted = word.to_ascii_lowercase();
-    // Too many candidates begin with shorter words, or contain them.
+    let lower_case = word.to_ascii_lowercase();
+    // Shorter words occur in too many candidates.
     let mut containing = candidates.clone();
     containing.retain(|candidate| {
-        PREFIX_MIN <= wanted.len() && candidate.to_ascii_lowercase().contains(&wanted)
+        PREFIX_MIN <= lower_case.len() && candidate.to_ascii_lowercase().contains(&lower_case)
     });
-    let mut prefixed = containing.clone();
-    prefixed.retain(|candidate| candidate.to_ascii_lowercase().starts_with(&wanted));
-    if !prefixed.is_empty() {
-        return prefixed;
+    let mut with_prefix = containing.clone();
+    with_prefix.retain(|candidate| candidate.to_ascii_lowercase().starts_with(&lower_case));
+    if !with_prefix.is_empty() {
+        return with_prefix;
     }
     nearest(word, candidates).map_or(containing, |candidate| vec![candidate])
 }
 
-/// The dotted key that `path` most likely means: the right last word in a wrong section, else a similar spelling.
+/// Returns the dotted key that `path` most likely means: the only key with the same last word, else a key with a similar spelling.
 pub(super) fn nearest_key<'a>(path: &str, keys: &[&'a str]) -> Option<&'a str> {
     if path.len() > LENGTH_MAX {
         return None;
@@ -64,7 +65,7 @@ pub(super) fn nearest_key<'a>(path: &str, keys: &[&'a str]) -> Option<&'a str> {
     })
 }
 
-/// The last word of a dotted key.
+/// Returns the last word of a dotted key.
 pub(super) fn last_word(path: &str) -> &str {
     path.rsplit('.').next().unwrap_or(path)
 }

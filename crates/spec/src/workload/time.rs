@@ -1,14 +1,14 @@
 //! Times as DLIO configures them (`utility.py:sleep`): a number of seconds, or a distribution.
 
 use super::tree::{Content, Entry, Node};
-use super::value::{ValueKind, number, wrong};
+use super::value::{ValueKind, number, wrong_kind};
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
 
-/// A time in seconds, constant or drawn from a distribution. As in DLIO, negative draws lose their sign.
+/// A time in seconds, constant or drawn from a distribution. As in DLIO, the absolute value of a draw is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[expect(missing_docs, reason = "numpy's parameter names, all in seconds but `shape` and `lam`")]
+#[expect(missing_docs, reason = "numpy's parameter names; in seconds, except `shape` and `lam`")]
 pub enum TimeSpec {
     /// No wait.
     #[default]
@@ -38,7 +38,7 @@ pub enum TimeSpec {
 }
 
 impl TimeSpec {
-    /// The expected time in seconds: the mean of the absolute value of a draw.
+    /// Returns the expected time in seconds: the mean of the absolute value of a draw.
     pub fn mean_s(&self) -> f64 {
         match *self {
             TimeSpec::None => 0.0,
@@ -55,7 +55,7 @@ impl TimeSpec {
     }
 }
 
-/// The mean of the folded normal distribution |N(`mean`, `stdev`²)| (Leone, Nelson, Nottingham 1961).
+/// Returns the mean of the folded normal distribution |N(`mean`, `stdev`²)| (Leone, Nelson, Nottingham 1961).
 fn mean_of_folded_normal(mean: f64, stdev: f64) -> f64 {
     if stdev == 0.0 {
         return mean;
@@ -65,7 +65,7 @@ fn mean_of_folded_normal(mean: f64, stdev: f64) -> f64 {
     stdev * (2.0 / std::f64::consts::PI).sqrt() * tail + mean * erf(z / 2.0_f64.sqrt())
 }
 
-/// The error function for `x` ≥ 0, with an error of at most 1.5e-7 (Abramowitz and Stegun 7.1.26).
+/// Returns the error function for `x` ≥ 0, with an error of at most 1.5e-7 (Abramowitz and Stegun 7.1.26).
 fn erf(x: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.327_591_1 * x);
     let poly = [1.061_405_429, -1.453_152_027, 1.421_413_741, -0.284_496_736, 0.254_829_592]
@@ -74,7 +74,7 @@ fn erf(x: f64) -> f64 {
     1.0 - poly * t * (-x * x).exp()
 }
 
-/// The kind of value of keys that are times: a number, or a distribution.
+/// The value of keys that are times: a number or a distribution.
 #[derive(Debug)]
 pub(super) struct Time;
 
@@ -90,13 +90,15 @@ impl ValueKind for Time {
             }
             Content::Map(entries) if entries.is_empty() => Ok(TimeSpec::None),
             Content::Map(entries) => distribution(node, entries),
-            Content::List(_) => Err(with_example(node, wrong(node, "seconds, or a distribution"))),
+            Content::List(_) => {
+                Err(with_example(node, wrong_kind(node, "seconds, or a distribution")))
+            }
         }
     }
 }
 
 impl TimeSpec {
-    /// Adds a deviation that was configured by a separate key, such as `train.computation_time_stdev`.
+    /// Adds a standard deviation that is configured by a separate key, such as `train.computation_time_stdev`.
     pub(super) fn with_stdev(self, stdev: f64) -> Result<Self, Problem> {
         match self {
             _ if stdev == 0.0 => Ok(self),
@@ -116,10 +118,10 @@ impl TimeSpec {
     }
 }
 
-/// Name of a distribution, numpy's names of its parameters, and a function from their values to the time.
+/// Name of a distribution, numpy's names of its parameters, and a function that makes the time from their values.
 type Distribution = (&'static str, &'static [&'static str], fn(f64, f64) -> TimeSpec);
 
-const TYPES: &[Distribution] = &[
+const DISTRIBUTIONS: &[Distribution] = &[
     ("normal", &["mean", "stdev"], |mean, stdev| TimeSpec::Normal { mean, stdev }),
     ("uniform", &["min", "max"], |min, max| TimeSpec::Uniform { min, max }),
     ("gamma", &["shape", "scale"], |shape, scale| TimeSpec::Gamma { shape, scale }),
@@ -133,7 +135,7 @@ fn constant(mean: f64) -> TimeSpec {
 
 fn distribution(node: &Node, entries: &[Entry]) -> Result<TimeSpec, Problem> {
     let Some(kind) = node.get("type") else {
-        known_fields(entries, &["mean", "stdev"], "a time without `type`")?;
+        check_fields(entries, &["mean", "stdev"], "a time without `type`")?;
         let mean = field(node, "mean", "a time without `type`")?;
         let stdev = node.get("stdev").map_or(Ok(0.0), |stdev| parameter("stdev", stdev))?;
         return Ok(if stdev > 0.0 { TimeSpec::Normal { mean, stdev } } else { constant(mean) });
@@ -142,15 +144,15 @@ fn distribution(node: &Node, entries: &[Entry]) -> Result<TimeSpec, Problem> {
         Content::Scalar { text, .. } => text.as_str(),
         Content::List(_) | Content::Map(_) => "",
     };
-    let Some((name, fields, make)) = TYPES.iter().find(|(known, ..)| *known == name) else {
-        let names: Vec<&str> = TYPES.iter().map(|(name, ..)| *name).collect();
+    let Some((name, fields, make)) = DISTRIBUTIONS.iter().find(|(known, ..)| *known == name) else {
+        let names: Vec<&str> = DISTRIBUTIONS.iter().map(|(name, ..)| *name).collect();
         let message = format!("expected one of `{}`, found `{}`", names.join("`, `"), kind.brief());
-        return Err(Problem::new(message).inside("type", kind).did_you_mean(name, names));
+        return Err(Problem::new(message).in_field("type", kind).did_you_mean(name, names));
     };
     let subject = format!("`type: {name}`");
     let mut allowed = vec!["type"];
     allowed.extend(*fields);
-    known_fields(entries, &allowed, &subject)?;
+    check_fields(entries, &allowed, &subject)?;
     let first = field(node, fields[0], &subject)?;
     let second = fields.get(1).map_or(Ok(0.0), |second| field(node, second, &subject))?;
     match make(first, second) {
@@ -170,17 +172,17 @@ fn field(node: &Node, name: &str, subject: &str) -> Result<f64, Problem> {
 }
 
 fn parameter(name: &str, value: &Node) -> Result<f64, Problem> {
-    number(value).map_err(|problem| problem.inside(name, value))
+    number(value).map_err(|problem| problem.in_field(name, value))
 }
 
-fn known_fields(entries: &[Entry], known: &[&str], subject: &str) -> Result<(), Problem> {
+fn check_fields(entries: &[Entry], known: &[&str], subject: &str) -> Result<(), Problem> {
     let Some(unknown) = entries.iter().find(|entry| !known.contains(&entry.key.as_str())) else {
         return Ok(());
     };
     let problem = Problem::new(format!("{subject} has no `{}`", unknown.key))
         .hint(format!("it has `{}`", known.join("`, `")))
         .did_you_mean(&unknown.key, known.iter().copied());
-    Err(problem.at(Some(unknown.key_place.clone())))
+    Err(problem.with_location(Some(unknown.key_location.clone())))
 }
 
 fn with_example(node: &Node, problem: Problem) -> Problem {

@@ -1,15 +1,15 @@
-//! The tree of a workload as written: scalars, lists and maps, each with its place. It knows no keys.
+//! The tree of a workload as written: scalars, lists and maps, each with its location. It is independent of the table of keys.
 
-use crate::problem::Place;
+use crate::problem::Location;
 
 /// Maximum depth of a tree.
 pub(super) const DEPTH_MAX: usize = 32;
 
-/// A value and its place.
+/// A value and its location.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// The place of the value.
-    pub place: Place,
+    /// The location of the value.
+    pub location: Location,
     /// The value's content.
     pub content: Content,
 }
@@ -21,7 +21,7 @@ pub enum Content {
     Scalar {
         /// The text.
         text: String,
-        /// Whether it is text even if it looks like a number.
+        /// Whether the scalar is text even if it looks like a number.
         quoted: bool,
     },
     /// Items in order.
@@ -35,24 +35,24 @@ pub enum Content {
 pub struct Entry {
     /// The key.
     pub key: String,
-    /// The place of the key.
-    pub key_place: Place,
+    /// The location of the key.
+    pub key_location: Location,
     /// The value.
     pub value: Node,
 }
 
 impl Node {
     /// Builds a scalar.
-    pub(super) fn scalar(text: impl Into<String>, quoted: bool, place: Place) -> Self {
-        Node { place, content: Content::Scalar { text: text.into(), quoted } }
+    pub(super) fn scalar(text: impl Into<String>, quoted: bool, location: Location) -> Self {
+        Node { location, content: Content::Scalar { text: text.into(), quoted } }
     }
 
     /// Builds an empty map.
-    pub(super) fn empty_map(place: Place) -> Self {
-        Node { place, content: Content::Map(Vec::new()) }
+    pub(super) fn empty_map(location: Location) -> Self {
+        Node { location, content: Content::Map(Vec::new()) }
     }
 
-    /// Size of the tree, this node included, counted against a limit.
+    /// Returns the size of the tree including this node. It is compared with a limit.
     pub(super) fn weight(&self) -> usize {
         match &self.content {
             Content::Scalar { text, .. } => text_weight(text),
@@ -63,7 +63,7 @@ impl Node {
         }
     }
 
-    /// Number of nested lists and maps, this one included.
+    /// Depth of nested lists and maps, including this node.
     pub(super) fn depth(&self) -> usize {
         match &self.content {
             Content::Scalar { .. } => 0,
@@ -74,17 +74,17 @@ impl Node {
         }
     }
 
-    /// The value of `key`; `None` if the node is not a map or lacks the key.
+    /// Returns the value of `key`; `None` if the node is not a map or lacks the key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         Some(&self.entries()?.iter().find(|entry| entry.key == key)?.value)
     }
 
-    /// The value at a dotted path.
-    pub fn at(&self, path: &str) -> Option<&Node> {
+    /// Returns the value at a dotted path.
+    pub fn node_at(&self, path: &str) -> Option<&Node> {
         path.split('.').try_fold(self, |node, key| node.get(key))
     }
 
-    /// The entries of a map.
+    /// Returns the entries of a map.
     pub fn entries(&self) -> Option<&[Entry]> {
         match &self.content {
             Content::Map(entries) => Some(entries),
@@ -92,21 +92,21 @@ impl Node {
         }
     }
 
-    /// The value of `key`, added as null if it is missing. A node that is not a map becomes one.
-    pub(super) fn entry(&mut self, key: &str, place: &Place) -> &mut Node {
+    /// Returns the value of `key`. Adds null if the key is missing. A node that is not a map becomes a map.
+    pub(super) fn entry(&mut self, key: &str, location: &Location) -> &mut Node {
         if !matches!(self.content, Content::Map(_)) {
-            *self = Node::empty_map(place.clone());
+            *self = Node::empty_map(location.clone());
         }
-        let Content::Map(entries) = &mut self.content else { unreachable!("made a map above") };
-        let at = entries.iter().position(|entry| entry.key == key).unwrap_or_else(|| {
+        let Content::Map(entries) = &mut self.content else { unreachable!("the node is a map") };
+        let index = entries.iter().position(|entry| entry.key == key).unwrap_or_else(|| {
             entries.push(Entry {
                 key: key.to_string(),
-                key_place: place.clone(),
-                value: Node::scalar("null", false, place.clone()),
+                key_location: location.clone(),
+                value: Node::scalar("null", false, location.clone()),
             });
             entries.len() - 1
         });
-        &mut entries[at].value
+        &mut entries[index].value
     }
 
     /// Removes and returns the value at a dotted path.
@@ -114,32 +114,33 @@ impl Node {
         let Content::Map(entries) = &mut self.content else { return None };
         let (key, rest) =
             path.split_once('.').map_or((path, None), |(key, rest)| (key, Some(rest)));
-        let at = entries.iter().position(|entry| entry.key == key)?;
+        let index = entries.iter().position(|entry| entry.key == key)?;
         match rest {
-            Some(rest) => entries[at].value.remove(rest),
-            None => Some(entries.remove(at).value),
+            Some(rest) => entries[index].value.remove(rest),
+            None => Some(entries.remove(index).value),
         }
     }
 
     /// Sets the value at a dotted path. A map is merged into an existing map; anything else replaces the old value.
     pub(super) fn set(&mut self, path: &str, value: Node) {
-        let place = value.place.clone();
-        path.split('.').fold(self, |node, key| node.entry(key, &place)).merge(value);
+        let location = value.location.clone();
+        path.split('.').fold(self, |node, key| node.entry(key, &location)).merge(value);
     }
 
+    /// Merges the entries of two maps; any other content is replaced.
     fn merge(&mut self, other: Node) {
         match (&self.content, other.content) {
             (Content::Map(_), Content::Map(entries)) => {
                 for Entry { key, value, .. } in entries {
-                    let place = value.place.clone();
-                    self.entry(&key, &place).merge(value);
+                    let location = value.location.clone();
+                    self.entry(&key, &location).merge(value);
                 }
             }
-            (_, content) => *self = Node { place: other.place, content },
+            (_, content) => *self = Node { location: other.location, content },
         }
     }
 
-    /// Whether two nodes have the same content; places and quotes are ignored.
+    /// Whether two nodes have the same content. Locations and quotes are ignored.
     pub(super) fn has_same_content(&self, other: &Node) -> bool {
         match (&self.content, &other.content) {
             (Content::Scalar { text: a, .. }, Content::Scalar { text: b, .. }) => a == b,
@@ -168,22 +169,23 @@ impl Node {
         matches!(&self.content, Content::Scalar { text, quoted: false } if super::scalar::is_null(text))
     }
 
-    /// The content on one line for messages, shortened.
+    /// Formats the content for messages, shortened to one line.
     pub(super) fn brief(&self) -> String {
-        brief(&self.line())
+        brief(&self.one_line())
     }
 
-    fn line(&self) -> String {
+    fn one_line(&self) -> String {
         match &self.content {
             Content::Scalar { text, quoted: false } if text.is_empty() => "null".into(),
             Content::Scalar { text, .. } => text.clone(),
             Content::List(items) => {
-                let items: Vec<String> = items.iter().map(Node::line).collect();
+                let items: Vec<String> = items.iter().map(Node::one_line).collect();
                 format!("[{}]", items.join(", "))
             }
             Content::Map(entries) => {
-                let entries =
-                    entries.iter().map(|entry| format!("{}: {}", entry.key, entry.value.line()));
+                let entries = entries
+                    .iter()
+                    .map(|entry| format!("{}: {}", entry.key, entry.value.one_line()));
                 format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
             }
         }
@@ -193,8 +195,8 @@ impl Node {
 /// Shortens a text to one line for messages.
 pub(super) fn brief(text: &str) -> String {
     let short = text.chars().take(BRIEF_MAX).map(|c| if c.is_control() { ' ' } else { c });
-    let more = if text.chars().nth(BRIEF_MAX).is_some() { "…" } else { "" };
-    short.chain(more.chars()).collect()
+    let ellipsis = if text.chars().nth(BRIEF_MAX).is_some() { "…" } else { "" };
+    short.chain(ellipsis.chars()).collect()
 }
 
 /// Weight of a text: one, and one more for each 32 bytes.

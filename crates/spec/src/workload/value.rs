@@ -1,4 +1,4 @@
-//! The kinds of values that keys take: parsing, and messages about invalid values. No key is named here.
+//! The kinds of values that keys can have: parsing, and messages about invalid values. This module names no keys.
 
 use super::scalar::{self, Plain};
 use super::suggest::nearest;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::RangeBounds;
 
 impl Problem {
-    /// Adds a hint with the most similar of `known`, if there is one.
+    /// Adds a hint with the word of `known` that is most similar to `word`, if there is a similar word.
     pub(super) fn did_you_mean<'a>(
         self,
         word: &str,
@@ -23,10 +23,10 @@ impl Problem {
         }
     }
 
-    /// Prefixes the message with the field `name` of a compound value, and sets the place to the place of the field.
-    pub(super) fn inside(self, name: &str, node: &Node) -> Self {
+    /// Prefixes the message with the field `name` of a compound value, and sets the location to the location of the field.
+    pub(super) fn in_field(self, name: &str, node: &Node) -> Self {
         let message = format!("{name}: {}", self.message);
-        Problem { message, ..self.at(Some(node.place.clone())) }
+        Problem { message, ..self.with_location(Some(node.location.clone())) }
     }
 }
 
@@ -44,7 +44,7 @@ pub(super) trait ValueKind {
 names! {
     /// The framework that is emulated.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    #[expect(missing_docs, reason = "the names are those of the frameworks")]
+    #[expect(missing_docs, reason = "the names are well-known frameworks")]
     pub enum Framework {
         #[default]
         Tensorflow = "tensorflow",
@@ -74,11 +74,11 @@ pub enum Shuffle {
     Off,
     /// Shuffled by `train.seed`.
     Seed,
-    /// Shuffled by a seed that is drawn for the run and kept in its plan.
+    /// Shuffled by a random seed. The plan of the run contains the seed.
     Random,
 }
 
-/// The text of a scalar and its resolved value. Quoted scalars resolve to text.
+/// Returns the text of a scalar and its resolved value. Quoted scalars resolve to text.
 pub(super) fn scalar_value<'a>(
     node: &'a Node,
     expected: &str,
@@ -86,12 +86,12 @@ pub(super) fn scalar_value<'a>(
     match &node.content {
         Content::Scalar { text, quoted: true } => Ok((text, Plain::Text)),
         Content::Scalar { text, quoted: false } => Ok((text, scalar::resolve(text))),
-        Content::List(_) | Content::Map(_) => Err(wrong(node, expected)),
+        Content::List(_) | Content::Map(_) => Err(wrong_kind(node, expected)),
     }
 }
 
-/// A problem about a value of a wrong kind, where `expected` describes the right one.
-pub(super) fn wrong(node: &Node, expected: &str) -> Problem {
+/// Creates the problem of a value that is not of the kind that `expected` describes.
+pub(super) fn wrong_kind(node: &Node, expected: &str) -> Problem {
     let problem = Problem::new(format!("expected {expected}, found `{}`", node.brief()));
     match &node.content {
         Content::Scalar { text, quoted: true }
@@ -113,7 +113,7 @@ pub(super) fn number(node: &Node) -> Result<f64, Problem> {
     let value = match scalar_value(node, "a number")?.1 {
         Plain::Int(int) => int as f64,
         Plain::Float(float) => float,
-        Plain::Null | Plain::Bool(_) | Plain::Text => return Err(wrong(node, "a number")),
+        Plain::Null | Plain::Bool(_) | Plain::Text => return Err(wrong_kind(node, "a number")),
     };
     if !value.is_finite() {
         return Err(Problem::new(format!("`{}` is not a finite number", node.brief())));
@@ -131,11 +131,13 @@ fn integer(node: &Node) -> Result<i128, Problem> {
     match scalar_value(node, EXPECTED)?.1 {
         Plain::Int(int) => Ok(int),
         Plain::Float(float) if float.fract() == 0.0 && float.abs() < 1e18 => Ok(float as i128),
-        Plain::Float(_) | Plain::Null | Plain::Bool(_) | Plain::Text => Err(wrong(node, EXPECTED)),
+        Plain::Float(_) | Plain::Null | Plain::Bool(_) | Plain::Text => {
+            Err(wrong_kind(node, EXPECTED))
+        }
     }
 }
 
-fn in_range<T: TryFrom<i128>>(node: &Node, value: i128) -> Result<T, Problem> {
+fn convert<T: TryFrom<i128>>(node: &Node, value: i128) -> Result<T, Problem> {
     T::try_from(value).map_err(|_| {
         if value < 0 {
             Problem::new(format!("`{}` is negative", node.brief()))
@@ -146,23 +148,23 @@ fn in_range<T: TryFrom<i128>>(node: &Node, value: i128) -> Result<T, Problem> {
     })
 }
 
-fn within<T: TryFrom<i128> + PartialOrd>(
+fn integer_in_range<T: TryFrom<i128> + PartialOrd>(
     node: &Node,
     range: impl RangeBounds<T>,
     expected: &str,
 ) -> Result<T, Problem> {
     let value = T::try_from(integer(node)?).ok().filter(|value| range.contains(value));
-    value.ok_or_else(|| outside(node, expected))
+    value.ok_or_else(|| out_of_range(node, expected))
 }
 
-fn outside(node: &Node, expected: &str) -> Problem {
+fn out_of_range(node: &Node, expected: &str) -> Problem {
     Problem::new(format!("expected a {expected}, found `{}`", node.brief()))
 }
 
-fn items<'a>(node: &'a Node, expected: &str) -> Result<&'a [Node], Problem> {
+fn list_items<'a>(node: &'a Node, expected: &str) -> Result<&'a [Node], Problem> {
     match &node.content {
-        Content::List(items) => Ok(items),
-        Content::Scalar { .. } | Content::Map(_) => Err(wrong(node, expected)),
+        Content::List(list_items) => Ok(list_items),
+        Content::Scalar { .. } | Content::Map(_) => Err(wrong_kind(node, expected)),
     }
 }
 
@@ -185,8 +187,8 @@ macro_rules! kinds {
 
 kinds! {
     Flag: "boolean" => bool, |node| flag(node);
-    Count: "whole number" => u64, |node| in_range(node, integer(node)?);
-    Count32: "whole number" => u32, |node| in_range(node, integer(node)?);
+    Count: "whole number" => u64, |node| convert(node, integer(node)?);
+    Count32: "whole number" => u32, |node| convert(node, integer(node)?);
     OptionalCount: "whole number or -1" => Option<u64>, |node| unless_minus_one::<Count>(node);
     OptionalPositive: "whole number from 1, or -1" => Option<u64>, |node| unless_minus_one::<Positive>(node).map_err(|problem| hint_kind(problem, Self::NAME));
     OptionalPositive32: "whole number from 1, or null" => Option<u32>, |node| optional::<Positive32>(node).map_err(|problem| hint_kind(problem, Self::NAME));
@@ -201,7 +203,7 @@ kinds! {
     NumberOrNull: "number or null" => Option<f64>, |node| optional::<Number>(node);
     Wait: "number from 0 to 3600" => f64, |node| match number(node)? {
         value if value <= 3600.0 => Ok(value),
-        _ => Err(outside(node, Self::NAME)),
+        _ => Err(out_of_range(node, Self::NAME)),
     };
     Share: "number from 0 to 1" => f64, |node| match number(node)? {
         value if value <= 1.0 => Ok(value),
@@ -216,12 +218,12 @@ kinds! {
     Text: "text" => String, |node| text(node);
     OptionalText: "text or null" => Option<String>, |node| optional::<Text>(node);
     Texts: "list of texts" => Vec<String>, |node| match &node.content {
-        Content::List(items) => items.iter().map(|item| text(item).map_err(|problem| problem.at(Some(item.place.clone())))).collect(),
+        Content::List(list_items) => list_items.iter().map(|item| text(item).map_err(|problem| problem.with_location(Some(item.location.clone())))).collect(),
         Content::Scalar { .. } | Content::Map(_) => text(node).map(|value| vec![value]),
     };
-    Counts: "list of whole numbers" => Vec<u64>, |node| items(node, "a list of whole numbers, such as `[64, 64]`")?
+    Counts: "list of whole numbers" => Vec<u64>, |node| list_items(node, "a list of whole numbers, such as `[64, 64]`")?
         .iter()
-        .map(|item| integer(item).and_then(|value| in_range(item, value)).map_err(|problem| problem.at(Some(item.place.clone()))))
+        .map(|item| integer(item).and_then(|value| convert(item, value)).map_err(|problem| problem.with_location(Some(item.location.clone()))))
         .collect();
     Options: "map" => Vec<(String, String)>, |node| options(node);
     Factors: "map of numbers" => Vec<(u32, f64)>, |node| factors(node);
@@ -230,19 +232,19 @@ kinds! {
         Ok(choice(node, &["on_demand", "memory"])? != "on_demand")
     };
     Datatype: "int8 | uint8 | fp16 | bf16 | fp32 | fp64" => StateType, |node| {
-        Ok(StateType::named(&choice(node, &StateType::ALL.map(StateType::name))?).unwrap_or(StateType::Fp16))
+        Ok(StateType::from_name(&choice(node, &StateType::ALL.map(StateType::name))?).unwrap_or(StateType::Fp16))
     };
     CompressionKind: "none | gzip | lzf | bz2 | zip | xz" => Compression, |node| {
-        Ok(Compression::named(&choice(node, &Compression::ALL.map(Compression::name))?).unwrap_or_default())
+        Ok(Compression::from_name(&choice(node, &Compression::ALL.map(Compression::name))?).unwrap_or_default())
     };
     FrameworkName: "tensorflow | pytorch" => Framework, |node| {
-        Ok(Framework::named(&choice(node, &Framework::ALL.map(Framework::name))?).unwrap_or_default())
+        Ok(Framework::from_name(&choice(node, &Framework::ALL.map(Framework::name))?).unwrap_or_default())
     };
     InterfaceName: "posix | stdio" => WriteInterface, |node| {
-        Ok(WriteInterface::named(&choice(node, &WriteInterface::ALL.map(WriteInterface::name))?).unwrap_or_default())
+        Ok(WriteInterface::from_name(&choice(node, &WriteInterface::ALL.map(WriteInterface::name))?).unwrap_or_default())
     };
     ElementKind: "numpy type" => Element, |node| element(node);
-    // `null` is the name of a format here, not a missing value.
+    // Here `null` is the name of a format, not a missing value.
     FormatName: "text" => String, |node| match &node.content {
         Content::Scalar { text, .. } if text == "null" => Ok("null".into()),
         _ => text(node),
@@ -257,7 +259,7 @@ kinds! {
 /// Defines kinds of whole numbers, each as `Name: "name on reference pages" => type, range;`.
 macro_rules! ranges {
     ($($kind:ident: $name:literal => $value:ty, $range:expr;)*) => {
-        kinds! {$($kind: $name => $value, |node| within(node, $range, $name);)*}
+        kinds! {$($kind: $name => $value, |node| integer_in_range(node, $range, $name);)*}
     };
 }
 
@@ -305,7 +307,7 @@ fn unless_minus_one<K: ValueKind>(node: &Node) -> Result<Option<K::Value>, Probl
     if node.is_null() || integer(node)? == -1 { Ok(None) } else { K::parse(node).map(Some) }
 }
 
-/// Adds a hint with all values of the kind, since the message names only its numbers.
+/// Adds a hint with all values of the kind. The message itself mentions only numbers.
 fn hint_kind(problem: Problem, expected: &str) -> Problem {
     problem.hint(format!("give a {expected}"))
 }
@@ -313,15 +315,17 @@ fn hint_kind(problem: Problem, expected: &str) -> Problem {
 fn flag(node: &Node) -> Result<bool, Problem> {
     const EXPECTED: &str = "`true` or `false`";
     match &node.content {
-        Content::Scalar { text, .. } => scalar::boolean(text).ok_or_else(|| wrong(node, EXPECTED)),
-        Content::List(_) | Content::Map(_) => Err(wrong(node, EXPECTED)),
+        Content::Scalar { text, .. } => {
+            scalar::boolean(text).ok_or_else(|| wrong_kind(node, EXPECTED))
+        }
+        Content::List(_) | Content::Map(_) => Err(wrong_kind(node, EXPECTED)),
     }
 }
 
 fn text(node: &Node) -> Result<String, Problem> {
     let (text, plain) = scalar_value(node, "text")?;
     if plain == Plain::Null {
-        return Err(wrong(node, "text"));
+        return Err(wrong_kind(node, "text"));
     }
     if text.contains("${") {
         return Err(Problem::new(format!("interpolation is not supported: `{}`", node.brief()))
@@ -339,7 +343,7 @@ fn choice(node: &Node, choices: &[&'static str]) -> Result<String, Problem> {
     if choices.contains(&text) {
         return Ok(text.to_string());
     }
-    Err(wrong(node, &expected).did_you_mean(text, choices.iter().copied()))
+    Err(wrong_kind(node, &expected).did_you_mean(text, choices.iter().copied()))
 }
 
 fn bytes(node: &Node) -> Result<f64, Problem> {
@@ -347,7 +351,7 @@ fn bytes(node: &Node) -> Result<f64, Problem> {
     match (plain, units::parse_bytes(text)) {
         (Plain::Text, Some(bytes)) if text.ends_with('B') => Ok(bytes),
         (Plain::Text | Plain::Null | Plain::Bool(_), _) => {
-            Err(wrong(node, "bytes, such as `1048576` or `1MiB`"))
+            Err(wrong_kind(node, "bytes, such as `1048576` or `1MiB`"))
         }
         (Plain::Int(_) | Plain::Float(_), _) => number(node),
     }
@@ -355,7 +359,7 @@ fn bytes(node: &Node) -> Result<f64, Problem> {
 
 fn whole_bytes(node: &Node) -> Result<u64, Problem> {
     if let Ok((_, Plain::Int(_))) = scalar_value(node, "bytes") {
-        return in_range(node, integer(node)?);
+        return convert(node, integer(node)?);
     }
     let bytes = bytes(node)?;
     if bytes.fract() != 0.0 || bytes > 1e18 {
@@ -369,7 +373,7 @@ fn rate(node: &Node) -> Result<f64, Problem> {
     let rate = match (plain, units::parse_bytes_per_second(text)) {
         (Plain::Text, Some(rate)) if text.contains('B') => rate,
         (Plain::Text | Plain::Null | Plain::Bool(_), _) => {
-            return Err(wrong(node, "bytes per second, such as `400e6` or `400MB/s`"));
+            return Err(wrong_kind(node, "bytes per second, such as `400e6` or `400MB/s`"));
         }
         (Plain::Int(_) | Plain::Float(_), _) => number(node)?,
     };
@@ -385,12 +389,12 @@ fn options(node: &Node) -> Result<Vec<(String, String)>, Problem> {
         Content::Map(entries) => entries
             .iter()
             .map(|Entry { key, value, .. }| {
-                let text = text(value).map_err(|problem| problem.inside(key, value))?;
+                let text = text(value).map_err(|problem| problem.in_field(key, value))?;
                 Ok((key.clone(), text))
             })
             .collect(),
         Content::Scalar { .. } if node.is_null() => Ok(Vec::new()),
-        Content::Scalar { .. } | Content::List(_) => Err(wrong(node, "a map")),
+        Content::Scalar { .. } | Content::List(_) => Err(wrong_kind(node, "a map")),
     }
 }
 
@@ -401,7 +405,7 @@ fn factors(node: &Node) -> Result<Vec<(u32, f64)>, Problem> {
         Content::Map(entries) => entries.as_slice(),
         Content::Scalar { .. } if node.is_null() => &[],
         Content::Scalar { .. } | Content::List(_) => {
-            return Err(wrong(node, "a map").hint(HINT));
+            return Err(wrong_kind(node, "a map").hint(HINT));
         }
     };
     let factor = |entry: &Entry| {
@@ -409,12 +413,12 @@ fn factors(node: &Node) -> Result<Vec<(u32, f64)>, Problem> {
         let factor = number(&entry.value)?;
         match accelerator {
             Ok(accelerator) if factor > 0.0 => Ok((accelerator, factor)),
-            _ => Err(wrong(&entry.value, "a factor of an accelerator").hint(HINT)),
+            _ => Err(wrong_kind(&entry.value, "a factor of an accelerator").hint(HINT)),
         }
     };
     entries
         .iter()
-        .map(|entry| factor(entry).map_err(|problem| problem.inside(&entry.key, &entry.value)))
+        .map(|entry| factor(entry).map_err(|problem| problem.in_field(&entry.key, &entry.value)))
         .collect()
 }
 
@@ -424,7 +428,7 @@ fn shuffle(node: &Node) -> Result<Shuffle, Problem> {
         match scalar::boolean(text) {
             Some(false) => return Ok(Shuffle::Off),
             Some(true) => {
-                return Err(wrong(node, "one of `off`, `seed`, `random`")
+                return Err(wrong_kind(node, "one of `off`, `seed`, `random`")
                     .hint("write `seed` to shuffle by `train.seed`"));
             }
             None => {}
@@ -445,7 +449,7 @@ fn element(node: &Node) -> Result<Element, Problem> {
     found.ok_or_else(|| {
         let names = Element::ALL.map(Element::name);
         let problem =
-            wrong(node, "a numpy type").hint(format!("available types: {}", names.join(", ")));
+            wrong_kind(node, "a numpy type").hint(format!("available types: {}", names.join(", ")));
         problem.did_you_mean(text, names)
     })
 }

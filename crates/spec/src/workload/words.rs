@@ -21,14 +21,14 @@ const FOREIGN_KEYS: &[(&[&str], &str)] = &[
 /// Names of the number of reading threads in other programs.
 const WORKERS: &[&str] = &["num_workers", "workers"];
 
-/// The hint for a key of another program.
+/// Returns the hint for a key of another program.
 pub(super) fn hint_for_foreign_key(path: &str) -> Option<&'static str> {
     let word = last_word(path);
     FOREIGN_KEYS.iter().find(|(words, _)| words.contains(&word)).map(|(_, hint)| *hint)
 }
 
-/// Completes an override whose key is only a last word, or PyTorch's name. Returns the override and its key; `None` if nothing is to
-/// be completed.
+/// Completes an override if its key is only the last word of a key, or a name from PyTorch. Returns the override and its key; `None` if
+/// the key is complete or unknown.
 pub fn with_full_key(text: &str) -> Option<(String, &'static str)> {
     let rest = text.trim_start_matches(['+', '~']);
     if !text.contains('=') && !text.starts_with('~') {
@@ -41,7 +41,7 @@ pub fn with_full_key(text: &str) -> Option<(String, &'static str)> {
     Some((format!("{action}{key}{value}"), key))
 }
 
-/// The key with this last word, or with this name in PyTorch; `None` if there are several, and for complete keys.
+/// Returns the only key with this last word, or with this name in PyTorch; `None` if the word is a complete key or ambiguous.
 fn key_for_word(word: &str) -> Option<&'static str> {
     let (section, last) = word.rsplit_once('.').unwrap_or(("", word));
     if WORKERS.contains(&last) && ["", "loader", "reader", "data_reader"].contains(&section) {
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_may_be_called_by_its_last_word() {
+    fn the_last_word_of_a_key_is_enough() {
         for (word, expected) in [
             ("read_threads", Some("reader.read_threads")),
             ("num_workers", Some("reader.read_threads")),
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn overrides_keep_all_but_the_key() {
+    fn completion_changes_only_the_key_of_an_override() {
         for (text, expected) in [
             ("++workload.num_workers=4", "++reader.read_threads=4"),
             ("read_threads=1,2", "reader.read_threads=1,2"),
@@ -96,10 +96,10 @@ mod tests {
     }
 
     #[test]
-    fn hints_for_foreign_keys_name_our_keys() {
+    fn hints_for_foreign_keys_suggest_existing_keys() {
         for (words, hint) in FOREIGN_KEYS {
-            let named = hint.split('`').nth(1).unwrap();
-            assert!(KEYS.iter().any(|key| key.path == named), "{hint}");
+            let suggested_key = hint.split('`').nth(1).unwrap();
+            assert!(KEYS.iter().any(|key| key.path == suggested_key), "{hint}");
             for word in *words {
                 assert!(KEYS.iter().all(|key| last_word(key.path) != *word), "{word}");
             }

@@ -1,18 +1,18 @@
-//! Formats a workload as YAML text, in the style of OmegaConf's `to_yaml`. Files are written by the callers.
+//! Formats a workload as YAML text, in the style of OmegaConf's `to_yaml`. It writes no files.
 
 use super::keys::Workload;
 use super::scalar::{self, Plain};
 use super::tree::{Content, Node};
 use std::collections::BTreeMap;
 
-/// The text of Hydra's `.hydra/config.yaml`: the keys of file and overrides under `workload`, without defaults.
+/// Returns the text of Hydra's `.hydra/config.yaml`: the keys of file and overrides under `workload`, without defaults.
 pub fn resolved_yaml(workload: &Workload) -> String {
     let mut out = String::from("workload:");
     write_value(&mut out, &workload.given.written, 1);
     out
 }
 
-/// The keys of file and overrides, with aliases renamed, and their values as text or YAML.
+/// Returns the keys of file and overrides, with aliases renamed, and their values as text or YAML.
 pub fn given_values(workload: &Workload) -> BTreeMap<String, String> {
     let mut values = BTreeMap::new();
     add_values(&mut values, "", workload.tree());
@@ -30,9 +30,9 @@ fn add_values(values: &mut BTreeMap<String, String>, path: &str, node: &Node) {
     }
 }
 
-/// The value of `key` in file and overrides: a scalar as text, a section or list as YAML. `None` if the key is not given.
+/// Returns the value of `key` in file and overrides: a scalar as text, a section or list as YAML. `None` if the key is not given.
 pub fn yaml_at(workload: &Workload, key: &str) -> Option<String> {
-    workload.given.written.at(key).map(node_text)
+    workload.given.written.node_at(key).map(node_text)
 }
 
 fn node_text(node: &Node) -> String {
@@ -58,9 +58,9 @@ fn write_value(out: &mut String, node: &Node, indent: usize) {
         Content::List(items) => {
             out.push('\n');
             for item in items {
-                pad(out, indent.saturating_sub(1));
+                push_indent(out, indent.saturating_sub(1));
                 out.push('-');
-                // A nested list begins on a separate line.
+                // A list in a list begins on a new line.
                 let is_list = matches!(&item.content, Content::List(items) if !items.is_empty());
                 write_value(out, item, indent + usize::from(is_list));
             }
@@ -68,7 +68,7 @@ fn write_value(out: &mut String, node: &Node, indent: usize) {
         Content::Map(entries) => {
             out.push('\n');
             for entry in entries {
-                pad(out, indent);
+                push_indent(out, indent);
                 out.push_str(&scalar_text(&entry.key, true));
                 out.push(':');
                 write_value(out, &entry.value, indent + 1);
@@ -77,7 +77,7 @@ fn write_value(out: &mut String, node: &Node, indent: usize) {
     }
 }
 
-fn pad(out: &mut String, indent: usize) {
+fn push_indent(out: &mut String, indent: usize) {
     out.extend(std::iter::repeat_n("  ", indent));
 }
 
@@ -121,13 +121,13 @@ pub fn yaml_text(text: &str) -> String {
     if plain {
         text.to_string()
     } else if text.contains(needs_escape) {
-        double_quoted(text)
+        quote_double(text)
     } else {
         format!("'{}'", text.replace('\'', "''"))
     }
 }
 
-/// Whether YAML 1.1 reads as something else what feedrate reads as text: octal and binary numbers, dates, `y`.
+/// Whether `text` is text for feedrate but not for YAML 1.1: octal and binary numbers, dates, `y`.
 fn looks_like_yaml_1_1(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit())
         && text.chars().all(|c| c.is_ascii_hexdigit() || "xob_-+.: TtZz".contains(c))
@@ -139,7 +139,7 @@ fn needs_escape(c: char) -> bool {
     c.is_control() || matches!(c, '\u{feff}' | '\u{2028}' | '\u{2029}')
 }
 
-fn double_quoted(text: &str) -> String {
+fn quote_double(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {

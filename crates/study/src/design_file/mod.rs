@@ -6,7 +6,7 @@ pub(crate) mod flags;
 mod tests;
 
 use crate::randomization::{Blocking, RunOrder};
-use feedrate_spec::problem::{Place, Problem};
+use feedrate_spec::problem::{Location, Problem};
 use feedrate_spec::workload::nearest;
 use serde::Deserialize;
 use serde_json::Value;
@@ -104,8 +104,8 @@ pub fn parse(name: &str, text: &str) -> Result<DesignText, Problem> {
 fn problem(name: &str, line: usize, column: usize, message: &str) -> Problem {
     let message = message.lines().next().unwrap_or_default().to_string();
     let suggestion = suggest_field(&message);
-    let place = Place::File { name: name.to_string(), line, column };
-    let problem = Problem::error("", message).at(Some(place));
+    let place = Location::File { name: name.to_string(), line, column };
+    let problem = Problem::error("", message).with_location(Some(place));
     match suggestion {
         Some(field) => problem.hint(format!("did you mean `{field}`?")),
         None => problem.hint("see `feedrate study new --help`, and `feedrate list designs`"),

@@ -126,7 +126,7 @@ impl<'a> SearchRange<'a> {
                 return refuse(message, format!("leave `{AU_TARGET}` out of the overrides"));
             }
             // Each run uses the target of the search.
-            data.overrides.push(format!("{AU_TARGET}={}", units::rounded(bound / 100.0)));
+            data.overrides.push(format!("{AU_TARGET}={}", units::round_noise(bound / 100.0)));
         }
         let deviation = mlperf_status(&user).filter(|status| *status != MlperfStatus::Official);
         let notes = Vec::from_iter(deviation.map(MlperfStatus::sentence));

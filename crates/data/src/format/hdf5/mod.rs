@@ -28,7 +28,7 @@ use super::{
     Content, Cursor, CursorOptions, FileSink, Format, FormatError, Need, PayloadSink, SinkError,
     describe_shape, length_of,
 };
-use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
+use feedrate_spec::catalog::{Ability, FormatEntry, Member, UnsupportedSetting};
 use feedrate_spec::shape::{Compression, DIMS_MAX, Dims, Element, Encoding, FileShape};
 
 static MEMBER: Member = Member {
@@ -64,7 +64,7 @@ pub(super) static FORMAT: Format = Format {
                 "dataset.hdf5.max_shape",
                 "dataset.hdf5.num_dset_per_record",
             ],
-            unfit: plan::unfit,
+            unsupported_setting: plan::unfit,
             ..FormatEntry::new(&MEMBER, |shape, encoding| {
                 plan::FilePlan::new(shape, encoding).file_bytes()
             })

@@ -1,6 +1,6 @@
 //! Layout of a generated file: metadata and indexes first, then the records of each dataset and the labels.
 
-use super::{Compression, Element, Encoding, FileShape, RANK_MAX, Unfit, product};
+use super::{Compression, Element, Encoding, FileShape, RANK_MAX, UnsupportedSetting, product};
 
 /// Upper limit on the datasets that share a record: the metadata of all of them is in the file's head.
 const DATASETS_MAX: u64 = 256;
@@ -114,7 +114,7 @@ fn dims_max(max_shape: &[u64], dims: &[u64]) -> Vec<u64> {
 }
 
 /// Reason why files of this shape and encoding cannot be written.
-pub(super) fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<Unfit> {
+pub(super) fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<UnsupportedSetting> {
     unfit_datasets(shape, encoding.datasets_per_record).or_else(|| {
         let plan = FilePlan::new(shape, encoding);
         unfit_ranks(&plan, encoding)
@@ -126,22 +126,22 @@ pub(super) fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<Unfit> {
 const CHUNK_KEY: &str = "dataset.hdf5.chunk_dims";
 const MAX_KEY: &str = "dataset.hdf5.max_shape";
 
-fn unfit_datasets(shape: &FileShape, datasets: u64) -> Option<Unfit> {
+fn unfit_datasets(shape: &FileShape, datasets: u64) -> Option<UnsupportedSetting> {
     let key = "dataset.hdf5.num_dset_per_record";
     let first = shape.dims.as_slice().first().copied().unwrap_or(1);
     if datasets == 0 || datasets > DATASETS_MAX {
         let message = format!("`{datasets}` datasets share a record");
-        Some(Unfit { key, message, hint: format!("give 1 to {DATASETS_MAX}") })
+        Some(UnsupportedSetting { key, message, hint: format!("give 1 to {DATASETS_MAX}") })
     } else if first % datasets != 0 || first == 0 {
         let message = format!("`{datasets}` datasets cannot share a first dimension of {first}");
         let hint = "give a number that divides the record's first dimension";
-        Some(Unfit { key, message, hint: hint.to_string() })
+        Some(UnsupportedSetting { key, message, hint: hint.to_string() })
     } else {
         None
     }
 }
 
-fn unfit_ranks(plan: &FilePlan, encoding: &Encoding) -> Option<Unfit> {
+fn unfit_ranks(plan: &FilePlan, encoding: &Encoding) -> Option<UnsupportedSetting> {
     let rank = plan.dims.len();
     let chunk = (CHUNK_KEY, "dimensions of a chunk", encoding.chunk_dims.len());
     let max = (MAX_KEY, "dimensions of a largest shape", plan.dims_max.len());
@@ -150,16 +150,16 @@ fn unfit_ranks(plan: &FilePlan, encoding: &Encoding) -> Option<Unfit> {
     let hint = "give the samples' axis first, then one for each dimension of a record, \
                 without a first one of 1";
     let message = format!("`{given}` {name}, where the dataset has {rank}");
-    Some(Unfit { key, message, hint: hint.to_string() })
+    Some(UnsupportedSetting { key, message, hint: hint.to_string() })
 }
 
-fn unfit_dims(plan: &FilePlan, encoding: &Encoding) -> Option<Unfit> {
+fn unfit_dims(plan: &FilePlan, encoding: &Encoding) -> Option<UnsupportedSetting> {
     if let Some(at) = plan.dims_max.iter().zip(&plan.dims).position(|(max, dim)| max < dim) {
         let max = plan.dims_max[at];
         let dim = plan.dims[at];
         let message = format!("at most `{max}` along dimension {at}, which is {dim} long");
         let hint = "give at least the dataset's shape; 0 means no limit".to_string();
-        return Some(Unfit { key: MAX_KEY, message, hint });
+        return Some(UnsupportedSetting { key: MAX_KEY, message, hint });
     }
     let limits = if plan.dims_max.is_empty() { &plan.dims } else { &plan.dims_max };
     let chunk_dims = &encoding.chunk_dims;
@@ -171,10 +171,10 @@ fn unfit_dims(plan: &FilePlan, encoding: &Encoding) -> Option<Unfit> {
     let limit = limits[at];
     let message = format!("chunks of `{chunk}` along dimension {at}, which has at most {limit}");
     let hint = "give 1 to the dataset's dimension, or a larger `dataset.hdf5.max_shape`";
-    Some(Unfit { key: CHUNK_KEY, message, hint: hint.to_string() })
+    Some(UnsupportedSetting { key: CHUNK_KEY, message, hint: hint.to_string() })
 }
 
-fn unfit_sizes(plan: &FilePlan) -> Option<Unfit> {
+fn unfit_sizes(plan: &FilePlan) -> Option<UnsupportedSetting> {
     debug_assert!(plan.dims.len() <= RANK_MAX);
     let chunks = &plan.chunks;
     if !plan.is_chunked {
@@ -183,7 +183,7 @@ fn unfit_sizes(plan: &FilePlan) -> Option<Unfit> {
     if chunks.bytes > CHUNK_BYTES_MAX {
         let message = format!("chunks of `{}` bytes", chunks.bytes);
         let hint = format!("give at most {CHUNK_BYTES_MAX} bytes");
-        return Some(Unfit { key: CHUNK_KEY, message, hint });
+        return Some(UnsupportedSetting { key: CHUNK_KEY, message, hint });
     }
     let chunks_per_sample = product(&chunks.counts[1..]).saturating_mul(plan.datasets);
     let limits = [
@@ -192,5 +192,5 @@ fn unfit_sizes(plan: &FilePlan) -> Option<Unfit> {
     ];
     let (count, max, place) = limits.into_iter().find(|(count, max, _)| count > max)?;
     let hint = format!("give larger chunks, so that there are at most {max}");
-    Some(Unfit { key: CHUNK_KEY, message: format!("`{count}` chunks {place}"), hint })
+    Some(UnsupportedSetting { key: CHUNK_KEY, message: format!("`{count}` chunks {place}"), hint })
 }

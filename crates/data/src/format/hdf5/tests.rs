@@ -421,7 +421,9 @@ fn checksums_of_chunks_are_verified_if_configured() {
 #[test]
 fn what_hdf5_cannot_hold_is_refused_with_the_key() {
     let shape = shape(&[6, 4], Element::Uint8, 5);
-    let key = |encoding: &Encoding| (FORMAT.entry.unfit)(&shape, encoding).map(|unfit| unfit.key);
+    let key = |encoding: &Encoding| {
+        (FORMAT.entry.unsupported_setting)(&shape, encoding).map(|unfit| unfit.key)
+    };
     let chunk = |dims: &[u64]| key(&chunked(dims, Compression::None, 1));
     let datasets = |count| key(&chunked(&[], Compression::None, count));
     let max = |max: &[u64], chunk: &[u64]| {
@@ -444,7 +446,9 @@ fn what_hdf5_cannot_hold_is_refused_with_the_key() {
         assert_eq!(datasets(count), Some("dataset.hdf5.num_dset_per_record"), "{count}");
     }
     let large = super::super::tests::shape(&[1 << 18], Element::Uint8, 1);
-    let unfit = |dims: &[u64]| (FORMAT.entry.unfit)(&large, &chunked(dims, Compression::None, 1));
+    let unfit = |dims: &[u64]| {
+        (FORMAT.entry.unsupported_setting)(&large, &chunked(dims, Compression::None, 1))
+    };
     assert!(unfit(&[1, 2]).is_none());
     assert!(unfit(&[1, 1]).is_some_and(|unfit| unfit.message == "`262144` chunks a sample"));
 }

@@ -29,7 +29,7 @@ use super::{
     Content, FileSink, Format, FormatError, PayloadSink, SinkError, cut_off, describe_shape,
     packed, shape_of_bytes,
 };
-use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
+use feedrate_spec::catalog::{Ability, FormatEntry, Member, UnsupportedSetting};
 use feedrate_spec::shape::{Compression, Dims, Element, Encoding, FileShape};
 
 static MEMBER: Member = Member {
@@ -68,7 +68,7 @@ pub(super) static FORMAT: Format = Format {
         FormatEntry {
             compressions: &[Compression::Gzip],
             encoding_keys: &["dataset.compression_level", "dataset.row_group_samples"],
-            unfit,
+            unsupported_setting: unfit,
             ..FormatEntry::new(&MEMBER, layout::file_bytes)
         },
         write::file,
@@ -76,7 +76,7 @@ pub(super) static FORMAT: Format = Format {
     )
 };
 
-fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<Unfit> {
+fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<UnsupportedSetting> {
     let rows = encoding.row_group_samples;
     let samples = shape.samples;
     let bytes = shape.sample_bytes();
@@ -107,7 +107,7 @@ fn unfit(shape: &FileShape, encoding: &Encoding) -> Option<Unfit> {
     } else {
         return None;
     };
-    Some(Unfit { key, message, hint: hint.to_string() })
+    Some(UnsupportedSetting { key, message, hint: hint.to_string() })
 }
 
 /// Name of an enumeration value, given the names of all values separated by blanks.

@@ -123,7 +123,8 @@ fn shapes_that_are_no_image_are_refused() {
         ("png", shape(&[1 << 31, 1], Element::Uint8, 1), "dataset.record_dims"),
     ];
     for (format, shape, key) in cases {
-        let unfit = (find(format).unwrap().entry.unfit)(&shape, &Encoding::default()).unwrap();
+        let unfit = (find(format).unwrap().entry.unsupported_setting)(&shape, &Encoding::default())
+            .unwrap();
         assert_eq!(unfit.key, key, "{unfit:?}");
     }
     for (format, shape) in [
@@ -131,7 +132,7 @@ fn shapes_that_are_no_image_are_refused() {
         ("png", shape(&[(1 << 31) - 1, (1 << 31) - 1, 4], Element::Uint16, 1)),
     ] {
         let entry = find(format).unwrap().entry;
-        assert_eq!((entry.unfit)(&shape, &Encoding::default()), None);
+        assert_eq!((entry.unsupported_setting)(&shape, &Encoding::default()), None);
         assert!((entry.file_bytes)(&shape, &Encoding::default()) > shape.dims.elements() / 8);
     }
 }

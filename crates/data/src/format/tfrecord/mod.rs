@@ -14,7 +14,7 @@ use super::{
     Content, CursorOptions, FileSink, Format, FormatError, Part, PayloadSink, SinkError, ahead,
     check_sample, cut_off, length_of, shape_of_bytes,
 };
-use feedrate_spec::catalog::{Ability, FormatEntry, Member, Unfit};
+use feedrate_spec::catalog::{Ability, FormatEntry, Member, UnsupportedSetting};
 use feedrate_spec::shape::{Encoding, FileShape};
 
 static MEMBER: Member = Member {
@@ -55,7 +55,7 @@ pub(super) static FORMAT: Format = Format {
     ..Format::new(
         FormatEntry {
             piece_bytes: Some(PIECE_BYTES),
-            unfit: |shape, _| unfit(shape),
+            unsupported_setting: |shape, _| unfit(shape),
             ..FormatEntry::new(&MEMBER, |shape, _| file_bytes(shape))
         },
         encode,
@@ -92,9 +92,9 @@ fn encode(
     Ok(())
 }
 
-fn unfit(shape: &FileShape) -> Option<Unfit> {
+fn unfit(shape: &FileShape) -> Option<UnsupportedSetting> {
     let message = message_bytes(shape);
-    (message > MESSAGE_BYTES_MAX).then(|| Unfit {
+    (message > MESSAGE_BYTES_MAX).then(|| UnsupportedSetting {
         key: "dataset.record_length_bytes",
         message: format!(
             "a record of `{message}` bytes in a tfrecord, where protobuf stops at 2 GiB"

@@ -77,7 +77,7 @@ fn threads_read_as_much_as_the_simulation() {
         let case = Case { loader, accelerators: 3, workers, steps: 200, compute_s: 0.0 };
         let plan = plan(case);
         let mut simulated = SimulatedDriver::new(job(&plan), SimulatedStorage::default());
-        let simulated = simulated.epoch(200).unwrap();
+        let simulated = simulated.run_epoch(200).unwrap();
         let real = check_unfailed(driver(&plan).run_epoch(200, &mut |_| Ok(())));
         for (real, simulated) in real.iter().zip(simulated) {
             assert_eq!(real.io.samples, simulated.io.samples);

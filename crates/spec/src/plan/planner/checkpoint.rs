@@ -7,15 +7,15 @@ use crate::workload::Framework;
 
 /// Maximum number of ranks of all copies of a model.
 const RANKS_MAX: u64 = 1 << 16;
-/// Maximum number of layers, far below an overflow of sizes.
+/// Maximum number of layers. It is low enough that sizes do not overflow.
 const LAYERS_MAX: u64 = 100_000;
-/// Maximum of the dimensions of a model.
+/// Maximum of each dimension of a model.
 const DIMENSION_MAX: u64 = 1 << 24;
-/// Maximum bytes of a file that is written in one call, and thus held in memory.
+/// Maximum bytes of a file that is written in one call, and is thus completely in memory.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 impl Builder<'_> {
-    /// The checkpoints of the run; `None` if it has none.
+    /// Returns the checkpoints of the run; `None` if it has none.
     pub(super) fn checkpoint(
         &mut self,
         train: &TrainPlan,
@@ -24,8 +24,8 @@ impl Builder<'_> {
         let w = self.w;
         let alone =
             if self.is_checkpoint_only() { Some(self.checkpoint_only_plan()) } else { None };
-        let is_reached = alone.is_some() || self.trains() && self.reaches_checkpoint(train);
-        if !w.workflow_checkpoint || !is_reached {
+        let has_checkpoints = alone.is_some() || self.trains() && self.reaches_checkpoint(train);
+        if !w.workflow_checkpoint || !has_checkpoints {
             return None;
         }
         self.check_checkpoint_settings();
@@ -54,7 +54,7 @@ impl Builder<'_> {
         })
     }
 
-    /// The configured format; by default one that the framework can load.
+    /// Returns the configured format, or by default a format that the framework can load.
     fn checkpoint_format(&mut self) -> String {
         let is_model = self.w.checkpoint_file_sizes.is_empty();
         let default = if is_model && self.w.framework == Framework::Pytorch { "pt" } else { "raw" };
@@ -78,7 +78,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Refuses invalid and contradicting settings.
+    /// Refuses invalid and contradictory settings.
     fn check_checkpoint_settings(&mut self) {
         let w = self.w;
         if w.checkpoint_steps_between_checkpoints == Some(0) {
@@ -86,7 +86,7 @@ impl Builder<'_> {
             let key = "checkpoint.steps_between_checkpoints";
             self.error(key, "a checkpoint every `0` steps".into(), hint);
         }
-        // DLIO refuses it too.
+        // DLIO also refuses this combination.
         if w.is_given("checkpoint.ksm") && w.checkpoint_randomize_tensor {
             self.error(
                 "checkpoint.ksm",
@@ -96,7 +96,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The settings of a run without training.
+    /// Returns the settings of a run without training.
     fn checkpoint_only_plan(&mut self) -> CheckpointOnlyPlan {
         let w = self.w;
         let writes = w.checkpoint_num_checkpoints_write.unwrap_or(0);
@@ -135,7 +135,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The model's state and its division among ranks.
+    /// Returns the model's state and its division among ranks.
     fn state(&mut self, ranks: u64) -> Option<StatePlan> {
         let w = self.w;
         let tensor = u64::from(w.model_parallelism_tensor);
@@ -144,7 +144,7 @@ impl Builder<'_> {
         let data = self.copies(ranks, model_ranks)?;
         let transformer = w.model_type.as_deref() == Some("transformer");
         let layers = self.layers()?;
-        // DLIO ignores the key: all ranks with a part of a split model write.
+        // In DLIO the key has no effect on a split model: all ranks with a part of the model write.
         let is_split = model_ranks > 1 || w.model_parallelism_zero_stage > 0;
         let writers = match w.checkpoint_type.as_str() {
             "rank_zero" if w.is_given("checkpoint.type") || !is_split => Writers::First,
@@ -176,12 +176,17 @@ impl Builder<'_> {
         })
     }
 
-    /// The element type of a state. Given sizes are in bytes unless a type is given too, as in DLIO.
-    fn state_element(&self, has_given_sizes: bool, key: &str, element: StateType) -> StateType {
-        if has_given_sizes && !self.w.is_given(key) { StateType::Int8 } else { element }
+    /// Returns the element type of a state. As in DLIO, configured sizes are in bytes unless a type is also configured.
+    fn state_element(
+        &self,
+        has_configured_sizes: bool,
+        key: &str,
+        element: StateType,
+    ) -> StateType {
+        if has_configured_sizes && !self.w.is_given(key) { StateType::Int8 } else { element }
     }
 
-    /// Number of copies of the model: the number that the ranks form, or in mode `subset` the configured number.
+    /// Returns the number of copies of the model: as many as the ranks can hold, or in mode `subset` the configured number.
     fn copies(&mut self, ranks: u64, model_ranks: u64) -> Option<u64> {
         let configured = self.w.model_parallelism_data;
         let subset = self.w.checkpoint_mode == "subset";
@@ -211,7 +216,7 @@ impl Builder<'_> {
         None
     }
 
-    /// The layers of the model; `None` if they are refused.
+    /// Returns the layers of the model; `None` if their number or dimensions are refused.
     fn layers(&mut self) -> Option<Layers> {
         let w = self.w;
         let count = w.model_num_layers.unwrap_or(0);

@@ -1,10 +1,10 @@
-//! Plans the client: a profile by its name, and costs that are given in addition.
+//! Plans the client: a profile found by its name, with the costs that the workload overrides.
 
 use super::{Builder, WAIT_MAX_S};
 use crate::plan::{CLIENT_PROFILES, ClientPlan, ClientProfile, DatasetPlan, LoaderPlan};
 use crate::workload::client_costs;
 
-/// Maximum processor time of each cost of a client over a run. It is about thirty years, which nanoseconds in 64 bits can count.
+/// Maximum processor time of each cost of a client over a run: about thirty years, so that 64 bits can count the nanoseconds.
 const RUN_MAX_S: f64 = 1e9;
 
 /// Costs of the exchange between workers and the training process.
@@ -17,7 +17,7 @@ const BETWEEN_PROCESSES: &[&str] = &[
 ];
 
 impl Builder<'_> {
-    /// The client; `None` for an ideal one, which takes no time.
+    /// Returns the client; `None` for an ideal client, which takes no time.
     pub(super) fn client(&mut self) -> Option<ClientPlan> {
         let w = self.w;
         let profile = w.client_name.as_deref().and_then(|name| {
@@ -33,22 +33,28 @@ impl Builder<'_> {
             profile
         });
         let is_changed = client_costs().any(|key| w.is_given(&format!("client.{key}")));
-        let known = profile.map(ClientProfile::plan).unwrap_or_default();
-        let with_workers = ClientPlan {
-            per_sample_s: w.client_per_sample.unwrap_or(known.per_sample_s),
-            per_byte_s: w.client_per_byte.unwrap_or(known.per_byte_s),
-            per_batch_s: w.client_per_batch.unwrap_or(known.per_batch_s),
+        let profile_costs = profile.map(ClientProfile::plan).unwrap_or_default();
+        let complete_client = ClientPlan {
+            per_sample_s: w.client_per_sample.unwrap_or(profile_costs.per_sample_s),
+            per_byte_s: w.client_per_byte.unwrap_or(profile_costs.per_byte_s),
+            per_batch_s: w.client_per_batch.unwrap_or(profile_costs.per_batch_s),
             handover_bytes_per_second: w
                 .client_handover_bytes_per_second
-                .or(known.handover_bytes_per_second),
-            receive_per_batch_s: w.client_receive_per_batch.unwrap_or(known.receive_per_batch_s),
-            receive_per_byte_s: w.client_receive_per_byte.unwrap_or(known.receive_per_byte_s),
-            receive_wait_share: w.client_receive_wait_share.unwrap_or(known.receive_wait_share),
-            start_per_epoch_s: w.client_start_per_epoch.unwrap_or(known.start_per_epoch_s),
-            name: if is_changed { None } else { known.name },
+                .or(profile_costs.handover_bytes_per_second),
+            receive_per_batch_s: w
+                .client_receive_per_batch
+                .unwrap_or(profile_costs.receive_per_batch_s),
+            receive_per_byte_s: w
+                .client_receive_per_byte
+                .unwrap_or(profile_costs.receive_per_byte_s),
+            receive_wait_share: w
+                .client_receive_wait_share
+                .unwrap_or(profile_costs.receive_wait_share),
+            start_per_epoch_s: w.client_start_per_epoch.unwrap_or(profile_costs.start_per_epoch_s),
+            name: if is_changed { None } else { profile_costs.name },
         };
         let has_workers = w.reader_read_threads > 0;
-        let client = if has_workers { with_workers } else { with_workers.without_workers() };
+        let client = if has_workers { complete_client } else { complete_client.without_workers() };
         for key in if has_workers { &[] } else { BETWEEN_PROCESSES } {
             self.warn_unused(
                 key,
@@ -58,8 +64,13 @@ impl Builder<'_> {
         (!client.is_ideal()).then_some(client)
     }
 
-    /// Refuses costs above the limits, and clients if one accelerator reads for other accelerators.
-    pub(super) fn client_costs(&mut self, dataset: &DatasetPlan, loader: &LoaderPlan, steps: u64) {
+    /// Refuses costs above the limits. Refuses clients if one accelerator reads for other accelerators.
+    pub(super) fn check_client_costs(
+        &mut self,
+        dataset: &DatasetPlan,
+        loader: &LoaderPlan,
+        steps: u64,
+    ) {
         let Some(client) = &loader.client else { return };
         if loader.group_accelerators > 1 {
             let message = format!(

@@ -38,7 +38,7 @@ impl Builder<'_> {
         TrainPlan { on_devices: Some(name.to_string()), ..train }
     }
 
-    /// The factors of slow accelerators. Refuses accelerators that do not exist.
+    /// Returns the factors for slow accelerators. Refuses accelerators that do not exist.
     pub(super) fn slow_accelerators(&mut self, accelerators: u32) -> Vec<(u32, f64)> {
         let slow = self.w.train_slow_accelerators.clone();
         if let Some((unknown, _)) = slow.iter().find(|slow| accelerators <= slow.0) {
@@ -51,7 +51,7 @@ impl Builder<'_> {
         slow
     }
 
-    /// The time of steps whose configured time is `configured`.
+    /// Returns the compute time of a step: `configured`, unless the configured compute takes no time.
     pub(super) fn step_time(&self, configured: TimeSpec) -> TimeSpec {
         let member = self.w.compute.as_deref().and_then(|name| self.catalog.compute(name));
         match member {

@@ -1,7 +1,7 @@
 //! Plans the dataset: format, number and sizes of files, and encoding.
 
 use super::{Builder, Context};
-use crate::catalog::Unfit;
+use crate::catalog::UnsupportedSetting;
 use crate::plan::explain::estimate_with;
 use crate::plan::layout::Layout;
 use crate::plan::{DRAWN_FILES_MAX, DatasetPlan, FILES_MAX, Plan};
@@ -12,7 +12,7 @@ use crate::units;
 const SAMPLES_MAX: u64 = 1 << 53;
 
 impl Builder<'_> {
-    /// The dataset of the plan.
+    /// Returns the dataset of the plan.
     pub(super) fn dataset(&mut self, accelerators: u32) -> DatasetPlan {
         let w = self.w;
         self.check_format();
@@ -27,12 +27,12 @@ impl Builder<'_> {
             );
         }
         let (scaled_files_train, samples_per_file) =
-            self.scaled(w.dataset_num_files_train, w.dataset_num_samples_per_file);
+            self.scale_counts(w.dataset_num_files_train, w.dataset_num_samples_per_file);
         let (scaled_files_eval, _) =
-            self.scaled(w.dataset_num_files_eval, w.dataset_num_samples_per_file);
-        let growth = if w.dataset_scaling == "weak" { u64::from(accelerators) } else { 1 };
-        let files_train = scaled_files_train.saturating_mul(growth);
-        let files_eval = scaled_files_eval.saturating_mul(growth);
+            self.scale_counts(w.dataset_num_files_eval, w.dataset_num_samples_per_file);
+        let file_factor = if w.dataset_scaling == "weak" { u64::from(accelerators) } else { 1 };
+        let files_train = scaled_files_train.saturating_mul(file_factor);
+        let files_eval = scaled_files_eval.saturating_mul(file_factor);
         self.check_counts(files_train, files_eval, samples_per_file);
         let element = self.element();
         let record_bytes = self.record_bytes(element);
@@ -64,7 +64,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Refuses a dataset without training files, and one with too many files or samples.
+    /// Refuses datasets without training files, and datasets with too many files or samples.
     fn check_counts(&mut self, files_train: u64, files_eval: u64, samples_per_file: u64) {
         if files_train == 0 && self.trains() {
             self.error(
@@ -115,7 +115,7 @@ impl Builder<'_> {
         );
     }
 
-    /// The prefix of file names. It must not contain separators, which would place files in other folders.
+    /// Returns the prefix of file names. Refuses separators, because files would be placed in other folders.
     fn prefix(&mut self) -> String {
         let prefix = self.w.dataset_file_prefix.clone();
         if prefix.contains(['/', '\\', '\0']) {
@@ -125,7 +125,7 @@ impl Builder<'_> {
         prefix
     }
 
-    /// The configured element type, or the format's default if its files cannot store that type, as in DLIO.
+    /// Returns the configured element type. As in DLIO, the format's default is used if its files cannot store the configured type.
     fn element(&mut self) -> Element {
         let configured = self.w.dataset_record_element_type;
         let format = self.catalog.format(&self.w.dataset_format);
@@ -144,7 +144,7 @@ impl Builder<'_> {
         default
     }
 
-    /// Nominal bytes of a sample.
+    /// Returns the nominal bytes of a sample.
     fn record_bytes(&mut self, element: Element) -> f64 {
         let w = self.w;
         let shrink = self.options.shrink_records;
@@ -177,7 +177,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The encoding, with the settings that the format supports.
+    /// Returns the encoding, with the settings that the format supports.
     fn encoding(&mut self) -> Encoding {
         let w = self.w;
         let compression = w.dataset_compression;
@@ -246,8 +246,9 @@ impl Builder<'_> {
             return;
         }
         let mut shapes = layout.shapes(layout.files());
-        let unfit = shapes.find_map(|(shape, _)| (format.unfit)(&shape, &dataset.encoding));
-        if let Some(Unfit { key, message, hint }) = unfit {
+        let unsupported =
+            shapes.find_map(|(shape, _)| (format.unsupported_setting)(&shape, &dataset.encoding));
+        if let Some(UnsupportedSetting { key, message, hint }) = unsupported {
             self.error(key, format!("format `{}`: {message}", dataset.format), &hint);
         }
     }
@@ -280,7 +281,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Refuses a share that is not above 0 and at most 1.
+    /// Refuses shares outside the range from 0 (exclusive) to 1 (inclusive).
     fn check_share(&mut self, flag: &str, share: f64) {
         if !(share > 0.0 && share <= 1.0) {
             let message = format!("`{flag} {share}` is out of range");
@@ -288,13 +289,13 @@ impl Builder<'_> {
         }
     }
 
-    /// Number of files, and of samples per file, after `--scale`.
-    fn scaled(&self, files: u64, samples_per_file: u64) -> (u64, u64) {
-        scaled_by(self.options.scale, files, samples_per_file)
+    /// Applies `--scale` to the number of files and of samples per file.
+    fn scale_counts(&self, files: u64, samples_per_file: u64) -> (u64, u64) {
+        scale_by(self.options.scale, files, samples_per_file)
     }
 
-    /// Refuses datasets whose files vary in size and are too many to draw each size. Returns false if it refused one.
-    pub(super) fn can_draw_sizes(&mut self, dataset: &DatasetPlan) -> bool {
+    /// Refuses datasets with varying file sizes if there are too many files to draw each size. Returns false if it refused the dataset.
+    pub(super) fn check_drawn_sizes(&mut self, dataset: &DatasetPlan) -> bool {
         if dataset.record_stdev_bytes > 0.0
             && dataset.files_train + dataset.files_eval > DRAWN_FILES_MAX
         {
@@ -339,9 +340,9 @@ impl Builder<'_> {
     }
 }
 
-/// Scales the number of files. If less than one file would remain, keeps one file and scales its number of samples. Returns the number of
-/// files and of samples per file.
-pub(super) fn scaled_by(scale: f64, files: u64, samples_per_file: u64) -> (u64, u64) {
+/// Scales the number of files. If less than one file would remain, keeps one file and scales its number of samples. Returns the numbers
+/// of files and of samples per file.
+pub(super) fn scale_by(scale: f64, files: u64, samples_per_file: u64) -> (u64, u64) {
     if files == 0 || !(scale > 0.0 && scale < 1.0) {
         return (files, samples_per_file);
     }

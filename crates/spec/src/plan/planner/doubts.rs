@@ -9,11 +9,11 @@ use crate::plan::state::Layers;
 use crate::plan::{Cache, ClientProfile, Plan, PlanDoubt, WorkerSplit};
 use crate::units::{self, counted};
 
-/// Assumed minimum throughput of a page cache. A throttle below it makes the page cache irrelevant.
+/// Assumed minimum throughput of a page cache. With a slower throttle, the page cache has no effect.
 const PAGE_CACHE_BYTES_PER_SECOND: f64 = 1e9;
 
 impl Builder<'_> {
-    /// The doubts of a plan, in the order in which they are shown.
+    /// Returns the doubts of a plan, in the order in which they are shown.
     pub(super) fn doubts(&self, plan: &Plan, layout: &Layout, context: Context) -> Vec<PlanDoubt> {
         if plan.is_checkpoint_only() {
             let found = [
@@ -26,7 +26,7 @@ impl Builder<'_> {
         let found = [
             window_shorter_than_stock(plan),
             self.fits_page_cache(plan, layout, context),
-            self.scaled_down(plan),
+            self.dataset_scaled(plan),
             self.state_scaled(plan),
             self.records_shrunk(plan),
             self.checkpoint_not_reached(plan),
@@ -34,11 +34,11 @@ impl Builder<'_> {
             self.raw_checkpoint(plan),
             checkpoints_exceed_disk(plan, context),
             samples_in_memory(plan),
-            staged(plan),
+            dataset_is_staged(plan),
             emulated_storage(plan, self.options.processes.unwrap_or(1)),
             workers_outnumber_shards(plan),
             shared_gpu(plan, context),
-            client_of_another_kind(plan),
+            client_mismatch(plan),
         ];
         found.into_iter().flatten().collect()
     }
@@ -63,12 +63,12 @@ impl Builder<'_> {
         ))
     }
 
-    fn scaled_down(&self, plan: &Plan) -> Option<PlanDoubt> {
+    fn dataset_scaled(&self, plan: &Plan) -> Option<PlanDoubt> {
         let scale = self.options.scale;
-        let growth =
+        let file_factor =
             if self.w.dataset_scaling == "weak" { u64::from(plan.accelerators) } else { 1 };
         let files = plan.dataset.files_train;
-        let full_files = self.w.dataset_num_files_train.saturating_mul(growth);
+        let full_files = self.w.dataset_num_files_train.saturating_mul(file_factor);
         let samples = plan.dataset.samples_per_file;
         let full_samples = self.w.dataset_num_samples_per_file;
         let evidence = if samples == full_samples {
@@ -135,8 +135,8 @@ fn window_shorter_than_stock(plan: &Plan) -> Option<PlanDoubt> {
     let window = plan.train.steps_in_epoch(1).saturating_sub(excluded);
     let batches = u64::from(plan.loader.batches_in_flight);
     let steps = if window == 1 { "1 step is".to_string() } else { format!("{window} steps are") };
-    let held = counted(batches, "batch");
-    let evidence = format!("{steps} judged, and the loader may hold {held} by then");
+    let held_batches = counted(batches, "batch");
+    let evidence = format!("{steps} judged, and the loader may hold {held_batches} by then");
     let advice =
         "use more files, fewer accelerators, or fewer reading threads; believe au_all_steps";
     (window <= batches).then(|| doubt("window_shorter_than_stock", evidence, advice))
@@ -160,8 +160,8 @@ fn checkpoints_exceed_disk(plan: &Plan, context: Context) -> Option<PlanDoubt> {
     ))
 }
 
-/// Doubts a run whose storage or accelerators are slowed down by settings. Each reading process needs at least one of the reads that a
-/// throttle allows at a time.
+/// Returns a doubt if settings slow down the storage or the accelerators. A throttle allows each reading process at least one read at a
+/// time, even if this exceeds the configured number.
 fn emulated_storage(plan: &Plan, processes: u32) -> Option<PlanDoubt> {
     let storage = &plan.storage;
     let train = &plan.train;
@@ -174,7 +174,7 @@ fn emulated_storage(plan: &Plan, processes: u32) -> Option<PlanDoubt> {
         ("storage.delay.read_seconds", storage.read_delay_s > 0.0),
         ("train.slow_accelerators", !train.slow_accelerators.is_empty()),
     ];
-    let set: Vec<String> =
+    let given_keys: Vec<String> =
         keys.iter().filter(|key| key.1).map(|key| format!("`{}`", key.0)).collect();
     let readers = processes.min(plan.readers());
     let concurrency_note = match storage.throttle_concurrency {
@@ -185,10 +185,10 @@ fn emulated_storage(plan: &Plan, processes: u32) -> Option<PlanDoubt> {
         }
         _ => String::new(),
     };
-    let evidence = format!("set: {}{concurrency_note}", set.join(", "));
+    let evidence = format!("set: {}{concurrency_note}", given_keys.join(", "));
     let advice =
         "compare only with runs with the same settings; leave them out to judge the real storage";
-    (!set.is_empty()).then(|| doubt("emulated", evidence, advice))
+    (!given_keys.is_empty()).then(|| doubt("emulated", evidence, advice))
 }
 
 fn shared_gpu(plan: &Plan, context: Context) -> Option<PlanDoubt> {
@@ -203,8 +203,8 @@ fn shared_gpu(plan: &Plan, context: Context) -> Option<PlanDoubt> {
     ))
 }
 
-/// Doubts a client that was measured with another loader or format.
-fn client_of_another_kind(plan: &Plan) -> Option<PlanDoubt> {
+/// Returns a doubt if the client was measured with another loader or format.
+fn client_mismatch(plan: &Plan) -> Option<PlanDoubt> {
     let name = plan.loader.client.as_ref()?.name.as_ref()?;
     let matching = ClientProfile::name_for(plan);
     let evidence = format!("the client is `{name}`, but loader and format match `{matching}`");
@@ -236,7 +236,7 @@ fn samples_in_memory(plan: &Plan) -> Option<PlanDoubt> {
     is_kept.then(|| doubt("samples_in_memory", evidence.into(), advice))
 }
 
-fn staged(plan: &Plan) -> Option<PlanDoubt> {
+fn dataset_is_staged(plan: &Plan) -> Option<PlanDoubt> {
     let stage = plan.stage.as_ref()?;
     let advice =
         "the results describe the copy: leave `reader.stage` out to judge the dataset's storage";
@@ -258,12 +258,12 @@ mod tests {
         plan.loader.kind = "pytorch".into();
         plan.dataset.format = "npz".into();
         plan.loader.client = ClientProfile::find("pytorch-npz").map(ClientProfile::plan);
-        assert_eq!(client_of_another_kind(&plan), None);
+        assert_eq!(client_mismatch(&plan), None);
         plan.dataset.format = "jpeg".into();
         let expected = "the client is `pytorch-npz`, but loader and format match `pytorch-jpeg`";
-        assert_eq!(client_of_another_kind(&plan).unwrap().evidence, expected);
+        assert_eq!(client_mismatch(&plan).unwrap().evidence, expected);
         plan.loader.client.as_mut().unwrap().name = None;
-        assert_eq!(client_of_another_kind(&plan), None);
+        assert_eq!(client_mismatch(&plan), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::plan::{Barrier, DatasetPlan, EvaluationPlan, LoaderPlan, TrainPlan, s
 use crate::units::counted;
 
 impl Builder<'_> {
-    /// The evaluations of the run; `None` if it has none.
+    /// Returns the evaluations of the run; `None` if it has none.
     pub(super) fn evaluation(
         &mut self,
         dataset: &DatasetPlan,
@@ -40,9 +40,10 @@ impl Builder<'_> {
             return None;
         }
         let evaluations = (epochs - after_epoch) / epochs_between + 1;
-        let recorded = steps.saturating_mul(evaluations.into()).saturating_mul(accelerators.into());
-        if recorded > RECORDED_STEPS_MAX {
-            let message = format!("a record of `{recorded}` evaluation steps would not fit");
+        let recorded_steps =
+            steps.saturating_mul(evaluations.into()).saturating_mul(accelerators.into());
+        if recorded_steps > RECORDED_STEPS_MAX {
+            let message = format!("a record of `{recorded_steps}` evaluation steps would not fit");
             let hint = "use fewer evaluation files, or a larger `epochs_between_evals`";
             self.error("evaluation.epochs_between_evals", message, hint);
         }
@@ -58,7 +59,7 @@ impl Builder<'_> {
         Some(EvaluationPlan { after_epoch, epochs_between, loader, train: evaluation_train })
     }
 
-    /// The loader of training, adapted to the batch size of evaluations.
+    /// Returns the loader of training, adapted to the batch size of evaluations.
     fn evaluation_loader(
         &self,
         loader: &LoaderPlan,
@@ -69,7 +70,7 @@ impl Builder<'_> {
         let batches_in_flight = entry.map_or(1, |entry| {
             (entry.batches_in_flight)(loader.workers, loader.prefetch_size, batch_size)
         });
-        // Only training files are read by a second accelerator.
+        // A second accelerator rereads only training files.
         let mut evaluation_loader =
             LoaderPlan { batch_size, batches_in_flight, reread_share: 0.0, ..loader.clone() };
         self.set_held_batches(&mut evaluation_loader, train);

@@ -1,4 +1,4 @@
-//! Plans the loader: division of samples, order, prefetching and the size of reads. Warns of settings that it does not use.
+//! Plans the loader: division of samples, order, prefetching and the size of reads. Warns of settings that the loader does not use.
 
 use super::{Builder, Context};
 use crate::catalog::{Ability, LoaderEntry};
@@ -8,19 +8,19 @@ use crate::plan::{
 };
 use crate::units;
 
-/// Page size: reads that bypass the page cache are multiples of it.
+/// Page size. Reads that bypass the page cache have a multiple of this size.
 const PAGE_BYTES: u64 = 4096;
 /// Difference between configured and actual `reader.reread_share` above which a warning is given.
 const REREAD_SHARE_TOLERANCE: f64 = 0.05;
 /// Maximum bytes of a read.
 const PIECE_BYTES_MAX: u64 = 64 << 20;
 
-/// Loaders of DLIO with other names here: DLIO's name, the name here, and whether DLIO's loader reads files.
+/// Loaders with different names in DLIO and feedrate: DLIO's name, feedrate's name, and whether DLIO's loader reads files.
 const DLIO_LOADERS: &[(&str, &str, bool)] =
     &[("native_dali", "dali", true), ("synthetic", "native", false)];
 
 impl Builder<'_> {
-    /// The loader of training.
+    /// Returns the loader of training.
     pub(super) fn loader(
         &mut self,
         context: Context,
@@ -38,11 +38,11 @@ impl Builder<'_> {
         let batch_size = w.reader_batch_size;
         let file_access = self.file_access();
         let split = self.split(file_access, can_interleave);
-        let keeps_files = shuffles_in_buffer || split == WorkerSplit::Shards;
+        let keeps_file_order = shuffles_in_buffer || split == WorkerSplit::Shards;
         // Shuffling samples over all files makes the order of files irrelevant.
-        let decisive_shuffle = match w.reader_sample_shuffle {
+        let effective_shuffle = match w.reader_sample_shuffle {
             Shuffle::Off => w.reader_file_shuffle,
-            _ if keeps_files => w.reader_file_shuffle,
+            _ if keeps_file_order => w.reader_file_shuffle,
             sample_shuffle => sample_shuffle,
         };
         let interleaves =
@@ -69,7 +69,7 @@ impl Builder<'_> {
             file_shuffle: w.reader_file_shuffle,
             sample_shuffle: w.reader_sample_shuffle,
             shuffles_in_buffer,
-            order_seed: if decisive_shuffle == Shuffle::Random {
+            order_seed: if effective_shuffle == Shuffle::Random {
                 context.entropy
             } else {
                 w.train_seed
@@ -88,7 +88,7 @@ impl Builder<'_> {
         loader
     }
 
-    /// Number of consecutive samples that shuffling keeps together.
+    /// Returns the number of consecutive samples that shuffling keeps together.
     fn shuffle_block(&mut self, loader: &LoaderPlan) -> Option<u64> {
         let key = "reader.shuffle_block";
         let samples = self.w.reader_shuffle_block;
@@ -99,7 +99,7 @@ impl Builder<'_> {
         (samples > 1).then_some(samples)
     }
 
-    /// Warns of a block that contains all samples, which are then not shuffled.
+    /// Warns of a block that contains all samples: they are then not shuffled.
     pub(super) fn check_shuffle_block(&mut self, loader: &LoaderPlan, samples: u64) {
         if loader.shuffle_block.is_some_and(|block| samples <= block) && samples > 0 {
             let reason =
@@ -108,7 +108,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether accelerators can read the configured share of the files of other accelerators, if all read the same number of whole files.
+    /// Checks that accelerators can reread about the configured share of files if all read the same number of whole files. Returns false if
+    /// not.
     pub(super) fn check_rereads(
         &mut self,
         dataset: &DatasetPlan,
@@ -118,7 +119,9 @@ impl Builder<'_> {
         let key = "reader.reread_share";
         let configured = loader.reread_share;
         let files = dataset.files_train;
-        let Some(each) = loader.files_each(files, accelerators) else { return true };
+        let Some(files_per_accelerator) = loader.files_per_accelerator(files, accelerators) else {
+            return true;
+        };
         if files == 0 {
             return true;
         }
@@ -130,25 +133,25 @@ impl Builder<'_> {
             self.error(key, message, hint);
             return false;
         }
-        let read = each.saturating_mul(accelerators.into());
-        if read == files {
+        let read_files = files_per_accelerator.saturating_mul(accelerators.into());
+        if read_files == files {
             let message = format!(
                 "`{configured}` of {files} files is less than half a file for each of {accelerators} accelerators, so no file would be read twice"
             );
             self.error(key, message, &format!("{hint}, or a larger share"));
             return false;
         }
-        let actual = read as f64 / files as f64 - 1.0;
+        let actual = read_files as f64 / files as f64 - 1.0;
         if (actual - configured).abs() > REREAD_SHARE_TOLERANCE {
             let message = format!(
-                "`{configured}` becomes {actual:.2}, since each accelerator reads {each} of {files} files"
+                "`{configured}` becomes {actual:.2}, since each accelerator reads {files_per_accelerator} of {files} files"
             );
             self.warning(key, message, &format!("{hint} for a closer share"));
         }
         true
     }
 
-    /// Share of the files that a second accelerator reads too.
+    /// Returns the share of the files that a second accelerator also reads.
     fn reread_share(
         &mut self,
         file_access: FileAccess,
@@ -166,13 +169,14 @@ impl Builder<'_> {
             return 0.0;
         }
         if split == WorkerSplit::Shards {
-            let message = "workers that read whole files only read those of their own accelerator";
+            let message =
+                "workers that read whole files can only read files of their own accelerator";
             self.error(key, message.into(), "use `dataset.split=samples`, or leave it out");
         }
         share
     }
 
-    /// Additional reads from the start of each file.
+    /// Returns the additional reads from the start of each file.
     fn head(&mut self, storage: &StoragePlan) -> Option<HeadReads> {
         let key = "reader.head.reads";
         let reads = self.w.reader_head_reads;
@@ -205,7 +209,7 @@ impl Builder<'_> {
     }
 
     /// Like [`Self::set_held_batches`], and warns of an unused buffer size.
-    pub(super) fn hold_batches(&mut self, loader: &mut LoaderPlan, train: &TrainPlan) {
+    pub(super) fn plan_held_batches(&mut self, loader: &mut LoaderPlan, train: &TrainPlan) {
         if !has_buffer(loader) {
             self.warn_unused(
                 "reader.shuffle_size",
@@ -226,21 +230,21 @@ impl Builder<'_> {
         loader.held_batches = u32::try_from(buffered).unwrap_or(u32::MAX).min(epoch_others);
         loader.held_at_start =
             if w.reader_read_at_start { epoch_others } else { loader.held_batches };
-        // One batch more is in flight, which training waits for.
+        // One further batch is in flight: the batch that training waits for.
         let held = loader.held_batches.max(loader.held_at_start);
         if held > 0 {
             loader.batches_in_flight = loader.batches_in_flight.max(1).saturating_add(held);
         }
     }
 
-    /// The configured loader, by its name in feedrate or in DLIO; by default the loader of the framework.
+    /// Returns the configured loader, by its name in feedrate or in DLIO; by default the loader of the framework.
     fn loader_entry(&mut self) -> Option<LoaderEntry> {
         let w = self.w;
         let configured = w.reader_data_loader.as_deref().unwrap_or(w.framework.name());
         let dlio_loader = DLIO_LOADERS.iter().find(|(dlio_name, ..)| *dlio_name == configured);
-        let (name, reads) =
-            dlio_loader.map_or((configured, true), |(_, name, reads)| (*name, *reads));
-        if !reads && !self.format_has(Ability::NoFiles) && self.trains() {
+        let (name, reads_files) =
+            dlio_loader.map_or((configured, true), |(_, name, reads_files)| (*name, *reads_files));
+        if !reads_files && !self.format_has(Ability::NoFiles) && self.trains() {
             self.error(
                 "reader.data_loader",
                 format!("loader `{configured}` reads no files of any format"),
@@ -294,7 +298,7 @@ impl Builder<'_> {
         WorkerSplit::Shards
     }
 
-    /// Size of the groups in which one accelerator reads for all.
+    /// Returns the size of the groups in which one accelerator reads for all accelerators.
     fn group_accelerators(&mut self, accelerators: u32) -> u32 {
         let key = "reader.collective_size";
         let access = self.w.reader_file_access.as_str();
@@ -318,7 +322,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Maximum number of workers that decode at the same time; `None` for all.
+    /// Returns the maximum number of workers that decode at the same time; `None` for all.
     fn decode_threads(&mut self, has_decode_threads: bool) -> Option<u32> {
         let key = "reader.computation_threads";
         let threads = self.w.reader_computation_threads;
@@ -339,7 +343,7 @@ impl Builder<'_> {
                 "reading workers also decode, so there are at most `reader.read_threads`",
             );
         }
-        // In DLIO the default of one decoder applies only to formats that tf.data decodes; other formats are decoded by their readers.
+        // In DLIO the default of one decoder applies only to formats that tf.data decodes. The readers of other formats decode themselves.
         let is_limited = self.w.is_given(key) || self.format_has(Ability::DecodedByLoader);
         (is_limited && threads < workers).then_some(threads)
     }
@@ -387,10 +391,10 @@ impl Builder<'_> {
         }
     }
 
-    /// Warns of a transfer size that is larger than the samples, if samples are read one by one.
+    /// Warns of a transfer size above the size of samples, if samples are read one by one.
     pub(super) fn check_transfer_size(&mut self, dataset: &DatasetPlan, loader: &LoaderPlan) {
         let format = self.catalog.format(&dataset.format);
-        let one_by_one = format.is_some_and(|format| {
+        let reads_single_samples = format.is_some_and(|format| {
             format.member.has(Ability::RandomAccess) && format.piece_bytes.is_none()
         });
         let dims = dataset.record_dims.iter().map(|dim| *dim as f64).product::<f64>();
@@ -398,13 +402,13 @@ impl Builder<'_> {
             [] => dataset.record_bytes,
             _ => dims * dataset.element.bytes() as f64,
         };
-        if one_by_one && bytes + PAGE_BYTES as f64 <= loader.piece_bytes as f64 {
+        if reads_single_samples && bytes + PAGE_BYTES as f64 <= loader.piece_bytes as f64 {
             let reason = "samples of this format are read one by one and are smaller";
             self.warn_unused("reader.transfer_size", reason);
         }
     }
 
-    /// Maximum bytes of a read.
+    /// Returns the maximum bytes of a read.
     fn piece_bytes(&mut self, storage: &StoragePlan) -> u64 {
         let format = self.catalog.format(&self.w.dataset_format);
         let default = format.and_then(|format| format.piece_bytes).unwrap_or(PIECE_BYTES);

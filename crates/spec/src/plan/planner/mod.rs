@@ -1,5 +1,5 @@
 //! The planner turns a workload into a plan: it decides all defaults, checks all combinations of settings, and reports all problems at
-//! once. It reads nothing but its arguments.
+//! once. The plan depends only on its arguments.
 
 mod checkpoint;
 mod evaluation;
@@ -11,7 +11,7 @@ mod dataset;
 mod doubts;
 mod mpio;
 
-use self::dataset::scaled_by;
+use self::dataset::scale_by;
 use super::layout::Layout;
 use super::{
     Barrier, Cache, DatasetPlan, FileAccess, LoaderPlan, MetricPlan, Plan, TrainPlan, schedule,
@@ -23,19 +23,19 @@ use crate::workload::{Content, KEYS, Node, Workload};
 
 /// Maximum number of emulated accelerators.
 const ACCELERATORS_MAX: u32 = 100_000;
-/// Maximum number of epochs over all accelerators in a record, which needs about a kilobyte for each besides the steps.
+/// Maximum number of epochs over all accelerators in a record. Each needs about a kilobyte, in addition to its steps.
 const RECORDED_EPOCHS_MAX: u64 = 1 << 20;
-/// Maximum number of steps over all accelerators in a record, which needs 32 bytes for each.
+/// Maximum number of steps over all accelerators in a record. Each needs 32 bytes.
 pub const RECORDED_STEPS_MAX: u64 = 1 << 25;
-/// Maximum number of threads of a process. Each needs two memory mappings besides its buffer, and Linux allows 65,530
-/// (`vm.max_map_count`).
+/// Maximum number of threads of a process. Each needs two memory mappings in addition to its buffer, and Linux allows 65,530
+/// mappings (`vm.max_map_count`).
 pub const THREADS_MAX: u64 = 16_000;
 /// Maximum compute time of a step, and maximum preprocessing time of a sample: a day.
 const WAIT_MAX_S: f64 = 86_400.0;
 /// Maximum number of batches in flight over all accelerators. Each needs a slot in memory.
 const BATCHES_IN_FLIGHT_MAX: u64 = 1 << 22;
 
-/// Settings of the command line in addition to the workload.
+/// Settings from the command line that are not part of the workload.
 #[derive(Clone, Debug)]
 pub struct PlanOptions {
     /// The workload's name.
@@ -60,7 +60,7 @@ pub struct PlanOptions {
 }
 
 impl Default for PlanOptions {
-    /// Options that change nothing in the workload.
+    /// Returns options that do not change the workload.
     fn default() -> Self {
         PlanOptions {
             name: String::new(),
@@ -76,16 +76,16 @@ impl Default for PlanOptions {
     }
 }
 
-/// Facts about this machine, passed in so that the planner stays pure.
+/// Facts about this machine. They are arguments, so that the planner itself reads nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Context<'w> {
     /// Memory of this machine.
     pub memory_bytes: Option<u64>,
     /// Free space where checkpoints are written.
     pub checkpoint_free_bytes: Option<u64>,
-    /// Number of devices that the configured compute can use, or the reason why it can use none; `None` if unknown.
+    /// Number of devices that the configured compute can use, or the reason why it cannot use any; `None` if unknown.
     pub devices: Option<Result<u32, &'w str>>,
-    /// Random seed for `random` orders, which the plan keeps.
+    /// Random seed for `random` orders. The plan contains it.
     pub entropy: u64,
 }
 
@@ -115,7 +115,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Disks to report in `iostat.json`; `None` if it is not written.
+    /// Returns the disks to report in `iostat.json`; `None` if it is not written.
     fn iostat_devices(&mut self) -> Option<Vec<String>> {
         let w = self.w;
         match w.profiling_profiler.as_str() {
@@ -144,8 +144,8 @@ impl Builder<'_> {
         let train_without_compute = self.train(&dataset, &loader, accelerators);
         let train = self.compute(train_without_compute, context);
         let steps = train.steps().saturating_mul(accelerators.into());
-        self.client_costs(&dataset, &loader, steps);
-        self.hold_batches(&mut loader, &train);
+        self.check_client_costs(&dataset, &loader, steps);
+        self.plan_held_batches(&mut loader, &train);
         self.check_transfer_size(&dataset, &loader);
         if self.trains() {
             self.check_limits(&loader, accelerators);
@@ -165,7 +165,7 @@ impl Builder<'_> {
             evaluation,
             train,
             metric: MetricPlan {
-                au_target_percent: units::rounded(self.w.metric_au * 100.0),
+                au_target_percent: units::round_noise(self.w.metric_au * 100.0),
                 exclude_start_steps: self.w.output_metric_exclude_start_steps,
                 exclude_end_steps: self.w.output_metric_exclude_end_steps,
             },
@@ -174,9 +174,9 @@ impl Builder<'_> {
             doubts: Vec::new(),
         };
         if self.reads_through_mpi() {
-            self.mpio(&mut plan);
+            self.apply_mpio(&mut plan);
         }
-        if !self.problems.has_errors() && self.can_draw_sizes(&plan.dataset) {
+        if !self.problems.has_errors() && self.check_drawn_sizes(&plan.dataset) {
             let layout = Layout::new(&plan.dataset);
             self.check_sizes(&plan.dataset, &layout);
             if !self.problems.has_errors() && !self.options.generate_only {
@@ -187,11 +187,12 @@ impl Builder<'_> {
         plan
     }
 
-    /// Refuses control characters, which would break the lines that show names and folders.
+    /// Refuses control characters: they would break output lines with names and folders.
     fn check_control_characters(&mut self) {
         let w = self.w;
         for key in KEYS {
-            if let Some(Node { content: Content::Scalar { text, .. }, .. }) = w.tree().at(key.path)
+            if let Some(Node { content: Content::Scalar { text, .. }, .. }) =
+                w.tree().node_at(key.path)
                 && text.trim_end().contains(char::is_control)
             {
                 let message = format!("`{text}` contains control characters");
@@ -208,7 +209,7 @@ impl Builder<'_> {
         self.problem(Problem::warning(key, message), hint);
     }
 
-    /// Refuses a name that no member of a family has. `noun` names a member of the family.
+    /// Refuses a name that no member of a family has. `noun` is the word for a member of the family.
     fn refuse_unknown_member(
         &mut self,
         key: &str,
@@ -229,9 +230,9 @@ impl Builder<'_> {
     }
 
     fn problem(&mut self, problem: Problem, hint: &str) {
-        let place = self.w.place(&problem.key).cloned();
-        let placed = problem.at(place);
-        self.problems.push(if hint.is_empty() { placed } else { placed.hint(hint) });
+        let location = self.w.location(&problem.key).cloned();
+        let located = problem.with_location(location);
+        self.problems.push(if hint.is_empty() { located } else { located.hint(hint) });
     }
 
     fn accelerators(&mut self) -> u32 {
@@ -243,9 +244,9 @@ impl Builder<'_> {
         count.clamp(1, ACCELERATORS_MAX)
     }
 
-    /// Refuses more threads or batches than a process can have, and longer times than the limit.
+    /// Refuses more threads or batches than a process can have, and times above the limit.
     fn check_limits(&mut self, loader: &LoaderPlan, accelerators: u32) {
-        // Without a number of processes, nothing is run now, and the limit of threads does not matter.
+        // Without a number of processes, nothing runs now, and the limit of threads does not apply.
         let process_accelerators =
             self.options.processes.map_or(0, |count| accelerators.div_ceil(count.max(1)));
         let readers = process_accelerators.div_ceil(loader.group_accelerators.max(1));
@@ -301,8 +302,8 @@ impl Builder<'_> {
         let samples = dataset.files_train.saturating_mul(dataset.samples_per_file);
         let steps = schedule::steps_of_training(dataset, loader, accelerators);
         self.check_shuffle_block(loader, samples);
-        let can_reread = self.check_rereads(dataset, loader, accelerators);
-        if can_reread && steps == 0 && samples > 0 && self.trains() {
+        let rereads_fit = self.check_rereads(dataset, loader, accelerators);
+        if rereads_fit && steps == 0 && samples > 0 && self.trains() {
             self.refuse_too_few_samples(
                 samples,
                 loader.batch_size,
@@ -335,8 +336,8 @@ impl Builder<'_> {
                 "use fewer epochs or accelerators",
             );
         }
-        let recorded = train.steps().saturating_mul(u64::from(accelerators));
-        if recorded > RECORDED_STEPS_MAX && self.trains() {
+        let recorded_steps = train.steps().saturating_mul(u64::from(accelerators));
+        if recorded_steps > RECORDED_STEPS_MAX && self.trains() {
             // Fewer epochs cannot help if a single epoch is too long.
             let is_epoch_too_long =
                 train.steps_per_epoch.saturating_mul(accelerators.into()) > RECORDED_STEPS_MAX;
@@ -347,7 +348,7 @@ impl Builder<'_> {
             };
             self.error(
                 key,
-                format!("a record of `{recorded}` accelerator steps would not fit"),
+                format!("a record of `{recorded_steps}` accelerator steps would not fit"),
                 "use fewer samples or epochs, larger batches, `--scale`, or `train.total_training_steps`",
             );
         }
@@ -356,19 +357,23 @@ impl Builder<'_> {
 
     fn refuse_too_few_samples(&mut self, samples: u64, batch_size: u64, accelerators: u32) {
         let step_samples = u128::from(batch_size) * u128::from(accelerators);
-        let needs = format!(
+        let requirement = format!(
             "{} with batches of `{batch_size}` need {step_samples} samples for one step",
             units::counted(accelerators.into(), "accelerator")
         );
         if self.options.scale < 1.0 {
             // The problem has no key, since the scale is an option of the command line.
             let scale = self.options.scale;
-            let left = units::counted(samples, "sample");
+            let remaining = units::counted(samples, "sample");
             let hint = match self.scale_min(step_samples) {
                 Some(scale_min) => format!("give `--scale {scale_min}` or more"),
                 None => "leave `--scale` out, use a smaller batch or fewer accelerators".into(),
             };
-            self.error("", format!("`--scale {scale}` leaves {left}, and {needs}"), &hint);
+            self.error(
+                "",
+                format!("`--scale {scale}` leaves {remaining}, and {requirement}"),
+                &hint,
+            );
         } else if u64::from(accelerators) > samples {
             self.error(
                 "accelerators",
@@ -381,7 +386,7 @@ impl Builder<'_> {
         } else {
             self.error(
                 "reader.batch_size",
-                format!("{needs}, the dataset has {samples}"),
+                format!("{requirement}, the dataset has {samples}"),
                 &format!(
                     "use a smaller batch, fewer accelerators or {}",
                     self.more_files(step_samples)
@@ -390,7 +395,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Advice to use more files, with the number of files for `samples` samples if it is known.
+    /// Returns advice to use more files, with the number of files for `samples` samples if it is known.
     fn more_files(&self, samples: u128) -> String {
         if self.w.dataset_foreign || self.w.dataset_scaling == "weak" {
             return "more files".into();
@@ -399,7 +404,7 @@ impl Builder<'_> {
         format!("more files: `dataset.num_files_train={files}` or more")
     }
 
-    /// The smallest `--scale` of two digits that leaves `samples` samples; `None` if the whole dataset has fewer.
+    /// Returns the smallest `--scale` with two digits that leaves `samples` samples; `None` if the whole dataset has fewer samples.
     fn scale_min(&self, samples: u128) -> Option<f64> {
         let files = self.w.dataset_num_files_train;
         let samples_per_file = self.w.dataset_num_samples_per_file;
@@ -411,12 +416,12 @@ impl Builder<'_> {
             (digits_min..=2 * digits_min).map(|digits| format!("{:.9}", f64::from(digits) * digit));
         let mut scales = texts.filter_map(|text| text.parse().ok());
         scales.find(|&scale| {
-            let (scaled_files, scaled_samples) = scaled_by(scale, files, samples_per_file);
+            let (scaled_files, scaled_samples) = scale_by(scale, files, samples_per_file);
             scale <= 1.0 && samples <= u128::from(scaled_files) * u128::from(scaled_samples)
         })
     }
 
-    /// Whether the run trains, and thus reads samples.
+    /// Whether the run trains and thus reads samples.
     fn trains(&self) -> bool {
         !self.options.generate_only && self.w.workflow_train
     }
@@ -453,7 +458,7 @@ impl Builder<'_> {
     }
 }
 
-/// Number of accelerators among which the samples of an epoch are divided.
+/// Returns the number of accelerators among which the samples of an epoch are divided.
 fn sharing_accelerators(loader: &LoaderPlan, accelerators: u32) -> u32 {
     if loader.file_access == FileAccess::Same { 1 } else { accelerators }
 }

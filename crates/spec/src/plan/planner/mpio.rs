@@ -1,5 +1,5 @@
 //! Checks for collective reading through MPI-IO. Each call waits for the same call in every other process and cannot be interrupted.
-//! Plans are therefore refused unless all processes make the same calls in the same order.
+//! Therefore plans are refused unless all processes make the same calls in the same order.
 
 use super::super::explain::{file_bytes_max, whole_read_bytes};
 use super::Builder;
@@ -19,8 +19,8 @@ impl Builder<'_> {
         self.trains() && self.w.reader_file_access == "mpio"
     }
 
-    /// Refuses settings with which processes would make different calls, and sets the read size so that each sample is one read.
-    pub(super) fn mpio(&mut self, plan: &mut Plan) {
+    /// Refuses settings that lead to different calls in different processes. Sets the read size so that each sample is one read.
+    pub(super) fn apply_mpio(&mut self, plan: &mut Plan) {
         self.check_readers(plan.accelerators);
         self.check_same_files(plan);
         self.check_same_reads(plan);
@@ -46,7 +46,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Refuses anything but one accelerator with at most one reading thread in each of several processes.
+    /// Requires several processes, each with one accelerator and at most one reading thread.
     fn check_readers(&mut self, accelerators: u32) {
         let processes = self.options.processes.unwrap_or(accelerators);
         if processes < 2 {
@@ -65,7 +65,7 @@ impl Builder<'_> {
             self.error("reader.read_threads", message, "give 1, or 0, with `file_access: mpio`");
         }
         if self.w.reader_read_type_memory {
-            let message = "with `memory` accelerators find different samples in memory, and would not read together";
+            let message = "with `memory`, different samples are in the memory of each accelerator, so that accelerators would not read together";
             self.error(
                 "reader.read_type",
                 message.into(),
@@ -74,7 +74,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Refuses orders in which processes would be in different files at the same time.
+    /// Refuses orders in which processes would read different files at the same time.
     fn check_same_files(&mut self, plan: &Plan) {
         let DatasetPlan { files_train, samples_per_file, .. } = plan.dataset;
         let train = ("reader.batch_size", plan.loader.batch_size, files_train);
@@ -102,10 +102,10 @@ impl Builder<'_> {
         }
     }
 
-    /// Refuses formats and settings with which samples take different numbers of reads, or reads that MPI cannot make.
+    /// Refuses formats and settings in which the number of reads varies between samples, and reads that are too long for MPI.
     fn check_same_reads(&mut self, plan: &Plan) {
         let Some(format) = self.catalog.format(&plan.dataset.format).copied() else { return };
-        if let Some((key, message, hint)) = self.uneven(&format, &plan.dataset) {
+        if let Some((key, message, hint)) = self.uneven_setting(&format, &plan.dataset) {
             self.error(key, message, &hint);
             return;
         }
@@ -118,8 +118,8 @@ impl Builder<'_> {
         }
     }
 
-    /// The key, message and hint for a setting with which samples of a file may take different numbers of reads.
-    fn uneven(
+    /// Returns key, message and hint for a setting that lets the number of reads vary between the samples of a file.
+    fn uneven_setting(
         &self,
         format: &FormatEntry,
         dataset: &DatasetPlan,

@@ -4,11 +4,11 @@ use super::Builder;
 use crate::catalog::{Ability, Member};
 use crate::plan::{Cache, StageMoment, StagePlan, StoragePlan};
 
-/// The value of `reader.stage` for shared memory, and its folder.
+/// The value of `reader.stage` for shared memory, and the folder of shared memory.
 const SHARED_MEMORY: (&str, &str) = ("memory", "/dev/shm");
 
 impl Builder<'_> {
-    /// The storage of the dataset.
+    /// Returns the storage of the dataset.
     pub(super) fn storage(&mut self) -> StoragePlan {
         let kind = self.storage_kind();
         let member = self.catalog.storage(&kind);
@@ -37,7 +37,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The copy of the dataset, if one is configured.
+    /// Returns the copy of the dataset, if it is configured.
     pub(super) fn stage(&mut self, storage: &StoragePlan) -> Option<StagePlan> {
         const KEY: &str = "reader.stage";
         let Some(folder) = &self.w.reader_stage else {
@@ -56,7 +56,7 @@ impl Builder<'_> {
         }
         if self.reads_through_mpi() {
             let message =
-                "MPI-IO needs files that all machines share, and copies are separate on each";
+                "MPI-IO needs files that all machines share, but each machine has a separate copy";
             self.error(KEY, message.into(), "use another `reader.file_access`, or leave it out");
         }
         if folder.is_empty() {
@@ -102,7 +102,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Name of the storage: `null` for formats without files. Formats with files need a storage that keeps bytes.
+    /// Returns the name of the storage: `null` for formats without files. Formats with files need a storage that keeps bytes.
     fn storage_kind(&mut self) -> String {
         let kind = match self.w.storage_storage_type.as_str() {
             "local_fs" | "parallel_fs" => "file",
@@ -135,11 +135,11 @@ impl Builder<'_> {
         kind.into()
     }
 
-    /// The engine that reads files; `None` if the storage has no engines, or if the configured one is refused.
+    /// Returns the engine that reads files; `None` if the storage has no engines, or if the configured engine is refused.
     fn engine(&mut self, storage: &Member) -> Option<String> {
         let key = "storage.engine";
         let format = &self.w.dataset_format;
-        let mapped = self.format_has(Ability::Mapped);
+        let needs_mapping = self.format_has(Ability::Mapped);
         let odirect = self.w.reader_odirect;
         if !storage.has(Ability::Engines) {
             let storage = storage.name;
@@ -184,7 +184,7 @@ impl Builder<'_> {
             );
             return Some(name);
         }
-        if mapped && !engine.has(Ability::Mapped) {
+        if needs_mapping && !engine.has(Ability::Mapped) {
             self.error(
                 if odirect { "reader.odirect" } else { key },
                 format!("format `{format}` needs memory-mapped files, which engine `{name}` does not support"),
@@ -194,7 +194,7 @@ impl Builder<'_> {
         Some(name)
     }
 
-    /// The first engine with the ability that the settings or the format need.
+    /// Returns the first engine with the ability that the settings or the format need.
     fn default_engine(&self) -> &'static str {
         let needed = if self.w.reader_odirect {
             Some(Ability::BypassesPageCache)
@@ -207,8 +207,8 @@ impl Builder<'_> {
             .map_or("", |engine| engine.name)
     }
 
-    /// Refuses engine settings for storages without engines and for MPI, and formats that need memory-mapped files.
-    fn refuse_engine_settings(&mut self, reason: &str, reason_against_mapped: &str) {
+    /// Refuses engine settings and formats that need memory-mapped files, if no engine is used.
+    fn refuse_engine_settings(&mut self, reason: &str, mapping_reason: &str) {
         for (key, is_configured) in [
             ("storage.engine", self.w.storage_engine.is_some()),
             ("reader.odirect", self.w.reader_odirect),
@@ -219,7 +219,7 @@ impl Builder<'_> {
         }
         if self.format_has(Ability::Mapped) {
             let hint = "use `dataset.format=indexed_binary`, which has the same files";
-            self.error("dataset.format", reason_against_mapped.into(), hint);
+            self.error("dataset.format", mapping_reason.into(), hint);
         }
     }
 }

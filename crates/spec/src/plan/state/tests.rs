@@ -1,4 +1,4 @@
-//! Sizes equal DLIO's, and every part of a model is written once.
+//! Checks that sizes equal DLIO's and that every part of a model is written once.
 
 use super::*;
 
@@ -52,12 +52,12 @@ fn llama_1t() -> StatePlan {
     llama(128, 25872, 98304, 25872 / 192 * 32, 128_256)
 }
 
-/// DLIO's nominal sizes for the configurations of MLPerf Storage: GiB of model and optimizer, files, GiB of the rank that writes the
-/// most.
+/// The expected values are DLIO's nominal sizes for the configurations of MLPerf Storage: GiB of model and optimizer, number of files, GiB
+/// of the rank that writes the most.
 #[test]
-fn sizes_are_dlios() {
+fn sizes_match_dlio() {
     let subset = |plan: StatePlan| StatePlan { ranks: 8, ..plan };
-    for (name, plan, model, optimizer, files, most) in [
+    for (name, plan, model, optimizer, files, rank_max) in [
         ("7b", llama_7b(), 12.55, 75.31, 2, 87.9),
         ("7b × 8", split(llama_7b(), 1, 1, 8, 1), 12.55, 75.31, 9, 22.0),
         ("8b", split(llama_8b(), 1, 1, 8, 3), 14.96, 89.75, 16, 13.1),
@@ -69,17 +69,17 @@ fn sizes_are_dlios() {
         ("405b of 8", subset(split(llama_405b(), 8, 32, 2, 1)), 27.7, 70.9, 48, 12.3),
         ("1t of 8", subset(split(llama_1t(), 8, 64, 2, 1)), 40.4, 103.3, 32, 18.0),
     ] {
-        let sum = |kind: &str| {
-            let bytes = plan.sum(|file| if file.name.ends_with(kind) { file.bytes() } else { 0 });
+        let sum = |suffix: &str| {
+            let bytes = plan.sum(|file| if file.name.ends_with(suffix) { file.bytes() } else { 0 });
             bytes as f64 / GIB
         };
         assert_eq!(plan.total_files(), files, "{name}");
-        for (figure, found, wanted) in [
+        for (quantity, found, expected) in [
             ("model", sum("model_states"), model),
             ("optimizer", sum("optim_states"), optimizer),
-            ("largest rank", plan.rank_bytes_max() as f64 / GIB, most),
+            ("largest rank", plan.rank_bytes_max() as f64 / GIB, rank_max),
         ] {
-            assert!((found - wanted).abs() < 0.05, "{name}, {figure}: {found} {wanted}");
+            assert!((found - expected).abs() < 0.05, "{name}, {quantity}: {found} {expected}");
         }
     }
 }
@@ -101,7 +101,7 @@ fn a_model_without_layers_is_one_file_of_rank_zero() {
     assert_eq!(plan.total_bytes(), 1000);
 }
 
-/// Tensors of layers are split and those of the optimizer are not, as for DLIO's megatron.
+/// Tensors of layers are split and tensors of the optimizer are not, as for DLIO's megatron.
 #[test]
 fn given_layers_and_groups_are_split_as_in_dlio() {
     let plan = StatePlan {
@@ -141,16 +141,16 @@ fn every_layer_is_written_once_for_each_tensor_rank() {
         let mut layers: Vec<u64> = (0..plan.ranks)
             .step_by(tensor as usize)
             .take(pipeline as usize)
-            .flat_map(|rank| plan.layers_of(place(&plan, rank)))
+            .flat_map(|rank| plan.layers_of(coordinates(&plan, rank)))
             .collect();
         layers.sort_unstable();
         assert!(layers.into_iter().eq(0..13), "{pipeline} stages");
     }
 }
 
-fn place(plan: &StatePlan, rank: u64) -> RankPlace {
+fn coordinates(plan: &StatePlan, rank: u64) -> RankCoordinates {
     let pipeline = rank / plan.tensor % plan.pipeline;
-    RankPlace { pipeline, data: 0, model: rank % plan.model_ranks() }
+    RankCoordinates { pipeline, data: 0, model: rank % plan.model_ranks() }
 }
 
 #[test]

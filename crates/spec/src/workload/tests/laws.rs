@@ -1,10 +1,10 @@
 //! Property tests over arbitrary text.
 
 use super::super::{Node, Override, Strictness, parse, resolved_yaml};
-use crate::problem::{Place, Problem};
+use crate::problem::{Location, Problem};
 use proptest::prelude::*;
 
-/// Texts built from pieces that reach more code of the parsers than random letters.
+/// Generates texts from fragments that reach more code of the parsers than random letters.
 fn fragments() -> impl Strategy<Value = String> {
     let pieces = [
         "train",
@@ -76,13 +76,13 @@ proptest! {
     }
 
     #[test]
-    fn resolved_yaml_reads_back(name in any::<String>(), prefix in fragments()) {
+    fn resolved_yaml_parses_to_the_same_values(name in any::<String>(), prefix in fragments()) {
         let mut all: Vec<Override> = Vec::new();
-        let place = || Place::Override("test".into());
+        let location = || Location::Override("test".into());
         for (key, text) in [("name", &name), ("type", &prefix)] {
             let text = text.replace(['$', '\0'], "");
             let mut change = Override::parse(&format!("model.{key}=x")).map_err(|p: Problem| TestCaseError::fail(p.to_string()))?;
-            change.value = Some(Node::scalar(text, true, place()));
+            change.value = Some(Node::scalar(text, true, location()));
             all.push(change);
         }
         let (w, _) = parse("w", "{}", &all, Strictness::Error).map_err(|p| TestCaseError::fail(p.to_string()))?;

@@ -1,4 +1,4 @@
-//! Complete workloads: text and overrides to values, or to the text of all problems.
+//! Tests with complete workloads: from text and overrides to values, or to the text of all problems.
 
 mod values;
 mod problems;
@@ -22,7 +22,7 @@ fn workload(yaml: &str, overrides: &[&str]) -> Workload {
     workload
 }
 
-/// All problems, as users see them.
+/// Returns the text of all problems, as users see it.
 fn problems(yaml: &str, overrides: &[&str]) -> String {
     match read(yaml, overrides) {
         Ok((_, warnings)) => warnings.to_string(),

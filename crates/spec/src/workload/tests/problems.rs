@@ -4,7 +4,7 @@ use super::super::{Strictness, parse};
 use super::{problems, workload};
 
 #[test]
-fn wrong_times_say_what_is_missing() {
+fn messages_about_invalid_times_say_what_is_missing() {
     let check = |text: &str, expected: &str| {
         assert_eq!(problems(&format!("train:\n  computation_time: {text}\n"), &[]), expected);
     };
@@ -39,7 +39,7 @@ fn wrong_times_say_what_is_missing() {
 }
 
 #[test]
-fn all_problems_come_at_once_in_order() {
+fn all_problems_are_reported_at_once_and_in_order() {
     let yaml = "\
 output: foo
 framework: torch
@@ -95,7 +95,7 @@ fn unknown_keys_may_be_warnings() {
 }
 
 #[test]
-fn ignored_and_inactive_keys_are_named() {
+fn keys_without_effect_are_reported() {
     assert_eq!(
         problems("workflow:\n  do_eval: False\n", &[]),
         "warning: w.yaml:2:12: workflow.do_eval: has no effect: DLIO ignores it too\n  hint: leave it out. Former name of `workflow.evaluation`."
@@ -106,7 +106,7 @@ fn ignored_and_inactive_keys_are_named() {
 }
 
 #[test]
-fn wrong_overrides_say_why() {
+fn messages_about_invalid_overrides_give_the_reason() {
     let check = |text: &str, expected: &str| {
         assert_eq!(
             problems("train:\n  epochs: 3\n", &[text]),
@@ -123,7 +123,7 @@ fn wrong_overrides_say_why() {
     );
     check(
         "~train.seed",
-        "train.seed: is not given, so it cannot be deleted\n  hint: leave the override out: the default holds",
+        "train.seed: is not given, so it cannot be deleted\n  hint: leave the override out: the default applies already",
     );
     check(
         "~train.epochs=4",
@@ -151,7 +151,7 @@ fn wrong_overrides_say_why() {
     );
     check(
         "model.name='a",
-        "model.name: a text without its closing `'`\n  hint: the shell takes quotes away: quote twice, `'key=\"text\"'`",
+        "model.name: a text without its closing `'`\n  hint: the shell removes quotes: quote twice, `'key=\"text\"'`",
     );
     check(
         "model.name=${x}",
@@ -192,7 +192,7 @@ fn yaml_that_is_not_a_workload_is_refused() {
     );
     check(
         "train: &a\n  epochs: *a\n",
-        "error: w.yaml:2:11: an alias inside the value it stands for",
+        "error: w.yaml:2:11: an alias inside the value that it refers to",
     );
     check(
         "train.epochs: 3\n",
@@ -205,7 +205,7 @@ fn yaml_that_is_not_a_workload_is_refused() {
 }
 
 #[test]
-fn bombs_are_errors_that_name_the_limit() {
+fn texts_that_expand_beyond_a_limit_are_refused() {
     let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for level in 1..30 {
         let below = vec![format!("*a{}", level - 1); 10].join(", ");

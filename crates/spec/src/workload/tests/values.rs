@@ -1,13 +1,13 @@
-//! Values parsed from valid text.
+//! Tests of the values parsed from valid text.
 
 use super::super::overrides::literal;
 use super::super::*;
 use super::{UNET3D, problems, read, workload};
-use crate::problem::{Place, Problems};
+use crate::problem::{Location, Problems};
 use crate::shape::Element;
 
 #[test]
-fn values_are_typed_and_placed() {
+fn values_have_types_and_locations() {
     let w = workload(UNET3D, &[]);
     assert_eq!(w.model_name, "unet3d_h100_custom");
     assert_eq!(w.model_model_size_bytes, 499_153_191);
@@ -18,13 +18,13 @@ fn values_are_typed_and_placed() {
     assert_eq!(w.reader_prefetch_size, 2);
     assert!(!w.is_given("reader.prefetch_size"));
     assert!(w.is_given("reader"));
-    let place = w.place("reader.batch_size").unwrap().to_string();
+    let location = w.location("reader.batch_size").unwrap().to_string();
     let line = UNET3D.lines().position(|l| l.contains("batch_size")).unwrap() + 1;
-    assert_eq!(place, format!("w.yaml:{line}:15"));
+    assert_eq!(location, format!("w.yaml:{line}:15"));
 }
 
 #[test]
-fn defaults_are_dlio_s() {
+fn defaults_match_dlio() {
     let w = workload("{}", &[]);
     assert_eq!((w.framework.name(), w.dataset_format.as_str()), ("tensorflow", "tfrecord"));
     assert_eq!((w.dataset_num_files_train, w.train_seed, w.train_epochs), (8, 123, 1));
@@ -48,10 +48,10 @@ fn every_default_parses_and_every_path_is_unique() {
     for key in KEYS {
         assert!(literal(key.default).is_some(), "{}", key.path);
         assert!(key.meaning.ends_with('.'), "{}", key.path);
-        let named = |path: &str| {
+        let occurrences = |path: &str| {
             KEYS.iter().filter(|key| key.path == path || key.aliases.contains(&path)).count()
         };
-        assert_eq!(named(key.path), 1, "{}", key.path);
+        assert_eq!(occurrences(key.path), 1, "{}", key.path);
         assert!(
             !KEYS.iter().any(|other| other.path.starts_with(&format!("{}.", key.path))),
             "{}",
@@ -59,16 +59,16 @@ fn every_default_parses_and_every_path_is_unique() {
         );
     }
     let mut found = Problems::default();
-    let tree = Node::empty_map(Place::Override(String::new()));
+    let tree = Node::empty_map(Location::Override(String::new()));
     Workload::read(
-        keys::Given { written: tree.clone(), tree, places: Default::default() },
+        keys::Given { written: tree.clone(), tree, locations: Default::default() },
         &mut found,
     );
     assert_eq!(found.to_string(), "");
 }
 
 #[test]
-fn a_default_given_is_the_default() {
+fn giving_a_default_causes_no_problem() {
     for key in KEYS.iter().filter(|key| key.origin != Origin::Ignored) {
         let found = problems("{}", &[&format!("{}={}", key.path, key.default)]);
         assert_eq!(found, "", "{}", key.path);
@@ -95,7 +95,7 @@ fn bundled_workloads_have_no_problems() {
 }
 
 #[test]
-fn a_workload_may_stand_under_its_root_key() {
+fn a_workload_may_be_inside_a_root_key() {
     assert_eq!(workload("workload:\n  train:\n    epochs: 3\n", &[]).train_epochs, 3);
     assert_eq!(
         problems("workload: {}\nhydra: {}\n", &[]),
@@ -104,7 +104,7 @@ fn a_workload_may_stand_under_its_root_key() {
 }
 
 #[test]
-fn shuffles_are_off_in_every_spelling() {
+fn every_spelling_of_off_disables_shuffling() {
     for off in ["off", "'off'", "False", "no", "Off"] {
         let w =
             workload(&format!("reader: {{file_shuffle: {off}}}"), &["reader.sample_shuffle=off"]);
@@ -146,7 +146,7 @@ fn times_are_numbers_or_distributions() {
 fn aliases_are_renamed() {
     let w = workload("data_reader:\n  batch_size: 4\n", &["++workload.data_reader.read_threads=3"]);
     assert_eq!((w.reader_batch_size, w.reader_read_threads), (4, 3));
-    assert_eq!(w.place("reader.batch_size").unwrap().to_string(), "w.yaml:2:15");
+    assert_eq!(w.location("reader.batch_size").unwrap().to_string(), "w.yaml:2:15");
     assert_eq!(
         workload("model: {model_size: 7}", &["model.model_size=9"]).model_model_size_bytes,
         9
@@ -170,7 +170,7 @@ fn aliases_are_renamed() {
 }
 
 #[test]
-fn names_of_dlio_2_0_0_are_understood() {
+fn names_from_dlio_2_0_0_are_accepted() {
     let yaml = "model: unet3d\ndataset: {record_length: 9, record_length_stdev: 3, record_length_resize: 4}";
     let w = workload(yaml, &["dataset.record_length=16"]);
     assert_eq!(w.model_name, "unet3d");
@@ -194,10 +194,10 @@ fn a_client_is_a_name_or_its_costs() {
     assert_eq!(costs("{}", &["client=pytorch-npz"]), (named.clone(), None, None));
     let given = "client: {per_sample: 0.002, handover_bytes_per_second: 1GB/s}";
     assert_eq!(costs(given, &[]), (None, Some(0.002), Some(1e9)));
-    // A name replaces all given costs, and a cost given beside a name replaces the client's own.
+    // A name replaces all given costs. A cost that is given together with a name replaces the cost of that client.
     assert_eq!(costs(given, &["client=pytorch-npz"]), (named.clone(), None, None));
-    let beside = ["++workload.client.per_sample=0.5"];
-    assert_eq!(costs("client: pytorch-npz", &beside), (named.clone(), Some(0.5), None));
+    let with_cost = ["++workload.client.per_sample=0.5"];
+    assert_eq!(costs("client: pytorch-npz", &with_cost), (named.clone(), Some(0.5), None));
     let name = "client=pytorch-npz";
     let cost = "client.per_sample=0.5";
     assert_eq!(costs("{}", &[name, cost]), (named.clone(), Some(0.5), None));
@@ -244,10 +244,10 @@ fn overrides_merge_as_in_hydra() {
 }
 
 #[test]
-fn override_values_follow_hydra_s_grammar() {
+fn override_values_follow_the_grammar_of_hydra() {
     let check = |value: &str, expected: &str| {
         let change = Override::parse(&format!("key={value}")).unwrap_or_else(|p| panic!("{p}"));
-        assert_eq!(format!("{:?}", Shown(&change.value.unwrap())), expected, "{value}");
+        assert_eq!(format!("{:?}", OneLine(&change.value.unwrap())), expected, "{value}");
     };
     check("4", "4");
     check(" 4 ", "4");
@@ -282,16 +282,16 @@ fn override_values_follow_hydra_s_grammar() {
 }
 
 /// Formats a tree on one line, with text in quotes.
-struct Shown<'a>(&'a Node);
+struct OneLine<'a>(&'a Node);
 
-impl std::fmt::Debug for Shown<'_> {
+impl std::fmt::Debug for OneLine<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.0.content {
             Content::Scalar { text, quoted: true } => write!(f, "'{text}'"),
             Content::Scalar { text, quoted: false } => write!(f, "{text}"),
-            Content::List(items) => f.debug_list().entries(items.iter().map(Shown)).finish(),
+            Content::List(items) => f.debug_list().entries(items.iter().map(OneLine)).finish(),
             Content::Map(entries) => {
-                let each = entries.iter().map(|e| format!("{}: {:?}", e.key, Shown(&e.value)));
+                let each = entries.iter().map(|e| format!("{}: {:?}", e.key, OneLine(&e.value)));
                 write!(f, "{{{}}}", each.collect::<Vec<_>>().join(", "))
             }
         }
@@ -351,7 +351,7 @@ workload:
 }
 
 #[test]
-fn resolved_yaml_is_hydra_s_for_a_run_of_the_study() {
+fn resolved_yaml_matches_hydra_for_a_run_of_the_study() {
     let overrides = [
         "++workload.workflow.generate_data=False",
         "++workload.workflow.train=True",
@@ -376,7 +376,7 @@ workload:
 }
 
 #[test]
-fn resolved_yaml_keeps_the_names_that_were_written() {
+fn resolved_yaml_keeps_the_names_from_file_and_overrides() {
     for (file, overrides, expected) in [
         (
             "data_reader: {batch_size: 4}",
@@ -392,7 +392,7 @@ fn resolved_yaml_keeps_the_names_that_were_written() {
 }
 
 #[test]
-fn a_plain_override_of_hydra_s_needs_the_name_that_was_written() {
+fn a_plain_override_in_hydra_must_use_the_name_from_the_file() {
     let plain = |text: &str| {
         let change = Override::parse_as_hydra(text).unwrap();
         parse("w.yaml", "model: {model_size: 7}", &[change], Strictness::Error)
@@ -402,7 +402,7 @@ fn a_plain_override_of_hydra_s_needs_the_name_that_was_written() {
 }
 
 #[test]
-fn a_value_is_printed_as_it_was_given() {
+fn values_are_printed_as_given() {
     let file = "train: {epochs: 2}\nmodel: {name: '7'}\ndataset: {record_dims: [4, 8], file_prefix: '010'}\n";
     let w = workload(file, &["dataset.data_folder='a: b'"]);
     for (key, expected) in [
@@ -423,7 +423,7 @@ fn a_value_is_printed_as_it_was_given() {
 }
 
 #[test]
-fn slow_accelerators_are_numbers_with_factors() {
+fn slow_accelerators_map_numbers_to_factors() {
     let w = workload("train: {slow_accelerators: {1: 2.0, 3: 1.5}}", &[]);
     assert_eq!(w.train_slow_accelerators, [(1, 2.0), (3, 1.5)]);
     let w = workload("{}", &["train.slow_accelerators={7: 3}"]);
