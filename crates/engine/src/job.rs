@@ -266,11 +266,11 @@ impl Shard {
     }
 
     /// Returns sample number `sample` of the batch being read.
-    pub fn sample(&self, claimed: &ClaimedTask, sample: u64) -> SampleId {
-        let task = &claimed.task;
+    pub fn sample(&self, claimed_task: &ClaimedTask, sample: u64) -> SampleId {
+        let task = &claimed_task.task;
         let position = match task.position {
             Some(first) => self.share.read_position(first + (sample - task.samples.start)),
-            None => self.share.position(claimed.step, sample),
+            None => self.share.position(claimed_task.step, sample),
         };
         let id = self.order.sample_at(position);
         SampleId { file: self.first_file + id.file, ..id }

@@ -61,7 +61,7 @@ struct SimulatedWorker {
     reader: SampleReader,
     sink: Sink,
     /// The current task and its sample being read.
-    claimed: Option<(ClaimedTask, u64)>,
+    claimed_task: Option<(ClaimedTask, u64)>,
     arriving_bytes: u64,
     undecoded_bytes: u64,
     sample_start_ns: u64,
@@ -92,7 +92,7 @@ impl SimulatedDriver {
                 shard: Shard::new(&job, worker_index / workers_per_accelerator),
                 reader: job.reader(),
                 sink: job.sink(),
-                claimed: None,
+                claimed_task: None,
                 arriving_bytes: 0,
                 undecoded_bytes: 0,
                 sample_start_ns: 0,
@@ -205,7 +205,7 @@ impl SimulatedDriver {
             let ends_ns =
                 match self.decode(worker_index).or_else(|| self.do_client_work(worker_index)) {
                     Some(ends_ns) => ends_ns,
-                    None if self.workers[worker_index].claimed.is_none()
+                    None if self.workers[worker_index].claimed_task.is_none()
                         && !self.claim(worker_index) =>
                     {
                         return Ok(());
@@ -388,35 +388,35 @@ impl SimulatedDriver {
             return false;
         };
         self.time.idle[worker_index] = false;
-        let claimed = ClaimedTask::new(task, queue);
-        queue.count_claim(self.time.now_ns, self.job.claims_of_epoch(queue, claimed.epoch));
+        let claimed_task = ClaimedTask::new(task, queue);
+        queue.count_claim(self.time.now_ns, self.job.claims_of_epoch(queue, claimed_task.epoch));
         worker.times = ReadTimes { task_start_ns: self.time.now_ns, ..ReadTimes::default() };
-        worker.shard.select_epoch(&self.job.plan, claimed.epoch);
+        worker.shard.select_epoch(&self.job.plan, claimed_task.epoch);
         worker.client.begin(worker.cpu_ns);
-        let first = claimed.task.samples.start;
-        worker.begin_sample(&self.job, claimed, first, self.time.now_ns);
+        let first = claimed_task.task.samples.start;
+        worker.begin_sample(&self.job, claimed_task, first, self.time.now_ns);
         true
     }
 
     /// Finishes a sample. Then begins the next sample of the task, or the task's share of the client's work on the batch, or ends the task.
     fn finish_sample(&mut self, worker_index: usize) {
         let worker = &mut self.workers[worker_index];
-        let Some((claimed, sample)) = worker.claimed.take() else { return };
+        let Some((claimed_task, sample)) = worker.claimed_task.take() else { return };
         if !std::mem::take(&mut worker.only_batch_work_left) {
             worker.counters.samples += 1;
             worker.counters.sample_latency.record(self.time.now_ns - worker.sample_start_ns);
-            if sample + 1 < claimed.task.samples.end {
-                return worker.begin_sample(&self.job, claimed, sample + 1, self.time.now_ns);
+            if sample + 1 < claimed_task.task.samples.end {
+                return worker.begin_sample(&self.job, claimed_task, sample + 1, self.time.now_ns);
             }
-            if worker.add_batch_work(&self.job, &claimed) {
-                worker.claimed = Some((claimed, sample));
+            if worker.add_batch_work(&self.job, &claimed_task) {
+                worker.claimed_task = Some((claimed_task, sample));
                 return;
             }
         }
-        let samples = claimed.task.samples.end - claimed.task.samples.start;
+        let samples = claimed_task.task.samples.end - claimed_task.task.samples.start;
         let queue = &self.queues[worker.accelerator as usize];
         let accelerator = worker.accelerator;
-        let batch_status = queue.finish(claimed.task.batch, samples, worker.times);
+        let batch_status = queue.finish(claimed_task.task.batch, samples, worker.times);
         if batch_status != BatchStatus::Incomplete && self.job.loader.waits_for_complete() {
             self.time.wake(accelerator, WakeTarget::Any);
         }
@@ -427,12 +427,12 @@ impl SimulatedDriver {
 }
 
 impl SimulatedWorker {
-    fn begin_sample(&mut self, job: &ReadJob, claimed: ClaimedTask, sample: u64, now_ns: u64) {
-        let id = self.shard.sample(&claimed, sample);
+    fn begin_sample(&mut self, job: &ReadJob, claimed_task: ClaimedTask, sample: u64, now_ns: u64) {
+        let id = self.shard.sample(&claimed_task, sample);
         self.sink.begin(id, None);
         self.reader.begin(id, &job.layout);
         self.sample_start_ns = now_ns;
-        self.claimed = Some((claimed, sample));
+        self.claimed_task = Some((claimed_task, sample));
     }
 
     /// Adds the client's work on a sample.
@@ -443,10 +443,10 @@ impl SimulatedWorker {
     }
 
     /// Adds the task's share of the client's work on a batch. Returns false if no client is emulated.
-    fn add_batch_work(&mut self, job: &ReadJob, claimed: &ClaimedTask) -> bool {
+    fn add_batch_work(&mut self, job: &ReadJob, claimed_task: &ClaimedTask) -> bool {
         let loader = &job.plan.loader;
         let Some(client) = &loader.client else { return false };
-        let samples = &claimed.task.samples;
+        let samples = &claimed_task.task.samples;
         let share = (samples.end - samples.start) as f64 / loader.batch_size as f64;
         self.work_until_ns = self.client.add_work(client.batch_s(share, self.times.bytes as f64));
         self.only_batch_work_left = true;

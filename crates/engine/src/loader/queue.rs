@@ -1,4 +1,4 @@
-//! The queue of one accelerator's batches between its workers and its steps. It tracks which batches are open, complete and taken_batches. The
+//! The queue of one accelerator's batches between its workers and its steps. It tracks which batches are open, complete and taken. The
 //! workers may read the samples of open batches.
 //!
 //! All counters are atomics that only grow, so that claims and deliveries take no lock. Batches are numbered over the run.

@@ -22,7 +22,7 @@ pub enum StepEvent {
     ComputeDone(u32),
     /// All processes have arrived at the barrier.
     BarrierOpen,
-    /// All accelerators start, at the start of an epoch or after a pause within it.
+    /// All accelerators begin, at the start of an epoch or after a pause within it.
     Started,
 }
 
@@ -49,7 +49,7 @@ pub struct Stepper {
     first_batch: u64,
     steps: u64,
     step: u64,
-    /// Finished steps of each accelerator. Counted only if accelerators wait for each other just at the end of the epoch; otherwise 0.
+    /// Finished steps of each accelerator, if there is a barrier only at the end of the epoch; otherwise 0.
     independent_steps: Vec<u64>,
     arrived: u32,
 }

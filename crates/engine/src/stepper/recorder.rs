@@ -90,7 +90,7 @@ impl Recorder {
         recorder.block.compute_ns.push(compute_ns);
     }
 
-    /// Records that all accelerators have arrived at a barrier. The waits of all accelerators are attributed to the causes that delayed the last one.
+    /// Records that all accelerators have arrived at a barrier. All waits are attributed to the causes that delayed the last accelerator.
     pub fn end_barrier(&mut self, now_ns: u64) {
         let recorders = &self.accelerators;
         let Some(last) =

@@ -91,9 +91,9 @@ fn accelerator_calls(job: &ReadJob, accelerator: u32, queue: &Queue) -> Vec<Stri
         shard.select_epoch(&job.plan, queue.epoch_of(batch));
         let samples = 0..job.plan.loader.batch_size;
         let task = Task { batch, samples: samples.clone(), position: None };
-        let claimed = ClaimedTask::new(task, queue);
+        let claimed_task = ClaimedTask::new(task, queue);
         for sample in samples {
-            reader.begin(shard.sample(&claimed, sample), &job.layout);
+            reader.begin(shard.sample(&claimed_task, sample), &job.layout);
             add_sample_calls(job, &mut reader, &mut calls);
         }
     }

@@ -1,4 +1,4 @@
-//! Whole epochs in virtual time, compared with figures computed_ns by hand.
+//! Whole epochs in virtual time, compared with figures computed by hand.
 
 mod causes;
 mod client;

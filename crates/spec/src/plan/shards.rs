@@ -141,7 +141,8 @@ impl ShardSplit {
         (found.step < self.steps).then_some(found)
     }
 
-    /// Returns piece number `piece` of the worker's remaining samples, which fill no complete batch. They belong to one or two shared batches.
+    /// Returns piece number `piece` of the samples that are left after the worker's complete batches. They belong to one or two shared
+    /// batches.
     fn rest_piece(&self, batches: &WorkerBatches, piece: u64) -> Option<FilePiece> {
         let first = batches.rest_before % self.batch_size;
         let first_samples = batches.rest.min(self.batch_size - first);

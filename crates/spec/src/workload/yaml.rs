@@ -1,4 +1,4 @@
-//! Parses YAML text into a tree. The text must be one document with a map marker its root and unique keys. The size of the tree is limited,
+//! Parses YAML text into a tree. The text must be one document with a map at its root and unique keys. The size of the tree is limited,
 //! so that nested aliases cause an error instead of exhausting the memory.
 
 use super::scalar::{Plain, resolve};

@@ -184,7 +184,7 @@ fn parse_workload(model: &str) -> anyhow::Result<Workload> {
 /// Value of a key in a workload file; `None` if the file does not set it.
 fn value_in(workload: &Workload, key: &str) -> Option<String> {
     let path = if key == "epochs" { "train.epochs" } else { key };
-    match &workload.tree().at(path)?.content {
+    match &workload.tree().node_at(path)?.content {
         Content::Scalar { text, .. } => Some(text.clone()),
         Content::List(_) | Content::Map(_) => None,
     }
