@@ -6,7 +6,7 @@ use crate::table::{ColumnKind, ReportTable, TableCell};
 use crate::words::{advice as words, trials};
 use feedrate_analysis::advice::Advice;
 use feedrate_results::replan::Replan;
-use feedrate_results::trials::{Outcome, TrialsResult, Tried, TriedAdvice};
+use feedrate_results::trials::{Outcome, TrialRuns, TrialsResult, TriedAdvice};
 use feedrate_spec::escape::bash_word;
 
 /// Advice whose changes were tried, with their outcomes.
@@ -83,7 +83,7 @@ pub(super) fn table(advice: &ReportAdvice) -> ReportTable {
     let mut table = ReportTable::new(format!("{}: advice, {explanation}", advice.workload));
     let no_change = advice.trials.as_ref().map(|_| (advice.baseline, None));
     let rows = no_change.into_iter();
-    let rows: Vec<(Option<Tried>, Option<&ReportChange>)> =
+    let rows: Vec<(Option<TrialRuns>, Option<&ReportChange>)> =
         rows.chain(advice.changes.iter().map(|row| (row.advice.tried, Some(row)))).collect();
     let names = rows.iter().map(|row| row.1.map_or("as it is", |row| &row.change));
     table.add("Change", ColumnKind::Text, names);

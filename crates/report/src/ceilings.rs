@@ -3,7 +3,7 @@
 #[cfg(test)]
 use feedrate_results::diagnosis::largest_drop;
 use feedrate_results::diagnosis::{
-    Ceiling, Diagnosis, NotMeasured, PipelineStage, ReadFrom, comparable,
+    Ceiling, Diagnosis, NotMeasured, PipelineStage, ReadFrom, split_comparable,
 };
 use feedrate_spec::units;
 use std::cmp::Ordering::Equal;
@@ -31,7 +31,7 @@ pub fn answer(diagnosis: &Diagnosis) -> String {
             };
             let slowest = slowest_text(slowest);
             let Some(needed) = needed else { return format!("no drop; {slowest}") };
-            let (known, _) = comparable(&diagnosis.ceilings);
+            let (known, _) = split_comparable(&diagnosis.ceilings);
             let is_fed = known.iter().all(|ceiling| suffices(ceiling, needed));
             let needed = rate(needed);
             if is_fed {
@@ -61,7 +61,7 @@ fn suffices(ceiling: &Ceiling, needed: f64) -> bool {
 
 /// The slowest part. The loader combines all parts and counts only if no other is known.
 fn slowest_part(diagnosis: &Diagnosis) -> Option<&Ceiling> {
-    let (known, _) = comparable(&diagnosis.ceilings);
+    let (known, _) = split_comparable(&diagnosis.ceilings);
     let parts = known.iter().copied().filter(|ceiling| ceiling.name != PipelineStage::Loader);
     parts
         .min_by(|a, b| a.samples_per_second.partial_cmp(&b.samples_per_second).unwrap_or(Equal))
@@ -89,7 +89,7 @@ pub fn meaning(diagnosis: &Diagnosis) -> Option<&'static str> {
 
 /// A sentence on parts that were slower than the whole loader; `None` if there are none.
 pub fn passed(diagnosis: &Diagnosis) -> Option<String> {
-    let (_, passed) = comparable(&diagnosis.ceilings);
+    let (_, passed) = split_comparable(&diagnosis.ceilings);
     let names: Vec<&str> = passed.iter().map(|ceiling| ceiling.name.title()).collect();
     (!names.is_empty())
         .then(|| format!("Not compared: {}, as the loader was faster", names.join(", ")))

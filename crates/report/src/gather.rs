@@ -81,7 +81,7 @@ fn not_run(overview: &Overview) -> Option<OpeningLine> {
     let states = [(running, "running"), (pending, "pending"), (failed, "failed")];
     let states = states.into_iter().filter(|(count, _)| *count > 0);
     let states: Vec<String> = states.map(|(count, state)| format!("{count} {state}")).collect();
-    let all = overview.counts.all();
+    let all = overview.counts.total();
     let says = || format!("{} of {all} rows have no result: {}", all - done, states.join(", "));
     (!states.is_empty()).then(|| line("Not run", says()))
 }

@@ -13,7 +13,7 @@ use feedrate_measure::metric::{
 use feedrate_results::groups::CheckpointGroup;
 use feedrate_results::index::LeftOut;
 use feedrate_results::run::{OtherNumber, Run};
-use feedrate_results::trials::{Outcome, Tried, TriedAdvice};
+use feedrate_results::trials::{Outcome, TrialRuns, TriedAdvice};
 use feedrate_spec::units::MIB;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -201,7 +201,7 @@ pub struct ReportAdvice {
     /// Folder of the trials; `null` if nothing was tried.
     pub trials: Option<String>,
     /// Result of the unchanged workload in the trials.
-    pub baseline: Option<Tried>,
+    pub baseline: Option<TrialRuns>,
     /// Changes in the order of advice.
     pub changes: Vec<ReportChange>,
 }

@@ -253,7 +253,7 @@ fn there_is_no_report_on_nothing() {
     let folder = tempfile::tempdir().unwrap();
     assert!(matches!(
         results_report(&[folder.path().into()], None, 1, NO_CHANGES, FigureUse::Pictures),
-        Err(RunsError::Nothing(_))
+        Err(RunsError::NoRuns(_))
     ));
 }
 

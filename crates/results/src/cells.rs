@@ -1,19 +1,19 @@
 //! Splits the text of a CSV into lines and cells under the rules of the `csv` crate, but with the position of each cell. A quote is special
-//! only at the start of a cell, and a doubled quote inside a quoted cell is a literal quote. Columns have no meaning here.
+//! only at the start of a cell, and a doubled quote inside a quoted cell is a literal quote. This module does not interpret columns.
 
 use std::ops::Range;
 
 /// A line of a CSV: a record, a comment or a blank line. It includes line ends that are inside quotes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CsvLine<'a> {
-    /// Number of its first line in the file, from 1.
+    /// Number in the file, from 1. A record of several lines has the number of its first line.
     pub number: usize,
     pub text: &'a str,
-    /// Set if its quotes violate the rules.
+    /// Quoting error, if any.
     pub fault: Option<QuoteFault>,
 }
 
-/// A quoting error, because of which a cell could absorb the text after it.
+/// A quoting error, which could make a cell absorb the text after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QuoteFault {
     NeverClosed,
@@ -90,7 +90,7 @@ pub(crate) fn format_line(fields: &[String]) -> String {
     String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_string()
 }
 
-struct Scanned {
+struct ScannedRecord {
     cells: Vec<Range<usize>>,
     /// Offset of the line end that terminates the record.
     end: usize,
@@ -110,8 +110,8 @@ enum CellState {
 }
 
 /// Scans the record at the beginning of `text`.
-fn scan(text: &str) -> Scanned {
-    let mut scanned = Scanned { cells: Vec::new(), end: text.len(), fault: None };
+fn scan(text: &str) -> ScannedRecord {
+    let mut scanned = ScannedRecord { cells: Vec::new(), end: text.len(), fault: None };
     let mut state = CellState::Start;
     let mut start = 0;
     for (i, c) in text.char_indices() {
@@ -203,14 +203,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_and_cells_are_those_of_the_csv_crate(text in "[a-c\", \n]{0,60}") {
+        fn records_and_cells_match_the_csv_crate(text in "[a-c\", \n]{0,60}") {
             let mut reader = csv::ReaderBuilder::new()
                 .has_headers(false)
                 .flexible(true)
                 .from_reader(text.as_bytes());
-            let theirs: Vec<usize> = reader.records().map(|record| record.unwrap().len()).collect();
-            // The crate skips only empty lines.
-            let ours: Vec<usize> = {
+            let expected: Vec<usize> = reader.records().map(|record| record.unwrap().len()).collect();
+            // The csv crate skips only empty lines.
+            let found: Vec<usize> = {
                 let mut counts = Vec::new();
                 let mut rest = text.as_str();
                 while !rest.is_empty() {
@@ -222,7 +222,7 @@ mod tests {
                 }
                 counts
             };
-            prop_assert_eq!(ours, theirs);
+            prop_assert_eq!(found, expected);
         }
     }
 }

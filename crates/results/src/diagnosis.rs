@@ -1,7 +1,7 @@
-//! The ceilings of a workload on a storage: the rate that each stage of a sample's path would reach if all other stages took no time, and the stage that
-//! loses the most of the required rate. The method, differential runs, is that of DS-Analyzer (Mohan et al., VLDB 2021).
+//! The ceilings of a workload on a storage: the rate that each stage of a sample's path would reach if all other stages took no time, and the stage
+//! that loses the most of the required rate. The method (differential runs) comes from DS-Analyzer (Mohan et al., VLDB 2021).
 
-use crate::place::{read_json, with_entries};
+use crate::place::{folder_and_entries, read_json};
 use feedrate_measure::stats::{Interval, mean_interval, welch_difference};
 use feedrate_spec::names;
 use feedrate_spec::plan::{DatasetPlan, LoaderPlan, Plan, StoragePlan};
@@ -53,7 +53,7 @@ pub enum ReadFrom {
     Direct,
     /// The device, since the files were evicted from the page cache.
     Cold,
-    /// An emulated storage: throttle and delays apply, and the page cache is left as it is.
+    /// An emulated storage: throttle and delays apply, and the page cache is not evicted.
     Emulated,
     /// A storage without a page cache.
     Storage,
@@ -86,8 +86,8 @@ pub struct Ceiling {
     pub samples_per_second: Option<f64>,
     /// Bytes per second that read calls return at this rate.
     pub bytes_per_second: Option<f64>,
-    /// Rate in the unit of the stage: files opened per second for `opens`, samples per second of one core for `decode`. The same holds for `client` if workers
-    /// limit it.
+    /// Rate in the unit of the stage: files opened per second for `opens`; samples per second of one core for `decode`, and for
+    /// `client` if workers limit it.
     pub own_per_second: Option<f64>,
     /// Rate in each time slice of the measurement; `samples_per_second` is the mean.
     pub slices_samples_per_second: Vec<f64>,
@@ -193,10 +193,10 @@ impl Ceiling {
 /// Confidence level of intervals.
 const CONFIDENCE: f64 = 0.95;
 
-/// Splits the measured ceilings into comparable and incomparable ones. A stage is incomparable if the loader, which includes it, was significantly faster,
-/// for example because of a cache. This rule does not apply to the client: the loader may have read ahead of a slow client, so its rate can exceed the
-/// client's.
-pub fn comparable(ceilings: &[Ceiling]) -> (Vec<&Ceiling>, Vec<&Ceiling>) {
+/// Splits the measured ceilings into comparable and incomparable ones. A stage is incomparable if the loader, which includes it, was significantly
+/// faster, for example because of a cache. This rule does not apply to the client: the loader may have read ahead of a slow client, so its rate can
+/// exceed the client's.
+pub fn split_comparable(ceilings: &[Ceiling]) -> (Vec<&Ceiling>, Vec<&Ceiling>) {
     let measured: Vec<&Ceiling> =
         ceilings.iter().filter(|ceiling| ceiling.samples_per_second.is_some()).collect();
     let loader = measured.iter().copied().find(|ceiling| ceiling.name == PipelineStage::Loader);
@@ -210,8 +210,8 @@ pub fn comparable(ceilings: &[Ceiling]) -> (Vec<&Ceiling>, Vec<&Ceiling>) {
 
 /// Finds the stage with the largest significant drop below the lowest ceiling before it and the required rate. `None` if there is no such drop.
 pub fn largest_drop(ceilings: &[Ceiling], needed: Option<f64>) -> Option<LargestDrop> {
-    let (compared, _) = comparable(ceilings);
-    // The ceiling from which the next drop is measured; `None` while that is the required rate.
+    let (compared, _) = split_comparable(ceilings);
+    // The ceiling from which the next drop is measured; `None` while drops are measured from the required rate.
     let mut lowest = if needed.is_none() { compared.first().copied() } else { None };
     let base = needed.or_else(|| lowest?.samples_per_second).filter(|rate| *rate > 0.0)?;
     let mut from = base;
@@ -247,7 +247,7 @@ impl Diagnosis {
     /// Finds the newest diagnosis that holds for a run of `plan`, in the run's folder or next to it.
     pub fn find_for_run(run_dir: &Path, plan: &Plan) -> Option<Self> {
         let parent = run_dir.parent().into_iter();
-        let siblings = parent.flat_map(|parent| with_entries(parent, DIAGNOSIS_FOLDER));
+        let siblings = parent.flat_map(|parent| folder_and_entries(parent, DIAGNOSIS_FOLDER));
         let folders = std::iter::once(run_dir.to_path_buf()).chain(siblings);
         folders
             .filter_map(|folder| Diagnosis::read(&folder))
@@ -298,14 +298,14 @@ mod tests {
 
     #[test]
     fn the_largest_drop_is_the_stage_that_loses_most_of_the_required_rate() {
-        let ladder = [900.0, 400.0, 300.0, 250.0, 150.0].map(Some);
-        check(ladder, Some(1000.0), Some((PipelineStage::Opens, 900.0, 400.0, 50.0)));
-        check(ladder, Some(340.0), Some((PipelineStage::Loader, 250.0, 150.0, 500.0 / 17.0)));
+        let rates = [900.0, 400.0, 300.0, 250.0, 150.0].map(Some);
+        check(rates, Some(1000.0), Some((PipelineStage::Opens, 900.0, 400.0, 50.0)));
+        check(rates, Some(340.0), Some((PipelineStage::Loader, 250.0, 150.0, 500.0 / 17.0)));
         // The file system alone is far too slow, so later stages do not matter.
-        check(ladder, Some(5000.0), Some((PipelineStage::FileSystem, 5000.0, 900.0, 82.0)));
-        check(ladder, Some(150.0), None);
+        check(rates, Some(5000.0), Some((PipelineStage::FileSystem, 5000.0, 900.0, 82.0)));
+        check(rates, Some(150.0), None);
         // Without a required rate, losses are shares of the first ceiling.
-        check(ladder, None, Some((PipelineStage::Opens, 900.0, 400.0, 500.0 / 9.0)));
+        check(rates, None, Some((PipelineStage::Opens, 900.0, 400.0, 500.0 / 9.0)));
         let unknown = [None, Some(400.0), Some(300.0), Some(100.0), Some(90.0)];
         check(unknown, Some(500.0), Some((PipelineStage::Client, 300.0, 100.0, 40.0)));
         check([None; 5], Some(500.0), None);
@@ -318,7 +318,7 @@ mod tests {
         let mut rates = [300.0, 2000.0, 900.0, 800.0, 850.0].map(Some);
         check(rates, Some(1000.0), Some((PipelineStage::Decode, 1000.0, 900.0, 10.0)));
         let all = ceilings(rates);
-        let (compared, exceeded) = comparable(&all);
+        let (compared, exceeded) = split_comparable(&all);
         assert!(compared.iter().all(|ceiling| ceiling.name != PipelineStage::FileSystem));
         let exceeded_names: Vec<PipelineStage> =
             exceeded.iter().map(|ceiling| ceiling.name).collect();

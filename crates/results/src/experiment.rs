@@ -1,4 +1,4 @@
-//! Experiments, the settings that replicates share, and their folder names, which can be parsed again.
+//! Experiments. An experiment is the settings that replicates share; its folder name can be parsed back into these settings.
 //!
 //! A name is the number of processes (`4`), followed by one setting (`4_batch_size_1`) or several (`4_batch_size=1,read_threads=8`). Characters
 //! that are not allowed are written as `%` and two hexadecimal digits.
@@ -8,7 +8,7 @@ use crate::setting::{Setting, key_of_leaf};
 use feedrate_spec::workload::KEYS;
 use std::fmt::Write;
 
-/// Keys of settings that have a column.
+/// Keys of settings that have a separate column in the CSV.
 const EPOCHS: &str = "train.epochs";
 const SCALE: &str = "study.scale";
 
@@ -27,7 +27,7 @@ pub struct Experiment {
 impl Experiment {
     /// Returns the experiment of `row` in a study of `rows`.
     pub fn new(row: &Row, rows: &[Row]) -> Self {
-        // Cheap for most studies: all rows have the same number of epochs.
+        // In most studies all rows have the same number of epochs, so nothing is compared below.
         let mut others = rows.iter().filter(|other| other.epochs != row.epochs);
         let is_varied = others.any(|other| {
             Row { epochs: row.epochs, ..other.clone() }.experiment_key() == row.experiment_key()
@@ -61,7 +61,7 @@ impl Experiment {
     fn single_setting_id(&self) -> Option<String> {
         let [setting] = self.settings.as_slice() else { return None };
         let value = setting.value.as_ref()?;
-        Some(format!("{}_{}_{}", self.processes, setting.short_key(), escaped(value)))
+        Some(format!("{}_{}_{}", self.processes, setting.short_key(), escape(value)))
     }
 
     /// Parses a folder name.
@@ -81,28 +81,28 @@ impl Experiment {
 
 fn parse_part(part: &str) -> Option<Setting> {
     match part.strip_prefix('~') {
-        Some(key) => Some(Setting { key: expand_key(&unescaped(key)?), value: None }),
+        Some(key) => Some(Setting { key: expand_key(&unescape(key)?), value: None }),
         None => {
             let (key, value) = part.split_once('=')?;
-            Some(Setting::new(expand_key(&unescaped(key)?), unescaped(value)?))
+            Some(Setting::new(expand_key(&unescape(key)?), unescape(value)?))
         }
     }
 }
 
 fn format_part(setting: &Setting) -> String {
-    let key = escaped(setting.short_key());
+    let key = escape(setting.short_key());
     match &setting.value {
-        Some(value) => format!("{key}={}", escaped(value)),
+        Some(value) => format!("{key}={}", escape(value)),
         None => format!("~{key}"),
     }
 }
 
 /// Parses `batch_size_1`: the longest prefix that is a known key is the key.
 fn parse_single_setting(text: &str) -> Option<Setting> {
-    let splits = text.match_indices('_').map(|(at, _)| text.split_at(at));
+    let splits = text.match_indices('_').map(|(index, _)| text.split_at(index));
     let mut known = splits.filter_map(|(key, value)| Some((known_key(key)?, &value[1..])));
     let (key, value) = known.next_back()?;
-    Some(Setting::new(key, unescaped(value)?))
+    Some(Setting::new(key, unescape(value)?))
 }
 
 /// Returns the workload key for a short or full key; `None` if there is none.
@@ -122,7 +122,7 @@ fn fnv1a(text: &str) -> u64 {
     })
 }
 
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"._-+".contains(&byte) {
@@ -134,7 +134,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-fn unescaped(text: &str) -> Option<String> {
+fn unescape(text: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_the_studys_form_and_parse_back() {
+    fn names_have_the_documented_form_and_parse_back() {
         check(&[], "4");
         check(&["++workload.reader.batch_size=1"], "4_batch_size_1");
         check(&["++workload.workflow.checkpoint=False"], "4_checkpoint_False");

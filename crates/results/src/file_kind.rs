@@ -1,4 +1,5 @@
-//! Detects the kind of a file that a user names from its text, so that a command can explain that it was given the wrong kind. Reads no files.
+//! Detects from the text of a file whether it is a workload, a study or a design, so that a command can explain that it was given the wrong kind.
+//! Reads no files.
 
 use feedrate_spec::escape::bash_word;
 use feedrate_spec::workload::KEYS;

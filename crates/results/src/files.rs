@@ -148,17 +148,17 @@ impl StudyFiles {
     }
 
     /// Returns the path of the lock that every process of a run holds.
-    pub fn running(&self) -> PathBuf {
+    pub fn running_lock(&self) -> PathBuf {
         self.state.join("running")
     }
 
     /// Returns the folder for the scripts and the output of one task of an attempt.
-    pub fn task(&self, attempt: u64, task: &str) -> PathBuf {
+    pub fn task_folder(&self, attempt: u64, task: &str) -> PathBuf {
         self.state.join("logs").join(format!("{attempt}-{task}"))
     }
 
     /// Returns the highest number of an attempt that has a task folder, whether or not its results still exist.
-    pub fn last_task(&self) -> u64 {
+    pub fn last_attempt_with_task(&self) -> u64 {
         let names = fs::read_dir(self.state.join("logs")).into_iter().flatten().flatten();
         let numbers =
             names.filter_map(|entry| entry.file_name().to_str()?.split_once('-')?.0.parse().ok());
@@ -237,7 +237,7 @@ impl StudyFiles {
         file.write_all(after.as_bytes())?;
         file.set_permissions(fs::metadata(&self.csv)?.permissions())?;
         file.sync_all()?;
-        // After syncing, which takes long enough for the user to save an edit.
+        // Compared only after syncing, because the user may save an edit while the file is synced.
         if fs::read(&self.csv)? != before.as_bytes() {
             return Ok(false);
         }
@@ -285,7 +285,7 @@ impl StudyFiles {
     /// Refuses links among the files of the state. The folder is not trusted, and writing through a link could damage other files.
     fn refuse_links(&self, logs: &Path) -> Result<(), FilesError> {
         let lock = self.state.join("lock");
-        let written = [self.state.clone(), logs.into(), lock, self.running(), self.settings()];
+        let written = [self.state.clone(), logs.into(), lock, self.running_lock(), self.settings()];
         let Some(link) = written.iter().find(|path| path.is_symlink()) else { return Ok(()) };
         Err(FilesError::Other {
             message: format!("`{}` is a link, which is not followed", link.display()),
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn one_runner_at_a_time() {
+    fn only_one_runner_holds_the_lock() {
         let (_folder, files) = study("model,processes,run\n");
         let lock = files.lock().unwrap();
         let error = files.lock().unwrap_err();

@@ -1,7 +1,7 @@
 //! Groups of runs of one experiment, compared with the required utilisation (the bar), both as reported and over all steps.
 
 use crate::import::Bound;
-use crate::run::{Activity, Run, Submission, grouped};
+use crate::run::{Activity, Run, Submission, group_runs};
 use crate::setting::compare_levels;
 use feedrate_measure::metric::AU_ALL_STEPS;
 use feedrate_measure::stats::mean;
@@ -28,18 +28,19 @@ pub struct ResultGroup {
     pub bar_percent: Option<f64>,
     pub reported_percent: Option<f64>,
     pub all_steps_percent: Option<f64>,
-    /// Whether the utilisation over all steps of a run is only a bound, and on which side.
+    /// Whether the utilisation over all steps is only an upper or a lower bound.
     pub bound: Option<Bound>,
     /// Runs whose reported utilisation reaches the bar.
     pub passes_reported: Passes,
     /// Runs whose utilisation over all steps reaches the bar.
     pub passes_all_steps: Passes,
     pub first_step_s: Option<f64>,
-    /// Duration of the first step in units of reading threads × compute time of a step, which is what threads can read ahead while one step computes.
+    /// Duration of the first step ÷ (reading threads × compute time of a step). The divisor is the time that the threads can read while one step
+    /// computes.
     pub first_step_units: Option<f64>,
 }
 
-/// Number of runs that reach the bar, do not reach it, or for which that is unknown.
+/// Number of runs that reach the bar, miss it, or have an unknown utilisation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "the names suffice")]
 pub struct Passes {
@@ -86,8 +87,8 @@ pub fn result_groups(runs: &[Run]) -> Vec<ResultGroup> {
     groups.iter().map(|members| result_group(runs, members)).collect()
 }
 
-/// Runs without training that wrote or read checkpoints, with the same source, system, workload and number of accelerators. Values are means over the runs
-/// that report them.
+/// Runs without training that wrote or read checkpoints, with the same source, system, workload and number of accelerators. Values are means over the
+/// runs that report them.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "as in `Run`")]
 pub struct CheckpointGroup {
@@ -132,7 +133,7 @@ fn system_key(run: &Run) -> (&str, Option<&Submission>, &str, Option<u32>) {
 /// Groups runs by experiment, sorted by system and settings.
 fn sorted_groups(runs: &[Run], is_member: impl Fn(&Run) -> bool) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> =
-        grouped(runs, is_member, Run::experiment_key).into_values().collect();
+        group_runs(runs, is_member, Run::experiment_key).into_values().collect();
     groups.sort_unstable();
     groups.sort_by(|a, b| {
         let a = &runs[a[0]];
@@ -197,8 +198,8 @@ fn reaches_over_all_steps(run: &Run) -> Option<bool> {
     is_certain.then_some(reaches)
 }
 
-/// Returns the duration of the first step in units of reading threads × compute time of a step, which is what the threads can read ahead while one step
-/// computes.
+/// Returns the duration of the first step ÷ (reading threads × compute time of a step). The divisor is the time that the threads can read while one
+/// step computes.
 pub fn first_step_units(run: &Run) -> Option<f64> {
     let compute_s = run.step_times.compute_s_per_step.filter(|s| 0.0 < *s)?;
     let threads = run.read_threads.filter(|threads| 0 < *threads)?;
@@ -247,16 +248,16 @@ mod tests {
             (first.runs.len(), first.workload.as_str(), first.bar_percent),
             (2, "fake", Some(90.0))
         );
-        let all = |yes, no| Passes { yes, no, unknown: 0 };
-        assert_eq!((first.passes_reported, first.passes_all_steps), (all(2, 0), all(2, 0)));
-        assert_eq!((second.passes_reported, second.passes_all_steps), (all(2, 0), all(0, 2)));
+        let passes = |yes, no| Passes { yes, no, unknown: 0 };
+        assert_eq!((first.passes_reported, first.passes_all_steps), (passes(2, 0), passes(2, 0)));
+        assert_eq!((second.passes_reported, second.passes_all_steps), (passes(2, 0), passes(0, 2)));
         // 39 × 0.3 ÷ (39 × 0.32), and 40 × 0.3 ÷ (39 × 0.32 + 2.4).
         assert!((second.reported_percent.unwrap() - 93.75).abs() < 1e-3);
         assert!((second.all_steps_percent.unwrap() - 80.645_161).abs() < 1e-2);
         // 2.4 s in units of 4 × 0.3 s.
         assert!((second.first_step_units.unwrap() - 2.0).abs() < 1e-3, "{second:?}");
         runs.iter_mut().for_each(|run| run.bar_percent = Some(94.0));
-        assert_eq!(result_groups(&runs)[0].passes_reported, all(0, 2));
+        assert_eq!(result_groups(&runs)[0].passes_reported, passes(0, 2));
     }
 
     #[test]
@@ -275,7 +276,7 @@ mod tests {
     #[test]
     fn writes_and_reads_of_checkpoints_are_one_group() {
         let folder = tempfile::tempdir().unwrap();
-        let none = r#""save_checkpoint_io_mean_GB_per_second": NaN"#;
+        let no_rate = r#""save_checkpoint_io_mean_GB_per_second": NaN"#;
         let summaries = [
             ("a", r#""checkpoint_size_GB": 1.0, "save_checkpoint_io_mean_GB_per_second": 2.0"#),
             ("b", r#""checkpoint_size_GB": 1.0, "load_checkpoint_io_mean_GB_per_second": 4.0"#),
@@ -289,7 +290,7 @@ mod tests {
                 std::fs::write(run.join(file), text.replace(from, to)).unwrap();
             };
             edit(".hydra/config.yaml", "checkpoint: false", "checkpoint: true");
-            edit("summary.json", none, summary);
+            edit("summary.json", no_rate, summary);
         }
         let found = checkpoint_groups(&runs(folder.path()));
         let [group] = &found[..] else { panic!("{found:?}") };

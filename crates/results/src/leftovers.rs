@@ -1,4 +1,4 @@
-//! Files that runs leave in a result folder: finds files of an earlier run, moves them aside, and lists the names of feedrate's files.
+//! Finds files that earlier runs left in a result folder, moves them aside, and lists the names of feedrate's files.
 
 use crate::import::{HYDRA_FOLDERS, left_by_runs};
 use crate::place::{SUPERSEDED, make_run_dir};
@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Returns the name of the first file or folder that an earlier run left in `folder`.
-pub fn left_by_another(folder: &Path) -> Option<String> {
+pub fn first_leftover(folder: &Path) -> Option<String> {
     let names = folder.join(NAMES_FILE).symlink_metadata().is_ok().then(|| NAMES_FILE.into());
     left_by_runs(folder).into_iter().chain(names).next()
 }
@@ -22,7 +22,7 @@ pub fn left_by_another(folder: &Path) -> Option<String> {
 ///
 /// # Errors
 /// A file cannot be moved.
-pub fn put_results_aside(folder: &Path, stamp: &str, hydra: &str) -> io::Result<Option<PathBuf>> {
+pub fn move_results_aside(folder: &Path, stamp: &str, hydra: &str) -> io::Result<Option<PathBuf>> {
     let mut names = left_by_runs(folder);
     if names.is_empty() {
         return Ok(None);
@@ -80,8 +80,8 @@ mod tests {
         for name in run_files.iter().chain(&user_files) {
             fs::write(folder.join(name), *name).unwrap();
         }
-        assert_eq!(left_by_another(folder).as_deref(), Some(".hydra"));
-        let aside = put_results_aside(folder, "2026", ".hydra").unwrap().unwrap();
+        assert_eq!(first_leftover(folder).as_deref(), Some(".hydra"));
+        let aside = move_results_aside(folder, "2026", ".hydra").unwrap().unwrap();
         assert_eq!(aside, folder.join("superseded/2026"));
         for (names, inside) in [(&run_files[..], &*aside), (&user_files, folder)] {
             for name in names {
@@ -89,16 +89,16 @@ mod tests {
             }
         }
         assert_eq!(fs::read_dir(folder).unwrap().count(), user_files.len() + 1);
-        assert_eq!(put_results_aside(folder, "2026", ".hydra").unwrap(), None);
+        assert_eq!(move_results_aside(folder, "2026", ".hydra").unwrap(), None);
         fs::write(folder.join("dlio.log"), "another").unwrap();
-        let aside = put_results_aside(folder, "2026", ".hydra").unwrap().unwrap();
+        let aside = move_results_aside(folder, "2026", ".hydra").unwrap().unwrap();
         assert_eq!(aside, folder.join("superseded/2026-2"));
         // Hydra's folder under another name, and a user's folder of that name.
         for (inside, moves) in [("config.yaml", true), ("notes.txt", false)] {
             fs::write(folder.join("dlio.log"), "another").unwrap();
             fs::create_dir_all(folder.join("own")).unwrap();
             fs::write(folder.join("own").join(inside), "a").unwrap();
-            let aside = put_results_aside(folder, "2027", "own").unwrap().unwrap();
+            let aside = move_results_aside(folder, "2027", "own").unwrap().unwrap();
             assert_eq!(aside.join("own").join(inside).is_file(), moves);
         }
     }

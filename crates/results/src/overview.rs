@@ -1,4 +1,4 @@
-//! Progress of a study: counts of its rows by status, in all, by level of each factor, and by model and processes.
+//! Progress of a study: counts of its rows by status, in total, by level of each factor, and by model and processes.
 
 use crate::place::model_name;
 use crate::row::Row;
@@ -59,8 +59,8 @@ pub struct Overview {
 }
 
 impl StatusCounts {
-    /// Returns the number of all rows.
-    pub fn all(&self) -> usize {
+    /// Returns the total number of rows.
+    pub fn total(&self) -> usize {
         self.done + self.running + self.pending + self.failed
     }
 
@@ -107,11 +107,11 @@ fn factors(rows: &[(&Row, Status)]) -> Vec<FactorCounts> {
         let mut levels: Vec<LevelCounts> = Vec::new();
         for (row, status) in rows {
             let level = level(row, name);
-            let at = levels.iter().position(|known| known.level == level).unwrap_or_else(|| {
+            let index = levels.iter().position(|known| known.level == level).unwrap_or_else(|| {
                 levels.push(LevelCounts { level, counts: StatusCounts::default() });
                 levels.len() - 1
             });
-            levels[at].counts.add(*status);
+            levels[index].counts.add(*status);
         }
         levels.sort_by(|a, b| compare_levels(&a.level, &b.level));
         if levels.len() > 1 {

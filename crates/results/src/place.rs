@@ -1,4 +1,4 @@
-//! Folders of results, `<results>/<model>/<experiment>/<time>/`: their names, their creation, and the folders for runs that no longer count.
+//! Folders of results, `<results>/<model>/<experiment>/<time>/`: names and creation of these folders, and the folders for runs that no longer count.
 
 use crate::experiment::Experiment;
 use crate::row::Row;
@@ -64,7 +64,7 @@ pub fn make_run_dir(experiment: &Path, stamp: &str) -> io::Result<PathBuf> {
         }
         match fs::create_dir(experiment.join(&name)) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            made => return made.map(|()| experiment.join(name)),
+            result => return result.map(|()| experiment.join(name)),
         }
     }
     Err(ErrorKind::AlreadyExists.into())
@@ -77,7 +77,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
 }
 
 /// Returns `folder` and its entries whose names start with `prefix`.
-pub(crate) fn with_entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
+pub(crate) fn folder_and_entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let entries = folder.read_dir().into_iter().flatten().flatten();
     let matching = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
     std::iter::once(folder.to_path_buf()).chain(matching.map(|entry| entry.path())).collect()
@@ -91,16 +91,16 @@ pub(crate) fn none_if_missing<T>(result: io::Result<T>) -> io::Result<Option<T>>
     }
 }
 
-/// Moves a run to the folder `incomplete` or `superseded` of its experiment, where it does not count as a replicate. Returns its new path.
+/// Moves a run to `subfolder` (`incomplete` or `superseded`) of its experiment, where it does not count as a replicate. Returns its new path.
 /// An empty folder is removed instead; a missing one is not an error.
 ///
 /// # Errors
 /// The folder cannot be moved.
-pub fn put_aside(run_dir: &Path, under: &str) -> io::Result<PathBuf> {
+pub fn put_aside(run_dir: &Path, subfolder: &str) -> io::Result<PathBuf> {
     let (Some(experiment), Some(name)) = (run_dir.parent(), run_dir.file_name()) else {
         return Err(ErrorKind::InvalidInput.into());
     };
-    let aside = experiment.join(under);
+    let aside = experiment.join(subfolder);
     if fs::remove_dir(run_dir).is_ok() || !run_dir.exists() {
         return Ok(aside.join(name));
     }

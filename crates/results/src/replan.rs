@@ -1,4 +1,5 @@
-//! Planning runs of feedrate again with changed settings. The crate `session` implements the trait; lower crates use it to predict changes.
+//! The interface for planning runs of feedrate again with changed settings. The crate `session` implements the trait; lower crates use it to predict
+//! changes.
 
 use crate::run::Run;
 use feedrate_spec::plan::Plan;

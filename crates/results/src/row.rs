@@ -32,7 +32,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// A pending run of `model`.
+    /// Creates a pending row for `model`.
     pub fn new(model: impl Into<String>, accelerators: u32) -> Self {
         Row { model: model.into(), accelerators, ..Row::default() }
     }
@@ -57,7 +57,7 @@ impl Row {
     }
 
     /// Reports keys that the row sets more than once, by overrides or by a column and an override.
-    pub fn set_twice(&self) -> Vec<Problem> {
+    pub fn repeated_keys(&self) -> Vec<Problem> {
         let columns = [
             ("train.epochs", "epochs", self.epochs.is_some()),
             ("train.seed", "seed", self.seed.is_some()),
@@ -117,7 +117,7 @@ mod tests {
         ] {
             let settings = overrides.iter().map(|text| Setting::parse(text).unwrap()).collect();
             let row = Row { epochs: Some(2), settings, ..Row::new("w", 1) };
-            let found: String = row.set_twice().iter().map(Problem::to_string).collect();
+            let found: String = row.repeated_keys().iter().map(Problem::to_string).collect();
             assert_eq!(found.is_empty(), expected.is_empty(), "{overrides:?}: {found}");
             assert!(found.contains(expected), "{overrides:?}: {found}");
         }

@@ -29,7 +29,7 @@ impl Setting {
     /// The text is not an override.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         if let Some((key, value)) = study_setting(text) {
-            return Ok(Setting::new(key, unquoted(value)));
+            return Ok(Setting::new(key, unquote(value)));
         }
         let parsed = Override::parse(text)?;
         let value = if text.starts_with('~') { None } else { text.split_once('=') };
@@ -40,7 +40,7 @@ impl Setting {
     /// Formats the setting as `feedrate run` and the CSV accept it. DLIO accepts it too unless it is a setting of the study.
     pub fn text(&self) -> String {
         match (&self.value, self.is_study_setting()) {
-            (Some(value), true) => format!("{}={}", self.key, quoted(value)),
+            (Some(value), true) => format!("{}={}", self.key, quote(value)),
             (Some(value), false) => format!("++workload.{}={value}", self.key),
             (None, _) => format!("~workload.{}", self.key),
         }
@@ -79,12 +79,15 @@ pub fn key_of_leaf(leaf: &str) -> Option<&'static str> {
 }
 
 /// Splits the overrides of a row at whitespace outside quotes and brackets.
-pub fn split(cell: &str) -> Vec<String> {
-    pieces(cell, char::is_whitespace).into_iter().filter(|word| !word.is_empty()).collect()
+pub fn split_overrides(cell: &str) -> Vec<String> {
+    split_outside_quotes(cell, char::is_whitespace)
+        .into_iter()
+        .filter(|word| !word.is_empty())
+        .collect()
 }
 
 /// Splits text at separators outside quotes and brackets.
-pub fn pieces(text: &str, is_separator: impl Fn(char) -> bool) -> Vec<String> {
+pub fn split_outside_quotes(text: &str, is_separator: impl Fn(char) -> bool) -> Vec<String> {
     let mut pieces = vec![String::new()];
     let mut depth = 0_u32;
     let mut quote = None;
@@ -108,13 +111,13 @@ pub fn pieces(text: &str, is_separator: impl Fn(char) -> bool) -> Vec<String> {
 }
 
 /// Parses a finite number.
-pub fn number(text: &str) -> Option<f64> {
+pub fn parse_number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
 /// Orders the levels of a factor: numbers first, in ascending order. Other levels compare as equal, so a stable sort keeps their order.
 pub fn compare_levels(a: &str, b: &str) -> Ordering {
-    match (number(a), number(b)) {
+    match (parse_number(a), parse_number(b)) {
         (Some(a), Some(b)) => a.total_cmp(&b),
         (a, b) => a.is_none().cmp(&b.is_none()),
     }
@@ -122,7 +125,7 @@ pub fn compare_levels(a: &str, b: &str) -> Ordering {
 
 /// Quotes a value if an override needs quotes around it, for example because it contains a space. The value must not contain both kinds of
 /// quotes.
-pub fn quoted(value: &str) -> String {
+pub fn quote(value: &str) -> String {
     if !value.is_empty() && value.chars().all(needs_no_quotes) {
         return value.to_string();
     }
@@ -137,7 +140,7 @@ fn needs_no_quotes(c: char) -> bool {
 }
 
 /// Removes the quotes around a value.
-pub fn unquoted(value: &str) -> String {
+pub fn unquote(value: &str) -> String {
     let inner = ['\'', '"'].iter().find_map(|&q| value.strip_prefix(q)?.strip_suffix(q));
     let Some(inner) = inner else { return value.to_string() };
     let backslashes = inner.len() - inner.trim_end_matches('\\').len();
@@ -197,10 +200,10 @@ mod tests {
             ("a,b", "'a,b'"),
             ("", "''"),
         ] {
-            assert_eq!(quoted(value), expected);
-            assert_eq!(unquoted(expected), value);
+            assert_eq!(quote(value), expected);
+            assert_eq!(unquote(expected), value);
             let text = format!("study.data={expected}");
-            assert_eq!(split(&format!("{text} a=b")).len(), 2, "{text}");
+            assert_eq!(split_overrides(&format!("{text} a=b")).len(), 2, "{text}");
             assert_eq!(Setting::parse(&text).unwrap(), Setting::new("study.data", value));
             assert_eq!(Setting::new("study.data", value).text(), text);
             assert!(Override::parse(&format!("dataset.data_folder={expected}")).is_ok(), "{text}");
@@ -220,7 +223,7 @@ mod tests {
             ("a='x y' b=[1, 2]", vec!["a='x y'", "b=[1, 2]"]),
             ("a={b: 1, c: 2}", vec!["a={b: 1, c: 2}"]),
         ] {
-            assert_eq!(split(cell), expected);
+            assert_eq!(split_overrides(cell), expected);
         }
     }
 }

@@ -254,7 +254,7 @@ fn read_row(columns: &[String], fields: &[String], problems: &mut Problems) -> R
             problems.push(problem);
         }
     }
-    problems.0.extend(row.set_twice());
+    problems.0.extend(row.repeated_keys());
     row
 }
 
@@ -274,7 +274,7 @@ fn read_field(
                 count.ok_or_else(|| Problem::error("processes", "no number is given"))?;
         }
         "overrides" => {
-            for word in setting::split(text) {
+            for word in setting::split_overrides(text) {
                 match Setting::parse(&word) {
                     Ok(setting) => row.settings.push(setting),
                     Err(problem) => problems.push(problem),

@@ -1,6 +1,6 @@
 //! Trials: results of running changes of a workload against the unchanged workload, as stored in the folder of the trials.
 
-use crate::place::{read_json, with_entries};
+use crate::place::{folder_and_entries, read_json};
 use feedrate_spec::names;
 use feedrate_spec::plan::Plan;
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ pub const TRIALS_FILE: &str = "advice.json";
 /// Prefix of the names of folders of trials.
 pub const TRIALS_FOLDER: &str = "advise-";
 /// Maximum number of folders above a run, including its own, that are searched for trials.
-const LEVELS: usize = 4;
+const LEVELS_MAX: usize = 4;
 
 /// Name of the combination of the two best changes.
 pub const COMBINATION: &str = "combination";
@@ -27,7 +27,7 @@ names! {
     pub enum Outcome {
         /// The utilisation is significantly higher.
         Helps = "helps",
-        /// The change has significantly no relevant effect.
+        /// The effect is significantly smaller than any relevant effect.
         NoEffect = "no effect",
         /// The utilisation is significantly lower.
         Hurts = "hurts",
@@ -57,7 +57,7 @@ pub struct TrialsResult {
     #[serde(default)]
     pub best: Option<Vec<String>>,
     /// Runs without changes.
-    pub baseline: Option<Tried>,
+    pub baseline: Option<TrialRuns>,
     /// Changes, the best first, followed by the combination of the best two.
     pub advice: Vec<TriedAdvice>,
     /// Reason why a change is not decided; `null` if all are decided.
@@ -88,7 +88,7 @@ pub struct TriedAdvice {
     /// Range of the prediction.
     pub interval: Option<[f64; 2]>,
     /// Runs of the change; `null` if it was not run.
-    pub tried: Option<Tried>,
+    pub tried: Option<TrialRuns>,
     /// Conclusion from the runs.
     pub outcome: Outcome,
     /// Reason why the change was not tried or is not decided.
@@ -102,7 +102,7 @@ pub struct TriedAdvice {
 
 /// Runs of one setting.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Tried {
+pub struct TrialRuns {
     /// Mean utilisation.
     pub mean_percent: f64,
     /// The 95 % interval of the mean; `null` for a single run.
@@ -124,15 +124,15 @@ impl TrialsResult {
         read_json(&folder.join(TRIALS_FILE))
     }
 
-    /// Finds the trials that belong to runs with these folders and plans, sorted by folder: trials that made one of the runs, and trials of the same plan
-    /// next to the folders above a run. `results` is set to the folder where the trials were found.
+    /// Finds the trials that belong to runs with these folders and plans, sorted by folder: trials to which one of the runs belongs, and trials of
+    /// the same plan in the folders above a run. `results` is set to the folder where the trials were found.
     pub fn find<'a>(runs: impl Iterator<Item = (&'a Path, Option<&'a Plan>)>) -> Vec<Self> {
         let runs: Vec<_> = runs.collect();
         let ancestors: BTreeSet<&Path> =
-            runs.iter().flat_map(|(path, _)| path.ancestors().take(LEVELS)).collect();
+            runs.iter().flat_map(|(path, _)| path.ancestors().take(LEVELS_MAX)).collect();
         let folders: BTreeSet<PathBuf> = ancestors
             .into_iter()
-            .flat_map(|ancestor| with_entries(ancestor, TRIALS_FOLDER))
+            .flat_map(|ancestor| folder_and_entries(ancestor, TRIALS_FOLDER))
             .collect();
         let mut found = Vec::new();
         for folder in folders {

@@ -7,7 +7,7 @@ use feedrate_measure::dlio::{self, HydraText, Invocation};
 use feedrate_measure::plot_data;
 use feedrate_measure::record::file::{NAMES_FILE, NewFiles, RecordFileError};
 use feedrate_measure::record::{Record, StudyRun, file};
-use feedrate_results::leftovers::{left_by_another, put_results_aside};
+use feedrate_results::leftovers::{first_leftover, move_results_aside};
 use feedrate_results::place::make_run_dir;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_spec::workload::{Workload, resolved_yaml, yaml_text};
@@ -245,7 +245,7 @@ impl RunFolder {
     /// Fails if the folder has results, or if another run uses it.
     pub fn take_new(path: &Path) -> anyhow::Result<Self> {
         let mut folder = Self::take(path.to_path_buf(), "`--run-dir`")?;
-        if let Some(name) = left_by_another(path) {
+        if let Some(name) = first_leftover(path) {
             return refuse(
                 format!("`--run-dir {}` contains results of another run: `{name}`", path.display()),
                 "give an empty folder, or one that does not exist yet",
@@ -265,7 +265,7 @@ impl RunFolder {
         hydra: &str,
     ) -> anyhow::Result<(Self, Option<PathBuf>)> {
         let folder = Self::take(path, named_by)?;
-        let aside = put_results_aside(&folder.path, &stamp(), hydra)
+        let aside = move_results_aside(&folder.path, &stamp(), hydra)
             .map_err(|source| StorageError::new("move the results in", &folder.path, source))?;
         Ok((folder, aside))
     }

@@ -309,7 +309,7 @@ pub fn row(data: &Request, accelerators: u32) -> anyhow::Result<Row> {
                 );
             }
             if !value.starts_with(['[', '{', '\'', '"']) {
-                *value = setting::quoted(value);
+                *value = setting::quote(value);
             }
         }
         let key = canonical_key(&setting.key).to_string();

@@ -1,7 +1,7 @@
 //! The factors of a design with their levels, and how a level is written to a row. Which levels are combined is left to the designs.
 
 use feedrate_results::row::Row;
-use feedrate_results::setting::{self, STUDY_PREFIX, Setting, number};
+use feedrate_results::setting::{self, STUDY_PREFIX, Setting, parse_number};
 use feedrate_results::table::PROCESSES_MAX;
 use feedrate_spec::problem::Problem;
 
@@ -32,7 +32,8 @@ pub enum Spacing {
 impl StudyFactor {
     /// The smallest and the largest level. `None` unless the levels are different numbers, which on a logarithmic scale must be above 0.
     pub fn range(&self) -> Option<(f64, f64)> {
-        let numbers: Option<Vec<f64>> = self.levels.iter().map(|level| number(level)).collect();
+        let numbers: Option<Vec<f64>> =
+            self.levels.iter().map(|level| parse_number(level)).collect();
         let numbers = numbers?;
         let low = numbers.iter().copied().reduce(f64::min)?;
         let high = numbers.iter().copied().reduce(f64::max)?;
@@ -58,7 +59,7 @@ impl StudyFactor {
     /// Whether two levels are equal for a workload: as text without case, or as numbers.
     pub fn is_same(first: &str, second: &str) -> bool {
         first.eq_ignore_ascii_case(second)
-            || number(first).is_some_and(|value| number(second) == Some(value))
+            || parse_number(first).is_some_and(|value| parse_number(second) == Some(value))
     }
 }
 
@@ -126,7 +127,7 @@ fn set_column(row: &mut Row, column: &str, level: &str) -> Result<(), &'static s
         "model" => row.model = level.into(),
         "seed" => row.seed = Some(level.parse().map_err(|_| "a whole number from 0 up")?),
         "scale" => {
-            let share = number(level).filter(|share| *share > 0.0 && *share <= 1.0);
+            let share = parse_number(level).filter(|share| *share > 0.0 && *share <= 1.0);
             row.scale = Some(share.ok_or("a share above 0 and at most 1")?);
         }
         _ => {
@@ -157,7 +158,7 @@ pub(crate) fn level_in(row: &Row, key: &str) -> Option<String> {
 pub(crate) fn format_level(key: &str, level: &str) -> String {
     let is_bare =
         COLUMNS.contains(&key) || key.starts_with(STUDY_PREFIX) || level.starts_with(['[', '{']);
-    if is_bare { level.to_string() } else { setting::quoted(level) }
+    if is_bare { level.to_string() } else { setting::quote(level) }
 }
 
 /// Explains why a level cannot be written in a row; `None` if it can.

@@ -60,7 +60,7 @@ impl Ledger {
             return row_state.status.name();
         }
         let Some(attempt) = row_state.attempt else { return row_state.status.name() };
-        let is_run_started = self.machine.files.task(attempt.number, RUN).is_dir();
+        let is_run_started = self.machine.files.task_folder(attempt.number, RUN).is_dir();
         if is_run_started { "running" } else { "preparing" }
     }
 

@@ -20,7 +20,7 @@ use feedrate_measure::record::file::RECORD_FILE;
 use feedrate_results::files::StudyFiles;
 use feedrate_results::load_run;
 use feedrate_results::row::Row;
-use feedrate_results::state::{ABOUT_FILE, Checked, StudySettings};
+use feedrate_results::state::{ABOUT_FILE, CheckResult, StudySettings};
 use feedrate_run::clock::Clock;
 use feedrate_run::live::Signals;
 use feedrate_run::system::{self, EnvironmentPaths, MachineActivity};
@@ -127,7 +127,7 @@ impl RunnerEnv for ThisMachine {
         let plan = self.plan_row(row, settings)?.plan;
         // Problems of the launcher are reported here, before anything runs.
         let job = RowJob { row, plan: &plan, settings, attempt: 0 };
-        self.scripts(&job, &["run".into()], &self.files.task(0, "run"))?;
+        self.scripts(&job, &["run".into()], &self.files.task_folder(0, "run"))?;
         Ok(plan)
     }
 
@@ -232,12 +232,17 @@ impl RunnerEnv for ThisMachine {
         run_dir: &Path,
         row: &Row,
         plan: &RowPlan,
-    ) -> Result<Checked, String> {
+    ) -> Result<CheckResult, String> {
         let record = load_run(run_dir).map_err(|error| error.to_string())?;
         check_record(&record, row, plan)?;
         let doubts = record.study.as_ref().map_or_else(Vec::new, |study| study.doubts.clone());
         let fingerprint = plan_fingerprint(&record.plan).map_err(|error| error.to_string())?;
-        Ok(Checked { duration_s: duration_s(&record), setup_s: None, plan: fingerprint, doubts })
+        Ok(CheckResult {
+            duration_s: duration_s(&record),
+            setup_s: None,
+            plan: fingerprint,
+            doubts,
+        })
     }
 
     fn value(&mut self, run_dir: &Path, response: &Metric) -> Option<f64> {
@@ -272,10 +277,10 @@ impl ThisMachine {
         &mut self,
         settings: Option<&StudySettings>,
     ) -> anyhow::Result<bool> {
-        let attempt = self.files.last_task();
+        let attempt = self.files.last_attempt_with_task();
         if let Some(launch) = settings.and_then(|settings| self.launch(settings).ok()) {
             let name = self.job_name(attempt);
-            let folders = [RUN, GENERATE].map(|task| self.files.task(attempt, task));
+            let folders = [RUN, GENERATE].map(|task| self.files.task_folder(attempt, task));
             let scripts = folders
                 .iter()
                 .filter_map(|folder| launch.cleanup(&name, folder, &self.host.variable));
@@ -285,7 +290,7 @@ impl ThisMachine {
     }
 
     fn wait_until_alone(&self) -> anyhow::Result<bool> {
-        let running = self.files.running();
+        let running = self.files.running_lock();
         let stop = &self.host.signals.interrupted;
         wait_until_alone(&running, &self.cleanup_scripts, stop, &mut || {
             self.host.reporter.show_message("waiting for a run of an earlier runner to end");
@@ -359,7 +364,7 @@ impl ThisMachine {
 
     /// Creates the folder of a task. It must not exist yet, so that no link in it is followed and no file overwritten.
     fn task_folder(&self, attempt: u64, task: &str) -> Result<PathBuf, TaskEnd> {
-        let folder = self.files.task(attempt, task);
+        let folder = self.files.task_folder(attempt, task);
         fs::create_dir(&folder)
             .map_err(|error| failed(format!("cannot make `{}`: {error}", folder.display())))?;
         Ok(folder)
@@ -375,7 +380,7 @@ impl ThisMachine {
             cleanup: scripts.cleanup.clone(),
             stdout: folder.join("stdout"),
             stderr: folder.join("stderr"),
-            running: self.files.running(),
+            running: self.files.running_lock(),
             grace: supervise::GRACE,
         };
         let ended = loop {

@@ -3,7 +3,7 @@
 
 use anyhow::Context;
 use feedrate_results::files::{FilesError, Lock, StudyFiles};
-use feedrate_results::state::{Launching, StudySettings, StudyState};
+use feedrate_results::state::{LaunchSettings, StudySettings, StudyState};
 use feedrate_session::output::refuse_root;
 use feedrate_session::resolve::entropy;
 use feedrate_spec::refusal::refuse;
@@ -122,7 +122,7 @@ pub fn defaults(csv: &Path, here: &Path) -> StudySettings {
         scale: 1.0,
         shrink_records: 1.0,
         cache: AS_IS.into(),
-        launching: Launching { launch: "local".into(), ..Launching::default() },
+        launching: LaunchSettings { launch: "local".into(), ..LaunchSettings::default() },
     }
 }
 

@@ -78,7 +78,7 @@ pub fn read_sides(a: &Path, b: &Path, threads: usize) -> Result<(Runs, Runs), Ru
     let (mut side_a, mut side_b) = if has_foreign_runs(a) || has_foreign_runs(b) {
         // One index for both sides: a run of one side may have read the dataset that a run of the other generated.
         let index = RunIndex::read(&[a.into(), b.into()], &options)?;
-        (Runs::from(index.below(0, a)), Runs::from(index.below(1, b)))
+        (Runs::from(index.subset_below(0, a)), Runs::from(index.subset_below(1, b)))
     } else {
         let index_a = RunIndex::read(&[a.into()], &options)?;
         let index_b = RunIndex::read(&[b.into()], &options)?;

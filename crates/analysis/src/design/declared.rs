@@ -7,7 +7,7 @@ use feedrate_results::import::normalized_text;
 use feedrate_results::overview::Overview;
 use feedrate_results::row::Row;
 use feedrate_results::run::{ROWS, factor};
-use feedrate_results::setting::{compare_levels, pieces, unquoted};
+use feedrate_results::setting::{compare_levels, split_outside_quotes, unquote};
 use feedrate_results::table::{Table, TableEntry};
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ impl DeclaredFactors {
         let Some((head, levels)) = parts else { return };
         let key = head.split_once(" (").map_or(head, |(_, key)| key.trim_end_matches(')'));
         let name = factor_name(key);
-        for text in pieces(levels.trim_end_matches(", logarithmic"), |c| c == ',') {
+        for text in split_outside_quotes(levels.trim_end_matches(", logarithmic"), |c| c == ',') {
             let baseline_text = text.trim().strip_suffix(" (baseline)");
             let level = normalised(baseline_text.unwrap_or(text.trim()));
             self.add(&name, &level);
@@ -156,7 +156,7 @@ fn row_levels(row: &Row) -> BTreeMap<String, String> {
 }
 
 fn normalised(level: &str) -> String {
-    normalized_text(&unquoted(level))
+    normalized_text(&unquote(level))
 }
 
 /// The factor name of a key of a workload or of a plan.

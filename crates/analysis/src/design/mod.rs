@@ -9,7 +9,7 @@ pub use declared::DeclaredFactors;
 pub use strata::{HOST, Stratum};
 
 use feedrate_results::run::{ROWS, Settings, factor};
-use feedrate_results::setting::{compare_levels, number};
+use feedrate_results::setting::{compare_levels, parse_number};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The level of a run that does not have the setting.
@@ -274,7 +274,7 @@ impl Factor {
         let factor = Factor {
             name: name.into(),
             key: key.into(),
-            numbers: sorted_levels.iter().map(|level| number(level)).collect(),
+            numbers: sorted_levels.iter().map(|level| parse_number(level)).collect(),
             levels: sorted_levels,
             baseline: 0,
             followers: Vec::new(),
@@ -286,7 +286,7 @@ impl Factor {
     fn with_levels(&self, kept: &[usize]) -> Self {
         let levels: Vec<String> = kept.iter().map(|&level| self.levels[level].clone()).collect();
         Factor {
-            numbers: levels.iter().map(|level| number(level)).collect(),
+            numbers: levels.iter().map(|level| parse_number(level)).collect(),
             levels,
             ..self.clone()
         }

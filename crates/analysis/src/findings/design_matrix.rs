@@ -193,7 +193,7 @@ impl<'a> DesignMatrix<'a> {
         cells
             .filter(|(cell, _)| levels.contains(&cell.levels[factor]))
             .flat_map(|(_, runs)| runs)
-            .all(|run| run.ignores(name).is_some())
+            .all(|run| run.ignored_reason(name).is_some())
     }
 
     /// The standard deviation of repeated runs; `None` if no cell was repeated.

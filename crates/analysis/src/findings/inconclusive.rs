@@ -63,7 +63,7 @@ pub(super) fn ignored(group: &UsedRuns) -> Option<Finding> {
     for (index, factor) in group.design.factors.iter().enumerate() {
         for cell in &group.design.cells {
             for run in &cell.runs {
-                let Some(reason) = group.runs[*run].ignores(&factor.name) else { continue };
+                let Some(reason) = group.runs[*run].ignored_reason(&factor.name) else { continue };
                 let level = &factor.levels[cell.levels[index]];
                 levels.entry(&factor.name).or_default().insert(level);
                 reasons.entry(&factor.name).or_default().insert(reason);
@@ -83,7 +83,7 @@ pub(super) fn ignored(group: &UsedRuns) -> Option<Finding> {
         .map(|(reasons, factors)| (factors, reasons.iter().cloned().collect()));
     let reason = Inconclusive::Ignored(groups.collect());
     let mut runs = group.used_runs();
-    runs.retain(|run| levels.keys().any(|name| run.ignores(name).is_some()));
+    runs.retain(|run| levels.keys().any(|name| run.ignored_reason(name).is_some()));
     let mut finding = open_finding(&group.design.workload, reason, &runs);
     finding.factors = levels.keys().map(ToString::to_string).collect();
     finding.magnitude = REASONS as f64 + 1.0;

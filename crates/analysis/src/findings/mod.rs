@@ -174,7 +174,9 @@ impl<'a> UsedRuns<'a> {
         let included: Vec<usize> =
             self.used_indexes().into_iter().filter(|&run| is_included(run)).collect();
         self.design.restricted(
-            |factor| included.iter().any(|&run| self.runs[run].ignores(&factor.name).is_none()),
+            |factor| {
+                included.iter().any(|&run| self.runs[run].ignored_reason(&factor.name).is_none())
+            },
             is_included,
         )
     }

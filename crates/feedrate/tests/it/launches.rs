@@ -1,7 +1,7 @@
 //! The ways to start the runs of a study, each started for real, under a supervisor.
 
 use crate::harness::{TINY, Test};
-use feedrate_results::state::Launching;
+use feedrate_results::state::LaunchSettings;
 use feedrate_study::launch::{LaunchJob, Scripts, find};
 use feedrate_study::supervise::{ScriptEnd, Supervised, Supervision, wait_until_alone};
 use serde_json::Value;
@@ -15,7 +15,7 @@ const FEEDRATE: &str = env!("CARGO_BIN_EXE_feedrate");
 const LONG: &[&str] = &["train.computation_time=0.1", "train.epochs=20000"];
 
 /// A run of two accelerators in the test's folder `run`, by absolute paths.
-pub(crate) fn begin(test: &Test, launch: &str, options: &Launching, more: &[&str]) -> Begun {
+pub(crate) fn begin(test: &Test, launch: &str, options: &LaunchSettings, more: &[&str]) -> Begun {
     let folder = test.path("run");
     fs::create_dir_all(&folder).unwrap();
     fs::create_dir_all(test.path("data")).unwrap();
@@ -83,12 +83,12 @@ impl Begun {
     }
 }
 
-fn under_mpirun(program: &str, more: &[&str]) -> Launching {
-    Launching {
+fn under_mpirun(program: &str, more: &[&str]) -> LaunchSettings {
+    LaunchSettings {
         prologue: vec![format!("export MPIRUN={program}")],
         arguments: more.iter().map(|word| (*word).into()).collect(),
         accelerators_per_rank: None,
-        ..Launching::default()
+        ..LaunchSettings::default()
     }
 }
 
@@ -96,7 +96,7 @@ fn under_mpirun(program: &str, more: &[&str]) -> Launching {
 fn runs_are_started_here_and_by_either_mpi_and_write_down_what_they_have_when_stopped() {
     let of_open_mpi = under_mpirun("mpirun.openmpi", &["--allow-run-as-root", "--oversubscribe"]);
     for (launch, options, processes) in [
-        ("local", Launching::default(), 0),
+        ("local", LaunchSettings::default(), 0),
         ("mpirun", of_open_mpi, 2),
         ("mpirun", under_mpirun("mpiexec.hydra", &[]), 2),
     ] {

@@ -178,5 +178,5 @@ fn ranks_write_one_record() {
     watch(&test, &["ranks", "lost"]);
     let (page, json) = show(&test, "lost");
     assert_eq!(json["complete"], false);
-    assert!(page.stdout.contains("rank 1 did not reach its end"), "{}", page.stdout);
+    assert!(page.stdout.contains("rank 1 did not finish or is still running"), "{}", page.stdout);
 }

@@ -19,7 +19,7 @@ use feedrate_results::import::fake::Fake;
 use feedrate_results::index::LeftOut;
 use feedrate_results::replan::NO_CHANGES;
 use feedrate_results::run::{Reason, Run};
-use feedrate_results::trials::{Outcome, Tried, TriedAdvice};
+use feedrate_results::trials::{Outcome, TrialRuns, TriedAdvice};
 
 /// A name that is markup in every format.
 const HOSTILE: &str = "</script><script>alert(1)</script>\"'&|\\[x](y)\n,$%_{}`~^#";
@@ -96,7 +96,7 @@ fn report(name: &str) -> Report {
             workload: name.into(),
             says: vec![format!("tried, and helps: `{name}`")],
             trials: Some(name.into()),
-            baseline: Some(Tried { mean_percent: 31.25, interval: None, n: 1 }),
+            baseline: Some(TrialRuns { mean_percent: 31.25, interval: None, n: 1 }),
             changes: [Outcome::Helps, Outcome::NoEffect]
                 .map(|outcome| change(name, outcome))
                 .into(),
@@ -136,7 +136,7 @@ fn change(name: &str, outcome: Outcome) -> ReportChange {
         change: name.into(),
         predicted_percent: Some(97.0),
         interval: Some([95.25, 98.0]),
-        tried: Some(Tried { mean_percent: 62.5, interval: Some([62.0, 63.0]), n: 3 }),
+        tried: Some(TrialRuns { mean_percent: 62.5, interval: Some([62.0, 63.0]), n: 3 }),
         outcome,
         reason: None,
         break_even_epochs: None,

@@ -88,7 +88,7 @@ fn changed(checks: &[MlperfCheck]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedrate_results::run::Changed;
+    use feedrate_results::run::ChangedSetting;
 
     fn check(all: &[MlperfCheck], expected: &str) {
         assert_eq!(says(all).as_deref(), Some(expected));
@@ -113,7 +113,7 @@ mod tests {
             &[nearly],
             "kept: dataset ÷ memory 5 (required: 5), steps per epoch 1,500 (required: 500), windowed AU 93.2 % (required: 90 %), no fixed setting changed",
         );
-        let key = |key: &str, is_open| Changed { key: key.into(), is_open };
+        let key = |key: &str, is_open| ChangedSetting { key: key.into(), is_open };
         let broken = MlperfCheck {
             keeps: Some(false),
             dataset_to_memory: Some(0.02),

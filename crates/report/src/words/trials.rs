@@ -1,7 +1,7 @@
 //! Renders trials of changes as text for terminals and reports. Decides nothing.
 
 use feedrate_measure::metric::Unit;
-use feedrate_results::trials::{COMBINATION, Outcome, TrialsResult, Tried, TriedAdvice};
+use feedrate_results::trials::{COMBINATION, Outcome, TrialRuns, TrialsResult, TriedAdvice};
 
 /// A change that was tried: `reader.read_threads=4`, or instructions if no setting makes it.
 pub fn tried_change(advice: &TriedAdvice) -> String {
@@ -48,7 +48,7 @@ fn tried_name(advice: &TriedAdvice) -> String {
 }
 
 /// The measured utilisation: `97.1 % [96.8, 97.4] AU`.
-fn utilisation(tried: &Tried) -> String {
+fn utilisation(tried: &TrialRuns) -> String {
     let interval = tried.interval.map(|[low, high]| format!(" [{low:.1}, {high:.1}]"));
     format!("{}{} AU", Unit::Percent.text(tried.mean_percent), interval.unwrap_or_default())
 }
@@ -65,7 +65,11 @@ mod tests {
             change: format!("{name}=4"),
             predicted_percent: None,
             interval: None,
-            tried: Some(Tried { mean_percent, interval: Some([mean_percent - 1.0, 99.0]), n: 2 }),
+            tried: Some(TrialRuns {
+                mean_percent,
+                interval: Some([mean_percent - 1.0, 99.0]),
+                n: 2,
+            }),
             outcome,
             reason: None,
             break_even_epochs: None,
@@ -77,7 +81,7 @@ mod tests {
             plan: None,
             goal: None,
             best: None,
-            baseline: Some(Tried { mean_percent: 31.0, interval: None, n: 1 }),
+            baseline: Some(TrialRuns { mean_percent: 31.0, interval: None, n: 1 }),
             advice: vec![
                 row("threads", Outcome::Helps, 97.0),
                 row("prefetch", Outcome::NoEffect, 31.5),

@@ -30,6 +30,6 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     }),
     #[cfg(test)]
     fires: |root| {
-        tests::edit_cold(root, "summary.json", "_mean_percentage\": ", "_mean_percentage\": 1")
+        tests::edit_cold_run(root, "summary.json", "_mean_percentage\": ", "_mean_percentage\": 1")
     },
 };

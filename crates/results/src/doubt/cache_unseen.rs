@@ -24,5 +24,5 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         Some(facts.with("memory_bytes", memory_bytes).with("memory_share", share))
     }),
     #[cfg(test)]
-    fires: |root| drop(tests::cold(root)),
+    fires: |root| drop(tests::write_cold_run(root)),
 };

@@ -24,7 +24,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     }),
     #[cfg(test)]
     fires: |root| {
-        tests::edit_good(
+        tests::edit_good_run(
             root,
             "summary.json",
             "\"metric\": {",

@@ -21,7 +21,7 @@ const COUNTS: [&str; 7] = [
 ];
 const COUNT_MAX: f64 = 1e15;
 
-/// Relative difference allowed between the size of a sample that follows from the reported rates and the configured record length.
+/// Allowed relative difference between the sample size computed from the reported rates and the configured record length.
 const RATE_TOLERANCE: f64 = 0.005;
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
@@ -50,7 +50,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     }),
     #[cfg(test)]
     fires: |root| {
-        tests::edit_good(root, ".hydra/config.yaml", "files_train: 1120", "files_train: 2240")
+        tests::edit_good_run(root, ".hydra/config.yaml", "files_train: 1120", "files_train: 2240")
     },
 };
 
@@ -62,9 +62,9 @@ fn impossible_counts(imported: &Imported) -> Vec<String> {
     }
     let impossible = COUNTS.iter().filter_map(|key| {
         let is_length = key.starts_with("dataset.record_length");
-        let least = if is_length { f64::MIN_POSITIVE } else { 1.0 };
+        let min = if is_length { f64::MIN_POSITIVE } else { 1.0 };
         let number = config.number(&[key]);
-        let is_possible = number.is_some_and(|number| (least..COUNT_MAX).contains(&number))
+        let is_possible = number.is_some_and(|number| (min..COUNT_MAX).contains(&number))
             || (is_length && config.has("dataset.record_dims"));
         let text = config.text(&[key])?;
         (!is_possible).then(|| format!("`{key}` is `{text}` in the config, which is impossible"))
@@ -120,7 +120,7 @@ fn different_counts(imported: &Imported) -> Vec<String> {
     differences
 }
 
-/// Describes epochs with another number of steps than the config gives.
+/// Describes epochs whose number of steps differs from the configured one.
 fn different_steps(run: &Run, imported: &Imported) -> Option<String> {
     if run.steps == 0 {
         return None;
@@ -150,7 +150,7 @@ fn different_sample_size(imported: &Imported) -> Option<String> {
     let is_known = imported.config.is_known() && configured > 0.0 && !imported.generates();
     (is_known && (reported / configured - 1.0).abs() > RATE_TOLERANCE).then(|| {
         format!(
-            "the reported rates are those of samples of {reported:.0} bytes, but the config has {configured:.0}"
+            "the reported rates imply samples of {reported:.0} bytes, but the config has {configured:.0}"
         )
     })
 }
@@ -179,7 +179,7 @@ fn different_folder_name(run: &Run) -> Vec<String> {
         differences
             .push(format!("the folder's name says {named} accelerators, the files say {actual}"));
     }
-    let (parameter, value) = names.varied(&[], &[], None);
+    let (parameter, value) = names.varied_parameters(&[], &[], None);
     let name = run.path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
     let is_named = parameter != "processes" && !run.overrides.is_empty();
     if is_named && !run.overrides.iter().any(|text| is_in_name(text, &name)) {
@@ -191,12 +191,12 @@ fn different_folder_name(run: &Run) -> Vec<String> {
     differences
 }
 
-/// Returns whether a folder's name contains an override. Names may have several overrides in a row.
+/// Returns whether a folder's name contains an override. A name may contain several overrides.
 fn is_in_name(text: &str, name: &str) -> bool {
     let Ok(Setting { key, value: Some(value) }) = Setting::parse(text) else { return false };
     let leaf = key.rsplit('.').next().unwrap_or_default();
     let part = format!("_{leaf}_{value}").to_ascii_lowercase();
     let name = name.to_ascii_lowercase().replace('=', "_");
-    let mut rests = name.match_indices(&part).map(|(at, _)| &name[at + part.len()..]);
+    let mut rests = name.match_indices(&part).map(|(start, _)| &name[start + part.len()..]);
     rests.any(|rest| !rest.starts_with(char::is_alphanumeric))
 }

@@ -9,7 +9,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         name: "duplicate_results",
         severity: Severity::Invalid,
         meaning: "All step times equal those in another folder to the nanosecond: the run is a copy, not a replicate.",
-        evidence: "the times of all steps, {epoch_steps} per epoch, are those of `{original}`",
+        evidence: "the times of all steps, {epoch_steps} per epoch, equal the times in `{original}`",
         advice: "keep one of the copies",
     },
     check: Check::Set(|relations, index| {
@@ -19,7 +19,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     }),
     #[cfg(test)]
     fires: |root| {
-        tests::good().write(root, "w/4/a");
-        tests::good().write(root, "w/4/b");
+        tests::good_run().write(root, "w/4/a");
+        tests::good_run().write(root, "w/4/b");
     },
 };

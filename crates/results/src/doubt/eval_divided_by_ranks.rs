@@ -26,6 +26,6 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     #[cfg(test)]
     fires: |root| {
         let more = "\"metric\": {\"eval_au_mean_percentage\": 20.0, \"eval_au_percentage\": [20, 20, 20, 20, 20, 20, 20, 20], ";
-        tests::edit_good(root, "summary.json", "\"metric\": {", more);
+        tests::edit_good_run(root, "summary.json", "\"metric\": {", more);
     },
 };

@@ -23,5 +23,5 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         Some(facts.with_known("reported_mib_per_second", run.reported_mib_per_second()))
     }),
     #[cfg(test)]
-    fires: |root| drop(tests::Fake { generate: true, ..tests::good() }.write(root, "w/4/a")),
+    fires: |root| drop(tests::Fake { generate: true, ..tests::good_run() }.write(root, "w/4/a")),
 };

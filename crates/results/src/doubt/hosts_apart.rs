@@ -23,7 +23,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     fires: |root| {
         for hostname in ["one", "two"] {
             let name = format!("closed/x/results/y-Nhosts2/unet3d/run_1/{hostname}");
-            tests::Fake { hostname, ..tests::good() }.write(root, &name);
+            tests::Fake { hostname, ..tests::good_run() }.write(root, &name);
         }
     },
 };

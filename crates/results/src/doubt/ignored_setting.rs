@@ -17,12 +17,12 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     },
     check: Check::Import(|run, _| {
         let keys = run.parameter.split(',');
-        let ignored = keys.filter_map(|key| Some(format!("{key}: {}", run.ignores(key)?)));
+        let ignored = keys.filter_map(|key| Some(format!("{key}: {}", run.ignored_reason(key)?)));
         Facts::listed("ignored", ignored.collect())
     }),
     #[cfg(test)]
     fires: |root| {
         let overrides = vec!["reader.file_shuffle=off"];
-        tests::Fake { overrides, ..tests::good() }.write(root, "w/4_file_shuffle_off/a");
+        tests::Fake { overrides, ..tests::good_run() }.write(root, "w/4_file_shuffle_off/a");
     },
 };

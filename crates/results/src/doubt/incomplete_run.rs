@@ -19,7 +19,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     }),
     #[cfg(test)]
     fires: |root| {
-        let run = tests::good().write(root, "w/4/a");
+        let run = tests::good_run().write(root, "w/4/a");
         (0..4).for_each(|rank| {
             std::fs::remove_file(run.join(format!("{rank}_output.json"))).unwrap()
         });

@@ -32,7 +32,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     #[cfg(test)]
     fires: |root| {
         let wrong = "au_mean_percentage\": 9.9, \"x\": ";
-        tests::edit_good(root, "summary.json", "au_mean_percentage\": ", wrong);
+        tests::edit_good_run(root, "summary.json", "au_mean_percentage\": ", wrong);
     },
 };
 

@@ -26,5 +26,5 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         Some(facts)
     }),
     #[cfg(test)]
-    fires: |root| tests::remove_good(root, "3_output.json"),
+    fires: |root| tests::remove_from_good_run(root, "3_output.json"),
 };

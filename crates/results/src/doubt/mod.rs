@@ -1,8 +1,8 @@
-//! Doubts, named reasons not to believe a number, of imported results and of sets of runs. `measure::doubt` has the doubts of single records. Each
-//! doubt has one file and one row in [`DOUBTS`].
+//! Doubts about imported results and about sets of runs. A doubt is a named reason not to trust a number. `measure::doubt` has the doubts about
+//! single records. Each doubt has one file and one row in [`DOUBTS`].
 //!
-//! To add one: write its file with a `pub(super) static DOUBT`, add its `mod` line and its row here, a run in `tests` where it fires and one where
-//! it does not. `feedrate list` reads the table.
+//! To add a doubt: write its file with a `pub(super) static DOUBT`, add its `mod` line and its row here, and to `tests` a run where it fires
+//! and a run where it does not. `feedrate list` reads the table.
 
 mod stale_data;
 mod duplicate_results;
@@ -75,7 +75,7 @@ pub static DOUBTS: &[&RunDoubt] = &[
     &no_replicates::DOUBT,
 ];
 
-/// A row of the table.
+/// A row of [`DOUBTS`].
 pub struct RunDoubt {
     /// Name, severity and texts. Doubts with the same meaning have the same name here and in `measure::doubt`.
     pub kind: DoubtKind,

@@ -23,6 +23,6 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     }),
     #[cfg(test)]
     fires: |root| {
-        std::fs::remove_dir_all(tests::good().write(root, "w/4/a").join(".hydra")).unwrap()
+        std::fs::remove_dir_all(tests::good_run().write(root, "w/4/a").join(".hydra")).unwrap()
     },
 };

@@ -28,5 +28,5 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         Some(Facts::new().with("experiment", run.experiment()).with("epochs", run.epochs))
     }),
     #[cfg(test)]
-    fires: |root| drop(tests::good().write(root, "w/4/a")),
+    fires: |root| drop(tests::good_run().write(root, "w/4/a")),
 };

@@ -35,7 +35,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     }),
     #[cfg(test)]
     fires: |root| {
-        tests::edit_good(
+        tests::edit_good_run(
             root,
             ".hydra/config.yaml",
             "data_loader: pytorch",

@@ -18,7 +18,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     },
     check: Check::Set(|relations, index| {
         let run = &relations.runs[index];
-        let usual = relations.usual(index)?;
+        let usual = relations.usual_settings(index)?;
         if !run.is_result() {
             return None;
         }
@@ -37,9 +37,10 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     }),
     #[cfg(test)]
     fires: |root| {
-        tests::Fake { files: 28, batch: 1, compute_s: 0.05, ..tests::good() }.write(root, "w/4/a");
+        tests::Fake { files: 28, batch: 1, compute_s: 0.05, ..tests::good_run() }
+            .write(root, "w/4/a");
         for size in ["reader.transfer_size=1", "reader.transfer_size=2", "reader.transfer_size=3"] {
-            let fake = tests::Fake { overrides: vec![size], slower: 1.1, ..tests::good() };
+            let fake = tests::Fake { overrides: vec![size], slower: 1.1, ..tests::good_run() };
             fake.write(root, &format!("w/{size}/a"));
         }
     },

@@ -17,7 +17,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         advice: "generate a dataset in a separate folder for each set of dataset settings, and repeat the run",
     },
     check: Check::Set(|relations, index| {
-        let stale = relations.stale(index)?;
+        let stale = relations.stale_dataset(index)?;
         let run = &relations.runs[index];
         let maker = &relations.runs[stale.maker];
         let differs = stale.differs.iter().map(|setting| {
@@ -38,7 +38,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     }),
     #[cfg(test)]
     fires: |root| {
-        let large = |start_s| tests::Fake { start_s, ..tests::large() };
+        let large = |start_s| tests::Fake { start_s, ..tests::large_run() };
         tests::Fake { generate: true, train: false, ..large(900.0) }.write(root, "w/4_x/made");
         tests::Fake { start_s: 1800.0, slower: 4.0, ..tests::Fake::default() }.write(root, "w/4/a");
     },

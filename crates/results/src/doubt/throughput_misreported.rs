@@ -4,16 +4,16 @@
 use super::tests;
 use super::{Check, DoubtKind, Facts, RunDoubt, Severity};
 
-/// Maximum relative difference from the ranks' throughputs of blocks, from which DLIO computes the summary.
+/// Maximum relative difference from the block rates in the ranks' files, from which DLIO computes the summary.
 const BLOCKS_DIFFERENCE_MAX: f64 = 0.005;
-/// Maximum relative difference from the steps. Some releases end a block twice and count time that is in no file.
+/// Maximum relative difference from the rates recomputed from steps. Some releases end a block twice and count time that is in no file.
 const STEPS_DIFFERENCE_MAX: f64 = 0.1;
 
 pub(super) static DOUBT: RunDoubt = RunDoubt {
     kind: DoubtKind {
         name: "throughput_misreported",
         severity: Severity::Warning,
-        meaning: "The throughput in `summary.json` differs by more than half a percent from the one that follows from the block rates in the ranks' files, or by more than 10 % from the one that any release of DLIO computes from their steps.",
+        meaning: "The throughput in `summary.json` differs by more than half a percent from the block rates in the ranks' files, or by more than 10 % from the rate that each release of DLIO computes from their steps.",
         evidence: "{reported_samples_per_second:.2} samples/s are reported[, but {blocks_samples_per_second:.2} follow from the block rates in the ranks' files][, but {steps_samples_per_second:.2} follow from the steps]",
         advice: "use the rates recomputed from steps; the summary may belong to another run",
     },
@@ -41,7 +41,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     }),
     #[cfg(test)]
     fires: |root| {
-        tests::edit_cold(
+        tests::edit_cold_run(
             root,
             "summary.json",
             "mean_samples_per_second\": ",

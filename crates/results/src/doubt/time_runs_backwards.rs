@@ -42,6 +42,6 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     fires: |root| {
         let end = "\"end\": \"2025-11-30T10";
         let earlier_end = "\"end\": \"2025-11-30T08";
-        tests::edit_good(root, "2_per_epoch_stats.json", end, earlier_end);
+        tests::edit_good_run(root, "2_per_epoch_stats.json", end, earlier_end);
     },
 };

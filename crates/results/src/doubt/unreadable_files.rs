@@ -15,6 +15,6 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
     check: Check::Import(|_, imported| Facts::listed("unreadable", imported.unreadable.clone())),
     #[cfg(test)]
     fires: |root| {
-        std::fs::write(tests::good().write(root, "w/4/a").join("1_output.json"), "").unwrap()
+        std::fs::write(tests::good_run().write(root, "w/4/a").join("1_output.json"), "").unwrap()
     },
 };

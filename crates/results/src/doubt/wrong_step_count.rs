@@ -1,4 +1,4 @@
-//! DLIO's throughput counts two steps too few, however many steps its window leaves out.
+//! DLIO's throughput always counts two steps too few, regardless of how many steps its window leaves out.
 
 #[cfg(test)]
 use super::tests;
@@ -41,7 +41,7 @@ pub(super) static DOUBT: RunDoubt = RunDoubt {
         Some(facts)
     }),
     #[cfg(test)]
-    fires: |root| drop(tests::cold(root)),
+    fires: |root| drop(tests::write_cold_run(root)),
 };
 
 /// Returns whether most blocks' rates match the wrong formula better than the right one.
@@ -71,8 +71,8 @@ fn follows_wrong_formula(imported: &Imported) -> bool {
             let is_negative_single = block.steps == 1 && block.samples_per_second < 0.0;
             let is_zero_pair = block.steps == 2 && block.samples_per_second == 0.0;
             let is_detectable = (steps - excluded) * EFFECT_MIN < (excluded - 2.0).abs();
-            let is_wrong = wrong_error <= TOLERANCE && wrong_error < right_error;
-            is_negative_single || is_zero_pair || (is_detectable && is_wrong)
+            let fits_wrong = wrong_error <= TOLERANCE && wrong_error < right_error;
+            is_negative_single || is_zero_pair || (is_detectable && fits_wrong)
         })
         .collect();
     let wrong = is_wrong.iter().filter(|is_wrong| **is_wrong).count();

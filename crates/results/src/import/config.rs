@@ -147,11 +147,11 @@ impl Config {
 /// Returns all non-null values of a tree, formatted by `text`, by dotted key.
 pub(crate) fn leaves(tree: &Value, text: fn(&Value) -> String) -> BTreeMap<String, String> {
     let mut leaves = BTreeMap::new();
-    let mut open = vec![(String::new(), tree)];
-    while let Some((path, node)) = open.pop() {
+    let mut pending = vec![(String::new(), tree)];
+    while let Some((path, node)) = pending.pop() {
         match node {
             Value::Null => {}
-            Value::Object(fields) => open.extend(fields.iter().map(|(key, field)| {
+            Value::Object(fields) => pending.extend(fields.iter().map(|(key, field)| {
                 (if path.is_empty() { key.clone() } else { format!("{path}.{key}") }, field)
             })),
             value => drop(leaves.insert(path, text(value))),

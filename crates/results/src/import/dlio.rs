@@ -1,5 +1,5 @@
 //! Reads the folder of a DLIO run of any version, complete or not. The steps in its files become a [`Record`], so that all metrics and doubts of
-//! records apply; only I/O counters are missing, since DLIO has none. If no rank has steps, the result has at most totals. Unreadable parts are
+//! records apply; only I/O counters are missing, since DLIO has none. If no rank has steps, the result has totals at most. Unreadable parts are
 //! left out and reported.
 
 use super::clocks;
@@ -96,13 +96,12 @@ impl ReportedBlock {
 
 /// Share by which a measured sleep may be shorter than configured.
 const COMPUTE_LESS_MAX: f64 = 0.05;
-/// Factor, and additional time, by which the shortest measured sleep may exceed the configured one. Even on a busy machine, some sleeps end on
-/// time.
+/// Factor and additional time by which the shortest measured sleep may exceed the configured time. Even on a busy machine, some sleeps end on time.
 const COMPUTE_FACTOR_MAX: f64 = 1.5;
 const COMPUTE_LATE_MAX_S: f64 = 0.05;
 
-/// Reads a folder with the files `names`. `placeholders` are the names of files that were replaced by placeholders. The subfolder `settings`, if
-/// given, is used instead of the detected one.
+/// Reads a folder with the files `names`. `placeholders` are the names of files whose contents were omitted from the publication. The subfolder
+/// `settings`, if given, is used instead of the detected one.
 pub(super) fn read(
     folder: &Path,
     names: &[String],
@@ -342,7 +341,7 @@ impl Imported {
 
     /// Computes the throughput that DLIO's summary should have, from DLIO's throughputs of blocks. `None` if a block has none.
     pub(crate) fn samples_per_second_of_blocks(&self) -> Option<f64> {
-        self.summarized(|epoch, rank, block, _| self.rates.get(&(epoch, rank))?.get(block).copied())
+        self.summarize(|epoch, rank, block, _| self.rates.get(&(epoch, rank))?.get(block).copied())
     }
 
     /// Computes the throughputs that DLIO's summary should have, from the steps, with the formula of each release of DLIO. Formulas that give no
@@ -357,7 +356,7 @@ impl Imported {
         // Steps outside the window, and steps that the release does not count.
         let releases = [(0, 0), (excluded, 2), (excluded, excluded)];
         let rates = releases.map(|(outside, uncounted)| {
-            self.summarized(|_, _, _, block| {
+            self.summarize(|_, _, _, block| {
                 let steps = block.steps().checked_sub(uncounted)? as f64;
                 let length_ns = block.end_ns.checked_sub(block.start_ns)?;
                 Some(steps * batch / seconds(length_ns.checked_sub(outside_ns(block, outside))?))
@@ -368,7 +367,7 @@ impl Imported {
 
     /// Aggregates throughputs of blocks as DLIO's summary does: the mean of blocks weighted by steps, summed over ranks, and the mean over epochs.
     /// `rate` receives the epoch, the rank, the index of the block and the block.
-    fn summarized(&self, rate: impl Fn(u32, usize, usize, &Block) -> Option<f64>) -> Option<f64> {
+    fn summarize(&self, rate: impl Fn(u32, usize, usize, &Block) -> Option<f64>) -> Option<f64> {
         let epochs = self.epochs().iter().map(|epoch| {
             let ranks = epoch.accelerators.iter().enumerate().map(|(rank, accelerator)| {
                 let blocks = accelerator.blocks.iter().enumerate();
@@ -432,11 +431,11 @@ impl Imported {
         let blocks = accelerators.flat_map(|accelerator| &accelerator.blocks);
         let mut times_ns: Vec<u64> = blocks.flat_map(|block| &block.compute_ns).copied().collect();
         times_ns.sort_unstable();
-        let least_s = seconds(*times_ns.first()?);
+        let shortest_s = seconds(*times_ns.first()?);
         let median_s = seconds(times_ns[times_ns.len() / 2]);
-        let is_less = median_s < configured_s * (1.0 - COMPUTE_LESS_MAX);
-        let is_more = configured_s * COMPUTE_FACTOR_MAX + COMPUTE_LATE_MAX_S < least_s;
-        (is_less || is_more).then_some(ComputeTimes { configured_s, median_s })
+        let is_shorter = median_s < configured_s * (1.0 - COMPUTE_LESS_MAX);
+        let is_longer = configured_s * COMPUTE_FACTOR_MAX + COMPUTE_LATE_MAX_S < shortest_s;
+        (is_shorter || is_longer).then_some(ComputeTimes { configured_s, median_s })
     }
 
     /// Returns the ranks without usable steps.

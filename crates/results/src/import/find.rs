@@ -60,8 +60,8 @@ impl LeftOut {
     }
 }
 
-/// Finds the runs in `root` and below, sorted by path. Also returns what is left out: unreadable folders, links to folders outside `root`, and folders of
-/// runs without files. Folders are read level by level.
+/// Finds the runs in `root` and below, sorted by path. Also returns what is left out: unreadable folders, links to folders outside `root`, and
+/// folders of runs without files. Folders are read level by level.
 ///
 /// # Errors
 /// `root` cannot be read, or contains more than the search limits allow without a run.
@@ -104,7 +104,8 @@ pub fn find_within(root: &Path, depth_max: usize) -> io::Result<(Vec<FoundRun>, 
             left_out.push(LeftOut::new(&folder, why));
         }
         let is_deepest = depth == depth_max && !entries.folders.is_empty();
-        // Folders below a record belong to its run. Folders below DLIO's files are searched, since a root may contain a file of such a name.
+        // Folders below a record belong to its run. Folders below DLIO's files are searched, since the root may happen to contain a file with one of
+        // DLIO's names.
         if entries.origin != Some(RunOrigin::Feedrate) && depth < depth_max {
             let is_submission = entries
                 .folders
@@ -112,10 +113,10 @@ pub fn find_within(root: &Path, depth_max: usize) -> io::Result<(Vec<FoundRun>, 
                 .any(|name| SUBMISSION_FOLDERS.iter().any(|known| name == known));
             for name in entries.folders {
                 let text = name.to_string_lossy();
-                let shown = escape::one_line(&text);
-                if *shown != *text {
+                let escaped = escape::one_line(&text);
+                if *escaped != *text {
                     let why = "its name contains control characters: rename it";
-                    left_out.push(LeftOut::new(folder.join(&*shown), why));
+                    left_out.push(LeftOut::new(folder.join(&*escaped), why));
                 } else if is_code(&name, is_submission) {
                     let why = "it is the code of a submission, whose runs are test fixtures";
                     left_out.push(LeftOut::new(folder.join(name), why));
@@ -162,8 +163,8 @@ pub(crate) const OTHER_BENCHMARKS: [&str; 4] =
 /// Folders next to `code` in a submission to MLPerf Storage.
 const SUBMISSION_FOLDERS: [&str; 2] = ["results", "systems"];
 
-/// Returns whether a folder contains the code of a submission. It is called `code` in a submission, or since version 3.0 `code-` and eight digits of its
-/// hash.
+/// Returns whether a folder contains the code of a submission. It is called `code` in a submission, or since version 3.0 `code-` and eight digits of
+/// its hash.
 fn is_code(name: &OsStr, is_submission: bool) -> bool {
     let hash = name.to_str().and_then(|name| name.strip_prefix("code-"));
     (is_submission && name == "code")
@@ -174,15 +175,16 @@ fn is_code(name: &OsStr, is_submission: bool) -> bool {
 pub(crate) fn time_of_name(path: &Path) -> Option<i64> {
     let name = path.file_name()?.to_str()?;
     let digits: String = name.chars().filter(char::is_ascii_digit).take(14).collect();
-    let at = |from: usize, to: usize| digits.get(from..to);
-    let date = format!("{}-{}-{}", at(0, 4)?, at(4, 6)?, at(6, 8)?);
-    micros(&format!("{date}T{}:{}:{}.000000", at(8, 10)?, at(10, 12)?, at(12, 14)?))
+    let digits_at = |from: usize, to: usize| digits.get(from..to);
+    let date = format!("{}-{}-{}", digits_at(0, 4)?, digits_at(4, 6)?, digits_at(6, 8)?);
+    let [hour, minute, second] = [digits_at(8, 10)?, digits_at(10, 12)?, digits_at(12, 14)?];
+    micros(&format!("{date}T{hour}:{minute}:{second}.000000"))
 }
 
 /// Maximum time between the starts of a job's ranks. Ranks that start in different seconds write to different folders.
 const START_US: i64 = 5_000_000;
 
-/// Finds a folder next to a run's that started at the same time and has only files of `ranks`, the ranks that are missing in the run.
+/// Finds a sibling of a run's folder that started at the same time and contains only files of `ranks`, the ranks that are missing in the run.
 pub(crate) fn sibling_with_ranks(folder: &Path, ranks: &[u32]) -> Option<String> {
     let start_us = time_of_name(folder)?;
     let siblings = fs::read_dir(folder.parent()?).ok()?.flatten().map(|entry| entry.path());
@@ -190,7 +192,7 @@ pub(crate) fn sibling_with_ranks(folder: &Path, ranks: &[u32]) -> Option<String>
         let difference_us = time_of_name(path).map(|sibling_us| (sibling_us - start_us).abs());
         path != folder && difference_us.is_some_and(|us| us <= START_US)
     });
-    // A folder with other ranks too belongs to another run.
+    // A folder that also has files of other ranks belongs to another run.
     let matching = simultaneous.filter(|path| {
         let names = file_names(path);
         let mut present = names.iter().filter_map(|name| rank_of(name)).peekable();

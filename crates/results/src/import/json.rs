@@ -54,16 +54,16 @@ fn parse(bytes: &[u8]) -> Result<Fields, String> {
     match serde_json::from_slice(&escaped) {
         Ok(value) => Ok(value),
         Err(error) => match with_quoted_numbers(&escaped) {
-            Some(strict) => serde_json::from_slice(&strict).map_err(explained),
-            None => Err(explained(error)),
+            Some(strict) => serde_json::from_slice(&strict).map_err(explain),
+            None => Err(explain(error)),
         },
     }
 }
 
-/// Some Windows editors write it at the start of a file.
+/// The byte order mark that some Windows editors write at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-fn explained(error: serde_json::Error) -> String {
+fn explain(error: serde_json::Error) -> String {
     if error.is_eof() { "it is cut short".into() } else { format!("it is not JSON: {error}") }
 }
 
@@ -73,11 +73,12 @@ const NON_JSON_NUMBERS: [&[u8]; 3] = [b"-Infinity", b"Infinity", b"NaN"];
 /// Puts Python's non-finite numbers in quotes; `None` if there are none.
 fn with_quoted_numbers(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(bytes.len() + 64);
-    let mut at = 0;
+    let mut position = 0;
     let mut in_text = false;
     let mut found = false;
-    while let Some(&byte) = bytes.get(at) {
-        let word = NON_JSON_NUMBERS.iter().find(|word| !in_text && bytes[at..].starts_with(word));
+    while let Some(&byte) = bytes.get(position) {
+        let word =
+            NON_JSON_NUMBERS.iter().find(|word| !in_text && bytes[position..].starts_with(word));
         let length = match word {
             Some(word) => {
                 out.push(b'"');
@@ -88,12 +89,12 @@ fn with_quoted_numbers(bytes: &[u8]) -> Option<Vec<u8>> {
             }
             None => {
                 let length = if in_text && byte == b'\\' { 2 } else { 1 };
-                out.extend_from_slice(&bytes[at..bytes.len().min(at + length)]);
+                out.extend_from_slice(&bytes[position..bytes.len().min(position + length)]);
                 in_text ^= byte == b'"';
                 length
             }
         };
-        at += length;
+        position += length;
     }
     found.then_some(out)
 }

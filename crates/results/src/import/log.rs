@@ -41,7 +41,7 @@ pub struct Log {
     pub folder: Option<String>,
     /// Whether the middle of the log was skipped.
     pub has_gap: bool,
-    /// Whether its last line lacks a line end.
+    /// Whether the last line has no line end.
     pub ends_mid_line: bool,
 }
 
@@ -107,12 +107,12 @@ pub(super) fn spans(path: &Path) -> Option<Fields> {
 
 fn add_span(spans: &mut Value, epoch: &mut Option<String>, time: &str, message: &str) {
     let words: Vec<&str> = message.split([' ', ':']).take(3).collect();
-    let [verb @ ("Starting" | "Ending"), part, number] = words[..] else { return };
+    let [verb @ ("Starting" | "Ending"), unit, number] = words[..] else { return };
     let end = if verb == "Starting" { "start" } else { "end" };
     if number.parse::<u64>().is_err() {
         return;
     }
-    match (part, epoch.as_deref()) {
+    match (unit, epoch.as_deref()) {
         ("epoch", _) => {
             spans[number][end] = time.into();
             *epoch = Some(number.into());

@@ -17,7 +17,7 @@ pub(super) fn system(reported: Option<&Reported>, ranks: &RankMachine) -> System
     let rank_0_gib = reported.and_then(Reported::memory_gib).or(ranks.memory_gib);
     let memory = PerHost::new(reported, "host_memory_GB", rank_0_gib, hosts);
     let rank_0_cpus = ranks.cpus.map(|count| count as f64);
-    let cpus = PerHost::new(reported, "host_cpu_count", rank_0_cpus, hosts).grouped_like(&memory);
+    let cpus = PerHost::new(reported, "host_cpu_count", rank_0_cpus, hosts).split_like(&memory);
     let model = reported.and_then(Reported::cpu_model).or_else(|| processor.clone());
     let host_text = hosts.filter(|hosts| 1 < *hosts).map(|hosts| match &ranks.hostnames {
         names if names.len() as u64 == hosts => format!("{hosts}: {}", names.join(", ")),
@@ -50,7 +50,7 @@ pub(super) fn hosts(reported: Option<&Reported>, ranks: &RankMachine) -> Option<
 }
 
 /// Relative difference up to which hosts count as equal. Firmware reserves different amounts of memory.
-const EQUAL_WITHIN: f64 = 0.02;
+const EQUAL_TOLERANCE: f64 = 0.02;
 
 /// A quantity of each host, such as its memory, reconstructed from a list of the summary.
 #[derive(Debug, PartialEq)]
@@ -77,11 +77,11 @@ impl PerHost {
         let list = list.unwrap_or_else(|| rank_0_value.into_iter().collect());
         let entries: Vec<f64> = list.into_iter().filter(is_valid).collect();
         // An entry has the value of at least one host.
-        let is_one_each = host_count.is_none_or(|count| count <= entries.len() as u64);
+        let has_entry_per_host = host_count.is_none_or(|count| count <= entries.len() as u64);
         let hosts_per_entry = rank_0_value.and_then(|value| integer_ratios(&entries, value));
         let count = host_count.unwrap_or_default();
         let hosts = match &hosts_per_entry {
-            _ if is_one_each => entries.clone(),
+            _ if has_entry_per_host => entries.clone(),
             Some(ratios) if ratios.iter().all(|&ratio| ratio == 1.0) => entries.clone(),
             Some(ratios) if ratios.iter().sum::<f64>() as u64 == count => {
                 vec![entries.iter().sum::<f64>() / count as f64; count as usize]
@@ -92,7 +92,7 @@ impl PerHost {
     }
 
     /// Divides the entries among hosts as in `other`, whose entries sum up the same hosts.
-    fn grouped_like(mut self, other: &PerHost) -> Self {
+    fn split_like(mut self, other: &PerHost) -> Self {
         let counts = other.hosts_per_entry.as_ref();
         let Some(counts) = counts.filter(|counts| counts.len() == self.entries.len()) else {
             return self;
@@ -138,7 +138,7 @@ fn integer_ratios(entries: &[f64], unit: f64) -> Option<Vec<f64>> {
     let ratios: Vec<f64> = entries.iter().map(|entry| (entry / unit).round()).collect();
     let mut pairs = ratios.iter().zip(entries);
     let is_integer = |(ratio, entry): (&f64, &f64)| {
-        *ratio >= 1.0 && (entry / (ratio * unit) - 1.0).abs() < EQUAL_WITHIN
+        *ratio >= 1.0 && (entry / (ratio * unit) - 1.0).abs() < EQUAL_TOLERANCE
     };
     pairs.all(is_integer).then_some(ratios)
 }

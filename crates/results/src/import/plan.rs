@@ -83,14 +83,14 @@ pub(super) fn plan(
             au_target_percent: units::round_noise(
                 config.number(&["metric.au"]).unwrap_or(0.9) * 100.0,
             ),
-            exclude_start_steps: excluded(config, "start", 1),
-            exclude_end_steps: excluded(config, "end", 0),
+            exclude_start_steps: excluded_steps(config, "start", 1),
+            exclude_end_steps: excluded_steps(config, "end", 0),
         },
         ..Plan::default()
     }
 }
 
-fn excluded(config: &Config, which: &str, default: u64) -> u64 {
+fn excluded_steps(config: &Config, which: &str, default: u64) -> u64 {
     let path = format!("output.metric.exclude_{which}_steps");
     config.count(&[&path], default).unwrap_or(default)
 }

@@ -1,4 +1,4 @@
-//! Access to the values of a run's `summary.json`, unchanged.
+//! Gives access to the values of a run's `summary.json` without changing them.
 
 use super::json::{Fields, number};
 use feedrate_spec::units::MIB;

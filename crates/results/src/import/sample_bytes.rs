@@ -8,8 +8,8 @@ use super::plan::RECORD_STDEV;
 use feedrate_spec::plan::DatasetPlan;
 use feedrate_spec::plan::layout::Layout;
 
-/// Returns the mean sample size of the training files in bytes. `None` if the settings do not determine it: because of compression, a format that
-/// packs samples, or more files than are drawn one by one.
+/// Returns the mean sample size of the training files in bytes. `None` if the settings do not determine it: files are compressed, the format
+/// packs samples, or there are too many files to draw their sizes one by one.
 pub(crate) fn mean_sample_bytes(config: &Config, dataset: &DatasetPlan) -> Option<f64> {
     let is_packed = config.text(&["dataset.compression"]).is_some_and(|name| name != "none");
     let is_drawn = config.number(&RECORD_STDEV).is_some_and(|stdev| stdev > 0.0);

@@ -42,7 +42,7 @@ pub(super) struct Steps {
     origin_us: Option<i64>,
     /// Sum of the times of all blocks.
     total_ns: u64,
-    /// Start and end of the rank that took longest, by epoch and checkpoint.
+    /// Start and end of a checkpoint on the rank that took longest, by epoch and checkpoint.
     checkpoints: BTreeMap<(u32, CheckpointKey), [i64; 2]>,
 }
 
@@ -257,12 +257,12 @@ impl Steps {
         span: Option<&Value>,
     ) -> Result<Block, BlockError> {
         let list = |kind: &str| output.get(kind).and_then(|blocks| blocks.get(name));
-        let load_ns = times(list("load"))?;
+        let load_ns = parse_times(list("load"))?;
         let compute_ns = match list("compute") {
-            Some(compute) => times(Some(compute))?,
+            Some(compute) => parse_times(Some(compute))?,
             // Older DLIO writes only the sum of both times.
             None => {
-                let sums_ns = times(list("proc"))?;
+                let sums_ns = parse_times(list("proc"))?;
                 sums_ns.iter().zip(&load_ns).map(|(sum, load)| sum.saturating_sub(*load)).collect()
             }
         };
@@ -281,7 +281,7 @@ impl Steps {
         Ok(Block { start_ns, end_ns, load_ns, compute_ns, barrier_ns, read_bytes })
     }
 
-    /// Adds the times of a block to the total, and fails if that grows so large that sums of times could overflow.
+    /// Adds the times of a block to the total. Fails if the total grows so large that sums of times could overflow.
     fn add_time(
         &mut self,
         load_ns: &[u64],
@@ -305,8 +305,10 @@ impl Steps {
         let computed_end = duration_s.map(|duration_s| start_us + (duration_s * 1e6) as i64);
         let end_us = time_us("end").or(computed_end).ok_or(TIME_UNKNOWN)?;
         if end_us < start_us {
-            let by_s = (start_us - end_us) as f64 / 1e6;
-            return Err(BlockError::Backwards(format!("it ended {by_s} s before it began")));
+            let difference_s = (start_us - end_us) as f64 / 1e6;
+            return Err(BlockError::Backwards(format!(
+                "it ended {difference_s} s before it began"
+            )));
         }
         // Blocks of other ranks may start up to a day before the first block. A distance of ten years means a broken clock.
         let origin_us = *self.origin_us.get_or_insert(start_us.saturating_sub(86_400_000_000));
@@ -323,7 +325,7 @@ impl Steps {
     }
 }
 
-/// Start and end times of the blocks of one rank, and the kind of file that they come from.
+/// Start and end times of the blocks of one rank, and the kind of file that has them.
 pub(super) struct BlockSpans {
     pub(super) spans: Fields,
     pub(super) source: SpanSource,
@@ -340,7 +342,7 @@ pub(super) enum SpanSource {
     Log,
 }
 
-/// Reads the block times of the first rank that has a file, otherwise those for all ranks or in the log.
+/// Reads block times from the file of the first rank that has one, otherwise from the file for all ranks, otherwise from the log.
 pub(super) fn first_spans(folder: &Path, names: &[String]) -> Option<BlockSpans> {
     let rank_files = names.iter().filter(|name| name.ends_with(STATS));
     let first_rank = rank_files.filter_map(|name| rank_of(name)).min();
@@ -391,7 +393,7 @@ const TIME_MAX_S: f64 = 3.2e7;
 /// Maximum sum of all times, about 290 years: half the range of 64 bits.
 const TOTAL_MAX_NS: u64 = u64::MAX / 2;
 
-fn times(list: Option<&Value>) -> Result<Vec<u64>, BlockError> {
+fn parse_times(list: Option<&Value>) -> Result<Vec<u64>, BlockError> {
     let list = list.and_then(Value::as_array).ok_or("its steps are missing")?;
     let times = list.iter().map(|value| match json::number(value) {
         s if (0.0..TIME_MAX_S).contains(&s) => Ok((s * 1e9).round() as u64),

@@ -1,5 +1,5 @@
-//! Totals of epochs of a run whose step times were not published, as usual in results of MLPerf Storage: duration of blocks, number of steps, and compute
-//! time of a step. They follow from rank 0's block times, the log, the summary and the config; no single steps are invented.
+//! Totals of epochs of a run whose step times were not published, as usual in results of MLPerf Storage: duration of blocks, number of steps, and
+//! compute time of a step. They follow from rank 0's block times, the log, the summary and the config; no single steps are invented.
 
 use super::json::{self, Fields, text};
 use feedrate_measure::dlio::micros;
@@ -15,7 +15,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 pub struct Totals {
     /// Epochs with steps, in order.
     pub epochs: Vec<EpochTotal>,
-    /// Whether the utilisation over all steps is only a bound, and on which side.
+    /// Whether the utilisation over all steps is only an upper or a lower bound.
     pub bound: Option<Bound>,
     /// Steps that the reported throughput counts; `None` if it fits no release of DLIO.
     pub counted: Option<CountedSteps>,
@@ -40,7 +40,7 @@ pub struct EpochTotal {
     pub first_step_s: Option<f64>,
 }
 
-/// The side on which a value limits the true utilisation.
+/// Whether a value is an upper or a lower bound of the true utilisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
@@ -66,7 +66,7 @@ pub enum CountedSteps {
 pub(super) struct TotalFacts<'a> {
     /// Start and end of blocks, in the structure of DLIO's `per_epoch_stats.json`.
     pub(super) spans: &'a Fields,
-    /// Whether an older version of DLIO wrote them, which has one file for all ranks.
+    /// Whether an older version of DLIO wrote them, in one file for all ranks.
     pub(super) is_older: bool,
     pub(super) ranks: u32,
     /// Number of samples in a batch; 0 if unknown.
@@ -95,7 +95,7 @@ pub(super) struct TotalFacts<'a> {
 const ALL_TOLERANCE: f64 = 2e-4;
 /// Time between two clock calls, which also contributes to that difference.
 const CLOCK_S: f64 = 0.002;
-/// Maximum difference for the median epoch of a run on several hosts, whose ranks start blocks at other times than rank 0.
+/// Maximum relative difference for the median epoch. On several hosts, ranks may start blocks at other times than rank 0.
 const ALL_MEDIAN_MAX: f64 = 0.005;
 /// Share by which a sleep may be shorter than configured.
 const EARLY_MAX: f64 = 2e-4;
@@ -113,11 +113,11 @@ impl Totals {
     /// Computes totals; `None` if no block has a duration.
     pub(super) fn new(facts: &TotalFacts) -> Option<Self> {
         // Shorter blocks have no steps: DLIO may start a block after the last step of an epoch and end it immediately.
-        let least_s = if facts.is_drawn { 0.0 } else { facts.compute_s.unwrap_or(0.0) };
+        let length_min_s = if facts.is_drawn { 0.0 } else { facts.compute_s.unwrap_or(0.0) };
         let mut epochs: Vec<EpochTotal> = facts
             .spans
             .iter()
-            .filter_map(|(key, spans)| epoch_total(key.parse().ok()?, spans, least_s))
+            .filter_map(|(key, spans)| epoch_total(key.parse().ok()?, spans, length_min_s))
             .collect();
         epochs.sort_unstable_by_key(|epoch| epoch.number);
         if epochs.is_empty() {
@@ -157,7 +157,7 @@ impl Totals {
         Some(Totals { epochs, bound, counted: common })
     }
 
-    /// Returns a hash of the totals, by which copies are recognised.
+    /// Returns a hash of the totals, used to recognise copies.
     pub(crate) fn fingerprint(&self) -> Option<u64> {
         let mut hasher = DefaultHasher::new();
         for epoch in &self.epochs {
@@ -183,8 +183,8 @@ impl EpochTotal {
 }
 
 impl TotalFacts<'_> {
-    /// Returns whether the throughputs of the run count all steps: it is of an older release, and the median epoch fits. The median tolerates single epochs
-    /// in which ranks started far apart.
+    /// Returns whether the throughputs of the run count all steps: it is of an older release, and the median epoch fits. The median tolerates single
+    /// epochs in which ranks started far apart.
     fn counts_all_steps(&self, epochs: &[EpochTotal], rates: &[Option<f64>]) -> bool {
         if !self.is_older || !self.logged_compute_s.is_empty() || self.compute_s.is_none() {
             return false;
@@ -260,8 +260,8 @@ impl TotalFacts<'_> {
     }
 }
 
-/// Sums up the blocks of an epoch that are longer than `least_s`. `None` if there are none.
-fn epoch_total(number: u32, spans: &Value, least_s: f64) -> Option<EpochTotal> {
+/// Sums up the blocks of an epoch that are longer than `length_min_s`. `None` if there are none.
+fn epoch_total(number: u32, spans: &Value, length_min_s: f64) -> Option<EpochTotal> {
     let blocks = spans.as_object()?.iter().filter(|(name, _)| name.starts_with("block"));
     let mut epoch = EpochTotal { number, ..EpochTotal::default() };
     let mut times_us = Vec::new();
@@ -273,7 +273,7 @@ fn epoch_total(number: u32, spans: &Value, least_s: f64) -> Option<EpochTotal> {
             (Some(start_us), Some(end_us)) => (end_us - start_us) as f64 / 1e6,
             _ => block.get("duration").map(json::number)?,
         };
-        if !length_s.is_finite() || length_s <= least_s {
+        if !length_s.is_finite() || length_s <= length_min_s {
             continue;
         }
         times_us.extend(start_us.into_iter().chain(end_us));

@@ -1,7 +1,7 @@
 //! Joins the folders of hosts that executed one run together. In MLPerf Storage 0.5, each host of a run writes a separate folder. The hosts start
 //! together and do not wait for each other, and their rates add up.
 
-use crate::run::{ACCELERATORS, DatasetUse, Run, StepTimeSummary, grouped};
+use crate::run::{ACCELERATORS, DatasetUse, Run, StepTimeSummary, group_runs};
 use feedrate_measure::doubt::Doubt;
 use feedrate_measure::metric::{METRICS, MetricId, Unit, Value};
 use feedrate_measure::stats::mean;
@@ -10,17 +10,17 @@ use std::path::Path;
 
 /// Replaces the runs of hosts, in folders `closed|open/…/RUN/HOST`, by one joined run. Returns the new index of each run.
 pub(super) fn join(runs: &mut Vec<Run>) -> Vec<usize> {
-    let groups = grouped(
+    let groups = group_runs(
         runs,
         |run| run.submission.is_some() && run.is_result() && !run.is_from_feedrate(),
         |run| (run.path.parent().map(Path::to_path_buf), run.epochs, run.steps),
     );
-    // The first run of the group that each run was joined into.
+    // For each run, the index of the first run of its group.
     let mut heads: Vec<usize> = (0..runs.len()).collect();
     for members in groups.into_values().collect::<Vec<_>>() {
         let parts: Vec<&Run> = members.iter().map(|&index| &runs[index]).collect();
         if are_simultaneous(&parts) {
-            let joined = joined(&parts);
+            let joined = join_parts(&parts);
             members.iter().for_each(|&index| heads[index] = members[0]);
             runs[members[0]] = joined;
         }
@@ -59,7 +59,7 @@ fn host_mean(parts: &[&Run], value: impl Fn(&Run) -> Option<f64>) -> Option<f64>
 }
 
 /// Combines the hosts' values of a metric: rates are summed, sizes are left out, other values are averaged.
-fn combined(id: MetricId, values: Option<Vec<f64>>) -> Option<f64> {
+fn combine(id: MetricId, values: Option<Vec<f64>>) -> Option<f64> {
     match METRICS.iter().find(|metric| metric.id == id)?.unit {
         Unit::SamplesPerSecond | Unit::BytesPerSecond => Some(values?.iter().sum()),
         Unit::Bytes | Unit::Files => None,
@@ -68,15 +68,15 @@ fn combined(id: MetricId, values: Option<Vec<f64>>) -> Option<f64> {
 }
 
 /// Joins the runs of hosts into one run.
-fn joined(parts: &[&Run]) -> Run {
+fn join_parts(parts: &[&Run]) -> Run {
     let first = parts[0];
     let values = first.values.iter().filter_map(|(&id, value)| {
         let numbers = host_values(parts, |part| Some(part.values.get(&id)?.number));
-        Some((id, Value { number: combined(id, numbers)?, ..*value }))
+        Some((id, Value { number: combine(id, numbers)?, ..*value }))
     });
     let series = first.series.iter().map(|(&id, epochs)| {
         let joined_epochs = (0..epochs.len()).map(|epoch| {
-            combined(id, host_values(parts, |part| *part.series.get(&id)?.get(epoch)?))
+            combine(id, host_values(parts, |part| *part.series.get(&id)?.get(epoch)?))
         });
         (id, joined_epochs.collect())
     });
@@ -123,14 +123,14 @@ fn joined(parts: &[&Run]) -> Run {
             ..StepTimeSummary::default()
         },
         phases: Vec::new(),
-        doubts: joined_doubts(parts),
+        doubts: join_doubts(parts),
         record: None,
         ..first.clone()
     }
 }
 
-/// Returns the doubts of all hosts, each name once as on the first host that has it.
-fn joined_doubts(parts: &[&Run]) -> Vec<Doubt> {
+/// Returns the doubts of all hosts. Of several doubts with the same name, the doubt of the first host is kept.
+fn join_doubts(parts: &[&Run]) -> Vec<Doubt> {
     let mut doubts: Vec<Doubt> = Vec::new();
     for doubt in parts.iter().flat_map(|part| &part.doubts) {
         if doubts.iter().all(|other| other.name != doubt.name) {

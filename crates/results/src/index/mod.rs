@@ -1,4 +1,5 @@
-//! The index of all runs below some folders. Each run is read once, receives its doubts, and is compared with the others. Reads files, prints nothing.
+//! The index of all runs below some folders. Each run is read once, receives its doubts, and is compared with the others. This module reads files and
+//! prints nothing.
 
 mod hosts;
 mod names;
@@ -59,7 +60,7 @@ pub enum RunsError {
     #[error("cannot look into `{}`: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
     #[error("`{}` holds no result of a run", .0.display())]
-    Nothing(PathBuf),
+    NoRuns(PathBuf),
     #[error(transparent)]
     Study(#[from] FilesError),
 }
@@ -75,15 +76,15 @@ impl RunsError {
     pub fn hint(&self) -> Option<String> {
         match self {
             RunsError::Study(error) => error.hint(),
-            RunsError::Nothing(study) if study.is_file() => Some(format!(
+            RunsError::NoRuns(study) if study.is_file() => Some(format!(
                 "none of its runs is done: `feedrate study run {}` executes them",
                 bash_word(&study.display().to_string())
             )),
-            RunsError::Nothing(folder) if folder.join(DIAGNOSIS_FILE).is_file() => Some(format!(
+            RunsError::NoRuns(folder) if folder.join(DIAGNOSIS_FILE).is_file() => Some(format!(
                 "it is a diagnosis: `feedrate show {}` shows its measurements",
                 bash_word(&folder.display().to_string())
             )),
-            RunsError::Io { path, .. } | RunsError::Nothing(path) => Some(format!(
+            RunsError::Io { path, .. } | RunsError::NoRuns(path) => Some(format!(
                 "pass the folder of a run, a folder that contains runs, or the CSV of a study{}",
                 if path.is_dir() {
                     let folder = bash_word(&path.display().to_string());
@@ -123,7 +124,7 @@ impl RunIndex {
             index.sources.push(found_indices.collect());
         }
         let keeps_records = found.len() <= options.records_max;
-        // The index of each found folder among the runs; `None` for unreadable ones.
+        // The index in `runs` of each found folder; `None` if the folder is unreadable.
         let mut run_indices = Vec::new();
         for result in read_all(&found, options.threads, keeps_records) {
             run_indices.push(result.is_ok().then_some(index.runs.len()));
@@ -141,7 +142,7 @@ impl RunIndex {
             source.dedup();
         }
         if index.runs.is_empty() && index.unread.is_empty() {
-            return Err(RunsError::Nothing(sources.first().cloned().unwrap_or_default()));
+            return Err(RunsError::NoRuns(sources.first().cloned().unwrap_or_default()));
         }
         names::join_workloads(&mut index.runs);
         names::complete_settings(&mut index.runs);
@@ -154,8 +155,8 @@ impl RunIndex {
         Ok(index)
     }
 
-    /// Returns the part of the index below one source, given by its index and path. Doubts from comparisons with runs of other sources are kept.
-    pub fn below(&self, source: usize, path: &Path) -> RunIndex {
+    /// Returns the part of the index below the source with this index and path. Doubts from comparisons with runs of other sources are kept.
+    pub fn subset_below(&self, source: usize, path: &Path) -> RunIndex {
         let root = canonical(path);
         let is_below = |left_out: &&LeftOut| canonical(&left_out.path).starts_with(&root);
         let unread = self.unread.iter().filter(is_below);
@@ -224,7 +225,7 @@ pub fn folders_of_study(csv: &Path) -> Result<(Vec<PathBuf>, Vec<LeftOut>), Runs
     Ok((folders, left_out))
 }
 
-/// Reads runs with several threads. Results are in the order of `folders`, which have the source of each run.
+/// Reads runs with several threads. `folders` pairs each run with its source; results are in the same order.
 fn read_all(
     folders: &[(FoundRun, String)],
     threads: usize,
@@ -232,8 +233,10 @@ fn read_all(
 ) -> Vec<Result<Run, LeftOut>> {
     let next = AtomicUsize::new(0);
     let read_next = || {
-        let at = next.fetch_add(1, Relaxed);
-        folders.get(at).map(|(found, source)| (at, read_run(found, source, keeps_records)))
+        let position = next.fetch_add(1, Relaxed);
+        folders
+            .get(position)
+            .map(|(found, source)| (position, read_run(found, source, keeps_records)))
     };
     let mut all: Vec<(usize, Result<Run, LeftOut>)> = thread::scope(|scope| {
         let read_rest = || iter::from_fn(read_next).collect::<Vec<_>>();
@@ -246,7 +249,7 @@ fn read_all(
             workers.into_iter().map(|worker| worker.join().unwrap_or_else(|e| resume_unwind(e)));
         joined.flatten().chain(read_here).collect()
     });
-    all.sort_unstable_by_key(|(at, _)| *at);
+    all.sort_unstable_by_key(|(position, _)| *position);
     all.into_iter().map(|(_, run)| run).collect()
 }
 
@@ -256,7 +259,7 @@ fn read_run(found: &FoundRun, source: &str, keeps_record: bool) -> Result<Run, L
     let imported = (*origin != RunOrigin::Feedrate).then(|| load_dlio(path));
     let (mut run, record) = match &imported {
         Some(imported) => {
-            let run = Run::imported(path, source, *origin, imported);
+            let run = Run::from_dlio(path, source, *origin, imported);
             (run, imported.record.as_ref().map(Cow::Borrowed))
         }
         None => {

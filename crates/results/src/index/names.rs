@@ -2,7 +2,7 @@
 //! distinguished: their differences become varied parameters. Replicates and the order of execution are numbered.
 
 use crate::relations::most_common;
-use crate::run::{FolderNames, Run, factor, grouped};
+use crate::run::{FolderNames, Run, factor, group_runs};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of differences that are named. Runs with more differences get a number instead.
@@ -15,10 +15,10 @@ type Differences = Vec<(String, String)>;
 /// unchanged.
 pub(super) fn distinguish(runs: &mut [Run]) {
     let mut changes: Vec<(usize, Differences)> = Vec::new();
-    let studies = grouped(runs, Run::is_result, Run::study_key);
-    for members in grouped(runs, Run::is_result, Run::experiment_key).into_values() {
+    let studies = group_runs(runs, Run::is_result, Run::study_key);
+    for members in group_runs(runs, Run::is_result, Run::experiment_key).into_values() {
         let study = &studies[&runs[members[0]].study_key()];
-        let keys = differing(runs, &members);
+        let keys = differing_keys(runs, &members);
         let usual: BTreeMap<&str, Option<String>> = keys
             .iter()
             .map(|key| {
@@ -92,7 +92,7 @@ fn final_name<'a>(renamed: &'a BTreeMap<String, NewName>, name: &'a str) -> &'a 
 
 /// Completes missing settings in submissions. All runs of a submitted system have the same settings, but the config of some may be missing.
 pub(super) fn complete_settings(runs: &mut [Run]) {
-    let systems = grouped(
+    let systems = group_runs(
         runs,
         |run| run.submission.is_some() && run.is_result(),
         |run| (run.study_key(), run.accelerators),
@@ -135,7 +135,7 @@ fn add_parameters(run: &mut Run, differences: Differences) {
 }
 
 /// Returns the keys of settings, and `host` and `hosts`, that have several known values among the members.
-fn differing(runs: &[Run], members: &[usize]) -> Vec<String> {
+fn differing_keys(runs: &[Run], members: &[usize]) -> Vec<String> {
     let known = members.iter().map(|&index| &runs[index]).filter(|run| has_config(run));
     let settings = known.flat_map(|run| run.settings.keys().map(String::as_str));
     // The host with rank 0 is arbitrary in submitted systems.
@@ -176,7 +176,7 @@ fn majority_value(runs: &[Run], members: &[usize], key: &str) -> Option<String> 
 
 /// Numbers the runs of each experiment in the order of their starts, unless a study has given each a distinct number.
 pub(super) fn number_replicates(runs: &mut [Run]) {
-    let experiments = grouped(runs, Run::is_result, Run::experiment_key);
+    let experiments = group_runs(runs, Run::is_result, Run::experiment_key);
     for mut members in experiments.into_values().collect::<Vec<_>>() {
         let numbers: BTreeSet<u32> =
             members.iter().filter_map(|index| runs[*index].replicate).collect();
@@ -195,7 +195,7 @@ pub(super) fn number_replicates(runs: &mut [Run]) {
 /// Numbers the runs with results of each source in the order of execution: by the study's order, or by start time if a run has none. Runs without a
 /// start time get no number.
 pub(super) fn number_order(runs: &mut [Run]) {
-    let sources = grouped(runs, Run::has_result, |run| run.source.as_str());
+    let sources = group_runs(runs, Run::has_result, |run| run.source.as_str());
     for mut members in sources.into_values().collect::<Vec<_>>() {
         let study_orders = members.iter().map(|&index| runs[index].study.as_ref()?.order);
         if let Some(orders) = study_orders.collect::<Option<Vec<u32>>>() {
@@ -211,14 +211,16 @@ pub(super) fn number_order(runs: &mut [Run]) {
     }
 }
 
-/// Sets the varied parameter of each run. Overrides that all runs of a source and workload share are not varied, unless the runs differ in nothing.
+/// Sets the varied parameter of each run. Overrides that all runs of a source and workload share do not count as varied, unless no run differs from
+/// the others.
 pub(super) fn name_varied_parameters(runs: &mut [Run]) {
-    let studies = grouped(runs, |_| true, Run::study_key);
+    let studies = group_runs(runs, |_| true, Run::study_key);
     for members in studies.into_values().collect::<Vec<_>>() {
         let is_submission = runs[members[0]].submission.is_some();
         // All runs of a submitted system have the same overrides; a run without any may have lost its config.
-        let counts = |run: &&Run| run.is_result() && !(is_submission && run.overrides.is_empty());
-        let results = members.iter().map(|&index| &runs[index]).filter(counts);
+        let is_counted =
+            |run: &&Run| run.is_result() && !(is_submission && run.overrides.is_empty());
+        let results = members.iter().map(|&index| &runs[index]).filter(is_counted);
         let variants: Vec<(Option<u32>, &Vec<String>)> =
             results.map(|run| (run.accelerators, &run.overrides)).collect();
         let Some((first, rest)) = variants.split_first() else { continue };
@@ -229,8 +231,11 @@ pub(super) fn name_varied_parameters(runs: &mut [Run]) {
         shared.retain(|text| rest.iter().all(|(_, others)| others.contains(text)));
         for &index in &members {
             let run = &mut runs[index];
-            (run.parameter, run.value) =
-                FolderNames::new(&run.path).varied(&run.overrides, &shared, run.accelerators);
+            (run.parameter, run.value) = FolderNames::new(&run.path).varied_parameters(
+                &run.overrides,
+                &shared,
+                run.accelerators,
+            );
         }
     }
 }

@@ -155,8 +155,8 @@ fn parse_mlperf_row(line: usize, heading: &[String], row: &[String]) -> Vec<Clai
 
 /// Returns the field of `row` in the column `name`.
 fn cell<'r>(heading: &[String], row: &'r [String], name: &str) -> Option<&'r str> {
-    let at = heading.iter().position(|column| column == name)?;
-    row.get(at).map(String::as_str)
+    let index = heading.iter().position(|column| column == name)?;
+    row.get(index).map(String::as_str)
 }
 
 impl Claim {
@@ -211,17 +211,17 @@ fn number_mismatch(
     values: impl Fn(&Run) -> [Option<f64>; 2],
 ) -> Option<String> {
     let claimed = claimed?;
-    let by_kind =
-        [0, 1].map(|kind| runs.iter().filter_map(|run| values(run)[kind]).collect::<Vec<_>>());
+    let by_source =
+        [0, 1].map(|source| runs.iter().filter_map(|run| values(run)[source]).collect::<Vec<_>>());
     let is_matched = |numbers: &Vec<f64>| {
         numbers.iter().copied().chain(mean(numbers)).any(|number| claimed.matches(number))
     };
-    if by_kind.iter().any(is_matched) {
+    if by_source.iter().any(is_matched) {
         return None;
     }
-    let all = by_kind.iter().flatten().copied();
+    let all = by_source.iter().flatten().copied();
     let range = match (all.clone().reduce(f64::min), all.reduce(f64::max)) {
-        (Some(least), Some(most)) => format!("{least:.1} to {most:.1}"),
+        (Some(min), Some(max)) => format!("{min:.1} to {max:.1}"),
         _ => "no value".into(),
     };
     Some(format!("{:.1} {unit} (its runs have {range})", claimed.number))

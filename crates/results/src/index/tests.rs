@@ -100,17 +100,18 @@ fn a_copy_of_a_run_is_not_a_replicate() {
     let (runs, left_out) = index(folder.path()).into_usable();
     assert_eq!(runs.len(), 3);
     assert_eq!(names(left_out.iter().map(|folder| folder.path.clone())), ["first copy"]);
-    assert!(left_out[0].why.contains("are those of `4/first`"), "{left_out:?}");
+    assert!(left_out[0].why.contains("equal the times in `4/first`"), "{left_out:?}");
 }
 
 #[test]
 fn a_folder_without_runs_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    assert!(matches!(read(folder.path()), Err(RunsError::Nothing(_))));
+    assert!(matches!(read(folder.path()), Err(RunsError::NoRuns(_))));
     assert!(matches!(read(&folder.path().join("gone")), Err(RunsError::Io { .. })));
 }
-/// A linear congruential generator (Knuth, TAOCP 3.3.4, table 1, line 26), for reproducible damage.
-fn next(seed: &mut u64) -> usize {
+
+/// Returns the next number of a linear congruential generator (Knuth, TAOCP 3.3.4, table 1, line 26), for reproducible damage.
+fn next_random(seed: &mut u64) -> usize {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*seed >> 33) as usize
 }
@@ -136,16 +137,16 @@ fn damaged_files_do_not_stop_the_analysis() {
         let original = fs::read(&path).unwrap();
         for _ in 0..60 {
             let mut bytes = original.clone();
-            for _ in 0..=next(&mut seed) % 3 {
-                let at = next(&mut seed) % bytes.len();
-                let end = (at + next(&mut seed) % 4).min(bytes.len());
+            for _ in 0..=next_random(&mut seed) % 3 {
+                let start = next_random(&mut seed) % bytes.len();
+                let end = (start + next_random(&mut seed) % 4).min(bytes.len());
                 bytes.splice(
-                    at..end,
-                    replacements[next(&mut seed) % replacements.len()].iter().copied(),
+                    start..end,
+                    replacements[next_random(&mut seed) % replacements.len()].iter().copied(),
                 );
             }
-            if next(&mut seed).is_multiple_of(4) {
-                bytes.truncate(next(&mut seed) % original.len());
+            if next_random(&mut seed).is_multiple_of(4) {
+                bytes.truncate(next_random(&mut seed) % original.len());
             }
             fs::write(&path, &bytes).unwrap();
             let found = index(folder.path());
@@ -201,7 +202,7 @@ fn edit(run: &Path, name: &str, from: &str, to: &str) {
 }
 
 #[test]
-fn all_overrides_but_locations_are_settings() {
+fn all_overrides_except_locations_are_settings() {
     let folder = tempfile::tempdir().unwrap();
     let overrides = vec![
         "workflow.checkpoint=True",

@@ -29,8 +29,8 @@ const SECONDS_SINCE_1970_MAX: f64 = 1e10;
 const NO_DATA_HINT: &str = "before version 3.4.5, Darshan writes no logs for processes that a loader forks: pass the folder of all logs, record with `num_workers=0`, or record with `strace -f -ttt -T -y -o LOG`";
 const PARTIAL_MODULE: &str =
     "that Darshan kept only in part: set `DARSHAN_EXCLUDE_DIRS` or `DARSHAN_MODMEM`";
-const FULL_HINT: &str = "Darshan's memory was full, also with records of program files: exclude these by `DARSHAN_EXCLUDE_DIRS=/usr,/opt` (and the folder of \
-    Python), or raise the limit by `DARSHAN_MODMEM=64` (MiB)";
+const FULL_HINT: &str = "Darshan's memory was full, partly because of records of program files: exclude them with `DARSHAN_EXCLUDE_DIRS=/usr,/opt` (and the folder of \
+    Python), or raise the limit with `DARSHAN_MODMEM=64` (MiB)";
 
 /// The counters of one rank for one file.
 #[derive(Default)]
@@ -42,7 +42,7 @@ struct FileCounters {
 }
 
 impl FileCounters {
-    /// Returns a counter, or 0 if it is missing or −1, by which Darshan marks unknown values.
+    /// Returns a counter; 0 if it is missing or unknown. Darshan writes −1 for unknown values.
     fn value(&self, name: &str) -> f64 {
         self.values
             .get(name)
@@ -78,13 +78,13 @@ struct DarshanReader {
     /// Starts of all logs so far.
     starts_ns: Vec<u64>,
     next_rank: u32,
-    /// Sum of the ranks of logs with several ranks. For logs of a single rank, only those that read data count.
+    /// Total number of ranks in logs with several ranks. The rank of a log with one rank counts only if it reads data.
     shared_log_ranks: u32,
     is_reading_segments: bool,
     /// File of the following segments.
     segment_file: Option<u32>,
     counter_lines: u64,
-    /// Files that a rank (`None` for all ranks) wrote more than it read. They are not data.
+    /// Files to which a rank (`None` for all ranks) wrote more bytes than it read. They are not data.
     written: HashSet<(Option<u32>, u32)>,
     /// Files with reads that are not sequential.
     non_sequential: HashSet<u32>,
@@ -192,7 +192,8 @@ impl DarshanReader {
         }
     }
 
-    /// Converts a start time in seconds to the common clock. Integer times are rounded, so those that differ by at most a second count as equal.
+    /// Converts a start time in seconds to the common clock. Integer times are rounded, so two of them count as equal if they differ by at most a
+    /// second.
     fn common_start_ns(&mut self, seconds: &str) -> u64 {
         let Some(value) = seconds
             .parse::<f64>()

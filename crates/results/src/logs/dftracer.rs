@@ -26,7 +26,7 @@ const NUMBER_MAX: f64 = (1_u64 << 62) as f64;
 #[derive(Default)]
 struct EventReader {
     tally: Tally,
-    /// Files and their paths, by the hash of the path in events.
+    /// Numbers and paths of files, by the hash of the path in events.
     names: HashMap<String, (Option<u32>, String)>,
     /// Positions in open files, by thread and file.
     open: HashMap<(u64, u32), Position>,
@@ -99,8 +99,8 @@ impl EventReader {
         }
     }
 
-    /// Returns the first process of a rank. Forked processes have the same command as their parent.
-    fn root(&self, mut process: u64) -> u64 {
+    /// Returns the first process of the rank that a process belongs to. Forked processes have the same command as their parent.
+    fn root_process(&self, mut process: u64) -> u64 {
         for _ in 0..HEAD_LINES {
             let Some((parent, command)) = self.starts.get(&process) else { break };
             match self.starts.get(parent) {
@@ -154,7 +154,7 @@ impl EventReader {
         let start_ns = exact_ns.unwrap_or((start * self.unit_ns.min(1e3)) as u64);
         let ns =
             number(&event["dur"]).filter(|&dur| dur >= 0.0).map(|dur| (dur * self.unit_ns) as u64);
-        let root = self.root(pid);
+        let root = self.root_process(pid);
         let next = self.ranks.len() as u32;
         let caller = Caller {
             rank: *self.ranks.entry(root).or_insert(next),
@@ -170,7 +170,7 @@ impl EventReader {
         if name.starts_with("open") || name.starts_with("fopen") {
             if !is_for_writing(arguments) {
                 self.tally.add_open(call, &path);
-                self.keep((tid, file), Position { offset: Some(0), last_end: None });
+                self.store_position((tid, file), Position { offset: Some(0), last_end: None });
             }
         } else if ["read", "pread", "fread"].iter().any(|read| name.starts_with(read))
             && name != "readlink"
@@ -190,7 +190,7 @@ impl EventReader {
             let mut position = self.open.remove(&(tid, file)).unwrap_or_default();
             let bytes = (returned * size) as u64;
             let read = position.read(bytes, offset.map(|offset| offset as u64));
-            self.keep((tid, file), position);
+            self.store_position((tid, file), position);
             self.tally.add_read(call, read);
         } else {
             if name.contains("seek") {
@@ -198,7 +198,7 @@ impl EventReader {
                 // `fseek` returns no offset.
                 let is_stdio = name.starts_with('f');
                 let offset = if is_stdio { None } else { returned.map(|returned| returned as u64) };
-                self.keep((tid, file), Position { offset, last_end });
+                self.store_position((tid, file), Position { offset, last_end });
             } else if name.starts_with("close") || name.starts_with("fclose") {
                 self.open.remove(&(tid, file));
             } else if name.starts_with("mmap") {
@@ -225,7 +225,7 @@ impl EventReader {
         Some(((*file)?, path.clone()))
     }
 
-    fn keep(&mut self, key: (u64, u32), position: Position) {
+    fn store_position(&mut self, key: (u64, u32), position: Position) {
         if self.open.len() < OPEN_MAX || self.open.contains_key(&key) {
             self.open.insert(key, position);
         }

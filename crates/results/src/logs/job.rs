@@ -70,17 +70,17 @@ pub struct LogBatch {
     pub bytes: u64,
 }
 
-/// Share of the mean bytes of readers below which a reader is ignored. Such readers only inspect files.
-const LEAST_SHARE: f64 = 0.1;
+/// A reader that reads less than this share of the readers' mean bytes only inspects files and is ignored.
+const READER_SHARE_MIN: f64 = 0.1;
 /// Minimum share of files that are opened in the order of names in jobs that do not shuffle.
-const IN_ORDER: f64 = 0.9;
+const IN_ORDER_SHARE_MIN: f64 = 0.9;
 /// Minimum number of consecutive opens from which an order is inferred.
 const FOLLOWING_MIN: u64 = 8;
-/// If a reader waits for at least this share of its time, reading is ahead of training.
+/// If a reader waits for at least this share of its time, it has read ahead of training.
 const WAITING_SHARE: f64 = 0.5;
 
 /// Relative difference up to which ranks read files equally often.
-const EQUAL_WITHIN: f64 = 0.1;
+const EQUAL_TOLERANCE: f64 = 0.1;
 /// Minimum share of ranks and files that must be read equally often.
 const EQUAL_SHARE: f64 = 0.98;
 /// Minimum share of bytes that several ranks read if all ranks read the same data.
@@ -116,11 +116,11 @@ pub(super) fn evaluate(tally: &mut Tally) -> Result<(Record, LogJob), LogError> 
     let io = counters_of_run(&record);
     (job.ranks_each, job.epochs) = epochs(tally, data, &record, io.read_bytes).unzip();
     let common = io.access.common.most_common(16).unwrap_or_default();
-    let delivered = |bytes: u64, count: u64| bytes.saturating_mul(count);
-    let largest = common.iter().max_by_key(|size| delivered(size.bytes, size.count));
+    let total_bytes = |bytes: u64, count: u64| bytes.saturating_mul(count);
+    let largest = common.iter().max_by_key(|size| total_bytes(size.bytes, size.count));
     let is_typical = |bytes: u64| bytes as f64 >= TYPICAL_SHARE * io.read_bytes as f64;
     let typical =
-        largest.filter(|size| size.bytes > 0 && is_typical(delivered(size.bytes, size.count)));
+        largest.filter(|size| size.bytes > 0 && is_typical(total_bytes(size.bytes, size.count)));
     job.read_bytes = typical.map(|size| size.bytes);
     record.plan.loader.workers = job.readers.unwrap_or(1) as u32;
     Ok((record, job))
@@ -221,17 +221,17 @@ fn ranks_each<'t>(
     }
     repetitions.sort_by(f64::total_cmp);
     let Some(&typical) = repetitions.get(repetitions.len() / 2) else { return 1.0 };
-    let is_typical = |count: &&f64| (**count / typical - 1.0).abs() < EQUAL_WITHIN;
+    let is_typical = |count: &&f64| (**count / typical - 1.0).abs() < EQUAL_TOLERANCE;
     let equal = repetitions.iter().filter(is_typical).count();
     let ranks_per_file = repetitions.len() as f64 / distinct_files.len() as f64;
     // A rank that reads a share of each file in each epoch has not read files an integer number of times.
-    let is_integer = (typical - typical.round()).abs() < EQUAL_WITHIN;
+    let is_integer = (typical - typical.round()).abs() < EQUAL_TOLERANCE;
     let all_read_all = repetitions.len() == distinct_files.len() * ranks as usize
         && has_full_overlap
         && is_integer;
     let some_overlap = (1.05..1.95).contains(&ranks_per_file);
     let are_equal =
-        typical > 1.0 - EQUAL_WITHIN && equal as f64 >= EQUAL_SHARE * repetitions.len() as f64;
+        typical > 1.0 - EQUAL_TOLERANCE && equal as f64 >= EQUAL_SHARE * repetitions.len() as f64;
     if are_equal && (all_read_all || some_overlap) { ranks_per_file } else { 1.0 }
 }
 
@@ -253,14 +253,14 @@ fn add_readers(tally: &mut Tally, data: usize, job: &mut LogJob) {
         by_rank.entry(caller.rank).or_default().push(Reader { is_training: caller.is_first, log });
     }
     if following >= FOLLOWING_MIN {
-        job.is_shuffled = Some((ascending as f64) < IN_ORDER * following as f64);
+        job.is_shuffled = Some((ascending as f64) < IN_ORDER_SHARE_MIN * following as f64);
     }
     let mut take_turns = false;
     for readers in by_rank.values_mut() {
         let bytes = readers.iter().map(|reader| reader.log.bytes()).sum::<u64>();
         let mean = bytes as f64 / readers.len().max(1) as f64;
         readers.retain(|reader| {
-            reader.log.bytes() as f64 >= LEAST_SHARE * mean && !reader.log.ops.is_empty()
+            reader.log.bytes() as f64 >= READER_SHARE_MIN * mean && !reader.log.ops.is_empty()
         });
         if let Some(log) = merge_turns(readers.iter().map(|reader| &reader.log)) {
             take_turns = true;
@@ -271,7 +271,7 @@ fn add_readers(tally: &mut Tally, data: usize, job: &mut LogJob) {
     let readers = || by_rank.values().flatten();
     let concurrent = by_rank
         .values()
-        .map(|readers| most_overlapping(readers.iter().filter_map(|reader| reader.log.span_ns())))
+        .map(|readers| max_overlap(readers.iter().filter_map(|reader| reader.log.span_ns())))
         .max()
         .filter(|&most| most > 0);
     let bursts: Vec<Bursts> = readers().filter_map(|reader| reader.log.bursts()).collect();
@@ -280,7 +280,7 @@ fn add_readers(tally: &mut Tally, data: usize, job: &mut LogJob) {
             readers().map(|reader| reader.log.ops.iter().map(|op| (op.start_ns, op.end_ns)));
         job.readers = if take_turns {
             let files = bursts.first().map(|bursts| bursts.files);
-            files.or_else(|| calls.map(most_overlapping).max())
+            files.or_else(|| calls.map(max_overlap).max())
         } else {
             concurrent
         };
@@ -312,7 +312,7 @@ fn add_readers(tally: &mut Tally, data: usize, job: &mut LogJob) {
 }
 
 /// Returns the maximum number of time spans that overlap at one moment.
-fn most_overlapping(spans: impl Iterator<Item = (u64, u64)>) -> u64 {
+fn max_overlap(spans: impl Iterator<Item = (u64, u64)>) -> u64 {
     let mut changes: Vec<(u64, i64)> =
         spans.flat_map(|(start, end)| [(start, 1), (end, -1)]).collect();
     changes.sort_unstable();

@@ -1,4 +1,4 @@
-//! Reads a log line by line. The length of lines is limited; the rest of longer lines is skipped.
+//! Reads a log line by line. Lines have a maximum length; the rest of a longer line is skipped.
 
 use super::tally::Tally;
 use std::io::{self, BufRead, Read};
@@ -14,13 +14,13 @@ pub(super) struct Lines<'a> {
     text: Box<dyn BufRead + 'a>,
     line: Vec<u8>,
     /// Number of lines that were too long.
-    cut: u64,
+    truncated: u64,
     is_damaged: bool,
 }
 
 impl<'a> Lines<'a> {
     pub(super) fn new(text: Box<dyn BufRead + 'a>) -> Self {
-        Lines { text, line: Vec::new(), cut: 0, is_damaged: false }
+        Lines { text, line: Vec::new(), truncated: 0, is_damaged: false }
     }
 
     /// Reads the next line, without its line end and with invalid UTF-8 replaced. `None` at the end of the text.
@@ -42,7 +42,7 @@ impl<'a> Lines<'a> {
         let limit = LINE_BYTES_MAX + 1;
         self.text.by_ref().take(limit as u64).read_until(b'\n', &mut self.line)?;
         if self.line.len() == limit && !self.line.ends_with(b"\n") {
-            self.cut += 1;
+            self.truncated += 1;
             self.line.truncate(LINE_BYTES_MAX);
             self.text.skip_until(b'\n')?;
         }
@@ -51,13 +51,9 @@ impl<'a> Lines<'a> {
 
     /// Reports the skipped parts of the text to the tally.
     pub(super) fn report_lost(&self, tally: &mut Tally) {
-        tally.lose_many("line", "of more than 64 KiB, of which the rest was skipped", self.cut);
+        tally.lose_many("line", "of more than 64 KiB: the rest was skipped", self.truncated);
         let damaged = u64::from(self.is_damaged);
-        tally.lose_many(
-            "file",
-            "that is truncated or damaged, of which the rest is missing",
-            damaged,
-        );
+        tally.lose_many("file", "that is truncated or damaged: the rest is missing", damaged);
     }
 }
 
@@ -66,13 +62,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_lines_are_cut() {
+    fn long_lines_are_truncated() {
         let text = format!("a\n{}\n\nb", "x".repeat(LINE_BYTES_MAX + 5));
         let mut lines = Lines::new(Box::new(io::BufReader::with_capacity(7, text.as_bytes())));
         let mut found = Vec::new();
         while let Some(line) = lines.next().unwrap() {
             found.push(line.len());
         }
-        assert_eq!((found, lines.cut), (vec![1, LINE_BYTES_MAX, 0, 1], 1));
+        assert_eq!((found, lines.truncated), (vec![1, LINE_BYTES_MAX, 0, 1], 1));
     }
 }

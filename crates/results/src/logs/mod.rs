@@ -3,7 +3,7 @@
 //! A record from a log has one epoch with the I/O counters of each rank, and no steps. This module opens no files and starts no programs: callers
 //! pass the texts, which are read as streams.
 //!
-//! To add a kind: write its file with a [`LogKind`] that reports calls to the `Tally`, and add its `mod` line and its row.
+//! To add a kind of log: write its file with a [`LogKind`] that reports calls to the `Tally`, and add its `mod` line and its row.
 
 mod lines;
 mod reader;

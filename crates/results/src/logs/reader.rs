@@ -3,14 +3,14 @@
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
-/// A read.
+/// A read call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Op {
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
     pub(super) bytes: u64,
     pub(super) file: u32,
-    /// Whether it is the first read after a file was opened.
+    /// Whether this is the first read after a file was opened.
     pub(super) is_new_file: bool,
 }
 
@@ -50,8 +50,8 @@ const BURSTS_MIN: usize = 5;
 const LONG_RATIO: f64 = 1.5;
 /// Maximum number of thresholds for long gaps that are tried.
 const THRESHOLDS_MAX: usize = 16;
-/// Relative deviation from the median period up to which bursts are regular.
-const REGULAR_WITHIN: f64 = 0.3;
+/// Maximum relative deviation of regular bursts from the median period.
+const REGULAR_TOLERANCE: f64 = 0.3;
 
 /// A criterion for groups of reads to be batches.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -116,14 +116,14 @@ impl ReaderLog {
             pairs.map(|pair| pair[1].start_ns.saturating_sub(pair[0].end_ns)).collect();
         let mut sorted = gaps.clone();
         sorted.sort_unstable_by(|a, b| b.cmp(a));
-        let ratio = |at: usize| sorted[at - 1] as f64 / sorted[at].max(1) as f64;
+        let ratio = |rank: usize| sorted[rank - 1] as f64 / sorted[rank].max(1) as f64;
         let mut thresholds: Vec<usize> =
-            (BURSTS_MIN..sorted.len()).filter(|&at| ratio(at) >= LONG_RATIO).collect();
+            (BURSTS_MIN..sorted.len()).filter(|&rank| ratio(rank) >= LONG_RATIO).collect();
         thresholds.sort_by(|&a, &b| ratio(b).total_cmp(&ratio(a)));
         thresholds.truncate(THRESHOLDS_MAX);
         thresholds.sort_unstable();
         [BatchRule::EqualCounts, BatchRule::RegularStarts].into_iter().find_map(|rule| {
-            thresholds.iter().find_map(|&at| self.split(&gaps, sorted[at - 1], rule))
+            thresholds.iter().find_map(|&rank| self.split(&gaps, sorted[rank - 1], rule))
         })
     }
 
@@ -133,8 +133,8 @@ impl ReaderLog {
         let counts_files =
             rule == BatchRule::EqualCounts && opens * 2 > self.ops.len().min(2 * BURSTS_MIN);
         let mut groups: Vec<Group> = Vec::new();
-        for (at, op) in self.ops.iter().enumerate() {
-            if at == 0 || gaps[at - 1] >= long_ns {
+        for (index, op) in self.ops.iter().enumerate() {
+            if index == 0 || gaps[index - 1] >= long_ns {
                 groups.push(Group { start_ns: op.start_ns, ..Group::default() });
             }
             let group = groups.last_mut()?;
@@ -150,37 +150,41 @@ impl ReaderLog {
         let period_ns = median(periods.clone())?;
         let mut bytes = median(groups.iter().map(|group| group.bytes).collect())?;
         let is_regular =
-            |&ns: &u64| ns.abs_diff(period_ns) as f64 <= REGULAR_WITHIN * period_ns as f64;
+            |&ns: &u64| ns.abs_diff(period_ns) as f64 <= REGULAR_TOLERANCE * period_ns as f64;
         let are_batches = match rule {
-            BatchRule::EqualCounts => count > 0 && most_are(&groups, |group| group.count == count),
-            BatchRule::RegularStarts => opens < groups.len() && most_are(&periods, is_regular),
+            BatchRule::EqualCounts => {
+                count > 0 && holds_for_most(&groups, |group| group.count == count)
+            }
+            BatchRule::RegularStarts => {
+                opens < groups.len() && holds_for_most(&periods, is_regular)
+            }
         };
         if !are_batches {
             return None;
         }
         if rule == BatchRule::RegularStarts {
-            // Without the reads ahead at the start of an epoch and the rest at its end.
+            // Leaves out the reads ahead at the start of an epoch and the remainder at its end.
             let mut typical: Vec<u64> = groups.iter().map(|group| group.bytes).collect();
             typical.retain(|size| size / 3 <= bytes && bytes / 3 <= *size);
             bytes = typical.iter().sum::<u64>() / typical.len() as u64;
         }
         let short = (0..gaps.len())
-            .filter(|&at| gaps[at] < long_ns)
-            .filter(|at| self.ops[at + 1].is_new_file || !counts_files);
+            .filter(|&gap| gaps[gap] < long_ns)
+            .filter(|gap| self.ops[gap + 1].is_new_file || !counts_files);
         Some(Bursts {
             count,
             bytes,
             counts_files,
             files: most_common(groups.iter().map(|group| group.files.len() as u64))?,
             gap_ns: median(gaps.iter().copied().filter(|&gap| gap >= long_ns).collect())?,
-            short_gap_ns: median(short.map(|at| gaps[at]).collect()).unwrap_or(0),
+            short_gap_ns: median(short.map(|gap| gaps[gap]).collect()).unwrap_or(0),
             period_ns,
         })
     }
 }
 
 /// Returns whether a predicate holds for at least four of five values.
-fn most_are<T>(values: &[T], predicate: impl Fn(&T) -> bool) -> bool {
+fn holds_for_most<T>(values: &[T], predicate: impl Fn(&T) -> bool) -> bool {
     values.iter().filter(|value| predicate(value)).count() * 5 >= values.len() * 4
 }
 
@@ -218,7 +222,7 @@ pub(super) fn merge_turns<'a>(
     })
 }
 
-/// Returns the median; of an even number of values, the lower of the two in the middle.
+/// Returns the median; for an even number of values, the lower of the two middle values.
 pub(super) fn median(mut values: Vec<u64>) -> Option<u64> {
     values.sort_unstable();
     values.get(values.len().checked_sub(1)? / 2).copied()
@@ -227,8 +231,8 @@ pub(super) fn median(mut values: Vec<u64>) -> Option<u64> {
 fn most_common(values: impl Iterator<Item = u64>) -> Option<u64> {
     let mut values: Vec<u64> = values.collect();
     values.sort_unstable();
-    let runs = values.chunk_by(|a, b| a == b);
-    runs.max_by_key(|run| run.len()).and_then(|run| run.first().copied())
+    let groups = values.chunk_by(|a, b| a == b);
+    groups.max_by_key(|group| group.len()).and_then(|group| group.first().copied())
 }
 
 /// Compares names with embedded numbers by value: `img_9` precedes `img_10`.
@@ -274,7 +278,7 @@ mod tests {
     }
 
     /// Creates batches of 4 files with two reads each: 10 µs between reads of a file, 1 ms between files, and `compute_ms` after a batch.
-    fn log(batches: u64, compute_ms: u64) -> ReaderLog {
+    fn batch_log(batches: u64, compute_ms: u64) -> ReaderLog {
         let mut log = ReaderLog::default();
         let mut now = 0;
         for batch in 0..batches {
@@ -300,18 +304,18 @@ mod tests {
 
     #[test]
     fn batches_end_where_gaps_are_long() {
-        let bursts = log(20, 30).bursts().unwrap();
+        let bursts = batch_log(20, 30).bursts().unwrap();
         assert_eq!((bursts.count, bursts.bytes), (4, 800));
         assert_eq!((bursts.gap_ns, bursts.short_gap_ns), (31_000_000, 1_000_000));
         assert_eq!(bursts.period_ns, 34_440_000);
         let count = |log: ReaderLog| log.bursts().map(|bursts| bursts.count);
         assert_eq!(
-            count(log(3, 30)),
+            count(batch_log(3, 30)),
             Some(1),
             "three batches are too few, twelve files are enough"
         );
-        assert_eq!(count(log(20, 0)), Some(1), "each file is a burst");
-        assert_eq!((log(20, 0).ascending, log(20, 0).descending), (79, 0));
+        assert_eq!(count(batch_log(20, 0)), Some(1), "each file is a burst");
+        assert_eq!((batch_log(20, 0).ascending, batch_log(20, 0).descending), (79, 0));
         assert_eq!(ReaderLog::default().bursts(), None);
     }
 }

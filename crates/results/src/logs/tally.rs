@@ -1,4 +1,4 @@
-//! Counts the calls in a log in the same counters as feedrate's own runs. Memory is bounded for any input; calls beyond the limits are reported as
+//! Counts the calls in a log with the counters that feedrate's own runs have. Memory is bounded for any input; calls beyond the limits are reported as
 //! lost.
 
 use super::Lost;
@@ -104,7 +104,7 @@ pub(super) struct FileKind {
     pub(super) folder: String,
     /// Name of one file.
     pub(super) example: String,
-    /// Counters by rank.
+    /// Counters of reads, by rank.
     pub(super) ranks: BTreeMap<u32, IoCounters>,
     /// Start of the first call and end of the last.
     pub(super) span_ns: Option<(u64, u64)>,
@@ -333,7 +333,7 @@ impl Tally {
         self.kind(file).extend_span(start_ns, end_ns.max(start_ns));
     }
 
-    /// Discards the positions of reads for kinds of files where counted reads lack a segment, and sorts segments by time.
+    /// Discards the positions of reads for each kind of files in which some counted reads have no segment, and sorts segments by time.
     pub(super) fn check_segments(&mut self) {
         let mut missing = 0;
         for kind in &mut self.kinds {
@@ -351,8 +351,7 @@ impl Tally {
         self.readers.values_mut().for_each(ReaderLog::sort);
     }
 
-    /// Returns the files that one reader of the log reads concurrently, so that it must stand for several threads. `None` if there are no single
-    /// reads.
+    /// Returns the files in which reads of one reader overlap. Such a reader stands for several threads. `None` if the log has no individual reads.
     pub(super) fn concurrently_read_files(&self) -> Option<HashSet<u32>> {
         let mut files = HashSet::new();
         for log in self.readers.values() {
@@ -440,7 +439,7 @@ pub(super) fn add_ns(sum: &mut u64, ns: u64) {
     *sum = sum.saturating_add(ns).min(NS_MAX);
 }
 
-/// Returns the length of the path of the innermost folder that contains both.
+/// Returns the length of the path of the innermost folder that contains both paths.
 fn common_folder_length(first: &str, second: &str) -> usize {
     if first == second {
         return first.len();

@@ -20,7 +20,7 @@ fn part<'a>(name: &str, text: &'a str) -> LogPart<'a> {
     LogPart { name: name.into(), text: Box::new(text.as_bytes()) }
 }
 
-fn lost(log: &ImportedLog) -> Vec<(u64, &'static str)> {
+fn lost_entries(log: &ImportedLog) -> Vec<(u64, &'static str)> {
     log.lost.iter().map(|lost| (lost.count, lost.why)).collect()
 }
 
@@ -53,7 +53,7 @@ const TRAINING: &str = r#"10 100.000000 execve("/usr/bin/python3", ["python3", "
 "#;
 
 #[test]
-fn descriptors_of_strace_are_followed_through_processes() {
+fn descriptors_are_resolved_in_forked_processes() {
     let log = import("t.strace", TRAINING).unwrap();
     let io = counters_of_run(&log.record);
     assert_eq!((io.opens, io.reads, io.read_bytes), (3, 5, 4500));
@@ -71,28 +71,30 @@ fn descriptors_of_strace_are_followed_through_processes() {
     // The process with the reused ID does not count as a third reader.
     assert_eq!((job.ranks, job.readers, job.trains_and_reads), (1, Some(2), Some(false)));
     assert_eq!((job.batch, job.compute_ns, job.is_shuffled), (None, None, None));
-    assert_eq!(lost(&log), [(1, "of io_uring or libaio, whose reads are not in the log")]);
+    assert_eq!(lost_entries(&log), [(1, "of io_uring or libaio, whose reads are not in the log")]);
 }
 
 #[test]
 fn a_typical_size_of_reads_delivers_many_bytes() {
     let read_bytes = |rest: fn(u64) -> u64| {
         let mut text = "5 1.000000 execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>\n".to_string();
-        for at in 0..20 {
-            text +=
-                &format!("5 {}.0 openat(AT_FDCWD, \"/d/{at}.jpg\", O_RDONLY) = 3 <0.1>\n", 10 + at);
-            for bytes in [4096, rest(at)] {
-                text += &format!("5 {}.5 read(3, \"\", {bytes}) = {bytes} <0.1>\n", 10 + at);
+        for index in 0..20 {
+            text += &format!(
+                "5 {}.0 openat(AT_FDCWD, \"/d/{index}.jpg\", O_RDONLY) = 3 <0.1>\n",
+                10 + index
+            );
+            for bytes in [4096, rest(index)] {
+                text += &format!("5 {}.5 read(3, \"\", {bytes}) = {bytes} <0.1>\n", 10 + index);
             }
         }
         import("t.strace", &text).unwrap().job.read_bytes
     };
     assert_eq!(
-        read_bytes(|at| 20_000 + at),
+        read_bytes(|index| 20_000 + index),
         None,
         "the remainders of files have different lengths"
     );
-    assert_eq!(read_bytes(|at| 5_000 + at), Some(4096));
+    assert_eq!(read_bytes(|index| 5_000 + index), Some(4096));
     assert_eq!(read_bytes(|_| 20_000), Some(20_000));
 }
 
@@ -131,12 +133,15 @@ fn paths_of_descriptors_identify_files_opened_before_the_log() {
     );
     // The offset of the second read is unknown, and therefore the bytes that it read.
     assert_eq!(log.record.epochs[0].files_read, None);
-    assert_eq!(lost(&log), [(1, "of a pipe, or of a file that was opened before the log began")]);
+    assert_eq!(
+        lost_entries(&log),
+        [(1, "of a pipe, or of a file that was opened before the log began")]
+    );
 }
 
 /// Creates a log of two threads that take turns reading two open files of 40,000 bytes in buffers of 1,000: first 20 buffers, then 4 and 5 in turn
 /// every 20 ms.
-fn pool() -> String {
+fn turn_taking_log() -> String {
     let mut text = "5 1.0 execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>\n\
         5 1.1 clone(flags=CLONE_VM|CLONE_FILES|CLONE_THREAD) = 6 <0.1>\n\
         5 1.2 clone(flags=CLONE_VM|CLONE_FILES|CLONE_THREAD) = 7 <0.1>\n"
@@ -145,25 +150,25 @@ fn pool() -> String {
     let mut step = 0_u64;
     let mut left = 20;
     for pair in 0..6 {
-        for at in 0..2 {
+        for index in 0..2 {
             text += &format!(
                 "{} 2.{:06} openat(AT_FDCWD, \"/d/{}.tfrecord\", O_RDONLY) = {} <0.000010>\n",
-                6 + at,
-                step * 20_000 + 100 + at,
-                pair * 2 + at,
-                3 + at
+                6 + index,
+                step * 20_000 + 100 + index,
+                pair * 2 + index,
+                3 + index
             );
         }
-        for at in 0..80 {
+        for index in 0..80 {
             if left == 0 {
                 (step, left) = (step + 1, 4 + step % 2);
             }
             text += &format!(
                 "{} 2.{:06} pread64({}, \"\", 1000, {}) = 1000 <0.000010>\n",
-                6 + (at / 3) % 2,
+                6 + (index / 3) % 2,
                 step * 20_000 + 200 + (20 - left) * 100,
-                3 + at % 2,
-                at / 2 * 1000,
+                3 + index % 2,
+                index / 2 * 1000,
             );
             (read, left) = (read + 1, left - 1);
         }
@@ -174,7 +179,7 @@ fn pool() -> String {
 
 #[test]
 fn threads_that_take_turns_count_as_one_reader_per_file() {
-    let job = import("t", &pool()).unwrap().job;
+    let job = import("t", &turn_taking_log()).unwrap().job;
     assert_eq!((job.files, job.readers, job.trains_and_reads), (12, Some(2), Some(false)));
     let batch = job.batch.unwrap();
     assert_eq!((batch.files, batch.bytes.abs_diff(4500) < 100), (None, true), "{batch:?}");
@@ -187,43 +192,43 @@ fn programs_started_by_a_rank_are_not_ranks() {
         6 9.1 execve(\"/bin/cat\", [\"cat\"], NULL) = 0 <0.1>\n\
         6 9.2 openat(AT_FDCWD, \"d/0.npy\", O_RDONLY) = 3 <0.00005>\n\
         6 9.3 read(3, \"\", 1000) = 1000 <0.0002>\n";
-    let alone = import("t", &epochs()).unwrap().job;
-    let helped = import("t", &(epochs() + helper)).unwrap().job;
+    let alone = import("t", &two_epoch_log()).unwrap().job;
+    let helped = import("t", &(two_epoch_log() + helper)).unwrap().job;
     assert_eq!((helped.ranks, helped.trains_and_reads), (1, Some(true)));
     assert_eq!((helped.batch, helped.compute_ns), (alone.batch, alone.compute_ns));
 }
 
 #[test]
 fn logs_with_other_time_formats_are_refused() {
-    let with = |time: fn(u64) -> String| {
-        let lines = (0..40_u64).map(|at| {
-            let file = at % 8;
-            format!("5 {} pread64(3</d/{file}.npy>, \"\", 10, 0) = 10 <0.1>\n", time(at))
+    let import_with_times = |time: fn(u64) -> String| {
+        let lines = (0..40_u64).map(|index| {
+            let file = index % 8;
+            format!("5 {} pread64(3</d/{file}.npy>, \"\", 10, 0) = 10 <0.1>\n", time(index))
         });
         import("t", &lines.collect::<String>()).map(|log| log.job.files).map_err(|e| e.to_string())
     };
-    assert_eq!(with(|at| format!("17000000{at:02}.5")), Ok(8));
-    let relative = with(|at| format!("0.00{}", at * 7 % 10));
+    assert_eq!(import_with_times(|index| format!("17000000{index:02}.5")), Ok(8));
+    let relative = import_with_times(|index| format!("0.00{}", index * 7 % 10));
     assert!(relative.unwrap_err().contains("strace -r"));
-    for clock in [|at| format!("12:00:{at:02}"), |at| format!("12:00:{at:02}.123456")] {
-        assert!(with(clock).unwrap_err().contains("since 1970"));
+    for clock in [|index| format!("12:00:{index:02}"), |index| format!("12:00:{index:02}.123456")] {
+        assert!(import_with_times(clock).unwrap_err().contains("since 1970"));
     }
 }
 
 /// Creates a log of two epochs of 20 batches, with 4 files of 1000 bytes and 30 ms of compute per batch. The training thread reads.
-fn epochs() -> String {
+fn two_epoch_log() -> String {
     let mut text = "5 1.0 execve(\"/bin/t\", [\"t\"], NULL) = 0 <0.1>\n".to_string();
     let mut now_us = 2_000_000_u64;
     for epoch in 0..2_u64 {
-        for at in 0..80_u64 {
-            let file = (at * 37 + epoch * 11) % 80;
+        for index in 0..80_u64 {
+            let file = (index * 37 + epoch * 11) % 80;
             let (s, us) = (now_us / 1_000_000, now_us % 1_000_000);
             text += &format!(
                 "5 {s}.{us:06} openat(AT_FDCWD, \"d/{file}.npy\", O_RDONLY) = 3 <0.000050>\n"
             );
             let (s, us) = ((now_us + 100) / 1_000_000, (now_us + 100) % 1_000_000);
             text += &format!("5 {s}.{us:06} read(3, \"\", 1000) = 1000 <0.000200>\n");
-            now_us += if at % 4 == 3 { 31_000 } else { 1_000 };
+            now_us += if index % 4 == 3 { 31_000 } else { 1_000 };
         }
     }
     text
@@ -231,7 +236,7 @@ fn epochs() -> String {
 
 #[test]
 fn batches_epochs_and_compute_follow_from_gaps() {
-    let job = import("t", &epochs()).unwrap().job;
+    let job = import("t", &two_epoch_log()).unwrap().job;
     let batch = LogBatch { files: Some(4), bytes: 4000 };
     assert_eq!((job.batch, job.epochs, job.files), (Some(batch), Some(2), 80));
     assert_eq!((job.trains_and_reads, job.is_shuffled), (Some(true), Some(true)));
@@ -261,11 +266,11 @@ proptest! {
         end in 0usize..4000,
     ) {
         let lines: Vec<&str> = [TRAINING, COUNTERS, SEGMENTS, EVENTS][which].lines().collect();
-        let text: Vec<&str> = order.iter().map(|&at| lines[at % lines.len()]).collect();
+        let text: Vec<&str> = order.iter().map(|&index| lines[index % lines.len()]).collect();
         let mut bytes = text.join("\n").into_bytes();
         let length = bytes.len().max(1);
-        for (at, byte) in edits {
-            if let Some(target) = bytes.get_mut(at % length) {
+        for (index, byte) in edits {
+            if let Some(target) = bytes.get_mut(index % length) {
                 *target = byte;
             }
         }
@@ -305,5 +310,5 @@ fn events_of_dftracer_are_counted() {
         (1, "without an event"),
         (1, "of files whose names are not in the log"),
     ];
-    assert_eq!(lost(&log), expected);
+    assert_eq!(lost_entries(&log), expected);
 }

@@ -7,7 +7,7 @@ mod tests;
 
 pub use stale_dataset::{SettingDifference, StaleDataset};
 
-use crate::run::{ExperimentKey, Run, StudyKey, grouped};
+use crate::run::{ExperimentKey, Run, StudyKey, group_runs};
 use feedrate_measure::doubt::Severity;
 use std::collections::{BTreeMap, HashMap};
 
@@ -28,7 +28,7 @@ pub type UsualSettings<'a> = BTreeMap<&'a str, (&'a str, usize)>;
 impl<'a> Relations<'a> {
     /// Computes the relations of `runs`, in any order.
     pub fn new(runs: &'a [Run]) -> Self {
-        let studies = grouped(runs, Run::is_result, Run::study_key).into_iter();
+        let studies = group_runs(runs, Run::is_result, Run::study_key).into_iter();
         let usual = studies.map(|(study, members)| (study, usual_settings(runs, &members)));
         let mut copies: HashMap<u64, usize> = HashMap::new();
         for (index, run) in runs.iter().enumerate() {
@@ -40,7 +40,7 @@ impl<'a> Relations<'a> {
         }
         Relations {
             runs,
-            experiments: grouped(runs, Run::is_result, Run::experiment_key),
+            experiments: group_runs(runs, Run::is_result, Run::experiment_key),
             usual: usual.collect(),
             stale: stale_dataset::stale_datasets(runs),
             copies,
@@ -53,12 +53,12 @@ impl<'a> Relations<'a> {
     }
 
     /// Returns the usual settings of the run's source and workload.
-    pub fn usual(&self, index: usize) -> Option<&UsualSettings<'a>> {
+    pub fn usual_settings(&self, index: usize) -> Option<&UsualSettings<'a>> {
         self.usual.get(&self.runs[index].study_key())
     }
 
     /// Returns the dataset of another run that the run may have read.
-    pub fn stale(&self, index: usize) -> Option<&StaleDataset> {
+    pub fn stale_dataset(&self, index: usize) -> Option<&StaleDataset> {
         self.stale[index].as_ref()
     }
 
@@ -69,8 +69,8 @@ impl<'a> Relations<'a> {
     }
 }
 
-/// Returns a sort key by which the original precedes its copies. A run with a summary precedes others, then the earliest, then one without invalid
-/// doubts, then one that was not put aside.
+/// Returns a sort key by which the original precedes its copies. The criteria are, in this order: the run has a summary, started
+/// earlier, has no invalid doubts, was not put aside.
 fn originality_key(run: &Run) -> (bool, bool, Option<i64>, bool, bool) {
     let started_us = run.dataset_use.started_us;
     let lacks_summary = !run.is_from_feedrate() && run.reported.is_empty();

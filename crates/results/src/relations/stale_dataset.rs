@@ -1,5 +1,5 @@
 //! Finds runs that may have read the dataset of another run, from configs and logs. DLIO reads all files with the right extension in `data_folder`, no
-//! matter which run generated them. Generations without a log are unknown here.
+//! matter which run generated them. A generation that left no log is not detected.
 
 use crate::import::DlioAbility::{HasOwnSection, IsCompressed, IsImage};
 use crate::import::dlio_has;
@@ -37,31 +37,35 @@ type DataFolder<'a> = (&'a str, &'a str, &'a str);
 struct FolderChange {
     run: usize,
     /// Time at which the change was complete.
-    at_us: Option<i64>,
+    completed_us: Option<i64>,
     is_generation: bool,
 }
 
-/// Returns for each run the dataset of another run that it found; `None` if it found its own dataset or if that is unknown.
+/// Returns for each run the stale dataset that it may have read; `None` if it read its own dataset or if this is unknown.
 pub(super) fn stale_datasets(runs: &[Run]) -> Vec<Option<StaleDataset>> {
     let started_us = |index: &usize| runs[*index].dataset_use.started_us;
-    let mut start_key: Vec<usize> =
+    let mut by_start: Vec<usize> =
         (0..runs.len()).filter(|index| started_us(index).is_some()).collect();
-    start_key.sort_by_key(started_us);
+    by_start.sort_by_key(started_us);
     let mut stale = vec![None; runs.len()];
     let mut folders: HashMap<DataFolder, Vec<FolderChange>> = HashMap::new();
-    for index in start_key {
+    for index in by_start {
         let run = &runs[index];
         let Some(folder) = data_folder(run) else { continue };
         let changes = folders.entry(folder).or_default();
         let generated_us = run.dataset_use.generated_us;
         if generated_us.is_some() {
-            changes.push(FolderChange { run: index, at_us: generated_us, is_generation: true });
+            changes.push(FolderChange {
+                run: index,
+                completed_us: generated_us,
+                is_generation: true,
+            });
         } else if run.activity == Activity::Training && run.steps > 0 {
             stale[index] = last_dataset(runs, index, changes);
         }
         if matches!(setting(run, "keep_files"), Some("false" | "False")) && run.ended.is_some() {
-            let at_us = run.dataset_use.ended_us;
-            changes.push(FolderChange { run: index, at_us, is_generation: false });
+            let completed_us = run.dataset_use.ended_us;
+            changes.push(FolderChange { run: index, completed_us, is_generation: false });
         }
     }
     stale
@@ -83,7 +87,7 @@ fn format(run: &Run) -> &str {
 fn last_dataset(runs: &[Run], index: usize, changes: &[FolderChange]) -> Option<StaleDataset> {
     let run = &runs[index];
     let last = changes.iter().rev().take(CHANGES_MAX).find(|change| {
-        let is_earlier = change.at_us <= run.dataset_use.started_us;
+        let is_earlier = change.completed_us <= run.dataset_use.started_us;
         is_earlier && is_same_folder(run, &runs[change.run])
     })?;
     let differs = differences(run, &runs[last.run]);
@@ -109,7 +113,7 @@ fn differences(run: &Run, maker: &Run) -> Vec<SettingDifference> {
     let maker_settings = file_settings(maker);
     let keys: BTreeSet<&str> = run_settings.keys().chain(maker_settings.keys()).copied().collect();
     let value = |settings: &BTreeMap<&str, &str>, key: &str| {
-        settings.get(key).copied().or_else(|| default(key)).unwrap_or("not given").to_string()
+        settings.get(key).copied().or_else(|| dlio_default(key)).unwrap_or("not given").to_string()
     };
     let all = keys.into_iter().map(|key| SettingDifference {
         key: key.into(),
@@ -119,12 +123,12 @@ fn differences(run: &Run, maker: &Run) -> Vec<SettingDifference> {
     all.filter(|setting| setting.run != setting.files).collect()
 }
 
-/// Returns the settings that determine the contents of files and differ from DLIO's defaults. The number of files is not included: it does not change the
-/// contents of each file, and DLIO reads only the configured number of files.
+/// Returns the settings that determine the contents of files and differ from DLIO's defaults. The number of files is not included: it does not change
+/// the contents of each file, and DLIO reads only the configured number of files.
 fn file_settings(run: &Run) -> BTreeMap<&str, &str> {
     let configured = run.dataset_use.configured.iter().filter_map(|(path, value)| {
         let key = path.strip_prefix("dataset.")?;
-        (default(key) != Some(value)).then_some((key, value.as_str()))
+        (dlio_default(key) != Some(value)).then_some((key, value.as_str()))
     });
     let mut settings: BTreeMap<&str, &str> = configured.collect();
     let format = format(run);
@@ -146,7 +150,7 @@ fn file_settings(run: &Run) -> BTreeMap<&str, &str> {
 }
 
 /// Returns DLIO's default for a key of the section `dataset`.
-fn default(key: &str) -> Option<&'static str> {
+fn dlio_default(key: &str) -> Option<&'static str> {
     let path = format!("dataset.{key}");
     KEYS.iter().find(|known| known.path == path).map(|known| known.default)
 }

@@ -15,7 +15,7 @@ pub struct DatasetUse {
     pub started_us: Option<i64>,
     /// Time of the end, likewise.
     pub ended_us: Option<i64>,
-    /// Time at which the run finished generating a dataset, or its start if the log does not have that time. `None` if it generated none.
+    /// Time at which the run finished generating a dataset, or the start of the run if the log does not contain that time. `None` if it generated none.
     pub generated_us: Option<i64>,
     /// Whether the run was configured to generate a dataset and its log does not show the end of generation.
     pub is_generation_unfinished: bool,
@@ -47,7 +47,7 @@ impl DatasetUse {
     /// Adds the contents of config and log to `from_steps`.
     pub(super) fn from_files(path: &Path, imported: &Imported, from_steps: DatasetUse) -> Self {
         let config = &imported.config;
-        let configured = configured(config);
+        let configured = configured_settings(config);
         let overrides = config.overrides.as_deref().unwrap_or_default();
         let started_us = micros(&imported.started)
             .or_else(|| imported.log.started.as_deref().and_then(micros))
@@ -62,7 +62,7 @@ impl DatasetUse {
             store: store(imported),
             job_folder: job_folder(imported),
             memory_bytes: imported.system.memory_bytes,
-            overridden: overridden(overrides, &configured),
+            overridden: overridden_keys(overrides, &configured),
             configured,
             ..from_steps
         }
@@ -104,9 +104,9 @@ fn job_folder(imported: &Imported) -> Option<String> {
     Some(job.to_string())
 }
 
-/// Returns the settings that affect a run, by current key: all except locations and the evaluation of results. Without a config, those of the
-/// overrides.
-fn configured(config: &Config) -> BTreeMap<String, String> {
+/// Returns the settings that affect a run, by current key: all except locations and the evaluation of results. Without a config, the settings of
+/// the overrides are returned.
+fn configured_settings(config: &Config) -> BTreeMap<String, String> {
     let overrides = config.overrides.iter().flatten().filter_map(|text| {
         let key = override_key(text)?;
         let (_, value) = text.split_once('=')?;
@@ -157,7 +157,7 @@ fn override_key(text: &str) -> Option<String> {
 }
 
 /// Returns the keys that overrides set or delete, and the configured keys below them.
-fn overridden(overrides: &[String], configured: &BTreeMap<String, String>) -> Vec<String> {
+fn overridden_keys(overrides: &[String], configured: &BTreeMap<String, String>) -> Vec<String> {
     let mut keys: Vec<String> = overrides.iter().filter_map(|text| override_key(text)).collect();
     let is_below = |key: &&String| {
         let mut rests = keys.iter().filter_map(|section| key.strip_prefix(section.as_str()));

@@ -27,7 +27,7 @@ pub struct OtherNumber<'a> {
 }
 
 impl Run {
-    /// Returns all these numbers. Reported ones have DLIO's names.
+    /// Returns all numbers of the run that are not metrics of records. Reported numbers have DLIO's names.
     pub fn figures(&self) -> Vec<OtherNumber<'_>> {
         let imported = [Provenance::Reported, Provenance::Recomputed, Provenance::Estimated];
         let [reported, recomputed, estimated] =

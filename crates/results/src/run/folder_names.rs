@@ -1,5 +1,5 @@
-//! Derives properties of a run from folder names and overrides: its workload, its number of processes, the varied parameters, and whether a study put it
-//! aside.
+//! Derives properties of a run from folder names and overrides: its workload, its number of processes, the varied parameters, and whether a study put
+//! it aside.
 
 use crate::experiment::Experiment;
 use crate::import::OTHER_BENCHMARKS;
@@ -56,9 +56,9 @@ impl FolderNames {
         self.experiment.as_ref().map(|experiment| experiment.processes)
     }
 
-    /// Returns the varied parameters and their values, each joined by commas. They are taken from `overrides`, or from the name of the experiment if there
-    /// are none, without those in `shared`. If nothing is varied, the parameter is `processes`.
-    pub fn varied(
+    /// Returns the varied parameters and their values, each joined by commas. They come from `overrides`, or from the name of the experiment if there
+    /// are no overrides. Settings in `shared` are left out. If nothing is varied, the parameter is `processes`.
+    pub fn varied_parameters(
         &self,
         overrides: &[String],
         shared: &[String],
@@ -117,8 +117,11 @@ mod tests {
     fn check(path: &str, overrides: &[&str], expected: (&str, &str, Option<&str>)) {
         let names = FolderNames::new(Path::new(path));
         let overrides: Vec<String> = overrides.iter().map(|text| (*text).to_string()).collect();
-        let (parameter, value) =
-            names.varied(&varied_overrides(&overrides), &[], names.processes().or(Some(3)));
+        let (parameter, value) = names.varied_parameters(
+            &varied_overrides(&overrides),
+            &[],
+            names.processes().or(Some(3)),
+        );
         assert_eq!((parameter.as_str(), value.as_str(), names.workload.as_deref()), expected);
     }
 

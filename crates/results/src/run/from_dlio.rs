@@ -21,7 +21,7 @@ const NAMES_MAX: usize = 7;
 
 impl Run {
     /// Creates a run from a DLIO folder, without doubts.
-    pub(crate) fn imported(
+    pub(crate) fn from_dlio(
         path: &Path,
         source: &str,
         origin: RunOrigin,
@@ -41,14 +41,14 @@ impl Run {
         if let Some(record) = &imported.record {
             base = base.with_steps(record);
         }
-        // DLIO does not record barriers, so the times of steps within a block, and those around checkpoints, are unknown.
+        // DLIO does not record barriers, so the times of steps within a block and the times around checkpoints are unknown.
         base.phases.retain(|phase| {
             !matches!(phase.phase, PhaseKind::BeforeCheckpoint | PhaseKind::AfterCheckpoint)
         });
         let all_overrides = imported.config.overrides.as_deref().unwrap_or_default();
         let accelerators = imported.ranks_expected.or(names.processes());
         let overrides = folder_names::varied_overrides(all_overrides);
-        let (parameter, value) = names.varied(&overrides, &[], accelerators);
+        let (parameter, value) = names.varied_parameters(&overrides, &[], accelerators);
         let has_config = imported.config.is_known();
         let scalars = imported.reported.iter().flat_map(Reported::scalars);
         let totals = imported.totals.iter().flat_map(|totals| &totals.epochs);
@@ -110,7 +110,7 @@ impl Run {
         self.set_values(metric::recomputed(record, &known), record);
         let load_percent = self.step_times.load_percent;
         let positive_load_percent = load_percent.filter(|load| 0.0 < *load);
-        // Derived from the load time by the ratio of the shares, since barriers are not recorded.
+        // Computed from the load time and the ratio of the two shares, since barriers are not recorded.
         let barrier_s = self
             .metric(&LOAD_S)
             .zip(positive_load_percent)

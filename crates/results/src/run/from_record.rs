@@ -51,7 +51,7 @@ impl Run {
         let plan = &record.plan;
         let study = record.study.as_ref();
         let overrides = study.map(|study| study.overrides.clone()).unwrap_or_default();
-        let (parameter, value) = names.varied(&overrides, &[], Some(plan.accelerators));
+        let (parameter, value) = names.varied_parameters(&overrides, &[], Some(plan.accelerators));
         let checkpoints_only = plan.is_checkpoint_only();
         let mut run = Run {
             origin: RunOrigin::Feedrate,

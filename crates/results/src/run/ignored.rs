@@ -7,7 +7,7 @@ use crate::import::dlio_has;
 impl Run {
     /// Returns the reason why DLIO ignores a setting, given by its key or the key's last component, in this run. `None` if the setting has an effect or
     /// the run is not of DLIO.
-    pub fn ignores(&self, key: &str) -> Option<String> {
+    pub fn ignored_reason(&self, key: &str) -> Option<String> {
         if self.is_from_feedrate() {
             return None;
         }

@@ -24,12 +24,12 @@ pub struct MlperfCheck {
     /// Required utilisation.
     pub au_min_percent: f64,
     /// Settings that differ from the rules and must not be changed in the closed division.
-    pub changed: Option<Vec<Changed>>,
+    pub changed: Option<Vec<ChangedSetting>>,
 }
 
 /// A setting that differs from the rules.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-pub struct Changed {
+pub struct ChangedSetting {
     /// Key of the setting in DLIO's notation.
     pub key: String,
     /// Whether submissions of the open division may change it.
@@ -95,7 +95,7 @@ impl Run {
     }
 
     /// Returns overrides that the closed division does not allow, and settings that differ from the rules. `None` if the settings are unknown.
-    fn changed_settings(&self, rule: &Rule, step: &RuleStep) -> Option<Vec<Changed>> {
+    fn changed_settings(&self, rule: &Rule, step: &RuleStep) -> Option<Vec<ChangedSetting>> {
         let format = self.format.as_deref()?;
         let fixed = [
             (
@@ -119,13 +119,13 @@ impl Run {
         let changed = keys.filter_map(|key| {
             let division = division_for_key(&key);
             let is_open = division == Division::Open;
-            (division != Division::Closed).then_some(Changed { key, is_open })
+            (division != Division::Closed).then_some(ChangedSetting { key, is_open })
         });
-        let emulated = self.emulating_keys().map(|key| Changed { key, is_open: false });
-        let mut changed: Vec<Changed> = changed.chain(emulated).collect();
+        let emulated = self.emulating_keys().map(|key| ChangedSetting { key, is_open: false });
+        let mut changed: Vec<ChangedSetting> = changed.chain(emulated).collect();
         changed.sort();
         changed.dedup();
-        // Records do not contain every override, so none found does not mean that there were none.
+        // Records do not contain every override, so an empty list does not prove compliance.
         (!changed.is_empty() || !self.is_from_feedrate()).then_some(changed)
     }
 

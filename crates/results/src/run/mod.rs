@@ -1,5 +1,5 @@
-//! A run from any source: its settings, its numbers with their provenance, its doubts, and whether it may be used. [`crate::index`] adds the doubts that
-//! follow from comparing runs.
+//! A run from any source: its settings, its numbers with their provenance, its doubts, and whether it may be used. [`crate::index`] adds the doubts
+//! that follow from comparing runs.
 
 mod step_times;
 mod folder_names;
@@ -17,7 +17,7 @@ pub use checkpoint_schedule::CheckpointSchedule;
 pub use dataset_use::DatasetUse;
 pub use figures::OtherNumber;
 pub use folder_names::FolderNames;
-pub use mlperf::{Changed, MlperfCheck};
+pub use mlperf::{ChangedSetting, MlperfCheck};
 pub(crate) use settings::ACCELERATORS;
 pub use settings::{ROWS, Settings, factor, settings};
 pub use step_times::StepTimeSummary;
@@ -76,7 +76,7 @@ pub enum WorkloadSource {
 pub struct Run {
     /// Result folder.
     pub path: PathBuf,
-    /// Argument of the user below which the run was found.
+    /// Path that the user named and below which the run was found.
     pub source: String,
     /// Program that made the run.
     pub origin: RunOrigin,
@@ -152,7 +152,7 @@ pub struct Run {
     pub series: BTreeMap<MetricId, Vec<Option<f64>>>,
     /// Time that accelerators spent in their steps.
     pub step_times: StepTimeSummary,
-    /// Whether the utilisation over all steps is only a bound, and on which side.
+    /// Whether the utilisation over all steps is only an upper or a lower bound.
     pub bound: Option<Bound>,
     /// Finite numbers in `metric` of DLIO's `summary.json`, by DLIO's names. MB and GB in these names are 2^20 and 2^30 bytes.
     pub reported: BTreeMap<String, f64>,
@@ -314,18 +314,18 @@ impl Run {
         (&self.started, &self.path)
     }
 
-    /// Returns the end of the path that identifies the run within a study: the last two folders, more if they are called `run` as in MLPerf Storage, and
-    /// all folders from the system's on for submissions.
+    /// Returns the end of the path, which identifies the run within a study: the last two folders, or more if they are called `run` as in MLPerf
+    /// Storage. For submissions it starts at the system's folder.
     pub fn short_path(&self) -> String {
         let names: Vec<_> = self.path.iter().map(|name| name.to_string_lossy()).collect();
-        let mut from = names.len().saturating_sub(2);
+        let mut first = names.len().saturating_sub(2);
         if let Some(submission) = &self.submission {
-            from = names.iter().rposition(|name| *name == submission.system).unwrap_or(from);
+            first = names.iter().rposition(|name| *name == submission.system).unwrap_or(first);
         }
-        while 0 < from && ["run", "datagen"].iter().any(|word| names[from].starts_with(word)) {
-            from -= 1;
+        while 0 < first && ["run", "datagen"].iter().any(|word| names[first].starts_with(word)) {
+            first -= 1;
         }
-        names[from..].join("/")
+        names[first..].join("/")
     }
 
     /// Returns the display name that the run shares with its replicates, such as `4_batch_size_1`.
@@ -344,14 +344,14 @@ pub(crate) type StudyKey<'a> = (&'a str, Option<&'a Submission>, &'a str);
 /// Key of the study, accelerators, parameter and value.
 pub(crate) type ExperimentKey<'a> = (StudyKey<'a>, Option<u32>, &'a str, &'a str);
 
-/// Groups the indices of the runs for which `counts` holds by a key.
-pub(crate) fn grouped<'a, K: Ord>(
+/// Groups the indices of the runs that satisfy `is_member` by a key.
+pub(crate) fn group_runs<'a, K: Ord>(
     runs: &'a [Run],
-    counts: impl Fn(&Run) -> bool,
+    is_member: impl Fn(&Run) -> bool,
     key: impl Fn(&'a Run) -> K,
 ) -> BTreeMap<K, Vec<usize>> {
     let mut groups: BTreeMap<K, Vec<usize>> = BTreeMap::new();
-    for (index, run) in runs.iter().enumerate().filter(|(_, run)| counts(run)) {
+    for (index, run) in runs.iter().enumerate().filter(|(_, run)| is_member(run)) {
         groups.entry(key(run)).or_default().push(index);
     }
     groups

@@ -1,5 +1,5 @@
-//! Settings of runs from any source under common keys: the keys of feedrate's plan, or DLIO's if the plan has none. Also describes the place of a run:
-//! program, machine and device.
+//! Settings of runs from any source under common keys: the keys of feedrate's plan, or DLIO's keys for settings that the plan does not have. Also
+//! describes the place of a run: program, machine and device.
 
 use super::Run;
 use crate::import::leaves;
@@ -131,7 +131,7 @@ pub fn settings(plan: &Plan) -> Settings {
 const WATCHED_KEYS: [&str; 6] =
     ["workload", "model", "framework", ACCELERATORS, "loader.kind", "loader.batch_size"];
 
-/// Returns the settings in a record. Those that are unknown for a watched training loop are left out.
+/// Returns the settings in a record. Settings that are unknown for a watched training loop are left out.
 pub(super) fn from_record(record: &Record) -> Settings {
     let mut settings = settings(&record.plan);
     if let Some(watched) = &record.watched {

@@ -103,19 +103,19 @@ fn skew(record: &Record) -> StepTimeSummary {
         windowed.extend(mean(&epochs));
         busy_s.push(rank_busy_s);
     }
-    let extremes = least(&busy_s).zip(most(&busy_s)).filter(|(shortest, _)| *shortest > 0.0);
+    let extremes = min(&busy_s).zip(max(&busy_s)).filter(|(shortest, _)| *shortest > 0.0);
     StepTimeSummary {
-        windowed_lowest_percent: least(&windowed),
-        windowed_highest_percent: most(&windowed),
+        windowed_lowest_percent: min(&windowed),
+        windowed_highest_percent: max(&windowed),
         own_time_percent: extremes.map(|(shortest, longest)| (longest / shortest - 1.0) * 100.0),
         ..StepTimeSummary::default()
     }
 }
 
-fn least(values: &[f64]) -> Option<f64> {
+fn min(values: &[f64]) -> Option<f64> {
     values.iter().copied().reduce(f64::min)
 }
 
-fn most(values: &[f64]) -> Option<f64> {
+fn max(values: &[f64]) -> Option<f64> {
     values.iter().copied().reduce(f64::max)
 }

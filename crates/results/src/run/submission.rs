@@ -18,19 +18,19 @@ pub struct Submission {
 }
 
 impl Submission {
-    /// Parses the path of a run; `None` if it is not in such a tree.
+    /// Parses the path of a run; `None` if the path is not in a tree of MLPerf Storage results.
     pub(crate) fn new(path: &Path) -> Option<Self> {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
         let names: Vec<_> = absolute.iter().map(|name| name.to_string_lossy()).collect();
-        let at = names.windows(4).rposition(|names| {
+        let division_index = names.windows(4).rposition(|names| {
             let division = names[0].to_ascii_lowercase();
             ["closed", "open"].contains(&division.as_str())
                 && names[2].eq_ignore_ascii_case("results")
         })?;
-        let tree = &names[at..];
+        let tree = &names[division_index..];
         Some(Submission {
             // Lossy for names that are not UTF-8.
-            round: Some(names[..at].iter().map(|name| &**name).collect()),
+            round: Some(names[..division_index].iter().map(|name| &**name).collect()),
             division: tree[0].to_ascii_lowercase(),
             submitter: tree[1].to_string(),
             system: tree[3].to_string(),
@@ -45,7 +45,7 @@ impl Submission {
         let Some((first, others)) = rounds.split_first() else { return };
         let parts = first.iter().enumerate();
         let common = parts
-            .take_while(|(at, part)| others.iter().all(|other| other.get(*at) == Some(part)))
+            .take_while(|(index, part)| others.iter().all(|other| other.get(*index) == Some(part)))
             .count();
         for submission in &mut submissions {
             let round = submission.round.as_ref();

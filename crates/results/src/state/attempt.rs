@@ -1,6 +1,6 @@
 //! Attempts to run the rows of a study. They are stored only in the result folders `<results>/<model>/<experiment>/<time>/`:
-//! [`ABOUT_FILE`] identifies the study and the row from the start of the run, and the location of the folder and the presence of
-//! [`CHECKED_FILE`] or [`FAILED_FILE`] in it give the outcome.
+//! [`ABOUT_FILE`] identifies the study and the row from the start of the run on. The outcome follows from the location of the folder and from
+//! the presence of [`CHECKED_FILE`] or [`FAILED_FILE`] in it.
 
 use super::settings::{StudySettings, read_state, write_json};
 use crate::files::{FilesError, io_error};
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 /// Name of the file with the [`StudyRun`] that a result folder belongs to.
 pub const ABOUT_FILE: &str = "study.json";
-/// Name of the file with [`Checked`], which is written after the row is marked as done in the CSV.
+/// Name of the file with [`CheckResult`], which is written after the row is marked as done in the CSV.
 const CHECKED_FILE: &str = "checked.json";
 /// Name of the file with the reason of a failure.
 const FAILED_FILE: &str = "failed.txt";
@@ -46,7 +46,7 @@ pub enum Outcome {
     /// The run is still active, or its runner died.
     Running,
     /// The record is complete. `None` until the results are checked and the row is marked as done in the CSV.
-    Complete(Option<Checked>),
+    Complete(Option<CheckResult>),
     /// The run was complete, and its row was reset to pending.
     Superseded,
     /// The run ended without a result.
@@ -62,7 +62,7 @@ pub enum Outcome {
 
 /// Result of checking that the results of an attempt belong to its row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Checked {
+pub struct CheckResult {
     /// Duration of the run, without the generation of its dataset.
     pub duration_s: f64,
     /// Additional time that the row took, without the generation of its dataset: hooks, the wait for a quiet machine, the start of processes.
@@ -77,7 +77,7 @@ pub struct Checked {
 
 impl Attempt {
     /// Returns the result of checking a complete attempt.
-    pub fn checked(&self) -> Option<&Checked> {
+    pub fn checked(&self) -> Option<&CheckResult> {
         match &self.outcome {
             Outcome::Complete(checked) => checked.as_ref(),
             _ => None,
@@ -93,7 +93,7 @@ impl Attempt {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn mark_checked(&mut self, checked: Checked) -> Result<(), FilesError> {
+    pub fn mark_checked(&mut self, checked: CheckResult) -> Result<(), FilesError> {
         self.outcome = Outcome::Complete(Some(checked));
         self.write_outcome()
     }
@@ -160,8 +160,8 @@ impl Attempt {
         Ok(())
     }
 
-    fn move_aside(&mut self, under: &str) -> Result<(), FilesError> {
-        let moved = put_aside(&self.run_dir, under);
+    fn move_aside(&mut self, subfolder: &str) -> Result<(), FilesError> {
+        let moved = put_aside(&self.run_dir, subfolder);
         self.run_dir = moved.map_err(io_error("put aside", &self.run_dir))?;
         Ok(())
     }
@@ -192,7 +192,7 @@ fn outcome(run_dir: &Path, aside: &str) -> io::Result<Outcome> {
     if !aside.is_empty() {
         return Ok(Outcome::Interrupted);
     }
-    let checked = read_json::<Checked>(&run_dir.join(CHECKED_FILE))?;
+    let checked = read_json::<CheckResult>(&run_dir.join(CHECKED_FILE))?;
     let is_complete = match checked {
         Some(_) => run_dir.join(RECORD_FILE).exists(),
         None => file::read(run_dir).is_ok_and(|record| record.complete),

@@ -7,8 +7,8 @@ mod status;
 mod tests;
 
 pub(crate) use attempt::STUDY_FILES;
-pub use attempt::{ABOUT_FILE, Attempt, Checked, Outcome, write_about};
-pub use settings::{Launching, StudySettings};
+pub use attempt::{ABOUT_FILE, Attempt, CheckResult, Outcome, write_about};
+pub use settings::{LaunchSettings, StudySettings};
 pub use status::{RowState, Status};
 
 use crate::files::{FilesError, Lock, StudyFiles};
@@ -32,7 +32,7 @@ impl StudyState {
         let Some(settings) = StudySettings::read(files)? else {
             return files.refuse_journal().map(|()| Self::default());
         };
-        let settings = settings.moved_to(&files.csv, &files.state)?;
+        let settings = settings.relocate(&files.csv, &files.state)?;
         let attempts = attempt::read_all(&settings)?;
         Ok(StudyState { settings: Some(settings), attempts })
     }

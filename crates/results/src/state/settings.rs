@@ -30,12 +30,12 @@ pub struct StudySettings {
     /// State of the page cache before runs of rows without such a setting.
     pub cache: String,
     /// Settings of the launcher.
-    pub launching: Launching,
+    pub launching: LaunchSettings,
 }
 
 /// Settings for starting the processes of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Launching {
+pub struct LaunchSettings {
     /// Name of a member of the family `launch`.
     pub launch: String,
     /// Lines of bash to run before each run.
@@ -70,7 +70,7 @@ impl StudySettings {
     ///
     /// # Errors
     /// The settings belong to another study: the CSV that they name still exists.
-    pub(super) fn moved_to(self, csv: &Path, state: &Path) -> Result<Self, FilesError> {
+    pub(super) fn relocate(self, csv: &Path, state: &Path) -> Result<Self, FilesError> {
         if self.csv == csv {
             return Ok(self);
         }
@@ -79,16 +79,16 @@ impl StudySettings {
         }
         Ok(StudySettings {
             csv: csv.to_path_buf(),
-            folder: moved(&self.folder, &self.csv, csv),
-            results: moved(&self.results, &self.csv, csv),
-            data: self.data.as_deref().map(|data| moved(data, &self.csv, csv)),
+            folder: relocate_path(&self.folder, &self.csv, csv),
+            results: relocate_path(&self.results, &self.csv, csv),
+            data: self.data.as_deref().map(|data| relocate_path(data, &self.csv, csv)),
             ..self
         })
     }
 }
 
 /// Adjusts a path after the study's CSV was moved. Paths outside the CSV's old folder stay unchanged.
-fn moved(path: &Path, old_csv: &Path, new_csv: &Path) -> PathBuf {
+fn relocate_path(path: &Path, old_csv: &Path, new_csv: &Path) -> PathBuf {
     let (Some(old_folder), Some(new_folder)) = (old_csv.parent(), new_csv.parent()) else {
         return path.to_path_buf();
     };
@@ -100,7 +100,7 @@ fn moved(path: &Path, old_csv: &Path, new_csv: &Path) -> PathBuf {
     }
 }
 
-/// Reads a file of a study's state. The size is limited, since results and state are not trusted.
+/// Reads a file of a study's state. The size is limited, since results and state may come from others.
 pub(super) fn read_state(path: &Path) -> io::Result<Vec<u8>> {
     read_bounded(path, STATE_BYTES_MAX)
 }

@@ -1,7 +1,7 @@
 //! The status of each row, from the CSV and the attempts.
 //!
-//! Rows with equal keys are interchangeable. Their complete attempts are assigned first to rows that are marked as done, regardless of the order in the
-//! file.
+//! Rows with equal keys are interchangeable. Complete attempts are assigned to rows that are marked as done before they are assigned to other rows,
+//! regardless of the order in the file.
 
 use super::attempt::{Attempt, Outcome};
 use crate::row::{Row, RowKey};
@@ -21,7 +21,7 @@ names! {
         Running = "running",
         /// Ended without a result. It is run again on request.
         Failed = "failed",
-        /// Done. The attempt is missing if only the CSV says so and there is no result.
+        /// Done. There is no attempt if the CSV marks the row as done but no result exists.
         Done = "done",
     }
 }
@@ -53,7 +53,7 @@ impl<'a> RowState<'a> {
 /// Assigns attempts to rows and returns the state of each row.
 pub(super) fn row_states<'a>(rows: &[Row], attempts: &'a [Attempt]) -> Vec<RowState<'a>> {
     let mut unassigned: BTreeMap<&RowKey, Vec<&Attempt>> = BTreeMap::new();
-    for attempt in attempts.iter().filter(|attempt| counts(attempt)) {
+    for attempt in attempts.iter().filter(|attempt| is_relevant(attempt)) {
         unassigned.entry(&attempt.key).or_default().push(attempt);
     }
     let keys: Vec<RowKey> = rows.iter().map(Row::key).collect();
@@ -69,7 +69,7 @@ pub(super) fn row_states<'a>(rows: &[Row], attempts: &'a [Attempt]) -> Vec<RowSt
 }
 
 /// Returns whether an attempt can determine the status of a row.
-fn counts(attempt: &Attempt) -> bool {
+fn is_relevant(attempt: &Attempt) -> bool {
     let is_retried = matches!(attempt.outcome, Outcome::Failed { is_retried: true, .. });
     !is_retried && attempt.outcome != Outcome::Superseded
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Kind of outcome of an attempt.
 #[derive(Clone, Copy)]
-enum Kind {
+enum OutcomeKind {
     Running,
     Complete,
     Marked,
@@ -18,10 +18,10 @@ enum Kind {
     Retried,
     Interrupted,
 }
-use Kind::{Complete, Failed, Interrupted, Marked, Retried, Running, Superseded};
+use OutcomeKind::{Complete, Failed, Interrupted, Marked, Retried, Running, Superseded};
 
-fn attempt(number: u64, row: &Row, kind: Kind) -> Attempt {
-    let checked = Checked { duration_s: 1.5, ..Checked::default() };
+fn attempt(number: u64, row: &Row, kind: OutcomeKind) -> Attempt {
+    let checked = CheckResult { duration_s: 1.5, ..CheckResult::default() };
     let failed = |is_retried| Outcome::Failed { reason: "no space".into(), is_retried };
     let outcome = match kind {
         Running => Outcome::Running,
@@ -35,15 +35,15 @@ fn attempt(number: u64, row: &Row, kind: Kind) -> Attempt {
     Attempt { number, key: row.key(), run_dir: format!("results/{number}").into(), outcome }
 }
 
-/// Formats the status of each row and the number of the attempt that it follows from.
+/// Formats the status of each row and the number of the attempt that determines it.
 fn statuses(rows: &[Row], attempts: &[Attempt]) -> Vec<String> {
     let state = StudyState { settings: None, attempts: attempts.to_vec() };
-    let word = |place: &RowState| {
-        let number = place.attempt.map_or("-".into(), |attempt| attempt.number.to_string());
-        let reason = place.reason().map_or(String::new(), |reason| format!(": {reason}"));
-        format!("{} {number}{reason}", place.status.name())
+    let describe = |state: &RowState| {
+        let number = state.attempt.map_or("-".into(), |attempt| attempt.number.to_string());
+        let reason = state.reason().map_or(String::new(), |reason| format!(": {reason}"));
+        format!("{} {number}{reason}", state.status.name())
     };
-    state.row_states(rows).iter().map(word).collect()
+    state.row_states(rows).iter().map(describe).collect()
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn settings(csv: &Path) -> StudySettings {
         scale: 1.0,
         shrink_records: 1.0,
         cache: "as-is".into(),
-        launching: Launching::default(),
+        launching: LaunchSettings::default(),
     }
 }
 
@@ -178,7 +178,7 @@ fn outcomes_are_read_from_folders() {
     let mut attempts = StudyState::read(&files).unwrap().attempts;
     assert!(attempts[..5].iter().all(|attempt| attempt.outcome == Outcome::Complete(None)));
     assert_eq!((attempts.len(), &attempts[5].outcome), (6, &Outcome::Running));
-    attempts[0].mark_checked(Checked { duration_s: 2.0, ..Checked::default() }).unwrap();
+    attempts[0].mark_checked(CheckResult { duration_s: 2.0, ..CheckResult::default() }).unwrap();
     attempts[1].supersede().unwrap();
     attempts[2].give_up(Some("no space".into())).unwrap();
     attempts[3].give_up(Some("no space".into())).unwrap();

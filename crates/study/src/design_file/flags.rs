@@ -1,7 +1,7 @@
 //! Adds the flags of `study new` to a design. Each flag sets one part.
 
 use super::{BaselineText, DesignText, text};
-use feedrate_results::setting::{Setting, number, pieces, unquoted};
+use feedrate_results::setting::{Setting, parse_number, split_outside_quotes, unquote};
 use feedrate_spec::problem::Problem;
 use serde_json::{Map, Value};
 
@@ -71,7 +71,7 @@ impl BaselineText {
         let (key, value) = setting(text)?;
         match &mut self.overrides {
             Value::Array(items) => items.push(text.into()),
-            overrides => drop(insert(overrides, &key, unquoted(&value).into())),
+            overrides => drop(insert(overrides, &key, unquote(&value).into())),
         }
         Ok(())
     }
@@ -114,13 +114,13 @@ fn range(levels: &str) -> Option<Map<String, Value>> {
         None => (levels, false),
     };
     let (low, high) = bounds.split_once("..")?;
-    number(low).zip(number(high))?;
+    parse_number(low).zip(parse_number(high))?;
     let entries = [("low", low.into()), ("high", high.into()), ("log", is_log.into())];
     Some(entries.map(|(key, value): (_, Value)| (key.to_string(), value)).into_iter().collect())
 }
 
 /// Parses levels, separated by commas.
 fn levels(text: &str) -> Value {
-    let pieces = pieces(text, |c| c == ',').into_iter();
-    pieces.map(|piece| unquoted(piece.trim())).collect()
+    let pieces = split_outside_quotes(text, |c| c == ',').into_iter();
+    pieces.map(|piece| unquote(piece.trim())).collect()
 }

@@ -3,7 +3,7 @@
 
 use super::{text, words};
 use crate::factor::{self, Spacing, StudyFactor};
-use feedrate_results::setting::{Setting, number};
+use feedrate_results::setting::{Setting, parse_number};
 use feedrate_spec::problem::{Problem, Problems};
 use feedrate_spec::workload::nearest;
 use serde_json::{Map, Value};
@@ -168,7 +168,7 @@ fn parse_range(
     let high = problems.ok_or_push(bound(place, "high", entries.get("high")));
     let steps = entries.get("steps").map(|steps| problems.ok_or_push(count(place, steps)));
     let (low, high) = low.zip(high)?;
-    let (from, to) = number(&low).zip(number(&high))?;
+    let (from, to) = parse_number(&low).zip(parse_number(&high))?;
     if from >= to {
         problems.push(
             Problem::error(place, format!("`low` is `{low}`, not below `high`, `{high}`"))
@@ -195,7 +195,7 @@ fn bound(place: &str, key: &str, value: Option<&Value>) -> Result<String, Proble
     let Some(text) = value.map(text) else {
         return Err(Problem::error(bound_place, "is missing").hint("a range has `low` and `high`"));
     };
-    if number(&text).is_none() {
+    if parse_number(&text).is_none() {
         return Err(Problem::error(bound_place, format!("`{text}` is not a number"))
             .hint("a range needs numbers; give other levels as a list"));
     }

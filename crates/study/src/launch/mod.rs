@@ -10,7 +10,7 @@ mod sbatch;
 mod tests;
 
 use crate::bash::script;
-use feedrate_results::state::Launching;
+use feedrate_results::state::LaunchSettings;
 use feedrate_spec::catalog::Member;
 use feedrate_spec::escape::{bash_command, bash_word};
 use std::path::Path;
@@ -50,7 +50,7 @@ impl Launcher {
             folder,
             stdout: folder,
             stderr: folder,
-            options: &Launching::default(),
+            options: &LaunchSettings::default(),
             variable,
         };
         (self.scripts)(&job).ok()?.cleanup
@@ -75,7 +75,7 @@ pub struct LaunchJob<'a> {
     /// File for its messages.
     pub stderr: &'a Path,
     /// Options of the user.
-    pub options: &'a Launching,
+    pub options: &'a LaunchSettings,
     /// Reads environment variables.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
 }

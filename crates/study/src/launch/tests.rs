@@ -4,7 +4,11 @@ use super::*;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-fn scripts(launch: &str, accelerators: u32, options: &Launching) -> Result<Scripts, LaunchError> {
+fn scripts(
+    launch: &str,
+    accelerators: u32,
+    options: &LaunchSettings,
+) -> Result<Scripts, LaunchError> {
     let arguments = ["run", "unet3d", "++workload.train.epochs=2", "--data", "/my data"];
     (find(launch).unwrap().scripts)(&LaunchJob {
         program: Path::new("/opt/feedrate"),
@@ -19,12 +23,12 @@ fn scripts(launch: &str, accelerators: u32, options: &Launching) -> Result<Scrip
     })
 }
 
-fn options(launcher: &[&str], accelerators_per_rank: Option<u32>) -> Launching {
-    Launching {
+fn options(launcher: &[&str], accelerators_per_rank: Option<u32>) -> LaunchSettings {
+    LaunchSettings {
         prologue: vec!["module load openmpi/4.1".into()],
         arguments: launcher.iter().map(|word| (*word).into()).collect(),
         accelerators_per_rank,
-        ..Launching::default()
+        ..LaunchSettings::default()
     }
 }
 
@@ -82,7 +86,7 @@ fn unsupported_runs_and_options_are_refused() {
     };
     check(scripts("local", 8, &options(&["--oversubscribe"], None)), "one process");
     check(scripts("local", 8, &options(&[], Some(2))), "one process");
-    let none = Launching::default();
+    let none = LaunchSettings::default();
     let job = LaunchJob {
         program: Path::new("feedrate"),
         arguments: &[],

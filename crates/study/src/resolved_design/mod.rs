@@ -10,7 +10,7 @@ use crate::keys;
 use crate::randomization::{Arrangement, Blocking, CENTRE_POINT, RunOrder, SENTINEL, randomized};
 use feedrate_results::hook;
 use feedrate_results::row::Row;
-use feedrate_results::setting::{Setting, unquoted};
+use feedrate_results::setting::{Setting, unquote};
 use feedrate_spec::problem::{Problem, ProblemSeverity, Problems};
 use feedrate_spec::units::counted;
 use serde_json::{Map, Value};
@@ -95,7 +95,7 @@ impl ResolvedDesign {
             .points(&DesignRequest { factors: &self.factors, options: &self.options })?;
         let rows =
             randomized(&self.baseline, &self.factors, &design_points.points, &self.arrangement)?;
-        let twice = rows.iter().map(Row::set_twice).find(|problems| !problems.is_empty());
+        let twice = rows.iter().map(Row::repeated_keys).find(|problems| !problems.is_empty());
         if let Some(problems) = twice {
             return Err(Problems(problems));
         }
@@ -202,7 +202,7 @@ fn overrides(given: &Value, problems: &mut Problems) -> Vec<(String, String)> {
                 let Some((key, value)) = problems.ok_or_push(flags::setting(&item)) else {
                     continue;
                 };
-                found.push((factor::canonical(&key).to_string(), unquoted(&value)));
+                found.push((factor::canonical(&key).to_string(), unquote(&value)));
             }
         }
         other => {

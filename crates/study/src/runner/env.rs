@@ -3,7 +3,7 @@
 use crate::chooser::{ChooserEvent, Observation};
 use feedrate_measure::metric::Metric;
 use feedrate_results::row::Row;
-use feedrate_results::state::{Checked, StudySettings};
+use feedrate_results::state::{CheckResult, StudySettings};
 use feedrate_spec::plan::PlanDoubt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -18,7 +18,7 @@ pub struct RowPlan {
     pub run_s: f64,
     /// Expected time to generate the dataset, in seconds.
     pub generation_s: f64,
-    /// Fingerprint of the settings. A run by this plan has it as [`Checked::plan`].
+    /// Fingerprint of the settings. A run by this plan has it as [`CheckResult::plan`].
     pub fingerprint: String,
 }
 
@@ -192,7 +192,7 @@ pub trait RunnerEnv {
         run_dir: &Path,
         row: &Row,
         plan: &RowPlan,
-    ) -> Result<Checked, String>;
+    ) -> Result<CheckResult, String>;
 
     /// The response of a run with complete results; `None` if it has no value.
     fn value(&mut self, run_dir: &Path, response: &Metric) -> Option<f64>;

@@ -25,7 +25,7 @@ use feedrate_measure::record::file::RecordFileError;
 use feedrate_results::files::{FilesError, Lock, StudyFiles};
 use feedrate_results::place::{label, short_label, sync};
 use feedrate_results::row::{Row, RowKey};
-use feedrate_results::state::{Attempt, Checked, Outcome, StudySettings, StudyState};
+use feedrate_results::state::{Attempt, CheckResult, Outcome, StudySettings, StudyState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
@@ -383,7 +383,12 @@ impl<'a> Runner<'a> {
     }
 
     /// Runs a row whose dataset is complete, and checks its results.
-    fn measure(&mut self, next: RowRef, plan: &RowPlan, place: usize) -> Result<Checked, Broken> {
+    fn measure(
+        &mut self,
+        next: RowRef,
+        plan: &RowPlan,
+        place: usize,
+    ) -> Result<CheckResult, Broken> {
         let Attempt { number: attempt, run_dir, .. } = self.state.attempts[place].clone();
         let job = RowJob { row: next.row(), plan, settings: &self.settings, attempt };
         let prepared_from_s = self.env.now_s();
@@ -401,7 +406,7 @@ impl<'a> Runner<'a> {
             return Err(TaskEnd::Failed(reason.into()).into());
         }
         let setup_s = Some(self.env.now_s() - prepared_from_s - duration_s);
-        Ok(Checked { duration_s, setup_s, ..checked })
+        Ok(CheckResult { duration_s, setup_s, ..checked })
     }
 
     /// Reports that work on a row starts, with the expected time of all pending rows.
@@ -426,7 +431,7 @@ impl<'a> Runner<'a> {
         &mut self,
         done: RowRef,
         attempt: usize,
-        mut checked: Checked,
+        mut checked: CheckResult,
         chooser: &dyn Chooser,
     ) -> Result<(), RunnerError> {
         let Attempt { number, run_dir, .. } = self.state.attempts[attempt].clone();

@@ -166,7 +166,7 @@ fn ambiguous_model_names(rows: &[Row], pending: &[usize]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedrate_results::state::{Attempt, Checked, Outcome};
+    use feedrate_results::state::{Attempt, CheckResult, Outcome};
 
     #[test]
     fn the_pace_follows_from_finished_runs() {
@@ -178,7 +178,7 @@ mod tests {
                 let plan =
                     RowPlan { dataset: None, run_s, generation_s: 0.0, fingerprint: String::new() };
                 plans.make(&[row(n)], &[0], |_| Ok(plan.clone())).unwrap();
-                let checked = Checked { duration_s, setup_s, ..Checked::default() };
+                let checked = CheckResult { duration_s, setup_s, ..CheckResult::default() };
                 let outcome = Outcome::Complete(Some(checked));
                 let key = row(n).key();
                 state.attempts.push(Attempt {

@@ -9,7 +9,7 @@ use feedrate_results::experiment::Experiment;
 use feedrate_results::place::{experiment_dir, make_run_dir};
 use feedrate_results::row::Row;
 use feedrate_results::setting::Setting;
-use feedrate_results::state::{Attempt, Checked, Outcome, Status, write_about};
+use feedrate_results::state::{Attempt, CheckResult, Outcome, Status, write_about};
 use feedrate_spec::plan::PlanDoubt;
 use std::path::Path;
 
@@ -73,7 +73,7 @@ impl Runner<'_> {
             RunnerError::Io { doing: "make a folder in", path: experiment, source }
         })?;
         let last = self.state.attempts.last().map_or(0, |attempt| attempt.number);
-        let number = last.max(self.files.last_task()).saturating_add(1);
+        let number = last.max(self.files.last_attempt_with_task()).saturating_add(1);
         self.write_about(next, number, &run_dir, PreparedMachine::default())?;
         let key = next.row().key();
         self.state.attempts.push(Attempt { number, key, run_dir, outcome: Outcome::Running });
@@ -134,7 +134,7 @@ impl Runner<'_> {
         &mut self,
         place: usize,
         label: &str,
-        checked: Checked,
+        checked: CheckResult,
     ) -> Result<(), RunnerError> {
         let attempt = &self.state.attempts[place];
         let mut found = None;

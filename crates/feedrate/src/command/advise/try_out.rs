@@ -23,7 +23,7 @@ use feedrate_results::conclusion::Conclusion;
 use feedrate_results::load_run;
 use feedrate_results::replan::Replan;
 use feedrate_results::trials::{
-    COMBINATION, Outcome, REQUESTED, TRIALS_FILE, TrialsResult, Tried, TriedAdvice,
+    COMBINATION, Outcome, REQUESTED, TRIALS_FILE, TrialRuns, TrialsResult, TriedAdvice,
 };
 use feedrate_session::failure::Interrupted;
 use feedrate_session::template::RunTemplate;
@@ -373,10 +373,10 @@ impl Outcomes<'_> {
 }
 
 /// Mean utilisation of the runs of a trial; `None` without runs.
-fn reached(trial: &Trial<'_>) -> Option<Tried> {
+fn reached(trial: &Trial<'_>) -> Option<TrialRuns> {
     let values = trial.values(&AU_ALL_STEPS);
     let interval = stats::percent_interval(&values, CONFIDENCE);
-    Some(Tried {
+    Some(TrialRuns {
         mean_percent: stats::mean(&values)?,
         interval: interval.map(|range| [range.low, range.high]),
         n: values.len() as u64,

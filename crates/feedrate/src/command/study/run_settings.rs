@@ -2,7 +2,7 @@
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use feedrate_results::state::Launching;
+use feedrate_results::state::LaunchSettings;
 use feedrate_spec::refusal::{Refusal, refuse};
 use feedrate_study::launch::LAUNCHES;
 use feedrate_study::settings::{AS_IS, SettingsOptions};
@@ -85,7 +85,7 @@ impl StudyLaunch {
     /// Refuses a study with commands that were not given on this command line, since it may come from somebody else.
     pub(in crate::command) fn refuse_untrusted(
         &self,
-        launching: &Launching,
+        launching: &LaunchSettings,
         hooks: &BTreeMap<String, String>,
     ) -> Result<(), Refusal> {
         let commands = self.stored_commands(launching, hooks);
@@ -104,7 +104,7 @@ impl StudyLaunch {
     /// Commands in the study that a shell or a launcher would execute, except those given on this command line.
     pub(super) fn stored_commands(
         &self,
-        launching: &Launching,
+        launching: &LaunchSettings,
         hooks: &BTreeMap<String, String>,
     ) -> Vec<String> {
         let mut commands = Vec::new();

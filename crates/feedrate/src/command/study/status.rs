@@ -171,13 +171,13 @@ fn progress(
     counts: &StatusCounts,
     left_s: Option<f64>,
 ) -> String {
-    let mut words = vec![format!("{} of {} done", counts.done, counts.all())];
+    let mut words = vec![format!("{} of {} done", counts.done, counts.total())];
     let stages: Vec<&str> = places.iter().map(|place| ledger.stage(place)).collect();
     for name in ["running", "preparing", "pending", "failed"] {
         let rows = stages.iter().filter(|stage| **stage == name).count();
         words.extend((rows > 0).then(|| format!("{rows} {name}")));
     }
-    if counts.done < counts.all() {
+    if counts.done < counts.total() {
         words.extend(left_s.map(|left_s| format!("about {} left", units::seconds(left_s))));
     }
     format!("[{}] {}", bar(counts, BAR), words.join(", "))
@@ -185,7 +185,7 @@ fn progress(
 
 /// Progress bar: `=` is done, `x` failed, blank pending.
 fn bar(counts: &StatusCounts, width: usize) -> String {
-    let all = counts.all().max(1);
+    let all = counts.total().max(1);
     let done = counts.done * width / all;
     let failed = counts.failed * width / all;
     format!("{}{}{}", "=".repeat(done), "x".repeat(failed), " ".repeat(width - done - failed))
@@ -228,7 +228,7 @@ fn matrix(cells: &[ModelCounts]) -> ReportTable {
     let processes: Vec<String> = processes.map(|cell| cell.processes.to_string()).collect();
     let header = ["Done of all, by processes"].into_iter();
     let rows = models.iter().map(|cells| {
-        let counts = cells.iter().map(|cell| match cell.counts.all() {
+        let counts = cells.iter().map(|cell| match cell.counts.total() {
             0 => "-".into(),
             all => format!("{}/{all}", cell.counts.done),
         });

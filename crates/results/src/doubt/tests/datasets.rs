@@ -1,6 +1,6 @@
 //! Tests of doubts about datasets that another run generated.
 
-use super::{analysed, check, large};
+use super::{analyse, check, large_run};
 use crate::import::fake::Fake;
 use feedrate_measure::doubt::Severity;
 use feedrate_measure::metric::DELIVERED_WHOLE;
@@ -10,11 +10,11 @@ use std::path::Path;
 #[test]
 fn a_run_on_another_runs_dataset_is_doubted() {
     let rows = |root: &Path, hostname: &'static str| {
-        let made = Fake { start_s: 300.0, generate: true, train: false, hostname, ..large() };
+        let made = Fake { start_s: 300.0, generate: true, train: false, hostname, ..large_run() };
         made.write(root, "fake/4_record_length_bytes_400000000/made");
         Fake { start_s: 500.0, ..Fake::default() }.write(root, "fake/4/later");
     };
-    let (_folder, index) = analysed(|root| rows(root, "node1"));
+    let (_folder, index) = analyse(|root| rows(root, "node1"));
     let later = index.runs.iter().find(|run| run.path.ends_with("later")).unwrap();
     let doubt = later.doubts.iter().find(|doubt| doubt.name == "stale_data").unwrap();
     assert_eq!(doubt.severity, Severity::Warning);
@@ -32,7 +32,8 @@ fn a_run_on_another_runs_dataset_is_doubted() {
 fn a_generation_that_left_only_a_log_counts_too() {
     // Without checkpoints, DLIO leaves only a log: no summary, hostname or folder name.
     let only_a_log = |root: &Path, log: bool| {
-        let made = Fake { start_s: 36_000.0, generate: true, train: false, ranks: 0, ..large() };
+        let made =
+            Fake { start_s: 36_000.0, generate: true, train: false, ranks: 0, ..large_run() };
         let made = made.write(root, "w/4_record_length_bytes_400000000/2025-11-30-10-00-00");
         fs::remove_file(made.join("summary.json")).unwrap();
         if log {

@@ -3,10 +3,10 @@
 use super::*;
 
 /// Writes two runs and changes the first.
-fn broken(change: fn(&Path)) -> impl Fn(&Path) {
+fn with_broken_run(change: fn(&Path)) -> impl Fn(&Path) {
     move |root| {
-        change(&good().write(root, "w/4/a"));
-        Fake { slower: 1.1, ..good() }.write(root, "w/4/b");
+        change(&good_run().write(root, "w/4/a"));
+        Fake { slower: 1.1, ..good_run() }.write(root, "w/4/b");
     }
 }
 
@@ -17,29 +17,29 @@ fn damaged_folders_are_doubted_and_others_are_read() {
         "unreadable_files",
         &run_a,
         "it is empty",
-        broken(|run| fs::write(run.join("1_output.json"), "").unwrap()),
+        with_broken_run(|run| fs::write(run.join("1_output.json"), "").unwrap()),
     );
     check(
         "missing_ranks",
         &run_a,
         "1 of 4 ranks are missing: 3",
-        broken(|run| fs::remove_file(run.join("3_output.json")).unwrap()),
+        with_broken_run(|run| fs::remove_file(run.join("3_output.json")).unwrap()),
     );
     check(
         "incomplete_run",
         &run_a,
         "there is no readable `summary.json`",
-        broken(|run| fs::remove_file(run.join("summary.json")).unwrap()),
+        with_broken_run(|run| fs::remove_file(run.join("summary.json")).unwrap()),
     );
     let (_folder, analysis) =
-        analysed(broken(|run| fs::remove_file(run.join("3_output.json")).unwrap()));
-    let text = &doubted(&analysis, "wrong_step_count")[0].1;
+        analyse(with_broken_run(|run| fs::remove_file(run.join("3_output.json")).unwrap()));
+    let text = &evidence_by_run(&analysis, "wrong_step_count")[0].1;
     assert!(text.contains(" of 3 ranks count 38 steps") && text.contains("unknown"), "{text}");
     check(
         "impossible_values",
         &run_a,
         "`train_io_mean_MB_per_second` is NaN",
-        broken(|run| {
+        with_broken_run(|run| {
             let path = run.join("summary.json");
             let text = fs::read_to_string(&path).unwrap();
             let (before, after) = text.split_once("\"train_io_mean_MB_per_second\": ").unwrap();
@@ -52,10 +52,10 @@ fn damaged_folders_are_doubted_and_others_are_read() {
         "no_config",
         &run_a,
         "has 1120 files of 1 samples, batch 7",
-        broken(|run| fs::remove_dir_all(run.join(".hydra")).unwrap()),
+        with_broken_run(|run| fs::remove_dir_all(run.join(".hydra")).unwrap()),
     );
     let (_folder, analysis) =
-        analysed(broken(|run| fs::remove_dir_all(run.join(".hydra")).unwrap()));
+        analyse(with_broken_run(|run| fs::remove_dir_all(run.join(".hydra")).unwrap()));
     let threads = |name: &str| {
         analysis.runs.iter().find(|run| run.path.ends_with(name)).unwrap().read_threads
     };
@@ -72,17 +72,22 @@ fn clocks_that_were_set_are_doubted_and_offsets_are_corrected() {
             "\"end\": \"2025-11-30T08",
         )
     };
-    check("time_runs_backwards", &run_a, "before it began", broken(backwards));
+    check("time_runs_backwards", &run_a, "before it began", with_broken_run(backwards));
     // One hour ahead at each start and end.
     let ahead = |run: &Path| replace(&run.join("1_per_epoch_stats.json"), "T10:", "T11:");
     let short = |run: &Path| {
         fs::remove_file(run.join("1_output.json")).unwrap();
         replace(&run.join("3_per_epoch_stats.json"), "T10:00:01.000000", "T10:00:04.000000");
     };
-    check("time_runs_backwards", &run_a, "a block of rank 3 in epoch 1 lasted", broken(short));
-    let whole = |build: &dyn Fn(&Path)| analysed(build).1.runs[0].metric(&SAMPLES_WHOLE).unwrap();
-    let one_clock = whole(&broken(|_| ()));
-    let two_clocks = whole(&broken(ahead));
+    check(
+        "time_runs_backwards",
+        &run_a,
+        "a block of rank 3 in epoch 1 lasted",
+        with_broken_run(short),
+    );
+    let whole = |build: &dyn Fn(&Path)| analyse(build).1.runs[0].metric(&SAMPLES_WHOLE).unwrap();
+    let one_clock = whole(&with_broken_run(|_| ()));
+    let two_clocks = whole(&with_broken_run(ahead));
     assert!((two_clocks / one_clock - 1.0).abs() < 1e-6, "{two_clocks}, not {one_clock}");
 }
 
@@ -90,7 +95,7 @@ fn clocks_that_were_set_are_doubted_and_offsets_are_corrected() {
 fn configs_that_contradict_their_results_are_doubted() {
     let with = |from: &'static str, to: &'static str| {
         move |root: &Path| {
-            replace(&good().write(root, "w/4/a").join(".hydra/config.yaml"), from, to)
+            replace(&good_run().write(root, "w/4/a").join(".hydra/config.yaml"), from, to)
         }
     };
     let run_a = ["4/a"];
@@ -110,7 +115,7 @@ fn configs_that_contradict_their_results_are_doubted() {
     check(
         "config_disagrees",
         &run_a,
-        "those of samples of 200000000 bytes",
+        "imply samples of 200000000 bytes",
         with("record_length_bytes: 200000000", "record_length_bytes: 100"),
     );
     for (from, to, evidence) in [
@@ -128,13 +133,13 @@ fn configs_that_contradict_their_results_are_doubted() {
     }
     check("config_disagrees", &[], "", with("computation_time: 0.3", "computation_time: 0.29"));
     check("config_disagrees", &["8/a"], "says 8 accelerators, the files say 4", |root| {
-        drop(good().write(root, "w/8/a"))
+        drop(good_run().write(root, "w/8/a"))
     });
-    let batch = Fake { overrides: vec!["reader.batch_size=7"], ..good() };
+    let batch = Fake { overrides: vec!["reader.batch_size=7"], ..good_run() };
     check("config_disagrees", &["4_batch_size_9/a"], "says batch_size 9", |root| {
         drop(batch.write(root, "w/4_batch_size_9/a"))
     });
-    let other = Fake { overrides: vec!["reader.batch_size=9"], ..good() };
+    let other = Fake { overrides: vec!["reader.batch_size=9"], ..good_run() };
     check(
         "config_disagrees",
         &["4_batch_size_9/a"],
@@ -146,7 +151,7 @@ fn configs_that_contradict_their_results_are_doubted() {
         drop(batch.write(root, "w/4_batch_size_70/a"))
     });
     let two = vec!["reader.batch_size=7", "reader.read_threads=4"];
-    let two = Fake { overrides: two, ..good() };
+    let two = Fake { overrides: two, ..good_run() };
     for name in ["4_read_threads_4_batch_size_7/a", "4_batch_size=7,read_threads=4/a"] {
         check("config_disagrees", &[], "", |root| drop(two.write(root, &format!("w/{name}"))));
     }
@@ -156,15 +161,16 @@ fn configs_that_contradict_their_results_are_doubted() {
 #[test]
 fn ranks_without_block_times_are_not_doubted() {
     let shared = |root: &Path| {
-        let run = good().write(root, "w/4/a");
+        let run = good_run().write(root, "w/4/a");
         for rank in 1..4 {
             fs::remove_file(run.join(format!("{rank}_per_epoch_stats.json"))).unwrap();
         }
         fs::rename(run.join("0_per_epoch_stats.json"), run.join("per_epoch_stats.json")).unwrap();
         let output = run.join("1_output.json");
         let text = fs::read_to_string(&output).unwrap();
-        let at = text.find("\"load\"").and_then(|at| Some(at + text[at..].find('[')? + 1)).unwrap();
-        fs::write(output, format!("{}9{}", &text[..at], &text[at..])).unwrap();
+        let list = &text[text.find("\"load\"").unwrap()..];
+        let start = text.len() - list.len() + list.find('[').unwrap() + 1;
+        fs::write(output, format!("{}9{}", &text[..start], &text[start..])).unwrap();
     };
     for name in ["time_runs_backwards", "au_misreported"] {
         check(name, &[], "", shared);
@@ -172,11 +178,11 @@ fn ranks_without_block_times_are_not_doubted() {
 }
 
 #[test]
-fn the_folder_with_the_other_ranks_is_named() {
+fn a_sibling_folder_with_the_missing_ranks_is_named() {
     let both = ["4/2025-11-30-18-58-17", "4/2025-11-30-18-58-18"];
     let evidence = "; `2025-11-30-18-58-1";
     check("missing_ranks", &both, evidence, |root| {
-        let run = good().write(root, "w/4/2025-11-30-18-58-17");
+        let run = good_run().write(root, "w/4/2025-11-30-18-58-17");
         for other in ["2025-11-30-18-58-18", "2025-11-30-18-59-18"] {
             fs::create_dir(root.join("w/4").join(other)).unwrap();
         }

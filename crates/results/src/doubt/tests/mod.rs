@@ -6,7 +6,7 @@ mod folders;
 pub(super) use crate::import::fake::Fake;
 use crate::index::{ReadOptions, RunIndex};
 use crate::run::{Activity, Run};
-use feedrate_measure::doubt::{Severity, find as of_records};
+use feedrate_measure::doubt::{Severity, find as find_record_doubt};
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::SAMPLES_WHOLE;
 use std::fs;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 const REFERENCE: &str = include_str!("../../../../../docs/reference/doubts.md");
 
-fn analysed(build: impl Fn(&Path)) -> (tempfile::TempDir, RunIndex) {
+fn analyse(build: impl Fn(&Path)) -> (tempfile::TempDir, RunIndex) {
     let folder = tempfile::tempdir().unwrap();
     build(folder.path());
     let analysis = RunIndex::read(&[folder.path().into()], &ReadOptions::default()).unwrap();
@@ -22,7 +22,7 @@ fn analysed(build: impl Fn(&Path)) -> (tempfile::TempDir, RunIndex) {
 }
 
 /// Returns the short paths of the runs that have the doubt, with its evidence.
-fn doubted(analysis: &RunIndex, name: &str) -> Vec<(String, String)> {
+fn evidence_by_run(analysis: &RunIndex, name: &str) -> Vec<(String, String)> {
     let path_and_evidence = |run: &Run| {
         let doubt = run.doubts.iter().find(|doubt| doubt.name == name)?;
         Some((run.short_path(), doubt.evidence.clone()))
@@ -32,8 +32,8 @@ fn doubted(analysis: &RunIndex, name: &str) -> Vec<(String, String)> {
 
 /// Checks that exactly the runs `expected` have the doubt `name`, each with `evidence` in its text.
 fn check(name: &str, expected: &[&str], evidence: &str, build: impl Fn(&Path)) {
-    let (_folder, analysis) = analysed(build);
-    let found = doubted(&analysis, name);
+    let (_folder, analysis) = analyse(build);
+    let found = evidence_by_run(&analysis, name);
     let paths: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
     assert_eq!(paths, expected, "{name}: {found:?}");
     for (path, text) in &found {
@@ -42,7 +42,7 @@ fn check(name: &str, expected: &[&str], evidence: &str, build: impl Fn(&Path)) {
 }
 
 /// Returns a run of forty similar steps on a dataset larger than memory.
-pub(super) fn good() -> Fake {
+pub(super) fn good_run() -> Fake {
     Fake {
         files: 1120,
         record_length: 200_000_000,
@@ -51,7 +51,8 @@ pub(super) fn good() -> Fake {
     }
 }
 
-pub(super) fn large() -> Fake {
+/// Returns a run whose records are four times as large.
+pub(super) fn large_run() -> Fake {
     Fake { record_length: 400_000_000, slower: 4.0, ..Fake::default() }
 }
 
@@ -62,25 +63,26 @@ fn replace(path: &Path, from: &str, to: &str) {
 }
 
 /// Writes a run with a long wait in its first step.
-pub(super) fn cold(root: &Path) -> PathBuf {
+pub(super) fn write_cold_run(root: &Path) -> PathBuf {
     Fake::default().write(root, "w/4/a")
 }
 
-pub(super) fn edit_good(root: &Path, file: &str, from: &str, to: &str) {
-    replace(&good().write(root, "w/4/a").join(file), from, to);
+/// Writes a good run and replaces text in one of its files.
+pub(super) fn edit_good_run(root: &Path, file: &str, from: &str, to: &str) {
+    replace(&good_run().write(root, "w/4/a").join(file), from, to);
 }
 
-pub(super) fn edit_cold(root: &Path, file: &str, from: &str, to: &str) {
-    replace(&cold(root).join(file), from, to);
+pub(super) fn edit_cold_run(root: &Path, file: &str, from: &str, to: &str) {
+    replace(&write_cold_run(root).join(file), from, to);
 }
 
-pub(super) fn remove_good(root: &Path, file: &str) {
-    fs::remove_file(good().write(root, "w/4/a").join(file)).unwrap();
+pub(super) fn remove_from_good_run(root: &Path, file: &str) {
+    fs::remove_file(good_run().write(root, "w/4/a").join(file)).unwrap();
 }
 
 /// Writes a good run with an additional line in its log.
-pub(super) fn warn_good(root: &Path, line: &str) {
-    let path = good().write(root, "w/4/a").join("dlio.log");
+pub(super) fn add_log_line(root: &Path, line: &str) {
+    let path = good_run().write(root, "w/4/a").join("dlio.log");
     let log = fs::read_to_string(&path).unwrap();
     fs::write(path, format!("{line}{log}")).unwrap();
 }
@@ -88,12 +90,12 @@ pub(super) fn warn_good(root: &Path, line: &str) {
 #[test]
 fn each_doubt_fires_on_its_case_with_facts() {
     for row in super::DOUBTS {
-        let (_folder, index) = analysed(row.fires);
-        let mut seen = index.runs.iter().flat_map(|run| &run.doubts);
-        let seen = seen.find(|doubt| doubt.name == row.kind.name);
-        let seen = seen.unwrap_or_else(|| panic!("`{}` did not fire", row.kind.name));
-        assert!(!seen.evidence.is_empty() && seen.facts != Facts::new(), "{seen:?}");
-        assert!(!seen.evidence.contains(['{', '[']), "{seen:?}");
+        let (_folder, index) = analyse(row.fires);
+        let mut fired = index.runs.iter().flat_map(|run| &run.doubts);
+        let fired = fired.find(|doubt| doubt.name == row.kind.name);
+        let fired = fired.unwrap_or_else(|| panic!("`{}` did not fire", row.kind.name));
+        assert!(!fired.evidence.is_empty() && fired.facts != Facts::new(), "{fired:?}");
+        assert!(!fired.evidence.contains(['{', '[']), "{fired:?}");
     }
 }
 
@@ -104,10 +106,10 @@ fn names_are_unique_and_have_one_severity() {
         assert!(!names[..index].contains(&kind.name), "{}", kind.name);
         assert!(kind.meaning.ends_with('.'), "{}", kind.name);
         // A record proves what logs only suggest.
-        if let Some(of_record) = of_records(kind.name)
+        if let Some(record_doubt) = find_record_doubt(kind.name)
             && kind.name != super::STALE_DATA
         {
-            assert_eq!(of_record.severity, kind.severity, "{}", kind.name);
+            assert_eq!(record_doubt.severity, kind.severity, "{}", kind.name);
         }
         assert!(
             REFERENCE.contains(&format!("- `{}` ({})", kind.name, kind.severity.name())),
@@ -119,11 +121,11 @@ fn names_are_unique_and_have_one_severity() {
 
 #[test]
 fn a_good_run_is_doubted_only_for_what_dlio_always_does() {
-    let (_folder, analysis) = analysed(|root| drop(good().write(root, "fake/4/a")));
+    let (_folder, analysis) = analyse(|root| drop(good_run().write(root, "fake/4/a")));
     let serious = analysis.runs[0].doubts.iter().filter(|d| d.severity != Severity::Note);
     let serious: Vec<&str> = serious.map(|doubt| doubt.name.as_str()).collect();
     assert_eq!(serious, ["wrong_step_count"]);
-    assert_eq!(doubted(&analysis, "no_step_causes"), [], "no record is older");
+    assert_eq!(evidence_by_run(&analysis, "no_step_causes"), [], "no record is older");
     let run = &analysis.runs[0];
     assert_eq!((run.parameter.as_str(), run.value.as_str(), run.steps), ("processes", "4", 40));
 }
@@ -131,11 +133,11 @@ fn a_good_run_is_doubted_only_for_what_dlio_always_does() {
 #[test]
 fn a_generation_may_have_other_ranks_and_unreadable_files_do_not_count() {
     check("config_disagrees", &[], "", |root| {
-        let made = Fake { ranks: 8, generate: true, train: false, ..good() };
+        let made = Fake { ranks: 8, generate: true, train: false, ..good_run() };
         made.write(root, "w/4_record_length_bytes_200000000/made");
     });
-    let (_folder, analysis) = analysed(|root| {
-        let run = Fake { generate: true, ..good() }.write(root, "w/4/a");
+    let (_folder, analysis) = analyse(|root| {
+        let run = Fake { generate: true, ..good_run() }.write(root, "w/4/a");
         for name in ["summary.json", "dlio.log", ".hydra/config.yaml"] {
             fs::write(run.join(name), "{").unwrap();
         }
@@ -147,7 +149,7 @@ fn a_generation_may_have_other_ranks_and_unreadable_files_do_not_count() {
 #[test]
 fn a_rate_that_no_release_computes_from_the_steps_is_misreported() {
     let with_factor = |rate_factor: f64| {
-        move |root: &Path| drop(Fake { rate_factor, ..good() }.write(root, "w/4/a"))
+        move |root: &Path| drop(Fake { rate_factor, ..good_run() }.write(root, "w/4/a"))
     };
     check(
         "throughput_misreported",
@@ -159,7 +161,7 @@ fn a_rate_that_no_release_computes_from_the_steps_is_misreported() {
     // The first step is as long as two, so that both formulas of older releases give the same rate.
     let older = |root: &Path| {
         let load_s = |_, step| if step == 0 { 0.34 } else { 0.02 };
-        drop(Fake { is_older: true, load_s, ..good() }.write(root, "w/4/a"));
+        drop(Fake { is_older: true, load_s, ..good_run() }.write(root, "w/4/a"));
     };
     for name in ["throughput_misreported", "wrong_step_count"] {
         check(name, &[], "", older);
@@ -169,33 +171,33 @@ fn a_rate_that_no_release_computes_from_the_steps_is_misreported() {
 #[test]
 fn copies_are_not_replicates() {
     let twice = |root: &Path| {
-        good().write(root, "w/4/a");
-        good().write(root, "w/4/b");
+        good_run().write(root, "w/4/a");
+        good_run().write(root, "w/4/b");
     };
-    check("duplicate_results", &["4/b"], "are those of `4/a`", twice);
+    check("duplicate_results", &["4/b"], "equal the times in `4/a`", twice);
     let earlier = |root: &Path| {
-        good().write(root, "w/4/a");
-        Fake { start_s: 100.0, ..good() }.write(root, "w/4/b");
-        good().write(root, "w/2/c");
+        good_run().write(root, "w/4/a");
+        Fake { start_s: 100.0, ..good_run() }.write(root, "w/4/b");
+        good_run().write(root, "w/2/c");
     };
     // The run that started first is the original, wherever it is located.
-    check("duplicate_results", &["2/c", "4/a"], "are those of `4/b`", earlier);
-    // Without a summary, the start is that of the log, which is earlier.
+    check("duplicate_results", &["2/c", "4/a"], "equal the times in `4/b`", earlier);
+    // Without a summary, the start is taken from the log and is earlier.
     let cut = |root: &Path| {
-        good().write(root, "w/4/a");
-        let copy = Fake { start_s: 100.0, ..good() }.write(root, "w/4/b");
+        good_run().write(root, "w/4/a");
+        let copy = Fake { start_s: 100.0, ..good_run() }.write(root, "w/4/b");
         fs::remove_file(copy.join("summary.json")).unwrap();
     };
-    check("duplicate_results", &["4/b"], "are those of `4/a`", cut);
+    check("duplicate_results", &["4/b"], "equal the times in `4/a`", cut);
     let misplaced = |root: &Path| {
-        good().write(root, "w/2/c");
-        good().write(root, "w/4/a");
+        good_run().write(root, "w/2/c");
+        good_run().write(root, "w/4/a");
     };
-    check("duplicate_results", &["2/c"], "are those of `4/a`", misplaced);
+    check("duplicate_results", &["2/c"], "equal the times in `4/a`", misplaced);
     check("no_replicates", &["4/a", "4/b"], "there is one run of 4", twice);
     let two = |root: &Path| {
-        good().write(root, "w/4/a");
-        Fake { slower: 1.01, ..good() }.write(root, "w/4/b");
+        good_run().write(root, "w/4/a");
+        Fake { slower: 1.01, ..good_run() }.write(root, "w/4/b");
     };
     check("duplicate_results", &[], "", two);
     check("no_replicates", &[], "", two);
@@ -242,7 +244,7 @@ fn windowed_values_are_doubted() {
 #[test]
 fn peculiarities_of_dlio_are_doubted() {
     let with = |setting: &'static str, name: &'static str| {
-        move |root: &Path| drop(Fake { overrides: vec![setting], ..good() }.write(root, name))
+        move |root: &Path| drop(Fake { overrides: vec![setting], ..good_run() }.write(root, name))
     };
     check(
         "ignored_setting",
@@ -255,22 +257,22 @@ fn peculiarities_of_dlio_are_doubted() {
     let drawn =
         Fake { record_length: 10_485_760, stdev: 68_341_808, files: 168, ..Fake::default() };
     check("nominal_bytes", &["4/a"], "4.13 times", |root| drop(drawn.write(root, "w/4/a")));
-    let (_folder, negative) = analysed(|root| {
+    let (_folder, negative) = analyse(|root| {
         let summary = drawn.write(root, "w/4/a").join("summary.json");
         let key = "\"train_io_mean_MB_per_second\": ";
         replace(&summary, key, &format!("{key}-"));
     });
-    let texts = doubted(&negative, "nominal_bytes");
+    let texts = evidence_by_run(&negative, "nominal_bytes");
     assert!(!texts[0].1.contains("MiB/s"), "a negative rate is left out: {texts:?}");
-    check("nominal_bytes", &[], "", |root| drop(good().write(root, "w/4/a")));
-    let both = Fake { generate: true, ..good() };
+    check("nominal_bytes", &[], "", |root| drop(good_run().write(root, "w/4/a")));
+    let both = Fake { generate: true, ..good_run() };
     check("generated_in_same_process", &["4/a"], "is set", |root| drop(both.write(root, "w/4/a")));
     check("cache_unseen", &["4/a"], "times as much", |root| {
         drop(Fake::default().write(root, "w/4/a"))
     });
-    check("cache_unseen", &[], "", |root| drop(good().write(root, "w/4/a")));
+    check("cache_unseen", &[], "", |root| drop(good_run().write(root, "w/4/a")));
     let checkpoints = |root: &Path| {
-        let run = good().write(root, "w/4/a");
+        let run = good_run().write(root, "w/4/a");
         replace(
             &run.join("summary.json"),
             "\"metric\": {",
@@ -279,7 +281,7 @@ fn peculiarities_of_dlio_are_doubted() {
     };
     let config = |from: &'static str, to: &'static str| {
         move |root: &Path| {
-            replace(&good().write(root, "w/4/a").join(".hydra/config.yaml"), from, to)
+            replace(&good_run().write(root, "w/4/a").join(".hydra/config.yaml"), from, to)
         }
     };
     check(
@@ -297,7 +299,7 @@ fn peculiarities_of_dlio_are_doubted() {
     check("not_all_data_read", &[], "", config("batch_size: 7", "batch_size: 14"));
     let evaluated = |root: &Path| {
         let more = "\"metric\": {\"eval_au_mean_percentage\": 20.0, \"eval_au_percentage\": [20, 20, 20, 20, 20, 20, 20, 20], ";
-        replace(&good().write(root, "w/4/a").join("summary.json"), "\"metric\": {", more);
+        replace(&good_run().write(root, "w/4/a").join("summary.json"), "\"metric\": {", more);
     };
     check("eval_divided_by_ranks", &["4/a"], "80.00 % before the division", evaluated);
     check("checkpoint_too_small", &["4/a"], "a checkpoint has 10", checkpoints);
@@ -305,21 +307,27 @@ fn peculiarities_of_dlio_are_doubted() {
 
 #[test]
 fn runs_with_other_settings_are_doubted() {
-    let odd = |root: &Path| {
-        Fake { files: 28, batch: 1, compute_s: 0.05, ..good() }.write(root, "w/4/a");
+    let different = |root: &Path| {
+        Fake { files: 28, batch: 1, compute_s: 0.05, ..good_run() }.write(root, "w/4/a");
         for (name, setting) in [
             ("4_x_1", "reader.transfer_size=1"),
             ("4_x_2", "reader.transfer_size=2"),
             ("4_x_3", "reader.transfer_size=3"),
         ] {
-            Fake { overrides: vec![setting], slower: 1.1, ..good() }
+            Fake { overrides: vec![setting], slower: 1.1, ..good_run() }
                 .write(root, &format!("w/{name}/a"));
         }
     };
-    check("settings_differ", &["4/a"], "dataset.num_files_train is 28, but 1120 in 3 others", odd);
+    check(
+        "settings_differ",
+        &["4/a"],
+        "dataset.num_files_train is 28, but 1120 in 3 others",
+        different,
+    );
     let scaled = |root: &Path| {
         for ranks in [1, 2, 4] {
-            Fake { ranks, slower: f64::from(ranks), ..good() }.write(root, &format!("w/{ranks}/a"));
+            Fake { ranks, slower: f64::from(ranks), ..good_run() }
+                .write(root, &format!("w/{ranks}/a"));
         }
     };
     check("settings_differ", &[], "", scaled);

@@ -52,15 +52,17 @@ fn checkpoints_are_as_long_as_the_rank_that_took_longest() {
             let mut stats: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
             let start = stats["1"]["block1"]["end"].as_str().unwrap().to_string();
             let (second, _) = start.split_once('.').unwrap_or((&start, ""));
-            let [start, end] = [0, micros].map(|at| format!("{second}.{at:06}"));
+            let [start, end] = [0, micros].map(|micros| format!("{second}.{micros:06}"));
             stats["1"][name] = json!({"start": start, "end": end, "duration": 0.25});
             fs::write(&path, stats.to_string()).unwrap();
         }
         let found = read();
-        let saved = |phase: &&Phase| phase.phase == PhaseKind::Checkpoint;
-        let [one] = found.phases.iter().filter(saved).collect::<Vec<_>>()[..] else { panic!() };
-        assert_eq!(one.checkpoint.map(CheckpointKind::name), Some(kind));
-        assert!((one.duration_s - 0.25).abs() < 1e-9, "{}", one.duration_s);
+        let is_checkpoint = |phase: &&Phase| phase.phase == PhaseKind::Checkpoint;
+        let [checkpoint] = found.phases.iter().filter(is_checkpoint).collect::<Vec<_>>()[..] else {
+            panic!()
+        };
+        assert_eq!(checkpoint.checkpoint.map(CheckpointKind::name), Some(kind));
+        assert!((checkpoint.duration_s - 0.25).abs() < 1e-9, "{}", checkpoint.duration_s);
         assert_eq!(found.phases.len(), before.phases.len() + 1, "no other phase is added");
         assert_eq!(found.values, before.values);
     }
@@ -108,8 +110,8 @@ fn replace(path: &Path, from: &str, to: &str) {
 
 #[test]
 fn problems_of_files_are_reported() {
-    let none = load_changed_fake(Fake { files: 20, ..Fake::default() }, |_| {}).0.missing;
-    assert!(none[0].starts_with("no step was run"), "{none:?}");
+    let missing = load_changed_fake(Fake { files: 20, ..Fake::default() }, |_| {}).0.missing;
+    assert!(missing[0].starts_with("no step was run"), "{missing:?}");
     check(|run| fs::write(run.join("1_output.json"), "").unwrap(), "`1_output.json`: it is empty");
     check(
         |run| {
@@ -127,7 +129,7 @@ fn problems_of_files_are_reported() {
         |run| fs::write(run.join("summary.json"), "[]").unwrap(),
         "`summary.json`: it is not JSON",
     );
-    let log = |change: fn(&str) -> String| {
+    let check_log = |change: fn(&str) -> String| {
         check(
             move |run| {
                 let path = run.join("dlio.log");
@@ -137,8 +139,8 @@ fn problems_of_files_are_reported() {
             "`dlio.log`: it is cut short",
         );
     };
-    log(|text| text[..text.len() / 2].into());
-    log(|text| text[..text.find("[OUTPUT] 2025-11-30T10:00:01").unwrap()].into());
+    check_log(|text| text[..text.len() / 2].into());
+    check_log(|text| text[..text.find("[OUTPUT] 2025-11-30T10:00:01").unwrap()].into());
     check(
         |run| fs::remove_file(run.join("2_per_epoch_stats.json")).unwrap(),
         "its start or end time is unknown",
@@ -224,13 +226,13 @@ fn epochs_are_dropped_until_half_of_the_ranks_have_all() {
                  unreadable: &str,
                  epochs: &[u32],
                  ranks: &[u32]| {
-        let (imported, said) = load_changed_fake(fake, |run| {
+        let (imported, problems) = load_changed_fake(fake, |run| {
             for (rank, epoch) in lost {
                 let path = run.join(format!("{rank}_output.json"));
                 replace(&path, &format!("\"{epoch}\": {{"), "\"x\": {");
             }
         });
-        assert!(said.starts_with(unreadable), "{said}");
+        assert!(problems.starts_with(unreadable), "{problems}");
         let left: Vec<u32> = imported.epochs().iter().map(|epoch| epoch.number).collect();
         assert_eq!((left.as_slice(), imported.ranks), (epochs, ranks.iter().copied().collect()));
     };
@@ -277,12 +279,12 @@ fn times_of_centuries_are_refused_and_sums_do_not_overflow() {
         let path = run.join("1_output.json");
         let years = vec!["3.1e7"; 700].join(", ");
         let text = fs::read_to_string(&path).unwrap();
-        let long = |text: String, kind: &str| {
-            let at = text.find(kind).unwrap();
-            let at = at + text[at..].find('[').unwrap() + 1;
-            format!("{}{years}, {}", &text[..at], &text[at..])
+        let lengthen = |text: String, kind: &str| {
+            let name = text.find(kind).unwrap();
+            let start = name + text[name..].find('[').unwrap() + 1;
+            format!("{}{years}, {}", &text[..start], &text[start..])
         };
-        fs::write(path, long(long(text, "\"load\""), "\"compute\"")).unwrap();
+        fs::write(path, lengthen(lengthen(text, "\"load\""), "\"compute\"")).unwrap();
     });
     assert!(
         unreadable.contains("of rank 1: the sum of all times up to this block exceeds 290"),

@@ -1,4 +1,4 @@
-//! Folders of DLIO runs, for tests of crates above too, and what is read of them.
+//! A fixture that writes folders of DLIO runs, also for tests of other crates, and the tests of reading these folders.
 
 pub mod fake;
 #[cfg(test)]

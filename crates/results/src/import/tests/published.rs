@@ -24,7 +24,7 @@ fn edit(run: &Path, name: &str, from: &str, to: &str) {
 }
 
 /// Reads a run with its steps, and its published form after `change`.
-fn both(fake: &Fake, change: impl Fn(&Path)) -> (Run, Run) {
+fn read_whole_and_published(fake: &Fake, change: impl Fn(&Path)) -> (Run, Run) {
     let folder = tempfile::tempdir().unwrap();
     let whole = read(&fake.write(folder.path(), "w/4/a"));
     let run = fake.publish(folder.path(), "closed/x/results/y/w/run_1/20240820_162920");
@@ -37,13 +37,13 @@ fn assert_close(found: Option<f64>, expected: Option<f64>, tolerance: f64) {
     assert!((found - expected).abs() <= tolerance, "{found}, not {expected}");
 }
 
-fn names(run: &Run) -> Vec<&str> {
+fn doubt_names(run: &Run) -> Vec<&str> {
     run.doubts.iter().map(|doubt| doubt.name.as_str()).collect()
 }
 
 /// Checks that a published run gives the same values as the run with its steps, and that it may be used.
 fn check(fake: &Fake, change: impl Fn(&Path)) -> Run {
-    let (whole, run) = both(fake, change);
+    let (whole, run) = read_whole_and_published(fake, change);
     assert_close(run.metric(&AU_ALL_STEPS), whole.metric(&AU_ALL_STEPS), 0.01);
     let whole_s = whole.step_times.first_step_s;
     assert_close(run.step_times.first_step_s, whole_s, 0.01 * whole_s.unwrap());
@@ -58,34 +58,35 @@ fn check(fake: &Fake, change: impl Fn(&Path)) -> Run {
     assert_eq!(run.series[&AU_ALL_STEPS.id].len() as u64, run.epochs);
     assert_eq!(run.provenance(&AU_ALL_STEPS), Some(Provenance::Recomputed));
     assert!(run.record.is_none() && run.unusable.is_none(), "{:?}", run.unusable);
-    assert!(names(&run).contains(&"no_step_files"), "{:?}", run.doubts);
+    assert!(doubt_names(&run).contains(&"no_step_files"), "{:?}", run.doubts);
     run
 }
 
 /// Returns a run in which all ranks wait equally long for the first step.
-fn together() -> Fake {
+fn with_equal_waits() -> Fake {
     Fake { load_s: |_, step| if step == 0 { 2.0 } else { 0.02 }, ..Fake::default() }
 }
 
 #[test]
 fn values_are_the_same_without_steps() {
     for overshoot in [1.0, 1.0012, 1.01] {
-        assert_eq!(check(&Fake { overshoot, ..together() }, |_| {}).bound, None);
+        assert_eq!(check(&Fake { overshoot, ..with_equal_waits() }, |_| {}).bound, None);
         check(&Fake { overshoot, ..Fake::default() }, |_| {});
-        check(&Fake { overshoot, files: 7 * 4 * 400, ..together() }, |_| {});
+        check(&Fake { overshoot, files: 7 * 4 * 400, ..with_equal_waits() }, |_| {});
         // A single rank whose first step is like the others.
         let load_s = |_, _| 0.1;
         check(&Fake { overshoot, ranks: 1, files: 7 * 400, load_s, ..Fake::default() }, |_| {});
     }
     // Short steps, whose sleeps are too long by a tenth.
-    let short = Fake { compute_s: 0.0035, overshoot: 1.1, batch: 1, files: 4000, ..together() };
+    let short =
+        Fake { compute_s: 0.0035, overshoot: 1.1, batch: 1, files: 4000, ..with_equal_waits() };
     check(&short, |_| {});
 }
 
 #[test]
 fn rates_of_older_releases_count_all_steps_and_are_not_doubted() {
     for files in [168, 7 * 4 * 500] {
-        let older = Fake { is_older: true, files, ..together() };
+        let older = Fake { is_older: true, files, ..with_equal_waits() };
         let run = check(&older, |_| {});
         assert_eq!(run.bound, None);
         let doubt = run.doubts.iter().find(|doubt| doubt.name == "no_step_files").unwrap();
@@ -95,26 +96,26 @@ fn rates_of_older_releases_count_all_steps_and_are_not_doubted() {
         // The number of steps also follows from the rate.
         assert_eq!(check(&older, |run| remove(run, "dlio.log")).bound, None);
         let doubted = ["wrong_step_count", "throughput_misreported", "config_disagrees"];
-        assert!(!doubted.iter().any(|name| names(&run).contains(name)), "{:?}", run.doubts);
+        assert!(!doubted.iter().any(|name| doubt_names(&run).contains(name)), "{:?}", run.doubts);
     }
 }
 
 #[test]
 fn values_that_depend_on_the_config_are_bounds() {
-    let run = check(&together(), |run| remove(run, "dlio.log"));
+    let run = check(&with_equal_waits(), |run| remove(run, "dlio.log"));
     assert_eq!(run.bound, Some(Bound::AtMost));
     let (from, to) = ("computation_time: 0.3", "computation_time: {mean: 0.3, stdev: 0.01}");
     let drawn = |run: &Path| edit(run, "configs/config.yaml", from, to);
-    let run = check(&Fake { is_older: true, ..together() }, drawn);
+    let run = check(&Fake { is_older: true, ..with_equal_waits() }, drawn);
     assert_eq!(run.bound, Some(Bound::AtLeast));
     // The rates of later releases determine the actual compute time.
     let drawn = |run: &Path| edit(run, "dlio_config/config.yaml", from, to);
-    assert_eq!(check(&together(), drawn).bound, None);
+    assert_eq!(check(&with_equal_waits(), drawn).bound, None);
 }
 
 #[test]
 fn steps_of_rank_0_give_the_same_values() {
-    let fake = together();
+    let fake = with_equal_waits();
     let folder = tempfile::tempdir().unwrap();
     let whole = read(&fake.write(folder.path(), "w/4/a"));
     let run = fake.write(folder.path(), "closed/x/results/y/training/w/run/20240820_162920");
@@ -126,7 +127,11 @@ fn steps_of_rank_0_give_the_same_values() {
     for metric in [&AU_ALL_STEPS, &SAMPLES_WHOLE] {
         assert_close(run.metric(metric), whole.metric(metric), 0.01);
     }
-    assert!(run.unusable.is_none() && names(&run).contains(&"no_step_files"), "{:?}", run.doubts);
+    assert!(
+        run.unusable.is_none() && doubt_names(&run).contains(&"no_step_files"),
+        "{:?}",
+        run.doubts
+    );
 }
 
 /// Placeholders replace files that were too large to publish.
@@ -136,20 +141,27 @@ fn a_placeholder_does_not_count_as_damaged() {
         ["PRUNED BY STAFF\n", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n"];
     for text in placeholders {
         let put = |run: &Path, name: String| fs::write(run.join(name), text).unwrap();
-        check(&together(), |run| (0..4).for_each(|rank| put(run, format!("{rank}_output.json"))));
-        check(&together(), |run| put(run, "dlio.log".into()));
+        check(&with_equal_waits(), |run| {
+            (0..4).for_each(|rank| put(run, format!("{rank}_output.json")))
+        });
+        check(&with_equal_waits(), |run| put(run, "dlio.log".into()));
         let folder = tempfile::tempdir().unwrap();
-        let run =
-            together().write(folder.path(), "closed/x/results/y/training/w/run/20240820_162920");
+        let run = with_equal_waits()
+            .write(folder.path(), "closed/x/results/y/training/w/run/20240820_162920");
         fs::rename(run.join(".hydra"), run.join("dlio_config")).unwrap();
         let whole = read(&run);
         put(&run, "1_output.json".into());
         let part = read(&run);
-        assert!(part.unusable.is_none() && names(&part).contains(&"no_step_files"), "{part:?}");
+        assert!(
+            part.unusable.is_none() && doubt_names(&part).contains(&"no_step_files"),
+            "{part:?}"
+        );
         assert_close(part.metric(&AU_ALL_STEPS), whole.metric(&AU_ALL_STEPS), 0.01);
     }
-    let (_, damaged) = both(&together(), |run| fs::write(run.join("1_output.json"), "x").unwrap());
-    assert!(names(&damaged).contains(&"unreadable_files"), "{:?}", damaged.doubts);
+    let (_, damaged) = read_whole_and_published(&with_equal_waits(), |run| {
+        fs::write(run.join("1_output.json"), "x").unwrap()
+    });
+    assert!(doubt_names(&damaged).contains(&"unreadable_files"), "{:?}", damaged.doubts);
 }
 
 #[test]
@@ -173,12 +185,16 @@ fn other_benchmarks_of_mlperf_are_not_training() {
 
 #[test]
 fn a_summary_and_a_config_are_a_result_as_reported() {
-    let (whole, run) = both(&together(), |run| {
+    let (whole, run) = read_whole_and_published(&with_equal_waits(), |run| {
         for name in ["dlio.log", "0_per_epoch_stats.json"] {
             remove(run, name);
         }
     });
-    assert!(run.unusable.is_none() && names(&run).contains(&"no_step_files"), "{:?}", run.doubts);
+    assert!(
+        run.unusable.is_none() && doubt_names(&run).contains(&"no_step_files"),
+        "{:?}",
+        run.doubts
+    );
     assert_eq!(run.reported_au_percent(), whole.reported_au_percent());
     assert_eq!((run.metric(&AU_ALL_STEPS), run.metric(&SAMPLES_WHOLE)), (None, None));
     assert_eq!((run.epochs, run.steps), (whole.epochs, whole.steps));
@@ -188,7 +204,7 @@ fn a_summary_and_a_config_are_a_result_as_reported() {
 
 #[test]
 fn the_metadata_of_mlpstorage_replaces_hydras_config() {
-    let run = check(&together(), |run| {
+    let run = check(&with_equal_waits(), |run| {
         remove(run, "dlio_config/config.yaml");
         let parameters = r#"{"model": "fake", "parameters": {"model": {"name": "fake"}, "workflow": {"train": true}, "dataset": {"format": "npz", "num_files_train": "168", "record_length_bytes": 100000000}, "reader": {"data_loader": "pytorch", "batch_size": 7, "read_threads": "4"}, "train": {"epochs": 2, "computation_time": 0.3}}}"#;
         fs::write(run.join("training_20240820_162920_metadata.json"), parameters).unwrap();
@@ -199,7 +215,7 @@ fn the_metadata_of_mlpstorage_replaces_hydras_config() {
 #[test]
 fn the_accelerator_model_follows_from_the_compute_time() {
     let folder = tempfile::tempdir().unwrap();
-    let fake = Fake { compute_s: 0.224, ..together() };
+    let fake = Fake { compute_s: 0.224, ..with_equal_waits() };
     let run =
         fake.publish(folder.path(), "closed/x/results/y/training/resnet50/run/20250801_030000");
     remove(&run, "dlio_config");
@@ -216,7 +232,7 @@ fn the_accelerator_model_follows_from_the_compute_time() {
 
 #[test]
 fn values_in_no_file_stay_unknown() {
-    let (_, run) = both(&together(), |run| {
+    let (_, run) = read_whole_and_published(&with_equal_waits(), |run| {
         remove(run, "dlio.log");
         remove(run, "dlio_config");
     });
@@ -224,17 +240,17 @@ fn values_in_no_file_stay_unknown() {
     assert_eq!((run.steps, &run.unusable, run.bound), (0, &Some(Reason::NoSteps), None));
     assert_eq!(run.short_path(), "y/w/run_1/20240820_162920");
     assert!(run.reported_au_percent().is_some());
-    let (_, run) = both(&together(), |run| remove(run, "summary.json"));
-    assert!(names(&run).contains(&"incomplete_run"), "{:?}", run.doubts);
+    let (_, run) = read_whole_and_published(&with_equal_waits(), |run| remove(run, "summary.json"));
+    assert!(doubt_names(&run).contains(&"incomplete_run"), "{:?}", run.doubts);
 }
 
 #[test]
 fn the_steps_that_each_release_counts_are_detected() {
     let folder = tempfile::tempdir().unwrap();
     let counted = |fake: Fake| crate::import::load_dlio(&fake.publish(folder.path(), "a")).totals;
-    assert_eq!(counted(together()).unwrap().counted, Some(CountedSteps::AllButTwo));
+    assert_eq!(counted(with_equal_waits()).unwrap().counted, Some(CountedSteps::AllButTwo));
     fs::remove_dir_all(folder.path().join("a")).unwrap();
-    let older = Fake { is_older: true, ..together() };
+    let older = Fake { is_older: true, ..with_equal_waits() };
     assert_eq!(counted(older).unwrap().counted, Some(CountedSteps::All));
 }
 
@@ -242,10 +258,10 @@ fn the_steps_that_each_release_counts_are_detected() {
 fn runs_in_the_code_of_a_submission_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
-    together().publish(root, "closed/x/results/y/unet3d/run_1/20240820_162920");
-    together().write(root, "closed/x/code/tests/fixtures/run_1");
-    together().write(root, "x/code-4a3ce79d/tests/run_1");
-    together().write(root, "own/code/run_1");
+    with_equal_waits().publish(root, "closed/x/results/y/unet3d/run_1/20240820_162920");
+    with_equal_waits().write(root, "closed/x/code/tests/fixtures/run_1");
+    with_equal_waits().write(root, "x/code-4a3ce79d/tests/run_1");
+    with_equal_waits().write(root, "own/code/run_1");
     let (found, left_out) = find(root).unwrap();
     let found: Vec<_> = found.iter().map(|run| run.path.strip_prefix(root).unwrap()).collect();
     let expected = ["closed/x/results/y/unet3d/run_1/20240820_162920", "own/code/run_1"];

@@ -1,4 +1,4 @@
-//! Parses lines of strace: process, time, call, arguments and result. Files and processes are handled elsewhere.
+//! Parses lines of strace: process, time, call, arguments and result. [`super::processes`] maps them to files and ranks.
 
 /// A line with its time.
 #[derive(Debug, PartialEq)]
@@ -45,11 +45,11 @@ pub(super) fn parse_line(line: &str) -> Option<TimedLine<'_>> {
         }
     };
     let (time, call) = time_and_call.split_once(' ')?;
-    Some(TimedLine { pid, ns: time_ns(time)?, rest: without_prefixes(call.trim_start()) })
+    Some(TimedLine { pid, ns: time_ns(time)?, rest: strip_prefixes(call.trim_start()) })
 }
 
-/// Removes what `-n`, `-i` and `--relative-timestamps` put before a call.
-fn without_prefixes(mut rest: &str) -> &str {
+/// Removes the fields that `-n`, `-i` and `--relative-timestamps` put before a call.
+fn strip_prefixes(mut rest: &str) -> &str {
     for (open, close) in [("(+", ") "), ("[", "] "), ("[", "] ")] {
         let inner = rest.strip_prefix(open).and_then(|inner| inner.split_once(close));
         rest = inner.map_or(rest, |(_, after)| after.trim_start());
@@ -70,15 +70,15 @@ fn time_ns(text: &str) -> Option<u64> {
 }
 
 /// Parses a complete call.
-pub(super) fn call(text: &str) -> Option<SystemCall<'_>> {
+pub(super) fn parse_call(text: &str) -> Option<SystemCall<'_>> {
     let (name, rest) = text.split_once('(')?;
     if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
         return None;
     }
-    let mut ends = rest.rmatch_indices("= ").map(|(at, _)| at);
-    let at = ends.find(|&at| rest[..at].trim_end().ends_with(')'))?;
-    let arguments = rest[..at].trim_end().strip_suffix(')')?;
-    let mut value = rest[at + 2..].trim_end();
+    let mut signs = rest.rmatch_indices("= ").map(|(position, _)| position);
+    let equals = signs.find(|&position| rest[..position].trim_end().ends_with(')'))?;
+    let arguments = rest[..equals].trim_end().strip_suffix(')')?;
+    let mut value = rest[equals + 2..].trim_end();
     let mut ns = None;
     if let Some((before, time)) = value.rsplit_once('<')
         && let Some(duration_ns) = time.strip_suffix('>').and_then(time_ns)
@@ -86,12 +86,12 @@ pub(super) fn call(text: &str) -> Option<SystemCall<'_>> {
         value = before.trim_end();
         ns = Some(duration_ns);
     }
-    let (returned, path) = descriptor(value);
-    Some(SystemCall { name, arguments: split(arguments), returned, path, ns })
+    let (returned, path) = parse_descriptor(value);
+    Some(SystemCall { name, arguments: split_arguments(arguments), returned, path, ns })
 }
 
 /// Parses a number or a descriptor with the path that `-y` adds: `17`, `0x7f00`, `17</path>`.
-pub(super) fn descriptor(text: &str) -> (Option<i64>, Option<String>) {
+pub(super) fn parse_descriptor(text: &str) -> (Option<i64>, Option<String>) {
     let text = text.trim();
     let end = text.find(|char: char| !(char.is_ascii_alphanumeric() || char == '-'));
     let (digits, rest) = text.split_at(end.unwrap_or(text.len()));
@@ -102,31 +102,33 @@ pub(super) fn descriptor(text: &str) -> (Option<i64>, Option<String>) {
     // AT_FDCWD has a path but no number.
     let path = rest.strip_prefix('<').or_else(|| text.strip_prefix("AT_FDCWD<"));
     let inner = path.and_then(|path| path.rsplit_once('>'));
-    (number, inner.map(|(path, _)| unescaped(path)))
+    (number, inner.map(|(path, _)| unescape(path)))
 }
 
 /// Splits arguments at commas outside strings, paths and brackets.
-fn split(text: &str) -> Vec<&str> {
+fn split_arguments(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
     let mut depth = 0_i32;
     let mut in_text = false;
     let mut in_path = false;
     let mut is_escaped = false;
-    for (at, byte) in text.bytes().enumerate() {
+    for (position, byte) in text.bytes().enumerate() {
         match byte {
             _ if is_escaped => is_escaped = false,
             b'\\' => is_escaped = true,
             b'"' if !in_path => in_text = !in_text,
             _ if in_text => {}
-            b'<' if !text[..at].ends_with(' ') && !text[..at].ends_with('<') => in_path = true,
+            b'<' if !text[..position].ends_with(' ') && !text[..position].ends_with('<') => {
+                in_path = true
+            }
             b'>' => in_path = false,
             _ if in_path => {}
             b'(' | b'[' | b'{' => depth += 1,
             b')' | b']' | b'}' => depth -= 1,
             b',' if depth <= 0 => {
-                parts.push(text[start..at].trim());
-                start = at + 1;
+                parts.push(text[start..position].trim());
+                start = position + 1;
             }
             _ => {}
         }
@@ -136,29 +138,30 @@ fn split(text: &str) -> Vec<&str> {
 }
 
 /// Returns the text of a string in quotes; `None` for addresses and truncated strings.
-pub(super) fn quoted(argument: &str) -> Option<String> {
-    Some(unescaped(argument.strip_prefix('"')?.strip_suffix('"')?))
+pub(super) fn parse_quoted(argument: &str) -> Option<String> {
+    Some(unescape(argument.strip_prefix('"')?.strip_suffix('"')?))
 }
 
-fn unescaped(text: &str) -> String {
+fn unescape(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut found = Vec::with_capacity(text.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        if bytes[at] != b'\\' {
-            found.push(bytes[at]);
-            at += 1;
+    let mut position = 0;
+    while position < bytes.len() {
+        if bytes[position] != b'\\' {
+            found.push(bytes[position]);
+            position += 1;
             continue;
         }
-        let octal = bytes[at + 1..].iter().take(3).take_while(|byte| (b'0'..=b'7').contains(byte));
+        let octal =
+            bytes[position + 1..].iter().take(3).take_while(|byte| (b'0'..=b'7').contains(byte));
         let digits = octal.count();
         if digits > 0 {
-            let value = bytes[at + 1..at + 1 + digits].iter();
+            let value = bytes[position + 1..position + 1 + digits].iter();
             found.push(value.fold(0_u8, |sum, byte| sum.wrapping_mul(8).wrapping_add(byte - b'0')));
-            at += 1 + digits;
+            position += 1 + digits;
             continue;
         }
-        found.extend(bytes.get(at + 1).map(|byte| match byte {
+        found.extend(bytes.get(position + 1).map(|byte| match byte {
             b'n' => b'\n',
             b't' => b'\t',
             b'r' => b'\r',
@@ -166,7 +169,7 @@ fn unescaped(text: &str) -> String {
             b'f' => 12,
             other => *other,
         }));
-        at += 2;
+        position += 2;
     }
     String::from_utf8_lossy(&found).into_owned()
 }
@@ -193,24 +196,28 @@ mod tests {
 
     #[test]
     fn calls_are_parsed_with_arguments_and_results() {
-        let read = call(r#"read(3</a, (b) = 1/c\76>, "x\", 9) = 2 <"..., 4096) = 17 <0.000153>"#);
+        let read =
+            parse_call(r#"read(3</a, (b) = 1/c\76>, "x\", 9) = 2 <"..., 4096) = 17 <0.000153>"#);
         let read = read.unwrap();
         assert_eq!((read.name, read.returned, read.ns), ("read", Some(17), Some(153_000)));
         assert_eq!(read.arguments.len(), 3);
         let path = Some("/a, (b) = 1/c>".to_string());
-        assert_eq!(descriptor(read.arguments[0]), (Some(3), path));
+        assert_eq!(parse_descriptor(read.arguments[0]), (Some(3), path));
         let open =
             r#"openat(AT_FDCWD</t>, "a\303\266", O_RDONLY|O_CLOEXEC)   = 5</t/a\303\266> <0.1>"#;
-        let open = call(open).unwrap();
+        let open = parse_call(open).unwrap();
         assert_eq!((open.returned, open.path.as_deref()), (Some(5), Some("/t/aö")));
-        assert_eq!(descriptor(open.arguments[0]), (None, Some("/t".into())));
-        assert_eq!(quoted(open.arguments[1]).as_deref(), Some("aö"));
-        let failed = call("close(9) = -1 EBADF (Bad file descriptor)").unwrap();
+        assert_eq!(parse_descriptor(open.arguments[0]), (None, Some("/t".into())));
+        assert_eq!(parse_quoted(open.arguments[1]).as_deref(), Some("aö"));
+        let failed = parse_call("close(9) = -1 EBADF (Bad file descriptor)").unwrap();
         assert_eq!((failed.returned, failed.ns), (Some(-1), None));
-        assert_eq!(call("exit_group(0) = ?").unwrap().returned, None);
-        assert_eq!(call("mmap(NULL, 8) = 0xffffffffff600000").unwrap().returned, Some(-10_485_760));
+        assert_eq!(parse_call("exit_group(0) = ?").unwrap().returned, None);
+        assert_eq!(
+            parse_call("mmap(NULL, 8) = 0xffffffffff600000").unwrap().returned,
+            Some(-10_485_760)
+        );
         for text in ["", "(", "a b(c) = 1", "read(3, ", "x() 1"] {
-            assert_eq!(call(text), None, "{text}");
+            assert_eq!(parse_call(text), None, "{text}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Reads logs of `strace -f -ttt -T`, optionally with `-y` and `-ff`. Interrupted calls are joined, and descriptors are followed through processes to
-//! files.
+//! Reads logs of `strace -f -ttt -T`, optionally with `-y` and `-ff`. The two lines of an interrupted call are joined, and each descriptor is
+//! resolved to a file, also in forked processes.
 
 mod line;
 mod processes;
@@ -33,17 +33,17 @@ pub(super) static KIND: LogKind = LogKind {
 const UNFINISHED_BYTES_MAX: usize = 8 << 10;
 /// Name of the call whose result is an address, which may look negative.
 const MAP: &str = "mmap";
-/// Inverse of the maximum share of calls that are earlier than the previous call. Logs with more have no usable clock.
+/// Inverse of the maximum share of calls that are earlier than the previous call. A log with a larger share has no usable clock.
 const BACKWARD_DIVISOR: u64 = 8;
 const UNFINISHED: &str = "<unfinished ...>";
 
 fn has_call(rest: &str) -> bool {
-    line::call(rest).is_some() || rest.ends_with(UNFINISHED) || rest.starts_with("<... ")
+    line::parse_call(rest).is_some() || rest.ends_with(UNFINISHED) || rest.starts_with("<... ")
 }
 
 fn read(parts: Vec<LogPart>) -> Result<Tally, LogError> {
     let mut reader = StraceReader::default();
-    let mut lines = merged(parts)?;
+    let mut lines = merge_parts(parts)?;
     let mut untimed = 0;
     while let Some((file_pid, text)) = lines.next()? {
         match line::parse_line(&text) {
@@ -58,11 +58,11 @@ fn read(parts: Vec<LogPart>) -> Result<Tally, LogError> {
         let problem = if calls == 0 {
             "it contains no call of `strace` with a time since 1970"
         } else {
-            "its times often go backwards, as those of `strace -r`"
+            "its times often go backwards, as with `strace -r`"
         };
         return Err(LogError::new(problem, "record it with `strace -f -ttt -T -y -o LOG COMMAND`"));
     }
-    tally.lose_many("call", "whose time precedes that of the call before it", backward);
+    tally.lose_many("call", "with an earlier time than the call before it", backward);
     if timed_calls == 0 {
         tally.lose("log", "without `-T`, so that the time in I/O is unknown");
     }
@@ -76,7 +76,7 @@ struct MergedLines<'a> {
     next: BinaryHeap<Reverse<(u64, usize, String)>>,
 }
 
-fn merged<'a>(parts: Vec<LogPart<'a>>) -> io::Result<MergedLines<'a>> {
+fn merge_parts<'a>(parts: Vec<LogPart<'a>>) -> io::Result<MergedLines<'a>> {
     let is_single = parts.len() == 1;
     let parts = parts.into_iter().map(|part| {
         let suffix = if is_single { None } else { part.name.rsplit('.').next() };
@@ -128,8 +128,8 @@ struct ProcessCall<'c> {
 }
 
 impl ProcessCall<'_> {
-    fn argument(&self, at: usize) -> &str {
-        self.call.arguments.get(at).copied().unwrap_or_default()
+    fn argument(&self, index: usize) -> &str {
+        self.call.arguments.get(index).copied().unwrap_or_default()
     }
 }
 
@@ -167,7 +167,7 @@ impl StraceReader {
         self.read_call(pid, ns, rest);
     }
 
-    /// Adds a process at its first line. If a process has an unfinished fork, the latest of these is the parent.
+    /// Adds a process at its first line. Its parent is the process with the latest unfinished fork, if there is one.
     fn add_process(&mut self, pid: u64) -> bool {
         let forking = self.unfinished.iter().filter(|(_, (_, text))| processes::is_fork(text));
         match forking.max_by_key(|(_, (start_ns, _))| *start_ns) {
@@ -179,7 +179,7 @@ impl StraceReader {
 
     /// Reads a complete call.
     fn read_call(&mut self, pid: u64, start_ns: u64, text: &str) {
-        let Some(call) = line::call(text) else {
+        let Some(call) = line::parse_call(text) else {
             return self.tally.lose("line", "that was not understood or is cut off");
         };
         self.calls += 1;
@@ -196,30 +196,32 @@ impl StraceReader {
         self.apply(ProcessCall { process: &process, call: &call, start_ns }, returned);
     }
 
-    fn apply(&mut self, made: ProcessCall, returned: i64) {
-        let ProcessCall { process, call, .. } = made;
-        let number = |at: usize| line::descriptor(made.argument(at)).0.map(|value| value as u64);
+    fn apply(&mut self, event: ProcessCall, returned: i64) {
+        let ProcessCall { process, call, .. } = event;
+        let number = |index: usize| {
+            line::parse_descriptor(event.argument(index)).0.map(|value| value as u64)
+        };
         match call.name {
-            "open" => self.open(made, None),
-            "openat" | "openat2" => self.open(made, Some(made.argument(0))),
-            "read" | "readv" => self.read(made, returned as u64, None),
+            "open" => self.open(event, None),
+            "openat" | "openat2" => self.open(event, Some(event.argument(0))),
+            "read" | "readv" => self.read(event, returned as u64, None),
             "pread64" | "pread" | "preadv" | "preadv2" => {
-                self.read(made, returned as u64, number(3));
+                self.read(event, returned as u64, number(3));
             }
-            "lseek" => self.seek(made, returned as u64),
+            "lseek" => self.seek(event, returned as u64),
             "close" => {
-                self.add_metadata_call(made, None);
-                let descriptor = line::descriptor(made.argument(0)).0;
+                self.add_metadata_call(event, None);
+                let descriptor = line::parse_descriptor(event.argument(0)).0;
                 descriptor.map(|number| process.borrow().files.borrow_mut().remove(&number));
             }
             "fstat" | "newfstatat" | "statx" | "fstat64" => {
-                self.add_metadata_call(made, length(&call.arguments));
+                self.add_metadata_call(event, length(&call.arguments));
             }
-            "dup" | "dup2" | "dup3" => process.borrow().duplicate(made.argument(0), returned),
-            "fcntl" if made.argument(1).starts_with("F_DUPFD") => {
-                process.borrow().duplicate(made.argument(0), returned);
+            "dup" | "dup2" | "dup3" => process.borrow().duplicate(event.argument(0), returned),
+            "fcntl" if event.argument(1).starts_with("F_DUPFD") => {
+                process.borrow().duplicate(event.argument(0), returned);
             }
-            MAP => self.map(made, number(1).unwrap_or(0)),
+            MAP => self.map(event, number(1).unwrap_or(0)),
             "execve" | "execveat" => self.processes.execute(process, &call.arguments),
             "io_uring_enter" | "io_submit" => {
                 self.tally.lose("call", "of io_uring or libaio, whose reads are not in the log");
@@ -233,16 +235,16 @@ impl StraceReader {
     }
 
     /// Reads an open. `folder` is the argument with the folder's descriptor, if the call has one.
-    fn open(&mut self, made: ProcessCall, folder: Option<&str>) {
-        let ProcessCall { process, call, .. } = made;
+    fn open(&mut self, event: ProcessCall, folder: Option<&str>) {
+        let ProcessCall { process, call, .. } = event;
         let path_argument = usize::from(folder.is_some());
         let Some(number) = call.returned else { return };
         let argument_path = || {
-            let path = line::quoted(made.argument(path_argument))?;
+            let path = line::parse_quoted(event.argument(path_argument))?;
             if path.starts_with('/') {
                 return Some(path);
             }
-            let (folder_number, folder_path) = line::descriptor(folder.unwrap_or_default());
+            let (folder_number, folder_path) = line::parse_descriptor(folder.unwrap_or_default());
             let from_descriptor =
                 || Some(process.borrow().find(folder_number?)?.borrow().path.clone());
             Some(match folder_path.or_else(from_descriptor) {
@@ -251,22 +253,22 @@ impl StraceReader {
             })
         };
         let Some(path) = call.path.clone().or_else(argument_path) else { return };
-        let flags = made.argument(path_argument + 1);
+        let flags = event.argument(path_argument + 1);
         let is_read =
             !["O_WRONLY", "O_DIRECTORY", "O_PATH"].iter().any(|flag| flags.contains(flag));
         let file = if is_read { self.tally.file(&path) } else { None };
         if let Some(file) = file {
-            let call = self.file_call(made, file);
+            let call = self.file_call(event, file);
             self.tally.add_open(call, &path);
         }
         let position = Position { offset: Some(0), last_end: None };
         let opened = OpenFile { file, path, position };
-        process.borrow().keep(number, Rc::new(RefCell::new(opened)));
+        process.borrow().insert_file(number, Rc::new(RefCell::new(opened)));
     }
 
     /// Returns the open file of a descriptor. Files that were opened before the log began are identified by the path that `-y` adds.
     fn open_file(&mut self, process: &Shared<Process>, argument: &str) -> Option<Shared<OpenFile>> {
-        let (number, path) = line::descriptor(argument);
+        let (number, path) = line::parse_descriptor(argument);
         if let Some(known) = process.borrow().find(number?)
             && path.as_ref().is_none_or(|path| known.borrow().may_have_path(path))
         {
@@ -275,18 +277,18 @@ impl StraceReader {
         let path = path?;
         let file = self.tally.file(&path);
         let opened = Rc::new(RefCell::new(OpenFile { file, path, position: Position::default() }));
-        process.borrow().keep(number?, opened.clone());
+        process.borrow().insert_file(number?, opened.clone());
         Some(opened)
     }
 
-    fn file_call(&mut self, made: ProcessCall, file: u32) -> FileCall {
-        let caller = self.processes.caller(made.process);
-        FileCall { caller, file, start_ns: made.start_ns, ns: made.call.ns }
+    fn file_call(&mut self, event: ProcessCall, file: u32) -> FileCall {
+        let caller = self.processes.caller(event.process);
+        FileCall { caller, file, start_ns: event.start_ns, ns: event.call.ns }
     }
 
-    fn read(&mut self, made: ProcessCall, bytes: u64, offset: Option<u64>) {
-        let Some(open) = self.open_file(made.process, made.argument(0)) else {
-            if !made.process.borrow().is_complete {
+    fn read(&mut self, event: ProcessCall, bytes: u64, offset: Option<u64>) {
+        let Some(open) = self.open_file(event.process, event.argument(0)) else {
+            if !event.process.borrow().is_complete {
                 self.tally
                     .lose("read", "of a pipe, or of a file that was opened before the log began");
             }
@@ -294,30 +296,30 @@ impl StraceReader {
         };
         let mut open = open.borrow_mut();
         let Some(file) = open.file else { return };
-        let call = self.file_call(made, file);
+        let call = self.file_call(event, file);
         self.tally.add_read(call, open.position.read(bytes, offset));
     }
 
-    fn seek(&mut self, made: ProcessCall, offset: u64) {
-        let Some(open) = self.open_file(made.process, made.argument(0)) else { return };
+    fn seek(&mut self, event: ProcessCall, offset: u64) {
+        let Some(open) = self.open_file(event.process, event.argument(0)) else { return };
         open.borrow_mut().position.offset = Some(offset);
-        self.add_metadata_call(made, (made.argument(2) == "SEEK_END").then_some(offset));
+        self.add_metadata_call(event, (event.argument(2) == "SEEK_END").then_some(offset));
     }
 
     /// Counts a call that reads no data. `length` is the length of the file, if the call returned it.
-    fn add_metadata_call(&mut self, made: ProcessCall, length: Option<u64>) {
-        let Some(open) = self.open_file(made.process, made.argument(0)) else { return };
+    fn add_metadata_call(&mut self, event: ProcessCall, length: Option<u64>) {
+        let Some(open) = self.open_file(event.process, event.argument(0)) else { return };
         if let Some(file) = open.borrow().file {
-            let call = self.file_call(made, file);
+            let call = self.file_call(event, file);
             self.tally.add_metadata_call(call);
             self.tally.set_length(file, length.unwrap_or(0));
         }
     }
 
-    fn map(&mut self, made: ProcessCall, bytes: u64) {
-        let Some(open) = self.open_file(made.process, made.argument(4)) else { return };
+    fn map(&mut self, event: ProcessCall, bytes: u64) {
+        let Some(open) = self.open_file(event.process, event.argument(4)) else { return };
         if let Some(file) = open.borrow().file {
-            let call = self.file_call(made, file);
+            let call = self.file_call(event, file);
             self.tally.add_mapping(call, bytes);
         }
     }

@@ -19,7 +19,7 @@ pub(super) struct OpenFile {
 }
 
 impl OpenFile {
-    /// Returns whether the file may be the one at `path`. A relative path may belong to any file.
+    /// Returns whether this may be the file at `path`. A relative path may belong to any file.
     pub(super) fn may_have_path(&self, path: &str) -> bool {
         self.path == path || !self.path.starts_with('/')
     }
@@ -47,7 +47,7 @@ impl Process {
         self.files.borrow().get(&number).cloned()
     }
 
-    pub(super) fn keep(&self, number: i64, open: Shared<OpenFile>) {
+    pub(super) fn insert_file(&self, number: i64, open: Shared<OpenFile>) {
         let mut files = self.files.borrow_mut();
         if files.len() < DESCRIPTORS_MAX || files.contains_key(&number) {
             files.insert(number, open);
@@ -56,9 +56,9 @@ impl Process {
 
     /// Makes descriptor `number` a duplicate of the descriptor in the argument `original`.
     pub(super) fn duplicate(&self, original: &str, number: i64) {
-        let open = super::line::descriptor(original).0.and_then(|number| self.find(number));
+        let open = super::line::parse_descriptor(original).0.and_then(|number| self.find(number));
         match open {
-            Some(open) => self.keep(number, open),
+            Some(open) => self.insert_file(number, open),
             None => drop(self.files.borrow_mut().remove(&number)),
         }
     }

@@ -60,18 +60,18 @@ fn counters_of_darshan_become_a_record() {
         "one rank read everything, the other a half"
     );
     let why = "without a segment of DXT, whose position and time are unknown";
-    assert_eq!(lost(&without), [(3, why)]);
-    // Counters of all ranks are those of the only rank if there is no other.
+    assert_eq!(lost_entries(&without), [(3, why)]);
+    // If a log has one rank, counters that are summed over all ranks belong to it.
     let shared = COUNTERS.replace("POSIX\t1\t", "POSIX\t-1\t");
-    assert_eq!(lost(&darshan(&shared, "")).len(), 2);
+    assert_eq!(lost_entries(&darshan(&shared, "")).len(), 2);
     let beyond_all = COUNTERS.replace("POSIX\t1\t", "POSIX\t4294967295\t");
     assert!(darshan(&beyond_all, SEGMENTS).job.read_bytes.is_some());
-    let of_one = shared.replace("nprocs: 2", "nprocs: 1").replace("POSIX\t0\t", "POSIX\t-1\t");
-    assert_eq!(lost(&darshan(&of_one, "")).len(), 1);
+    let single_rank = shared.replace("nprocs: 2", "nprocs: 1").replace("POSIX\t0\t", "POSIX\t-1\t");
+    assert_eq!(lost_entries(&darshan(&single_rank, "")).len(), 1);
 }
 
-/// Imports the logs of processes with one rank each. `ranks` lists the files of each with their bytes read and opens. Files have 8 KB.
-fn logs_of(ranks: &[&[(&str, u64, u64)]], segments: bool) -> ImportedLog {
+/// Imports the logs of processes with one rank each. `ranks` has for each rank the name, the bytes read and the opens of each file. Files have 8 KB.
+fn import_ranks(ranks: &[&[(&str, u64, u64)]], segments: bool) -> ImportedLog {
     let counters = ranks.iter().map(|files| {
         let mut text = "# nprocs: 1\n".to_string();
         for (name, bytes, opens) in *files {
@@ -88,20 +88,23 @@ fn logs_of(ranks: &[&[(&str, u64, u64)]], segments: bool) -> ImportedLog {
         }
         text
     });
-    let places = ranks.iter().map(|files| {
+    let segment_texts = ranks.iter().map(|files| {
         let mut text = String::new();
         for (name, bytes, _) in *files {
             text += &format!("# DXT, file_id: 1, file_name: /d/{name}\n");
-            for at in 0..bytes / 4096 {
-                text += &format!(" X_POSIX 0 read {at} {} 4096 {at}.0 {at}.5\n", at % 2 * 4096);
+            for index in 0..bytes / 4096 {
+                text += &format!(
+                    " X_POSIX 0 read {index} {} 4096 {index}.0 {index}.5\n",
+                    index % 2 * 4096
+                );
             }
         }
         text
     });
-    let texts: Vec<(String, String)> = counters.zip(places).collect();
-    let parts = texts.iter().flat_map(|(counters, places)| {
-        let places = segments.then(|| part("darshan-dxt-parser", places));
-        [Some(part("darshan-parser", counters)), places].into_iter().flatten()
+    let texts: Vec<(String, String)> = counters.zip(segment_texts).collect();
+    let parts = texts.iter().flat_map(|(counters, segment_text)| {
+        let segments = segments.then(|| part("darshan-dxt-parser", segment_text));
+        [Some(part("darshan-parser", counters)), segments].into_iter().flatten()
     });
     darshan::KIND.import(parts.collect()).unwrap()
 }
@@ -110,7 +113,7 @@ fn logs_of(ranks: &[&[(&str, u64, u64)]], segments: bool) -> ImportedLog {
 fn ranks_that_read_the_same_files_are_not_epochs() {
     for segments in [false, true] {
         let check = |ranks: &[&[(&str, u64, u64)]], epochs: u64, ranks_each: f64| {
-            let job = logs_of(ranks, segments).job;
+            let job = import_ranks(ranks, segments).job;
             let found = (job.ranks, job.epochs, job.ranks_each);
             assert_eq!(found, (ranks.len() as u64, Some(epochs), Some(ranks_each)), "{ranks:?}");
         };
@@ -121,11 +124,11 @@ fn ranks_that_read_the_same_files_are_not_epochs() {
         check(&thrice.each_ref().map(|files| &files[..]), 3, 2.0);
         check(&[&[("a.h5", 8192, 1), ("b.h5", 8192, 1)], &[("b.h5", 8192, 1)]], 1, 1.5);
         // Shares of two epochs: one rank read `a` twice, the other `b`.
-        let dealt: [&[_]; 2] = [
+        let shares: [&[_]; 2] = [
             &[("a.h5", 16_384, 2), ("c.h5", 8192, 1), ("d.h5", 8192, 1)],
             &[("b.h5", 16_384, 2), ("c.h5", 8192, 1), ("d.h5", 8192, 1)],
         ];
-        check(&dealt, 2, 1.0);
+        check(&shares, 2, 1.0);
         check(&[&[("a.h5", 8192, 1)], &[("b.h5", 8192, 1)]], 1, 1.0);
         // A quarter of the file in each of ten epochs.
         check(&[[("a.h5", 20_480, 5)]; 4].each_ref().map(|files| &files[..]), 10, 1.0);
@@ -205,7 +208,7 @@ fn ranks_that_read_different_bytes_share_epochs() {
 
 #[test]
 fn program_files_and_written_files_are_not_data() {
-    let log = logs_of(
+    let log = import_ranks(
         &[
             &[("manifest.json", 409_600, 1), ("a.h5", 8192, 1), (".begun.json", 40_960, 1)],
             &[("manifest.json", 409_600, 1), ("config.yaml", 40_960, 1)],
@@ -215,20 +218,24 @@ fn program_files_and_written_files_are_not_data() {
     assert_eq!((log.job.extension.as_str(), log.job.ranks), ("h5", 1));
     assert_eq!(log.job.left_out, []);
     let written = COUNTERS.replace("BYTES_READ", "BYTES_WRITTEN");
-    let none = |more: &str| import("t.darshan", &format!("{written}{more}")).unwrap_err();
-    assert!(none("").hint().contains("num_workers=0"), "{}", none("").hint());
+    let import_error = |more: &str| import("t.darshan", &format!("{written}{more}")).unwrap_err();
+    assert!(import_error("").hint().contains("num_workers=0"), "{}", import_error("").hint());
     let partial = "# *WARNING*: The POSIX module contains incomplete data!";
-    assert!(none(partial).hint().contains("DARSHAN_EXCLUDE_DIRS"), "{}", none(partial).hint());
+    assert!(
+        import_error(partial).hint().contains("DARSHAN_EXCLUDE_DIRS"),
+        "{}",
+        import_error(partial).hint()
+    );
 }
 
 #[test]
 fn files_that_threads_may_share_are_reported() {
-    let back = COUNTERS.replace("SEQ_READS\t1", "SEQ_READS\t0");
+    let not_sequential = COUNTERS.replace("SEQ_READS\t1", "SEQ_READS\t0");
     let why = "that threads may share: Darshan merges the reads of threads, which makes them look out of order and like more epochs";
-    let reports = |log: ImportedLog| lost(&log).contains(&(1, why));
-    assert!(reports(darshan(&back, "")));
+    let reports = |log: ImportedLog| lost_entries(&log).contains(&(1, why));
+    assert!(reports(darshan(&not_sequential, "")));
     assert!(!reports(darshan(COUNTERS, "")), "sequential reads are in order");
-    assert!(!reports(darshan(&back, SEGMENTS)), "no two reads overlap");
-    let at_a_time = SEGMENTS.replace("2.0000      2.2500", "1.1000      2.2500");
-    assert!(reports(darshan(COUNTERS, &at_a_time)));
+    assert!(!reports(darshan(&not_sequential, SEGMENTS)), "no two reads overlap");
+    let overlapping = SEGMENTS.replace("2.0000      2.2500", "1.1000      2.2500");
+    assert!(reports(darshan(COUNTERS, &overlapping)));
 }

@@ -11,7 +11,7 @@ use feedrate_measure::metric::Metric;
 use feedrate_measure::record;
 use feedrate_results::place::{INCOMPLETE, SUPERSEDED};
 use feedrate_results::setting::Setting;
-use feedrate_results::state::{Launching, Status};
+use feedrate_results::state::{LaunchSettings, Status};
 use feedrate_spec::problem::Problems;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -161,11 +161,16 @@ impl RunnerEnv for FakeEnv {
         Ok(())
     }
 
-    fn check_results(&mut self, run_dir: &Path, row: &Row, _: &RowPlan) -> Result<Checked, String> {
+    fn check_results(
+        &mut self,
+        run_dir: &Path,
+        row: &Row,
+        _: &RowPlan,
+    ) -> Result<CheckResult, String> {
         self.count_call();
         let read = fs::read_to_string(run_dir.join("record")).map_err(|error| error.to_string())?;
         if read == dataset_name(row) {
-            Ok(Checked { duration_s: 20.0, plan: self.plan.into(), ..Checked::default() })
+            Ok(CheckResult { duration_s: 20.0, plan: self.plan.into(), ..CheckResult::default() })
         } else {
             Err("another dataset".into())
         }
@@ -243,7 +248,7 @@ impl Study {
     ) -> Result<RunnerEnd, RunnerError> {
         let lock = self.files.lock()?;
         let state = StudyState::open(&self.files, &lock)?;
-        let launching = Launching {
+        let launching = LaunchSettings {
             launch: "local".into(),
             prologue: Vec::new(),
             arguments: Vec::new(),
