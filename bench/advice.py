@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the first advice of `feedrate advise` with the known remedies of emulated bottlenecks: prints a table and the share of correct advice,
-and exits 1 below `--least`. Then runs `feedrate advise --try` for ten applications: the remedies that their analyses found must be among the
-advice and help, and useless suggestions must be withdrawn.
+and exits 1 if the share is below `--least`. Then runs `feedrate advise --try` for ten applications: their known remedies must be advised and must
+help, and useless suggestions must be withdrawn.
 """
 
 import argparse
@@ -24,7 +24,7 @@ MEMORY = ["storage.storage_type=memory"]
 ONE_THREAD = ["reader.read_threads=1"]
 NOTHING = {None}
 ON_STORAGE = {"storage", "striping", "engine", "stage", "read_threads", "transfer_size", "fewer_accelerators"}
-BURN = "import os\nwhile True: os.getpid()"
+BUSY_LOOP = "import os\nwhile True: os.getpid()"
 
 
 @dataclass
@@ -32,14 +32,14 @@ class Case:
     """An emulated bottleneck, mild and severe, with its correct advice."""
 
     overrides: Callable[[int], list]
-    right: set
+    correct: set
     accelerators: int = 2
     wrong: frozenset = frozenset()
-    burners: tuple = (0, 0)
-    # Whether to run once before, so the page cache contains the files.
+    busy_processes: tuple = (0, 0)
+    # Whether a first run fills the page cache with the files.
     is_warm: bool = False
     # Text that the evidence of the first advice must contain.
-    named: str = None
+    evidence_word: str = None
 
 
 def slow_disk(severity):
@@ -62,7 +62,7 @@ def slow_decode(severity):
 
 
 def text(severity):
-    """Numbers as text, whose parsing takes longer than a step."""
+    """Numbers as text. Parsing them takes longer than a step."""
     csv = ["dataset.format=csv", "dataset.num_files_train=12", f"train.computation_time={[0.008, 0.004][severity]}"]
     return [*MEMORY, *ONE_THREAD, *csv]
 
@@ -72,7 +72,7 @@ def small_requests(severity):
 
 
 def amplification(severity):
-    """Chunks of several samples, of which each read needs one."""
+    """Chunks of several samples; each read needs only one of these samples."""
     samples = [16, 32][severity]
     hdf5 = ["dataset.format=hdf5", "dataset.compression=gzip", "dataset.num_samples_per_file=256"]
     hdf5 += ["dataset.num_files_train=1", "reader.batch_size=8"]
@@ -83,7 +83,7 @@ def amplification(severity):
 
 
 def same_bytes(severity):
-    """Storage that suffices for one accelerator, and all accelerators read the same bytes."""
+    """Storage that is fast enough for one accelerator, while several accelerators read the same bytes."""
     hdf5 = ["dataset.format=hdf5", "dataset.num_samples_per_file=50", "dataset.num_files_train=1"]
     rate = [2.5, 1.3][severity] * SAMPLE_BYTES / COMPUTE_S
     throttle = f"storage.throttle.bytes_per_second={rate}"
@@ -105,8 +105,8 @@ def slow_accelerator(severity):
     return [*MEMORY, f"train.slow_accelerators={{1: {[1.5, 3][severity]}}}"]
 
 
-def burnt_processors(_):
-    """A workload of text, whose parsing needs about half of two processors, so it keeps up if no other program runs."""
+def busy_processors(_):
+    """Text that takes about half of two processors to parse, so the run keeps up unless other programs use the processors."""
     return [*MEMORY, "dataset.format=csv", "dataset.num_files_train=100", "train.computation_time=0.012"]
 
 
@@ -123,12 +123,12 @@ CASES = {
     "text": Case(text, {"binary_format", "decode_threads"}),
     "4 KiB requests": Case(small_requests, {"transfer_size"}),
     "amplification": Case(amplification, {"chunk_is_sample"}),
-    "all ranks the same bytes": Case(same_bytes, {"broadcast", "stage"}, accelerators=4),
+    "all ranks read the same bytes": Case(same_bytes, {"broadcast", "stage"}, accelerators=4),
     "checkpoint storm": Case(checkpoint_storm, {"asynchronous_checkpoints", "rank_local_checkpoints"}),
-    "cache-fed": Case(small_cache, {"run_again"}, wrong=ON_STORAGE, is_warm=True),
-    "one slow accelerator": Case(slow_accelerator, {"slow_accelerator"}, wrong=ON_STORAGE, named="accelerator"),
-    "CPU burnt by others": Case(burnt_processors, {"other_processes"}, burners=(6, 12), named="process"),
-    "fed": Case(fed, NOTHING),
+    "page cache serves reads": Case(small_cache, {"run_again"}, wrong=ON_STORAGE, is_warm=True),
+    "one slow accelerator": Case(slow_accelerator, {"slow_accelerator"}, wrong=ON_STORAGE, evidence_word="accelerator"),
+    "CPU used by other programs": Case(busy_processors, {"other_processes"}, busy_processes=(6, 12), evidence_word="process"),
+    "none, the storage keeps up": Case(fed, NOTHING),
 }
 
 
@@ -137,8 +137,8 @@ class Application:
     """A reduced bundled workload on a storage that is too slow for it."""
 
     small: list
-    found: set
-    # Changes that its analysis suggested but that have no effect.
+    remedies: set
+    # Suggested changes that have no effect.
     useless: tuple = ()
     accelerators: int = 2
 
@@ -195,34 +195,34 @@ APPLICATIONS = {
 
 def main():
     arguments = parse_arguments()
-    first_advice, right, count = collections.defaultdict(list), 0, 0
+    first_advice, correct, count = collections.defaultdict(list), 0, 0
     for _ in range(arguments.rounds):
-        for name, case in wanted(CASES, arguments.only):
+        for name, case in select(CASES, arguments.only):
             for severity in range(2):
-                names, is_right = judged(arguments, case, severity)
+                names, is_correct = judge(arguments, case, severity)
                 first_advice[name].append(names[0] or "nothing")
-                right, count = right + is_right, count + 1
-                if not is_right:
+                correct, count = correct + is_correct, count + 1
+                if not is_correct:
                     severe = ["mild", "severe"][severity]
                     print(f"{name}, {severe}: {', '.join(map(str, names))}", file=sys.stderr)
     print(case_table(first_advice))
-    share = right / max(count, 1)
+    share = correct / max(count, 1)
     if count:
-        print(f"\n{right} of {count} right, {100 * share:.1f} %")
+        print(f"\n{correct} of {count} are correct.")
     lines, is_found = applications(arguments)
     if lines:
-        print("\n".join(["", "| application | advice | tried | suggested in vain |", "|---|---|---|---|", *lines]))
+        print("\n".join(["", "| application | advice | tried: AU before→after (%) | useless suggestion |", "|---|---|---|---|", *lines]))
     sys.exit(0 if is_found and (not count or share >= arguments.least) else 1)
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", type=Path, default=FEEDRATE, help="feedrate's binary (target/release/feedrate)")
-    parser.add_argument("--least", type=float, default=0.9, help="the least share of labelled cases that is right (0.9)")
-    parser.add_argument("--rounds", type=int, default=3, help="runs of each labelled case (3)")
+    parser.add_argument("--least", type=float, default=0.9, help="minimum share of emulated bottlenecks with correct advice (0.9)")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each emulated bottleneck (3)")
     parser.add_argument("--budget", default="150s", help="time for the trials of an application (150s)")
-    parser.add_argument("--only", help="cases and applications whose name has this")
-    parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="where datasets are made")
+    parser.add_argument("--only", help="only bottlenecks and applications whose name contains this text")
+    parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="folder for datasets (target/bench-data)")
     arguments = parser.parse_args()
     if not arguments.binary.exists():
         sys.exit(f"error: there is no {arguments.binary}\n  hint: run `cargo build --release`")
@@ -230,30 +230,30 @@ def parse_arguments():
     return arguments
 
 
-def wanted(rows, only):
+def select(rows, only):
     return [(name, row) for name, row in rows.items() if not only or only in name]
 
 
-def judged(arguments, case, severity):
-    """The names of the advice, and whether the first one is correct."""
+def judge(arguments, case, severity):
+    """Runs a case, and returns the names of its advice and whether the first of them is correct."""
     run_arguments = (arguments, WORKLOADS / "verdicts.yaml", case.overrides(severity), case.accelerators)
     try:
         if case.is_warm:
-            with kept_run(*run_arguments):
+            with temporary_run(*run_arguments):
                 pass
-        with burning(case.burners[severity]), kept_run(*run_arguments) as run:
-            advice = advised(arguments, run)
+        with busy_processes(case.busy_processes[severity]), temporary_run(*run_arguments) as run:
+            advice = get_advice(arguments, run)
     except Failed as error:
         return [f"failed: {error}"], False
-    names = named(advice)
-    is_named = case.named is None or bool(advice) and case.named in advice[0]["evidence"]
-    return names, is_named and names[0] in case.right and not case.wrong.intersection(names)
+    names = advice_names(advice)
+    is_named = case.evidence_word is None or bool(advice) and case.evidence_word in advice[0]["evidence"]
+    return names, is_named and names[0] in case.correct and not case.wrong.intersection(names)
 
 
 @contextlib.contextmanager
-def burning(count):
-    """Processes that take all the CPU they get."""
-    children = [subprocess.Popen([sys.executable, "-c", BURN]) for _ in range(count)]
+def busy_processes(count):
+    """Runs processes that use as much CPU time as they get."""
+    children = [subprocess.Popen([sys.executable, "-c", BUSY_LOOP]) for _ in range(count)]
     try:
         yield
     finally:
@@ -264,7 +264,7 @@ def burning(count):
 
 @contextlib.contextmanager
 def scratch(arguments):
-    """Overrides that write results and checkpoints into a temporary folder."""
+    """Yields arguments that write results and checkpoints into temporary folders."""
     results, checkpoints = arguments.data / "results", arguments.data / "checkpoints"
     try:
         yield [f"++workload.checkpoint.checkpoint_folder={checkpoints}", "--results", results]
@@ -274,65 +274,65 @@ def scratch(arguments):
 
 
 @contextlib.contextmanager
-def kept_run(arguments, workload, overrides, accelerators):
-    """A run and its folder, which is removed afterwards."""
+def temporary_run(arguments, workload, overrides, accelerators):
+    """Runs a workload and yields the folder of its results, which is removed afterwards."""
     with scratch(arguments) as words:
         run = run_child([arguments.binary, "run", workload, *overrides, *words, "-n", accelerators, "--data", arguments.data, "--quiet", "--json"])
         yield json.loads(run.stdout)["run_dir"]
 
 
-def advised(arguments, run):
+def get_advice(arguments, run):
     return json.loads(run_child([arguments.binary, "advise", run, "--json"]).stdout)["advice"]
 
 
-def named(advice):
+def advice_names(advice):
     return [row["name"] for row in advice] or [None]
 
 
 def case_table(first_advice):
-    lines = ["| emulated | right | first advice |", "|---|---|---|"] if first_advice else []
+    lines = ["| emulated | correct advice | first advice |", "|---|---|---|"] if first_advice else []
     for name, firsts in first_advice.items():
-        right = " or ".join(sorted(advice or "nothing" for advice in CASES[name].right))
+        correct = " or ".join(sorted(advice or "nothing" for advice in CASES[name].correct))
         counts = ", ".join(f"{first} × {count}" for first, count in collections.Counter(firsts).items())
-        lines.append(f"| {name} | {right} | {counts} |")
+        lines.append(f"| {name} | {correct} | {counts} |")
     return "\n".join(lines)
 
 
 def applications(arguments):
-    lines, are_right = [], True
-    for name, application in wanted(APPLICATIONS, arguments.only):
+    lines, are_correct = [], True
+    for name, application in select(APPLICATIONS, arguments.only):
         try:
-            trials = tried(arguments, name, application)
+            trials = try_application(arguments, name, application)
         except Failed as error:
             trials = {"baseline": None, "advice": [{"name": f"failed: {error}", "overrides": []}]}
         rows = trials["advice"]
         useless = [row for row in rows if " ".join(row["overrides"]) in application.useless]
         advice = [row for row in rows if row["name"] not in ("asked", "combination")]
-        found = [row for row in advice if row["name"] in application.found]
+        found = [row for row in advice if row["name"] in application.remedies]
         # Advice without a key cannot be tried.
         helping = [row for row in found if row["overrides"]]
-        are_right &= bool(application.found.intersection(named(advice)))
-        are_right &= all(row["outcome"] == "helps" for row in helping)
-        are_right &= all(row["outcome"] in ("no_effect", "hurts") for row in useless)
-        cells = [name, ", ".join(key or "nothing" for key in named(advice))]
+        are_correct &= bool(application.remedies.intersection(advice_names(advice)))
+        are_correct &= all(row["outcome"] == "helps" for row in helping)
+        are_correct &= all(row["outcome"] in ("no_effect", "hurts") for row in useless)
+        cells = [name, ", ".join(key or "nothing" for key in advice_names(advice))]
         cells += ["; ".join(outcome(trials["baseline"], row) for row in column) for column in (helping, useless)]
         lines.append("| " + " | ".join(cells) + " |")
-    return lines, are_right
+    return lines, are_correct
 
 
-def tried(arguments, name, application):
-    """The result of `feedrate advise --try` for an application and its useless suggestions."""
+def try_application(arguments, name, application):
+    """Returns the result of `feedrate advise --try` for an application and its useless suggestions."""
     argv = [arguments.binary, "advise", name, *application.small, "-n", application.accelerators, "--data", arguments.data]
     argv += ["--try", "--budget", arguments.budget, "--quiet", "--json"]
     argv += [word for change in application.useless for word in ("--also", change)]
     with scratch(arguments) as words:
-        # Exit code 4: something is not decided.
-        return json.loads(run_child([*argv, *words], fine=(0, 4)).stdout)
+        # Exit code 4 means that some change is undecided.
+        return json.loads(run_child([*argv, *words], success_codes=(0, 4)).stdout)
 
 
 def outcome(baseline, row):
     mean = row["tried"] and row["tried"]["mean_percent"]
-    figures = f" ({baseline['mean_percent']:.3g} to {mean:.3g} %, n = {row['tried']['n']})" if mean else ""
+    figures = f" ({baseline['mean_percent']:.3g}→{mean:.3g}, n={row['tried']['n']})" if mean else ""
     return f"`{' '.join(row['overrides'])}`: {row['outcome'].replace('_', ' ')}{figures}"
 
 

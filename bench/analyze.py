@@ -1,6 +1,6 @@
 """Makes a tree of synthetic DLIO runs and times `feedrate analyze` on it: `python3 bench/analyze.py [RUNS] [FEEDRATE]`.
 
-Files have the size of real ones: a rank's `output.json` holds /proc/meminfo twice and more. The tree is removed at the end."""
+Files have realistic sizes: a rank's `output.json` contains /proc/meminfo once and again for each epoch. The tree is removed at the end."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def write(path, text):
         file.write(text)
 
 
-def make(folder, number):
+def write_run(folder, number):
     os.makedirs(f"{folder}/.hydra")
     start = BASE + number * 200.0
     length = 146600628 + number % 7
@@ -85,12 +85,12 @@ def main():
     program = sys.argv[2] if len(sys.argv) > 2 else "target/release/feedrate"
     with tempfile.TemporaryDirectory() as root:
         for number in range(runs):
-            make(f"{root}/synthetic/{RANKS}_seed_{number % 50}/{number:05d}", number)
-        for more in [[], ["--json"]]:
-            begun = time.monotonic()
-            done = subprocess.run([program, "analyze", root, *more], stdout=subprocess.PIPE, check=True)
-            took = time.monotonic() - begun
-            print(f"{runs} runs, {' '.join(more) or 'text'}: {took:.2f} s, {len(done.stdout)} bytes of answer")
+            write_run(f"{root}/synthetic/{RANKS}_seed_{number % 50}/{number:05d}", number)
+        for options in [[], ["--json"]]:
+            start_s = time.monotonic()
+            done = subprocess.run([program, "analyze", root, *options], stdout=subprocess.PIPE, check=True)
+            duration_s = time.monotonic() - start_s
+            print(f"{runs} runs, {' '.join(options) or 'text'}: {duration_s:.2f} s, {len(done.stdout)} bytes of output")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Compares this build of feedrate with an earlier one: prints a table of ratios, and exits 1 if any is below `--least`.
+"""Compares this build of feedrate with an earlier one: prints a table of ratios, and exits 1 if a ratio is below `--least`.
 
-The builds alternate in rounds, each with its own files, as the bytes of a format may have changed. A ratio (the rate of this build divided by
-that of the earlier one; for start-up, the earlier time divided by the new one) is computed within a round, and its median over rounds is
-evaluated.
+The builds alternate in rounds. Each build has its own files, as the bytes of a format may have changed. A ratio is computed within a round: the
+rate of this build divided by the rate of the earlier build, or for start-up the earlier time divided by the new time. The median of the ratios
+over all rounds is compared with `--least`.
 """
 
 import argparse
@@ -41,10 +41,10 @@ def main():
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("earlier", type=Path, help="the earlier build's binary")
-    parser.add_argument("--least", type=float, default=0.97, help="the least ratio (0.97)")
+    parser.add_argument("--least", type=float, default=0.97, help="minimum ratio (0.97)")
     parser.add_argument("--rounds", type=int, default=5, help="rounds (5)")
-    parser.add_argument("--seconds", type=float, default=2.0, help="how long a run lasts about (2)")
-    parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="where datasets are made")
+    parser.add_argument("--seconds", type=float, default=2.0, help="approximate duration of a run (2)")
+    parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="folder for datasets (target/bench-data)")
     arguments = parser.parse_args()
     if not FEEDRATE.exists():
         sys.exit("error: there is no target/release/feedrate\n  hint: run `cargo build --release`")
@@ -61,7 +61,7 @@ class Builds:
         self.earlier, self.settings = earlier, settings
         self.names = {earlier: "earlier", FEEDRATE: "this"}
 
-    def compare(self, what, measure, shown=gb):
+    def compare(self, what, measure, format_rate=gb):
         """Measures both builds in turns. The first turn of each build is a warm-up and does not count."""
         rates = {FEEDRATE: [], self.earlier: []}
         for turn in range(self.settings.rounds + 1):
@@ -74,11 +74,11 @@ class Builds:
         harness.FEEDRATE = FEEDRATE
         ours, earlier = rates.values()
         ratios = [new / old for new, old in zip(ours, earlier)]
-        return ratio_row(what, shown(median(ours)), shown(median(earlier)), ratios, self.least)
+        return ratio_row(what, format_rate(median(ours)), format_rate(median(earlier)), ratios, self.least)
 
     def reader(self, name):
-        keys, form = READS[name], name.partition(",")[0]
-        folders = {build: self.settings.data / f"before_{form}" / whose for build, whose in self.names.items()}
+        keys, file_format = READS[name], name.partition(",")[0]
+        folders = {build: self.settings.data / f"before_{file_format}" / build_name for build, build_name in self.names.items()}
         for build, data in folders.items():
             harness.FEEDRATE = build
             harness.generate("format.yaml", data, keys)
@@ -100,7 +100,7 @@ class Builds:
                 "workflow.train=false",
                 "workflow.checkpoint=true",
                 f"model.model_size_bytes={CHECKPOINT_BYTES}",
-                f"checkpoint.checkpoint_folder={self.checkpoints()}",
+                f"checkpoint.checkpoint_folder={self.checkpoint_folder()}",
                 f"checkpoint.num_checkpoints_write={writes}",
                 f"checkpoint.num_checkpoints_read={reads}",
             ]
@@ -109,17 +109,17 @@ class Builds:
 
         def measure():
             if writes:
-                harness.empty(self.checkpoints())
+                harness.empty(self.checkpoint_folder())
             done = run(writes, reads)[direction]
             return done["bytes"] / done["duration_s"]
 
         for harness.FEEDRATE in self.names:
-            harness.empty(self.checkpoints())
+            harness.empty(self.checkpoint_folder())
             run(1, 0)
         return measure
 
-    def checkpoints(self):
-        """The folder of the build that is measured now."""
+    def checkpoint_folder(self):
+        """Returns the checkpoint folder of the build that is being measured."""
         return self.settings.data / "before_checkpoints" / self.names[harness.FEEDRATE]
 
     def start_up(self):

@@ -1,4 +1,4 @@
-"""The checkpoint cases of bench/run.py: rates of writing and reading, and the share hidden in the background."""
+"""The checkpoint cases of bench/run.py: rates of writing and reading, and the share of writing that training hides."""
 
 import mmap
 
@@ -13,10 +13,10 @@ RANKS = 2
 def saving(settings):
     """Writing checkpoints of two ranks, to the page cache and with sync, compared with fio."""
     rank_bytes = (256 << 20) if settings.quick else (2 << 30)
-    return [row for fsync in (False, True) for row in saving_with(fsync, rank_bytes, settings)]
+    return [row for fsync in (False, True) for row in save_rows(fsync, rank_bytes, settings)]
 
 
-def saving_with(fsync, rank_bytes, settings):
+def save_rows(fsync, rank_bytes, settings):
     folder, peer_folder = settings.data / "checkpoints", settings.data / "checkpoints_fio"
     keys = [
         "dataset.num_files_train=2",
@@ -38,8 +38,8 @@ def saving_with(fsync, rank_bytes, settings):
         touch_memory(RANKS * rank_bytes)
         fio.append(harness.fio_write(peer_folder, RANKS, rank_bytes, RANKS, block="4M", sync=fsync))
         harness.empty(peer_folder)
-    how = "synced" if fsync else "not synced"
-    what = f"checkpoint of {RANKS} × {rank_bytes >> 20} MiB written, {how}"
+    mode = "synced" if fsync else "not synced"
+    what = f"checkpoint of {RANKS} × {rank_bytes >> 20} MiB written, {mode}"
     return [rate_row(what, bytes_per_second(ours), bytes_per_second(fio), 0.9)]
 
 
@@ -71,10 +71,10 @@ def loading(settings):
         crc.append(harness.crc_rate(RANKS, min(2.0, settings.seconds)))
     harness.empty(folder)
     what = f"checkpoint of {RANKS} × {rank_bytes >> 20} MiB read and checked, from the page cache"
-    return [checked_row(what, ours, fio, crc, "fio", "CRC-32"), hidden(settings)]
+    return [checked_row(what, ours, fio, crc, "fio", "CRC-32"), hidden_share(settings)]
 
 
-def hidden(settings):
+def hidden_share(settings):
     """Share of a checkpoint written in the background that training does not wait for."""
     folder = settings.data / "checkpoints"
     keys = [
@@ -94,12 +94,12 @@ def hidden(settings):
         first = record["epochs"][0]["checkpoints"][0]
         shares.append(100 * (1 - first["stall_ns"] / (first["end_ns"] - first["start_ns"])))
     harness.empty(folder)
-    what = "checkpoint of 128 MiB in the background of 2 s of steps: share that is hidden"
-    return Row(what, f"{median(shares):.1f} %", "", "", "≥ 90 %", median(shares) >= 90)
+    what = "checkpoint of 128 MiB during 2 s of steps: share hidden behind them"
+    return Row(what, f"{median(shares):.1f} %", "", "", "≥90 %", median(shares) >= 90)
 
 
 def touch_memory(size):
-    """Touches memory first: a virtual machine returns idle memory to its host, and the first writer would pay for getting it back."""
+    """Touches memory, since a virtual machine returns idle memory to its host, and getting it back would slow down the first writer."""
     piece = bytes(1 << 20)
     with mmap.mmap(-1, size) as memory:
         for _ in range(size >> 20):

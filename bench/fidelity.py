@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares plain PyTorch loops with feedrate's emulation of them, on the same files and the same disk: prints both AUs of each cell and their
-difference, and exits 1 if a target is missed.
+"""Compares plain PyTorch loops with feedrate's emulation of them, on the same files and the same disk: prints both AUs of each cell, and exits 1 if a
+target is missed.
 
-`feedrate calibrate` calibrates the client of each cell right before, with the same number of workers if each has a core. Both sides alternate,
-and medians over rounds are compared. A blkio cgroup slows the disk, starting from an empty page cache; without permission for that, these cells
-are skipped with a message. If storage is the limit, a run with the ideal client is shown as well. Cells with more workers than cores are
-reported separately.
+`feedrate calibrate` calibrates the client of each cell right before, with the same number of workers if each has a core. Loop and
+emulation alternate, and medians over rounds are compared. A blkio cgroup slows the disk, and its files are not in the page cache; if a cgroup is not
+permitted, these cells are skipped with a message. If storage is the limit, a run with the ideal client is shown as well. Cells with more workers
+than cores are reported separately.
 """
 
 import argparse
@@ -29,17 +29,17 @@ DATASETS = {
     "hdf5": (768, ["dataset.record_length_bytes=1048576", "reader.transfer_size=1MiB"]),
     "jpeg": (1024, ["dataset.record_length_bytes=480000", "dataset.record_element_type=uint8"]),
 }
-# Samples of a batch: short and long steps, in seconds. Combinations of format and workers take turns in using two of the four.
+# Samples per batch: duration of short and long steps in seconds. Each combination of format and workers uses one duration per batch size.
 STEPS = {4: (0.004, 0.015), 32: (0.03, 0.08)}
 WORKERS = (1, 2, 4)
 RATES = (None, 150 * MB, 600 * MB)
-# A slowed disk delivers its bytes in slices of 100 ms, and one slice is 9 % of a second. Where it is the limit, runs take this many times
-# as long.
-SLOWED = 2.5
+# A slowed disk delivers its bytes in slices of 100 ms, which is a large share of a run of one second. If the disk is the limit, runs are longer by
+# this factor.
+SLOW_DISK_FACTOR = 2.5
 CORES = len(os.sched_getaffinity(0))
 MEDIAN_MAX = 2.0
-NEAR = 5.0
-NEAR_SHARE_MIN = 0.9
+CLOSE_MAX = 5.0
+CLOSE_SHARE_MIN = 0.9
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ class Cell:
 
 def cells(formats, rates):
     for number, kind in enumerate(formats):
-        for at, workers in enumerate(WORKERS):
+        for index, workers in enumerate(WORKERS):
             for rate in rates:
-                for long, batch in enumerate([4, 32] if (number + at) % 2 else [32, 4]):
-                    yield Cell(kind, batch, workers, rate, STEPS[batch][long])
+                for is_long, batch in enumerate([4, 32] if (number + index) % 2 else [32, 4]):
+                    yield Cell(kind, batch, workers, rate, STEPS[batch][is_long])
 
 
-class Sides:
-    """Both sides of a cell, in one folder."""
+class Comparison:
+    """Runs the PyTorch loop and the emulation of a cell, in one folder."""
 
     def __init__(self, arguments):
         self.binary, self.python = arguments.binary.resolve(), arguments.python.absolute()
@@ -73,14 +73,14 @@ class Sides:
         )
         self.versions = json.loads(self.loops.stdout.readline())
 
-    def of_dataset(self, kind):
+    def dataset_arguments(self, kind):
         files, keys = DATASETS[kind]
         # Each format has a folder, so datasets are kept.
         return [f"dataset.format={kind}", f"dataset.num_files_train={files}", *keys, "--data", self.folder / kind]
 
     def prepare(self, kind):
         """Generates all datasets and syncs them before anything is timed."""
-        self.feedrate("generate", WORKLOADS / "fidelity.yaml", *self.of_dataset(kind))
+        self.feedrate("generate", WORKLOADS / "fidelity.yaml", *self.dataset_arguments(kind))
         os.sync()
         self.files = sorted(path for path in (self.folder / kind).rglob("*") if path.parent.name == "train" and path.is_file())
 
@@ -91,7 +91,7 @@ class Sides:
             calibration = self.feedrate(
                 "calibrate", f"{ROOT / 'bench/torch_loop.py'}:make_dataset", "--batch", cell.batch, "--workers", workers,
                 "--python", self.python, "--time", f"{8 * self.seconds}s",
-                more={"FIDELITY_FORMAT": cell.format, "FIDELITY_FOLDER": str(self.folder / cell.format)},
+                environment={"FIDELITY_FORMAT": cell.format, "FIDELITY_FOLDER": str(self.folder / cell.format)},
             )
             self.clients[cell] = calibration
             print(f"{cell.format}, batches of {cell.batch}, {workers} workers: {json.dumps(calibration['client'])}", file=sys.stderr, flush=True)
@@ -105,7 +105,7 @@ class Sides:
     def steps(self, cell):
         """Number of steps for the duration of a run, limited by the number of samples."""
         period = max(cell.step, self.batch_seconds(cell), self.disk_seconds(cell))
-        seconds = self.seconds * (SLOWED if self.storage_is_the_limit(cell) else 1)
+        seconds = self.seconds * (SLOW_DISK_FACTOR if self.storage_is_the_limit(cell) else 1)
         return max(4, min(len(self.files) // cell.batch, math.ceil(seconds / period)))
 
     def disk_seconds(self, cell):
@@ -116,8 +116,8 @@ class Sides:
         """Whether the disk takes longer for a batch than its step and the client's work."""
         return self.disk_seconds(cell) > max(cell.step, 1.5 * self.batch_seconds(cell))
 
-    def real(self, cell):
-        self.make_ready(cell)
+    def run_loop(self, cell):
+        self.prepare_disk(cell)
         request = {
             "format": cell.format, "folder": str(self.folder / cell.format), "batch": cell.batch, "workers": cell.workers,
             "steps": self.steps(cell), "step_seconds": cell.step, "cgroup": str(self.cgroup) if self.cgroup else None,
@@ -126,22 +126,22 @@ class Sides:
         self.loops.stdin.flush()
         return float(self.loops.stdout.readline())
 
-    def emulated(self, cell, is_ideal):
-        self.make_ready(cell)
+    def run_emulation(self, cell, is_ideal):
+        self.prepare_disk(cell)
         client = {} if is_ideal else self.client(cell)["client"]
         keys = [f"++workload.client.{key}={value!r}" for key, value in client.items() if value]
         keys += [f"reader.batch_size={cell.batch}", f"reader.read_threads={cell.workers}", f"train.computation_time={cell.step}"]
         keys += [f"train.total_training_steps={self.steps(cell)}"]
-        ran = self.feedrate(
-            "run", WORKLOADS / "fidelity.yaml", *self.of_dataset(cell.format), *keys, "--results", self.folder / "results", joins=True
+        summary = self.feedrate(
+            "run", WORKLOADS / "fidelity.yaml", *self.dataset_arguments(cell.format), *keys, "--results", self.folder / "results", in_cgroup=True
         )
-        return ran["au"]["all_steps_percent"]
+        return summary["au"]["all_steps_percent"]
 
-    def make_ready(self, cell):
+    def prepare_disk(self, cell):
         """Fills the page cache, or removes the files from it and slows the disk."""
         if cell.rate is None:
             warm(self.files)
-            self.any_disk()
+            self.restore_disk()
             return
         for path in self.files:
             with open(path, "rb") as file:
@@ -154,21 +154,21 @@ class Sides:
         self.cgroup.mkdir(exist_ok=True)
         (self.cgroup / "blkio.throttle.read_bps_device").write_text(f"{os.major(device)}:{os.minor(device)} {rate}")
 
-    def any_disk(self):
+    def restore_disk(self):
         if self.cgroup and self.cgroup.is_dir():
             self.cgroup.rmdir()
         self.cgroup = None
 
-    def feedrate(self, *words, joins=False, more=None):
-        join = (lambda: (self.cgroup / "cgroup.procs").write_text(str(os.getpid()))) if joins and self.cgroup else None
+    def feedrate(self, *words, in_cgroup=False, environment=None):
+        join = (lambda: (self.cgroup / "cgroup.procs").write_text(str(os.getpid()))) if in_cgroup and self.cgroup else None
         argv = [str(word) for word in [self.binary, *words, "--json"]]
-        done = subprocess.run(argv, preexec_fn=join, env={**os.environ, **(more or {})}, capture_output=True, text=True)
+        done = subprocess.run(argv, preexec_fn=join, env={**os.environ, **(environment or {})}, capture_output=True, text=True)
         if done.returncode:
             sys.exit(f"`{' '.join(argv)}` ended with {done.returncode}:\n{done.stderr[-2000:]}")
         return json.loads(done.stdout)
 
     def close(self):
-        self.any_disk()
+        self.restore_disk()
         self.loops.stdin.close()
         self.loops.wait()
         shutil.rmtree(self.folder / "results", ignore_errors=True)
@@ -184,25 +184,34 @@ class Row:
     def gap(self):
         return self.emulated - self.real
 
-    def line(self):
-        cell = self.cell
-        disk = "warm" if cell.rate is None else f"{cell.rate // MB} MB/s"
-        names = [cell.format, cell.batch, cell.workers, disk, f"{1000 * cell.step:g} ms"]
-        ideal = "" if self.ideal is None else f"{self.ideal:.1f} % ({self.ideal - self.real:+.1f})"
-        values = [f"{self.real:.1f} %", f"{self.emulated:.1f} %", f"{self.gap():+.1f}", ideal]
-        return "| " + " | ".join(map(str, [*names, *values])) + " |"
+    def cell_text(self):
+        ideal = "" if self.ideal is None else f" ({self.ideal:.1f})"
+        return f"{self.real:.1f}→{self.emulated:.1f}{ideal}"
 
 
-def measured(sides, cell, rounds):
-    # Calibration leaves its files in the page cache.
-    sides.client(cell)
-    taken = [[], [], []]
+def table(rows):
+    """Formats a table with a column for each disk."""
+    disks = {rate: "warm" if rate is None else f"{rate // MB} MB/s" for rate in RATES}
+    lines = ["| " + " | ".join(["format", "batch", "workers", "step (ms)", *disks.values()]) + " |", "|" + "---|" * (4 + len(disks))]
+    combinations = {}
+    for row in rows:
+        cell = row.cell
+        combinations.setdefault((cell.format, cell.batch, cell.workers, f"{1000 * cell.step:g}"), {})[cell.rate] = row.cell_text()
+    for combination, texts in combinations.items():
+        lines.append("| " + " | ".join([*map(str, combination), *(texts.get(rate, "") for rate in disks)]) + " |")
+    return "\n".join(lines)
+
+
+def measure(comparison, cell, rounds):
+    # Calibrates first, since calibration leaves files in the page cache.
+    comparison.client(cell)
+    au_percent = [[], [], []]
     for _ in range(rounds):
-        taken[0].append(sides.real(cell))
-        taken[1].append(sides.emulated(cell, False))
-        if sides.storage_is_the_limit(cell):
-            taken[2].append(sides.emulated(cell, True))
-    return Row(cell, *(statistics.median(values) if values else None for values in taken))
+        au_percent[0].append(comparison.run_loop(cell))
+        au_percent[1].append(comparison.run_emulation(cell, False))
+        if comparison.storage_is_the_limit(cell):
+            au_percent[2].append(comparison.run_emulation(cell, True))
+    return Row(cell, *(statistics.median(values) if values else None for values in au_percent))
 
 
 def print_gaps(label, gaps):
@@ -211,35 +220,35 @@ def print_gaps(label, gaps):
         print(f"{label}: no cell")
         return True
     gaps = [abs(gap) for gap in gaps]
-    median, close_share = statistics.median(gaps), sum(gap <= NEAR for gap in gaps) / len(gaps)
-    print(f"{label}: {len(gaps)} cells; median gap {median:.1f} points of {MEDIAN_MAX:.0f}; {100 * close_share:.0f} % within {NEAR:.0f}, of {100 * NEAR_SHARE_MIN:.0f} %")
-    return median <= MEDIAN_MAX and close_share >= NEAR_SHARE_MIN
+    median, close_share = statistics.median(gaps), sum(gap <= CLOSE_MAX for gap in gaps) / len(gaps)
+    print(f"{label}: {len(gaps)} cells; median gap {median:.1f} points of {MEDIAN_MAX:.0f}; {100 * close_share:.0f} % within {CLOSE_MAX:.0f}, of {100 * CLOSE_SHARE_MIN:.0f} %")
+    return median <= MEDIAN_MAX and close_share >= CLOSE_SHARE_MIN
 
 
 def main():
     arguments = parse_arguments()
     rates = [rate for rate in RATES if rate is None or can_slow()]
-    sides = Sides(arguments)
+    comparison = Comparison(arguments)
     rows = []
     try:
         for kind in arguments.only or DATASETS:
-            sides.prepare(kind)
+            comparison.prepare(kind)
             for cell in cells(DATASETS, rates):
                 if cell.format == kind and not (arguments.quick and cell.rate == 600 * MB):
-                    rows.append(measured(sides, cell, arguments.rounds))
-                    print(rows[-1].line(), file=sys.stderr, flush=True)
+                    rows.append(measure(comparison, cell, arguments.rounds))
+                    print(cell, rows[-1].cell_text(), file=sys.stderr, flush=True)
     finally:
-        sides.close()
-    apart = [row for row in rows if CORES < row.cell.workers]
-    judged = [row for row in rows if row not in apart]
-    head = "| format | batch | workers | disk | step | PyTorch | calibrated | gap | ideal client, where storage is the limit |\n|" + "---|" * 9
-    print("\n".join([head, *(row.line() for row in judged)]))
+        comparison.close()
+    crowded = [row for row in rows if CORES < row.cell.workers]
+    evaluated = [row for row in rows if row not in crowded]
+    print("AU in percent: PyTorch→calibrated emulation (ideal client, where storage is the limit)\n")
+    print(table(evaluated))
     print(f"\nMore workers than the {CORES} cores:\n")
-    print("\n".join([head, *(row.line() for row in apart)]) + "\n")
-    print(f"torch {sides.versions['torch']}, numpy {sides.versions['numpy']}, Python {sides.versions['python']}")
-    met = print_gaps("calibrated client", [row.gap() for row in judged])
-    met &= print_gaps("ideal client, where storage is the limit", [row.ideal - row.real for row in judged if row.ideal is not None])
-    print_gaps("calibrated client, more workers than cores", [row.gap() for row in apart])
+    print(table(crowded) + "\n")
+    print(f"torch {comparison.versions['torch']}, numpy {comparison.versions['numpy']}, Python {comparison.versions['python']}")
+    met = print_gaps("calibrated client", [row.gap() for row in evaluated])
+    met &= print_gaps("ideal client, where storage is the limit", [row.ideal - row.real for row in evaluated if row.ideal is not None])
+    print_gaps("calibrated client, more workers than cores", [row.gap() for row in crowded])
     sys.exit(0 if met else 1)
 
 
@@ -250,19 +259,19 @@ def can_slow():
         probe.rmdir()
         return True
     except OSError as error:
-        print(f"left out: the kernel lets us slow no disk: {error}", file=sys.stderr)
+        print(f"skipped: the kernel does not permit limiting a disk: {error}", file=sys.stderr)
         return False
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", type=Path, default=FEEDRATE, help="feedrate's binary (target/release/feedrate)")
-    parser.add_argument("--python", type=Path, default=Path(sys.executable), help="a Python that has torch, numpy, h5py and Pillow (this one)")
-    parser.add_argument("--rounds", type=int, default=3, help="runs of each side of a cell (3)")
+    parser.add_argument("--python", type=Path, default=Path(sys.executable), help="Python with torch, numpy, h5py and Pillow (this one)")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of the loop and of the emulation per cell (3)")
     parser.add_argument("--seconds", type=float, default=1.0, help="approximate duration of a run (1.0)")
-    parser.add_argument("--quick", action="store_true", help="one short round, without 600 MB/s: does it work at all")
-    parser.add_argument("--only", action="append", choices=DATASETS, help="this format alone")
-    parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="where datasets are made")
+    parser.add_argument("--quick", action="store_true", help="one short round without 600 MB/s, as a smoke test")
+    parser.add_argument("--only", action="append", choices=DATASETS, help="only this format")
+    parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="folder for datasets (target/bench-data)")
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.rounds, arguments.seconds = 1, 0.5

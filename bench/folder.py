@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Reads folders of typical user files: compares the samples per second of `feedrate run --data DIR` and one worker with those of the format's
-library in one process.
+"""Reads folders of typical user files: compares the samples per second of `feedrate run --data DIR` with one worker and of the format's library in
+one process.
 
-Both read and decode from the page cache, in turns: a round is the library, feedrate, and the library again, and a ratio compares feedrate with
-the mean of the two. Prints the median over rounds for each kind, and exits 1 if one is below 1. The libraries generate the files once, in
-`--data`.
+Both read from the page cache and decode. A round runs the library, feedrate, and the library again; the ratio compares feedrate with the mean of
+the two library runs. Prints the median ratio over rounds for each kind of folder, and exits 1 if a ratio is below 1. The libraries generate the
+files once, in `--data`.
 """
 
 import argparse
@@ -20,16 +20,16 @@ from pathlib import Path
 
 from harness import FEEDRATE, ROOT, peers_argv, run_child, warm
 
-LEAST = 1.0
+RATIO_MIN = 1.0
 PICTURES = 600
 SHARDS = 4
 ARRAYS = 200
 ROWS = 600
-SIDES = (128, 128, 3)
+IMAGE_DIMS = (128, 128, 3)
 
 
 def picture(random, sides=(300, 560)):
-    """A square JPEG of this many pixels per side, which compresses like a photograph."""
+    """Returns a JPEG with sides in this range of pixels, which compresses like a photograph."""
     import numpy as np
     from PIL import Image
 
@@ -42,14 +42,14 @@ def picture(random, sides=(300, 560)):
     return out.getvalue()
 
 
-def make(root):
+def write_files(root):
     import h5py
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
     import tfrecord
 
-    def place(path):
+    def new_path(path):
         path = root / path
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
@@ -57,41 +57,41 @@ def make(root):
     random = np.random.default_rng(1)
     pictures = [picture(random) for _ in range(PICTURES)]
     for number, data in enumerate(pictures):
-        place(f"jpeg in class folders/n{number % 10:03}/photo {number}.JPEG").write_bytes(data)
-        place(f"flat jpg/{number}.jpg").write_bytes(data)
+        new_path(f"jpeg in class folders/n{number % 10:03}/photo {number}.JPEG").write_bytes(data)
+        new_path(f"flat jpg/{number}.jpg").write_bytes(data)
     each = PICTURES // SHARDS
     for shard in range(SHARDS):
         shard_pictures = pictures[shard * each : (shard + 1) * each]
-        with tarfile.open(place(f"tar shards/shard-{shard:06}.tar"), "w") as archive:
+        with tarfile.open(new_path(f"tar shards/shard-{shard:06}.tar"), "w") as archive:
             for number, data in enumerate(shard_pictures):
                 for name, content in ((f"{number:06}.jpg", data), (f"{number:06}.cls", b"3")):
                     member = tarfile.TarInfo(name)
                     member.size = len(content)
                     archive.addfile(member, io.BytesIO(content))
         paths = pa.array([f"{number}.jpg" for number in range(each)])
-        images = pa.StructArray.from_arrays([pa.array(own, pa.binary()), paths], ["bytes", "path"])
+        images = pa.StructArray.from_arrays([pa.array(shard_pictures, pa.binary()), paths], ["bytes", "path"])
         table = pa.table({"image": images, "label": pa.array([1] * each)})
-        pq.write_table(table, place(f"parquet/data/train-{shard:05}-of-{SHARDS:05}.parquet"), row_group_size=50)
-        writer = tfrecord.TFRecordWriter(str(place(f"tfrecord/part-{shard}.tfrecord")))
-        for data in own:
+        pq.write_table(table, new_path(f"parquet/data/train-{shard:05}-of-{SHARDS:05}.parquet"), row_group_size=50)
+        writer = tfrecord.TFRecordWriter(str(new_path(f"tfrecord/part-{shard}.tfrecord")))
+        for data in shard_pictures:
             writer.write({"image": (data, "byte"), "label": (3, "int")})
         writer.close()
-    rows = random.integers(0, 64, (ROWS, *SIDES), dtype=np.uint8)
+    rows = random.integers(0, 64, (ROWS, *IMAGE_DIMS), dtype=np.uint8)
     for kind, options in (
         ("hdf5", {}),
-        ("hdf5 in chunks", {"chunks": (1, *SIDES)}),
-        ("hdf5 gzip", {"chunks": (1, *SIDES), "compression": "gzip"}),
+        ("hdf5 in chunks", {"chunks": (1, *IMAGE_DIMS)}),
+        ("hdf5 gzip", {"chunks": (1, *IMAGE_DIMS), "compression": "gzip"}),
     ):
-        with h5py.File(place(f"{kind}/images.h5"), "w") as file:
+        with h5py.File(new_path(f"{kind}/images.h5"), "w") as file:
             file.create_dataset("images", data=rows, **options)
     for number in range(ARRAYS):
         volume = random.random((64, 64, 32), dtype=np.float32)
-        np.savez(place(f"npz/patient {number % 5}/scan {number}.npz"), volume=volume, label=np.int64(1))
-        np.save(place(f"npy/volume_{number}.npy"), volume)
-        place(f"raw/{number}.raw").write_bytes(volume.tobytes())
+        np.savez(new_path(f"npz/patient {number % 5}/scan {number}.npz"), volume=volume, label=np.int64(1))
+        np.save(new_path(f"npy/volume_{number}.npy"), volume)
+        new_path(f"raw/{number}.raw").write_bytes(volume.tobytes())
 
 
-def decoded(source):
+def decode(source):
     import numpy as np
     from PIL import Image
 
@@ -99,13 +99,13 @@ def decoded(source):
         return np.asarray(image.convert("RGB"))
 
 
-def files_of(folder):
+def list_files(folder):
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def read_jpeg(files, random):
     for number in random.permutation(len(files)):
-        yield decoded(files[number])
+        yield decode(files[number])
 
 
 def read_tar(files, random):
@@ -113,7 +113,7 @@ def read_tar(files, random):
 
     for number in random.permutation(len(files)):
         for sample in webdataset.WebDataset(str(files[number]), shardshuffle=False):
-            yield decoded(io.BytesIO(sample["jpg"]))
+            yield decode(io.BytesIO(sample["jpg"]))
 
 
 def read_parquet(files, random):
@@ -123,7 +123,7 @@ def read_parquet(files, random):
         with pq.ParquetFile(files[number]) as file:
             for group in range(file.num_row_groups):
                 for row in file.read_row_group(group, columns=["image"], use_threads=False)["image"]:
-                    yield decoded(io.BytesIO(row["bytes"].as_py()))
+                    yield decode(io.BytesIO(row["bytes"].as_py()))
 
 
 def read_tfrecord(files, random):
@@ -131,7 +131,7 @@ def read_tfrecord(files, random):
 
     for number in random.permutation(len(files)):
         for example in tfrecord_loader(str(files[number]), None, {"image": "byte"}):
-            yield decoded(io.BytesIO(bytes(example["image"])))
+            yield decode(io.BytesIO(bytes(example["image"])))
 
 
 def read_hdf5(files, random):
@@ -181,43 +181,43 @@ KINDS = {
 }
 
 
-def read(kind, folder, seconds):
-    """Samples per second of the library, after a warm-up of a hundred samples or an epoch."""
+def print_library_rate(kind, folder, seconds):
+    """Prints the samples per second of the library, after a warm-up of a hundred samples."""
     import numpy as np
 
-    read_epoch, files, random = KINDS[kind][1], files_of(folder), np.random.default_rng(2)
+    read_epoch, files, random = KINDS[kind][1], list_files(folder), np.random.default_rng(2)
     samples = itertools.chain.from_iterable(read_epoch(files, random) for _ in itertools.count())
     for _ in itertools.islice(samples, 100):
         pass
-    number, began = 0, time.perf_counter()
-    while (took := time.perf_counter() - began) < seconds:
+    number, start_s = 0, time.perf_counter()
+    while (elapsed_s := time.perf_counter() - start_s) < seconds:
         next(samples)
         number += 1
-    print(number / took)
+    print(number / elapsed_s)
 
 
-def library(kind, folder, seconds):
+def library_rate(kind, folder, seconds):
     python = peers_argv()[0]
     return float(run_child([python, __file__, "--read", kind, folder, seconds]).stdout)
 
 
-def ours(folder, results, epochs):
+def feedrate_rate(folder, results, epochs):
     argv = [FEEDRATE, "run", "--data", folder, "--results", results, "--json", "--quiet", "reader.read_threads=1", f"train.epochs={epochs}"]
     summary = json.loads(run_child(argv).stdout)
     shutil.rmtree(ROOT / summary["run_dir"])
     return summary["throughput"]["samples_per_second"]["whole"], summary["found"]["samples"]
 
 
-def measured(kind, root, arguments):
-    """Rates of both in each round."""
+def measure(kind, root, arguments):
+    """Returns the rates of feedrate and of the library in each round."""
     folder, results = root / kind, root.parent / "folder-results"
-    warm(files_of(folder))
-    rate, samples = ours(folder, results, 1)
+    warm(list_files(folder))
+    rate, samples = feedrate_rate(folder, results, 1)
     epochs = int(arguments.seconds * rate / samples) + 1
-    rounds, before = [], library(kind, folder, arguments.seconds)
+    rounds, before = [], library_rate(kind, folder, arguments.seconds)
     for _ in range(arguments.rounds):
-        our_rate = ours(folder, results, epochs)[0]
-        after = library(kind, folder, arguments.seconds)
+        our_rate = feedrate_rate(folder, results, epochs)[0]
+        after = library_rate(kind, folder, arguments.seconds)
         rounds.append((our_rate, (before + after) / 2))
         before = after
     return rounds
@@ -225,39 +225,39 @@ def measured(kind, root, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="where the files are made")
+    parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="folder for the files (target/bench-data)")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=1.0, help="of a measurement, at least")
-    parser.add_argument("--only", default="", help="kinds whose name has it")
+    parser.add_argument("--seconds", type=float, default=1.0, help="minimum duration of a measurement (1.0)")
+    parser.add_argument("--only", default="", help="only kinds whose name contains this text")
     parser.add_argument("--make", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--read", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.make:
-        return make(arguments.make)
+        return write_files(arguments.make)
     if arguments.read:
         kind, folder, seconds = arguments.read
-        return read(kind, Path(folder), float(seconds))
+        return print_library_rate(kind, Path(folder), float(seconds))
     root = arguments.data.absolute() / "folder"
     if not root.exists():
         part = root.with_name("folder.part")
         shutil.rmtree(part, ignore_errors=True)
         run_child([peers_argv()[0], __file__, "--make", part])
         part.rename(root)
-    print("| one worker | feedrate, samples/s | library, samples/s | ratio (range) | at least the library's |")
+    print("| one worker | feedrate, samples/s | library, samples/s | ratio (range) | target met |")
     print("|---|---|---|---|---|")
-    slower = 0
+    slower_count = 0
     for kind, (name, _) in KINDS.items():
         if arguments.only not in kind:
             continue
-        rounds = measured(kind, root, arguments)
-        ratios = [our_rate / library_rate for our_rate, library_rate in rounds]
-        our_rate, library_rate = (statistics.median(rates) for rates in zip(*rounds))
+        rounds = measure(kind, root, arguments)
+        ratios = [our_rate / peer_rate for our_rate, peer_rate in rounds]
+        our_rate, peer_rate = (statistics.median(rates) for rates in zip(*rounds))
         ratio = statistics.median(ratios)
-        slower += ratio < LEAST
-        met = "**no**" if ratio < LEAST else "yes"
+        slower_count += ratio < RATIO_MIN
+        met = "**no**" if ratio < RATIO_MIN else "yes"
         span = f"{ratio:.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-        print(f"| {kind} | {our_rate:,.0f} | {name}: {library_rate:,.0f} | {span} | {met} |", flush=True)
-    return int(slower > 0)
+        print(f"| {kind} | {our_rate:,.0f} | {name}: {peer_rate:,.0f} | {span} | {met} |", flush=True)
+    return int(slower_count > 0)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Compares formats with the libraries that usually read and write them. Rates count the bytes of samples in numpy's representation.
 
-A case creates contestants, measures them in turns, and evaluates the results; peers.py runs the libraries.
+Each case creates functions that measure feedrate and its peers, calls them alternately, and evaluates the rates. peers.py runs the libraries.
 """
 
 import math
@@ -15,7 +15,7 @@ from table import bytes_per_second, checked_row, rate_row, ratio_row, workers_te
 WORKLOAD = "format.yaml"
 WORKERS = (1, 2)
 PICTURE = [400, 400, 3]
-# Folder in memory for encoders, as feedrate syncs its files and the libraries do not. The disk is measured elsewhere.
+# Folder in memory for encoders: feedrate syncs its files and the libraries do not, so a disk would distort the comparison.
 MEMORY = Path("/dev/shm/feedrate_bench")
 
 
@@ -37,7 +37,7 @@ class Dataset:
             f"dataset.num_samples_per_file={self.samples}",
             f"dataset.record_dims=[{','.join(map(str, self.dims))}]",
             f"dataset.record_element_type={self.element}",
-            # A batch is a file, so workers share none.
+            # A batch is one file, so workers share no files.
             f"reader.batch_size={self.samples}",
         ]
 
@@ -51,7 +51,7 @@ class Dataset:
         return self.files * self.samples * math.prod(self.dims) * element_bytes
 
 
-# All have the same size, which is much larger than caches, so rates are comparable.
+# Datasets are much larger than the CPU's caches.
 NPY = Dataset("npy", 64, 1, [8 << 20])
 HDF5 = Dataset("hdf5", 64, 1, [8 << 20])
 TFRECORD = Dataset("tfrecord", 64, 64, [128 << 10])
@@ -67,9 +67,9 @@ TABLES = {
 
 
 def hdf5(settings):
-    """Reading hdf5 from the page cache, compared with npy, h5py and fio; and the gain by a second worker."""
+    """Reading hdf5 from the page cache, compared with npy, h5py and fio, and the gain from a second worker."""
     npy, hdf5_files = Warm(NPY, settings), Warm(HDF5, settings)
-    seconds = short(settings, 1.5)
+    seconds = run_seconds(settings, 1.5)
     turns = {}
     for workers in WORKERS:
         turns["ours", workers] = hdf5_files.reader(workers, seconds)
@@ -83,7 +83,7 @@ def hdf5(settings):
         rows.append(rate_row(what, rates["ours", workers], rates["npy", workers], 0.9, "our npy"))
         rows.append(rate_row(what, rates["ours", workers], rates["h5py", workers], 1, "h5py"))
     gains = {name: [double / single for single, double in zip(rates[name, 1], rates[name, 2])] for name in ("ours", "fio")}
-    ratios = [ours / theirs for ours, theirs in zip(gains["ours"], gains["fio"])]
+    ratios = [our_gain / fio_gain for our_gain, fio_gain in zip(gains["ours"], gains["fio"])]
     ours, fio = (f"× {median(gains[name]):.2f}" for name in ("ours", "fio"))
     rows.append(ratio_row("warm 8 MiB hdf5, gain from the second worker", ours, f"fio: {fio}", ratios, 0.9))
     return rows
@@ -92,7 +92,7 @@ def hdf5(settings):
 def tfrecord(settings):
     """Reading tfrecord from the page cache with all checksums, compared with npy followed by CRC-32C, and with Python."""
     npy, records = Warm(NPY, settings), Warm(TFRECORD, settings)
-    seconds = short(settings, 1.5)
+    seconds = run_seconds(settings, 1.5)
     turns = {}
     for workers in WORKERS:
         turns["ours", workers] = records.reader(workers, seconds)
@@ -113,7 +113,7 @@ def pictures(settings):
     """Decoding png and jpeg, with noise and photograph-like content, compared with Pillow."""
     photographs = settings.data / "photographs"
     harness.photographs(photographs, PICTURES, PICTURE)
-    seconds = short(settings, 0.6)
+    seconds = run_seconds(settings, 0.6)
     turns = {}
     for kind in ("png", "jpeg"):
         dataset = Dataset(kind, PICTURES, 1, PICTURE)
@@ -125,24 +125,24 @@ def pictures(settings):
             for workers in WORKERS:
                 turns[kind, content, workers, "ours"] = warm.reader(workers, seconds, ["reader.batch_size=4"])
                 turns[kind, content, workers, "peer"] = warm.library(kind, workers, seconds)
-    return against_library(turns, settings, lambda kind, content: f"decode {content} {kind}", 1, "Pillow")
+    return library_rows(turns, settings, lambda kind, content: f"decode {content} {kind}", 1, "Pillow")
 
 
 def tables(settings):
     """Parsing csv and json, compared with pandas and json."""
-    seconds = short(settings, 1.0)
+    seconds = run_seconds(settings, 1.0)
     rows = []
     for kind, dataset in TABLES.items():
-        least, peer = (None, "json.loads, then numpy") if kind == "json" else (3, "pandas.read_csv")
+        minimum, peer = (None, "json.loads, then numpy") if kind == "json" else (3, "pandas.read_csv")
         turns = library_turns(kind, dataset, seconds, settings)
-        rows += against_library(turns, settings, lambda kind, _: f"parse {kind}", least, peer)
+        rows += library_rows(turns, settings, lambda kind, _: f"parse {kind}", minimum, peer)
     return rows
 
 
 def columns(settings):
     """Reading parquet from the page cache, compared with pyarrow."""
-    turns = library_turns(PARQUET.format, PARQUET, short(settings, 1.0), settings)
-    return against_library(turns, settings, lambda kind, _: f"warm {kind}", 1, "pyarrow")
+    turns = library_turns(PARQUET.format, PARQUET, run_seconds(settings, 1.0), settings)
+    return library_rows(turns, settings, lambda kind, _: f"warm {kind}", 1, "pyarrow")
 
 
 def payload_writes(settings):
@@ -161,22 +161,22 @@ def payload_writes(settings):
 def encoded_writes(settings):
     """Encoding png, jpeg and csv into memory, compared with Pillow and pandas."""
     jobs = len(os.sched_getaffinity(0))
-    seconds = short(settings, 1.5)
+    seconds = run_seconds(settings, 1.5)
     share = 8 if settings.quick else 1
-    made = {
+    datasets = {
         "png": (Dataset("png", 512 // share, 1, PICTURE), "Pillow", 3),
         "jpeg": (Dataset("jpeg", 1024 // share, 1, PICTURE), "Pillow", 3),
         "csv uint8": (Dataset("csv", 16 // share, 2048, [1024]), "pandas.to_csv", 10),
         "csv float32": (Dataset("csv", 16 // share, 2048, [256], "float32"), "pandas.to_csv", 10),
     }
     turns = {}
-    for kind, (dataset, _, _) in made.items():
+    for kind, (dataset, _, _) in datasets.items():
         turns[kind, "ours"] = lambda dataset=dataset: generation_rate(dataset)
         turns[kind, "peer"] = lambda kind=kind, dataset=dataset: library_writes(kind, dataset, jobs, seconds)
     rates = take_turns(turns, settings.rounds)
     return [
         rate_row(f"generate {kind}, {jobs} jobs", rates[kind, "ours"], rates[kind, "peer"], least, peer)
-        for kind, (_, peer, least) in made.items()
+        for kind, (_, peer, least) in datasets.items()
     ]
 
 
@@ -192,7 +192,7 @@ CASES = {
 
 
 class Warm:
-    """A dataset in the page cache with its readers. Each reader is a function without arguments that returns a rate."""
+    """A dataset in the page cache with its readers. Each reader is a function that measures and returns a rate."""
 
     def __init__(self, dataset, settings, foreign=None):
         self.settings = settings
@@ -207,19 +207,19 @@ class Warm:
         harness.warm(self.files)
 
     def reader(self, workers, seconds, keys=()):
-        """A contestant that runs feedrate."""
+        """Returns a function that measures feedrate."""
         keys = [*self.options, *self.keys, *keys, f"reader.read_threads={workers}"]
         results = self.settings.results
         epochs = harness.epochs_for(seconds, WORKLOAD, keys, self.data, results)
         return lambda: harness.sample_rate(WORKLOAD, [*keys, f"train.epochs={epochs}"], self.data, results)
 
     def library(self, kind, workers, seconds):
-        """A contestant that runs the format's library. Each worker has its own files."""
+        """Returns a function that measures the format's library. Each worker has its own files."""
         shares = [self.files[worker::workers] for worker in range(workers)]
         return lambda: harness.peer_rate(kind, seconds, shares)
 
     def fio(self, workers, seconds):
-        """A contestant that runs fio, which reads bytes without a format."""
+        """Returns a function that measures fio, which reads bytes without a format."""
         return lambda: harness.fio_read(self.files, workers, seconds, 1 << 20).bytes_per_second
 
 
@@ -232,8 +232,8 @@ def library_turns(kind, dataset, seconds, settings):
     return turns
 
 
-def against_library(turns, settings, what, least, peer):
-    """A row for each kind, content and number of workers."""
+def library_rows(turns, settings, what, least, peer):
+    """Returns a row for each kind, content and number of workers."""
     rates = take_turns(turns, settings.rounds)
     return [
         rate_row(f"{what(kind, content)}, {workers_text(workers)}", ours, rates[kind, content, workers, "peer"], least, peer)
@@ -243,7 +243,7 @@ def against_library(turns, settings, what, least, peer):
 
 
 def take_turns(turns, rounds):
-    """Measures all contestants in turns, and returns their rates in each round."""
+    """Calls all functions alternately, and returns their rates in each round."""
     rates = {name: [] for name in turns}
     for _ in range(rounds):
         for name, measure in turns.items():
@@ -258,7 +258,7 @@ def generation_rate(dataset):
     files = len(harness.dataset_files(folder, dataset.suffix))
     harness.empty(folder)
     if files != dataset.files:
-        raise Failed(f"{files} files were made, and not {dataset.files}")
+        raise Failed(f"{files} files were generated instead of {dataset.files}")
     return dataset.bytes / wall_s
 
 
@@ -272,6 +272,6 @@ def library_writes(kind, dataset, jobs, seconds):
     return rate
 
 
-def short(settings, seconds):
-    """Shortens the runs, as there are many formats."""
+def run_seconds(settings, seconds):
+    """Returns the duration of a run, which is short because there are many formats."""
     return min(seconds, settings.seconds)

@@ -37,8 +37,8 @@ class Failed(Exception):
     """Error of a failed child, with its output."""
 
 
-def run_child(argv, fine=(0,)):
-    """Runs a child in the workspace until it ends. Resources include its own children; `fine` are the exit codes of success."""
+def run_child(argv, success_codes=(0,)):
+    """Runs a child in the workspace until it ends. Its costs include its own children. Other exit codes than `success_codes` raise Failed."""
     argv = [str(word) for word in argv]
     for option, folder in zip(argv, argv[1:]):
         if option == "--data":
@@ -52,14 +52,14 @@ def run_child(argv, fine=(0,)):
         done = subprocess.run(launch, capture_output=True, text=True, errors="replace", cwd=ROOT, check=True)
         wall_s, cpu_s, peak_kib, status = numbers.read_text().split()
     code = os.waitstatus_to_exitcode(int(status))
-    if code not in fine:
+    if code not in success_codes:
         words = (done.stderr + done.stdout)[-2000:]
         raise Failed(f"`{' '.join(argv)[:300]}` ended with {code}:\n{words}")
     return Child(done.stdout, float(wall_s), float(cpu_s), int(peak_kib) * 1024)
 
 
 def rss_floor_bytes():
-    """The peak memory that `run_child` reports for a minimal program."""
+    """Returns the peak memory that `run_child` reports for a minimal program."""
     return run_child(["true"]).peak_rss_bytes
 
 
@@ -86,7 +86,7 @@ def feedrate_rate(workload, overrides, data, results):
 
 
 def epochs_for(seconds, workload, overrides, data, results):
-    """Number of epochs that last at least `seconds`, from a trial that also warms the page cache."""
+    """Returns the number of epochs that take at least `seconds`, estimated from a short run, which also fills the page cache."""
     summary, _ = feedrate_run(workload, [*overrides, "train.epochs=3"], 1, data, results)
     epoch_bytes = summary["bytes"]["logical"] / 3
     rate = summary["throughput"]["delivered_bytes_per_second"]["whole"]
@@ -94,7 +94,7 @@ def epochs_for(seconds, workload, overrides, data, results):
 
 
 def sample_rate(workload, overrides, data, results):
-    """The rate of `feedrate run` in bytes of samples per second, regardless of their size in the files."""
+    """Returns the rate of `feedrate run` in bytes of decoded samples per second."""
     summary, _ = feedrate_run(workload, overrides, 1, data, results)
     return summary["throughput"]["nominal_bytes_per_second"]["whole"]
 
@@ -112,7 +112,7 @@ def feedrate_generate(workload, overrides, data):
 
 
 def durable_writes(workload, overrides, suffix, jobs, rounds, data):
-    """Rates of feedrate generating a dataset and of fio writing files of the same size, in turns."""
+    """Alternates between feedrate generating a dataset and fio writing files of the same size, and returns the rates of both."""
     folder, peer_folder = data / "generate", data / "generate_fio"
     ours, fio = [], []
     for _ in range(rounds):
@@ -131,7 +131,7 @@ def durable_writes(workload, overrides, suffix, jobs, rounds, data):
 
 
 def dataset_files(folder, suffix):
-    """The training files in a data folder."""
+    """Returns the training files in a data folder."""
     files = sorted(path for path in Path(folder).rglob(f"*{suffix}") if path.parent.name == "train")
     if not files:
         raise Failed(f"no {suffix} files below {folder}")
@@ -139,7 +139,7 @@ def dataset_files(folder, suffix):
 
 
 def crc_rate(processes, seconds, checksum="crc32"):
-    """Rate of a checksum alone with `processes` processes, over memory that stays in the cache."""
+    """Returns the rate of a checksum alone in `processes` processes, over memory that stays in the CPU's caches."""
     argv = [FEEDRATE, "bench-crc", "--checksum", checksum, "--seconds", str(seconds)]
     running = [subprocess.Popen(argv, stdout=subprocess.PIPE) for _ in range(processes)]
     outputs = [process.communicate()[0] for process in running]
@@ -149,10 +149,10 @@ def crc_rate(processes, seconds, checksum="crc32"):
 
 
 def peer_rate(kind, seconds, shares):
-    """Rate of a library (see peers.py), with a process for each share of the arguments; all start together."""
+    """Returns the rate of a library (see peers.py). Each element of `shares` has the arguments of one process; all start together."""
     argv = [*peers_argv(), kind, str(seconds)]
-    piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    running = [subprocess.Popen([*argv, *map(str, share)], **piped) for share in shares]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    running = [subprocess.Popen([*argv, *map(str, share)], **pipes) for share in shares]
     if all([process.stdout.readline() for process in running]):
         for process in running:
             process.stdin.write("\n")
@@ -167,14 +167,14 @@ def peer_rate(kind, seconds, shares):
 def photographs(folder, count, dims):
     """Generates pictures that compress like photographs, unless they exist."""
     if not folder.exists():
-        being_made = folder.with_name("photographs.part")
-        empty(being_made)
-        run_child([*peers_argv(), "photographs", count, being_made, dims])
-        being_made.rename(folder)
+        part = folder.with_name("photographs.part")
+        empty(part)
+        run_child([*peers_argv(), "photographs", count, part, dims])
+        part.rename(folder)
 
 
 def peers_argv():
-    """Command for peers.py with the Python that has the libraries, which the tests use as well."""
+    """Returns the command for peers.py with the Python that has the libraries."""
     python = os.environ.get("FEEDRATE_PYTHON") or str(ROOT / ".venv/bin/python3")
     if shutil.which(python) is None:
         raise Failed(f"there is no `{python}`\n  hint: run `cargo xtask setup`, or set FEEDRATE_PYTHON")
@@ -182,7 +182,7 @@ def peers_argv():
 
 
 def fio_read(files, jobs, seconds, block_bytes, file_order=None):
-    """fio reading `files` from the page cache, distributed over `jobs` jobs."""
+    """Runs fio, which reads `files` from the page cache, distributed over `jobs` jobs."""
     options = ["rw=read", "invalidate=0", "time_based=1", f"runtime={int(seconds * 1000)}ms", f"bs={block_bytes}"]
     if file_order:
         options.append(f"file_service_type={file_order}")
@@ -191,14 +191,14 @@ def fio_read(files, jobs, seconds, block_bytes, file_order=None):
 
 
 def fio_write(folder, files, file_bytes, jobs, block="1M", sync=True):
-    """fio writing `files` files of `file_bytes`, synced at the end if `sync`."""
+    """Runs fio, which writes `files` files of `file_bytes` and syncs them at the end if `sync` is set."""
     options = ["rw=write", "refill_buffers=1", f"end_fsync={int(sync)}", f"bs={block}", f"filesize={file_bytes}"]
     shares = [[f"directory={fio_path(folder)}", f"nrfiles={files // jobs}"] for _ in range(jobs)]
     return fio(options, shares, "write")
 
 
 def fio(options, shares, direction):
-    """Runs a group of jobs; each share has the options of one job."""
+    """Runs a group of jobs in fio. Each element of `shares` has the options of one job."""
     with tempfile.TemporaryDirectory() as folder:
         job_file, output = Path(folder, "jobs.fio"), Path(folder, "out.json")
         lines = ["[global]", "ioengine=psync", "iomem=mmap", "group_reporting=1", *options]
@@ -214,12 +214,12 @@ def fio(options, shares, direction):
 
 
 def fio_path(path):
-    """fio separates file names by colons."""
+    """Escapes colons, since fio separates file names by colons."""
     return str(path).replace(":", "\\:")
 
 
 def warm(files):
-    """Reads every byte once into an empty page cache, as the way a file was written affects its cached pages."""
+    """Evicts files from the page cache and reads them again, since pages cached by a write may be slower to read."""
     buffer = bytearray(1 << 20)
     for path in files:
         with open(path, "rb", buffering=0) as file:
@@ -229,19 +229,19 @@ def warm(files):
 
 
 def empty(folder):
-    """Removes a folder, and waits until the device is idle."""
+    """Empties a folder, and waits until all data is on the device."""
     shutil.rmtree(folder, ignore_errors=True)
     Path(folder).mkdir(parents=True)
     os.sync()
 
 
 def median(values):
-    """The median."""
+    """Returns the median."""
     return statistics.median(values)
 
 
 def machine_line():
-    """A line that describes the machine."""
+    """Returns a line that describes the machine."""
     model = first_value("/proc/cpuinfo", "model name")
     memory_gib = int(first_value("/proc/meminfo", "MemTotal").split()[0]) / 2**20
     kernel = os.uname().release
@@ -250,7 +250,7 @@ def machine_line():
 
 
 def first_value(path, key):
-    """The value of the first `key : value` line."""
+    """Returns the value of the first `key : value` line."""
     for line in Path(path).read_text().splitlines():
         if line.startswith(key):
             return line.split(":", 1)[1].strip()

@@ -1,4 +1,4 @@
-"""Typical training loops of users, for jobs.py. Each runs in a Python that has its libraries.
+"""Typical training loops, for jobs.py. Each loop runs in a Python that has its libraries.
 
 `job_loops.py NAME FOLDER` trains on the files that `--make` generated in FOLDER; with `--watch RESULTS`, `feedrate.watch` watches the loop.
 """
@@ -94,14 +94,14 @@ def make_tf_data(folder):
 def tf_data(folder):
     import tensorflow as tf
 
-    def parsed(record):
+    def parse(record):
         keys = {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}
         example = tf.io.parse_single_example(record, keys)
         return tf.image.resize(tf.io.decode_jpeg(example["image"], channels=3), (224, 224)), example["label"]
 
     shards = tf.data.Dataset.list_files(str(folder / "*.tfrecord"), shuffle=True)
     records = shards.interleave(tf.data.TFRecordDataset, cycle_length=WORKERS, num_parallel_calls=WORKERS)
-    samples = records.shuffle(64).map(parsed, num_parallel_calls=WORKERS)
+    samples = records.shuffle(64).map(parse, num_parallel_calls=WORKERS)
     return samples.batch(BATCH, drop_remainder=True).prefetch(WORKERS)
 
 
@@ -118,11 +118,11 @@ def make_webdataset(folder):
 def webdataset(folder):
     import webdataset
 
-    def small(sample):
+    def resize(sample):
         return np.array(sample[0].convert("RGB").resize((224, 224))), sample[1]
 
     shards = [str(path) for path in sorted(folder.glob("*.tar"))]
-    samples = webdataset.WebDataset(shards, shardshuffle=SHARDS).shuffle(64).decode("pil").to_tuple("jpg", "cls").map(small)
+    samples = webdataset.WebDataset(shards, shardshuffle=SHARDS).shuffle(64).decode("pil").to_tuple("jpg", "cls").map(resize)
     return webdataset.WebLoader(samples.batched(BATCH), batch_size=None, num_workers=WORKERS)
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Typical training loops of users (job_loops.py: PyTorch over npz and jpeg, tf.data over TFRecord, WebDataset over tar), each watched by
-`feedrate.watch`, recorded by strace (and by Darshan, where `--darshan` names its library), imported and emulated: by the log alone, with files that feedrate makes, and by the log, the loop's own
-files, the batch and step that were watched, and where it was measured the client. Prints how far the emulation is from the log, and its AU and steps a second beside those of
-the watched loop.
+"""Compares typical training loops (job_loops.py: PyTorch over npz and jpeg, tf.data over TFRecord, WebDataset over tar) with their emulation. Each
+loop is watched by `feedrate.watch` and recorded by strace, and by Darshan if `--darshan` names its library. The log is imported and emulated twice:
+from the log alone, with files that feedrate generates; and from the log, the loop's own files, the watched batch size and step time, and the
+measured client if there is one. Prints the ratio of the emulation to the log, and the AU and steps per second of the watched loop and the emulation.
 
-Each loop reads its files from the page cache, two epochs of steps of 50 ms, with two workers; so does the emulation.
+Loop and emulation read files from the page cache with two workers, in two epochs with steps of 50 ms.
 """
 
 import argparse
@@ -21,19 +21,19 @@ from harness import FEEDRATE, ROOT
 
 LOOPS = {"torch_npz": "PyTorch, npz", "torch_jpeg": "PyTorch, jpeg", "tf_data": "tf.data, TFRecord", "webdataset": "WebDataset, tar"}
 ASPECTS = {
-    "sizes": "sizes", "order": "order", "opens": "reads of an open", "rereads": "times read", "overlap": "overlap",
+    "sizes": "sizes", "order": "order (points)", "opens": "reads per open", "rereads": "times read", "overlap": "overlap (points)",
     "concurrency": "in flight", "byte_rate": "bytes/s", "read_rate": "reads/s",
 }
 # Clients measured with plain PyTorch; the other loops are emulated with an ideal client.
 CLIENTS = {"torch_npz": ["client=pytorch-npz"], "torch_jpeg": ["client=pytorch-jpeg"]}
 # Facts that a log does not contain, or contains in another form.
-ACROSS = ("workload", "batch_size", "record_length_bytes", "computation_time")
+IGNORED_FACTORS = ("workload", "batch_size", "record_length_bytes", "computation_time")
 
 
-def run(argv, folder, **more):
+def run(argv, folder, **options):
     """Runs a command and returns its output."""
     argv = [str(word) for word in argv]
-    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, **more)
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, **options)
     if done.returncode not in (0, 3, 4):
         sys.exit(f"`{' '.join(argv)}` ended with {done.returncode}:\n{(done.stderr + done.stdout)[-2000:]}")
     return done.stdout
@@ -58,7 +58,7 @@ class Job:
     def feedrate(self, *words):
         return json.loads(run([self.binary, *words, "--json"], self.folder))
 
-    def watched(self):
+    def watch(self):
         for _ in range(self.rounds):
             run([*self.loop, self.data, "--watch", self.results / "watched"], self.folder)
         return self.results / "watched"
@@ -75,27 +75,27 @@ class Job:
             run([*self.loop, self.data], self.folder, env=os.environ | preload)
             yield "Darshan", logs
 
-    def emulated(self, log, kind, files, keys):
-        """Runs of the workload that was imported from a log."""
+    def emulate(self, log, kind, files, keys):
+        """Imports a log, runs the resulting workload, and returns the folders of the runs."""
         self.feedrate("import", log, "-o", f"{kind}.yaml", "--force", *files)
         argv = ["run", f"{kind}.yaml", *keys, "--results", self.results / kind, "--quiet"]
         return [self.folder / self.feedrate(*argv)["run_dir"] for _ in range(self.rounds)]
 
     def rows(self):
-        watched = self.watched()
+        watched = self.watch()
         loops = [record(folder.parent) for folder in watched.rglob("record.json")]
         step = statistics.median(step for loop in loops for step in compute_seconds(loop))
         keys = [*CLIENTS.get(self.name, []), f"train.computation_time={step:.6f}", f"reader.batch_size={loops[0]['plan']['loader']['batch_size']}"]
-        emulations = (("made", "{}", [], []), ("own", "{}, files, watched", ["--data", self.data], keys))
-        for (tool, log), (way, by, files, own) in itertools.product(self.logs(), emulations):
-            kind = f"{tool.lower()}-{way}"
-            runs = self.emulated(log, kind, files, own)
-            aspects = {aspect["aspect"]: apart(aspect) for aspect in self.feedrate("compare", runs[0], log)["aspects"]}
-            across = [word for key in ACROSS for word in ("--across", key)]
+        emulations = (("generated", "{}", [], []), ("own", "{} and loop", ["--data", self.data], keys))
+        for (tool, log), (variant, label, files, overrides) in itertools.product(self.logs(), emulations):
+            kind = f"{tool.lower()}-{variant}"
+            runs = self.emulate(log, kind, files, overrides)
+            aspects = {aspect["aspect"]: difference_text(aspect) for aspect in self.feedrate("compare", runs[0], log)["aspects"]}
+            across = [word for key in IGNORED_FACTORS for word in ("--across", key)]
             found = self.feedrate("compare", watched, self.results / kind, *across, "--response", "au_all_steps_percent")["findings"]
-            au = [f"{statistics.median(found[0][side]['values']):.1f} %" for side in "ab"] if found else ["not compared"]
+            au = [f"{statistics.median(found[0][side]['values']):.1f}" for side in "ab"] if found else ["not compared"]
             rates = [statistics.median(map(steps_per_second, side)) for side in (loops, map(record, runs))]
-            yield [LOOPS[self.name], by.format(tool), *(aspects[name] for name in ASPECTS), " → ".join(au), " → ".join(f"{rate:.1f}" for rate in rates)]
+            yield [LOOPS[self.name], label.format(tool), *(aspects[name] for name in ASPECTS), "→".join(au), "→".join(f"{rate:.1f}" for rate in rates)]
 
 
 def record(folder):
@@ -110,21 +110,21 @@ def steps_per_second(run):
     return len(compute_seconds(run)) * 1e9 / sum(epoch["end_ns"] - epoch["start_ns"] for epoch in run["epochs"])
 
 
-def apart(aspect):
-    """Difference of two figures: a factor, or points of a share."""
+def difference_text(aspect):
+    """Formats the difference of two values: percentage points for shares, else their ratio."""
     a, b = aspect["a"], aspect["b"]
     if a is None or b is None:
         return "unknown"
     if aspect["aspect"] == "order":
-        return f"{50 * sum(abs(a[key] - b[key]) for key in a):.1f} points"
+        return f"{50 * sum(abs(a[key] - b[key]) for key in a):.1f}"
     if aspect["aspect"] == "overlap":
-        return f"{100 * abs(a - b):.1f} points"
-    return f"× {max(a, b) / min(a, b):.2f}"
+        return f"{100 * abs(a - b):.1f}"
+    return f"{max(a, b) / min(a, b):.2f}"
 
 
 def main():
     arguments = parse_arguments()
-    print(f"| loop | emulated by | {' | '.join(ASPECTS.values())} | AU, watched → emulated | steps/s |")
+    print(f"| loop | emulated from | {' | '.join(ASPECTS.values())} | AU (%), watched→emulated | steps/s |")
     print("|" + "---|" * (4 + len(ASPECTS)))
     for name in arguments.only or LOOPS:
         python = arguments.tensorflow_python if name == "tf_data" else arguments.python
@@ -135,15 +135,15 @@ def main():
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", type=Path, default=FEEDRATE, help="feedrate's binary (target/release/feedrate)")
-    parser.add_argument("--python", type=Path, default=Path(sys.executable), help="a Python that has torch, webdataset, numpy and Pillow (this one)")
-    parser.add_argument("--tensorflow-python", type=Path, help="one that has tensorflow, numpy and Pillow (the same)")
-    parser.add_argument("--darshan", help="Darshan's runtime library, as LD_PRELOAD takes it: records the loops by it, too")
-    parser.add_argument("--rounds", type=int, default=3, help="watched loops and emulations of each (3)")
-    parser.add_argument("--only", action="append", choices=LOOPS, help="this loop alone")
-    parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="where files, logs and results are left")
+    parser.add_argument("--python", type=Path, default=Path(sys.executable), help="Python with torch, webdataset, numpy and Pillow (this one)")
+    parser.add_argument("--tensorflow-python", type=Path, help="Python with tensorflow, numpy and Pillow (the same)")
+    parser.add_argument("--darshan", help="path of Darshan's runtime library, to record the loops with Darshan too")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each loop and of each emulation (3)")
+    parser.add_argument("--only", action="append", choices=LOOPS, help="only this loop")
+    parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="folder for files, logs and results (target/bench-data)")
     arguments = parser.parse_args()
     if shutil.which("strace") is None:
-        sys.exit("error: there is no `strace`\n  hint: install it by your distribution's packages")
+        sys.exit("error: there is no `strace`\n  hint: install it with your distribution's package manager")
     if not arguments.binary.exists():
         sys.exit(f"error: there is no {arguments.binary}\n  hint: run `cargo build --release`")
     return arguments

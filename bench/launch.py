@@ -1,6 +1,6 @@
 """Starts a program and writes its costs: wall seconds, CPU seconds, peak resident KiB, wait status.
 
-Imports almost nothing: the kernel counts the peak memory of the forking process towards its child, so this process is small.
+Imports almost nothing: the kernel counts the memory of the forking process in the peak of its child, so this process must be small.
 Usage: python3 -I -S launch.py NUMBERS PROGRAM ARGUMENT...
 """
 

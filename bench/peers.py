@@ -1,4 +1,4 @@
-"""Reads and writes formats with their usual libraries, with one process per worker. Run by a Python that has the libraries.
+"""Reads and writes formats with their usual libraries, with one process per worker. The Python that runs it must have the libraries.
 
 Usage: python3 peers.py KIND SECONDS ARGUMENT...
 Prepares, prints `ready`, waits for a line, works for SECONDS, and prints a JSON object with the bytes of samples and the seconds. Only the
@@ -23,18 +23,18 @@ def main():
         write_photographs(Path(arguments[0]), json.loads(arguments[1]), int(seconds))
         return
     if arguments[0] == "--write":
-        work, things = WRITERS[kind](Path(arguments[1]), json.loads(arguments[2])), itertools.count()
+        work, inputs = WRITERS[kind](Path(arguments[1]), json.loads(arguments[2])), itertools.count()
     else:
-        work, things = READERS[kind](), itertools.cycle(arguments)
-    for thing in itertools.islice(things, 2):
-        work(thing)
+        work, inputs = READERS[kind](), itertools.cycle(arguments)
+    for item in itertools.islice(inputs, 2):
+        work(item)
     print("ready", flush=True)
     sys.stdin.readline()
     moved = 0
     start = time.perf_counter()
     end = start + seconds
     while (now := time.perf_counter()) < end:
-        moved += work(next(things))
+        moved += work(next(inputs))
     print(json.dumps({"bytes": moved, "seconds": now - start}))
 
 
@@ -158,7 +158,7 @@ WRITERS = {
 
 
 def write_photographs(folder, dims, count):
-    """Writes both formats, with the folders and names of DLIO."""
+    """Writes png and jpeg files, with the folders and names that DLIO uses."""
     from PIL import Image
 
     def layer(grid):
@@ -167,7 +167,7 @@ def write_photographs(folder, dims, count):
     for number in range(count):
         random = np.random.default_rng(number)
         picture = random.standard_normal(dims) * 3 + 128
-        # Octaves of noise; finer ones are weaker.
+        # Adds octaves of noise; finer octaves are weaker.
         for octave in range(1, 8):
             grid = random.standard_normal((3, 1 << octave, 1 << octave))
             picture += np.stack([layer(colour) for colour in grid], axis=2) * 80 / 1.4**octave

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares feedrate with its peers in one run: prints a table of ratios, and exits 1 if a target is missed.
 
-Both sides of a comparison alternate in rounds; a ratio is computed within a round, and its median over rounds is evaluated.
+feedrate and its peer alternate in rounds. A ratio is computed within a round, and the median over rounds is compared with the target.
 See bench/README.md.
 """
 
@@ -35,7 +35,7 @@ def main():
     quick = arguments.quick
     settings = Settings(1 if quick else 5, 0.5 if quick else 5.0, quick, arguments.data.resolve())
     if arguments.write and arguments.only != list(CASES):
-        sys.exit("error: `--write` writes the whole table\n  hint: leave out `--only`")
+        sys.exit("error: `--write` writes the whole table\n  hint: omit `--only`")
     if not FEEDRATE.exists():
         sys.exit("error: there is no target/release/feedrate\n  hint: run `cargo xtask bench`")
     settings.data.mkdir(parents=True, exist_ok=True)
@@ -57,10 +57,10 @@ def main():
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", type=case_names, default=list(CASES), help=f"of {','.join(CASES)}")
-    parser.add_argument("--quick", action="store_true", help="one short round: does it work at all")
-    parser.add_argument("--write", action="store_true", help="put the table into bench/README.md")
-    parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="where datasets are made")
+    parser.add_argument("--only", type=case_names, default=list(CASES), help=f"cases to run, from {','.join(CASES)}")
+    parser.add_argument("--quick", action="store_true", help="one short round, as a smoke test")
+    parser.add_argument("--write", action="store_true", help="write the table into bench/README.md")
+    parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="folder for datasets (target/bench-data)")
     return parser.parse_args()
 
 
@@ -68,7 +68,7 @@ def case_names(text):
     names = text.split(",")
     unknown = [name for name in names if name not in CASES]
     if unknown:
-        raise argparse.ArgumentTypeError(f"`{unknown[0]}` is none of {','.join(CASES)}")
+        raise argparse.ArgumentTypeError(f"`{unknown[0]}` is not one of {','.join(CASES)}")
     return names
 
 
@@ -80,10 +80,10 @@ def warm_large(settings):
         harness.generate(f"warm_{kind}.yaml", folder)
         files[kind] = harness.dataset_files(folder, f".{kind}")
         harness.warm(files[kind])
-    return [row for workers in (1, 2) for row in warm_large_with(workers, folders, files, settings)]
+    return [row for workers in (1, 2) for row in warm_large_rows(workers, folders, files, settings)]
 
 
-def warm_large_with(workers, folders, files, settings):
+def warm_large_rows(workers, folders, files, settings):
     variants = {
         "npy": ("npy", []),
         "npz, check off": ("npz", ["reader.check_crc=False"]),
@@ -122,7 +122,7 @@ def warm_large_with(workers, folders, files, settings):
             f"{median([run.cpu_s_per_gb for run in ours['npy']]):.3f} s/GB",
             f"fio: {median([peer.cpu_s_per_gb for peer in fio['npy']]):.3f} s/GB",
             ratio_text(costs),
-            "≤ 1.10",
+            "≤1.10",
             median(costs) <= 1.1,
         )
     )
@@ -170,10 +170,10 @@ def start_up(settings):
     ]
     wall_ms = median([run.wall_s for run in runs[1:]]) * 1e3
     rss_mib = max(run.peak_rss_bytes for run in runs) / 2**20
-    floor = f"a program that needs nothing shows {harness.rss_floor_bytes() / 2**20:.1f} MiB"
+    floor = f"minimal program: {harness.rss_floor_bytes() / 2**20:.1f} MiB"
     return [
-        Row("run of 2 files of 1 KiB, 1 step: wall", f"{wall_ms:.1f} ms", "", "", "≤ 50 ms", wall_ms <= 50),
-        Row("the same: peak memory", f"{rss_mib:.1f} MiB", floor, "", "≤ 20 MiB", rss_mib <= 20),
+        Row("run of 2 files of 1 KiB, 1 step: wall", f"{wall_ms:.1f} ms", "", "", "≤50 ms", wall_ms <= 50),
+        Row("the same run: peak memory", f"{rss_mib:.1f} MiB", floor, "", "≤20 MiB", rss_mib <= 20),
     ]
 
 
@@ -187,30 +187,30 @@ def compute_waits(settings):
         overshoots, shares = [], []
         for _ in range(settings.rounds):
             summary, child = harness.feedrate_run("null.yaml", keys, accelerators, settings.data / "null", settings.results)
-            lasted_ns = compute_ns(summary["run_dir"])
-            overshoots.append(median(lasted_ns) / 1e3 - compute_ms * 1e3)
+            durations_ns = compute_ns(summary["run_dir"])
+            overshoots.append(median(durations_ns) / 1e3 - compute_ms * 1e3)
             shares.append(100 * steps * compute_ms / 1e3 / child.wall_s)
-        who = "1 accelerator" if accelerators == 1 else f"{accelerators} accelerators on {cores} cores"
+        accelerators_text = "1 accelerator" if accelerators == 1 else f"{accelerators} accelerators on {cores} cores"
         overshoot_us = median(overshoots)
         rows.append(
             Row(
-                f"overshoot of a {compute_ms} ms wait, {who}",
+                f"overshoot of a {compute_ms} ms wait, {accelerators_text}",
                 f"{overshoot_us:.1f} µs",
                 "",
                 "",
-                f"≤ {limit_us} µs",
+                f"≤{limit_us} µs",
                 overshoot_us <= limit_us,
             )
         )
         if compute_ms == 1 and accelerators == 1:
             share = median(shares)
             what = "steps × 1 ms ÷ wall of the process, null storage"
-            rows.append(Row(what, f"{share:.1f} %", "", "", "≥ 97 %", share >= 97))
+            rows.append(Row(what, f"{share:.1f} %", "", "", "≥97 %", share >= 97))
     return rows
 
 
 def compute_ns(run_dir):
-    """Every step's compute time of a run, all accelerators and epochs."""
+    """Returns the compute times of all steps of a run, over all accelerators and epochs."""
     record = json.loads((ROOT / run_dir / "record.json").read_text())
     return [
         ns
@@ -229,19 +229,19 @@ def many_accelerators(settings):
         keys = [f"dataset.num_files_train={steps * accelerators}", "train.computation_time=0.1"]
         return harness.feedrate_run("null.yaml", keys, accelerators, settings.data / "null", settings.results)
 
-    one = run(1)[1].peak_rss_bytes
+    single = run(1)[1].peak_rss_bytes
     runs = [run(count) for _ in range(settings.rounds)]
     au = median([summary["au"]["all_steps_percent"] for summary, _ in runs])
-    each_kib = (median([child.peak_rss_bytes for _, child in runs]) - one) / (count - 1) / 1024
+    each_kib = (median([child.peak_rss_bytes for _, child in runs]) - single) / (count - 1) / 1024
     cores = len(os.sched_getaffinity(0))
     return [
-        Row(f"{count} accelerators on {cores} cores: AU of all steps", f"{au:.2f} %", "", "", "≥ 95 %", au >= 95),
-        Row("the same: memory each, record included", f"{each_kib:.0f} KiB", "", "", "≤ 200 KiB", each_kib <= 200),
+        Row(f"{count} accelerators on {cores} cores: AU of all steps", f"{au:.2f} %", "", "", "≥95 %", au >= 95),
+        Row("the same run: memory of each accelerator, with its record", f"{each_kib:.0f} KiB", "", "", "≤200 KiB", each_kib <= 200),
     ]
 
 
 def timeline(settings):
-    """Cost of the timeline."""
+    """Cost of recording the timeline."""
     warm = settings.data / "warm_npy"
     harness.generate("warm_npy.yaml", warm)
     harness.warm(harness.dataset_files(warm, ".npy"))
@@ -259,7 +259,7 @@ def timeline(settings):
 
 def timeline_row(what, workload, keys, data, settings):
     rates = {True: [], False: []}
-    # Runs vary by more than 1 %, so there are more rounds than elsewhere, and both sides go first equally often.
+    # Runs vary by more than 1 %, so there are more rounds than in other cases, and each variant is first equally often.
     for turn in range(4 * settings.rounds):
         for kept in (True, False) if turn % 2 else (False, True):
             overrides = [*keys, f"output.timeline={kept}"]
@@ -267,11 +267,11 @@ def timeline_row(what, workload, keys, data, settings):
             rates[kept].append(summary["throughput"]["samples_per_second"]["whole"])
     ratios = [kept / without for kept, without in zip(rates[True], rates[False])]
     ours, peer = (f"{median(rates[kept]):.1f} samples/s" for kept in (True, False))
-    return ratio_row(f"timeline kept: {what}", ours, f"without: {peer}", ratios, 0.99)
+    return ratio_row(f"timeline kept: {what}", ours, f"without: {peer.removesuffix(' samples/s')}", ratios, 0.99)
 
 
 def timeline_cpu(keys, settings):
-    """CPU time of a run that only waits, which is spent on waking up and sampling."""
+    """Measures the CPU time of a run that only waits. Waking up and sampling take this time."""
     shares = []
     for _ in range(settings.rounds):
         record = harness.feedrate_record("null.yaml", keys, 1, settings.data / "null", settings.results)
@@ -279,7 +279,7 @@ def timeline_cpu(keys, settings):
         shares.append(100 * sum(timeline["process_cpu_ns"]) / sum(timeline["duration_ns"]))
     share = median(shares)
     what = "timeline kept: CPU of a run that waits 0.5 s a step, of one core"
-    return Row(what, f"{share:.2f} %", "", "", "≤ 1 %", share <= 1)
+    return Row(what, f"{share:.2f} %", "", "", "≤1 %", share <= 1)
 
 
 CASES = {

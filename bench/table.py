@@ -13,7 +13,7 @@ BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 
 @dataclass
 class Settings:
-    """Amount of measurements, and their folder."""
+    """Number and duration of measurements, and the folder for their data."""
 
     rounds: int
     seconds: float
@@ -27,35 +27,35 @@ class Settings:
 
 @dataclass
 class Row:
-    """One line of the table."""
+    """A row of the table."""
 
     what: str
     ours: str
     peer: str
     figure: str
     target: str
-    # None without a target.
+    # None if there is no target.
     met: bool | None
 
 
-def rate_row(what, ours, peers, least, peer="fio"):
-    """Compares feedrate's rates with a peer's. The target is a share of `least`, if given."""
-    ratios = [our / peer for our, peer in zip(ours, peers)]
-    return ratio_row(what, gb(median(ours)), f"{peer}: {gb(median(peers))}", ratios, least)
+def rate_row(what, ours, peers, minimum, peer="fio"):
+    """Compares feedrate's rates with the rates of a peer. `minimum` is the target of the ratio, if given."""
+    ratios = [our_rate / peer_rate for our_rate, peer_rate in zip(ours, peers)]
+    return ratio_row(what, gb(median(ours)), f"{peer}: {number_of_gb(median(peers))}", ratios, minimum)
 
 
-def ratio_row(what, ours, peer, ratios, least):
-    """Median of ratios. The target is `least`, if given."""
-    target = "" if least is None else f"≥ {least:.2f}"
-    return Row(what, ours, peer, ratio_text(ratios), target, None if least is None else median(ratios) >= least)
+def ratio_row(what, ours, peer, ratios, minimum):
+    """Evaluates the median of ratios. `minimum` is the target, if given."""
+    target = "" if minimum is None else f"≥{minimum:.2f}"
+    return Row(what, ours, peer, ratio_text(ratios), target, None if minimum is None else median(ratios) >= minimum)
 
 
 def checked_row(what, ours, reads, checks, reader, check):
-    """Compares rates of reading with checks with those of a reader followed by a checksum."""
-    bounds = [1 / (1 / read + 1 / summed) for read, summed in zip(reads, checks)]
-    ratios = [our / bound for our, bound in zip(ours, bounds)]
-    beside = f"{reader} and {check} one after the other: {gb(median(bounds))} ({check} alone {gb(median(checks))})"
-    return ratio_row(what, gb(median(ours)), beside, ratios, 0.9)
+    """Compares checked reads with a peer that reads and then computes the checksum."""
+    bounds = [1 / (1 / read_rate + 1 / check_rate) for read_rate, check_rate in zip(reads, checks)]
+    ratios = [our_rate / bound for our_rate, bound in zip(ours, bounds)]
+    peer = f"{reader}, then {check}: {number_of_gb(median(bounds))} ({check}: {number_of_gb(median(checks))})"
+    return ratio_row(what, gb(median(ours)), peer, ratios, 0.9)
 
 
 def bytes_per_second(rates):
@@ -63,13 +63,17 @@ def bytes_per_second(rates):
 
 
 def gb(bytes_per_second):
-    return f"{bytes_per_second / 1e9:.2f} GB/s"
+    return f"{number_of_gb(bytes_per_second)} GB/s"
+
+
+def number_of_gb(bytes_per_second):
+    return f"{bytes_per_second / 1e9:.2f}"
 
 
 def ratio_text(ratios):
     if len(ratios) == 1:
         return f"{ratios[0]:.2f}"
-    return f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+    return f"{median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
 
 
 def workers_text(workers):
@@ -83,10 +87,10 @@ def as_markdown(rows, settings):
 
 
 def table_lines(rows):
-    lines = ["| what | feedrate | beside it | ratio (range) | target | met |", "|---|---|---|---|---|---|"]
+    lines = ["| what | feedrate | peer | ratio (range) | target |", "|---|---|---|---|---|"]
     for row in rows:
-        met = {True: "yes", False: "**no**", None: ""}[row.met]
-        lines.append(f"| {row.what} | {row.ours} | {row.peer} | {row.figure} | {row.target} | {met} |")
+        missed = ", **missed**" if row.met is False else ""
+        lines.append(f"| {row.what} | {row.ours} | {row.peer} | {row.figure} | {row.target}{missed} |")
     return lines
 
 

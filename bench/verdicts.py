@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compares verdicts with known causes: prints a confusion table and the share of correct verdicts, and exits 1 below `--least`.
+"""Compares verdicts with known causes: prints a confusion table and the share of correct verdicts, and exits 1 if the share is below `--least`.
 
-Each cause is emulated mildly and severely on 1, 2 and 8 accelerators, if it applies to that number.
+Each cause is emulated mildly and severely, on 1, 2 and 8 accelerators where it applies.
 """
 
 import argparse
@@ -20,13 +20,13 @@ MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", 2]
 MEMORY = ["storage.storage_type=memory"]
 
 
-def throttled(severity, accelerators):
+def slow_storage(severity, accelerators):
     """Storage that delivers a share of the needed rate."""
     rate = [0.7, 0.4][severity] * accelerators * SAMPLE_BYTES / COMPUTE_S
     return [*MEMORY, f"storage.throttle.bytes_per_second={rate}"]
 
 
-def few_at_a_time(severity, accelerators):
+def one_read_at_a_time(severity, accelerators):
     """Storage with one read at a time; each batch is one read."""
     seconds = [1.5, 3][severity] * COMPUTE_S / accelerators
     return [*MEMORY, "storage.throttle.concurrency=1", f"storage.delay.read_seconds={seconds}"]
@@ -49,8 +49,8 @@ def slow_accelerator(severity, accelerators):
 
 
 def slow_rank(severity, accelerators):
-    """Slow accelerators: all of the second of two ranks."""
-    factors = ",".join(f"{own}: {[1.5, 3][severity]}" for own in range(accelerators // 2, accelerators))
+    """All accelerators of the second of two ranks are slow."""
+    factors = ",".join(f"{accelerator}: {[1.5, 3][severity]}" for accelerator in range(accelerators // 2, accelerators))
     return [f"train.slow_accelerators={{{factors}}}"]
 
 
@@ -59,21 +59,21 @@ def small_cache(severity, _):
     return [f"train.computation_time={[COMPUTE_S, COMPUTE_S / 2][severity]}"]
 
 
-def fed(severity, _):
+def sufficient_storage(severity, _):
     return [*MEMORY, f"train.computation_time={[0.08, COMPUTE_S][severity]}"]
 
 
 # Cause: the correct verdict, and the minimum number of accelerators.
 CASES = {
-    throttled: ("storage-bound", 1),
-    few_at_a_time: ("storage-bound", 1),
+    slow_storage: ("storage-bound", 1),
+    one_read_at_a_time: ("storage-bound", 1),
     delayed_reads: ("storage-bound", 1),
     delayed_opens: ("metadata-bound", 1),
     slow_decode: ("decode-bound", 1),
     slow_accelerator: ("barrier-bound", 2),
     slow_rank: ("barrier-bound", 2),
     small_cache: ("cache-fed", 1),
-    fed: ("compute-bound", 1),
+    sufficient_storage: ("compute-bound", 1),
 }
 
 
@@ -83,23 +83,23 @@ def main():
     for _ in range(arguments.rounds):
         for case, severity, accelerators in cells():
             name = f"{case.__name__}, {['mild', 'severe'][severity]}, {accelerators} accelerators"
-            verdict = verdict_of(arguments, case, severity, accelerators)
+            verdict = run_case(arguments, case, severity, accelerators)
             counts[case, verdict] += 1
             if verdict != CASES[case][0]:
                 print(f"{name}: {verdict}", file=sys.stderr)
-    right = sum(count for (case, verdict), count in counts.items() if verdict == CASES[case][0])
-    share = right / counts.total()
+    correct = sum(count for (case, verdict), count in counts.items() if verdict == CASES[case][0])
+    share = correct / counts.total()
     print(confusion_table(counts))
-    print(f"\n{right} of {counts.total()} right, {100 * share:.1f} %")
+    print(f"\n{correct} of {counts.total()} correct, {100 * share:.1f} %")
     sys.exit(0 if share >= arguments.least else 1)
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", type=Path, default=FEEDRATE, help="feedrate's binary (target/release/feedrate)")
-    parser.add_argument("--least", type=float, default=0.95, help="the least share that is right (0.95)")
+    parser.add_argument("--least", type=float, default=0.95, help="minimum share of correct verdicts (0.95)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each cell (3)")
-    parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="where datasets are made")
+    parser.add_argument("--data", type=Path, default=ROOT / "target/bench-data", help="folder for datasets (target/bench-data)")
     arguments = parser.parse_args()
     if not arguments.binary.exists():
         sys.exit(f"error: there is no {arguments.binary}\n  hint: run `cargo build --release`")
@@ -107,14 +107,14 @@ def parse_arguments():
 
 
 def cells():
-    for case, (_, least) in CASES.items():
+    for case, (_, accelerators_min) in CASES.items():
         for severity in range(2):
             for accelerators in [1, 2, 8]:
-                if accelerators >= least:
+                if accelerators >= accelerators_min:
                     yield case, severity, accelerators
 
 
-def verdict_of(arguments, case, severity, accelerators):
+def run_case(arguments, case, severity, accelerators):
     data = arguments.data.resolve() / "verdicts"
     argv = [arguments.binary.resolve(), "run", WORKLOADS / "verdicts.yaml", *case(severity, accelerators)]
     argv += ["-n", accelerators, "--data", data, "--results", data / "results", "--json", "--quiet"]
