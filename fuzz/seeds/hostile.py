@@ -1,4 +1,4 @@
-"""Files that lie, by hand: python hostile.py FOLDER OURS, where OURS holds what `cargo run --bin seeds OURS` wrote."""
+"""Writes malformed files: python hostile.py FOLDER OURS. The folder OURS contains the output of `cargo run --bin seeds OURS`."""
 import io
 import pathlib
 import struct
@@ -35,7 +35,7 @@ def header(text, version=(1, 0)):
     return b"\x93NUMPY" + bytes(version) + struct.pack(width, len(text)) + text
 
 
-# npy: shapes beyond all memory, and headers that do not end.
+# npy: shapes that exceed any memory, and headers without an end.
 for name, shape in {
     "huge": "(1152921504606846976, 2)",
     "overflow": "(4294967296, 4294967296, 4294967296)",
@@ -50,7 +50,7 @@ save("npy", "header_of_4_gib", b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + b"{'descr'
 save("npy", "nested", header(b"{" * 2000))
 save("npy", "object", header(b"{'descr': '|O', 'fortran_order': False, 'shape': (3, 2), }\n") + bytes(64))
 
-# npz: a zip within a zip, sizes of zip64 that lie, members that overlap, bombs.
+# npz: a zip inside a zip, wrong zip64 sizes, overlapping members, decompression bombs.
 x = np.arange(24, dtype="f4").reshape(2, 4, 3)
 
 
@@ -72,9 +72,9 @@ save("npz", "bomb", archive([("x.npy", npy(np.zeros((200, 200, 4), dtype="u1")))
 with_zip64 = next(iter(sorted((ours / "npz").glob("ours_0_none*")))).read_bytes().split(MARK)[0]
 for value in [0, 1 << 31, (1 << 32) - 1, 1 << 32, 1 << 60, (1 << 63) - 1, (1 << 64) - 1]:
     for size in {struct.pack("<Q", s) for s in range(200, 800)}:
-        at = with_zip64.find(size)
-        if at >= 0:
-            save("npz", f"zip64_{at}_{value}", with_zip64[:at] + struct.pack("<Q", value) + with_zip64[at + 8 :])
+        offset = with_zip64.find(size)
+        if offset >= 0:
+            save("npz", f"zip64_{offset}_{value}", with_zip64[:offset] + struct.pack("<Q", value) + with_zip64[offset + 8 :])
 directory = inner.find(b"PK\x01\x02")
 end = inner.find(b"PK\x05\x06")
 zip64_end = struct.pack("<4sQHHIIQQQQ", b"PK\x06\x06", 44, 45, 45, 0, 0, 1 << 60, 1 << 60, 1 << 62, directory)
@@ -85,7 +85,7 @@ loop = struct.pack("<4sIQI", b"PK\x06\x07", 0, end + 56, 1)
 save("npz", "zip64_locator_of_itself", inner[:end] + zip64_end + loop + end_of_ones)
 save("npz", "directory_of_itself", inner[: end + 16] + struct.pack("<I", end) + inner[end + 20 :])
 
-# tfrecord: lengths beyond the file, with a right checksum.
+# tfrecord: lengths that exceed the file, with correct checksums.
 
 
 def crc32c(data):
@@ -127,7 +127,7 @@ save("tfrecord", "good", record(image) * 3)
 for length in [1 << 31, 1 << 62, (1 << 64) - 1]:
     save("tfrecord", f"field_of_{length}", record(field(1, b"12345678", length)))
 
-# webdataset: members that point outside, links, sizes that lie.
+# webdataset: paths outside the archive's folder, links, wrong sizes.
 
 
 def tar(*members, format=tarfile.USTAR_FORMAT):
@@ -168,7 +168,7 @@ save("webdataset", "pax_long", tar(("a" * 3000 + ".npy", npy(x), {}), format=tar
 save("webdataset", "gnu_long", tar(("a" * 3000 + ".npy", npy(x), {}), format=tarfile.GNU_FORMAT))
 save("webdataset", "empty", bytes(2048))
 
-# hdf5: each address in a small file led to each other: loops, and things that are something else.
+# hdf5: each address in a small file is replaced by other addresses, which gives loops and objects of the wrong type.
 for name, options in {
     "old": {},
     "new": {"libver": "latest"},
@@ -182,22 +182,22 @@ for name, options in {
         if len(whole) > 8192:
             continue
         save("hdf5", f"whole_{name}_{chunks is None}", whole)
-        places = [
-            at
-            for at in range(0, len(whole) - 8)
-            if 0 < struct.unpack_from("<Q", whole, at)[0] < len(whole)
-            and struct.unpack_from("<Q", whole, at)[0] >= 48
+        offsets = [
+            offset
+            for offset in range(0, len(whole) - 8)
+            if 0 < struct.unpack_from("<Q", whole, offset)[0] < len(whole)
+            and struct.unpack_from("<Q", whole, offset)[0] >= 48
         ]
-        values = sorted({struct.unpack_from("<Q", whole, at)[0] for at in places})
-        for at in places:
-            for value in [values[0], values[len(values) // 2], values[-1], at, 1 << 60, (1 << 64) - 2]:
+        values = sorted({struct.unpack_from("<Q", whole, offset)[0] for offset in offsets})
+        for offset in offsets:
+            for value in [values[0], values[len(values) // 2], values[-1], offset, 1 << 60, (1 << 64) - 2]:
                 save(
                     "hdf5",
-                    f"{name}_{chunks is None}_{at}_{value}",
-                    whole[:at] + struct.pack("<Q", value) + whole[at + 8 :],
+                    f"{name}_{chunks is None}_{offset}_{value}",
+                    whole[:offset] + struct.pack("<Q", value) + whole[offset + 8 :],
                 )
 
-# parquet: footers that are longer than the file, lists of any number.
+# parquet: footers that are longer than the file, and lists of wrong lengths.
 good = sorted((ours / "parquet").glob("ours_0_none*"))[0].read_bytes().split(MARK)[0]
 for length in [0, 1, len(good), 1 << 30, (1 << 31) - 1, (1 << 32) - 1]:
     save("parquet", f"footer_of_{length}", good[:-8] + struct.pack("<I", length) + b"PAR1")
@@ -215,7 +215,7 @@ save("parquet", "nested_lists", footer(b"\x19" * 3000))
 save("parquet", "empty_lists", footer(b"\x15\x02" + b"\x19\x0c" * 1500))
 save("parquet", "magic_alone", b"PAR1PAR1")
 
-# csv and json: endless tokens, numbers of any length, nests.
+# csv and json: very long tokens and numbers, deep nesting.
 for name, text in {
     "digits": b"1" * 3000,
     "exponent": b"1e999999999999\n" * 20,
@@ -246,7 +246,7 @@ for name, text in {
 }.items():
     save("json", name, text + plan("float64", 3, 4, 5))
 
-# png: pictures of 2^31 pixels a side, bombs, chunks that lie.
+# png: pictures with sides of 2^31 pixels, decompression bombs, chunks of wrong lengths.
 
 
 def chunk(kind, data, length=None):
@@ -277,7 +277,7 @@ save("png", "profile_bomb", png(20, 2, chunk(b"iCCP", b"a\0\0" + zlib.compress(b
 save("png", "animated", png(20, 2, chunk(b"acTL", struct.pack(">II", 0xFFFFFFFF, 0)), pixels))
 save("png", "empty_chunks", png(20, 2, chunk(b"IDAT", b"") * 200, pixels))
 
-# jpeg: segments that lie, and a picture of 2^16 pixels a side.
+# jpeg: wrong segments, and a picture with sides of 2^16 pixels.
 good = sorted((ours / "jpeg").glob("ours_*"))[0].read_bytes().split(MARK)[0]
 frame = good.find(b"\xff\xc0")
 save("jpeg", "sides_of_2_to_16", good[: frame + 5] + b"\xff\xff\xff\xff" + good[frame + 9 :])
@@ -289,7 +289,7 @@ save("jpeg", "restarts", good[:frame] + b"\xff\xdd\0\x04\0\x01" + good[frame:])
 save("jpeg", "fills", b"\xff\xd8" + b"\xff" * 3000)
 save("jpeg", "comments", b"\xff\xd8" + b"\xff\xfe\0\x02" * 1000)
 save("jpeg", "two_frames", good[:frame] + good[frame:] + good[frame:])
-# The same as members.
+# The same files as members of a tar archive.
 for name, data in {
     "cut": good[: len(good) // 2],
     "sides_of_2_to_16": good[: frame + 5] + b"\xff\xff\xff\xff" + good[frame + 9 :],
@@ -298,7 +298,7 @@ for name, data in {
 }.items():
     save("webdataset", f"member_{name}", tar(("a.jpg", data, {}), ("a.cls", b"0", {})))
 
-# indexed_binary: indexes that lead outside. raw: plans beyond the file.
+# indexed_binary: indexes that point outside the file. raw: plans that exceed the file.
 for offset, size in [(0, 1 << 60), ((1 << 64) - 1, 1), (1 << 63, 1 << 63), (8, 8), (0, 0), (100, 8)]:
     index = struct.pack("<QQ", 0, offset), struct.pack("<QQ", 8, size)
     save("indexed_binary", f"{offset}_{size}", MARK.join([bytes(16), *index]))

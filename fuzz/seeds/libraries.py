@@ -1,4 +1,4 @@
-"""Collects the small files that the real libraries write for the tests: python libraries.py FOLDER."""
+"""Collects the small files that the libraries of the formats write for the tests: python libraries.py FOLDER."""
 import json
 import pathlib
 import subprocess
@@ -17,7 +17,7 @@ for script in sorted(scripts.glob("write_*.py")):
             path = pathlib.Path(folder, case["path"])
             data = path.read_bytes() if path.exists() else b""
             if case["format"] == "webdataset":
-                # Tar files are filled up to 20 blocks; two end them.
+                # Tar files are padded to 20 blocks; two empty blocks are enough to end them.
                 data = data.rstrip(b"\0") + bytes(1024)
                 data += bytes(-len(data) % 512)
             if "plan" in case:

@@ -1,9 +1,9 @@
-//! Code that all fuzz targets share. There is one target per format.
+//! Checks the contract of a format's reader on one input, for all fuzz targets. Each format has one target.
 
 #[path = "../../crates/data/tests/corpus/contract.rs"]
 mod contract;
 
-/// Checks that the reader of the format called `name` keeps its contract on `input`.
+/// Checks that the reader of the format `name` keeps its contract on `input`.
 pub fn check(name: &str, input: &[u8]) {
     if let Some(format) = feedrate_data::format::find(name) {
         contract::hold(format, input);

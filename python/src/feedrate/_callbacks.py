@@ -6,31 +6,31 @@ import sys
 from time import perf_counter_ns as clock
 from typing import Any, Optional
 
-from ._optional import needed
+from ._optional import import_optional
 from ._watch import StrPath, _Epoch, _Log, _log
 
 
 def lightning_callback(
     *, name: Optional[str] = None, results: StrPath = "results", batch: Optional[int] = None, data: Optional[StrPath] = None, synchronise: bool = True
 ) -> Any:
-    """A callback for Lightning: `Trainer(callbacks=[feedrate.lightning_callback()])`. The arguments are those of `watch`.
+    """A callback for Lightning: `Trainer(callbacks=[feedrate.lightning_callback()])`. It takes the arguments of `watch`.
 
-    Validation counts neither as load nor as compute.
+    The time of validation counts neither as load nor as compute.
     """
     # Uses the name under which the script imported the library.
     library = "pytorch_lightning" if "pytorch_lightning" in sys.modules else "lightning.pytorch"
-    base = needed(library).Callback
-    steps = _Steps(_log(name, _place(), results, batch, data, synchronise))
+    base = import_optional(library).Callback
+    steps = _Steps(_log(name, _caller_location(), results, batch, data, synchronise))
 
     class Lightning(base):  # type: ignore[misc, valid-type]
         def on_train_epoch_start(self, trainer: Any, module: Any) -> None:
             steps.begin(trainer.train_dataloader)
 
         def on_train_batch_start(self, trainer: Any, module: Any, batch: Any, batch_idx: int) -> None:
-            steps.loaded(batch)
+            steps.batch_received(batch)
 
         def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-            steps.computed()
+            steps.step_finished()
 
         def on_validation_start(self, trainer: Any, module: Any) -> None:
             steps.pause()
@@ -47,25 +47,25 @@ def lightning_callback(
 def keras_callback(
     *, name: Optional[str] = None, results: StrPath = "results", batch: Optional[int] = None, data: Optional[StrPath] = None, synchronise: bool = True
 ) -> Any:
-    """A callback for Keras: `model.fit(…, callbacks=[feedrate.keras_callback()])`. The arguments are those of `watch`.
+    """A callback for Keras: `model.fit(…, callbacks=[feedrate.keras_callback()])`. It takes the arguments of `watch`.
 
-    Raises ValueError if Keras runs on TensorFlow: there, a step takes its batch itself, so no callback sees the end of load.
+    Raises ValueError if Keras runs on TensorFlow: there, the training step fetches its batch itself, so no callback sees the end of loading.
     """
-    keras = needed("keras")
+    keras = import_optional("keras")
     if keras.backend.backend() == "tensorflow":
-        message = "on TensorFlow a step of Keras takes its batch itself, so a callback cannot distinguish load from compute"
-        raise ValueError(f"{message}\n  hint: write the loop: `for x, y in feedrate.watch(dataset): model.train_on_batch(x, y)`")
-    steps = _Steps(_log(name, _place(), results, batch, data, synchronise))
+        message = "on TensorFlow, the training step of Keras fetches its batch itself, so a callback cannot distinguish load from compute"
+        raise ValueError(f"{message}\n  hint: write the loop yourself: `for x, y in feedrate.watch(dataset): model.train_on_batch(x, y)`")
+    steps = _Steps(_log(name, _caller_location(), results, batch, data, synchronise))
 
     class Keras(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
             steps.begin("keras.Model.fit")
 
         def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-            steps.loaded(None)
+            steps.batch_received(None)
 
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-            steps.computed()
+            steps.step_finished()
 
         def on_test_begin(self, logs: Any = None) -> None:
             steps.pause()
@@ -79,13 +79,13 @@ def keras_callback(
     return Keras()
 
 
-def _place() -> tuple[str, int]:
+def _caller_location() -> tuple[str, int]:
     frame = sys._getframe(2)
     return frame.f_code.co_filename, frame.f_lineno
 
 
 class _Steps:
-    """Steps of a loop that reports when it has a batch and when it has finished it."""
+    """Steps of a loop that reports when it receives a batch and when it has processed the batch."""
 
     def __init__(self, log: _Log) -> None:
         self.log = log
@@ -99,12 +99,12 @@ class _Steps:
         self.epoch.start = self.requested_at = clock()
         self.received_at = 0
 
-    def loaded(self, batch: Any) -> None:
+    def batch_received(self, batch: Any) -> None:
         self.received_at = clock()
         if batch is not None:
-            self.log.see(batch)
+            self.log.inspect_batch(batch)
 
-    def computed(self) -> None:
+    def step_finished(self) -> None:
         epoch = self.epoch
         if epoch is None or not self.received_at:
             return
@@ -128,10 +128,10 @@ class _Steps:
     def resume(self) -> None:
         if self.epoch is None or not self.paused_at:
             return
-        lasted, self.paused_at = clock() - self.paused_at, 0
+        pause_ns, self.paused_at = clock() - self.paused_at, 0
         # A pause ends a block, like a checkpoint.
-        self.epoch.blocks.append((len(self.epoch.compute), lasted))
-        self.requested_at += lasted
+        self.epoch.blocks.append((len(self.epoch.compute), pause_ns))
+        self.requested_at += pause_ns
 
     def end(self) -> None:
         if self.epoch is not None:

@@ -1,4 +1,4 @@
-"""Facts from /proc about this machine and the processes of a watched loop. None means unknown."""
+"""Reads facts about this machine and the processes of a watched loop from /proc. None means unknown."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def counters(device: Optional[str]) -> Counters:
     """
     rchar = wchar = read = cpu = 0
     known = True
-    for pid in _tree(os.getpid()):
-        counted = _io(pid)
-        if counted is not None:
-            rchar, wchar, read = rchar + counted["rchar"], wchar + counted["wchar"], read + counted["read_bytes"]
-        # The counters of a process that has just ended move to its parent, which may have been read already.
-        known = known and counted is not None
+    for pid in _descendants(os.getpid()):
+        io_counters = _io(pid)
+        if io_counters is not None:
+            rchar, wchar, read = rchar + io_counters["rchar"], wchar + io_counters["wchar"], read + io_counters["read_bytes"]
+        # When a process ends, its counters move to its parent, which may have been read already. Then the sum is unknown.
+        known = known and io_counters is not None
         cpu += _cpu_ticks(pid) or 0
     busy, ticks = _machine_ticks() or (None, None)
     bytes_of_tree = (rchar, wchar, read) if known else (None, None, None)
@@ -44,24 +44,24 @@ def counters(device: Optional[str]) -> Counters:
 
 
 def written_bytes() -> Optional[int]:
-    """Bytes that this process passed to write calls."""
-    counted = _io(os.getpid())
-    return counted and counted["wchar"]
+    """Returns the number of bytes that this process passed to write calls."""
+    io_counters = _io(os.getpid())
+    return io_counters and io_counters["wchar"]
 
 
 def read_bytes() -> Optional[int]:
-    """Bytes that read calls of this process returned."""
-    counted = _io(os.getpid())
-    return counted and counted["rchar"]
+    """Returns the number of bytes that read calls of this process returned."""
+    io_counters = _io(os.getpid())
+    return io_counters and io_counters["rchar"]
 
 
 def difference(after: Optional[int], before: Optional[int]) -> Optional[int]:
-    """The increase of a counter; None if unknown."""
+    """Returns the increase of a counter; None if unknown."""
     return after - before if after is not None and before is not None and before <= after else None
 
 
-def started_of(pid: int) -> Optional[float]:
-    """Start of a process, in seconds since 1970."""
+def process_start(pid: int) -> Optional[float]:
+    """Returns the start time of a process, in seconds since 1970."""
     stat, boot = _stat(pid), _lines("/proc/stat")
     if stat is None or boot is None:
         return None
@@ -69,7 +69,7 @@ def started_of(pid: int) -> Optional[float]:
 
 
 def mount(path: "Optional[os.PathLike[str] | str]") -> Optional[dict[str, Any]]:
-    """The mount that contains a path."""
+    """Describes the mount that contains a path."""
     lines = _lines("/proc/self/mountinfo") if path is not None else None
     if lines is None or path is None or not os.path.exists(path):
         return None
@@ -77,21 +77,21 @@ def mount(path: "Optional[os.PathLike[str] | str]") -> Optional[dict[str, Any]]:
     found = None
     for line in lines:
         fields, _, rest = line.partition(" - ")
-        of = fields.split()
-        point = of[4].replace("\\040", " ")
+        mount_fields = fields.split()
+        point = mount_fields[4].replace("\\040", " ")
         inside = point == "/" or real == point or real.startswith(point + "/")
         if inside and (found is None or len(found["point"]) <= len(point)):
             kind, source, super_options = (rest.split() + ["", "", ""])[:3]
-            found = {"point": point, "file_system": kind, "source": source, "options": of[5]}
-            found.update(super_options=super_options, device=of[2])
+            found = {"point": point, "file_system": kind, "source": source, "options": mount_fields[5]}
+            found.update(super_options=super_options, device=mount_fields[2])
     if found is not None:
-        room = os.statvfs(real)
-        found.update(free_bytes=room.f_bavail * room.f_frsize, total_bytes=room.f_blocks * room.f_frsize)
+        capacity = os.statvfs(real)
+        found.update(free_bytes=capacity.f_bavail * capacity.f_frsize, total_bytes=capacity.f_blocks * capacity.f_frsize)
     return found
 
 
 def system(data: "Optional[os.PathLike[str] | str]", results: Path) -> dict[str, Any]:
-    """The machine, in the format of a record."""
+    """Describes the machine in the format of a record."""
     memory = [line.split(":", 1) for line in _lines("/proc/meminfo") or []]
     meminfo = [[key, value.strip()] for key, value in memory]
     total = next((int(value.split()[0]) * 1024 for key, value in meminfo if key == "MemTotal"), None)
@@ -111,13 +111,13 @@ def system(data: "Optional[os.PathLike[str] | str]", results: Path) -> dict[str,
     }
 
 
-def wall() -> str:
-    """The local time in DLIO's format."""
+def local_time() -> str:
+    """Returns the local time in DLIO's format."""
     now = time.time()
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(now)) + f".{int(now % 1 * 1e6):06d}"
 
 
-def _tree(pid: int) -> Iterator[int]:
+def _descendants(pid: int) -> Iterator[int]:
     yield pid
     try:
         tasks = os.listdir(f"/proc/{pid}/task")
@@ -126,7 +126,7 @@ def _tree(pid: int) -> Iterator[int]:
     for task in tasks:
         lines = _lines(f"/proc/{pid}/task/{task}/children") or []
         for child in " ".join(lines).split():
-            yield from _tree(int(child))
+            yield from _descendants(int(child))
 
 
 def _io(pid: int) -> Optional[dict[str, int]]:
@@ -135,13 +135,13 @@ def _io(pid: int) -> Optional[dict[str, int]]:
 
 
 def _stat(pid: int) -> Optional[list[str]]:
-    """The fields after the name, starting with the state. The name may contain any character."""
+    """Returns the fields of a process's stat file after the name, starting with the state. The name may contain any character."""
     lines = _lines(f"/proc/{pid}/stat")
     return "".join(lines).rpartition(")")[2].split() if lines else None
 
 
 def _cpu_ticks(pid: int) -> Optional[int]:
-    """CPU ticks of a process and of the children that it has waited for."""
+    """Returns the CPU ticks of a process and of the children that it has waited for."""
     stat = _stat(pid)
     return sum(map(int, stat[11:15])) if stat else None
 
@@ -158,7 +158,7 @@ def _device_bytes(device: Optional[str]) -> tuple[Optional[int], Optional[int]]:
     lines = _lines(f"/sys/dev/block/{device}/stat") if device else None
     if not lines:
         return None, None
-    # Sectors have 512 bytes here, regardless of the device.
+    # This file counts sectors of 512 bytes for every device.
     fields = lines[0].split()
     return int(fields[2]) * 512, int(fields[6]) * 512
 

@@ -6,8 +6,8 @@ import importlib
 from types import ModuleType
 
 
-def needed(name: str) -> ModuleType:
-    """Imports the library `name`. Raises ImportError with an installation command if it is missing."""
+def import_optional(name: str) -> ModuleType:
+    """Imports the library `name`. If it is missing, raises ImportError with the command that installs it."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

@@ -1,16 +1,16 @@
-"""Plots of `feedrate.experiments`, each on an Axes of the caller."""
+"""Plots the results of `feedrate.experiments` on matplotlib Axes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._optional import needed
+from ._optional import import_optional
 
 if TYPE_CHECKING:
     import matplotlib.axes
     import pandas
 
-# Colours of Okabe and Ito (2008), distinguishable with any colour vision. Markers distinguish lines in grey prints.
+# Colours of Okabe and Ito (2008), which are distinguishable with any colour vision. Markers distinguish lines in black-and-white prints.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 
@@ -24,75 +24,78 @@ LABELS = {
 
 
 def plot_processes(experiments: "pandas.DataFrame", response: str, ax: Any = None) -> "matplotlib.axes.Axes":
-    """Plots a response against the number of processes: a line for each combination that was run with several numbers, bars for 95 % intervals."""
+    """Plots a response against the number of processes, with a line for each combination of settings that was run with several numbers of processes.
+
+    Bars are 95 % intervals.
+    """
     ax = _axes(ax)
-    frame, label = _scaled(experiments, response)
+    frame, label = _response_rows(experiments, response)
     lines = [
         (name, line.sort_values("processes"))
-        for name, line in frame.groupby(_others(frame), sort=False)
+        for name, line in frame.groupby(_run_names(frame), sort=False)
         if line["processes"].nunique() > 1
     ]
     for index, (name, line) in enumerate(lines):
-        # Shifted sideways, so overlapping bars remain visible.
+        # Lines are shifted sideways, so overlapping bars remain visible.
         shift = 0.06 * (index - (len(lines) - 1) / 2)
         ax.errorbar(line["processes"].astype(float) + shift, line["estimate"], _bars(line), label=name, **_style(index))
     if lines:
         ax.set_xticks(sorted(frame["processes"].dropna().unique()))
         ax.legend(frameon=False)
     else:
-        ax.text(0.5, 0.5, "nothing was run with several numbers of processes", ha="center", transform=ax.transAxes)
+        ax.text(0.5, 0.5, "no combination was run with several numbers of processes", ha="center", transform=ax.transAxes)
     return _finish(ax, "y", label, "processes")
 
 
 def plot_levels(experiments: "pandas.DataFrame", response: str, ax: Any = None) -> "matplotlib.axes.Axes":
-    """Plots a response by the level of each factor, with a row per level: a mark for each number of processes, bars for 95 % intervals.
+    """Plots a response by the level of each factor, with a row per level and a mark for each number of processes. Bars are 95 % intervals.
 
     A dashed line shows the study's baseline, if it was run separately.
     """
     ax = _axes(ax)
-    frame, label = _scaled(experiments, response)
+    frame, label = _response_rows(experiments, response)
     # The baseline's only factor is its number of processes.
     is_baseline = frame["parameter"] == "processes"
     levels, baseline = frame[~is_baseline], frame[is_baseline]
     rows = levels[["parameter", "value"]].drop_duplicates().iloc[::-1]
     names = [f"{parameter} = {value}" for parameter, value in rows.itertuples(index=False)]
-    places = {name: place for place, name in enumerate(names)}
+    positions = {name: position for position, name in enumerate(names)}
     counts = sorted(levels["processes"].dropna().unique())
     for index, count in enumerate(counts):
         points = levels[levels["processes"] == count]
         shift = 0.14 * ((len(counts) - 1) / 2 - index)
-        heights = [places[f"{p} = {v}"] + shift for p, v in zip(points["parameter"], points["value"])]
+        heights = [positions[f"{p} = {v}"] + shift for p, v in zip(points["parameter"], points["value"])]
         style = {**_style(index), "linestyle": "none"}
         label_of_count = "1 process" if count == 1 else f"{count} processes"
         ax.errorbar(points["estimate"], heights, xerr=_bars(points), label=label_of_count, **style)
-        for at in baseline.loc[baseline["processes"] == count, "estimate"]:
-            ax.axvline(at, color=style["color"], linestyle="--", linewidth=1, label=f"baseline, {label_of_count}", zorder=0)
+        for estimate in baseline.loc[baseline["processes"] == count, "estimate"]:
+            ax.axvline(estimate, color=style["color"], linestyle="--", linewidth=1, label=f"baseline, {label_of_count}", zorder=0)
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(-0.6, len(names) - 0.4)
     if names:
-        # Above all marks.
+        # The legend is above all marks.
         ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0, columnspacing=1, handletextpad=0.3)
     else:
-        ax.text(0.5, 0.5, "nothing but processes was varied", ha="center", transform=ax.transAxes)
+        ax.text(0.5, 0.5, "only the number of processes was varied", ha="center", transform=ax.transAxes)
     return _finish(ax, "x", label, "")
 
 
 def _axes(ax: Any) -> Any:
-    return needed("matplotlib.pyplot").gca() if ax is None else ax
+    return import_optional("matplotlib.pyplot").gca() if ax is None else ax
 
 
-def _scaled(experiments: "pandas.DataFrame", response: str) -> tuple["pandas.DataFrame", str]:
-    """The rows of a response, in the unit of its label. Raises ValueError if there is no such response."""
+def _response_rows(experiments: "pandas.DataFrame", response: str) -> tuple["pandas.DataFrame", str]:
+    """Returns the rows of a response in the unit of its label, and the label. Raises ValueError if there is no such response."""
     if response not in LABELS:
-        raise ValueError(f"no response is called `{response}`\n  hint: one of {', '.join(LABELS)}")
+        raise ValueError(f"no response is called `{response}`\n  hint: use one of {', '.join(LABELS)}")
     label, unit = LABELS[response]
     frame = experiments[experiments["response"] == response].dropna(subset=["estimate"]).copy()
     frame[["estimate", "low", "high"]] /= unit
     return frame, label
 
 
-def _others(frame: "pandas.DataFrame") -> "pandas.Series":
-    """A run's description without its number of processes, reduced to what distinguishes it from the others."""
+def _run_names(frame: "pandas.DataFrame") -> "pandas.Series":
+    """Returns names of runs without their numbers of processes. Model and source are included only if they differ between runs."""
     names = (frame["parameter"] + " = " + frame["value"]).where(frame["parameter"] != "processes", "baseline")
     for column in ("model", "source"):
         if frame[column].nunique() > 1:
@@ -110,7 +113,7 @@ def _style(index: int) -> dict[str, Any]:
 
 
 def _finish(ax: Any, axis: str, label: str, other: str) -> Any:
-    """Starts axes at 0, as ratios are read from lengths; percentages end at 100."""
+    """Labels the axes and sets their limits. Axes start at 0, since readers compare lengths."""
     limit = {"left": 0} if axis == "x" else {"bottom": 0}
     if label.startswith("AU"):
         limit["right" if axis == "x" else "top"] = 105

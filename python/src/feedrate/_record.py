@@ -25,13 +25,13 @@ class Job(NamedTuple):
 
 
 def job(results: Path, name: str) -> Job:
-    """Determines the rank from torch.distributed or else from the launcher. All ranks determine the same folder without communication."""
+    """Determines the rank, from torch.distributed or otherwise from the launcher, and the folder. All ranks find the same folder without communication."""
     rank, ranks = _ranks()
     now = time.strftime("%Y-%m-%d-%H-%M-%S")
-    below = results / re.sub(r"[^\w.+-]", "_", name)
+    parent = results / re.sub(r"[^\w.+-]", "_", name)
     base = now if ranks == 1 else _job_name()
     for number in range(1, 10_000):
-        folder = below / (base if number == 1 else f"{base}-{number}")
+        folder = parent / (base if number == 1 else f"{base}-{number}")
         if ranks == 1:
             try:
                 folder.mkdir(parents=True)
@@ -40,12 +40,12 @@ def job(results: Path, name: str) -> Job:
                 continue
         folder.mkdir(parents=True, exist_ok=True)
         # An existing part of this rank, or a complete record, is from an earlier run of the same launcher.
-        if not (folder / PART.format(rank)).exists() and not _is_whole(folder):
+        if not (folder / PART.format(rank)).exists() and not _is_complete(folder):
             return Job(rank, ranks, folder)
-    raise FileExistsError(f"no folder is free below `{below}`")
+    raise FileExistsError(f"no folder is free below `{parent}`")
 
 
-def _is_whole(folder: Path) -> bool:
+def _is_complete(folder: Path) -> bool:
     try:
         return bool(json.loads((folder / "record.json").read_text(encoding="utf-8"))["complete"])
     except (OSError, ValueError, KeyError):
@@ -68,25 +68,25 @@ def _ranks() -> tuple[int, int]:
 
 
 def _job_name() -> str:
-    """A name that is equal in all ranks and different for each job: the launcher's job id, or else the launcher's start time."""
-    of = os.environ.get
-    elastic = of("TORCHELASTIC_RUN_ID", "none")
-    names = [of("FEEDRATE_JOB"), None if elastic == "none" else elastic, of("PMIX_NAMESPACE"), of("OMPI_MCA_ess_base_jobid")]
+    """Returns a name that all ranks of a job share and no other job has: the launcher's job id, or otherwise the launcher's start time."""
+    variable = os.environ.get
+    elastic = variable("TORCHELASTIC_RUN_ID", "none")
+    names = [variable("FEEDRATE_JOB"), None if elastic == "none" else elastic, variable("PMIX_NAMESPACE"), variable("OMPI_MCA_ess_base_jobid")]
     if "SLURM_STEP_ID" in os.environ:
-        names.insert(1, f"slurm-{of('SLURM_JOB_ID')}-{of('SLURM_STEP_ID')}")
+        names.insert(1, f"slurm-{variable('SLURM_JOB_ID')}-{variable('SLURM_STEP_ID')}")
     name = next(filter(None, names), None)
     if name is None:
         parent = os.getppid()
-        began = time.localtime(_machine.started_of(parent) or 0)
-        name = f"{time.strftime('%Y-%m-%d-%H-%M-%S', began)}-{parent}"
-    restarts = of("TORCHELASTIC_RESTART_COUNT", "0")
+        started = time.localtime(_machine.process_start(parent) or 0)
+        name = f"{time.strftime('%Y-%m-%d-%H-%M-%S', started)}-{parent}"
+    restarts = variable("TORCHELASTIC_RESTART_COUNT", "0")
     return re.sub(r"[^\w.+-]", "_", name) + ("" if restarts == "0" else f"-restart-{restarts}")
 
 
 def write(job: Job, part: dict[str, Any]) -> bool:
-    """Writes the part of this rank, and the record merged from all existing parts. Returns whether it is complete."""
+    """Writes the part of this rank, and the record merged from all existing parts. Returns whether the record is complete."""
     if job.ranks == 1:
-        record = merged([part], 1)
+        record = merge([part], 1)
         _replace(job.folder / "record.json", record)
         return bool(record["complete"])
     _replace(job.folder / PART.format(job.rank), part)
@@ -98,7 +98,7 @@ def write(job: Job, part: dict[str, Any]) -> bool:
         paths = [job.folder / PART.format(rank) for rank in range(job.ranks)]
         if not paths[job.rank].exists():
             return True
-        record = merged([json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()], job.ranks)
+        record = merge([json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()], job.ranks)
         _replace(job.folder / "record.json", record)
         if record["complete"]:
             for path in paths:
@@ -106,7 +106,7 @@ def write(job: Job, part: dict[str, Any]) -> bool:
     return bool(record["complete"])
 
 
-def merged(parts: list[dict[str, Any]], ranks: int) -> dict[str, Any]:
+def merge(parts: list[dict[str, Any]], ranks: int) -> dict[str, Any]:
     """Merges the existing parts into a record, in the order of ranks."""
     first = parts[0]
     hosts: list[dict[str, Any]] = []
@@ -118,21 +118,21 @@ def merged(parts: list[dict[str, Any]], ranks: int) -> dict[str, Any]:
             hosts.append(part["system"])
         node = [host["hostname"] for host in hosts].index(part["system"]["hostname"])
         # Processes of a machine share its monotonic clock; machines share only the wall clock.
-        same = part["system"]["hostname"] == first["system"]["hostname"]
-        clock = "monotonic_ns" if same else "wall_ns"
+        is_same_machine = part["system"]["hostname"] == first["system"]["hostname"]
+        clock = "monotonic_ns" if is_same_machine else "wall_ns"
         offsets.append(part[clock] - first[clock])
         processes.append({"node": node, "id": part["process"], "accelerators": 1, "clock_offset_ns": 0, "clock_error_ns": 0})
     begin = min(offsets)
     offsets = [offset - begin for offset in offsets]
     count = max(len(part["epochs"]) for part in parts)
     epochs = [
-        _epoch([(part["epochs"][at], offset, process["node"]) for part, offset, process in zip(parts, offsets, processes) if at < len(part["epochs"])], hosts)
-        for at in range(count)
+        _epoch([(part["epochs"][index], offset, process["node"]) for part, offset, process in zip(parts, offsets, processes) if index < len(part["epochs"])], hosts)
+        for index in range(count)
     ]
-    silent = [str(rank) for rank in range(ranks) if rank not in {part["rank"] for part in parts if part["ended"]}]
+    unfinished = [str(rank) for rank in range(ranks) if rank not in {part["rank"] for part in parts if part["ended"]}]
     stopped = next((part["stopped_because"] for part in parts if part["stopped_because"]), None)
-    if stopped is None and silent and len(silent) < ranks:
-        stopped = f"rank {', '.join(silent)} did not reach its end, or is still going on"
+    if stopped is None and unfinished and len(unfinished) < ranks:
+        stopped = f"rank {', '.join(unfinished)} did not finish or is still running"
     steps = max((len(block["load_ns"]) for part in parts for epoch in part["epochs"] for block in epoch["blocks"]), default=0)
     per_epoch = [sum(len(block["load_ns"]) for block in epoch["blocks"]) for part in parts for epoch in part["epochs"]]
     record = {
@@ -141,8 +141,8 @@ def merged(parts: list[dict[str, Any]], ranks: int) -> dict[str, Any]:
         "plan": _plan(first, ranks, count, max(per_epoch, default=steps)),
         "system": first["system"],
         "started": min(part["started"] for part in parts),
-        "ended": max(part["ended"] for part in parts) if not silent else "",
-        "complete": not silent and stopped is None,
+        "ended": max(part["ended"] for part in parts) if not unfinished else "",
+        "complete": not unfinished and stopped is None,
         "stopped_because": stopped,
         "compute_spins": False,
         "simulated": False,
@@ -170,7 +170,7 @@ def _watched(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _epoch(parts: list[tuple[dict[str, Any], int, int]], hosts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Merges an epoch from the ranks that have it. Each comes with its clock offset and its machine."""
+    """Merges an epoch. `parts` has for each rank with this epoch its data, its clock offset and its machine."""
     accelerators, checkpoints = [], []
     for epoch, offset, _ in parts:
         blocks = [
@@ -215,13 +215,13 @@ def _epoch(parts: list[tuple[dict[str, Any], int, int]], hosts: list[dict[str, A
 
 
 def _sum(values: list[Optional[int]]) -> Optional[int]:
-    """The sum; None if any value is unknown."""
+    """Returns the sum; None if any value is unknown."""
     known = [value for value in values if value is not None]
     return sum(known) if values and len(known) == len(values) else None
 
 
 def _plan(part: dict[str, Any], ranks: int, epochs: int, steps: int) -> dict[str, Any]:
-    """A plan with the known values. The others are 0 or empty; the record's key `watched` marks them as unknown."""
+    """Returns a plan with the known values. Other values are 0 or empty; the record's key `watched` marks them as unknown."""
     return {
         "workload": part["name"],
         "model": part["name"],

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterator, Union
 
-from ._optional import needed
+from ._optional import import_optional
 
 if TYPE_CHECKING:
     import pandas
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 def load_results(folder: Union[str, os.PathLike[str]]) -> "pandas.DataFrame":
     """Returns one row for each run below `folder`, from the `summary.json` files of feedrate, DLIO and MLPerf Storage.
 
-    Columns are `path` (relative to `folder`) and the keys of summary.json, those of `metric` without a prefix; lists and objects
-    stay as they are. Values that a file does not contain are missing (NaN), never 0.
+    Columns are `path` (relative to `folder`) and the keys of summary.json. Keys of `metric` have no prefix; lists and objects are not
+    expanded. Values that a file does not contain are missing (NaN), never 0.
 
-    Raises FileNotFoundError if there is no such file, and ValueError with the name of a file that is not a JSON object.
+    Raises FileNotFoundError if there is no `summary.json`, and ValueError with the file's name if a file is not a JSON object.
     """
-    pandas = needed("pandas")
+    pandas = import_optional("pandas")
     root = Path(folder)
     rows = [_row(root, path) for path in _summaries(root)]
     if not rows:

@@ -13,14 +13,14 @@ from typing import Any, Mapping, Optional, Sequence, Union
 
 Value = Union[str, int, float, bool, None]
 
-DONE = (3, 4)
-"""Exit codes of a completed run that does not meet `--fail-below-au` or `--fail-on` (3), or for which that is unknown (4)."""
+COMPLETED_CODES = (3, 4)
+"""Exit codes of completed runs: 3 if the run does not meet `--fail-below-au` or `--fail-on`, 4 if that is unknown."""
 
 
 class FeedrateError(RuntimeError):
     """The program ended with an exit code other than 0. `code` is the exit code; the text is the program's output.
 
-    `summary` is the summary of a completed run with exit code 3 or 4 (see `DONE`), else None.
+    `summary` is the summary of a completed run with exit code 3 or 4 (see `COMPLETED_CODES`), else None.
     """
 
     def __init__(self, code: int, message: str, summary: Optional[dict[str, Any]] = None) -> None:
@@ -51,13 +51,13 @@ def run(
         command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", errors="surrogateescape", check=False
     )
     if done.returncode != 0:
-        summary = _summary(done.stdout) if done.returncode in DONE else None
+        summary = _summary(done.stdout) if done.returncode in COMPLETED_CODES else None
         raise FeedrateError(done.returncode, done.stderr.strip(), summary)
     return json.loads(done.stdout)
 
 
 def program(name: str) -> str:
-    """The path of a program of this package, or else the one on PATH."""
+    """Returns the path of a program of this package, or of the program on PATH if the package has none."""
     packaged = Path(sysconfig.get_path("scripts")) / name
     beside = Path(sys.executable).parent / name
     for path in (packaged, beside):
@@ -65,12 +65,12 @@ def program(name: str) -> str:
             return str(path)
     found = shutil.which(name)
     if found is None:
-        raise FileNotFoundError(f"there is no `{name}` beside this Python or on PATH")
+        raise FileNotFoundError(f"there is no `{name}` next to this Python or on PATH")
     return found
 
 
 def _summary(text: str) -> Optional[dict[str, Any]]:
-    """The summary in the output; None if a launcher ended with the same code before the program printed one."""
+    """Parses the summary in the output; None if a launcher ended with the same code before the program printed it."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""Watches a user's training loop: records how long each step waited for its batch and the time between batches, for feedrate to read."""
+"""Watches a training loop: records how long each step waited for its batch and how long it computed, in a record that feedrate reads."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from . import _machine, _record
 StrPath = Union[str, "os.PathLike[str]"]
 
 FLUSH_NS = 30_000_000_000
-"""Minimum time between writes of the record within an epoch. It is also written at the end of each epoch."""
-FREE_NS = 1_000_000_000
-"""Writing time that is always allowed. Beyond it, writing takes at most 1 % of the time, as a record grows with each epoch."""
+"""Minimum time between writes of the record within an epoch. The record is also written at the end of each epoch."""
+WRITE_FREE_NS = 1_000_000_000
+"""Total writing time that is always allowed. Beyond it, writing takes at most 1 % of the time, since a record grows with each epoch."""
 
 
 class Watch:
@@ -34,7 +34,7 @@ class Watch:
         return len(self._loader)
 
     def __getattr__(self, name: str) -> Any:
-        # Skipped for a copy that is being unpickled.
+        # A copy that is being unpickled has no loader yet.
         if name.startswith("__") or "_loader" not in self.__dict__:
             raise AttributeError(name)
         return getattr(self._loader, name)
@@ -44,7 +44,7 @@ class Watch:
         epoch = log.begin(self._loader)
         add_load, add_compute = epoch.load.append, epoch.compute.append
         synchronise = log.synchronise()
-        hand: list[Any] = []
+        batches: list[Any] = []
         steps = 0
         requested = clock()
         epoch.start = requested
@@ -57,27 +57,27 @@ class Watch:
                 except StopIteration:
                     ended = clock()
                     break
-                got = clock()
+                received = clock()
                 if steps == 0:
-                    log.see(batch)
+                    log.inspect_batch(batch)
                     # The time for inspecting the batch is not part of the step.
-                    seen = clock() - got
-                    got += seen
-                    epoch.start += seen
-                    requested += seen
-                # Without a local reference, so a batch is freed when the loop releases it.
-                hand.append(batch)
+                    inspection = clock() - received
+                    received += inspection
+                    epoch.start += inspection
+                    requested += inspection
+                # This function keeps no reference to the batch, so the batch is freed when the loop releases it.
+                batches.append(batch)
                 batch = None
-                yield hand.pop()
+                yield batches.pop()
                 if synchronise is not None:
                     synchronise()
                 now = clock()
-                add_load(got - requested)
+                add_load(received - requested)
                 if epoch.paused:
-                    add_compute(now - got - epoch.paused)
+                    add_compute(now - received - epoch.paused)
                     epoch.end_block(now)
                 else:
-                    add_compute(now - got)
+                    add_compute(now - received)
                 requested = now
                 steps += 1
                 if log.due < now:
@@ -90,18 +90,18 @@ class Watch:
             log.end(epoch, requested, ended or requested)
 
     def close(self) -> Path:
-        """Ends the training if the process continues, and returns the folder of the record."""
+        """Completes the record before the process ends, and returns the folder of the record."""
         return self._log.close()
 
 
 class _Epoch:
-    """Times of one pass, on the absolute clock until they are written."""
+    """Times of one pass over the loader, on the process's clock until they are written."""
 
     def __init__(self, number: int, before: _machine.Counters, loader: Any) -> None:
         self.number = number
         self.loader = loader
         self.before = before
-        self.started = _machine.wall()
+        self.started = _machine.local_time()
         self.load, self.compute = array("q"), array("q")
         self.start = 0
         self.thread = get_ident()
@@ -112,26 +112,26 @@ class _Epoch:
         self.checkpoints: list[dict[str, Any]] = []
 
     def end_block(self, now: int) -> None:
-        """Ends a block. Checkpoints within a step count as if they had followed it."""
+        """Ends a block. Checkpoints within a step are recorded as if they followed the step."""
         self.blocks.append((len(self.compute), self.paused))
-        at = now - self.paused
+        start = now - self.paused
         for kind, length, count in self.pending:
             self.checkpoints.append(
-                {"kind": kind, "start_ns": at, "end_ns": at + length, "bytes": count, "after_step": len(self.compute)}
+                {"kind": kind, "start_ns": start, "end_ns": start + length, "bytes": count, "after_step": len(self.compute)}
             )
-            at += length
+            start += length
         self.paused = 0
         self.pending = []
 
     def as_json(self, origin: int, requested: int, ended: int, after: _machine.Counters) -> dict[str, Any]:
         load, compute = self.load.tolist(), self.compute.tolist()
-        blocks, first, at = [], 0, self.start - origin
+        blocks, first, start = [], 0, self.start - origin
         for end, paused in [*self.blocks, (len(compute), 0)]:
             part = slice(first, end)
             length = sum(load[part]) + sum(compute[part])
             if first < end:
-                blocks.append({"start_ns": at, "end_ns": at + length, "load_ns": load[part], "compute_ns": compute[part]})
-            first, at = end, at + length + paused
+                blocks.append({"start_ns": start, "end_ns": start + length, "load_ns": load[part], "compute_ns": compute[part]})
+            first, start = end, start + length + paused
         before = self.before
         busy, ticks = (_machine.difference(a, b) for a, b in zip(after[4:6], before[4:6]))
         host = {
@@ -144,9 +144,9 @@ class _Epoch:
         return {
             "number": self.number,
             "start_ns": self.start - origin,
-            "end_ns": max(ended - origin, at),
+            "end_ns": max(ended - origin, start),
             "started": self.started,
-            "ended": _machine.wall(),
+            "ended": _machine.local_time(),
             "blocks": blocks,
             "checkpoints": [
                 {**saved, "start_ns": saved["start_ns"] - origin, "end_ns": saved["end_ns"] - origin}
@@ -170,7 +170,7 @@ class _Log:
         self.process = os.getpid()
         self.origin = clock()
         self.origin_wall = time_ns()
-        self.started = _machine.wall()
+        self.started = _machine.local_time()
         self.ended = ""
         self.stopped: Optional[str] = None
         self.synchronised: Optional[bool] = None
@@ -180,7 +180,7 @@ class _Log:
         self.in_flight: Optional[int] = None
         self.epochs: list[dict[str, Any]] = []
         self.open: list[_Epoch] = []
-        self.begun = 0
+        self.passes = 0
         self.due = 0
         self.spent = 0
         self.waiting: list[dict[str, Any]] = []
@@ -188,48 +188,48 @@ class _Log:
         self.device: Optional[str] = None
 
     def begin(self, loader: Any) -> _Epoch:
-        """Starts a pass. The first one writes an incomplete record at once, which remains if the process is killed."""
+        """Starts a pass. The first pass writes an incomplete record at once, which remains if the process is killed."""
         if self.job is None:
             self.job = _record.job(self.results, self.name)
             self.system = _machine.system(self.data, self.results)
             self.device = (self.system["data_mount"] or {}).get("device")
-            self.look_at(loader)
+            self.inspect_loader(loader)
         self.ended, self.stopped = "", None
-        self.begun += 1
-        if self.begun == 1:
+        self.passes += 1
+        if self.passes == 1:
             self.write([])
         self.due = clock() + FLUSH_NS
-        epoch = _Epoch(self.begun, _machine.counters(self.device), loader)
+        epoch = _Epoch(self.passes, _machine.counters(self.device), loader)
         self.open.append(epoch)
         return epoch
 
-    def look_at(self, loader: Any) -> None:
+    def inspect_loader(self, loader: Any) -> None:
         """Collects facts from the loader's attributes."""
-        of = type(loader)
+        loader_type = type(loader)
         # A callback passes only a name instead of a loader.
-        self.loader = loader if isinstance(loader, str) else f"{of.__module__}.{of.__qualname__}"
+        self.loader = loader if isinstance(loader, str) else f"{loader_type.__module__}.{loader_type.__qualname__}"
         if self.batch is None:
             batch = getattr(loader, "batch_size", None)
             self.batch = batch if isinstance(batch, int) and batch > 0 else None
-        if of.__module__.startswith("torch."):
+        if loader_type.__module__.startswith("torch."):
             self.kind = "pytorch"
             workers = getattr(loader, "num_workers", None)
             self.workers = workers if isinstance(workers, int) else None
             factor = getattr(loader, "prefetch_factor", None)
             self.in_flight = self.workers * factor if self.workers and isinstance(factor, int) else None
-        elif of.__module__.startswith("tensorflow."):
+        elif loader_type.__module__.startswith("tensorflow."):
             self.kind = "tensorflow"
 
-    def see(self, batch: Any) -> None:
+    def inspect_batch(self, batch: Any) -> None:
         """Takes the batch size from the first batch of an epoch."""
         if self.batch is None:
             try:
-                self.batch = _leading(batch)
+                self.batch = _sample_count(batch)
             except Exception:  # A batch may have any type; training must continue.
                 self.batch = None
 
     def synchronise(self) -> Optional[Callable[[], Any]]:
-        """A function that waits for the GPU, if one is in use. Accessing `torch.cuda` otherwise would initialise it."""
+        """Returns a function that waits for the GPU; None if no GPU is in use. It does not initialise the GPU."""
         cuda = getattr(sys.modules.get("torch"), "cuda", None)
         if cuda is None or not cuda.is_initialized():
             return None
@@ -263,17 +263,17 @@ class _Log:
             self.epochs.append(entry)
             for number, epoch_entry in enumerate(self.epochs, 1):
                 epoch_entry["number"] = number
-        if self.spent < FREE_NS + (clock() - self.origin) // 100:
+        if self.spent < WRITE_FREE_NS + (clock() - self.origin) // 100:
             self.write([])
 
     def checkpoint(self, kind: str, start: int, end: int, count: Optional[int]) -> None:
-        """Adds a checkpoint; without known bytes, it is not recorded.
+        """Adds a checkpoint. A checkpoint of unknown size is not recorded.
 
-        Within a step, its time is excluded from compute. Between epochs, it belongs to the previous one.
+        The time of a checkpoint within a step is excluded from compute. A checkpoint between epochs belongs to the previous epoch.
         """
         # A checkpoint in another thread delays no step.
-        of_thread = [epoch for epoch in self.open if epoch.thread == get_ident()]
-        for epoch in of_thread:
+        thread_epochs = [epoch for epoch in self.open if epoch.thread == get_ident()]
+        for epoch in thread_epochs:
             epoch.paused += end - start
             if count is not None:
                 epoch.pending.append((kind, end - start, count))
@@ -284,9 +284,9 @@ class _Log:
 
     def close(self) -> Path:
         if self.job is None:
-            raise RuntimeError("nothing was watched: the loop has not begun")
+            raise RuntimeError("nothing was watched: the loop has not started")
         if not self.ended:
-            self.ended = _machine.wall()
+            self.ended = _machine.local_time()
             self.write([])
         return self.job.folder
 
@@ -295,7 +295,7 @@ class _Log:
         assert self.job is not None
         if os.getpid() != self.process:
             return
-        begun = clock()
+        start = clock()
         part = {
             "program": f"feedrate.watch {_version()}",
             "rank": self.job.rank,
@@ -320,29 +320,30 @@ class _Log:
             _record.write(self.job, part)
         except OSError as error:
             sys.stderr.write(f"feedrate: cannot write the record in `{self.job.folder}`: {error}\n")
-        self.spent += clock() - begun
+        self.spent += clock() - start
 
 
 class checkpoint(ContextDecorator):
-    """Marks a checkpoint: `with feedrate.checkpoint(): torch.save(…)`, or as a decorator of a function. Its time does not count as compute, and is recorded.
+    """Marks a checkpoint: `with feedrate.checkpoint(): torch.save(…)`, or as a decorator of a function. Its time is recorded and does not count as compute.
 
-    Its bytes are those that this process passed to write calls in that time; with `kind="load"`, those that its read calls returned.
+    Its size is the number of bytes that this process passed to write calls during the checkpoint, or with `kind="load"` the number that its read calls
+    returned.
     """
 
     def __init__(self, kind: str = "save") -> None:
         if kind not in ("save", "load"):
-            raise ValueError(f"no checkpoint is called `{kind}`\n  hint: save or load")
+            raise ValueError(f"`{kind}` is not a kind of checkpoint\n  hint: use `save` or `load`")
         self._kind = kind
-        self._counted = _machine.written_bytes if kind == "save" else _machine.read_bytes
-        self._begun: list[tuple[int, Optional[int]]] = []
+        self._byte_counter = _machine.written_bytes if kind == "save" else _machine.read_bytes
+        self._starts: list[tuple[int, Optional[int]]] = []
 
     def __enter__(self) -> "checkpoint":
-        self._begun.append((clock(), self._counted()))
+        self._starts.append((clock(), self._byte_counter()))
         return self
 
     def __exit__(self, *_: Any) -> None:
-        start, before = self._begun.pop()
-        count = _machine.difference(self._counted(), before)
+        start, before = self._starts.pop()
+        count = _machine.difference(self._byte_counter(), before)
         end = clock()
         logs = [log for log in _LOGS.values() if log.open] or list(_LOGS.values())[-1:]
         for log in logs:
@@ -358,11 +359,11 @@ def watch(
     data: Optional[StrPath] = None,
     synchronise: bool = True,
 ) -> Watch:
-    """Watches a loop that iterates over the result instead of `loader`: `for batch in feedrate.watch(loader):`. Each pass is an epoch of one record.
+    """Watches a loop that iterates over the result instead of `loader`: `for batch in feedrate.watch(loader):`. Each pass is an epoch of the record.
 
-    The record is stored in `results/NAME/…`, for `feedrate show`, `compare`, `analyze` and `report`. Loops at the same place in a script, or with
-    the same `name`, share it. `batch` is the number of samples in a batch, needed if neither the loader nor the first batch shows it; `data` is
-    the folder of the dataset, whose storage is then recorded. If a GPU is in use, each step waits for it before its end is timed, unless
+    The record is stored in `results/NAME/…`, for `feedrate show`, `compare`, `analyze` and `report`. Loops at the same line of a script, or with
+    the same `name`, share a record. `batch` is the number of samples in a batch, needed if neither the loader nor the first batch shows it. `data` is
+    the folder of the dataset; its file system and device are then recorded. If a GPU is in use, each step waits for the GPU before its end is timed, unless
     `synchronise` is False. Several ranks of torch.distributed or a launcher write one record.
     """
     frame = sys._getframe(1)
@@ -373,18 +374,18 @@ _LOGS: dict[Any, _Log] = {}
 
 
 def _log(
-    name: Optional[str], place: tuple[str, int], results: StrPath, batch: Optional[int], data: Optional[StrPath], synchronise: bool
+    name: Optional[str], location: tuple[str, int], results: StrPath, batch: Optional[int], data: Optional[StrPath], synchronise: bool
 ) -> _Log:
-    """The log of a loop; creates one for a loop that was not watched before."""
-    key = (name, os.fspath(results)) if name else place
+    """Returns the log of a loop, and creates it for a loop that was not watched before."""
+    key = (name, os.fspath(results)) if name else location
     log = _LOGS.get(key)
-    # Loops in a forked process are separate from its parent's.
+    # Loops in a forked process are separate from loops in its parent.
     if log is None or log.process != os.getpid():
         if not _LOGS:
             atexit.register(_finish)
             sys.excepthook = _recording_hook(sys.excepthook)
         if name is None:
-            script = Path(sys.argv[0] if sys.argv and sys.argv[0] not in ("", "-c", "-m") else place[0]).stem
+            script = Path(sys.argv[0] if sys.argv and sys.argv[0] not in ("", "-c", "-m") else location[0]).stem
             taken = sum(1 for other in _LOGS if isinstance(other[1], int))
             name = (script.strip("<>") or "watched") + (f"-{taken + 1}" if taken else "")
         log = _LOGS[key] = _Log(name, Path(results), batch, data, synchronise)
@@ -393,7 +394,7 @@ def _log(
 
 
 def _recording_hook(before: Callable[..., Any]) -> Callable[..., Any]:
-    """An exception hook that stores the reason for the script's end, and then calls the previous hook."""
+    """Returns an exception hook that stores why the script ended, and then calls the previous hook."""
 
     def hook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
         why = "interrupted" if issubclass(kind, KeyboardInterrupt) else " ".join(f"{kind.__name__}: {error}".split())[:200]
@@ -412,14 +413,14 @@ def _finish() -> None:
             # The exception's traceback still holds the iterator, so its last step is unfinished and does not count.
             last = epoch.start + sum(epoch.load) + sum(epoch.compute) + sum(paused for _, paused in epoch.blocks)
             log.end(epoch, last, last)
-        log.ended = _machine.wall()
+        log.ended = _machine.local_time()
         log.write([])
         if log.job.rank == 0:
             sys.stderr.write(f"feedrate: {log.job.folder}\n")
 
 
-def _leading(batch: Any) -> Optional[int]:
-    """The number of samples: the first dimension of a batch, or of its first element. None if that may mean something else."""
+def _sample_count(batch: Any) -> Optional[int]:
+    """Returns the number of samples: the first dimension of a batch or of its first element. None if it is ambiguous."""
     if isinstance(batch, (list, tuple)) and batch:
         first, is_list = batch[0], isinstance(batch, list)
         if isinstance(first, (list, tuple)):
@@ -427,7 +428,7 @@ def _leading(batch: Any) -> Optional[int]:
             return len(batch) if is_list else None
         shapes = [getattr(element, "shape", None) for element in batch]
         if is_list and len(batch) > 1 and shapes == shapes[:1] * len(batch):
-            # Ambiguous: samples, or parts of a batch.
+            # The elements may be samples, or inputs and labels of a batch.
             return None
         batch = first
     if hasattr(batch, "values") and hasattr(batch, "keys"):

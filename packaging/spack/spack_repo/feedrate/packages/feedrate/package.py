@@ -8,9 +8,9 @@ from spack.package import *
 
 
 class Feedrate(Package):
-    """Emulates the I/O of deep-learning training against real storage, and says whether the storage keeps up."""
+    """Emulates the I/O of deep-learning training against real storage, and reports whether the storage keeps up."""
 
-    # The checkout that this recipe lies in.
+    # The checkout that contains this recipe.
     git = Path(__file__).resolve().parents[6].as_uri()
 
     license("Apache-2.0", checked_by="feedrate")
