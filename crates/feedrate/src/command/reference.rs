@@ -3,10 +3,9 @@
 //! To add a page: a function that returns its text, a row in [`PAGES`], a line in docs/SUMMARY.md.
 
 use super::list::{ListedFamily, listed};
-use super::schema::schema_of;
 use super::{Arguments, EXIT_CODES};
 use clap::{Arg, Command};
-use feedrate_measure::doubt::{self, DoubtKind};
+use feedrate_measure::doubt::{self, DoubtKind, Severity};
 use feedrate_measure::facts::Facts;
 use feedrate_measure::metric::{Better, METRICS};
 use feedrate_report::output::Schema;
@@ -31,7 +30,7 @@ const PAGES: &[Page] = &[
     ("json.md", json),
 ];
 
-const MADE: &str = "<!-- Made by the program: UPDATE_DOCS=1 cargo test -p feedrate reference -->";
+const MADE: &str = "<!-- Generated: UPDATE_DOCS=1 cargo test -p feedrate reference -->";
 /// Commands that are documented but hidden in the program's help, since packages and other programs call them.
 const NOT_IN_HELP: [&str; 3] = ["schema", "completions", "man"];
 /// Width of the help texts in columns.
@@ -57,7 +56,8 @@ fn commands() -> String {
     let mut program = Arguments::program().term_width(HELP_WIDTH);
     program.build();
     let shared = shared_options(&program);
-    let mut page = format!("# Commands\n\n{MADE}\n");
+    let mut page =
+        format!("# Commands\n\n{MADE}\n\n`feedrate COMMAND --help` also has examples.\n");
     write_command(&mut page, &program, "feedrate", &shared, &all_options(&program));
     page.push_str(SHARED_INTRODUCTION);
     let mut headings: Vec<&str> = Vec::new();
@@ -73,9 +73,13 @@ fn commands() -> String {
     page
 }
 
-const SHARED_INTRODUCTION: &str = "\n## Options of several commands\n\nEvery command has the options under General. `slurm` passes those of `run` and `study run` on.\n";
+const SHARED_INTRODUCTION: &str =
+    "\n## Options of several commands\n\nEvery command has the options under General.\n";
 /// Commands that pass the options of other commands on.
 const PASSES_OPTIONS_ON: [&str; 1] = ["slurm"];
+/// Replaces the list of the options that such a command passes on.
+const PASSED_ON: &str =
+    "\nThe options of `run` are passed on; for a study, those of `study run`.\n";
 /// Heading of the options that every command has.
 const GENERAL: &str = "General";
 
@@ -151,10 +155,10 @@ fn write_command(
 ) {
     // Exit codes are in the long help of the program; no other command has one.
     let mut shown = command.clone().bin_name(name);
+    let is_passed_on = PASSES_OPTIONS_ON.contains(&command.get_name());
     let mut also: Vec<String> = Vec::new();
     if name != "feedrate" {
         shown = shown.clone().override_usage(usage(&mut shown));
-        let is_passed_on = PASSES_OPTIONS_ON.contains(&command.get_name());
         let left_out = if is_passed_on { elsewhere } else { shared };
         for option in command.get_arguments() {
             if left_out.iter().any(|known| is_same_option(known, option)) {
@@ -166,8 +170,12 @@ fn write_command(
         }
     }
     let help = if name == "feedrate" { shown.render_long_help() } else { shown.render_help() };
-    writeln!(page, "\n## {name}\n\n```text\n{}\n```", trimmed(&help.to_string())).unwrap();
-    if !also.is_empty() {
+    let help = trimmed(&help.to_string());
+    let help = if name == "feedrate" { help } else { without_examples(&help) };
+    writeln!(page, "\n## {name}\n\n```text\n{help}\n```").unwrap();
+    if is_passed_on {
+        page.push_str(PASSED_ON);
+    } else if !also.is_empty() {
         writeln!(page, "\n[Shared](#options-of-several-commands): {}", also.join(", ")).unwrap();
     }
     for inner in command.get_subcommands() {
@@ -175,6 +183,12 @@ fn write_command(
             write_command(page, inner, &format!("{name} {}", inner.get_name()), shared, elsewhere);
         }
     }
+}
+
+/// The help without the paragraph of examples, which the guide has.
+fn without_examples(help: &str) -> String {
+    let paragraphs = help.split("\n\n").filter(|text| !text.starts_with("Examples:"));
+    paragraphs.collect::<Vec<_>>().join("\n\n")
 }
 
 /// The usage line without its heading.
@@ -201,29 +215,40 @@ fn workloads() -> String {
 /// The families with few members, such as formats, storages and loaders.
 fn members() -> String {
     let mut page = format!(
-        "# Built-in formats, storages, loaders and more\n\n{MADE}\n\n`feedrate list FAMILY` prints the same. Options of designs and sources of advice are in parentheses. The guide lists [measured clients](../guide/client.md#measured-clients).\n"
+        "# Built-in formats, storages, loaders and more\n\n{MADE}\n\n`feedrate list FAMILY` prints the same, for advice also the sources. The guide lists [measured clients](../guide/client.md#measured-clients).\n"
     );
-    for (title, key, family) in [
-        ("Formats", "`dataset.format`", ListedFamily::Formats),
-        ("Storages", "`storage.storage_type`", ListedFamily::Storages),
-        ("Engines", "`storage.engine`", ListedFamily::Engines),
-        ("Loaders", "`reader.data_loader`", ListedFamily::Loaders),
-        ("Computes", "`compute`", ListedFamily::Computes),
-        ("Checkpoint formats", "`checkpoint.format`", ListedFamily::Checkpoints),
-        ("Communication", "chosen by the launcher", ListedFamily::Comms),
-        ("Launches", "`study run --launch`", ListedFamily::Launches),
-        ("Designs", "`study new --design`", ListedFamily::Designs),
-        ("Choosers", "rows of a study", ListedFamily::Choosers),
-        ("Verdicts", "`--fail-on`", ListedFamily::Verdicts),
-        ("Rules of advice", "`advise`", ListedFamily::Advice),
+    for (title, introduction, family) in [
+        ("Formats", "Values of `dataset.format`", ListedFamily::Formats),
+        ("Storages", "Values of `storage.storage_type`", ListedFamily::Storages),
+        ("Engines", "Values of `storage.engine`", ListedFamily::Engines),
+        ("Loaders", "Values of `reader.data_loader`", ListedFamily::Loaders),
+        ("Computes", "Values of `compute`", ListedFamily::Computes),
+        ("Checkpoint formats", "Values of `checkpoint.format`", ListedFamily::Checkpoints),
+        ("Launches", "Values of `study run --launch`", ListedFamily::Launches),
+        (
+            "Designs",
+            "Values of `study new --design`, with their options in parentheses",
+            ListedFamily::Designs,
+        ),
+        ("Verdicts", "What limits a run; `--fail-on` takes these names", ListedFamily::Verdicts),
+        (
+            "Rules of advice",
+            "The condition of each rule, and after the arrow what `advise` proposes",
+            ListedFamily::Advice,
+        ),
     ] {
         let members = listed(family);
-        writeln!(page, "\n## {title}\n\nValues of {key}.").unwrap();
+        writeln!(page, "\n## {title}\n\n{introduction}.").unwrap();
         page.push('\n');
         for member in members {
-            let has_notes = [ListedFamily::Designs, ListedFamily::Advice].contains(&family);
-            let notes = if has_notes { member.notes } else { String::new() };
-            item(&mut page, &code(&member.name), &notes, &member.summary);
+            let notes = if family == ListedFamily::Designs { member.notes } else { String::new() };
+            let summary = match member.summary.rsplit_once(": ") {
+                Some((condition, change)) if family == ListedFamily::Advice => {
+                    format!("{condition} → {change}")
+                }
+                _ => member.summary,
+            };
+            item(&mut page, &code(&member.name), &notes, &summary);
         }
     }
     page
@@ -240,7 +265,7 @@ fn metrics() -> String {
                 .reported_as
                 .map_or_else(String::new, |(name, _)| format!(", DLIO's {}", code(name)));
             let details = format!("{}, {}{reported}", metric.unit.name(), code(metric.path));
-            let meaning = metric.meaning().replace(" (feedrate).", ".");
+            let meaning = metric.meaning().replace(" (feedrate).", ".").replace("(feedrate; ", "(");
             item(&mut page, &code(metric.label()), &details, &meaning);
         }
     }
@@ -248,24 +273,32 @@ fn metrics() -> String {
 }
 
 const METRICS_INTRODUCTION: &str = "Numbers of a run, in `run`, `show`, `--json`, `summary.json`, `--response` and on axes. In parentheses are the unit, the path in JSON and DLIO's
-name. Definitions are feedrate's unless a source is given. [The numbers](../guide/numbers.md) explains the important ones.
+name. [The numbers](../guide/numbers.md) explains the important ones.
 ";
 
 fn doubts() -> String {
-    let introduction = "Named reasons not to trust a number. `invalid`: the run must not be used; `warning`: the answer could change; `note`: context.";
+    let introduction = "Named reasons not to trust a number, with remedies. `invalid`: the run must not be used; `warning`: the answer could change; `note`: context.";
     let mut page = format!("# Doubts\n\n{MADE}\n\n{introduction}\n");
     let records: Vec<&DoubtKind> = doubt::DOUBTS.iter().map(|doubt| &doubt.kind).collect();
     let results = feedrate_results::doubt::DOUBTS.iter().map(|doubt| &doubt.kind).collect();
     for (title, kinds) in [("Runs of feedrate", records), ("Results read back", results)] {
-        writeln!(page, "\n## {title}\n").unwrap();
-        for kind in kinds {
-            let advice = Facts::default().render(kind.advice);
-            let advice = if advice.is_empty() { advice } else { format!(" Remedy: {advice}.") };
-            let meaning = format!("{}{advice}", kind.meaning);
-            item(&mut page, &code(kind.name), kind.severity.name(), &meaning);
+        writeln!(page, "\n## {title}").unwrap();
+        for severity in [Severity::Invalid, Severity::Warning, Severity::Note] {
+            writeln!(page, "\n**{}**\n", severity.name()).unwrap();
+            for kind in kinds.iter().filter(|kind| kind.severity == severity) {
+                let advice = with_capital(&Facts::default().render(kind.advice));
+                let advice = if advice.is_empty() { advice } else { format!(" {advice}.") };
+                item(&mut page, &code(kind.name), "", &format!("{}{advice}", kind.meaning));
+            }
         }
     }
     page
+}
+
+/// The text with a capital first letter.
+fn with_capital(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }
 
 fn plots() -> String {
@@ -328,10 +361,10 @@ const PRINTED_BY: [(&str, &str); 27] = [
 
 const JSON_INTRODUCTION: &str = "`--json` prints one object on stdout, on one line; notes and errors go to stderr. Each object begins with `feedrate`, the version of the
 program, and `schema`, its name and version. The version is raised when a key is removed or changes its meaning; keys may be added. Unknown values
-are `null` or left out. `feedrate schema NAME` prints the JSON Schema, with the meaning and type of each key and those of inner objects; [schemas.json](schemas.json)
-has all. In parentheses is a command that prints the object.";
+are `null` or left out. `feedrate schema NAME` prints the JSON Schema, with the type and meaning of each key; [schemas.json](schemas.json)
+has all schemas. The objects, each with a command that prints it:";
 
-/// Each object that `--json` prints, with a command that prints it and its keys.
+/// Each object that `--json` prints, with a command that prints it.
 fn json() -> String {
     let mut page = format!("# JSON\n\n{MADE}\n\n{JSON_INTRODUCTION}\n\n");
     let known: BTreeSet<&str> = PRINTED_BY.iter().map(|(name, _)| *name).collect();
@@ -339,11 +372,7 @@ fn json() -> String {
     assert_eq!(known, shown.collect());
     for (name, command) in PRINTED_BY {
         let schema = Schema::from_name(name).unwrap();
-        let json_schema = schema_of(schema);
-        let keys = json_schema["properties"].as_object().unwrap().keys();
-        let keys = keys.filter(|key| !["feedrate", "schema"].contains(&key.as_str()));
-        let keys: Vec<String> = keys.map(|key| code(key)).collect();
-        item(&mut page, &code(&schema.versioned()), &code(command), &keys.join(", "));
+        item(&mut page, &code(&schema.versioned()), "", &code(command));
     }
     page
 }
@@ -371,12 +400,17 @@ fn keys() -> String {
             .for_each(|key| write_key(&mut page, key));
     }
     page.push_str(KEYS_UNUSED);
-    for key in unused {
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for key in unused.into_iter().chain(ignored) {
         let Effect::Nothing { reason } = key.effect else { continue };
-        item(&mut page, &key_name(key), "", reason);
+        let reason = if key.origin == Origin::Ignored { key.meaning } else { reason };
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(key_name(key)),
+            None => reasons.push((reason, vec![key_name(key)])),
+        }
     }
-    for key in ignored {
-        item(&mut page, &key_name(key), "", key.meaning);
+    for (reason, names) in reasons {
+        item(&mut page, &names.join(", "), "", reason);
     }
     page
 }
@@ -384,7 +418,7 @@ fn keys() -> String {
 const KEYS_INTRODUCTION: &str = "A workload is a YAML file of these keys. Each can be overridden on the command line, as `reader.batch_size=4` or in
 Hydra's forms: `++workload.reader.batch_size=4`, `+key=value`, `~key`, lists `[64,64]`, dictionaries `{mean:1.0,stdev:0.1}`.
 
-Keys marked * belong to feedrate, the others to DLIO. Keys that are \"not built yet\" are accepted, and refused only where the
+In parentheses are type, unit and default. Keys marked \\* belong to feedrate, the others to DLIO. Keys that are \"not built yet\" are accepted, and refused only where the
 plan would use them. Bytes may have a unit, `8MiB` or `1.5GB`. A time is a number of seconds or a distribution:
 `{mean: 0.3, stdev: 0.01}`, or with `type`: `normal` (`mean`, `stdev`), `uniform` (`min`, `max`), `gamma` (`shape`, `scale`),
 `exponential` (`scale`), `poisson` (`lam`).
@@ -392,7 +426,7 @@ plan would use them. Bytes may have a unit, `8MiB` or `1.5GB`. A time is a numbe
 
 const KEYS_UNUSED: &str = "\n## without effect
 
-Workloads for DLIO contain these keys. feedrate accepts them, with a warning if they are set; `feedrate list KEY` explains each.
+Workloads for DLIO contain these keys. feedrate accepts them, with a warning if they are set.
 
 ";
 
@@ -404,13 +438,20 @@ fn write_key(page: &mut String, key: &KeyInfo) {
         Effect::Now | Effect::Nothing { .. } => String::new(),
     };
     let kind = key.kind.replace("whole number", "integer");
-    let value = format!("{kind}{unit}, default {}", code(key.default));
+    let kind = if key.default == "null" { without_null(&kind) } else { &kind };
+    let value = format!("{kind}{unit}, {}", code(key.default));
     item(page, &key_name(key), &value, &format!("{}{effect}", key.meaning));
+}
+
+/// The type of a key without `null`, which its default shows.
+fn without_null(kind: &str) -> &str {
+    let kind = kind.strip_suffix("or null").unwrap_or(kind);
+    kind.trim_end_matches([' ', ','])
 }
 
 /// The key with a mark if it is feedrate's, and its aliases.
 fn key_name(key: &KeyInfo) -> String {
-    let mark = if key.origin == Origin::Feedrate { " *" } else { "" };
+    let mark = if key.origin == Origin::Feedrate { "\\*" } else { "" };
     let alias: String = key.aliases.iter().map(|alias| format!(", also `{alias}`")).collect();
     format!("`{}`{mark}{alias}", key.path)
 }

@@ -199,7 +199,7 @@ const MERGING: Effect =
 const OBJECT_STORE: Effect = not_yet("object storage");
 const NO_PYTHON: Effect = nothing("no Python class is loaded");
 const NO_TENSOR: Effect = nothing("no tensor is passed to training");
-const UNUSED: Effect = nothing("DLIO does not use it either");
+const UNUSED: Effect = nothing("not used by DLIO either");
 
 keys! {
     dlio {
